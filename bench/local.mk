@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+include bench/perf/local.mk
+include bench/info/local.mk

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The execution engine: PTX text in, kernels that run on the CPU out. Knows PTX (the ISA's chapters are named beside the
+ * code), threads, warps and blocks; knows nothing of contexts, streams and handles, which are driver/'s.
+ */
+#ifndef SOFTGPU_ENGINE_H
+#define SOFTGPU_ENGINE_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct softgpu_program softgpu_program_t; /* one PTX module: kernels, functions, variables */
+typedef struct softgpu_kernel softgpu_kernel_t;
+
+/* Text for the JIT's error and info logs: NUL-terminated, cut to size. */
+typedef struct softgpu_log {
+	char *text;
+	size_t size, used;
+} softgpu_log_t;
+
+/*
+ * Parses, checks and decodes PTX; allocates and initialises the module's variables (memory.h).
+ * CUDA_ERROR_INVALID_PTX: not PTX, or an instruction that is not of PTX; CUDA_ERROR_NOT_SUPPORTED: PTX that this engine
+ * does not execute. Both name line and instruction in log (NULL: HEADRACE_LOG only).
+ */
+CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **program);
+void softgpu_program_unload(softgpu_program_t *program);
+
+/* Kernels in the order of the text; NULL past the last or for an unknown name. They live as long as the program. */
+softgpu_kernel_t *softgpu_program_kernel(softgpu_program_t *program, size_t index);
+softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *name);
+/* A .global or .const variable: device address and bytes. CUDA_ERROR_NOT_FOUND. */
+CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size);
+
+/* What a launch and the driver's queries need to know of a kernel. */
+typedef struct softgpu_kernel_info {
+	const char *name;
+	uint32_t parameters;       /* count */
+	uint32_t parameter_bytes;  /* size of the parameter block */
+	uint32_t static_shared;    /* bytes */
+	uint32_t constant_bytes, local_bytes, registers; /* registers: 32-bit ones a thread, capped at 255 */
+	uint32_t max_threads;      /* of .maxntid, else 1024 */
+	uint32_t required_block[3]; /* .reqntid, else 0 */
+	uint32_t ptx_version;      /* 10 * major + minor of .target's sm, e.g. 75 */
+} softgpu_kernel_info_t;
+void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info);
+/* Parameter index: offset and size in the block. CUDA_ERROR_INVALID_VALUE past the last. */
+CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size);
+
+typedef struct softgpu_launch {
+	const softgpu_kernel_t *kernel;
+	uint32_t grid[3], block[3];
+	uint32_t dynamic_shared; /* bytes */
+	const void *parameters;  /* the parameter block, parameter_bytes long */
+	bool cooperative;        /* grid.sync works: all blocks resident */
+} softgpu_launch_t;
+
+/*
+ * Runs a grid to its end on the engine's threads (HEADRACE_SOFTGPU_THREADS, default one per core, shared by all launches);
+ * the calling thread helps. Several launches may run at once. Arguments were checked by the driver.
+ * CUDA_ERROR_ILLEGAL_ADDRESS, _MISALIGNED_ADDRESS, _LAUNCH_FAILED, _ASSERT, _ILLEGAL_INSTRUCTION …: the first fault; kernel, block,
+ * thread, PTX line and address are logged. Device printf goes to stdout in order of blocks' own output when the launch ends.
+ */
+CUresult softgpu_launch(const softgpu_launch_t *launch);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The software GPU's memory map, as the execution engine sees it: which bytes a kernel may touch.
+ * A device address is the host address of the same byte. Device memory comes out of one reserved range of address space
+ * at a fixed high base, so that it never collides with a remote client's host addresses; host memory that was
+ * allocated or registered as device-accessible has spans too, at its own address.
+ */
+#ifndef SOFTGPU_MEMORY_H
+#define SOFTGPU_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One allocation: bytes base .. base+size-1. */
+typedef struct softgpu_span {
+	uint64_t base, size;
+	bool read_only;
+} softgpu_span_t;
+
+/*
+ * Finds the allocation that holds address. False if there is none: an access there is CUDA_ERROR_ILLEGAL_ADDRESS.
+ * Any thread, no lock held long; the answer may be cached until softgpu_memory_generation changes.
+ */
+bool softgpu_memory_find(uint64_t address, softgpu_span_t *span);
+
+/* Changes whenever an allocation goes away. */
+uint64_t softgpu_memory_generation(void);
+
+/* Module globals and the like: memory of the device, zeroed, align a power of two. 0 when there is none left. */
+uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align);
+void softgpu_memory_free(uint64_t base);
+
+#endif

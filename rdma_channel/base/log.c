@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_names[] = { "error", "warn", "info", "debug" };
+
+/* -1 until first asked. Racing threads compute the same value, so relaxed order suffices. */
+static int log_level = -1;
+
+static int level_from_environment(void)
+{
+	const char *text = getenv("HEADRACE_LOG");
+	if (!text || !*text)
+		return HR_LOG_ERROR;
+	for (int i = 0; i <= HR_LOG_DEBUG; i++)
+		if (!strcmp(text, level_names[i]))
+			return i;
+	dprintf(STDERR_FILENO, "headrace[%d] error: HEADRACE_LOG=%s: want error, warn, info or debug; using error\n",
+		(int)getpid(), text);
+	return HR_LOG_ERROR;
+}
+
+bool hr_log_enabled(enum hr_log_level level)
+{
+	int limit = __atomic_load_n(&log_level, __ATOMIC_RELAXED);
+	if (limit < 0) {
+		limit = level_from_environment();
+		__atomic_store_n(&log_level, limit, __ATOMIC_RELAXED);
+	}
+	return (int)level <= limit;
+}
+
+void hr_log(enum hr_log_level level, const char *format, ...)
+{
+	if (!hr_log_enabled(level))
+		return;
+	int saved_errno = errno;
+	char line[1024];
+	int used = snprintf(line, sizeof line, "headrace[%d] %s: ", (int)getpid(), level_names[level]);
+	va_list args;
+	va_start(args, format);
+	int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+	va_end(args);
+	size_t len = strlen(line);
+	if (more >= 0 && len > 0 && line[len - 1] != '\n')
+		line[len++] = '\n';
+	if (write(STDERR_FILENO, line, len) < 0) {
+		/* Nowhere left to say it. */
+	}
+	errno = saved_errno;
+}

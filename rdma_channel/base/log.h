@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One-line messages on stderr, "headrace[PID] LEVEL: text". HEADRACE_LOG=error|warn|info|debug chooses how much
+ * (default error). Who first knows the cause of an error logs it, once: the call, the peer, errno or the status text.
+ * Any thread may call; a line is written with one system call.
+ */
+#ifndef HR_BASE_LOG_H
+#define HR_BASE_LOG_H
+
+#include <stdbool.h>
+
+enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
+
+/* True if a message of this level would be printed. */
+bool hr_log_enabled(enum hr_log_level level);
+
+/* Prints; errno is preserved. */
+void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints the first time this line of code is reached in the process, and never again. */
+#define hr_log_once(level, ...)                                                              \
+	do {                                                                                 \
+		static char hr_log_done_;                                                    \
+		if (!__atomic_exchange_n(&hr_log_done_, 1, __ATOMIC_RELAXED))                \
+			hr_log((level), __VA_ARGS__);                                        \
+	} while (0)
+
+#endif

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+include test/cuda/api/local.mk
+include test/cuda/softgpu/local.mk
+include test/cuda/runtime/local.mk
+include test/cuda/door/local.mk
+include test/cuda/remote/local.mk

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+include test/channel/local.mk
+include test/ch3/local.mk
+include test/adi/local.mk
+include test/vm/local.mk
+include test/tools/local.mk
+if HAVE_CUDA
+include test/cuda/local.mk
+endif
