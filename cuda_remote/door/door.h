@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The door: how a client reaches a server. A stream socket (TCP or Unix) is opened, both sides say who they are and which
+ * protocol they speak, each makes sure of the other, channel cards are exchanged; then the same socket goes to
+ * the channel as its wire-up socket (hr_connect_attr_t.fd). The messages are in wire.h, the sequence is:
+ *
+ *	client                          server
+ *	HELLO  version, nonce    →
+ *	                         ←      CHALLENGE  how to prove oneself, nonce      (or REFUSAL)
+ *	REQUEST  purpose, card,  →
+ *	         proof
+ *	                         ←      WELCOME  session, card, proof               (or REFUSAL)
+ *
+ * Who may come in. Over a Unix socket the kernel names the other side's user; over loopback TCP it does so as well (the
+ * owner of the peer's socket, asked for by sock_diag). Server and client trust each other there if they are the same user or the
+ * other is root; a root server takes every user and its worker becomes that user. A server with a key file asks every TCP client
+ * for the key; over any other network address the key is the only way in. Proofs are keyed hashes over all that
+ * was said before, nonces of both sides included: the key never crosses the wire, an old proof is worth nothing, and
+ * client and server both prove themselves. What follows the door is not encrypted.
+ *
+ * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
+ */
+#ifndef HR_DOOR_H
+#define HR_DOOR_H
+
+#include "cuda_remote/door/server.h"
+#include "headrace/channel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HR_DOOR_VERSION 1      /* of the door and of all that follows it: one number for client and server */
+#define HR_DOOR_TOKEN_BYTES 16
+#define HR_DOOR_KEY_BYTES 32
+#define HR_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
+
+enum hr_door_purpose {
+	HR_DOOR_NEW = 1,    /* a new client: a worker of its own */
+	HR_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
+	HR_DOOR_STATUS = 3, /* what is there: no worker, no card; the welcome's text and counts only */
+};
+
+/* Why a client is turned away; on the wire as its number, so only ever append. */
+enum hr_door_reason {
+	HR_DOOR_BAD_VERSION = 1, /* the server speaks another protocol version: -EPROTONOSUPPORT at the client */
+	HR_DOOR_DENIED = 2,      /* wrong key, no key, another user: -EACCES */
+	HR_DOOR_NO_GPU = 3,      /* no GPU of that index, or none at all: -ENODEV */
+	HR_DOOR_NO_SESSION = 4,  /* join: no such session, or it has ended: -ESRCH */
+	HR_DOOR_BUSY = 5,        /* too many clients, or no worker in time: -EBUSY */
+	HR_DOOR_MALFORMED = 6,   /* not what the protocol says: -EPROTO */
+	HR_DOOR_FAILED = 7,      /* the server could not do it; its text says why: -EIO */
+};
+
+typedef struct hr_door_key {
+	uint8_t bytes[HR_DOOR_KEY_BYTES];
+} hr_door_key_t;
+
+/* True if this build can use key files (libsodium was found). */
+bool hr_door_keys_supported(void);
+
+/* Reads a key file. -EPERM: others than the owner could read it, or the owner is neither this user nor root; -EINVAL: not
+ * a key file; -ENOTSUP: no key support in this build; else as open(2). Logged. */
+int hr_door_key_load(const char *path, hr_door_key_t *key);
+
+/* Writes a new random key to path, mode 0600. -EEXIST: there is a file already. Logged. */
+int hr_door_key_make(const char *path);
+
+/* ---- the client's side; any thread, nothing shared ---- */
+
+typedef struct hr_door_visit {
+	hr_server_t server;         /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
+	enum hr_door_purpose purpose;
+	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
+	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
+	const char *key_file;       /* NULL: HEADRACE_KEY_FILE, where set */
+	uint32_t timeout_ms;        /* of the whole visit; 0: HEADRACE_CONNECT_TIMEOUT_MS */
+} hr_door_visit_t;
+
+typedef struct hr_door_welcome {
+	int fd;                     /* the caller's: hand it to hr_channel_connect; blocking mode, close-on-exec */
+	uint8_t token[HR_DOOR_TOKEN_BYTES];
+	hr_card_t card;             /* NEW, JOIN: the worker's channel for this connection; len 0 for STATUS */
+	uint32_t gpus;              /* GPUs that the server has */
+	uint32_t clients, workers;  /* STATUS: being served; standing ready */
+	char text[HR_DOOR_TEXT_MAX]; /* the server's version and driver, for people */
+	bool local;                 /* over a Unix socket: same host, shared memory can be used */
+} hr_door_welcome_t;
+
+/*
+ * Visits a server. Blocks until welcome, refusal or time-out. The reason of a failure is logged once, in words.
+ * Beside the refusals' codes above: -ECONNREFUSED, -ENOENT (no server there), -EHOSTUNREACH and what else connect(2) says,
+ * -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED: the server could not prove that it has the key or is a user to trust.
+ */
+int hr_door_visit(const hr_door_visit_t *visit, hr_door_welcome_t *welcome);
+
+/* ---- the server's side: one thread; nothing but hr_door_guest_* blocks, and these never for long ---- */
+
+typedef struct hr_door hr_door_t;
+
+typedef struct hr_door_policy {
+	bool have_key;
+	hr_door_key_t key;
+	uint32_t max_visitors;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
+	uint32_t timeout_ms;    /* for a visitor to get in. 0: 5000 */
+} hr_door_policy_t;
+
+/* A visitor that has proved itself and now waits for its welcome. Flat: goes to the worker as it is, by SCM_RIGHTS. */
+typedef struct hr_door_guest {
+	int fd;                  /* in another process: what SCM_RIGHTS made of it */
+	enum hr_door_purpose purpose;
+	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN: as sent; NEW: drawn by the daemon */
+	uint32_t gpu;            /* index or HR_SERVER_ALL_GPUS */
+	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
+	uid_t uid;               /* (uid_t)-1: came by key, unknown */
+	bool by_key, local;      /* local: Unix socket */
+	pid_t pid;               /* over a Unix socket, else 0 */
+	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
+	uint8_t seal[HR_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
+} hr_door_guest_t;
+
+int hr_door_open(const hr_door_policy_t *policy, hr_door_t **door);
+void hr_door_close(hr_door_t *door); /* NULL is allowed; socket files of its own are removed */
+
+/*
+ * Listens at a place. A socket file of a daemon that is gone is replaced; one where somebody answers is -EADDRINUSE.
+ * -EPERM: a network address beyond loopback and no key. Logged.
+ */
+int hr_door_listen(hr_door_t *door, const hr_server_t *place);
+
+/* Closes the door's descriptors and forgets the key without touching anybody else's end: for a process forked from the server. */
+void hr_door_abandon(hr_door_t *door);
+
+/* Polls readable when hr_door_next may have something to do; the time after which it wants to be called anyway
+ * (-1: none), for poll(2). */
+int hr_door_fd(const hr_door_t *door);
+int hr_door_timeout(const hr_door_t *door);
+
+/* Moves visitors on. 1: *guest is one that has proved itself, and its descriptor is the caller's; 0: none now. */
+int hr_door_next(hr_door_t *door, hr_door_guest_t *guest);
+
+/* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by the worker for
+ * NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like: the guest is gone. */
+int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+			  uint32_t workers, const char *text);
+
+/* Turns a guest away and closes its descriptor. */
+void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reason, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif
