@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdma_channel/stream.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum {
+	STREAM_WAKE = 'w',
+	STREAM_GOODBYE = 'g',
+};
+
+static int meaning_of(const unsigned char *bytes, ssize_t n)
+{
+	for (ssize_t i = 0; i < n; i++) {
+		if (bytes[i] == STREAM_GOODBYE)
+			return -ESHUTDOWN;
+		if (bytes[i] != STREAM_WAKE)
+			return -EPROTO;
+	}
+	return 0;
+}
+
+int hr_stream_check(int stream)
+{
+	for (;;) {
+		unsigned char bytes[64];
+		ssize_t n = recv(stream, bytes, sizeof bytes, MSG_DONTWAIT);
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			if (errno == EAGAIN || errno == EWOULDBLOCK)
+				return 0;
+			return errno == ETIMEDOUT || errno == EHOSTUNREACH ? -ETIMEDOUT : -ECONNRESET;
+		}
+		int error = meaning_of(bytes, n);
+		if (error)
+			return error;
+	}
+}
+
+static void send_byte(int stream, unsigned char byte)
+{
+	while (send(stream, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
+		continue;
+}
+
+void hr_stream_wake(int stream)
+{
+	send_byte(stream, STREAM_WAKE);
+}
+
+void hr_stream_goodbye(int stream)
+{
+	send_byte(stream, STREAM_GOODBYE);
+}
