@@ -23,6 +23,9 @@ extern "C" {
 
 #define HR_API __attribute__((visibility("default")))
 
+/* No piece shorter than this many bytes is ever transferred zero-copy. */
+#define HR_ZERO_COPY_MIN (16 * 1024)
+
 /* Upper bound of a card's size in bytes. */
 #define HR_CARD_MAX 256
 
@@ -92,7 +95,8 @@ HR_API int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, cons
  * Writes the bytes of iov[0..n-1], in order, into the pipe; *accepted tells how many were taken, from 0 (no room now:
  * ordinary back-pressure) to all. Accepted bytes may be overwritten by the caller at once. A caller whose bytes were
  * not all accepted continues later with exactly the rest: a zero-copy transfer may already be reading from it, so it
- * must neither change nor go away before it is accepted or the connection is closed.
+ * must neither change nor go away before it is accepted or the connection is closed. That holds for pieces of
+ * HR_ZERO_COPY_MIN bytes and more; the rest of a shorter piece may be continued from a copy of it elsewhere.
  * -ESHUTDOWN: the peer finalized; -ECONNRESET, -ETIMEDOUT: the peer died or fell silent; -EPROTO: the peer sent what no
  * peer sends. After an error the connection only fails; close it.
  */
