@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += test/vm/run.sh test/vm/init.sh test/vm/selftest.sh test/vm/check.sh
+
+# Verbs on the kernel's own Soft-RoCE, in a virtual machine: minutes, so not part of make check.
+.PHONY: check-vm
+check-vm: all $(check_PROGRAMS)
+	@top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' $(srcdir)/test/vm/check.sh
+
+distclean-local: distclean-vm
+.PHONY: distclean-vm
+distclean-vm:
+	rm -rf vm
