@@ -65,4 +65,7 @@ typedef struct softgpu_launch {
  */
 CUresult softgpu_launch(const softgpu_launch_t *launch);
 
+/* Threads that run blocks, as HEADRACE_SOFTGPU_THREADS says: the device's multiprocessor count. At least 1; any time. */
+unsigned softgpu_threads(void);
+
 #endif
