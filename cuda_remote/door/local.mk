@@ -1,2 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_HEADERS += cuda_remote/door/door.h cuda_remote/door/server.h
+# How a client reaches a server. For the client library and for the daemon.
+noinst_LTLIBRARIES += cuda_remote/door/libhrdoor.la
+cuda_remote_door_libhrdoor_la_SOURCES = \
+	cuda_remote/door/door.h cuda_remote/door/door.c \
+	cuda_remote/door/guest.h cuda_remote/door/guest.c \
+	cuda_remote/door/key.c \
+	cuda_remote/door/listen.h cuda_remote/door/listen.c \
+	cuda_remote/door/peer.h cuda_remote/door/peer.c \
+	cuda_remote/door/proof.h \
+	cuda_remote/door/server.h cuda_remote/door/server.c \
+	cuda_remote/door/visit.c \
+	cuda_remote/door/wire.h cuda_remote/door/wire.c
+cuda_remote_door_libhrdoor_la_CFLAGS = $(HR_CFLAGS) $(SODIUM_CFLAGS)
+cuda_remote_door_libhrdoor_la_LIBADD = rdma_channel/base/libhrbase.la $(SODIUM_LIBS)
+if HAVE_SODIUM
+cuda_remote_door_libhrdoor_la_SOURCES += cuda_remote/door/proof_sodium.c
+else
+cuda_remote_door_libhrdoor_la_SOURCES += cuda_remote/door/proof_none.c
+endif

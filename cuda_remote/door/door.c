@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's side of the door: every visitor is a small state machine on a non-blocking socket, so that one who stalls,
+ * babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_visitors at a time in all,
+ * and half of these from one address or user.
+ */
+#define _GNU_SOURCE /* accept4 */
+#include "cuda_remote/door/door.h"
+
+#include "cuda_remote/door/guest.h"
+#include "cuda_remote/door/listen.h"
+#include "cuda_remote/door/peer.h"
+#include "cuda_remote/door/proof.h"
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_VISITORS 256
+#define DEFAULT_TIMEOUT_MS 5000
+
+enum state { AWAIT_HELLO, AWAIT_REQUEST };
+
+struct visitor {
+	struct visitor *next; /* in order of arrival, so also of deadline */
+	int fd;
+	enum state state;
+	int64_t deadline_ms; /* CLOCK_MONOTONIC */
+	struct door_peer peer;
+	struct door_challenge challenge;
+	struct door_hello hello;
+	struct door_request request;
+	size_t have; /* bytes of the message that is due */
+};
+
+struct hr_door {
+	hr_door_policy_t policy;
+	int epoll_fd;
+	struct door_listener listeners[DOOR_LISTENERS_MAX];
+	size_t listener_count;
+	struct visitor *first;
+	uint32_t visitor_count;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+int hr_door_open(const hr_door_policy_t *policy, hr_door_t **out)
+{
+	struct hr_door *door = calloc(1, sizeof *door);
+	if (!door)
+		return -ENOMEM;
+	door->policy = *policy;
+	if (!door->policy.max_visitors)
+		door->policy.max_visitors = DEFAULT_VISITORS;
+	if (!door->policy.timeout_ms)
+		door->policy.timeout_ms = DEFAULT_TIMEOUT_MS;
+	door->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (door->epoll_fd < 0) {
+		int error = -errno;
+		free(door);
+		return error;
+	}
+	*out = door;
+	return 0;
+}
+
+/* Listeners are known to epoll by their address in the array, visitors by theirs; this tells them apart. */
+static bool is_listener(const struct hr_door *door, const void *pointer)
+{
+	const char *at = pointer;
+	return at >= (const char *)door->listeners && at < (const char *)(door->listeners + DOOR_LISTENERS_MAX);
+}
+
+static int watch(const struct hr_door *door, int fd, void *pointer)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = pointer };
+	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int hr_door_listen(hr_door_t *door, const hr_server_t *place)
+{
+	size_t n;
+	struct door_listener *fresh = door->listeners + door->listener_count;
+	int error = door_listen(place, door->policy.have_key, fresh, DOOR_LISTENERS_MAX - door->listener_count, &n);
+	if (error)
+		return error;
+	door->listener_count += n;
+	for (size_t i = 0; i < n && !error; i++)
+		error = watch(door, fresh[i].fd, &fresh[i]);
+	return error;
+}
+
+/* ---- visitors ---- */
+
+/* Takes a visitor out of the list; its descriptor is the caller's from here on. */
+static int visitor_take(struct hr_door *door, struct visitor *visitor)
+{
+	struct visitor **at = &door->first;
+	while (*at != visitor)
+		at = &(*at)->next;
+	*at = visitor->next;
+	door->visitor_count--;
+	int fd = visitor->fd;
+	epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	door_forget(visitor, sizeof *visitor);
+	free(visitor);
+	return fd;
+}
+
+static void visitor_refuse(struct hr_door *door, struct visitor *visitor, enum hr_door_reason reason, const char *text)
+{
+	char name[sizeof visitor->peer.name];
+	memcpy(name, visitor->peer.name, sizeof name);
+	door_refuse(visitor_take(door, visitor), name, reason, text);
+}
+
+static void visitor_drop(struct hr_door *door, struct visitor *visitor, const char *why)
+{
+	hr_log(HR_LOG_INFO, "%s dropped: %s", visitor->peer.name, why);
+	close(visitor_take(door, visitor));
+}
+
+static void expire(struct hr_door *door)
+{
+	int64_t now = now_ms();
+	while (door->first && door->first->deadline_ms <= now)
+		visitor_drop(door, door->first, "did not get in within the time-out");
+}
+
+static bool crowded(const struct hr_door *door, const struct door_peer *peer)
+{
+	uint32_t same = 0;
+	for (const struct visitor *at = door->first; at; at = at->next)
+		same += !memcmp(at->peer.source, peer->source, sizeof peer->source);
+	return door->visitor_count >= door->policy.max_visitors || same >= (door->policy.max_visitors + 1) / 2;
+}
+
+static void accept_visitor(struct hr_door *door, const struct door_listener *listener)
+{
+	struct door_peer peer;
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0) {
+		/* Out of descriptors: the visitor waits in the queue until one is free. */
+		if (errno == EMFILE || errno == ENFILE)
+			hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
+		return;
+	}
+	if (door_peer_identify(fd, &peer)) {
+		close(fd);
+		return;
+	}
+	if (crowded(door, &peer)) {
+		door_refuse(fd, peer.name, HR_DOOR_BUSY, "too many clients are at the door; try again");
+		return;
+	}
+	struct visitor *visitor = calloc(1, sizeof *visitor);
+	if (!visitor || watch(door, fd, visitor)) {
+		free(visitor);
+		door_refuse(fd, peer.name, HR_DOOR_BUSY, "the server is out of memory; try again");
+		return;
+	}
+	visitor->fd = fd;
+	visitor->peer = peer;
+	visitor->deadline_ms = now_ms() + door->policy.timeout_ms;
+	struct visitor **last = &door->first;
+	while (*last)
+		last = &(*last)->next;
+	*last = visitor;
+	door->visitor_count++;
+	if (!peer.local)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+}
+
+/* Reads on. 1: the message is complete; 0: more to come; negative: the visitor has gone. */
+static int read_on(struct visitor *visitor, void *message, size_t size)
+{
+	ssize_t n = recv(visitor->fd, (char *)message + visitor->have, size - visitor->have, 0);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	visitor->have += (size_t)n;
+	return visitor->have == size;
+}
+
+/* The header is looked at as soon as it is there: what does not speak our protocol goes at once. True: refused. */
+static bool refuse_header(struct hr_door *door, struct visitor *visitor, const struct door_header *header,
+			  enum door_kind kind, size_t size)
+{
+	char text[HR_DOOR_TEXT_MAX];
+	if (visitor->have < sizeof *header)
+		return false;
+	if (memcmp(header->magic, DOOR_MAGIC, sizeof header->magic)) {
+		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, "not a Headrace client");
+		return true;
+	}
+	if (header->version != HR_DOOR_VERSION) {
+		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", HR_DOOR_VERSION, header->version);
+		visitor_refuse(door, visitor, HR_DOOR_BAD_VERSION, text);
+		return true;
+	}
+	if (header->kind != (uint16_t)kind || header->length != size) {
+		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, "a message out of place");
+		return true;
+	}
+	return false;
+}
+
+static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
+{
+	struct door_challenge *challenge = &visitor->challenge;
+	bool by_key = !visitor->peer.local && door->policy.have_key;
+	char text[HR_DOOR_TEXT_MAX];
+	if (!by_key && !door_server_trusts(&visitor->peer)) {
+		if (visitor->peer.uid == DOOR_UID_UNKNOWN)
+			snprintf(text, sizeof text, "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
+						    "a key file on both sides");
+		else
+			snprintf(text, sizeof text, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
+				 (unsigned)visitor->peer.uid);
+		visitor_refuse(door, visitor, HR_DOOR_DENIED, text);
+		return;
+	}
+	door_header_set(&challenge->header, DOOR_CHALLENGE, sizeof *challenge);
+	challenge->method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
+	if (door_random(challenge->nonce, sizeof challenge->nonce) ||
+	    send(visitor->fd, challenge, sizeof *challenge, MSG_NOSIGNAL) != (ssize_t)sizeof *challenge) {
+		visitor_drop(door, visitor, "could not be answered");
+		return;
+	}
+	visitor->have = 0;
+	visitor->state = AWAIT_REQUEST;
+}
+
+/* What is wrong with a request whose sender has proved itself, or NULL. */
+static const char *request_fault(const struct door_request *request)
+{
+	if (request->purpose < HR_DOOR_NEW || request->purpose > HR_DOOR_STATUS)
+		return "a purpose that this server does not know";
+	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != (request->purpose != HR_DOOR_STATUS))
+		return "a card of a wrong size";
+	return NULL;
+}
+
+static void fill_guest(const struct visitor *visitor, const struct door_proofs *proofs, hr_door_guest_t *guest)
+{
+	const struct door_request *request = &visitor->request;
+	memset(guest, 0, sizeof *guest);
+	guest->purpose = request->purpose;
+	guest->gpu = request->gpu;
+	guest->card.len = request->card_len;
+	memcpy(guest->card.data, request->card, request->card_len);
+	memcpy(guest->token, request->token, sizeof guest->token);
+	guest->by_key = visitor->challenge.method == DOOR_BY_KEY;
+	guest->local = visitor->peer.local;
+	guest->uid = guest->by_key ? DOOR_UID_UNKNOWN : visitor->peer.uid;
+	guest->pid = visitor->peer.pid;
+	memcpy(guest->name, visitor->peer.name, sizeof guest->name);
+	memcpy(guest->seal, proofs->seal, sizeof guest->seal);
+}
+
+/* 1: *guest is set. */
+static int admit_visitor(struct hr_door *door, struct visitor *visitor, hr_door_guest_t *guest)
+{
+	const struct door_request *request = &visitor->request;
+	struct door_proofs proofs = { 0 };
+	if (visitor->challenge.method == DOOR_BY_KEY) {
+		int error = door_proofs(&door->policy.key, &visitor->hello, &visitor->challenge, request, &proofs);
+		if (error || !door_proof_equal(proofs.client, request->proof)) {
+			door_forget(&proofs, sizeof proofs);
+			visitor_refuse(door, visitor, HR_DOOR_DENIED, "wrong key: client and server have different key files");
+			return 0;
+		}
+	}
+	const char *fault = request_fault(request);
+	if (fault) {
+		door_forget(&proofs, sizeof proofs);
+		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, fault);
+		return 0;
+	}
+	fill_guest(visitor, &proofs, guest);
+	door_forget(&proofs, sizeof proofs);
+	if (guest->purpose == HR_DOOR_NEW && door_random(guest->token, sizeof guest->token)) {
+		visitor_refuse(door, visitor, HR_DOOR_FAILED, "the server has no random numbers");
+		return 0;
+	}
+	guest->fd = visitor_take(door, visitor);
+	return 1;
+}
+
+static int visitor_step(struct hr_door *door, struct visitor *visitor, hr_door_guest_t *guest)
+{
+	bool hello = visitor->state == AWAIT_HELLO;
+	struct door_header *header = hello ? &visitor->hello.header : &visitor->request.header;
+	size_t size = hello ? sizeof visitor->hello : sizeof visitor->request;
+	int status = read_on(visitor, header, size);
+	if (status < 0) {
+		visitor_drop(door, visitor, "hung up");
+		return 0;
+	}
+	if (refuse_header(door, visitor, header, hello ? DOOR_HELLO : DOOR_REQUEST, size) || !status)
+		return 0;
+	if (!hello)
+		return admit_visitor(door, visitor, guest);
+	challenge_visitor(door, visitor);
+	return 0;
+}
+
+int hr_door_next(hr_door_t *door, hr_door_guest_t *guest)
+{
+	struct epoll_event event;
+	expire(door);
+	/* One event at a time, as a step may free what a second event points to; the kernel takes turns between them. The
+	 * number of turns is bounded, so that the caller's other work is not held up by a flood. */
+	for (int turns = 0; turns < 64; turns++) {
+		int n = epoll_wait(door->epoll_fd, &event, 1, 0);
+		if (n <= 0)
+			return n < 0 && errno != EINTR ? -errno : 0;
+		if (is_listener(door, event.data.ptr))
+			accept_visitor(door, event.data.ptr);
+		else if (visitor_step(door, event.data.ptr, guest))
+			return 1;
+	}
+	return 0;
+}
+
+int hr_door_fd(const hr_door_t *door)
+{
+	return door->epoll_fd;
+}
+
+int hr_door_timeout(const hr_door_t *door)
+{
+	if (!door->first)
+		return -1;
+	int64_t left = door->first->deadline_ms - now_ms();
+	return left > 0 ? (int)left : 0;
+}
+
+void hr_door_abandon(hr_door_t *door)
+{
+	if (!door)
+		return;
+	/* Forgetting the path first keeps the file. epoll's registrations belong to the open file, which the parent
+	 * shares: so nothing is taken out of it, only closed. */
+	for (size_t i = 0; i < door->listener_count; i++) {
+		door->listeners[i].path[0] = 0;
+		door_listener_close(&door->listeners[i]);
+	}
+	for (struct visitor *at = door->first, *next; at; at = next) {
+		next = at->next;
+		close(at->fd);
+		free(at);
+	}
+	close(door->epoll_fd);
+	door_forget(door, sizeof *door);
+	free(door);
+}
+
+void hr_door_close(hr_door_t *door)
+{
+	if (!door)
+		return;
+	for (size_t i = 0; i < door->listener_count; i++)
+		door_listener_close(&door->listeners[i]);
+	hr_door_abandon(door);
+}

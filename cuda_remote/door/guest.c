@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answering a guest: by the daemon, or by the worker that it was handed to. */
+#include "cuda_remote/door/door.h"
+#include "cuda_remote/door/guest.h"
+#include "cuda_remote/door/proof.h"
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The first answers on a fresh socket always fit its buffer; a short write means that there is nobody to read it. */
+static int send_whole(int fd, const void *message, size_t size)
+{
+	ssize_t n = send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n == (ssize_t)size)
+		return 0;
+	return n < 0 ? -errno : -EPIPE;
+}
+
+void door_refuse(int fd, const char *name, enum hr_door_reason reason, const char *text)
+{
+	struct door_refusal refusal = { .reason = reason };
+	door_header_set(&refusal.header, DOOR_REFUSAL, sizeof refusal);
+	snprintf(refusal.text, sizeof refusal.text, "%s", text);
+	hr_log(HR_LOG_WARN, "%s turned away: %s", name, text);
+	/* If the visitor has left there is nobody to tell. */
+	(void)send_whole(fd, &refusal, sizeof refusal);
+	close(fd);
+}
+
+void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reason, const char *format, ...)
+{
+	char text[HR_DOOR_TEXT_MAX];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	door_refuse(guest->fd, guest->name, reason, text);
+}
+
+int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+			  uint32_t workers, const char *text)
+{
+	struct door_welcome welcome = { .gpus = gpus, .clients = clients, .workers = workers };
+	door_header_set(&welcome.header, DOOR_WELCOME, sizeof welcome);
+	if (guest->purpose == HR_DOOR_NEW)
+		memcpy(welcome.token, guest->token, sizeof welcome.token);
+	if (card) {
+		if (card->len > HR_CARD_MAX)
+			return -EINVAL;
+		welcome.card_len = card->len;
+		memcpy(welcome.card, card->data, card->len);
+	}
+	snprintf(welcome.text, sizeof welcome.text, "%s", text);
+	if (guest->by_key) {
+		int error = door_welcome_proof(guest->seal, &welcome, welcome.proof);
+		if (error)
+			return error;
+	}
+	int flags = fcntl(guest->fd, F_GETFL);
+	if (flags < 0 || fcntl(guest->fd, F_SETFL, flags & ~O_NONBLOCK))
+		return -errno;
+	return send_whole(guest->fd, &welcome, sizeof welcome);
+}

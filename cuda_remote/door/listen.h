@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets that a daemon listens on. */
+#ifndef HR_DOOR_LISTEN_H
+#define HR_DOOR_LISTEN_H
+
+#include "cuda_remote/door/server.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define DOOR_LISTENERS_MAX 32
+
+struct door_listener {
+	int fd;
+	char path[108]; /* Unix socket's file, "" for TCP */
+	dev_t device;   /* of the file, to know it again */
+	ino_t inode;
+};
+
+/*
+ * Opens the sockets of a place: one for a Unix socket, one for each address of a host's name; non-blocking.
+ * allow_network: also addresses beyond loopback, else -EPERM. At most max; *n tells how many. Logged.
+ */
+int door_listen(const hr_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n);
+
+/* Closes one and removes its file, if it is still the same file. */
+void door_listener_close(struct door_listener *listener);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is at the other end of a connected socket, as far as the kernel can tell. */
+#ifndef HR_DOOR_PEER_H
+#define HR_DOOR_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DOOR_UID_UNKNOWN ((uid_t)-1)
+
+struct door_peer {
+	bool local;          /* Unix socket */
+	bool loopback;       /* TCP within this host */
+	uid_t uid;           /* DOOR_UID_UNKNOWN: beyond this host, or the kernel would not tell */
+	pid_t pid;           /* Unix socket; else 0 */
+	uint8_t source[16];  /* to count visitors by: the address or the uid */
+	char name[80];       /* for messages */
+};
+
+/* 0, or what getpeername and the like say of a socket whose peer has gone. */
+int door_peer_identify(int fd, struct door_peer *peer);
+
+/* A server trusts root and its own user; a root server trusts every user it knows. */
+bool door_server_trusts(const struct door_peer *client);
+
+/* A client trusts a server of root or of its own user. */
+bool door_client_trusts(const struct door_peer *server);
+
+#endif

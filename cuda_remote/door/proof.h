@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proving that one has the key, after the challenge and response of ISO/IEC 9798-4 (mutual, three passes) with the keyed hash
+ * HMAC-SHA-512-256 (RFC 2104, FIPS 180-4; libsodium's crypto_auth).
+ *
+ *	client's proof = H(key, "headrace client" ‖ hello ‖ challenge ‖ request without its proof)
+ *	seal           = H(key, "headrace seal"   ‖ hello ‖ challenge ‖ request without its proof)
+ *	server's proof = H(seal, welcome without its proof)
+ *
+ * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent by
+ * somebody with the key, without having the key itself.
+ */
+#ifndef HR_DOOR_PROOF_H
+#define HR_DOOR_PROOF_H
+
+#include "cuda_remote/door/wire.h"
+
+struct door_proofs {
+	uint8_t client[HR_DOOR_KEY_BYTES];
+	uint8_t seal[HR_DOOR_KEY_BYTES];
+};
+
+/* -ENOTSUP: this build has no libsodium. */
+int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
+		const struct door_request *request, struct door_proofs *proofs);
+int door_welcome_proof(const uint8_t seal[HR_DOOR_KEY_BYTES], const struct door_welcome *welcome,
+		       uint8_t proof[HR_DOOR_KEY_BYTES]);
+
+/* Compares in a time that does not depend on the contents. */
+bool door_proof_equal(const uint8_t a[HR_DOOR_KEY_BYTES], const uint8_t b[HR_DOOR_KEY_BYTES]);
+
+/* Overwrites a secret. */
+void door_forget(void *secret, size_t size);
+
+/* Random bytes from the kernel. */
+int door_random(void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Proofs by libsodium. */
+#include "cuda_remote/door/proof.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <string.h>
+
+_Static_assert(crypto_auth_hmacsha512256_BYTES == HR_DOOR_KEY_BYTES, "proof size");
+_Static_assert(crypto_auth_hmacsha512256_KEYBYTES == HR_DOOR_KEY_BYTES, "key size");
+
+bool hr_door_keys_supported(void)
+{
+	return true;
+}
+
+static void hash_visit(const char *label, const hr_door_key_t *key, const struct door_hello *hello,
+		       const struct door_challenge *challenge, const struct door_request *request, uint8_t *out)
+{
+	crypto_auth_hmacsha512256_state state;
+	crypto_auth_hmacsha512256_init(&state, key->bytes, sizeof key->bytes);
+	crypto_auth_hmacsha512256_update(&state, (const unsigned char *)label, strlen(label) + 1);
+	crypto_auth_hmacsha512256_update(&state, (const unsigned char *)hello, sizeof *hello);
+	crypto_auth_hmacsha512256_update(&state, (const unsigned char *)challenge, sizeof *challenge);
+	crypto_auth_hmacsha512256_update(&state, (const unsigned char *)request,
+					 offsetof(struct door_request, proof));
+	crypto_auth_hmacsha512256_final(&state, out);
+	sodium_memzero(&state, sizeof state);
+}
+
+int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
+		const struct door_request *request, struct door_proofs *proofs)
+{
+	hash_visit("headrace client", key, hello, challenge, request, proofs->client);
+	hash_visit("headrace seal", key, hello, challenge, request, proofs->seal);
+	return 0;
+}
+
+int door_welcome_proof(const uint8_t seal[HR_DOOR_KEY_BYTES], const struct door_welcome *welcome,
+		       uint8_t proof[HR_DOOR_KEY_BYTES])
+{
+	crypto_auth_hmacsha512256(proof, (const unsigned char *)welcome, offsetof(struct door_welcome, proof), seal);
+	return 0;
+}
+
+bool door_proof_equal(const uint8_t a[HR_DOOR_KEY_BYTES], const uint8_t b[HR_DOOR_KEY_BYTES])
+{
+	return sodium_memcmp(a, b, HR_DOOR_KEY_BYTES) == 0;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's side of the door. */
+#define _GNU_SOURCE /* EAI_ADDRFAMILY */
+#include "cuda_remote/door/peer.h"
+#include "cuda_remote/door/proof.h"
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file shown to servers that ask for one");
+HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
+	   "a server that has not let us in after this time is given up, ms");
+
+/* One visit under way. */
+struct visit {
+	const hr_door_visit_t *wanted;
+	char server[HR_SERVER_NAME_MAX + 16];
+	int fd;
+	int64_t deadline; /* ns of CLOCK_MONOTONIC */
+	struct door_peer peer;
+	bool by_key;
+	hr_door_key_t key;
+	struct door_hello hello;
+	struct door_challenge challenge;
+	struct door_request request;
+	struct door_proofs proofs;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* 0 when fd is ready, -ETIMEDOUT after until. */
+static int await(int fd, short events, int64_t until)
+{
+	for (;;) {
+		int64_t left = until - now_ns();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		struct pollfd ready = { .fd = fd, .events = events };
+		int n = poll(&ready, 1, (int)(left / 1000000) + 1);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+/* ---- opening the socket ---- */
+
+/* One address; its own share of the time. Returns the descriptor. */
+static int connect_address(const struct sockaddr *address, socklen_t length, int64_t until)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int error = 0;
+	while (connect(fd, address, length)) {
+		error = errno;
+		if (error == EAGAIN) {
+			/* A Unix socket whose queue is full: there is nothing to poll for, so ask again a little later. */
+			if (now_ns() >= until) {
+				error = ETIMEDOUT;
+				break;
+			}
+			nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+			error = 0;
+			continue;
+		}
+		if (error == EINPROGRESS || error == EINTR) {
+			socklen_t size = sizeof error;
+			error = -await(fd, POLLOUT, until);
+			if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+				error = errno;
+		}
+		break;
+	}
+	if (error) {
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+static int connect_unix(struct visit *visit)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	memcpy(address.sun_path, visit->wanted->server.path, sizeof address.sun_path);
+	return connect_address((const struct sockaddr *)&address, sizeof address, visit->deadline);
+}
+
+static int connect_inet(struct visit *visit)
+{
+	const hr_server_t *server = &visit->wanted->server;
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+	struct addrinfo *found;
+	char port[8];
+	snprintf(port, sizeof port, "%u", server->port);
+	int status = getaddrinfo(server->host, port, &hints, &found);
+	if (status == EAI_NONAME || status == EAI_ADDRFAMILY) {
+		/* AI_ADDRCONFIG hides loopback on a host that has no other address. */
+		hints.ai_flags = 0;
+		status = getaddrinfo(server->host, port, &hints, &found);
+	}
+	if (status) {
+		hr_log(HR_LOG_ERROR, "server %s: cannot find host %s: %s", visit->server, server->host,
+		       status == EAI_SYSTEM ? strerror(errno) : gai_strerror(status));
+		return -ENXIO;
+	}
+	int fd = -ENXIO, left = 0;
+	for (const struct addrinfo *at = found; at; at = at->ai_next)
+		left++;
+	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next, left--)
+		fd = connect_address(at->ai_addr, at->ai_addrlen, now_ns() + (visit->deadline - now_ns()) / left);
+	freeaddrinfo(found);
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	return fd;
+}
+
+static int visit_connect(struct visit *visit)
+{
+	int fd = *visit->wanted->server.path ? connect_unix(visit) : connect_inet(visit);
+	if (fd >= 0) {
+		visit->fd = fd;
+		return door_peer_identify(fd, &visit->peer);
+	}
+	if (fd == -ECONNREFUSED || fd == -ENOENT)
+		hr_log(HR_LOG_ERROR, "server %s: no headraced listens there (%s)", visit->server, strerror(-fd));
+	else if (fd != -ENXIO)
+		hr_log(HR_LOG_ERROR, "server %s: cannot connect: %s", visit->server, strerror(-fd));
+	return fd;
+}
+
+/* ---- messages ---- */
+
+static int lost(const struct visit *visit, int error)
+{
+	if (error == -ETIMEDOUT)
+		hr_log(HR_LOG_ERROR, "server %s: connected, but no answer in time: is it a headraced?", visit->server);
+	else
+		hr_log(HR_LOG_ERROR, "server %s: closed the connection before it let us in (%s)", visit->server,
+		       strerror(-error));
+	return error;
+}
+
+static int send_all(struct visit *visit, const void *message, size_t size)
+{
+	const char *at = message;
+	while (size) {
+		ssize_t n = send(visit->fd, at, size, MSG_NOSIGNAL);
+		if (n < 0 && errno == EAGAIN) {
+			int error = await(visit->fd, POLLOUT, visit->deadline);
+			if (error)
+				return lost(visit, error);
+		} else if (n < 0 && errno != EINTR) {
+			/* What the server said before it hung up is worth more than EPIPE: let the reader find it. */
+			if (errno == EPIPE || errno == ECONNRESET)
+				return 0;
+			return lost(visit, -errno);
+		} else if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int receive_all(struct visit *visit, void *message, size_t size)
+{
+	char *at = message;
+	while (size) {
+		ssize_t n = recv(visit->fd, at, size, 0);
+		if (n == 0)
+			return lost(visit, -ECONNRESET);
+		if (n < 0 && errno == EAGAIN) {
+			int error = await(visit->fd, POLLIN, visit->deadline);
+			if (error)
+				return lost(visit, error);
+		} else if (n < 0 && errno != EINTR) {
+			return lost(visit, -errno);
+		} else if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int bad_version(const struct visit *visit, unsigned version)
+{
+	hr_log(HR_LOG_ERROR, "server %s: speaks protocol %u, this client %u: install the same version of Headrace on both",
+	       visit->server, version, HR_DOOR_VERSION);
+	return -EPROTONOSUPPORT;
+}
+
+static int not_headrace(const struct visit *visit)
+{
+	hr_log(HR_LOG_ERROR, "server %s: what answers there is not a headraced", visit->server);
+	return -EPROTO;
+}
+
+static int refused(struct visit *visit, const struct door_header *header)
+{
+	static const int errors[] = {
+		[HR_DOOR_BAD_VERSION] = -EPROTONOSUPPORT, [HR_DOOR_DENIED] = -EACCES, [HR_DOOR_NO_GPU] = -ENODEV,
+		[HR_DOOR_NO_SESSION] = -ESRCH, [HR_DOOR_BUSY] = -EBUSY, [HR_DOOR_MALFORMED] = -EPROTO,
+		[HR_DOOR_FAILED] = -EIO,
+	};
+	struct door_refusal refusal = { .header = *header };
+	int error = receive_all(visit, (char *)&refusal + sizeof *header, sizeof refusal - sizeof *header);
+	if (error)
+		return error;
+	if (header->version != HR_DOOR_VERSION)
+		return bad_version(visit, header->version);
+	door_text_clean(refusal.text, sizeof refusal.text);
+	hr_log(HR_LOG_ERROR, "server %s: %s", visit->server, refusal.text);
+	return refusal.reason && refusal.reason < sizeof errors / sizeof *errors ? errors[refusal.reason] : -EPROTO;
+}
+
+/* Reads a message of the kind that is due, or the refusal that came in its place. */
+static int receive_message(struct visit *visit, enum door_kind kind, void *message, size_t size)
+{
+	struct door_header header;
+	int error = receive_all(visit, &header, sizeof header);
+	if (error)
+		return error;
+	if (memcmp(header.magic, DOOR_MAGIC, sizeof header.magic))
+		return not_headrace(visit);
+	if (header.kind == DOOR_REFUSAL && header.length == sizeof(struct door_refusal))
+		return refused(visit, &header);
+	if (header.version != HR_DOOR_VERSION)
+		return bad_version(visit, header.version);
+	if (header.kind != (uint16_t)kind || header.length != size)
+		return not_headrace(visit);
+	memcpy(message, &header, sizeof header);
+	return receive_all(visit, (char *)message + sizeof header, size - sizeof header);
+}
+
+/* ---- the visit ---- */
+
+static int say_hello(struct visit *visit)
+{
+	door_header_set(&visit->hello.header, DOOR_HELLO, sizeof visit->hello);
+	int error = door_random(visit->hello.nonce, sizeof visit->hello.nonce);
+	if (!error)
+		error = send_all(visit, &visit->hello, sizeof visit->hello);
+	if (!error)
+		error = receive_message(visit, DOOR_CHALLENGE, &visit->challenge, sizeof visit->challenge);
+	return error;
+}
+
+static int load_key(struct visit *visit)
+{
+	const char *path = visit->wanted->key_file ? visit->wanted->key_file : hr_setting_text(&key_file);
+	if (!*path) {
+		hr_log(HR_LOG_ERROR, "server %s: asks for a key: name a copy of its key file in HEADRACE_KEY_FILE", visit->server);
+		return -EACCES;
+	}
+	return hr_door_key_load(path, &visit->key);
+}
+
+/* What the server asks of us must also be enough for us to trust it. */
+static int judge_challenge(struct visit *visit)
+{
+	const struct door_peer *peer = &visit->peer;
+	if (visit->challenge.method == DOOR_BY_KEY) {
+		visit->by_key = true;
+		return load_key(visit);
+	}
+	if (visit->challenge.method != DOOR_BY_USER)
+		return not_headrace(visit);
+	if (door_client_trusts(peer))
+		return 0;
+	if (!peer->local && !peer->loopback)
+		hr_log(HR_LOG_ERROR, "server %s: offers no proof that it has our key; not trusted", visit->server);
+	else if (peer->uid == DOOR_UID_UNKNOWN)
+		hr_log(HR_LOG_ERROR, "server %s: the kernel does not tell whose it is; use a Unix socket or a key",
+		       visit->server);
+	else
+		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted", visit->server,
+		       (unsigned)peer->uid);
+	return -EKEYREJECTED;
+}
+
+static int make_request(struct visit *visit)
+{
+	const hr_door_visit_t *wanted = visit->wanted;
+	struct door_request *request = &visit->request;
+	door_header_set(&request->header, DOOR_REQUEST, sizeof *request);
+	request->purpose = wanted->purpose;
+	request->gpu = wanted->server.gpu;
+	if (wanted->purpose == HR_DOOR_JOIN)
+		memcpy(request->token, wanted->token, sizeof request->token);
+	if (wanted->purpose != HR_DOOR_STATUS) {
+		request->card_len = wanted->card->len;
+		memcpy(request->card, wanted->card->data, wanted->card->len);
+	}
+	if (!visit->by_key)
+		return 0;
+	int error = door_proofs(&visit->key, &visit->hello, &visit->challenge, request, &visit->proofs);
+	memcpy(request->proof, visit->proofs.client, sizeof request->proof);
+	return error;
+}
+
+static int check_welcome(struct visit *visit, struct door_welcome *answer)
+{
+	bool card_expected = visit->wanted->purpose != HR_DOOR_STATUS;
+	if (visit->by_key) {
+		uint8_t proof[HR_DOOR_KEY_BYTES];
+		int error = door_welcome_proof(visit->proofs.seal, answer, proof);
+		if (error || !door_proof_equal(proof, answer->proof)) {
+			hr_log(HR_LOG_ERROR, "server %s: does not have our key; not trusted", visit->server);
+			return -EKEYREJECTED;
+		}
+	}
+	if (answer->card_len > HR_CARD_MAX || (answer->card_len > 0) != card_expected)
+		return not_headrace(visit);
+	door_text_clean(answer->text, sizeof answer->text);
+	return 0;
+}
+
+static void fill_welcome(const struct visit *visit, const struct door_welcome *answer, hr_door_welcome_t *welcome)
+{
+	memset(welcome, 0, sizeof *welcome);
+	welcome->fd = visit->fd;
+	memcpy(welcome->token, answer->token, sizeof welcome->token);
+	welcome->card.len = answer->card_len;
+	memcpy(welcome->card.data, answer->card, answer->card_len);
+	welcome->gpus = answer->gpus;
+	welcome->clients = answer->clients;
+	welcome->workers = answer->workers;
+	memcpy(welcome->text, answer->text, sizeof welcome->text);
+	welcome->local = visit->peer.local;
+}
+
+static int run_visit(struct visit *visit, hr_door_welcome_t *welcome)
+{
+	struct door_welcome answer;
+	int error = visit_connect(visit);
+	if (!error)
+		error = say_hello(visit);
+	if (!error)
+		error = judge_challenge(visit);
+	if (!error)
+		error = make_request(visit);
+	if (!error)
+		error = send_all(visit, &visit->request, sizeof visit->request);
+	if (!error)
+		error = receive_message(visit, DOOR_WELCOME, &answer, sizeof answer);
+	if (!error)
+		error = check_welcome(visit, &answer);
+	if (!error) {
+		int flags = fcntl(visit->fd, F_GETFL);
+		if (flags < 0 || fcntl(visit->fd, F_SETFL, flags & ~O_NONBLOCK))
+			error = -errno;
+	}
+	if (!error)
+		fill_welcome(visit, &answer, welcome);
+	return error;
+}
+
+int hr_door_visit(const hr_door_visit_t *wanted, hr_door_welcome_t *welcome)
+{
+	struct visit visit = { .wanted = wanted, .fd = -1 };
+	bool card_needed = wanted->purpose != HR_DOOR_STATUS;
+	if (card_needed && (!wanted->card || !wanted->card->len || wanted->card->len > HR_CARD_MAX))
+		return -EINVAL;
+	uint64_t timeout_ms = wanted->timeout_ms;
+	if (!timeout_ms) {
+		int error = hr_setting_u64(&connect_timeout, &timeout_ms);
+		if (error)
+			return error;
+	}
+	hr_server_name(&wanted->server, visit.server, sizeof visit.server);
+	visit.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
+	int error = run_visit(&visit, welcome);
+	if (error && visit.fd >= 0)
+		close(visit.fd);
+	door_forget(&visit.key, sizeof visit.key);
+	door_forget(&visit.proofs, sizeof visit.proofs);
+	return error;
+}

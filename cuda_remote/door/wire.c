@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/door/wire.h"
+
+#include <string.h>
+
+void door_header_set(struct door_header *header, enum door_kind kind, size_t length)
+{
+	memcpy(header->magic, DOOR_MAGIC, sizeof header->magic);
+	header->version = HR_DOOR_VERSION;
+	header->kind = (uint16_t)kind;
+	header->length = (uint32_t)length;
+}
+
+void door_text_clean(char *text, size_t size)
+{
+	text[size - 1] = 0;
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127)
+			*c = '?';
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The door's messages, little-endian as on every machine that CUDA runs on. The header and REFUSAL never change, so that
+ * any two versions can at least tell each other what they are. Reserved bytes are sent as 0 and not looked at.
+ */
+#ifndef HR_DOOR_WIRE_H
+#define HR_DOOR_WIRE_H
+
+#include "cuda_remote/door/door.h"
+
+#define DOOR_MAGIC "HRDOOR1\n"
+#define DOOR_NONCE_BYTES 32
+
+enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5 };
+
+/* How the client is to prove itself. */
+enum door_method {
+	DOOR_BY_USER = 1, /* it need not: the kernel has told the server who it is */
+	DOOR_BY_KEY = 2,
+};
+
+struct door_header {
+	uint8_t magic[8]; /* DOOR_MAGIC */
+	uint16_t version; /* HR_DOOR_VERSION of the sender */
+	uint16_t kind;    /* enum door_kind */
+	uint32_t length;  /* of the whole message, bytes */
+};
+
+/* client → server */
+struct door_hello {
+	struct door_header header;
+	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
+	uint8_t reserved[16];
+};
+
+/* server → client */
+struct door_challenge {
+	struct door_header header;
+	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
+	uint32_t method;                 /* enum door_method */
+	uint8_t reserved[12];
+};
+
+/* client → server */
+struct door_request {
+	struct door_header header;
+	uint32_t purpose; /* enum hr_door_purpose */
+	uint32_t gpu;     /* NEW: index or HR_SERVER_ALL_GPUS */
+	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN */
+	uint32_t card_len; /* 0 for STATUS */
+	uint32_t reserved;
+	uint8_t card[HR_CARD_MAX];
+	uint8_t proof[HR_DOOR_KEY_BYTES]; /* BY_KEY: see door_proofs() */
+};
+
+/* server → client */
+struct door_welcome {
+	struct door_header header;
+	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* NEW: the session's; else 0 */
+	uint32_t gpus, clients, workers;
+	uint32_t card_len; /* 0 for STATUS */
+	uint8_t card[HR_CARD_MAX];
+	char text[HR_DOOR_TEXT_MAX]; /* NUL-terminated */
+	uint8_t proof[HR_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of all before it under the seal */
+};
+
+/* server → client, instead of a challenge or a welcome; the last message */
+struct door_refusal {
+	struct door_header header;
+	uint32_t reason; /* enum hr_door_reason */
+	uint32_t reserved;
+	char text[HR_DOOR_TEXT_MAX]; /* NUL-terminated */
+};
+
+_Static_assert(sizeof(struct door_header) == 16, "wire");
+_Static_assert(sizeof(struct door_hello) == 64, "wire");
+_Static_assert(sizeof(struct door_challenge) == 64, "wire");
+_Static_assert(sizeof(struct door_request) == 336, "wire");
+_Static_assert(sizeof(struct door_welcome) == 496, "wire");
+_Static_assert(sizeof(struct door_refusal) == 184, "wire");
+
+/* Fills in a header. */
+void door_header_set(struct door_header *header, enum door_kind kind, size_t length);
+
+/* A text from the other side made fit for a terminal: NUL-terminated, control characters replaced. */
+void door_text_clean(char *text, size_t size);
+
+#endif
