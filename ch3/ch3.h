@@ -36,8 +36,8 @@ typedef struct ch3_rndv ch3_rndv_t;       /* an announced payload whose buffer i
 /* Opens an engine on a channel of its own. attr as for hr_channel_init; the card is this process's. */
 int ch3_open(const hr_channel_attr_t *attr, ch3_t **engine, hr_card_t *card);
 
-/* Closes all virtual connections, delivers what was sent (up to the channel's time-out), frees everything.
- * Requests not complete are completed with -ECANCELED first. NULL is allowed. */
+/* Closes all virtual connections as ch3_vc_close does, delivers what was sent (up to the channel's time-out), frees
+ * everything, requests included. NULL is allowed. */
 void ch3_close(ch3_t *engine);
 
 /* The engine's channel, for its accessors (descriptor, statistics, identity) only. */
@@ -51,7 +51,8 @@ hr_conn_t *ch3_vc_conn(ch3_vc_t *vc);
 /* 0 being set up, 1 up, negated errno once failed (the cause, from then on). */
 int ch3_vc_state(ch3_vc_t *vc);
 
-/* Closes one virtual connection; its requests complete with -ECANCELED. */
+/* Closes one virtual connection. Eager messages still queued leave first, up to the channel's time-out (what the peer
+ * sends meanwhile is dropped); then requests not complete, and receives, complete with -ECANCELED. */
 void ch3_vc_close(ch3_vc_t *vc);
 
 /* Called once, from progress, when a virtual connection fails or the peer closes it (-ESHUTDOWN). Its requests have
@@ -88,7 +89,9 @@ typedef int (*ch3_handler_fn)(void *context, const ch3_incoming_t *incoming, ch3
  * A packet of an unregistered type fails its connection with -EPROTO. */
 int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *context);
 
-/* Gives a deferred payload its buffer; done as in ch3_sink_t. */
+/* Gives a deferred payload its buffer: n <= CH3_IOV_MAX pieces; done as in ch3_sink_t. The rndv is gone afterwards, also
+ * on failure (-EINVAL and -ENOMEM excepted), when done is not called: it ends with its connection, whose error this
+ * returns. Closing the connection takes it away too. */
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context);
 
 enum {

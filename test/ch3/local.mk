@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
+
+if HAVE_CHECK
+# Over a channel in memory, with faults on command.
+ch3_memory = \
+	test/ch3/memory_channel.c test/ch3/memory_channel.h \
+	test/ch3/pair.c test/ch3/pair.h
+ch3_memory_libs = ch3/libhrch3core.la rdma_channel/base/libhrbase.la $(CHECK_LIBS)
+
+check_PROGRAMS += test/ch3/messages test/ch3/failures
+TESTS += test/ch3/messages test/ch3/failures
+test_ch3_messages_SOURCES = test/ch3/messages.c $(ch3_memory)
+test_ch3_messages_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_messages_LDADD = $(ch3_memory_libs)
+test_ch3_failures_SOURCES = test/ch3/failures.c $(ch3_memory)
+test_ch3_failures_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_failures_LDADD = $(ch3_memory_libs)
+endif

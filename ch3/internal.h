@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's insides, shared by the files of ch3/ only.
+ *
+ * Paths of a message: ch3_send builds the packet on the stack and puts it, straight from the caller's buffers. What the
+ * pipe does not take becomes a request in the connection's send queue (send.c), which progress flushes in order. The
+ * receiver gets bytes into the connection's inbox, finds packets there and calls handlers (receive.c); payload that is
+ * not in the inbox yet is got straight into its sink. Rendezvous (rndv.c) finds its two ends by the ids in two tables.
+ */
+#ifndef HR_CH3_INTERNAL_H
+#define HR_CH3_INTERNAL_H
+
+#include "ch3/ch3.h"
+#include "ch3/packet.h"
+
+#define CH3_SINK_IOV ((int)(sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)))
+
+/* Bytes of an inbox: one get brings in this much of small messages. */
+#define CH3_INBOX 8192
+/* What one get may bring in behind a large payload: the next packet's front and a little more. What lands in the inbox
+ * is copied once again, so while large messages stream this stays small. */
+#define CH3_INBOX_BEHIND 256
+
+/* Where bytes come from or go to: piece[0..n-1] is what is left. The pieces are consumed in place. */
+struct ch3_cursor {
+	struct iovec *piece;
+	int n;
+};
+
+/* Bytes left in a cursor; saturates at SIZE_MAX. */
+size_t ch3_cursor_bytes(const struct ch3_cursor *cursor);
+/* Consumes bytes, at most what is left. */
+void ch3_cursor_advance(struct ch3_cursor *cursor, size_t bytes);
+/* Shortens the cursor to at most bytes. */
+void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes);
+/* Copies up to len bytes into the cursor's pieces and consumes them; returns how many. */
+size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len);
+
+/* Names for objects that the peer refers to: index and generation in 32 bits, never 0; a stale or invented id finds
+ * nothing. Grows by doubling. */
+struct ch3_ids {
+	struct ch3_id_slot {
+		void *object;        /* NULL: free */
+		uint32_t generation; /* counts uses of the slot; wraps */
+		uint32_t next_free;  /* index + 1; 0 ends the list */
+	} *slot;
+	uint32_t n;
+	uint32_t first_free; /* index + 1 */
+};
+
+int ch3_ids_add(struct ch3_ids *ids, void *object, uint32_t *id);
+void *ch3_ids_find(const struct ch3_ids *ids, uint32_t id);
+void ch3_ids_remove(struct ch3_ids *ids, uint32_t id);
+void ch3_ids_destroy(struct ch3_ids *ids);
+
+/* What goes before a payload. */
+struct ch3_front {
+	struct ch3_packet packet;
+	uint8_t header[CH3_HEADER_MAX];
+};
+
+/* A send that did not leave at once. */
+enum ch3_request_stage {
+	CH3_STAGE_QUEUED,   /* in the send queue: cursor is what remains to be put */
+	CH3_STAGE_ANNOUNCE, /* in the send queue: the announcement of a payload that waits in iov[1..] */
+	CH3_STAGE_WAITING,  /* announced; the receiver's CLEAR will queue the payload */
+	CH3_STAGE_COMPLETE,
+};
+
+struct ch3_request {
+	ch3_request_t *next; /* in the send queue or the free list */
+	ch3_t *engine;
+	enum ch3_request_stage stage;
+	int error;
+	bool detached;         /* the user gave it back, or never had it: freed on completion */
+	uint32_t sender_id;    /* of an announced payload, else 0 */
+	uint64_t payload_len;
+	struct ch3_cursor cursor;
+	int n;                 /* pieces in iov, the front included */
+	struct iovec *iov;     /* iov[0] is the front, then the payload; inline_iov unless that is too small */
+	void *copy;            /* CH3_SEND_COPY: the bytes, owned */
+	struct iovec inline_iov[1 + 4];
+	struct ch3_front front;
+};
+
+/* The receiving end of a rendezvous. */
+struct ch3_rndv {
+	ch3_vc_t *vc;
+	uint32_t sender_id, receiver_id; /* receiver_id 0: not accepted yet, not in the table */
+	uint64_t payload_len;            /* announced */
+	uint64_t wanted;                 /* what the CLEAR asked for */
+	ch3_done_fn done;
+	void *context;
+	ch3_rndv_t *next, **link; /* in the connection's list of deferred ones, until accepted */
+	struct ch3_cursor cursor;
+	struct iovec *iov; /* inline_iov unless that is too small */
+	struct iovec inline_iov[sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)];
+};
+
+/* What one connection is receiving. */
+struct ch3_receive {
+	bool in_payload;          /* else at, or within, a packet's front */
+	uint32_t sequence;        /* of the next packet */
+	uint32_t begin, end;      /* bytes of the inbox not yet consumed */
+	uint32_t ahead;           /* how much of the inbox the next get may fill */
+	uint64_t left;            /* of the payload, to the sink and then dropped */
+	size_t moved;             /* bytes that went into the sink */
+	struct ch3_cursor cursor; /* the sink's rest */
+	ch3_done_fn done;
+	void *context;
+	ch3_rndv_t *rndv;         /* whose payload this is, or NULL */
+	ch3_sink_t sink;
+	uint8_t inbox[CH3_INBOX];
+};
+
+struct ch3_vc {
+	ch3_t *engine;
+	hr_conn_t *conn;
+	void *user;
+	ch3_vc_t *next, **link;
+	int error;      /* the connection failed, its requests are complete, the layer above has been told */
+	int send_error; /* put failed; what the peer sent before is still received, then this becomes error */
+	uint32_t send_sequence;
+	ch3_request_t *queue, **queue_end;
+	struct ch3_ids announced; /* ch3_request_t: sends waiting for CLEAR */
+	struct ch3_ids accepted;  /* ch3_rndv_t: receives waiting for DATA */
+	ch3_rndv_t *deferred;
+	struct ch3_receive receive;
+};
+
+struct ch3 {
+	hr_channel_t *channel;
+	struct {
+		ch3_handler_fn fn;
+		void *context;
+	} handler[CH3_TYPES];
+	ch3_failure_fn on_failure;
+	void *failure_context;
+	uint64_t eager_max;
+	uint32_t close_ms; /* how long closing may wait for queued messages to leave */
+	ch3_vc_t *vcs;
+	unsigned queued;   /* connections whose send queue is not empty */
+	unsigned ran;      /* handlers, completions and failures so far; wraps */
+	ch3_request_t *free_requests;
+	struct ch3_slab *slabs;
+};
+
+/* request.c: NULL when memory runs out. A new request is QUEUED, with room for n payload pieces behind the front. */
+ch3_request_t *ch3_request_new(ch3_t *engine, int n);
+/* Completes it; gone at once if detached. */
+void ch3_request_complete(ch3_request_t *request, int error);
+void ch3_requests_destroy(ch3_t *engine);
+
+/* send.c: writes a packet's fixed part; takes the next sequence number. */
+void ch3_packet_start(ch3_vc_t *vc, struct ch3_packet *packet, unsigned type, size_t header_len, uint64_t payload_len);
+/* Appends a request whose cursor says what to put, and puts what can be put now. */
+void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
+/* Puts from the queue until the pipe is full or the queue empty. */
+void ch3_queue_flush(ch3_vc_t *vc);
+/* Sends one of CH3's own packets, without a payload. */
+int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sender_id, uint32_t receiver_id);
+
+/* rndv.c */
+int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
+		  uint64_t payload_len, unsigned flags, ch3_request_t **request);
+/* A packet with CH3_PACKET_WAITS came: calls its handler. */
+int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header);
+/* The receiver's CLEAR came: queues the payload. */
+int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_packet *packet);
+/* DATA came: finds where its payload goes. */
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_packet *packet);
+void ch3_rndv_free(ch3_rndv_t *rndv);
+
+/* receive.c: one get and what follows from it. *more: the pipe may hold more. */
+int ch3_receive_some(ch3_vc_t *vc, bool *more);
+
+/* engine.c: fails the connection: completes everything of it with error and tells the layer above. */
+void ch3_vc_fail(ch3_vc_t *vc, int error);
+
+#endif

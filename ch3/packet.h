@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What CH3 puts on the wire: every message starts with one struct ch3_packet, then header_len bytes of the type's own
+ * header, then, unless it waits at the sender, the payload. Nothing is padded. Numbers are little-endian.
+ *
+ * A rendezvous is three messages:
+ *	sender    type T, CH3_PACKET_WAITS, the type's header, payload_len announced, sender_id      (request to send)
+ *	receiver  CH3_PACKET_CLEAR, payload_len wanted (<= announced), both ids                      (clear to send)
+ *	sender    CH3_PACKET_DATA, payload_len as wanted, receiver_id, the payload
+ * The third is left out where nothing is wanted: an empty payload, or one that the receiver drops.
+ */
+#ifndef HR_CH3_PACKET_H
+#define HR_CH3_PACKET_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the wire format is written for little-endian machines"
+#endif
+
+/* CH3's own packet types; the others, from CH3_TYPE_FIRST on, belong to the layer above. 0 is no type. */
+enum {
+	CH3_PACKET_CLEAR = 1,
+	CH3_PACKET_DATA = 2,
+};
+
+/* Flags of a packet. */
+enum {
+	CH3_PACKET_WAITS = 1u << 0, /* the payload waits at the sender for the receiver's CLEAR */
+};
+
+struct ch3_packet {
+	uint8_t type;         /* sender: what this is; receiver: chooses the handler */
+	uint8_t flags;        /* sender: set of CH3_PACKET_WAITS */
+	uint16_t header_len;  /* sender: bytes of the type's header behind this, <= CH3_HEADER_MAX; 0 for CH3's own types */
+	uint32_t sequence;    /* sender: packets put into this pipe before; receiver: checks that none is lost */
+	uint64_t payload_len; /* sender: bytes of payload that follow or wait; in CLEAR, receiver: bytes wanted */
+	uint32_t sender_id;   /* sender: its name for a payload that waits; receiver: returns it in CLEAR; else 0 */
+	uint32_t receiver_id; /* receiver: its name for the place of the payload, in CLEAR; sender: returns it in DATA; else 0 */
+};
+
+static_assert(sizeof(struct ch3_packet) == 24, "wire format");
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ch3/internal.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static int bad_packet(const ch3_vc_t *vc, const struct ch3_packet *packet, const char *why)
+{
+	hr_log(HR_LOG_ERROR,
+	       "ch3: packet %" PRIu32 " from %s: %s (type %u, flags %#x, header %u, payload %" PRIu64 ", sequence %" PRIu32 ")",
+	       vc->receive.sequence, hr_conn_peer(vc->conn), why, packet->type, packet->flags, packet->header_len,
+	       packet->payload_len, packet->sequence);
+	return -EPROTO;
+}
+
+static int packet_check(const ch3_vc_t *vc, const struct ch3_packet *packet)
+{
+	if (packet->sequence != vc->receive.sequence)
+		return bad_packet(vc, packet, "out of sequence");
+	if (packet->type == CH3_PACKET_CLEAR || packet->type == CH3_PACKET_DATA)
+		return packet->flags || packet->header_len ? bad_packet(vc, packet, "malformed") : 0;
+	if (packet->type >= CH3_TYPES || !vc->engine->handler[packet->type].fn)
+		return bad_packet(vc, packet, "of an unknown type");
+	if (packet->header_len > CH3_HEADER_MAX)
+		return bad_packet(vc, packet, "too long a header");
+	if ((packet->flags & ~(unsigned)CH3_PACKET_WAITS) || packet->receiver_id ||
+	    !(packet->flags & CH3_PACKET_WAITS) != !packet->sender_id)
+		return bad_packet(vc, packet, "malformed");
+	return 0;
+}
+
+static void payload_start(struct ch3_receive *receive, uint64_t payload_len)
+{
+	receive->in_payload = true;
+	receive->left = payload_len;
+	receive->moved = 0;
+	receive->ahead = payload_len > CH3_INBOX ? CH3_INBOX_BEHIND : CH3_INBOX;
+}
+
+static void payload_end(ch3_vc_t *vc)
+{
+	struct ch3_receive *receive = &vc->receive;
+	ch3_done_fn done = receive->done;
+	receive->in_payload = false;
+	if (receive->rndv) {
+		ch3_rndv_free(receive->rndv);
+		receive->rndv = NULL;
+	}
+	if (done) {
+		receive->done = NULL;
+		vc->engine->ran++;
+		done(receive->context, 0, receive->moved);
+	}
+}
+
+/* A message of the layer above whose payload follows at once. */
+static int message_start(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header)
+{
+	ch3_t *engine = vc->engine;
+	struct ch3_receive *receive = &vc->receive;
+	ch3_incoming_t incoming = { vc, header, packet->header_len, packet->payload_len, NULL };
+	ch3_sink_t *sink = &receive->sink;
+	sink->n = 0;
+	sink->done = NULL;
+	sink->context = NULL;
+	sink->defer = false;
+	engine->ran++;
+	int error = engine->handler[packet->type].fn(engine->handler[packet->type].context, &incoming, sink);
+	if (error)
+		return error;
+	if (sink->n < 0 || sink->n > CH3_SINK_IOV || sink->defer)
+		return -EINVAL;
+	receive->cursor = (struct ch3_cursor){ sink->iov, sink->n };
+	ch3_cursor_trim(&receive->cursor, packet->payload_len);
+	receive->done = sink->done;
+	receive->context = sink->context;
+	payload_start(receive, packet->payload_len);
+	return 0;
+}
+
+static int packet_start(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header)
+{
+	int error;
+	if (packet->type == CH3_PACKET_CLEAR)
+		return ch3_rndv_cleared(vc, packet);
+	if (packet->type == CH3_PACKET_DATA) {
+		error = ch3_rndv_data(vc, packet);
+		if (!error)
+			payload_start(&vc->receive, packet->payload_len);
+		return error;
+	}
+	if (packet->flags & CH3_PACKET_WAITS)
+		return ch3_rndv_announced(vc, packet, header);
+	return message_start(vc, packet, header);
+}
+
+/* Payload bytes that came along in the inbox: into the sink, the rest dropped. */
+static void payload_from_inbox(struct ch3_receive *receive)
+{
+	size_t some = receive->end - receive->begin;
+	if (some > receive->left)
+		some = (size_t)receive->left;
+	receive->moved += ch3_cursor_fill(&receive->cursor, receive->inbox + receive->begin, some);
+	receive->begin += (uint32_t)some;
+	receive->left -= some;
+}
+
+/* Everything the inbox holds, up to a packet whose front is not complete or a payload that is not. */
+static int inbox_process(ch3_vc_t *vc)
+{
+	struct ch3_receive *receive = &vc->receive;
+	for (;;) {
+		if (receive->in_payload) {
+			payload_from_inbox(receive);
+			if (receive->left > 0)
+				return 0;
+			payload_end(vc);
+		}
+		struct ch3_packet packet;
+		size_t have = receive->end - receive->begin;
+		if (have < sizeof packet)
+			return 0;
+		memcpy(&packet, receive->inbox + receive->begin, sizeof packet);
+		int error = packet_check(vc, &packet);
+		if (error)
+			return error;
+		if (have < sizeof packet + packet.header_len)
+			return 0;
+		const void *header = receive->inbox + receive->begin + sizeof packet;
+		receive->begin += (uint32_t)(sizeof packet + packet.header_len);
+		receive->sequence++;
+		error = packet_start(vc, &packet, header);
+		if (error)
+			return error;
+	}
+}
+
+int ch3_receive_some(ch3_vc_t *vc, bool *more)
+{
+	struct ch3_receive *receive = &vc->receive;
+	struct iovec iov[CH3_IOV_MAX + 1];
+	int n = 0;
+	size_t direct = 0;
+	if (receive->begin > 0) {
+		/* What is left is less than one packet's front. */
+		receive->end -= receive->begin;
+		memmove(receive->inbox, receive->inbox + receive->begin, receive->end);
+		receive->begin = 0;
+	}
+	if (receive->in_payload)
+		for (; n < receive->cursor.n; n++) {
+			iov[n] = receive->cursor.piece[n];
+			direct += iov[n].iov_len;
+		}
+	size_t room = receive->ahead > receive->end ? receive->ahead - receive->end : 0;
+	if (receive->in_payload && receive->left - direct > receive->ahead)
+		room = CH3_INBOX - receive->end; /* a long tail to drop */
+	iov[n++] = (struct iovec){ receive->inbox + receive->end, room };
+
+	size_t delivered = 0;
+	int error = hr_channel_get(vc->conn, iov, n, &delivered);
+	if (error)
+		return error;
+	*more = delivered == direct + room;
+	if (delivered == 0)
+		return 0;
+	size_t into_sink = delivered < direct ? delivered : direct;
+	ch3_cursor_advance(&receive->cursor, into_sink);
+	receive->moved += into_sink;
+	receive->left -= into_sink;
+	receive->end += (uint32_t)(delivered - into_sink);
+	return inbox_process(vc);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ch3/internal.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gives the request its own copy of the payload, as one piece. */
+static int payload_copy(ch3_request_t *request, const struct iovec *iov, int n, size_t payload_len)
+{
+	char *bytes = malloc(payload_len ? payload_len : 1);
+	if (!bytes)
+		return -ENOMEM;
+	request->copy = bytes;
+	request->iov[1] = (struct iovec){ bytes, payload_len };
+	for (int i = 0; i < n; bytes += iov[i].iov_len, i++)
+		if (iov[i].iov_len > 0)
+			memcpy(bytes, iov[i].iov_base, iov[i].iov_len);
+	return 0;
+}
+
+int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
+		  uint64_t payload_len, unsigned flags, ch3_request_t **request)
+{
+	bool copy = flags & CH3_SEND_COPY;
+	int error = -ENOMEM;
+	ch3_request_t *send = ch3_request_new(vc->engine, copy ? 1 : n);
+	if (!send)
+		return error;
+	if (copy) {
+		error = payload_copy(send, iov, n, (size_t)payload_len);
+		if (error)
+			goto recycle;
+	} else if (n > 0) {
+		memcpy(send->iov + 1, iov, (size_t)n * sizeof *iov);
+	}
+	error = ch3_ids_add(&vc->announced, send, &send->sender_id);
+	if (error)
+		goto recycle;
+
+	struct ch3_packet *packet = &send->front.packet;
+	ch3_packet_start(vc, packet, type, header_len, payload_len);
+	packet->flags = CH3_PACKET_WAITS;
+	packet->sender_id = send->sender_id;
+	if (header_len)
+		memcpy(send->front.header, header, header_len);
+	send->payload_len = payload_len;
+	send->iov[0] = (struct iovec){ &send->front, sizeof *packet + header_len };
+	send->cursor.n = 1;
+	send->stage = CH3_STAGE_ANNOUNCE;
+	send->detached = copy;
+	ch3_queue_append(vc, send);
+	if (request)
+		*request = copy ? NULL : send;
+	return 0;
+
+recycle:
+	send->detached = true;
+	ch3_request_complete(send, error);
+	return error;
+}
+
+int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_packet *packet)
+{
+	ch3_request_t *send = ch3_ids_find(&vc->announced, packet->sender_id);
+	if (!send || send->stage != CH3_STAGE_WAITING || packet->payload_len > send->payload_len) {
+		hr_log(HR_LOG_ERROR, "ch3: %s cleared payload %#x, which does not wait or is shorter than that",
+		       hr_conn_peer(vc->conn), packet->sender_id);
+		return -EPROTO;
+	}
+	ch3_ids_remove(&vc->announced, packet->sender_id);
+	send->sender_id = 0;
+	if (packet->payload_len == 0) {
+		ch3_request_complete(send, 0);
+		return 0;
+	}
+	struct ch3_packet *data = &send->front.packet;
+	ch3_packet_start(vc, data, CH3_PACKET_DATA, 0, packet->payload_len);
+	data->receiver_id = packet->receiver_id;
+	send->iov[0] = (struct iovec){ data, sizeof *data };
+	send->cursor = (struct ch3_cursor){ send->iov, send->n };
+	ch3_cursor_trim(&send->cursor, sizeof *data + packet->payload_len);
+	send->stage = CH3_STAGE_QUEUED;
+	ch3_queue_append(vc, send);
+	return 0;
+}
+
+static void deferred_unlink(ch3_rndv_t *rndv)
+{
+	if (!rndv->link)
+		return;
+	*rndv->link = rndv->next;
+	if (rndv->next)
+		rndv->next->link = rndv->link;
+	rndv->link = NULL;
+}
+
+void ch3_rndv_free(ch3_rndv_t *rndv)
+{
+	deferred_unlink(rndv);
+	if (rndv->iov != rndv->inline_iov)
+		free(rndv->iov);
+	free(rndv);
+}
+
+static ch3_rndv_t *rndv_new(ch3_vc_t *vc, const struct ch3_packet *packet)
+{
+	ch3_rndv_t *rndv = calloc(1, sizeof *rndv);
+	if (!rndv)
+		return NULL;
+	rndv->vc = vc;
+	rndv->sender_id = packet->sender_id;
+	rndv->payload_len = packet->payload_len;
+	rndv->iov = rndv->inline_iov;
+	rndv->next = vc->deferred;
+	rndv->link = &vc->deferred;
+	if (vc->deferred)
+		vc->deferred->link = &rndv->next;
+	vc->deferred = rndv;
+	return rndv;
+}
+
+int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header)
+{
+	ch3_t *engine = vc->engine;
+	ch3_rndv_t *rndv = rndv_new(vc, packet);
+	if (!rndv)
+		return -ENOMEM;
+	ch3_incoming_t incoming = { vc, header, packet->header_len, packet->payload_len, rndv };
+	ch3_sink_t sink = { .n = 0 };
+	engine->ran++;
+	int error = engine->handler[packet->type].fn(engine->handler[packet->type].context, &incoming, &sink);
+	if (error || sink.defer)
+		return error;
+	return ch3_rndv_accept(rndv, sink.iov, sink.n, sink.done, sink.context);
+}
+
+static int rndv_pieces(ch3_rndv_t *rndv, const struct iovec *iov, int n)
+{
+	if (n > CH3_SINK_IOV) {
+		struct iovec *many = malloc((size_t)n * sizeof *many);
+		if (!many)
+			return -ENOMEM;
+		if (rndv->iov != rndv->inline_iov)
+			free(rndv->iov);
+		rndv->iov = many;
+	}
+	if (n > 0)
+		memcpy(rndv->iov, iov, (size_t)n * sizeof *iov);
+	rndv->cursor = (struct ch3_cursor){ rndv->iov, n };
+	ch3_cursor_trim(&rndv->cursor, rndv->payload_len);
+	rndv->wanted = ch3_cursor_bytes(&rndv->cursor);
+	return 0;
+}
+
+int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context)
+{
+	ch3_vc_t *vc = rndv->vc;
+	if (n < 0 || n > CH3_IOV_MAX)
+		return -EINVAL;
+	if (vc->error) {
+		int error = vc->error;
+		ch3_rndv_free(rndv);
+		return error;
+	}
+	int error = rndv_pieces(rndv, iov, n);
+	if (!error && rndv->wanted > 0)
+		error = ch3_ids_add(&vc->accepted, rndv, &rndv->receiver_id);
+	if (error)
+		return error;
+	rndv->done = done;
+	rndv->context = context;
+	uint32_t sender_id = rndv->sender_id, receiver_id = rndv->receiver_id;
+	deferred_unlink(rndv);
+	/* A CLEAR that cannot be sent fails the connection soon, and that completes this receive. */
+	error = ch3_send_own(vc, CH3_PACKET_CLEAR, rndv->wanted, sender_id, receiver_id);
+	if (error && !vc->send_error)
+		vc->send_error = error;
+	if (rndv->wanted == 0) {
+		ch3_rndv_free(rndv);
+		vc->engine->ran++;
+		if (done)
+			done(context, 0, 0);
+	}
+	return 0;
+}
+
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_packet *packet)
+{
+	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, packet->receiver_id);
+	if (!rndv || packet->payload_len != rndv->wanted) {
+		hr_log(HR_LOG_ERROR, "ch3: %s sent payload for %#x, which was not asked for or not of that length",
+		       hr_conn_peer(vc->conn), packet->receiver_id);
+		return -EPROTO;
+	}
+	ch3_ids_remove(&vc->accepted, packet->receiver_id);
+	struct ch3_receive *receive = &vc->receive;
+	receive->rndv = rndv;
+	receive->cursor = rndv->cursor;
+	receive->done = rndv->done;
+	receive->context = rndv->context;
+	return 0;
+}

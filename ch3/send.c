@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ch3/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ch3_packet_start(ch3_vc_t *vc, struct ch3_packet *packet, unsigned type, size_t header_len, uint64_t payload_len)
+{
+	*packet = (struct ch3_packet){
+		.type = (uint8_t)type,
+		.header_len = (uint16_t)header_len,
+		.sequence = vc->send_sequence++,
+		.payload_len = payload_len,
+	};
+}
+
+/* The request at the queue's head has left completely. */
+static void queue_pop(ch3_vc_t *vc)
+{
+	ch3_request_t *request = vc->queue;
+	vc->queue = request->next;
+	if (!vc->queue) {
+		vc->queue_end = &vc->queue;
+		vc->engine->queued--;
+	}
+	if (request->stage == CH3_STAGE_ANNOUNCE)
+		request->stage = CH3_STAGE_WAITING;
+	else
+		ch3_request_complete(request, 0);
+}
+
+void ch3_queue_flush(ch3_vc_t *vc)
+{
+	while (vc->queue && !vc->send_error) {
+		ch3_request_t *request = vc->queue;
+		size_t accepted = 0;
+		int error = hr_channel_put(vc->conn, request->cursor.piece, request->cursor.n, &accepted);
+		if (error) {
+			vc->send_error = error;
+			return;
+		}
+		ch3_cursor_advance(&request->cursor, accepted);
+		if (request->cursor.n > 0)
+			return;
+		queue_pop(vc);
+	}
+}
+
+void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request)
+{
+	bool was_empty = !vc->queue;
+	request->next = NULL;
+	*vc->queue_end = request;
+	vc->queue_end = &request->next;
+	if (was_empty) {
+		vc->engine->queued++;
+		ch3_queue_flush(vc);
+	}
+}
+
+/* Puts the pieces unless others wait before them. *accepted: how much left. */
+static int put_now(ch3_vc_t *vc, const struct iovec *iov, int n, size_t *accepted)
+{
+	*accepted = 0;
+	if (vc->queue)
+		ch3_queue_flush(vc);
+	if (vc->send_error)
+		return vc->send_error;
+	if (vc->queue)
+		return 0;
+	int error = hr_channel_put(vc->conn, iov, n, accepted);
+	if (error)
+		vc->send_error = error;
+	return error;
+}
+
+/* A message whose front lies at front[0..front_len-1] and of which accepted bytes have left: queues the rest, its
+ * payload copied if copy says so. */
+static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const struct iovec *iov, int n,
+		      size_t payload_len, size_t accepted, bool copy, ch3_request_t **request)
+{
+	void *bytes = copy && payload_len > 0 ? malloc(payload_len) : NULL;
+	ch3_request_t *rest = !copy || payload_len == 0 || bytes ? ch3_request_new(vc->engine, copy ? 1 : n) : NULL;
+	if (!rest) {
+		free(bytes);
+		if (accepted > 0)
+			vc->send_error = -ENOMEM; /* half a message is in the pipe and cannot be finished */
+		return -ENOMEM;
+	}
+	memcpy(&rest->front, front, front_len);
+	rest->iov[0] = (struct iovec){ &rest->front, front_len };
+	if (copy) {
+		rest->copy = bytes;
+		rest->iov[1] = (struct iovec){ bytes, payload_len };
+		for (int i = 0; i < n; bytes = (char *)bytes + iov[i].iov_len, i++)
+			if (iov[i].iov_len > 0)
+				memcpy(bytes, iov[i].iov_base, iov[i].iov_len);
+	} else if (n > 0) {
+		memcpy(rest->iov + 1, iov, (size_t)n * sizeof *iov);
+	}
+	rest->detached = copy;
+	ch3_cursor_advance(&rest->cursor, accepted);
+	ch3_queue_append(vc, rest);
+	if (request && !copy)
+		*request = rest;
+	return 0;
+}
+
+int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sender_id, uint32_t receiver_id)
+{
+	struct ch3_packet packet;
+	ch3_packet_start(vc, &packet, type, 0, payload_len);
+	packet.sender_id = sender_id;
+	packet.receiver_id = receiver_id;
+	struct iovec iov = { &packet, sizeof packet };
+	size_t accepted;
+	int error = put_now(vc, &iov, 1, &accepted);
+	if (error || accepted == sizeof packet)
+		return error;
+	return queue_rest(vc, &packet, sizeof packet, NULL, 0, 0, accepted, true, NULL);
+}
+
+/* Sum of the pieces, or SIZE_MAX if that overflows. */
+static size_t iov_bytes(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < n; i++)
+		if (__builtin_add_overflow(bytes, iov[i].iov_len, &bytes))
+			return SIZE_MAX;
+	return bytes;
+}
+
+static int send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, int n, unsigned flags,
+		      ch3_request_t **request)
+{
+	if (type < CH3_TYPE_FIRST || type >= CH3_TYPES || (header_len && !header) || n < 0 || n > CH3_IOV_MAX)
+		return -EINVAL;
+	if (!request && !(flags & CH3_SEND_COPY))
+		return -EINVAL;
+	if (header_len > CH3_HEADER_MAX)
+		return -EMSGSIZE;
+	return vc->error ? vc->error : vc->send_error;
+}
+
+int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
+	     unsigned flags, ch3_request_t **request)
+{
+	int error = send_check(vc, type, header, header_len, n, flags, request);
+	if (error)
+		return error;
+	size_t payload_len = iov_bytes(iov, n);
+	if (payload_len == SIZE_MAX)
+		return -EMSGSIZE;
+	if ((flags & CH3_SEND_SYNC) || (payload_len > vc->engine->eager_max && !(flags & CH3_SEND_EAGER)))
+		return ch3_rndv_send(vc, type, header, header_len, iov, n, payload_len, flags, request);
+
+	struct ch3_front front;
+	size_t front_len = sizeof front.packet + header_len;
+	ch3_packet_start(vc, &front.packet, type, header_len, payload_len);
+	if (header_len)
+		memcpy(front.header, header, header_len);
+	bool copy = flags & CH3_SEND_COPY;
+	size_t accepted = 0;
+	/* A large payload that the caller may reuse must be copied before the channel sees it: a zero-copy transfer could
+	 * not be continued from elsewhere (hr_channel_put). */
+	if (!copy || payload_len < HR_ZERO_COPY_MIN) {
+		struct iovec out[1 + CH3_IOV_MAX];
+		out[0] = (struct iovec){ &front, front_len };
+		for (int i = 0; i < n; i++)
+			out[1 + i] = iov[i];
+		error = put_now(vc, out, 1 + n, &accepted);
+		if (error)
+			return error;
+	}
+	if (request)
+		*request = NULL;
+	if (accepted == front_len + payload_len)
+		return 0;
+	error = queue_rest(vc, &front, front_len, iov, n, payload_len, accepted, copy, request);
+	if (error && !accepted)
+		vc->send_sequence--;
+	return error;
+}

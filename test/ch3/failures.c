@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What ends a connection: a broken pipe, a peer that closes, packets that no peer sends, a handler that refuses. Every
+ * request completes exactly once, the layer above hears of it exactly once. */
+#include "ch3/packet.h"
+#include "test/ch3/memory_channel.h"
+#include "test/ch3/pair.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE (100 * 1024)
+
+static char *source, *target;
+
+static void setup(void)
+{
+	memory_faults = (struct memory_faults){ 0 };
+	source = malloc(LARGE);
+	target = calloc(1, LARGE);
+	pair_fill(source, LARGE, 1);
+	pair_open();
+	pair_b.buffer = target;
+	pair_b.room = LARGE;
+}
+
+static void teardown(void)
+{
+	pair_close();
+	free(source);
+	free(target);
+}
+
+static void expect_failed(const struct pair_end *end, int error)
+{
+	ck_assert_int_eq(end->failures, 1);
+	ck_assert_int_eq(end->failure, error);
+	ck_assert_int_eq(ch3_vc_state(end->vc), error);
+}
+
+START_TEST(broken_pipe_completes_queued_and_announced_sends_once)
+{
+	pair_b.defer = true;
+	ch3_request_t *announced = pair_send(1, source, LARGE, 0);
+	pair_settle();
+	memory_faults.capacity = 10;
+	ch3_request_t *partial = pair_send(2, source, 100, 0);
+	ch3_request_t *queued = pair_send(3, source, LARGE, 0);
+	memory_conn_break(ch3_vc_conn(pair_a.vc), -ECONNRESET);
+	ck_assert_int_eq(ch3_progress_poll(pair_a.engine), 4); /* three completions, one failure */
+	ck_assert_int_eq(ch3_progress_poll(pair_a.engine), 0);
+	ch3_request_t *request[] = { announced, partial, queued };
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(ch3_request_test(request[i]), 1);
+		ck_assert_int_eq(ch3_request_error(request[i]), -ECONNRESET);
+		ch3_request_free(request[i]);
+	}
+	expect_failed(&pair_a, -ECONNRESET);
+	ch3_request_t *refused;
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 0, NULL, 0, 0, &refused), -ECONNRESET);
+	pair_settle();
+	expect_failed(&pair_b, -ECONNRESET);
+	/* The deferred payload will not come any more. */
+	struct iovec iov = { target, LARGE };
+	ck_assert_int_eq(ch3_rndv_accept(pair_b.message[0].rndv, &iov, 1, NULL, NULL), -ECONNRESET);
+}
+END_TEST
+
+START_TEST(broken_pipe_completes_receives_once)
+{
+	ch3_request_free(pair_send(1, source, LARGE, 0)); /* accepted, data on its way */
+	ch3_progress_poll(pair_b.engine);
+	memory_faults.capacity = 60;
+	ch3_request_free(pair_send(2, source, 1000, 0)); /* half of it arrives */
+	ch3_progress_poll(pair_b.engine);
+	memory_conn_break(ch3_vc_conn(pair_b.vc), -ETIMEDOUT);
+	pair_settle();
+	expect_failed(&pair_b, -ETIMEDOUT);
+	ck_assert_int_eq(pair_b.messages, 2);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(pair_b.message[i].done, 1);
+		ck_assert_int_eq(pair_b.message[i].error, -ETIMEDOUT);
+	}
+}
+END_TEST
+
+START_TEST(last_words_of_a_peer_arrive_before_its_end)
+{
+	ck_assert_ptr_null(pair_send(4, source, 50, 0));
+	ch3_vc_close(pair_a.vc);
+	/* b learns of the end by a send first; what is in the pipe still comes. */
+	ch3_request_t *request;
+	ck_assert_int_eq(ch3_send(pair_b.vc, PAIR_TYPE, NULL, 0, NULL, 0, 0, &request), -ESHUTDOWN);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 1);
+	ck_assert_int_eq(pair_b.message[0].error, 0);
+	expect_failed(&pair_b, -ESHUTDOWN);
+}
+END_TEST
+
+START_TEST(close_cancels_what_waits)
+{
+	pair_b.defer = true;
+	ch3_request_t *request = pair_send(1, source, LARGE, 0);
+	pair_settle();
+	ch3_vc_close(pair_a.vc);
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), -ECANCELED);
+	ch3_request_free(request);
+	ck_assert_int_eq(pair_a.failures, 0);
+}
+END_TEST
+
+START_TEST(handler_refuses_and_the_connection_fails)
+{
+	pair_b.refuse = -EBADMSG;
+	ck_assert_ptr_null(pair_send(1, source, 10, 0));
+	ck_assert_ptr_null(pair_send(2, source, 10, 0));
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 1);
+	expect_failed(&pair_b, -EBADMSG);
+}
+END_TEST
+
+START_TEST(unregistered_type_is_refused)
+{
+	ch3_request_t *request;
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE_NONE, NULL, 0, NULL, 0, 0, &request), 0);
+	pair_settle();
+	expect_failed(&pair_b, -EPROTO);
+	ck_assert_int_eq(pair_b.messages, 0);
+}
+END_TEST
+
+/* Each breaks one rule of packet.h. sequence 1: one good message goes before. */
+static const struct ch3_packet bad_packets[] = {
+	{ .type = 0, .sequence = 1 },
+	{ .type = 5, .sequence = 1 },
+	{ .type = CH3_TYPES, .sequence = 1 },
+	{ .type = 255, .sequence = 1 },
+	{ .type = PAIR_TYPE, .sequence = 0 },
+	{ .type = PAIR_TYPE, .sequence = 2 },
+	{ .type = PAIR_TYPE, .sequence = 1, .header_len = CH3_HEADER_MAX + 1 },
+	{ .type = PAIR_TYPE, .sequence = 1, .header_len = UINT16_MAX },
+	{ .type = PAIR_TYPE, .sequence = 1, .flags = 2 },
+	{ .type = PAIR_TYPE, .sequence = 1, .flags = CH3_PACKET_WAITS },
+	{ .type = PAIR_TYPE, .sequence = 1, .sender_id = 1 },
+	{ .type = PAIR_TYPE, .sequence = 1, .receiver_id = 1 },
+	{ .type = CH3_PACKET_CLEAR, .sequence = 1 },
+	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .sender_id = 1, .payload_len = 10 },
+	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .sender_id = UINT32_MAX, .payload_len = 10 },
+	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .header_len = 4 },
+	{ .type = CH3_PACKET_DATA, .sequence = 1 },
+	{ .type = CH3_PACKET_DATA, .sequence = 1, .receiver_id = 1u << 20 | 1, .payload_len = 1 },
+	{ .type = CH3_PACKET_DATA, .sequence = 1, .flags = CH3_PACKET_WAITS, .receiver_id = 1 },
+};
+
+START_TEST(packet_that_no_peer_sends_is_refused)
+{
+	ck_assert_ptr_null(pair_send(1, source, 10, 0));
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 1);
+	uint8_t bytes[sizeof(struct ch3_packet) + 256] = { 0 };
+	memcpy(bytes, &bad_packets[_i], sizeof bad_packets[_i]);
+	memory_conn_inject(ch3_vc_conn(pair_b.vc), bytes, sizeof bytes);
+	ch3_progress_poll(pair_b.engine);
+	expect_failed(&pair_b, -EPROTO);
+	ck_assert_int_eq(pair_b.messages, 1);
+}
+END_TEST
+
+/* A receiver that clears more than was announced, or twice, and a sender whose data has another length. */
+START_TEST(rendezvous_that_does_not_fit_is_refused)
+{
+	pair_b.defer = true;
+	ch3_request_t *request = pair_send(1, source, LARGE, 0);
+	pair_settle();
+	/* The first id of a fresh table: slot 0, first use. */
+	struct ch3_packet clear = { .type = CH3_PACKET_CLEAR, .sender_id = 1u << 20 | 1, .payload_len = LARGE };
+	if (_i == 0)
+		clear.payload_len = LARGE + 1;
+	memory_conn_inject(ch3_vc_conn(pair_a.vc), &clear, sizeof clear);
+	clear.sequence = 1;
+	if (_i == 1)
+		memory_conn_inject(ch3_vc_conn(pair_a.vc), &clear, sizeof clear);
+	ch3_progress_poll(pair_a.engine);
+	expect_failed(&pair_a, -EPROTO);
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), -EPROTO);
+	ch3_request_free(request);
+}
+END_TEST
+
+START_TEST(data_of_another_length_is_refused)
+{
+	pair_b.defer = true;
+	ch3_request_free(pair_send(1, source, LARGE, 0));
+	pair_settle();
+	pair_accept(0);
+	struct ch3_packet data = { .type = CH3_PACKET_DATA, .sequence = 1, .receiver_id = 1u << 20 | 1,
+				   .payload_len = LARGE - 1 };
+	memory_conn_inject(ch3_vc_conn(pair_b.vc), &data, sizeof data);
+	ch3_progress_poll(pair_b.engine);
+	expect_failed(&pair_b, -EPROTO);
+	ck_assert_int_eq(pair_b.message[0].done, 1);
+	ck_assert_int_eq(pair_b.message[0].error, -EPROTO);
+}
+END_TEST
+
+/* Whatever bytes come, the engine must come to an end of them: refused, or taken as messages. */
+START_TEST(random_bytes_do_no_harm)
+{
+	srandom((unsigned)_i);
+	pair_b.room = 100;
+	uint8_t bytes[4096];
+	struct ch3_packet packet = { .type = PAIR_TYPE };
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)random();
+	if (_i % 2) { /* plausible up to its lengths */
+		packet.payload_len = (uint64_t)random() << (random() % 33);
+		packet.header_len = (uint16_t)(random() % 140);
+		memcpy(bytes, &packet, sizeof packet);
+	}
+	memory_conn_inject(ch3_vc_conn(pair_b.vc), bytes, sizeof bytes);
+	ch3_progress_poll(pair_b.engine);
+	memory_conn_break(ch3_vc_conn(pair_b.vc), -ECONNRESET);
+	ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(pair_b.failures, 1);
+	for (int i = 0; i < pair_b.messages; i++)
+		ck_assert_int_eq(pair_b.message[i].done, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ch3 failures");
+	TCase *tcase = tcase_create("failures");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, broken_pipe_completes_queued_and_announced_sends_once);
+	tcase_add_test(tcase, broken_pipe_completes_receives_once);
+	tcase_add_test(tcase, last_words_of_a_peer_arrive_before_its_end);
+	tcase_add_test(tcase, close_cancels_what_waits);
+	tcase_add_test(tcase, handler_refuses_and_the_connection_fails);
+	tcase_add_test(tcase, unregistered_type_is_refused);
+	tcase_add_loop_test(tcase, packet_that_no_peer_sends_is_refused, 0, sizeof bad_packets / sizeof *bad_packets);
+	tcase_add_loop_test(tcase, rendezvous_that_does_not_fit_is_refused, 0, 2);
+	tcase_add_test(tcase, data_of_another_length_is_refused);
+	tcase_add_loop_test(tcase, random_bytes_do_no_harm, 0, 64);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

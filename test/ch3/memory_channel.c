@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/ch3/memory_channel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct memory_faults memory_faults;
+
+#define CHANNELS 16
+
+/* One direction. Kept until both ends are closed. */
+struct pipe {
+	uint8_t *bytes;
+	size_t begin, len, size;
+	int error;
+	int users;
+};
+
+struct hr_conn {
+	hr_channel_t *channel;
+	hr_conn_t *next;
+	unsigned peer;
+	bool matched;
+	struct pipe *in, *out;
+	unsigned attempts;
+	uint64_t puts;
+	const void *rest; /* first byte of a large piece that a put left behind */
+	char name[16];
+};
+
+struct hr_channel {
+	unsigned index;
+	hr_conn_t *conns;
+};
+
+static hr_channel_t *channels[CHANNELS];
+
+int hr_channel_init(const hr_channel_attr_t *attr, hr_channel_t **channel, hr_card_t *card)
+{
+	(void)attr;
+	for (unsigned i = 0; i < CHANNELS; i++) {
+		if (channels[i])
+			continue;
+		*channel = channels[i] = calloc(1, sizeof **channel);
+		channels[i]->index = i;
+		card->len = sizeof i;
+		memcpy(card->data, &i, sizeof i);
+		return 0;
+	}
+	return -EMFILE;
+}
+
+static hr_conn_t *find(const hr_channel_t *channel, unsigned peer)
+{
+	for (hr_conn_t *conn = channel ? channel->conns : NULL; conn; conn = conn->next)
+		if (conn->peer == peer)
+			return conn;
+	return NULL;
+}
+
+int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_connect_attr_t *attr, hr_conn_t **conn)
+{
+	(void)attr;
+	unsigned peer;
+	memcpy(&peer, card->data, sizeof peer);
+	if (card->len != sizeof peer || peer >= CHANNELS)
+		return -EINVAL;
+	if (find(channel, peer))
+		return -EEXIST;
+	hr_conn_t *made = calloc(1, sizeof *made);
+	hr_conn_t *other = find(channels[peer], channel->index);
+	made->channel = channel;
+	made->peer = peer;
+	made->in = other ? other->out : calloc(1, sizeof *made->in);
+	made->out = other ? other->in : calloc(1, sizeof *made->out);
+	made->in->users++;
+	made->out->users++;
+	made->matched = other != NULL;
+	if (other)
+		other->matched = true;
+	snprintf(made->name, sizeof made->name, "memory:%u", peer);
+	made->next = channel->conns;
+	channel->conns = made;
+	*conn = made;
+	return 0;
+}
+
+static void pipe_append(struct pipe *pipe, const void *bytes, size_t len)
+{
+	if (pipe->begin + pipe->len + len > pipe->size) {
+		size_t size = 2 * (pipe->len + len);
+		uint8_t *grown = malloc(size);
+		if (pipe->len)
+			memcpy(grown, pipe->bytes + pipe->begin, pipe->len);
+		free(pipe->bytes);
+		pipe->bytes = grown;
+		pipe->begin = 0;
+		pipe->size = size;
+	}
+	if (len)
+		memcpy(pipe->bytes + pipe->begin + pipe->len, bytes, len);
+	pipe->len += len;
+}
+
+static void check_rest(hr_conn_t *conn, const struct iovec *iov, int n)
+{
+	while (n > 0 && iov->iov_len == 0)
+		iov++, n--;
+	if (!conn->rest || (n > 0 && iov->iov_base == conn->rest))
+		return;
+	fprintf(stderr, "memory channel: a short put was not continued with its rest\n");
+	abort();
+}
+
+int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	if (conn->out->error)
+		return conn->out->error;
+	check_rest(conn, iov, n);
+	size_t capacity = memory_faults.capacity ? memory_faults.capacity : 65536;
+	size_t room = conn->matched && conn->out->len < capacity ? capacity - conn->out->len : 0;
+	if (memory_faults.put_max && room > memory_faults.put_max)
+		room = memory_faults.put_max;
+	if (memory_faults.put_every && ++conn->attempts % memory_faults.put_every)
+		room = 0;
+	size_t total = 0;
+	conn->rest = NULL;
+	for (int i = 0; i < n; i++) {
+		size_t some = iov[i].iov_len < room - total ? iov[i].iov_len : room - total;
+		pipe_append(conn->out, iov[i].iov_base, some);
+		total += some;
+		if (some < iov[i].iov_len) {
+			if (iov[i].iov_len >= HR_ZERO_COPY_MIN)
+				conn->rest = (const char *)iov[i].iov_base + some;
+			break;
+		}
+	}
+	conn->puts += total > 0;
+	*accepted = total;
+	return 0;
+}
+
+int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered)
+{
+	struct pipe *in = conn->in;
+	if (!in->len && in->error)
+		return in->error;
+	size_t limit = memory_faults.get_max && in->len > memory_faults.get_max ? memory_faults.get_max : in->len;
+	size_t total = 0;
+	for (int i = 0; i < n && total < limit; i++) {
+		size_t some = iov[i].iov_len < limit - total ? iov[i].iov_len : limit - total;
+		if (some)
+			memcpy(iov[i].iov_base, in->bytes + in->begin, some);
+		in->begin += some;
+		in->len -= some;
+		total += some;
+	}
+	*delivered = total;
+	return 0;
+}
+
+static void pipe_release(struct pipe *pipe, int error)
+{
+	if (!pipe->error)
+		pipe->error = error;
+	if (--pipe->users)
+		return;
+	free(pipe->bytes);
+	free(pipe);
+}
+
+void hr_conn_close(hr_conn_t *conn)
+{
+	if (!conn)
+		return;
+	hr_conn_t **link = &conn->channel->conns;
+	while (*link != conn)
+		link = &(*link)->next;
+	*link = conn->next;
+	pipe_release(conn->in, -ESHUTDOWN);
+	pipe_release(conn->out, -ESHUTDOWN);
+	free(conn);
+}
+
+void hr_channel_finalize(hr_channel_t *channel)
+{
+	if (!channel)
+		return;
+	while (channel->conns)
+		hr_conn_close(channel->conns);
+	channels[channel->index] = NULL;
+	free(channel);
+}
+
+int hr_conn_state(hr_conn_t *conn)
+{
+	return conn->in->error ? conn->in->error : conn->matched;
+}
+
+/* Nothing else runs in this process: something has happened already, or never will. */
+int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
+{
+	(void)timeout_ms;
+	for (const hr_conn_t *conn = channel->conns; conn; conn = conn->next)
+		if (conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len)))
+			return 1;
+	return 0;
+}
+
+const char *hr_conn_peer(const hr_conn_t *conn)
+{
+	return conn->name;
+}
+
+const char *hr_conn_transport(const hr_conn_t *conn)
+{
+	return conn->matched ? "memory" : "none";
+}
+
+void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len)
+{
+	pipe_append(conn->in, bytes, len);
+}
+
+void memory_conn_break(hr_conn_t *conn, int error)
+{
+	conn->in->error = conn->out->error = error;
+}
+
+uint64_t memory_conn_puts(const hr_conn_t *conn)
+{
+	return conn->puts;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between two engines over the memory channel: eager, rendezvous, deferred, copied; over healthy pipes and
+ * over pipes that move a byte at a time. */
+#include "test/ch3/memory_channel.h"
+#include "test/ch3/pair.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE (200 * 1024 + 7)
+
+static char *source, *target;
+
+static void setup(void)
+{
+	memory_faults = (struct memory_faults){ 0 };
+	source = malloc(LARGE);
+	target = calloc(1, LARGE);
+	pair_fill(source, LARGE, 1);
+	pair_open();
+	pair_b.buffer = target;
+	pair_b.room = LARGE;
+}
+
+static void teardown(void)
+{
+	pair_close();
+	free(source);
+	free(target);
+}
+
+static void expect_message(int i, uint32_t header, size_t len, bool waited)
+{
+	const struct pair_message *message = &pair_b.message[i];
+	ck_assert_uint_eq(message->header, header);
+	ck_assert_uint_eq(message->payload_len, len);
+	ck_assert_int_eq(message->waited, waited);
+	ck_assert_int_eq(message->done, 1);
+	ck_assert_int_eq(message->error, 0);
+	ck_assert_uint_eq(message->bytes, len);
+}
+
+START_TEST(small_message_leaves_at_once_in_one_put)
+{
+	uint64_t puts = memory_conn_puts(ch3_vc_conn(pair_a.vc));
+	ck_assert_ptr_null(pair_send(7, source, 100, 0));
+	ck_assert_uint_eq(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts + 1);
+	ck_assert_int_ge(ch3_progress_poll(pair_b.engine), 2);
+	expect_message(0, 7, 100, false);
+	ck_assert(pair_filled(target, 100, 1));
+}
+END_TEST
+
+START_TEST(empty_payload_and_empty_header_arrive)
+{
+	ch3_request_t *request;
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE_OTHER, NULL, 0, NULL, 0, 0, &request), 0);
+	ck_assert_ptr_null(request);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 1);
+	ck_assert_uint_eq(pair_b.message[0].type, PAIR_TYPE_OTHER);
+	ck_assert_uint_eq(pair_b.message[0].header_len, 0);
+	ck_assert_int_eq(pair_b.message[0].done, 1);
+}
+END_TEST
+
+START_TEST(vector_of_many_pieces_and_longest_header_arrive)
+{
+	char header[CH3_HEADER_MAX];
+	memset(header, 0x11, sizeof header);
+	struct iovec iov[CH3_IOV_MAX];
+	size_t at = 0;
+	for (size_t i = 0; i < CH3_IOV_MAX; at += i, i++)
+		iov[i] = (struct iovec){ source + at, i };
+	memory_faults.put_max = 33;
+	pair_b.split = true;
+	ch3_request_t *request;
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, header, sizeof header, iov, CH3_IOV_MAX, 0, &request), 0);
+	ck_assert_ptr_nonnull(request);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), 0);
+	ch3_request_free(request);
+	expect_message(0, 0x11111111, at, false);
+	ck_assert_uint_eq(pair_b.message[0].header_len, CH3_HEADER_MAX);
+	ck_assert(pair_filled(target, at, 1));
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+	ch3_request_t *request;
+	char header[CH3_HEADER_MAX + 1] = { 0 };
+	ck_assert_int_eq(ch3_send(pair_a.vc, CH3_TYPE_FIRST - 1, NULL, 0, NULL, 0, 0, &request), -EINVAL);
+	ck_assert_int_eq(ch3_send(pair_a.vc, CH3_TYPES, NULL, 0, NULL, 0, 0, &request), -EINVAL);
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 1, NULL, 0, 0, &request), -EINVAL);
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 0, NULL, CH3_IOV_MAX + 1, 0, &request), -EINVAL);
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 0, NULL, 0, 0, NULL), -EINVAL);
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, header, sizeof header, NULL, 0, 0, &request), -EMSGSIZE);
+	struct iovec huge[2] = { { source, SIZE_MAX }, { source, 2 } };
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 0, huge, 2, 0, &request), -EMSGSIZE);
+	ck_assert_int_eq(ch3_register(pair_a.engine, PAIR_TYPE_NONE, NULL, NULL), -EINVAL);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 0);
+}
+END_TEST
+
+/* Threshold by default: 64k is eager, one byte more is not. */
+START_TEST(eager_up_to_the_threshold_then_rendezvous)
+{
+	ch3_request_free(pair_send(1, source, 65536, 0));
+	pair_settle();
+	expect_message(0, 1, 65536, false);
+	ch3_request_t *request = pair_send(2, source, 65537, 0);
+	ck_assert_ptr_nonnull(request);
+	ck_assert_int_eq(ch3_request_test(request), 0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), 0);
+	ch3_request_free(request);
+	expect_message(1, 2, 65537, true);
+	ck_assert(pair_filled(target, 65537, 1));
+	ch3_request_free(pair_send(3, source, LARGE, CH3_SEND_EAGER));
+	pair_settle();
+	expect_message(2, 3, LARGE, false);
+	ck_assert(pair_filled(target, LARGE, 1));
+}
+END_TEST
+
+START_TEST(deferred_rendezvous_waits_for_its_buffer)
+{
+	pair_b.defer = true;
+	ch3_request_t *request = pair_send(1, source, LARGE, 0);
+	ck_assert_ptr_null(pair_send(2, source, 10, 0));
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 0);
+	ck_assert_int_eq(pair_b.messages, 2);
+	ck_assert_int_eq(pair_b.message[0].done, 0);
+	ck_assert_int_eq(pair_b.message[1].done, 1);
+	memset(target, 0, LARGE);
+	pair_b.split = true;
+	pair_accept(0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ch3_request_free(request);
+	expect_message(0, 1, LARGE, true);
+	ck_assert(pair_filled(target, LARGE, 1));
+}
+END_TEST
+
+START_TEST(short_sink_takes_what_fits_and_the_rest_is_dropped)
+{
+	for (int large = 0; large < 2; large++) {
+		size_t len = large ? LARGE : 60000;
+		pair_b.room = 1000;
+		memset(target, 0, LARGE);
+		ch3_request_free(pair_send(5, source, len, 0));
+		pair_b.room = 1000;
+		pair_settle();
+		ck_assert_int_eq(pair_b.message[2 * large].done, 1);
+		ck_assert_uint_eq(pair_b.message[2 * large].bytes, 1000);
+		ck_assert(pair_filled(target, 1000, 1));
+		ck_assert_int_eq(target[1000], 0);
+		ch3_request_free(pair_send(6, source, 10, 0));
+		pair_settle();
+		expect_message(2 * large + 1, 6, 10, false);
+	}
+	pair_b.room = 0; /* all of it dropped */
+	ch3_request_free(pair_send(8, source, LARGE, 0));
+	ch3_request_free(pair_send(9, source, LARGE, CH3_SEND_EAGER));
+	pair_settle();
+	ck_assert_uint_eq(pair_b.message[4].bytes + pair_b.message[5].bytes, 0);
+	ck_assert_int_eq(pair_b.message[4].done + pair_b.message[5].done, 2);
+}
+END_TEST
+
+START_TEST(sync_completes_only_when_the_message_is_taken)
+{
+	pair_b.defer = true;
+	ch3_request_t *empty = pair_send(1, source, 0, CH3_SEND_SYNC);
+	ch3_request_t *small = pair_send(2, source, 8, CH3_SEND_SYNC);
+	ck_assert_ptr_nonnull(empty);
+	ck_assert_ptr_nonnull(small);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(empty) + ch3_request_test(small), 0);
+	pair_accept(0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(empty), 1);
+	ck_assert_int_eq(ch3_request_test(small), 0);
+	pair_accept(1);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(small), 1);
+	ch3_request_free(empty);
+	ch3_request_free(small);
+	expect_message(1, 2, 8, true);
+}
+END_TEST
+
+START_TEST(copied_sends_let_the_buffers_go)
+{
+	static const size_t sizes[] = { 0, 8, 5000, HR_ZERO_COPY_MIN, 60000, LARGE };
+	memory_faults.capacity = 500;
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		for (unsigned eager = 0; eager < 2; eager++) {
+			pair_fill(source, LARGE, i);
+			struct iovec iov[2] = { { source, sizes[i] / 3 }, { source + sizes[i] / 3, sizes[i] - sizes[i] / 3 } };
+			ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, &i, sizeof i, iov, 2,
+						  CH3_SEND_COPY | (eager ? CH3_SEND_EAGER : 0), NULL), 0);
+			memset(source, 0xee, LARGE);
+			memset(target, 0, LARGE);
+			pair_settle();
+			expect_message((int)(2 * i + eager), i, sizes[i], !eager && sizes[i] > 65536);
+			ck_assert(pair_filled(target, sizes[i], i));
+		}
+	}
+}
+END_TEST
+
+START_TEST(order_is_kept_under_back_pressure)
+{
+	memory_faults.capacity = 100;
+	enum { N = 1000 };
+	static ch3_request_t *request[N];
+	for (uint32_t i = 0; i < N; i++) {
+		request[i] = pair_send(i, source, i % 300, i % 3 ? 0 : CH3_SEND_COPY);
+		if (i % 3 == 0)
+			ck_assert_ptr_null(request[i]);
+	}
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, N);
+	for (uint32_t i = 0; i < N; i++) {
+		expect_message((int)i, i, i % 300, false);
+		ck_assert_uint_eq(pair_b.done_order[i], i);
+		if (request[i])
+			ck_assert_int_eq(ch3_request_test(request[i]), 1);
+		ch3_request_free(request[i]);
+	}
+}
+END_TEST
+
+/* Rendezvous and eager mixed: handlers in order of sending, whatever the payloads do. */
+START_TEST(handlers_run_in_order_of_sending)
+{
+	pair_b.defer = true;
+	for (uint32_t i = 0; i < 100; i++)
+		ch3_request_free(pair_send(i, source, i % 2 ? 70000 : 16, 0));
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		ck_assert_uint_eq(pair_b.message[i].header, i);
+	for (int i = 99; i > 0; i -= 2)
+		pair_accept(i);
+	pair_settle();
+	for (int i = 1; i < 100; i += 2)
+		expect_message(i, (uint32_t)i, 70000, true);
+}
+END_TEST
+
+static const struct memory_faults slow_pipes[] = {
+	{ .put_max = 1 },
+	{ .get_max = 1 },
+	{ .put_max = 7, .get_max = 5 },
+	{ .put_max = 1, .get_max = 1, .put_every = 2, .capacity = 3 },
+	{ .capacity = 1 },
+	{ .put_max = 23, .get_max = 151, .put_every = 3 },
+};
+
+START_TEST(messages_survive_pipes_that_move_a_few_bytes)
+{
+	memory_faults = slow_pipes[_i];
+	static const size_t sizes[] = { 0, 1, 23, 24, 300, 8192, 9000, 66000 };
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		memset(target, 0, LARGE);
+		pair_b.split = i % 2;
+		ch3_request_free(pair_send(i, source + i, sizes[i], 0));
+		pair_settle();
+		expect_message((int)i, i, sizes[i], sizes[i] > 65536);
+		ck_assert_int_eq(memcmp(source + i, target, sizes[i]), 0);
+	}
+	ck_assert_int_eq(pair_a.failures + pair_b.failures, 0);
+}
+END_TEST
+
+START_TEST(close_delivers_what_was_copied)
+{
+	memory_faults.capacity = 64;
+	ck_assert_ptr_null(pair_send(1, source, 40, CH3_SEND_COPY));
+	ck_assert_ptr_null(pair_send(2, source, 20, CH3_SEND_COPY));
+	memory_faults.capacity = 1000;
+	ch3_vc_close(pair_a.vc);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 2);
+	expect_message(1, 2, 20, false);
+	ck_assert_int_eq(pair_b.failure, -ESHUTDOWN);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ch3 messages");
+	TCase *tcase = tcase_create("messages");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, small_message_leaves_at_once_in_one_put);
+	tcase_add_test(tcase, empty_payload_and_empty_header_arrive);
+	tcase_add_test(tcase, vector_of_many_pieces_and_longest_header_arrive);
+	tcase_add_test(tcase, arguments_are_checked);
+	tcase_add_test(tcase, eager_up_to_the_threshold_then_rendezvous);
+	tcase_add_test(tcase, deferred_rendezvous_waits_for_its_buffer);
+	tcase_add_test(tcase, short_sink_takes_what_fits_and_the_rest_is_dropped);
+	tcase_add_test(tcase, sync_completes_only_when_the_message_is_taken);
+	tcase_add_test(tcase, copied_sends_let_the_buffers_go);
+	tcase_add_test(tcase, order_is_kept_under_back_pressure);
+	tcase_add_test(tcase, handlers_run_in_order_of_sending);
+	tcase_add_loop_test(tcase, messages_survive_pipes_that_move_a_few_bytes, 0, sizeof slow_pipes / sizeof *slow_pipes);
+	tcase_add_test(tcase, close_delivers_what_was_copied);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/ch3/pair.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Polls without a handler or completion after which nothing more will come: one byte may take one poll. */
+#define SETTLED 200000
+
+struct pair_end pair_a, pair_b;
+
+static void on_done(void *context, int error, size_t bytes)
+{
+	struct pair_message *message = context;
+	struct pair_end *end = message >= pair_a.message && message < pair_a.message + PAIR_LOG ? &pair_a : &pair_b;
+	message->done++;
+	message->error = error;
+	message->bytes = bytes;
+	end->done_order[end->dones++] = message->header;
+}
+
+static int pieces(const struct pair_end *end, struct iovec *iov)
+{
+	int n = end->split ? 8 : 1;
+	for (int i = 0; i < n; i++) {
+		size_t from = end->room * (size_t)i / (size_t)n, to = end->room * (size_t)(i + 1) / (size_t)n;
+		iov[i] = (struct iovec){ end->buffer + from, to - from };
+	}
+	return n;
+}
+
+static int handle(struct pair_end *end, unsigned type, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	ck_assert_int_lt(end->messages, PAIR_LOG);
+	struct pair_message *message = &end->message[end->messages++];
+	*message = (struct pair_message){ .type = type, .header_len = incoming->header_len,
+					  .payload_len = incoming->payload_len, .waited = incoming->rndv };
+	if (incoming->header_len >= sizeof message->header)
+		memcpy(&message->header, incoming->header, sizeof message->header);
+	ck_assert_ptr_eq(incoming->vc, end->vc);
+	if (end->defer && incoming->rndv) {
+		message->rndv = incoming->rndv;
+		sink->defer = true;
+	} else {
+		sink->n = end->room ? pieces(end, sink->iov) : 0;
+		sink->done = on_done;
+		sink->context = message;
+	}
+	return end->refuse;
+}
+
+static int on_type(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	return handle(context, PAIR_TYPE, incoming, sink);
+}
+
+static int on_type_other(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	return handle(context, PAIR_TYPE_OTHER, incoming, sink);
+}
+
+static void on_failure(void *context, ch3_vc_t *vc, int error)
+{
+	struct pair_end *end = context;
+	ck_assert_ptr_eq(vc, end->vc);
+	end->failures++;
+	end->failure = error;
+}
+
+static void end_open(struct pair_end *end, hr_card_t *card)
+{
+	memset(end, 0, sizeof *end);
+	ck_assert_int_eq(ch3_open(NULL, &end->engine, card), 0);
+	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE, on_type, end), 0);
+	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE_OTHER, on_type_other, end), 0);
+	ch3_on_failure(end->engine, on_failure, end);
+}
+
+void pair_open(void)
+{
+	hr_card_t card_a, card_b;
+	end_open(&pair_a, &card_a);
+	end_open(&pair_b, &card_b);
+	ck_assert_int_eq(ch3_connect(pair_a.engine, &card_b, NULL, &pair_a, &pair_a.vc), 0);
+	ck_assert_int_eq(ch3_connect(pair_b.engine, &card_a, NULL, &pair_b, &pair_b.vc), 0);
+}
+
+void pair_close(void)
+{
+	ch3_close(pair_a.engine);
+	ch3_close(pair_b.engine);
+}
+
+void pair_settle(void)
+{
+	for (int idle = 0; idle < SETTLED; idle++)
+		if (ch3_progress_poll(pair_a.engine) + ch3_progress_poll(pair_b.engine) > 0)
+			idle = 0;
+}
+
+ch3_request_t *pair_send(uint32_t header, const void *payload, size_t len, unsigned flags)
+{
+	ch3_request_t *request = NULL;
+	struct iovec iov = { (void *)payload, len };
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, &header, sizeof header, &iov, len ? 1 : 0, flags, &request), 0);
+	return request;
+}
+
+void pair_accept(int message)
+{
+	struct iovec iov[8];
+	int n = pieces(&pair_b, iov);
+	ck_assert_int_eq(ch3_rndv_accept(pair_b.message[message].rndv, iov, n, on_done, &pair_b.message[message]), 0);
+}
+
+void pair_fill(void *bytes, size_t len, uint32_t seed)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)bytes)[i] = (uint8_t)(seed * 31 + i * 7 + (i >> 8) * 13);
+}
+
+bool pair_filled(const void *bytes, size_t len, uint32_t seed)
+{
+	for (size_t i = 0; i < len; i++)
+		if (((const uint8_t *)bytes)[i] != (uint8_t)(seed * 31 + i * 7 + (i >> 8) * 13))
+			return false;
+	return true;
+}
