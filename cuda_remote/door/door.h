@@ -145,6 +145,11 @@ int hr_door_next(hr_door_t *door, hr_door_guest_t *guest);
 int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
 
+/* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender keeps its own
+ * descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
+int hr_door_guest_send(int socket, const hr_door_guest_t *guest);
+int hr_door_guest_receive(int socket, hr_door_guest_t *guest);
+
 /* Turns a guest away and closes its descriptor. */
 void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reason, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

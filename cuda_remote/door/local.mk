@@ -5,6 +5,7 @@ cuda_remote_door_libhrdoor_la_SOURCES = \
 	cuda_remote/door/door.h cuda_remote/door/door.c \
 	cuda_remote/door/guest.h cuda_remote/door/guest.c \
 	cuda_remote/door/key.c \
+	cuda_remote/door/pass.c \
 	cuda_remote/door/listen.h cuda_remote/door/listen.c \
 	cuda_remote/door/peer.h cuda_remote/door/peer.c \
 	cuda_remote/door/proof.h \

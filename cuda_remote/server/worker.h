@@ -26,15 +26,11 @@ int worker_prepare(const char *driver, uint32_t *gpus);
 /*
  * Welcomes the first guest (hr_door_guest_welcome with a channel of its own) and serves it and the guests that follow until the
  * client is gone. Blocks. guest: as hr_door_next gave it, fd valid in this process and owned by the worker from here on.
- * control: SOCK_SEQPACKET socket from the daemon; each message is one hr_door_guest_t (purpose HR_DOOR_JOIN) with its
- * descriptor by SCM_RIGHTS. The worker does not close it; end of file there is no reason to stop serving.
+ * control: SOCK_SEQPACKET socket from the daemon; each message is one guest (purpose HR_DOOR_JOIN), read with
+ * hr_door_guest_receive. The worker does not close it; end of file there is no reason to stop serving.
  * The process's stdout becomes the worker's own: what is printed there (device printf) goes to the client.
  * 0: the client ended; a negated errno: it could not be served, or the connection broke. Logged.
  */
 int worker_serve(const hr_door_guest_t *guest, int control);
-
-/* Sends a guest with its descriptor over a control socket; the sender keeps its own copy. What the daemon calls.
- * Negated errno as sendmsg. */
-int worker_send_guest(int control, const hr_door_guest_t *guest);
 
 #endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Guests on their way from the daemon to a worker. */
+#define _GNU_SOURCE /* MSG_CMSG_CLOEXEC */
+#include "cuda_remote/door/door.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+union descriptor_space {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int hr_door_guest_send(int socket, const hr_door_guest_t *guest)
+{
+	union descriptor_space space = { .bytes = { 0 } };
+	struct iovec part = { (void *)(uintptr_t)guest, sizeof *guest };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space };
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof guest->fd);
+	memcpy(CMSG_DATA(header), &guest->fd, sizeof guest->fd);
+	ssize_t n;
+	do
+		n = sendmsg(socket, &message, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int hr_door_guest_receive(int socket, hr_door_guest_t *guest)
+{
+	union descriptor_space space;
+	hr_door_guest_t received;
+	struct iovec part = { &received, sizeof received };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space };
+	ssize_t n;
+	do
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	if (n != (ssize_t)sizeof received || !header || header->cmsg_type != SCM_RIGHTS)
+		return -EPROTO;
+	memcpy(&received.fd, CMSG_DATA(header), sizeof received.fd);
+	*guest = received;
+	return 1;
+}
