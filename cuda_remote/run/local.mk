@@ -1,1 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Where the installed parts lie: for headrace-run, headraced and headrace-info.
+noinst_LTLIBRARIES += cuda_remote/run/libhrlayout.la
+cuda_remote_run_libhrlayout_la_SOURCES = cuda_remote/run/layout.h cuda_remote/run/layout.c
+cuda_remote_run_libhrlayout_la_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DHR_PREFIX='"$(prefix)"' -DHR_PKGLIBDIR='"$(pkglibdir)"' -DHR_SBINDIR='"$(sbindir)"'
+cuda_remote_run_libhrlayout_la_LIBADD = rdma_channel/base/libhrbase.la

@@ -9,3 +9,13 @@ test_cuda_door_door_test_SOURCES = test/cuda/door/door_test.c
 test_cuda_door_door_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_door_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
 endif
+
+# The daemon with a worker that echoes, and a client to knock at it with.
+check_PROGRAMS += test/cuda/door/headraced-echo test/cuda/door/knock
+test_cuda_door_headraced_echo_SOURCES = test/cuda/door/echo_worker.c
+test_cuda_door_headraced_echo_LDADD = cuda_remote/server/daemon/libhrdaemon.la
+test_cuda_door_knock_SOURCES = test/cuda/door/knock.c
+test_cuda_door_knock_LDADD = cuda_remote/door/libhrdoor.la
+dist_check_SCRIPTS += test/cuda/door/daemon_test.sh
+EXTRA_DIST += test/cuda/door/daemon.sh
+TESTS += test/cuda/door/daemon_test.sh

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# headraced without the worker: what serves a client is linked in by name (worker.h), so that tests can put another there.
+noinst_LTLIBRARIES += cuda_remote/server/daemon/libhrdaemon.la
+cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
+	cuda_remote/server/daemon/child.h cuda_remote/server/daemon/child.c \
+	cuda_remote/server/daemon/daemon.h cuda_remote/server/daemon/daemon.c \
+	cuda_remote/server/daemon/options.h cuda_remote/server/daemon/options.c \
+	cuda_remote/server/daemon/pool.h cuda_remote/server/daemon/pool.c \
+	cuda_remote/server/daemon/main.c
+cuda_remote_server_daemon_libhrdaemon_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'
+cuda_remote_server_daemon_libhrdaemon_la_LIBADD = cuda_remote/door/libhrdoor.la cuda_remote/run/libhrlayout.la

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* headraced's command line. */
+#ifndef HR_DAEMON_OPTIONS_H
+#define HR_DAEMON_OPTIONS_H
+
+#include "cuda_remote/door/door.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct daemon_options {
+	hr_server_t places[16];  /* to listen at; must succeed */
+	size_t place_count;
+	bool loopback;           /* also at loopback's default port, if that is free */
+	const char *key_file;    /* NULL: none */
+	char driver[PATH_MAX];   /* for dlopen */
+	bool software;           /* the driver is the software GPU */
+	const char *user;        /* of workers whose client's user is not known; the daemon is root */
+	uint32_t workers;        /* standing ready */
+	uint32_t max_clients;
+	int ready_fd, watch_fd;  /* -1: none */
+	bool quiet;
+	const char *make_key;    /* not NULL: write a key file there and end */
+};
+
+/* 0: run; 1: done (help, version); negative: a wrong option. Prints what is to be said. */
+int daemon_options_parse(int argc, char **argv, struct daemon_options *options);
+
+/* Fills in what was not named: socket and driver. Logged. */
+int daemon_options_complete(struct daemon_options *options);
+
+#endif

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the scripts that start a headraced: sourced, not run. Everything lives in $work, which goes away at the end.
+set -u
+work=$(mktemp -d /tmp/headrace-test-XXXXXX)
+chmod 755 "$work"
+failures=0
+daemon=
+tidy() {
+	[ -z "$daemon" ] || kill -9 "$daemon" 2> "$work/null"
+	rm -rf "$work"
+}
+trap tidy EXIT
+
+fail() {
+	echo "FAILED: $*"
+	failures=$((failures + 1))
+}
+
+# finish: the script's last line.
+finish() {
+	[ $failures = 0 ] && echo "all passed"
+	exit $((failures != 0))
+}
+
+# eventually SECONDS COMMAND…: true as soon as the command is.
+eventually() {
+	local tries=$(($1 * 50))
+	shift
+	until "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.02
+	done
+}
+
+gone() { ! kill -0 "$1" 2> "$work/null"; }
+children() { cat "/proc/$1/task/$1/children" 2> "$work/null"; }
+has_line() { grep -q -- "$2" "$1"; }
+
+# start_daemon PROGRAM OPTION…: in the background, its log in $work/log; returns when clients may come. Sets daemon.
+start_daemon() {
+	mkfifo "$work/ready"
+	"$@" --ready-fd=9 9> "$work/ready" > "$work/out" 2> "$work/log" &
+	daemon=$!
+	local line=
+	read -r -t 20 line < "$work/ready"
+	rm -f "$work/ready"
+	[ "$line" = ready ] || { fail "the daemon did not start: $*"; cat "$work/log"; return 1; }
+}
+
+# stop_daemon [SIGNAL]: ends it; sets status.
+stop_daemon() {
+	local pid=$daemon
+	kill "-${1:-TERM}" "$pid"
+	wait "$pid" 2> "$work/null"
+	status=$?
+	daemon=
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker without CUDA, to test the daemon with: each byte a client sends is a command.
+ *	p: answers with the process's id and user, "PID UID\n"    c: crashes    x: exits with 3    others come back as they are
+ * Drivers: "echo" has two GPUs, "none" cannot be loaded, "slow" takes a second, "crash" dies.
+ */
+#include "cuda_remote/server/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECTIONS 64
+
+int worker_prepare(const char *driver, uint32_t *gpus)
+{
+	if (!strcmp(driver, "crash"))
+		abort();
+	if (!strcmp(driver, "slow"))
+		sleep(1);
+	else if (strcmp(driver, "echo"))
+		return -ENOENT;
+	*gpus = 2;
+	return 0;
+}
+
+static int take(const hr_door_guest_t *guest)
+{
+	static const hr_card_t card = { 4, "ECHO" };
+	return hr_door_guest_welcome(guest, &card, 2, 0, 0, "echo");
+}
+
+/* False: the client has gone. */
+static bool answer(int fd)
+{
+	char byte, text[32];
+	if (read(fd, &byte, 1) != 1)
+		return false;
+	if (byte == 'c')
+		abort();
+	if (byte == 'x')
+		exit(3);
+	if (byte != 'p')
+		return write(fd, &byte, 1) == 1;
+	int n = snprintf(text, sizeof text, "%d %u\n", (int)getpid(), (unsigned)getuid());
+	return write(fd, text, (size_t)n) == n;
+}
+
+int worker_serve(const hr_door_guest_t *first, int control)
+{
+	struct pollfd set[1 + CONNECTIONS] = { { .fd = control, .events = POLLIN }, { .fd = first->fd, .events = POLLIN } };
+	nfds_t n = 2;
+	int error = take(first);
+	while (!error) {
+		if (poll(set, n, -1) < 0)
+			return -errno;
+		hr_door_guest_t guest;
+		if (set[0].revents && hr_door_guest_receive(control, &guest) == 1 && n < 1 + CONNECTIONS) {
+			take(&guest);
+			set[n++] = (struct pollfd){ .fd = guest.fd, .events = POLLIN };
+		}
+		for (nfds_t i = 1; i < n; i++) {
+			if (!set[i].revents || answer(set[i].fd))
+				continue;
+			if (i == 1)
+				return 0;
+			close(set[i].fd);
+			set[i] = set[--n];
+		}
+	}
+	return error;
+}
