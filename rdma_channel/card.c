@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdma_channel/card.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+static const uint8_t card_magic[4] = { 'H', 'R', 'C', 'D' };
+
+/* CRC-32 (ISO 3309, reflected, polynomial 0xedb88320), bit by bit: cards are few and short. */
+static uint32_t crc32_of(const uint8_t *bytes, size_t n)
+{
+	uint32_t crc = ~0u;
+	for (size_t i = 0; i < n; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	return ~crc;
+}
+
+static uint32_t check_sum(const hr_card_t *card)
+{
+	size_t covered = offsetof(struct hr_card_wire, version);
+	return crc32_of(card->data + covered, card->len - covered);
+}
+
+static size_t sections_size(const struct hr_identity *identity)
+{
+	size_t size = 0;
+	for (int i = 0; i < identity->n_sections; i++)
+		size += 2u + identity->sections[i].len;
+	return size;
+}
+
+/* Appends addresses as long as room bytes suffice; returns how many. */
+static uint8_t append_addresses(const struct hr_identity *identity, size_t room, hr_card_t *card)
+{
+	uint8_t n = 0;
+	for (int i = 0; i < identity->n_addresses; i++) {
+		const struct hr_address *address = &identity->addresses[i];
+		if (1u + address->len > room)
+			continue;
+		room -= 1u + address->len;
+		card->data[card->len++] = address->len;
+		memcpy(card->data + card->len, address->bytes, address->len);
+		card->len += address->len;
+		n++;
+	}
+	return n;
+}
+
+static void append_sections(const struct hr_identity *identity, hr_card_t *card)
+{
+	for (int i = 0; i < identity->n_sections; i++) {
+		const struct hr_section *section = &identity->sections[i];
+		card->data[card->len++] = (uint8_t)section->transport;
+		card->data[card->len++] = section->len;
+		memcpy(card->data + card->len, section->data, section->len);
+		card->len += section->len;
+	}
+}
+
+void hr_card_encode(const struct hr_identity *identity, hr_card_t *card)
+{
+	struct hr_card_wire wire = {
+		.version = HR_CARD_VERSION,
+		.flags = identity->listens ? HR_CARD_LISTENS : 0,
+		.n_sections = (uint8_t)identity->n_sections,
+		.boot = htole64(identity->host.boot),
+		.netns = htole64(identity->host.netns),
+		.pid = htole32(identity->host.pid),
+		.port = htole16(identity->port),
+		.unix_len = identity->unix_len,
+	};
+	memcpy(wire.magic, card_magic, sizeof wire.magic);
+	memcpy(wire.uid, identity->uid, sizeof wire.uid);
+	memcpy(wire.unix_name, identity->unix_name, sizeof wire.unix_name);
+	memcpy(wire.host, identity->host.name, sizeof wire.host);
+	memset(card, 0, sizeof *card);
+	card->len = sizeof wire;
+	wire.n_addresses = append_addresses(identity, HR_CARD_MAX - sizeof wire - sections_size(identity), card);
+	append_sections(identity, card);
+	memcpy(card->data, &wire, sizeof wire);
+	wire.check = htole32(check_sum(card));
+	memcpy(card->data, &wire, sizeof wire);
+}
+
+static int refuse(const char *reason)
+{
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: the card %s", reason);
+	return -EINVAL;
+}
+
+static int decode_fixed(const hr_card_t *card, struct hr_card_wire *wire)
+{
+	if (card->len < sizeof *wire || card->len > HR_CARD_MAX)
+		return refuse("has an impossible length");
+	memcpy(wire, card->data, sizeof *wire);
+	if (memcmp(wire->magic, card_magic, sizeof card_magic))
+		return refuse("is none: it does not begin as cards do");
+	if (wire->version != HR_CARD_VERSION) {
+		hr_log(HR_LOG_ERROR, "hr_channel_connect: the card has version %u; this library speaks version %u",
+		       wire->version, HR_CARD_VERSION);
+		return -EINVAL;
+	}
+	if (le32toh(wire->check) != check_sum(card))
+		return refuse("is damaged: its check sum is wrong");
+	if (wire->unix_len > HR_UNIX_NAME_MAX || wire->n_addresses > HR_ADDRESSES_MAX ||
+	    wire->n_sections > HR_SECTIONS_MAX || wire->host[HR_HOSTNAME_MAX])
+		return refuse("has a field out of range");
+	return 0;
+}
+
+/* Takes n bytes at *at; false if the card ends before. */
+static bool take(const hr_card_t *card, size_t *at, void *out, size_t n)
+{
+	if (n > card->len - *at)
+		return false;
+	memcpy(out, card->data + *at, n);
+	*at += n;
+	return true;
+}
+
+static bool decode_lists(const hr_card_t *card, struct hr_identity *identity)
+{
+	size_t at = sizeof(struct hr_card_wire);
+	for (int i = 0; i < identity->n_addresses; i++) {
+		struct hr_address *address = &identity->addresses[i];
+		if (!take(card, &at, &address->len, 1) || (address->len != 4 && address->len != 16) ||
+		    !take(card, &at, address->bytes, address->len))
+			return false;
+	}
+	for (int i = 0; i < identity->n_sections; i++) {
+		struct hr_section *section = &identity->sections[i];
+		uint8_t bit;
+		if (!take(card, &at, &bit, 1) || !take(card, &at, &section->len, 1) || section->len > HR_SECTION_MAX ||
+		    !take(card, &at, section->data, section->len))
+			return false;
+		section->transport = bit;
+	}
+	return at == card->len;
+}
+
+int hr_card_decode(const hr_card_t *card, struct hr_identity *identity)
+{
+	struct hr_card_wire wire;
+	int error = decode_fixed(card, &wire);
+	if (error)
+		return error;
+	memset(identity, 0, sizeof *identity);
+	identity->host.boot = le64toh(wire.boot);
+	identity->host.netns = le64toh(wire.netns);
+	identity->host.pid = le32toh(wire.pid);
+	memcpy(identity->host.name, wire.host, sizeof wire.host);
+	memcpy(identity->uid, wire.uid, sizeof wire.uid);
+	identity->listens = wire.flags & HR_CARD_LISTENS;
+	identity->port = le16toh(wire.port);
+	identity->unix_len = wire.unix_len;
+	memcpy(identity->unix_name, wire.unix_name, sizeof wire.unix_name);
+	identity->n_addresses = wire.n_addresses;
+	identity->n_sections = wire.n_sections;
+	if (!decode_lists(card, identity))
+		return refuse("has lists that do not fit its length");
+	return 0;
+}
+
+bool hr_identity_same_host(const struct hr_identity *a, const struct hr_identity *b)
+{
+	return a->host.boot == b->host.boot && a->host.netns == b->host.netns;
+}
+
+const struct hr_section *hr_identity_section(const struct hr_identity *identity, uint32_t transport)
+{
+	for (int i = 0; i < identity->n_sections; i++)
+		if (identity->sections[i].transport == transport)
+			return &identity->sections[i];
+	return NULL;
+}
