@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A place in a vector of buffers, for transports. */
+#ifndef HR_IOV_H
+#define HR_IOV_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct hr_iov_place {
+	const struct iovec *iov;
+	int n;         /* pieces left, iov[0] included */
+	size_t offset; /* into iov[0] */
+};
+
+static inline size_t hr_iov_total(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
+
+static inline struct hr_iov_place hr_iov_begin(const struct iovec *iov, int n)
+{
+	return (struct hr_iov_place){ iov, n, 0 };
+}
+
+/* The contiguous bytes at the place, skipping what is empty; 0 (and NULL) at the end. */
+static inline size_t hr_iov_piece(struct hr_iov_place *place, uint8_t **bytes)
+{
+	while (place->n > 0 && place->offset == place->iov->iov_len) {
+		place->iov++;
+		place->n--;
+		place->offset = 0;
+	}
+	*bytes = NULL;
+	if (place->n <= 0)
+		return 0;
+	*bytes = (uint8_t *)place->iov->iov_base + place->offset;
+	return place->iov->iov_len - place->offset;
+}
+
+/* Moves on by count bytes of the vector. */
+static inline void hr_iov_advance(struct hr_iov_place *place, size_t count)
+{
+	while (count > 0) {
+		size_t left = place->iov->iov_len - place->offset;
+		if (count < left) {
+			place->offset += count;
+			return;
+		}
+		count -= left;
+		place->iov++;
+		place->n--;
+		place->offset = 0;
+	}
+}
+
+#endif
