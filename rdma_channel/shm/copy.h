@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying into a ring that another processor reads. An ordinary copy leaves the lines dirty in this processor's cache,
+ * from which the reader then fetches them one by one; where the two processors are far apart that costs five times the
+ * copy. Non-temporal stores pass the cache and cost the same wherever the reader runs; for little data they are slower.
+ */
+#ifndef HR_SHM_COPY_H
+#define HR_SHM_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* Bytes of one record from which on its payload is written with non-temporal stores. A multiple of 64. */
+#define SHM_STREAM_MIN 16384
+
+/* Small copies without a call. */
+static inline void shm_copy(void *to, const void *from, size_t n)
+{
+	if (n == 8) {
+		memcpy(to, from, 8);
+	} else {
+		memcpy(to, from, n);
+	}
+}
+
+/* Non-temporal where the processor has it; follow with shm_copy_done before the data is published. */
+static inline void shm_copy_streaming(uint8_t *to, const uint8_t *from, size_t n)
+{
+#if defined(__SSE2__)
+	size_t head = (size_t)(-(uintptr_t)to & 63);
+	if (n < head + 256) {
+		memcpy(to, from, n);
+		return;
+	}
+	memcpy(to, from, head);
+	to += head;
+	from += head;
+	n -= head;
+	for (; n >= 64; to += 64, from += 64, n -= 64) {
+		__m128i a = _mm_loadu_si128((const __m128i *)from);
+		__m128i b = _mm_loadu_si128((const __m128i *)(from + 16));
+		__m128i c = _mm_loadu_si128((const __m128i *)(from + 32));
+		__m128i d = _mm_loadu_si128((const __m128i *)(from + 48));
+		_mm_stream_si128((__m128i *)to, a);
+		_mm_stream_si128((__m128i *)(to + 16), b);
+		_mm_stream_si128((__m128i *)(to + 32), c);
+		_mm_stream_si128((__m128i *)(to + 48), d);
+	}
+#endif
+	memcpy(to, from, n);
+}
+
+/* Orders non-temporal stores before the store that publishes them: a release store alone does not, on x86. */
+static inline void shm_copy_done(void)
+{
+#if defined(__SSE2__)
+	_mm_sfence();
+#endif
+}
+
+/* Fetches a line that is about to be written out of the cache of the processor that read it last. */
+static inline void shm_prefetch_for_write(void *line)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(uint8_t *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+#endif
