@@ -1,0 +1,1 @@
+AC_CONFIG_FILES([rdma_channel/headrace-channel.pc])

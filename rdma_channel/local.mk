@@ -11,8 +11,30 @@ rdma_channel_base_libhrbase_la_SOURCES = \
 # The whole channel, for what links it statically; ib/local.mk adds its transport to LIBADD.
 noinst_LTLIBRARIES += rdma_channel/libhrchannel.la
 rdma_channel_libhrchannel_la_SOURCES = \
+	rdma_channel/barrier.c rdma_channel/barrier.h \
+	rdma_channel/card.c rdma_channel/card.h \
+	rdma_channel/channel.c \
+	rdma_channel/clock.h \
+	rdma_channel/connect.c \
+	rdma_channel/events.c \
+	rdma_channel/host.c rdma_channel/host.h \
+	rdma_channel/impl.h \
+	rdma_channel/iov.h \
+	rdma_channel/listen.c \
+	rdma_channel/shm/shm.c rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/stream.c rdma_channel/stream.h \
+	rdma_channel/tcp/tcp.c \
 	rdma_channel/transport.h \
 	rdma_channel/transports.c \
-	rdma_channel/wireup.h
+	rdma_channel/wireup.c rdma_channel/wireup.h
 rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la
+
+# The installed library.
+lib_LTLIBRARIES += rdma_channel/libheadrace-channel.la
+rdma_channel_libheadrace_channel_la_SOURCES =
+rdma_channel_libheadrace_channel_la_LIBADD = rdma_channel/libhrchannel.la
+rdma_channel_libheadrace_channel_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
+	-Wl,--version-script=$(srcdir)/rdma_channel/channel.map
+rdma_channel_libheadrace_channel_la_DEPENDENCIES = rdma_channel/libhrchannel.la rdma_channel/channel.map
+EXTRA_DIST += rdma_channel/channel.map
+pkgconfig_DATA += rdma_channel/headrace-channel.pc

@@ -8,8 +8,8 @@
  *	ready   I have joined your half
  *
  * The side that connected says hello first; the side that accepted answers when it knows which connection of its own is
- * meant. Reads take exactly one message, never what follows it. A state machine that never blocks: hr_wireup_step is
- * called when the socket may have become ready. One thread at a time.
+ * meant. Reads take exactly one message, never what follows it: behind "ready" the stream is the transport's.
+ * This file moves messages; what they mean is connect.c's. Nothing blocks. One thread at a time.
  */
 #ifndef HR_WIREUP_H
 #define HR_WIREUP_H
@@ -44,5 +44,57 @@ struct hr_wire_hello {
 	uint32_t transports;            /* set of HR_TRANSPORT_* the sender could use for this connection */
 };
 _Static_assert(sizeof(struct hr_wire_hello) == 36, "wire format");
+
+#define HR_WIRE_BODY_MAX HR_HALF_BLOB_MAX
+#define HR_WIRE_OUT_MAX (3 * sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello) + HR_HALF_BLOB_MAX)
+
+/* One side's end of the stream during set-up. fd is -1 when there is none. */
+struct hr_wireup {
+	int fd;
+	bool is_unix; /* the stream carries descriptors */
+	struct {
+		size_t have;
+		_Alignas(8) uint8_t bytes[sizeof(struct hr_wire_header) + HR_WIRE_BODY_MAX];
+		int n_fds;
+		int fds[HR_HALF_FDS_MAX];
+	} in;
+	struct {
+		size_t len, sent;
+		uint8_t bytes[HR_WIRE_OUT_MAX];
+		size_t fds_at; /* the descriptors go with the byte at this offset */
+		int n_fds;
+		int fds[HR_HALF_FDS_MAX];
+	} out;
+};
+
+/* One message; the body points into the wireup and is valid until the next receive. */
+struct hr_wire_message {
+	enum hr_wire_kind kind;
+	const void *body;
+	size_t len;
+};
+
+/* Takes over fd, which must be non-blocking. -1: no stream yet. */
+void hr_wireup_init(struct hr_wireup *wireup, int fd, bool is_unix);
+
+/* Closes the stream and every descriptor that was neither sent nor taken. */
+void hr_wireup_close(struct hr_wireup *wireup);
+
+/* Moves the stream and what is queued on it from one wireup to another, which must have none. */
+void hr_wireup_move(struct hr_wireup *to, struct hr_wireup *from);
+
+/* Queues a message; its descriptors (one message of a wireup may have some) become the wireup's. */
+void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const void *body, size_t len, const int *fds,
+		     int n_fds);
+
+/* Sends what is queued. 0: all of it; 1: the rest when the socket has room; or a negated errno. */
+int hr_wireup_flush(struct hr_wireup *wireup);
+
+/* Reads at most one message. 1: there it is; 0: not all of it yet; -ECONNRESET: the stream ended; -EPROTO: not a message
+ * of ours (*reason says how); or a system error. */
+int hr_wireup_receive(struct hr_wireup *wireup, struct hr_wire_message *message, const char **reason);
+
+/* Gives the descriptors that came with the message just received to the caller; returns how many. */
+int hr_wireup_take_fds(struct hr_wireup *wireup, int fds[HR_HALF_FDS_MAX]);
 
 #endif

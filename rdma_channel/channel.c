@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The five functions of the channel, and those beside them that do not sleep. */
+#include "config.h"
+
+#include "rdma_channel/impl.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
+#include "rdma_channel/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RING_GRAIN 4096u
+
+HR_SETTING(transport_setting, "HEADRACE_TRANSPORT", "", 0, 0, "transports to use, e.g. shm,verbs,tcp; empty: all");
+HR_SETTING(timeout_setting, "HEADRACE_TIMEOUT_MS", "10000", 10, 86400000,
+	   "a silent or absent peer is given up after this, ms");
+HR_SETTING(spin_setting, "HEADRACE_SPIN_US", "50", 0, 10000000, "how long to spin before sleeping, us");
+HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 65536, 1u << 30, "receive ring of one connection, bytes");
+
+/* ---- init ---- */
+
+static uint32_t transport_named(const char *name, size_t len)
+{
+	for (const struct hr_transport *const *t = hr_transports; *t; t++)
+		if (strlen((*t)->name) == len && !strncmp((*t)->name, name, len))
+			return (*t)->bit;
+	return 0;
+}
+
+/* The set that a comma list names. */
+static int parse_transports(const char *text, uint32_t *transports)
+{
+	uint32_t set = 0;
+	for (const char *at = text; *at;) {
+		size_t len = strcspn(at, ",");
+		uint32_t bit = transport_named(at, len);
+		if (!bit) {
+			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"", text, (int)len, at);
+			return -EINVAL;
+		}
+		set |= bit;
+		at += len;
+		at += *at == ',';
+	}
+	*transports = set;
+	return 0;
+}
+
+static uint32_t all_transports(void)
+{
+	uint32_t set = 0;
+	for (const struct hr_transport *const *t = hr_transports; *t; t++)
+		set |= (*t)->bit;
+	return set;
+}
+
+static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us)
+{
+	uint64_t value;
+	int error = hr_setting_u64(&spin_setting, spin_us);
+	if (!error && !attr->timeout_ms) {
+		error = hr_setting_u64(&timeout_setting, &value);
+		if (!error)
+			attr->timeout_ms = (uint32_t)value;
+	}
+	if (!error && !attr->ring_bytes) {
+		error = hr_setting_u64(&ring_setting, &value);
+		if (!error)
+			attr->ring_bytes = (uint32_t)value;
+	}
+	if (!error && !attr->transports)
+		error = parse_transports(hr_setting_text(&transport_setting), &attr->transports);
+	if (!error && !attr->transports)
+		attr->transports = all_transports();
+	return error;
+}
+
+static int check_attr(const hr_channel_attr_t *attr)
+{
+	const char *wrong = NULL;
+	if (attr->transports & ~(uint32_t)(HR_TRANSPORT_SHM | HR_TRANSPORT_VERBS | HR_TRANSPORT_TCP))
+		wrong = "transports";
+	else if (attr->flags & ~(uint32_t)HR_CHANNEL_NO_LISTEN)
+		wrong = "flags";
+	else if (attr->ring_bytes < ring_setting.min || attr->ring_bytes > ring_setting.max)
+		wrong = "ring_bytes";
+	else if (attr->timeout_ms < timeout_setting.min || attr->timeout_ms > timeout_setting.max)
+		wrong = "timeout_ms";
+	if (!wrong)
+		return 0;
+	hr_log(HR_LOG_ERROR, "hr_channel_init: attribute %s is out of range", wrong);
+	return -EINVAL;
+}
+
+/* The caller's attributes over the settings; a shorter struct of an older caller leaves the rest zero. */
+static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us)
+{
+	*attr = (hr_channel_attr_t)HR_CHANNEL_ATTR_INIT;
+	if (given) {
+		if (given->size < sizeof attr->size + sizeof attr->transports || given->size > sizeof *attr) {
+			hr_log(HR_LOG_ERROR, "hr_channel_init: attr->size is %zu; use HR_CHANNEL_ATTR_INIT", given->size);
+			return -EINVAL;
+		}
+		memcpy(attr, given, given->size);
+	}
+	int error = read_settings(attr, spin_us);
+	return error ? error : check_attr(attr);
+}
+
+static int open_transports(struct hr_channel *channel, uint32_t wanted)
+{
+	for (const struct hr_transport *const *t = hr_transports; *t; t++) {
+		if (!((*t)->bit & wanted))
+			continue;
+		struct hr_opened *opened = &channel->opened[channel->n_opened];
+		struct hr_section *section = &channel->self.sections[channel->self.n_sections];
+		size_t len = 0;
+		int error = (*t)->open(channel->timeout_ms, &opened->context, section->data, &len);
+		if (error == -ENODEV)
+			hr_log(HR_LOG_INFO, "transport %s is not available here", (*t)->name);
+		if (error == -ENODEV)
+			continue;
+		if (error)
+			return error;
+		opened->transport = *t;
+		section->transport = (*t)->bit;
+		section->len = (uint8_t)len;
+		channel->n_opened++;
+		channel->self.n_sections++;
+	}
+	if (channel->n_opened)
+		return 0;
+	hr_log(HR_LOG_ERROR, "hr_channel_init: none of the transports asked for can be opened here");
+	return -ENODEV;
+}
+
+static void free_channel(struct hr_channel *channel)
+{
+	hr_listen_close(channel);
+	for (int i = 0; i < channel->n_opened; i++)
+		channel->opened[i].transport->close(channel->opened[i].context);
+	hr_events_close(channel);
+	free(channel);
+}
+
+static int open_channel(struct hr_channel *channel, uint32_t transports)
+{
+	hr_host_describe(&channel->self.host);
+	channel->self.listens = !(channel->flags & HR_CHANNEL_NO_LISTEN);
+	int error = hr_random_bytes(channel->self.uid, HR_UID_BYTES);
+	if (!error)
+		error = hr_events_open(channel);
+	if (!error)
+		error = open_transports(channel, transports);
+	if (!error && channel->self.listens)
+		error = hr_listen_open(channel);
+	return error;
+}
+
+int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_t *card)
+{
+	hr_channel_attr_t attr;
+	uint64_t spin_us;
+	int error = gather_attr(given, &attr, &spin_us);
+	if (error)
+		return error;
+	struct hr_channel *channel = calloc(1, sizeof *channel);
+	if (!channel)
+		return -ENOMEM;
+	channel->flags = attr.flags;
+	channel->timeout_ms = attr.timeout_ms;
+	channel->ring_bytes = (attr.ring_bytes + RING_GRAIN - 1) / RING_GRAIN * RING_GRAIN;
+	channel->spin_ns = spin_us * 1000;
+	channel->epoll = -1;
+	channel->unix_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
+	channel->tcp_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
+	channel->timer = (struct hr_watch){ HR_WATCH_TIMER, channel, -1 };
+	error = open_channel(channel, attr.transports);
+	if (error) {
+		free_channel(channel);
+		return error;
+	}
+	hr_card_encode(&channel->self, card);
+	*out = channel;
+	return 0;
+}
+
+/* ---- connect ---- */
+
+static int check_peer(const struct hr_channel *channel, const struct hr_identity *peer)
+{
+	if (!memcmp(peer->uid, channel->self.uid, HR_UID_BYTES)) {
+		hr_log(HR_LOG_ERROR, "hr_channel_connect: the card is this channel's own");
+		return -EINVAL;
+	}
+	for (const struct hr_conn *conn = channel->conns; conn; conn = conn->next)
+		if (!memcmp(peer->uid, conn->peer.uid, HR_UID_BYTES))
+			return -EEXIST;
+	return 0;
+}
+
+static int check_stream(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof type;
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM)
+		return 0;
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: the descriptor handed in is no stream socket");
+	return -EINVAL;
+}
+
+static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_identity *peer)
+{
+	struct hr_conn *conn = calloc(1, sizeof *conn);
+	if (!conn)
+		return NULL;
+	conn->channel = channel;
+	conn->peer = *peer;
+	snprintf(conn->peer_name, sizeof conn->peer_name, "%s:%u", peer->host.name, peer->host.pid);
+	conn->env = (struct hr_conn_env){ channel->ring_bytes, channel->timeout_ms, conn->peer_name, &conn->stats };
+	conn->stream_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
+	conn->extra_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
+	hr_wireup_init(&conn->wireup, -1, false);
+	conn->next = channel->conns;
+	channel->conns = conn;
+	channel->n_setting_up++;
+	return conn;
+}
+
+static void free_conn(struct hr_conn *conn)
+{
+	struct hr_channel *channel = conn->channel;
+	struct hr_conn **link = &channel->conns;
+	while (*link != conn)
+		link = &(*link)->next;
+	*link = conn->next;
+	if (conn->phase < HR_PHASE_UP)
+		channel->n_setting_up--;
+	hr_watch_remove(channel, &conn->extra_watch);
+	hr_watch_remove(channel, &conn->stream_watch);
+	if (conn->data)
+		conn->transport->conn_close(conn->data);
+	hr_wireup_close(&conn->wireup);
+	free(conn);
+}
+
+static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd, hr_conn_t **out)
+{
+	struct hr_identity peer;
+	int error = hr_card_decode(card, &peer);
+	if (!error)
+		error = check_peer(channel, &peer);
+	if (!error && fd >= 0)
+		error = check_stream(fd);
+	struct hr_conn *conn = error ? NULL : new_conn(channel, &peer);
+	if (!error && !conn)
+		error = -ENOMEM;
+	if (error) {
+		if (fd >= 0)
+			close(fd);
+		return error;
+	}
+	error = hr_conn_start(conn, fd);
+	if (error) {
+		free_conn(conn);
+		return error;
+	}
+	hr_channel_step(channel);
+	*out = conn;
+	return 0;
+}
+
+int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_connect_attr_t *given, hr_conn_t **conn)
+{
+	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
+	if (given) {
+		if (given->size != sizeof attr) {
+			hr_log(HR_LOG_ERROR, "hr_channel_connect: attr->size is %zu; use HR_CONNECT_ATTR_INIT", given->size);
+			return -EINVAL;
+		}
+		attr = *given;
+	}
+	return connect_to(channel, card, attr.fd, conn);
+}
+
+void hr_conn_fail(struct hr_conn *conn, int error)
+{
+	if (conn->phase < HR_PHASE_UP)
+		conn->channel->n_setting_up--;
+	conn->phase = HR_PHASE_FAILED;
+	conn->error = error;
+	conn->news = true;
+	hr_watch_remove(conn->channel, &conn->extra_watch);
+	hr_watch_remove(conn->channel, &conn->stream_watch);
+	if (conn->data)
+		conn->transport->conn_close(conn->data);
+	conn->data = NULL;
+	hr_wireup_close(&conn->wireup);
+}
+
+/* ---- put and get ---- */
+
+/* Not the everyday state: 1 if bytes can flow after all, 0 not yet, or the error. */
+static int not_up(struct hr_conn *conn)
+{
+	if (conn->phase < HR_PHASE_UP)
+		hr_channel_step(conn->channel);
+	conn->news = false;
+	if (conn->phase == HR_PHASE_FAILED)
+		return conn->error;
+	return conn->phase == HR_PHASE_UP;
+}
+
+static bool has_bytes(const struct iovec *iov, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (iov[i].iov_len > 0)
+			return true;
+	return false;
+}
+
+static int before_transfer(struct hr_conn *conn, const struct iovec *iov, int n)
+{
+	if (__builtin_expect(conn->phase != HR_PHASE_UP || conn->news, 0)) {
+		int state = not_up(conn);
+		if (state <= 0)
+			return state;
+	}
+	if (n < 0)
+		return -EINVAL;
+	return has_bytes(iov, n);
+}
+
+static size_t total_of(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
+
+int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	int ready = before_transfer(conn, iov, n);
+	if (ready < 0)
+		return ready;
+	conn->stats.put_calls++;
+	*accepted = 0;
+	if (!ready) {
+		conn->stats.put_short += has_bytes(iov, n);
+		return 0;
+	}
+	if (conn->error)
+		return conn->error;
+	int error = conn->transport->put(conn->data, iov, n, accepted);
+	if (error) {
+		conn->error = error;
+		return error;
+	}
+	conn->stats.put_bytes += *accepted;
+	conn->stats.put_short += *accepted < total_of(iov, n);
+	return 0;
+}
+
+int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered)
+{
+	int ready = before_transfer(conn, iov, n);
+	if (ready < 0)
+		return ready;
+	conn->stats.get_calls++;
+	*delivered = 0;
+	int error = ready ? conn->transport->get(conn->data, iov, n, delivered) : 0;
+	if (error) {
+		conn->get_failed = true;
+		conn->error = error;
+		return error;
+	}
+	conn->stats.get_bytes += *delivered;
+	conn->stats.get_empty += *delivered == 0;
+	return 0;
+}
+
+/* ---- closing ---- */
+
+/* Ends our direction of every connection from first to last, and waits until what put accepted is safe. */
+static void shut_down(struct hr_conn *first, const struct hr_conn *last, uint32_t timeout_ms)
+{
+	uint64_t deadline = hr_now_ns() + timeout_ms * HR_NS_PER_MS;
+	for (;;) {
+		bool done = true;
+		for (struct hr_conn *conn = first; conn != last; conn = conn->next)
+			if (conn->phase == HR_PHASE_UP && !conn->transport->conn_shutdown(conn->data))
+				done = false;
+		if (done || hr_now_ns() >= deadline)
+			return;
+		hr_events_take(first->channel, 1);
+	}
+}
+
+void hr_conn_close(hr_conn_t *conn)
+{
+	if (!conn)
+		return;
+	shut_down(conn, conn->next, conn->channel->timeout_ms);
+	free_conn(conn);
+}
+
+void hr_channel_finalize(hr_channel_t *channel)
+{
+	if (!channel)
+		return;
+	if (channel->conns)
+		shut_down(channel->conns, NULL, channel->timeout_ms);
+	while (channel->conns)
+		free_conn(channel->conns);
+	free_channel(channel);
+}
+
+/* ---- accessors ---- */
+
+int hr_conn_state(hr_conn_t *conn)
+{
+	int state = conn->phase == HR_PHASE_UP ? 1 : not_up(conn);
+	conn->news = false;
+	return conn->error ? conn->error : state;
+}
+
+const char *hr_conn_transport(const hr_conn_t *conn)
+{
+	return conn->phase == HR_PHASE_UP ? conn->transport->name : "none";
+}
+
+const char *hr_conn_peer(const hr_conn_t *conn)
+{
+	return conn->peer_name;
+}
+
+int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats)
+{
+	size_t size = stats->size;
+	if (size < sizeof stats->size || size > sizeof *stats)
+		return -EINVAL;
+	memcpy(stats, &conn->stats, size);
+	stats->size = size;
+	return 0;
+}
+
+const char *hr_channel_version(void)
+{
+	return PACKAGE_VERSION;
+}

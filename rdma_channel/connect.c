@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Setting a connection up: who connects to whom, which transport, and the three messages. */
+#include "rdma_channel/impl.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/clock.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DIAL_RETRY_NS (10 * HR_NS_PER_MS)
+
+static void *context_of(const struct hr_channel *channel, uint32_t bit)
+{
+	for (int i = 0; i < channel->n_opened; i++)
+		if (channel->opened[i].transport->bit == bit)
+			return channel->opened[i].context;
+	return NULL;
+}
+
+/* The transports both ends have and that reach from one to the other. */
+static uint32_t usable_transports(const struct hr_channel *channel, const struct hr_identity *peer, bool same_host)
+{
+	uint32_t usable = 0;
+	for (int i = 0; i < channel->n_opened; i++) {
+		const struct hr_transport *transport = channel->opened[i].transport;
+		const struct hr_section *section = hr_identity_section(peer, transport->bit);
+		if (section && transport->reaches(channel->opened[i].context, section->data, section->len, same_host))
+			usable |= transport->bit;
+	}
+	return usable;
+}
+
+static const struct hr_transport *best_of(uint32_t transports)
+{
+	for (const struct hr_transport *const *t = hr_transports; *t; t++)
+		if ((*t)->bit & transports)
+			return *t;
+	return NULL;
+}
+
+static uint32_t without_unix_only(uint32_t transports)
+{
+	for (const struct hr_transport *const *t = hr_transports; *t; t++)
+		if ((*t)->needs_unix)
+			transports &= ~(*t)->bit;
+	return transports;
+}
+
+static void queue_hello(struct hr_conn *conn)
+{
+	struct hr_wire_hello hello = { .transports = htole32(conn->usable) };
+	memcpy(hello.sender, conn->channel->self.uid, HR_UID_BYTES);
+	memcpy(hello.receiver, conn->peer.uid, HR_UID_BYTES);
+	hr_wireup_queue(&conn->wireup, HR_WIRE_HELLO, &hello, sizeof hello, NULL, 0);
+}
+
+/* ---- the messages ---- */
+
+static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
+{
+	if (memcmp(hello->sender, conn->peer.uid, HR_UID_BYTES) ||
+	    memcmp(hello->receiver, conn->channel->self.uid, HR_UID_BYTES)) {
+		hr_log(HR_LOG_ERROR, "connection to %s: another channel is at the other end", conn->peer_name);
+		return -EPROTO;
+	}
+	const struct hr_transport *transport = best_of(conn->usable & le32toh(hello->transports));
+	if (!transport) {
+		hr_log(HR_LOG_ERROR, "connection to %s: no transport that both sides can use", conn->peer_name);
+		return -EHOSTUNREACH;
+	}
+	struct hr_half own = { 0 };
+	int error = transport->conn_open(context_of(conn->channel, transport->bit), &conn->env, &own, &conn->data);
+	if (error)
+		return error;
+	conn->transport = transport;
+	hr_wireup_queue(&conn->wireup, HR_WIRE_HALF, own.blob, own.len, own.fds, own.n_fds);
+	conn->phase = HR_PHASE_HALF;
+	return 0;
+}
+
+static int on_half(struct hr_conn *conn, const struct hr_wire_message *message)
+{
+	struct hr_half half = { .len = message->len };
+	memcpy(half.blob, message->body, message->len);
+	half.n_fds = hr_wireup_take_fds(&conn->wireup, half.fds);
+	int error = conn->transport->conn_establish(conn->data, &half, conn->wireup.fd);
+	if (error)
+		return error;
+	hr_wireup_queue(&conn->wireup, HR_WIRE_READY, NULL, 0, NULL, 0);
+	conn->phase = HR_PHASE_READY;
+	return 0;
+}
+
+static int on_message(struct hr_conn *conn, const struct hr_wire_message *message)
+{
+	if (conn->phase == HR_PHASE_HELLO && message->kind == HR_WIRE_HELLO &&
+	    message->len == sizeof(struct hr_wire_hello))
+		return on_hello(conn, message->body);
+	if (conn->phase == HR_PHASE_HALF && message->kind == HR_WIRE_HALF)
+		return on_half(conn, message);
+	if (conn->phase == HR_PHASE_READY && message->kind == HR_WIRE_READY && message->len == 0) {
+		conn->peer_ready = true;
+		return 0;
+	}
+	hr_log(HR_LOG_ERROR, "connection to %s: message %d of %zu bytes out of turn during set-up", conn->peer_name,
+	       message->kind, message->len);
+	return -EPROTO;
+}
+
+/* ---- dialling ---- */
+
+static void watch_stream(struct hr_conn *conn)
+{
+	int error = hr_watch_add(conn->channel, &conn->stream_watch, conn->wireup.fd);
+	if (error)
+		hr_conn_fail(conn, error);
+}
+
+static void drop_stream(struct hr_conn *conn)
+{
+	hr_watch_remove(conn->channel, &conn->stream_watch);
+	hr_wireup_close(&conn->wireup);
+}
+
+static socklen_t unix_sockaddr(const struct hr_identity *peer, struct sockaddr_storage *out)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)out;
+	memset(out, 0, sizeof *out);
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path + 1, peer->unix_name, peer->unix_len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + peer->unix_len);
+}
+
+/* Begins to connect to the address whose turn it is. 0, or the negated errno why that failed at once. */
+static int dial_once(struct hr_conn *conn)
+{
+	struct sockaddr_storage to;
+	socklen_t len = conn->over_unix ? unix_sockaddr(&conn->peer, &to)
+					: hr_address_to_sockaddr(&conn->addresses[conn->next_address], conn->peer.port, &to);
+	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	hr_stream_prepare(fd, conn->over_unix, conn->channel->timeout_ms);
+	if (connect(fd, (struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS) {
+		int error = -errno;
+		close(fd);
+		return error;
+	}
+	hr_wireup_init(&conn->wireup, fd, conn->over_unix);
+	queue_hello(conn);
+	watch_stream(conn);
+	return 0;
+}
+
+/* Divides what is left of the time among the addresses not yet tried. */
+static uint64_t dial_share(const struct hr_conn *conn, uint64_t now)
+{
+	uint64_t left = conn->deadline > now ? conn->deadline - now : 0;
+	int untried = conn->n_addresses - conn->next_address;
+	return now + (untried > 1 ? left / (uint64_t)untried : left);
+}
+
+/* What the caller of put and get learns when nobody answers at the peer's addresses: a refusal means that it is gone. */
+static int error_of_dial(int error)
+{
+	return error == -ECONNREFUSED ? -ECONNRESET : error;
+}
+
+/* This address failed: on to the next, if there is one. */
+static void dial_failed(struct hr_conn *conn, int error)
+{
+	drop_stream(conn);
+	conn->retry_at = 0;
+	if (conn->over_unix || ++conn->next_address >= conn->n_addresses) {
+		hr_log(HR_LOG_ERROR, "connection to %s: connect: %s", conn->peer_name, strerror(-error));
+		hr_conn_fail(conn, error_of_dial(error));
+	}
+}
+
+static void dial(struct hr_conn *conn)
+{
+	while (conn->phase == HR_PHASE_DIAL && conn->wireup.fd < 0) {
+		uint64_t now = hr_now_ns();
+		if (now < conn->retry_at)
+			return;
+		int error = dial_once(conn);
+		if (error == -EAGAIN) { /* the listener's queue is full */
+			conn->retry_at = now + DIAL_RETRY_NS;
+			return;
+		}
+		conn->dial_deadline = dial_share(conn, now);
+		if (error)
+			dial_failed(conn, error);
+	}
+}
+
+/* ---- stepping ---- */
+
+static void stream_failed(struct hr_conn *conn, int error, const char *reason)
+{
+	if (conn->phase == HR_PHASE_DIAL) {
+		dial_failed(conn, error);
+		return;
+	}
+	if (error == -EPROTO || error == -ECONNRESET)
+		hr_log(HR_LOG_ERROR, "connection to %s failed during set-up: %s", conn->peer_name, reason);
+	else
+		hr_log(HR_LOG_ERROR, "connection to %s failed during set-up: %s", conn->peer_name, strerror(-error));
+	hr_conn_fail(conn, error == -EPIPE ? -ECONNRESET : error);
+}
+
+static void come_up(struct hr_conn *conn)
+{
+	conn->phase = HR_PHASE_UP;
+	conn->news = true;
+	conn->channel->n_setting_up--;
+	int fd = conn->transport->conn_fd ? conn->transport->conn_fd(conn->data) : -1;
+	if (fd >= 0 && hr_watch_add(conn->channel, &conn->extra_watch, fd) < 0)
+		hr_log(HR_LOG_WARN, "connection to %s: cannot sleep on its descriptor", conn->peer_name);
+	/* What came right behind "ready" took its edge with it. */
+	conn->transport->conn_event(conn->data);
+	hr_log(HR_LOG_INFO, "connection to %s is up over %s", conn->peer_name, conn->transport->name);
+}
+
+/* Sends and reads as far as it goes; true if the phase changed. */
+static bool step_stream(struct hr_conn *conn)
+{
+	enum hr_phase before = conn->phase;
+	int unsent = hr_wireup_flush(&conn->wireup);
+	if (unsent < 0) {
+		stream_failed(conn, unsent, "the stream ended");
+		return true;
+	}
+	if (conn->phase == HR_PHASE_DIAL) {
+		if (unsent)
+			return false;
+		conn->phase = HR_PHASE_HELLO;
+	}
+	if (conn->phase == HR_PHASE_READY && conn->peer_ready) {
+		if (!unsent)
+			come_up(conn);
+		return conn->phase != before;
+	}
+	struct hr_wire_message message;
+	const char *reason;
+	int got = hr_wireup_receive(&conn->wireup, &message, &reason);
+	if (got < 0) {
+		stream_failed(conn, got, reason);
+		return true;
+	}
+	if (got == 0)
+		return conn->phase != before;
+	int error = on_message(conn, &message);
+	if (error)
+		hr_conn_fail(conn, error);
+	return true;
+}
+
+void hr_conn_step(struct hr_conn *conn)
+{
+	while (conn->phase < HR_PHASE_UP) {
+		uint64_t now = hr_now_ns();
+		if (now >= conn->deadline) {
+			hr_log(HR_LOG_ERROR, "connection to %s: not set up after %u ms: %s", conn->peer_name,
+			       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "it did not connect" : "no answer");
+			hr_conn_fail(conn, -ETIMEDOUT);
+			return;
+		}
+		if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd >= 0 && now >= conn->dial_deadline)
+			dial_failed(conn, -ETIMEDOUT);
+		if (conn->phase == HR_PHASE_DIAL)
+			dial(conn);
+		if (conn->phase >= HR_PHASE_UP || conn->wireup.fd < 0 || !step_stream(conn))
+			return;
+	}
+}
+
+uint64_t hr_conn_next_time(const struct hr_conn *conn)
+{
+	uint64_t next = conn->deadline;
+	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd >= 0 && conn->dial_deadline < next)
+		next = conn->dial_deadline;
+	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd < 0 && conn->retry_at < next)
+		next = conn->retry_at;
+	return next;
+}
+
+void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, const struct hr_wire_hello *hello)
+{
+	hr_wireup_move(&conn->wireup, wireup);
+	if (!conn->wireup.is_unix)
+		conn->usable = without_unix_only(conn->usable);
+	conn->phase = HR_PHASE_HELLO;
+	queue_hello(conn);
+	int error = on_hello(conn, hello);
+	if (error)
+		hr_conn_fail(conn, error);
+}
+
+/* ---- starting ---- */
+
+static int unreachable(const struct hr_conn *conn, const char *why)
+{
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: %s cannot be reached: %s", conn->peer_name, why);
+	return -EHOSTUNREACH;
+}
+
+static bool is_unix_socket(int fd)
+{
+	int domain = 0;
+	socklen_t len = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+}
+
+static int start_on_given_stream(struct hr_conn *conn, int fd)
+{
+	bool is_unix = is_unix_socket(fd);
+	/* A Unix socket from whoever holds it now to here: one kernel, whatever the network namespaces. */
+	bool same_host = hr_identity_same_host(&conn->channel->self, &conn->peer) ||
+			 (is_unix && conn->channel->self.host.boot == conn->peer.host.boot);
+	conn->usable = usable_transports(conn->channel, &conn->peer, same_host);
+	hr_stream_prepare(fd, is_unix, conn->channel->timeout_ms);
+	hr_wireup_init(&conn->wireup, fd, is_unix);
+	if (!is_unix)
+		conn->usable = without_unix_only(conn->usable);
+	if (!conn->usable)
+		return unreachable(conn, "no transport in common");
+	conn->phase = HR_PHASE_HELLO;
+	queue_hello(conn);
+	watch_stream(conn);
+	return conn->error;
+}
+
+static void list_addresses(struct hr_conn *conn, bool same_host)
+{
+	conn->n_addresses = 0;
+	if (same_host)
+		conn->addresses[conn->n_addresses++] = (struct hr_address){ .bytes = { 127, 0, 0, 1 }, .len = 4 };
+	memcpy(&conn->addresses[conn->n_addresses], conn->peer.addresses, sizeof conn->peer.addresses);
+	hr_host_sort_by_nearness(&conn->addresses[conn->n_addresses], conn->peer.n_addresses);
+	conn->n_addresses += conn->peer.n_addresses;
+}
+
+/* Both sides come to opposite answers. A side that does not listen connects, else the one with the smaller uid. */
+static bool we_connect(const struct hr_conn *conn)
+{
+	const struct hr_identity *self = &conn->channel->self;
+	if (self->listens != conn->peer.listens)
+		return !self->listens;
+	return memcmp(self->uid, conn->peer.uid, HR_UID_BYTES) < 0;
+}
+
+int hr_conn_start(struct hr_conn *conn, int fd)
+{
+	struct hr_channel *channel = conn->channel;
+	bool same_host = hr_identity_same_host(&channel->self, &conn->peer);
+	hr_wireup_init(&conn->wireup, fd, false); /* from here on whoever frees the connection closes fd */
+	conn->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
+	if (fd >= 0)
+		return start_on_given_stream(conn, fd);
+	conn->usable = usable_transports(channel, &conn->peer, same_host);
+	/* tcp moves its bytes over the stream itself, so that one must be TCP; for the others a Unix socket will do. */
+	const struct hr_transport *best = best_of(conn->usable);
+	conn->over_unix = same_host && best && best->bit != HR_TRANSPORT_TCP;
+	if (!conn->over_unix)
+		conn->usable = without_unix_only(conn->usable);
+	if (!conn->usable)
+		return unreachable(conn, "no transport in common");
+	if (!channel->self.listens && !conn->peer.listens)
+		return unreachable(conn, "neither side listens");
+	if (!we_connect(conn)) {
+		conn->phase = HR_PHASE_WAIT;
+		hr_pending_claim(conn);
+		return 0;
+	}
+	if (conn->over_unix ? !conn->peer.unix_len : !conn->peer.port)
+		return unreachable(conn, "it does not listen where we could connect");
+	list_addresses(conn, same_host);
+	if (!conn->over_unix && !conn->n_addresses)
+		return unreachable(conn, "its card has no address");
+	conn->phase = HR_PHASE_DIAL;
+	return 0;
+}
