@@ -9,18 +9,19 @@ enum {
 	STREAM_GOODBYE = 'g',
 };
 
-static int meaning_of(const unsigned char *bytes, ssize_t n)
+static int meaning_of(const unsigned char *bytes, ssize_t n, bool *woken)
 {
 	for (ssize_t i = 0; i < n; i++) {
 		if (bytes[i] == STREAM_GOODBYE)
 			return -ESHUTDOWN;
 		if (bytes[i] != STREAM_WAKE)
 			return -EPROTO;
+		*woken = true;
 	}
 	return 0;
 }
 
-int hr_stream_check(int stream)
+int hr_stream_take(int stream, bool *woken)
 {
 	for (;;) {
 		unsigned char bytes[64];
@@ -34,10 +35,16 @@ int hr_stream_check(int stream)
 				return 0;
 			return errno == ETIMEDOUT || errno == EHOSTUNREACH ? -ETIMEDOUT : -ECONNRESET;
 		}
-		int error = meaning_of(bytes, n);
+		int error = meaning_of(bytes, n, woken);
 		if (error)
 			return error;
 	}
+}
+
+int hr_stream_check(int stream)
+{
+	bool woken;
+	return hr_stream_take(stream, &woken);
 }
 
 static void send_byte(int stream, unsigned char byte)

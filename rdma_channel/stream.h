@@ -7,6 +7,8 @@
 #ifndef HR_STREAM_H
 #define HR_STREAM_H
 
+#include <stdbool.h>
+
 /*
  * Takes everything that has arrived, until the socket would block.
  * 0: the peer lives (wake-ups may have been among it); -ESHUTDOWN: it closed in order; -ECONNRESET: it died;
@@ -15,6 +17,9 @@
  * the queue pair is quiet, as the stream may overtake the data).
  */
 int hr_stream_check(int stream);
+
+/* The same, and sets *woken if wake-ups were among it (whatever is returned). */
+int hr_stream_take(int stream, bool *woken);
 
 /* Wakes the peer. A full socket buffer means that it has wake-ups enough, and a broken stream that it needs none. */
 void hr_stream_wake(int stream);
