@@ -1,1 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The verbs transport, where libibverbs was found; without it the channel has shared memory and TCP.
+if HAVE_IBVERBS
+noinst_LTLIBRARIES += ib/libhrib.la
+ib_libhrib_la_SOURCES = \
+	ib/ib_conn.c ib/ib_conn.h \
+	ib/ib_device.c ib/ib_device.h \
+	ib/ib_piggyback.c \
+	ib/ib_qp.c ib/ib_qp.h \
+	ib/ib_ring.c ib/ib_ring.h \
+	ib/ib_sleep.c \
+	ib/ib_transport.c
+ib_libhrib_la_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+ib_libhrib_la_LIBADD = $(IBVERBS_LIBS)
+rdma_channel_libhrchannel_la_LIBADD += ib/libhrib.la
+endif

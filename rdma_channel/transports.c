@@ -6,6 +6,9 @@
 
 const struct hr_transport *const hr_transports[] = {
 	&hr_transport_shm,
+#ifdef HAVE_IBVERBS
+	&hr_transport_verbs,
+#endif
 	&hr_transport_tcp,
 	NULL,
 };

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "ib/ib_conn.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/clock.h"
+#include "rdma_channel/stream.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+	IDLE_CALLS = 64,           /* idle calls per look at the clock and the completions */
+	STREAM_EVERY_NS = 5000000, /* and no system call more often than this */
+};
+
+void ib_conn_fail(struct ib_conn *conn, int error)
+{
+	if (conn->error)
+		return;
+	conn->error = error;
+	/* After an orderly close everything is in the ring already. After all else nothing must come any more once get
+	 * has returned the error. */
+	if (error != -ESHUTDOWN)
+		ib_queues_stop(&conn->queues);
+}
+
+void ib_conn_check_stream(struct ib_conn *conn)
+{
+	bool woken = false;
+	int error = hr_stream_take(conn->stream, &woken);
+	if (woken)
+		ib_sleep_woken(conn);
+	if (error)
+		ib_conn_fail(conn, error);
+}
+
+static int failure_error(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return -ETIMEDOUT;
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+		return -EPROTO;
+	default:
+		return -ECONNRESET;
+	}
+}
+
+void ib_conn_progress(struct ib_conn *conn)
+{
+	struct ib_failure failure;
+	if (conn->error || !ib_queues_poll(&conn->queues, &failure))
+		return;
+	/* A peer that closed or died takes its queue pairs with it; the stream then knows better what happened. */
+	ib_conn_check_stream(conn);
+	if (conn->error)
+		return;
+	hr_log(HR_LOG_ERROR, "verbs: connection to %s: %s (vendor error 0x%x) on queue pair %u", conn->env->peer,
+	       ibv_wc_status_str(failure.status), failure.vendor_error, failure.queue);
+	ib_conn_fail(conn, failure_error(failure.status));
+}
+
+void ib_conn_idle(struct ib_conn *conn)
+{
+	if (++conn->idle_calls % IDLE_CALLS || conn->error)
+		return;
+	ib_conn_pay_tail(conn);
+	ib_conn_progress(conn);
+	uint64_t now = hr_now_coarse_ns();
+	if (now - conn->checked_ns < STREAM_EVERY_NS)
+		return;
+	conn->checked_ns = now;
+	ib_conn_check_stream(conn);
+}
+
+void ib_conn_take_tail(struct ib_conn *conn)
+{
+	/* Relaxed: what the tail allows is to write into the staging area, which nobody else reads; and the adapter
+	 * gets our next request after that by the order that ibv_post_send gives. */
+	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
+	if (!conn->error && ib_sender_credit(&conn->sender, tail)) {
+		hr_log(HR_LOG_ERROR, "verbs: %s consumed more than it was sent", conn->env->peer);
+		ib_conn_fail(conn, -EPROTO);
+	}
+}
+
+int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len)
+{
+	/* Probes are counted in, as they take room in the same queue pair. */
+	uint32_t done = conn->queues.done[IB_KIND_CONTROL] + conn->queues.done[IB_KIND_PROBE];
+	if (conn->controls_posted + conn->probes_posted - done >= IB_CONTROL_DEPTH - 1) {
+		ib_conn_progress(conn);
+		done = conn->queues.done[IB_KIND_CONTROL] + conn->queues.done[IB_KIND_PROBE];
+		if (conn->controls_posted + conn->probes_posted - done >= IB_CONTROL_DEPTH - 1)
+			return conn->error ? conn->error : -EAGAIN;
+	}
+	/* Control writes complete in order, so this one's source is that of the oldest, which is done. */
+	uint64_t *source = &conn->scratch->source[conn->controls_posted % IB_CONTROL_DEPTH];
+	memcpy(source, bytes, len);
+	int error = ib_queues_post(&conn->queues, 0, IB_KIND_CONTROL, &conn->own, source, len,
+				   conn->peer_control + offset, conn->peer_rkey);
+	if (error)
+		ib_conn_fail(conn, error);
+	else
+		conn->controls_posted++;
+	return error;
+}
+
+void ib_conn_pay_tail(struct ib_conn *conn)
+{
+	if (conn->error || !ib_receiver_owes(&conn->receiver))
+		return;
+	uint32_t tail = htole32(conn->receiver.next);
+	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), &tail, sizeof tail))
+		return; /* tried again by the next call, which finds it still owed */
+	conn->receiver.tail_told = conn->receiver.next;
+	conn->env->stats->tail_updates++;
+	ib_sleep_told(conn, IB_WAKE_ON_ROOM);
+}

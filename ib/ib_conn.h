@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection over verbs, as the parts of ib/ share it:
+ *
+ *	ib_transport.c  its life, and the channel's contract
+ *	ib_conn.c       completions, the peer's life, control messages
+ *	ib_piggyback.c  the design that moves the data: put and get
+ *	ib_sleep.c      going to sleep and being woken
+ *
+ * A design is a put and a get that share the ring of ib_ring.h and what is below; ib_transport.c calls the one in use.
+ */
+#ifndef IB_CONN_H
+#define IB_CONN_H
+
+#include "ib/ib_qp.h"
+#include "ib/ib_ring.h"
+#include "rdma_channel/transport.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A request to be woken. bits lies before seq in memory, so that who sees a new seq sees its bits. */
+struct ib_wake_request {
+	uint32_t bits; /* set of IB_WAKE_* */
+	uint32_t seq;  /* another one each time; answered at most once */
+};
+_Static_assert(sizeof(struct ib_wake_request) == 8, "wire format");
+
+enum {
+	IB_WAKE_ON_DATA = 1u << 0,
+	IB_WAKE_ON_ROOM = 1u << 1,
+};
+
+/* What a process has told its peer so far, for a peer that is about to sleep. */
+struct ib_progress {
+	uint32_t posted; /* chunks */
+	uint32_t tail;   /* the tail in the last chunk or tail update */
+};
+_Static_assert(sizeof(struct ib_progress) == 8, "wire format");
+
+/* The control block, at the start of the memory that the peer may access; the ring follows it. Little-endian. */
+struct ib_control {
+	/* Written by the peer with RDMA writes, read here. */
+	uint32_t tail; /* of our chunks, how many the peer has consumed; the same count rides in its chunks */
+	uint32_t reserved0;
+	struct ib_wake_request wake; /* the peer wants to be woken */
+	uint8_t reserved1[48];
+	/* Written here, read by the peer with RDMA reads. */
+	struct ib_progress progress;
+	uint8_t reserved2[56];
+};
+_Static_assert(sizeof(struct ib_control) == 128, "wire format");
+_Static_assert(offsetof(struct ib_control, progress) == 64, "written and read parts on cache lines of their own");
+
+/* The control block's memory; the ring begins behind it. */
+enum { IB_CONTROL_BYTES = 4096 };
+
+/* Beside the staging area, in memory for our own requests. */
+struct ib_scratch {
+	uint64_t source[IB_CONTROL_DEPTH]; /* what control writes send; one each, as it must not change under way */
+	struct ib_progress probed;         /* where the peer's progress arrives */
+	struct ib_progress flushed;        /* where the flushing read's result goes */
+};
+
+enum { IB_SCRATCH_BYTES = 4096 };
+_Static_assert(sizeof(struct ib_scratch) <= IB_SCRATCH_BYTES, "staging area begins behind it");
+
+/* One side's half of a connection. Written by its owner, checked by the peer; integers little-endian. */
+struct ib_half {
+	uint32_t version; /* IB_WIRE_VERSION */
+	struct ib_address address;
+	uint8_t mtu;   /* enum ibv_mtu: of its port */
+	uint8_t n_qps; /* queue pairs it has */
+	uint8_t reads; /* RDMA reads it serves at once per queue pair, at least 1 */
+	uint8_t reserved;
+	uint32_t chunk_bytes, n_chunks; /* its ring */
+	uint32_t psn;                   /* of its first packet */
+	uint32_t rkey;                  /* of control block and ring */
+	uint32_t reserved2;
+	uint64_t control;               /* address of the control block */
+	uint32_t qpn[IB_QPS_MAX];
+};
+_Static_assert(sizeof(struct ib_half) == 120, "wire format");
+_Static_assert(sizeof(struct ib_half) <= HR_HALF_BLOB_MAX, "fits the transport's contract");
+
+/* Where a connection is with going to sleep; ib_sleep.c has the protocol. */
+enum ib_sleep_state {
+	IB_AWAKE,    /* the peer does not know that we want to be woken, or has answered */
+	IB_REFUSED,  /* the request could not be posted yet */
+	IB_PROBING,  /* request and probe are under way */
+	IB_ARMED,    /* the peer has our request, and we know what it had told before it had it */
+};
+
+struct ib_conn {
+	const struct hr_conn_env *env;
+	const struct ib_device *device;
+	struct ib_queues queues;
+	struct ib_region shared;      /* control block, ring: the peer writes */
+	struct ib_region own;         /* scratch, staging area */
+	struct ib_control *control;   /* in shared */
+	struct ib_scratch *scratch;   /* in own */
+	struct ib_sender sender;
+	struct ib_receiver receiver;
+	uint64_t peer_control;        /* address of the peer's control block */
+	uint32_t peer_rkey;
+	uint32_t controls_posted;     /* requests with a source in scratch */
+	int stream;                   /* the channel's; -1 before it is established */
+	int error;                    /* what put returns, and get after the last byte; 0 while all is well */
+	bool put_short;               /* the last put took less than offered */
+	unsigned idle_calls;          /* puts and gets that moved nothing */
+	uint64_t checked_ns;          /* when the stream was looked at last */
+	bool flushing;                /* conn_shutdown has begun */
+	bool said_goodbye;
+	enum ib_sleep_state sleep;
+	uint32_t wake_bits;           /* of our last request */
+	uint32_t wake_seq;            /* of our last request */
+	uint32_t answered_seq;        /* of the peer's last request that we answered */
+	uint32_t probes_posted;
+};
+
+/* ---- ib_conn.c ---- */
+
+/* Ends the connection with that error, which the caller has logged if it was the first to know. The first error stays. */
+void ib_conn_fail(struct ib_conn *conn, int error);
+/* Looks at the stream now: wake-ups, goodbye, death. */
+void ib_conn_check_stream(struct ib_conn *conn);
+/* Takes completions; an erroneous one ends the connection. */
+void ib_conn_progress(struct ib_conn *conn);
+/* To be called by a put or get that moved nothing: takes completions and looks at the stream, now and then. */
+void ib_conn_idle(struct ib_conn *conn);
+/* Takes the tail that the peer wrote into the control block. */
+void ib_conn_take_tail(struct ib_conn *conn);
+/* Writes len <= 8 bytes to that offset of the peer's control block. -EAGAIN: too many are under way. */
+int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len);
+/* Tells the peer our tail by a message of its own if that is due. */
+void ib_conn_pay_tail(struct ib_conn *conn);
+
+/* ---- ib_sleep.c ---- */
+
+/* To be called after chunks or a tail have been posted: publishes that, and wakes the peer if it asked for it. */
+void ib_sleep_told(struct ib_conn *conn, uint32_t bits);
+/* The stream had wake-ups: our request has been answered. */
+void ib_sleep_woken(struct ib_conn *conn);
+void ib_sleep_arm(struct ib_conn *conn, bool want_put);
+bool ib_sleep_pending(struct ib_conn *conn, bool want_put);
+void ib_sleep_event(struct ib_conn *conn);
+
+/* ---- the designs ---- */
+
+int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
+int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
+
+#endif

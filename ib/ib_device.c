@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "ib/ib_device.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
+HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto for the first active one");
+HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
+HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
+HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
+HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: bytes of one chunk of the ring");
+
+/* What was asked for; -1 is auto. */
+struct wish {
+	const char *device; /* NULL: any */
+	int port;
+	int gid_index;
+};
+
+static bool is_auto(const struct hr_setting *setting)
+{
+	return !strcmp(hr_setting_text(setting), "auto");
+}
+
+static int read_number(const struct hr_setting *setting, int *number)
+{
+	uint64_t value;
+	*number = -1;
+	if (is_auto(setting))
+		return 0;
+	int error = hr_setting_u64(setting, &value);
+	if (!error)
+		*number = (int)value;
+	return error;
+}
+
+static int read_u32(const struct hr_setting *setting, uint32_t *number)
+{
+	uint64_t value;
+	int error = hr_setting_u64(setting, &value);
+	if (!error)
+		*number = (uint32_t)value;
+	return error;
+}
+
+static int read_settings(struct ib_device *device, struct wish *wish)
+{
+	int error;
+	wish->device = is_auto(&device_setting) ? NULL : hr_setting_text(&device_setting);
+	if ((error = read_number(&port_setting, &wish->port)) || (error = read_number(&gid_setting, &wish->gid_index)) ||
+	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
+	    (error = read_u32(&chunk_setting, &device->chunk_bytes)))
+		return error;
+	return 0;
+}
+
+/* ---- the address ---- */
+
+static enum ib_link link_of(const struct ibv_gid_entry *entry)
+{
+	switch (entry->gid_type) {
+	case IBV_GID_TYPE_ROCE_V1: return IB_LINK_ROCE_V1;
+	case IBV_GID_TYPE_ROCE_V2: return IB_LINK_ROCE_V2;
+	default: return IB_LINK_INFINIBAND;
+	}
+}
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	return !memcmp(gid, mapped, sizeof mapped);
+}
+
+static bool is_link_local(const uint8_t gid[16])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+/* How much we like an entry of the GID table; 0: not at all. */
+static int preference(const struct ibv_gid_entry *entry)
+{
+	switch (link_of(entry)) {
+	case IB_LINK_INFINIBAND: return 9;
+	case IB_LINK_ROCE_V2: return is_ipv4(entry->gid.raw) ? 8 : is_link_local(entry->gid.raw) ? 6 : 7;
+	case IB_LINK_ROCE_V1: return is_ipv4(entry->gid.raw) ? 3 : is_link_local(entry->gid.raw) ? 1 : 2;
+	}
+	return 0;
+}
+
+static int choose_gid(struct ib_device *device, int wanted)
+{
+	struct ibv_gid_entry best, entry;
+	int liked = 0;
+	int first = wanted < 0 ? 0 : wanted;
+	int end = wanted < 0 ? device->port_attr.gid_tbl_len : wanted + 1;
+	/* The index in an address handle has eight bits. */
+	for (int i = first; i < end && i < 256; i++) {
+		if (ibv_query_gid_ex(device->verbs, device->port, (uint32_t)i, &entry, 0))
+			continue;
+		if (preference(&entry) > liked) {
+			liked = preference(&entry);
+			best = entry;
+		}
+	}
+	if (!liked)
+		return -ENODEV;
+	device->gid_index = (uint8_t)best.gid_index;
+	memcpy(device->address.gid, best.gid.raw, sizeof device->address.gid);
+	device->address.link = (uint8_t)link_of(&best);
+	device->address.lid = htole16(device->port_attr.lid);
+	device->address.version = IB_WIRE_VERSION;
+	return 0;
+}
+
+/* ---- choosing device and port ---- */
+
+static int choose_port(struct ib_device *device, const struct wish *wish)
+{
+	int first = wish->port < 0 ? 1 : wish->port;
+	int last = wish->port < 0 ? device->limits.phys_port_cnt : wish->port;
+	for (int port = first; port <= last && port <= device->limits.phys_port_cnt; port++) {
+		if (ibv_query_port(device->verbs, (uint8_t)port, &device->port_attr) ||
+		    device->port_attr.state != IBV_PORT_ACTIVE)
+			continue;
+		device->port = (uint8_t)port;
+		if (!choose_gid(device, wish->gid_index))
+			return 0;
+	}
+	return -ENODEV;
+}
+
+/* Opens one adapter if it has what is wished for; leaves device as it was if not. */
+static int try_adapter(struct ib_device *device, struct ibv_device *adapter, const struct wish *wish)
+{
+	const char *name = ibv_get_device_name(adapter);
+	/* iWARP has no connections by address handle. */
+	if (adapter->transport_type != IBV_TRANSPORT_IB)
+		return -ENODEV;
+	device->verbs = ibv_open_device(adapter);
+	if (!device->verbs) {
+		hr_log(HR_LOG_INFO, "verbs: cannot open %s: %s", name, strerror(errno));
+		return -ENODEV;
+	}
+	if (ibv_query_device(device->verbs, &device->limits)) {
+		hr_log(HR_LOG_INFO, "verbs: cannot query %s", name);
+		goto close_verbs;
+	}
+	if (choose_port(device, wish)) {
+		hr_log(HR_LOG_INFO, "verbs: %s has no active port with a usable address", name);
+		goto close_verbs;
+	}
+	device->pd = ibv_alloc_pd(device->verbs);
+	if (device->pd)
+		return 0;
+	hr_log(HR_LOG_INFO, "verbs: no protection domain on %s: %s", name, strerror(errno));
+close_verbs:
+	ibv_close_device(device->verbs);
+	device->verbs = NULL;
+	return -ENODEV;
+}
+
+static int choose_adapter(struct ib_device *device, const struct wish *wish)
+{
+	int n = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	int error = -ENODEV;
+	for (int i = 0; list && i < n && error; i++)
+		if (!wish->device || !strcmp(wish->device, ibv_get_device_name(list[i])))
+			error = try_adapter(device, list[i], wish);
+	if (list)
+		ibv_free_device_list(list);
+	if (error && wish->device)
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s: no such RDMA device, or no usable port on it", wish->device);
+	else if (error)
+		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
+	return error;
+}
+
+static void log_choice(const struct ib_device *device)
+{
+	char gid[INET6_ADDRSTRLEN] = "?";
+	inet_ntop(AF_INET6, device->address.gid, gid, sizeof gid);
+	hr_log(HR_LOG_INFO, "verbs: %s port %u, lid %u, gid %u %s%s", ibv_get_device_name(device->verbs->device),
+	       device->port, device->port_attr.lid, device->gid_index, gid,
+	       device->address.link == IB_LINK_ROCE_V2 ? " (RoCE v2)" :
+	       device->address.link == IB_LINK_ROCE_V1 ? " (RoCE v1)" : "");
+}
+
+/* The device may be able to do less than the settings ask. */
+static void clamp_depth(struct ib_device *device)
+{
+	enum { BESIDE_DATA = 32 }; /* requests that a connection needs beside its chunks */
+	uint32_t most = (uint32_t)device->limits.max_qp_wr;
+	most = most > BESIDE_DATA + 2 ? most - BESIDE_DATA : 2;
+	if (device->depth > most) {
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u", device->depth, most);
+		device->depth = most;
+	}
+}
+
+int ib_device_open(uint32_t timeout_ms, struct ib_device **device)
+{
+	struct ib_device *made = calloc(1, sizeof *made);
+	if (!made)
+		return -ENOMEM;
+	struct wish wish;
+	made->timeout_ms = timeout_ms;
+	int error = read_settings(made, &wish);
+	if (!error)
+		error = choose_adapter(made, &wish);
+	if (error) {
+		free(made);
+		return error;
+	}
+	clamp_depth(made);
+	log_choice(made);
+	*device = made;
+	return 0;
+}
+
+void ib_device_close(struct ib_device *device)
+{
+	if (!device)
+		return;
+	ibv_dealloc_pd(device->pd);
+	ibv_close_device(device->verbs);
+	free(device);
+}
+
+bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer)
+{
+	const struct ib_address *own = &device->address;
+	if (peer->version != own->version || peer->link != own->link)
+		return false;
+	if (own->link == IB_LINK_INFINIBAND) /* the same subnet: GID prefix */
+		return !memcmp(peer->gid, own->gid, 8);
+	return is_ipv4(peer->gid) == is_ipv4(own->gid) && is_link_local(peer->gid) == is_link_local(own->gid);
+}

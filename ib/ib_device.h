@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The RDMA device of a channel: one port of one adapter, its address, and the settings of everything made on it. */
+#ifndef IB_DEVICE_H
+#define IB_DEVICE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { IB_WIRE_VERSION = 1, IB_QPS_MAX = 16 };
+
+enum ib_link { IB_LINK_INFINIBAND = 1, IB_LINK_ROCE_V1 = 2, IB_LINK_ROCE_V2 = 3 };
+
+/* Where a port can be reached: the section of the card and part of each half. Written by its owner, checked by the peer;
+ * integers little-endian. */
+struct ib_address {
+	uint8_t gid[16];
+	uint16_t lid; /* 0 on Ethernet */
+	uint8_t link; /* enum ib_link */
+	uint8_t version; /* IB_WIRE_VERSION */
+};
+_Static_assert(sizeof(struct ib_address) == 20, "wire format");
+
+struct ib_device {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	uint8_t port;
+	uint8_t gid_index;
+	struct ibv_device_attr limits;
+	struct ibv_port_attr port_attr;
+	struct ib_address address;
+	uint32_t n_qps;       /* queue pairs of a connection, HEADRACE_IB_QPS */
+	uint32_t depth;       /* send requests per queue pair, HEADRACE_IB_DEPTH, within what the device can */
+	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
+	uint32_t timeout_ms;
+};
+
+/*
+ * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an active
+ * port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL: a setting is
+ * out of range.
+ */
+int ib_device_open(uint32_t timeout_ms, struct ib_device **device);
+void ib_device_close(struct ib_device *device);
+
+/* May a peer with that address be reached from here? */
+bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer);
+
+#endif

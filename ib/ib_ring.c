@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ib/ib_ring.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+struct ib_geometry ib_geometry_fit(uint64_t ring_bytes, uint64_t chunk_bytes)
+{
+	struct ib_geometry geometry;
+	ring_bytes = clamp(ring_bytes, IB_CHUNKS_MIN * IB_CHUNK_BYTES_MIN, IB_RING_BYTES_MAX);
+	chunk_bytes = chunk_bytes < ring_bytes / IB_CHUNKS_USUAL ? chunk_bytes : ring_bytes / IB_CHUNKS_USUAL;
+	chunk_bytes = clamp(chunk_bytes, IB_CHUNK_BYTES_MIN, IB_CHUNK_BYTES_MAX);
+	geometry.chunk_bytes = (uint32_t)(chunk_bytes & ~(uint64_t)(IB_CHUNK_ALIGN - 1));
+	geometry.n_chunks = IB_CHUNKS_MIN;
+	while (geometry.n_chunks < IB_CHUNKS_MAX && geometry.n_chunks * 2 <= ring_bytes / geometry.chunk_bytes)
+		geometry.n_chunks *= 2;
+	return geometry;
+}
+
+bool ib_geometry_valid(const struct ib_geometry *geometry)
+{
+	return geometry->chunk_bytes >= IB_CHUNK_BYTES_MIN && geometry->chunk_bytes <= IB_CHUNK_BYTES_MAX &&
+	       geometry->chunk_bytes % IB_CHUNK_ALIGN == 0 && geometry->n_chunks >= IB_CHUNKS_MIN &&
+	       geometry->n_chunks <= IB_CHUNKS_MAX && (geometry->n_chunks & (geometry->n_chunks - 1)) == 0 &&
+	       (uint64_t)geometry->chunk_bytes * geometry->n_chunks <= IB_RING_BYTES_MAX;
+}
+
+size_t ib_geometry_bytes(const struct ib_geometry *geometry)
+{
+	return (size_t)geometry->chunk_bytes * geometry->n_chunks;
+}
+
+uint32_t ib_geometry_payload(const struct ib_geometry *geometry)
+{
+	return geometry->chunk_bytes - (uint32_t)(sizeof(struct ib_chunk_front) + sizeof(struct ib_chunk_end));
+}
+
+/* Where the slot of that chunk ends. */
+static uint32_t slot_end(const struct ib_geometry *geometry, uint32_t chunk)
+{
+	return geometry->chunk_bytes * ((chunk & (geometry->n_chunks - 1)) + 1);
+}
+
+/* Bytes from the front to the slot's end, for that payload. */
+static uint32_t span_len(uint32_t size)
+{
+	return (uint32_t)sizeof(struct ib_chunk_front) + ((size + 7) & ~7u) + (uint32_t)sizeof(struct ib_chunk_end);
+}
+
+/* Copies len bytes, which the vector has, from the place on. */
+static void gather(struct hr_iov_place *place, uint8_t *to, size_t len)
+{
+	while (len > 0) {
+		uint8_t *from = NULL;
+		size_t piece = hr_iov_piece(place, &from);
+		piece = piece < len ? piece : len;
+		memcpy(to, from, piece);
+		hr_iov_advance(place, piece);
+		to += piece;
+		len -= piece;
+	}
+}
+
+static void scatter(struct hr_iov_place *place, const uint8_t *from, size_t len)
+{
+	while (len > 0) {
+		uint8_t *to = NULL;
+		size_t piece = hr_iov_piece(place, &to);
+		piece = piece < len ? piece : len;
+		memcpy(to, from, piece);
+		hr_iov_advance(place, piece);
+		from += piece;
+		len -= piece;
+	}
+}
+
+/* ---- the sending end ---- */
+
+void ib_sender_init(struct ib_sender *sender, const struct ib_geometry *geometry, uint8_t *staging)
+{
+	*sender = (struct ib_sender){ .geometry = *geometry, .staging = staging };
+}
+
+uint32_t ib_sender_room(const struct ib_sender *sender)
+{
+	return sender->geometry.n_chunks - (sender->head - sender->tail);
+}
+
+uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
+			 struct ib_span *span)
+{
+	uint32_t capacity = ib_geometry_payload(&sender->geometry);
+	uint32_t size = left < capacity ? (uint32_t)left : capacity;
+	uint32_t seq = htole32(sender->head + 1);
+	span->len = span_len(size);
+	span->offset = slot_end(&sender->geometry, sender->head) - span->len;
+
+	struct ib_chunk_front front = { .seq = seq, .tail = htole32(tail) };
+	struct ib_chunk_end end = { .size = htole32(size), .seq = seq };
+	uint8_t *at = sender->staging + span->offset;
+	memcpy(at, &front, sizeof front);
+	gather(place, at + sizeof front, size);
+	memcpy(at + span->len - sizeof end, &end, sizeof end);
+	sender->head++;
+	return size;
+}
+
+int ib_sender_credit(struct ib_sender *sender, uint32_t tail)
+{
+	/* An older tail may come later, by the other way or in the middle of being written: it says nothing new. */
+	if ((int32_t)(tail - sender->tail) <= 0)
+		return 0;
+	if ((int32_t)(sender->head - tail) < 0)
+		return -EPROTO;
+	sender->tail = tail;
+	return 0;
+}
+
+/* ---- the receiving end ---- */
+
+void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *geometry, const uint8_t *ring)
+{
+	*receiver = (struct ib_receiver){ .geometry = *geometry, .ring = ring };
+}
+
+/* Looks for the next chunk. 1: it has arrived, with its front and size; 0: not yet; -EPROTO: a size that cannot be. */
+static int arrived(const struct ib_receiver *receiver, const struct ib_chunk_front **front, uint32_t *size)
+{
+	uint32_t seq = htole32(receiver->next + 1);
+	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, receiver->next);
+	const struct ib_chunk_end *end = (const void *)(top - sizeof *end);
+	/* Acquire: size, payload and front, which the peer's adapter wrote before this flag, are read after it. Its
+	 * counterpart is the adapter's order of writing, described in ib_ring.h. */
+	if (__atomic_load_n(&end->seq, __ATOMIC_ACQUIRE) != seq)
+		return 0;
+	/* Relaxed: ordered by the flag. Read once, as the peer could change what was checked. */
+	*size = le32toh(__atomic_load_n(&end->size, __ATOMIC_RELAXED));
+	if (*size == 0 || *size > ib_geometry_payload(&receiver->geometry))
+		return -EPROTO;
+	*front = (const void *)(top - span_len(*size));
+	/* Acquire, as above: only an adapter that writes out of order makes it matter. */
+	return __atomic_load_n(&(*front)->seq, __ATOMIC_ACQUIRE) == seq;
+}
+
+bool ib_receiver_ready(const struct ib_receiver *receiver)
+{
+	const struct ib_chunk_front *front;
+	uint32_t size;
+	return arrived(receiver, &front, &size) != 0;
+}
+
+int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail)
+{
+	const struct ib_chunk_front *front;
+	uint32_t size;
+	int found = arrived(receiver, &front, &size);
+	if (found <= 0)
+		return found;
+	if (size <= receiver->used)
+		return -EPROTO;
+	uint32_t rest = size - receiver->used;
+	uint32_t take = left < rest ? (uint32_t)left : rest;
+	scatter(place, (const uint8_t *)(front + 1) + receiver->used, take);
+	*tail = le32toh(front->tail);
+	receiver->used += take;
+	if (receiver->used == size) {
+		receiver->used = 0;
+		receiver->next++;
+	}
+	return (int)take;
+}
+
+bool ib_receiver_owes(const struct ib_receiver *receiver)
+{
+	return receiver->next - receiver->tail_told >= receiver->geometry.n_chunks / 2;
+}

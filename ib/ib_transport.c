@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The verbs transport: the life of its connections behind the channel's contract (transport.h). */
+#include "config.h"
+
+#include "ib/ib_conn.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/stream.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- per channel ---- */
+
+static int verbs_open(uint32_t timeout_ms, void **context, uint8_t section[HR_SECTION_MAX], size_t *section_len)
+{
+	struct ib_device *device;
+	int error = ib_device_open(timeout_ms, &device);
+	if (error)
+		return error;
+	memcpy(section, &device->address, sizeof device->address);
+	*section_len = sizeof device->address;
+	*context = device;
+	return 0;
+}
+
+static void verbs_close(void *context)
+{
+	ib_device_close(context);
+}
+
+static bool verbs_reaches(void *context, const uint8_t *section, size_t section_len, bool same_host)
+{
+	struct ib_address peer;
+	(void)same_host; /* an adapter reaches its own host too */
+	if (section_len != sizeof peer)
+		return false;
+	memcpy(&peer, section, sizeof peer);
+	return ib_device_reaches(context, &peer);
+}
+
+/* ---- setting up ---- */
+
+static void conn_free(struct ib_conn *conn)
+{
+	ib_queues_close(&conn->queues);
+	ib_region_close(&conn->own);
+	ib_region_close(&conn->shared);
+	free(conn);
+}
+
+static void describe(const struct ib_conn *conn, struct ib_half *half)
+{
+	*half = (struct ib_half){
+		.version = htole32(IB_WIRE_VERSION),
+		.address = conn->device->address,
+		.mtu = (uint8_t)conn->device->port_attr.active_mtu,
+		.n_qps = (uint8_t)conn->queues.n,
+		.reads = ib_queues_reads(conn->device),
+		.chunk_bytes = htole32(conn->receiver.geometry.chunk_bytes),
+		.n_chunks = htole32(conn->receiver.geometry.n_chunks),
+		.psn = htole32(conn->queues.psn),
+		.rkey = htole32(conn->shared.mr->rkey),
+		.control = htole64((uintptr_t)conn->control),
+	};
+	for (unsigned i = 0; i < conn->queues.n; i++)
+		half->qpn[i] = htole32(conn->queues.queue[i].qp->qp_num);
+}
+
+static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct hr_half *own, void **data)
+{
+	struct ib_device *device = context;
+	struct ib_conn *conn = calloc(1, sizeof *conn);
+	if (!conn)
+		return -ENOMEM;
+	conn->env = env;
+	conn->device = device;
+	conn->stream = -1;
+	struct ib_geometry geometry = ib_geometry_fit(env->ring_bytes, device->chunk_bytes);
+	int error = ib_region_open(&conn->shared, device, IB_CONTROL_BYTES + ib_geometry_bytes(&geometry), true);
+	if (!error)
+		error = ib_queues_open(&conn->queues, device);
+	if (error) {
+		conn_free(conn);
+		return error;
+	}
+	conn->control = (struct ib_control *)conn->shared.base;
+	ib_receiver_init(&conn->receiver, &geometry, conn->shared.base + IB_CONTROL_BYTES);
+	struct ib_half half;
+	describe(conn, &half);
+	memcpy(own->blob, &half, sizeof half);
+	own->len = sizeof half;
+	own->n_fds = 0;
+	*data = conn;
+	return 0;
+}
+
+/* Checks every field of the peer's half before any is used. */
+static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half)
+{
+	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
+	uint64_t control = le64toh(half->control);
+	if (le32toh(half->version) != IB_WIRE_VERSION || !ib_device_reaches(conn->device, &half->address) ||
+	    half->mtu < IBV_MTU_256 || half->mtu > IBV_MTU_4096 || half->n_qps < 1 || half->n_qps > IB_QPS_MAX ||
+	    half->reads < 1 || le32toh(half->psn) > 0xffffff || !ib_geometry_valid(&geometry))
+		return false;
+	if (control == 0 || control % 8 || control + IB_CONTROL_BYTES + ib_geometry_bytes(&geometry) < control)
+		return false;
+	for (unsigned i = 0; i < half->n_qps; i++)
+		if (le32toh(half->qpn[i]) > 0xffffff)
+			return false;
+	return true;
+}
+
+/* The staging area has the shape of the peer's ring. */
+static int open_sender(struct ib_conn *conn, const struct ib_half *half)
+{
+	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
+	int error = ib_region_open(&conn->own, conn->device, IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry), false);
+	if (error)
+		return error;
+	conn->scratch = (struct ib_scratch *)conn->own.base;
+	conn->peer_control = le64toh(half->control);
+	conn->peer_rkey = le32toh(half->rkey);
+	ib_sender_init(&conn->sender, &geometry, conn->own.base + IB_SCRATCH_BYTES);
+	return 0;
+}
+
+static int join(struct ib_conn *conn, const struct ib_half *half)
+{
+	struct ib_remote remote = { .address = half->address, .mtu = half->mtu, .n_qps = half->n_qps,
+				    .reads = half->reads, .psn = le32toh(half->psn) };
+	for (unsigned i = 0; i < half->n_qps; i++)
+		remote.qpn[i] = le32toh(half->qpn[i]);
+	return ib_queues_join(&conn->queues, conn->device, &remote);
+}
+
+static int verbs_conn_establish(void *data, const struct hr_half *peer, int stream)
+{
+	struct ib_conn *conn = data;
+	struct ib_half half;
+	conn->stream = stream;
+	if (peer->len == sizeof half)
+		memcpy(&half, peer->blob, sizeof half);
+	if (peer->len != sizeof half || !half_is_valid(conn, &half)) {
+		hr_log(HR_LOG_ERROR, "verbs: what %s sent does not describe a connection", conn->env->peer);
+		return -EPROTO;
+	}
+	int error = open_sender(conn, &half);
+	if (!error)
+		error = join(conn, &half);
+	if (error)
+		return error;
+	hr_log(HR_LOG_DEBUG, "verbs: %s: %u queue pairs, %u requests deep, %u chunks of %u bytes, inline up to %u",
+	       conn->env->peer, conn->queues.n, conn->queues.depth, conn->sender.geometry.n_chunks,
+	       conn->sender.geometry.chunk_bytes, conn->queues.max_inline);
+	return 0;
+}
+
+/* ---- taking down ---- */
+
+/* A read on each queue pair, behind all writes: when they are done, every byte is in the peer's memory, not only on its
+ * adapter, and the goodbye on the stream cannot overtake it. */
+static void begin_flush(struct ib_conn *conn)
+{
+	conn->flushing = true;
+	for (unsigned i = 0; i < conn->queues.n && !conn->error; i++) {
+		int error = ib_queues_post(&conn->queues, i, IB_KIND_FLUSH, &conn->own, &conn->scratch->flushed,
+					   sizeof conn->scratch->flushed,
+					   conn->peer_control + offsetof(struct ib_control, progress), conn->peer_rkey);
+		if (error)
+			ib_conn_fail(conn, error);
+	}
+}
+
+static int verbs_conn_shutdown(void *data)
+{
+	struct ib_conn *conn = data;
+	if (conn->said_goodbye || conn->stream < 0)
+		return 1;
+	if (!conn->error && !conn->flushing)
+		begin_flush(conn);
+	ib_conn_progress(conn);
+	ib_conn_idle(conn);
+	if (!conn->error && conn->queues.done[IB_KIND_FLUSH] < conn->queues.n)
+		return 0;
+	hr_stream_goodbye(conn->stream);
+	conn->said_goodbye = true;
+	return 1;
+}
+
+static void verbs_conn_close(void *data)
+{
+	conn_free(data);
+}
+
+/* ---- data and sleeping ---- */
+
+static int verbs_put(void *data, const struct iovec *iov, int n, size_t *accepted)
+{
+	return ib_piggyback_put(data, iov, n, accepted);
+}
+
+static int verbs_get(void *data, const struct iovec *iov, int n, size_t *delivered)
+{
+	return ib_piggyback_get(data, iov, n, delivered);
+}
+
+static int verbs_conn_arm(void *data, bool want_put)
+{
+	ib_sleep_arm(data, want_put);
+	return 0;
+}
+
+static bool verbs_conn_pending(void *data, bool want_put)
+{
+	return ib_sleep_pending(data, want_put);
+}
+
+static void verbs_conn_event(void *data)
+{
+	ib_sleep_event(data);
+}
+
+static int verbs_conn_fd(void *data)
+{
+	struct ib_conn *conn = data;
+	return conn->queues.events->fd;
+}
+
+const struct hr_transport hr_transport_verbs = {
+	.name = "verbs",
+	.bit = HR_TRANSPORT_VERBS,
+	.open = verbs_open,
+	.close = verbs_close,
+	.reaches = verbs_reaches,
+	.conn_open = verbs_conn_open,
+	.conn_establish = verbs_conn_establish,
+	.conn_shutdown = verbs_conn_shutdown,
+	.conn_close = verbs_conn_close,
+	.put = verbs_put,
+	.get = verbs_get,
+	.conn_arm = verbs_conn_arm,
+	.conn_pending = verbs_conn_pending,
+	.conn_event = verbs_conn_event,
+	.conn_fd = verbs_conn_fd,
+};
