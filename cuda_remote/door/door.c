@@ -224,7 +224,7 @@ static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
 	struct door_challenge *challenge = &visitor->challenge;
 	bool by_key = !visitor->peer.local && door->policy.have_key;
 	char text[HR_DOOR_TEXT_MAX];
-	if (!by_key && !door_server_trusts(&visitor->peer)) {
+	if (!by_key && !door_server_trusts(&visitor->peer, door->policy.own_user_only)) {
 		if (visitor->peer.uid == DOOR_UID_UNKNOWN)
 			snprintf(text, sizeof text, "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
 						    "a key file on both sides");

@@ -102,6 +102,7 @@ typedef struct hr_door hr_door_t;
 typedef struct hr_door_policy {
 	bool have_key;
 	hr_door_key_t key;
+	bool own_user_only;     /* over Unix sockets and loopback: nobody else, not even where this is root */
 	uint32_t max_visitors;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
 	uint32_t timeout_ms;    /* for a visitor to get in. 0: 5000 */
 } hr_door_policy_t;

@@ -90,11 +90,31 @@ static int bind_unix(int fd, const struct sockaddr_un *address)
 	return listen(fd, BACKLOG) ? -errno : 0;
 }
 
+/* An abstract name: the kernel forgets it with the socket. */
+static int listen_abstract(const char *name, struct door_listener *listener)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	hr_server_unix_address(name, &address, &length);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&address, length) || listen(fd, BACKLOG)) {
+		int error = -errno;
+		close(fd);
+		return error;
+	}
+	listener->fd = fd;
+	listener->path[0] = 0;
+	return 0;
+}
+
 static int listen_unix(const char *path, struct door_listener *listener)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
+	socklen_t length;
 	struct stat status;
-	memcpy(address.sun_path, path, sizeof address.sun_path);
+	hr_server_unix_address(path, &address, &length);
 	int folder = open_folder(path);
 	if (folder < 0)
 		return folder;
@@ -199,7 +219,7 @@ int door_listen(const hr_server_t *place, bool allow_network, struct door_listen
 		return listen_inet(place, allow_network, listeners, max, n);
 	if (!max)
 		return -ENOSPC;
-	int error = listen_unix(place->path, listeners);
+	int error = *place->path == '@' ? listen_abstract(place->path, listeners) : listen_unix(place->path, listeners);
 	if (error) {
 		hr_log(HR_LOG_ERROR, "cannot listen at unix:%s: %s", place->path,
 		       error == -EADDRINUSE ? "a daemon is listening there" : strerror(-error));

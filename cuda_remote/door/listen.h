@@ -12,7 +12,7 @@
 
 struct door_listener {
 	int fd;
-	char path[108]; /* Unix socket's file, "" for TCP */
+	char path[108]; /* Unix socket's file, "" for TCP and abstract names */
 	dev_t device;   /* of the file, to know it again */
 	ino_t inode;
 };

@@ -131,11 +131,11 @@ int door_peer_identify(int fd, struct door_peer *peer)
 	return 0;
 }
 
-bool door_server_trusts(const struct door_peer *client)
+bool door_server_trusts(const struct door_peer *client, bool own_user_only)
 {
 	if (client->uid == DOOR_UID_UNKNOWN)
 		return false;
-	return geteuid() == 0 || client->uid == 0 || client->uid == geteuid();
+	return client->uid == 0 || client->uid == geteuid() || (geteuid() == 0 && !own_user_only);
 }
 
 bool door_client_trusts(const struct door_peer *server)

@@ -21,8 +21,8 @@ struct door_peer {
 /* 0, or what getpeername and the like say of a socket whose peer has gone. */
 int door_peer_identify(int fd, struct door_peer *peer);
 
-/* A server trusts root and its own user; a root server trusts every user it knows. */
-bool door_server_trusts(const struct door_peer *client);
+/* A server trusts root and its own user; a root server trusts every user it knows, unless own_user_only. */
+bool door_server_trusts(const struct door_peer *client, bool own_user_only);
 
 /* A client trusts a server of root or of its own user. */
 bool door_client_trusts(const struct door_peer *server);

@@ -165,3 +165,15 @@ int hr_server_default_socket(char *buffer, size_t size)
 		n = snprintf(buffer, size, "/tmp/headrace-%u/headraced.sock", (unsigned)geteuid());
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
+
+void hr_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length)
+{
+	size_t n = strnlen(path, sizeof address->sun_path);
+	memset(address, 0, sizeof *address);
+	address->sun_family = AF_UNIX;
+	memcpy(address->sun_path, path, n);
+	if (*path == '@')
+		address->sun_path[0] = 0;
+	/* An abstract name ends with the length, a path with a NUL. */
+	*length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (*path != '@'));
+}

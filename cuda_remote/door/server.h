@@ -6,6 +6,7 @@
  *	server = place ["/" gpu]
  *	place  = host [":" port] | "[" ipv6 "]" [":" port] | "unix:" path
  *
+ * A path that begins with "@" is a name of the kernel's abstract Unix sockets, which leave no file behind.
  * gpu is the index that the server gives its GPU; without it all of the server's GPUs are meant. A path may hold
  * slashes: only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
  * alone.
@@ -15,6 +16,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #define HR_DOOR_PORT 27180   /* where headraced listens unless told otherwise */
 #define HR_SERVER_NAME_MAX 255
@@ -22,7 +25,7 @@
 #define HR_SERVER_ALL_GPUS UINT32_MAX
 
 typedef struct hr_server {
-	char path[108];                    /* Unix socket's file; "" for a network server */
+	char path[108];                    /* Unix socket's file or "@" name; "" for a network server */
 	char host[HR_SERVER_NAME_MAX + 1]; /* name or address without brackets; "" for a Unix socket */
 	uint16_t port;                     /* host byte order; HR_DOOR_PORT where the text has none */
 	uint32_t gpu;                      /* index or HR_SERVER_ALL_GPUS */
@@ -44,5 +47,8 @@ char *hr_server_name(const hr_server_t *server, char *buffer, size_t size);
  * /run/headrace/headraced.sock for root, else headrace/headraced.sock in XDG_RUNTIME_DIR, else in /tmp/headrace-UID.
  * -ENAMETOOLONG. */
 int hr_server_default_socket(char *buffer, size_t size);
+
+/* The socket address of a path; *length for bind and connect. */
+void hr_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length);
 
 #endif

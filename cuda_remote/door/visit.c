@@ -99,9 +99,10 @@ static int connect_address(const struct sockaddr *address, socklen_t length, int
 
 static int connect_unix(struct visit *visit)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	memcpy(address.sun_path, visit->wanted->server.path, sizeof address.sun_path);
-	return connect_address((const struct sockaddr *)&address, sizeof address, visit->deadline);
+	struct sockaddr_un address;
+	socklen_t length;
+	hr_server_unix_address(visit->wanted->server.path, &address, &length);
+	return connect_address((const struct sockaddr *)&address, length, visit->deadline);
 }
 
 static int connect_inet(struct visit *visit)

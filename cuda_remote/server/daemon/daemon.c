@@ -259,7 +259,7 @@ static void leave_daemon(void *context)
 static int open_door(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
-	hr_door_policy_t policy = { 0 };
+	hr_door_policy_t policy = { .own_user_only = options->private_use };
 	if (options->key_file) {
 		int error = hr_door_key_load(options->key_file, &policy.key);
 		if (error)

@@ -15,7 +15,7 @@ static const char usage[] =
 	"Lets CUDA programs of this and other hosts use the GPUs of this one.\n"
 	"\n"
 	"  -l, --listen=ADDRESS[:PORT]  listen at this address as well; beyond loopback only with --key-file\n"
-	"  -s, --socket=PATH            listen at this Unix socket, not at the default one\n"
+	"  -s, --socket=PATH            listen at this Unix socket, not at the default one; @NAME: abstract\n"
 	"      --no-loopback            do not listen at loopback's port 27180\n"
 	"  -k, --key-file=FILE          ask every TCP client for the key in FILE (mode 0600)\n"
 	"      --make-key=FILE          write a new key to FILE and end\n"
@@ -24,6 +24,7 @@ static const char usage[] =
 	"  -w, --workers=N              worker processes that stand ready for new clients (default 1)\n"
 	"  -m, --max-clients=N          clients served at a time (default 64)\n"
 	"  -u, --user=NAME              as root: the user of workers whose clients come by key (default nobody)\n"
+	"      --private                serve the daemon's own user only (as root: otherwise every user of this host)\n"
 	"      --ready-fd=N             write a line to descriptor N when clients may come\n"
 	"      --watch-fd=N             end when descriptor N reaches its end of file\n"
 	"  -q, --quiet                  log warnings and errors only (HEADRACE_LOG overrides)\n"
@@ -31,7 +32,7 @@ static const char usage[] =
 	"\n"
 	"Stays in the foreground; SIGTERM ends it.\n";
 
-enum { OPTION_NO_LOOPBACK = 256, OPTION_MAKE_KEY, OPTION_READY_FD, OPTION_WATCH_FD, OPTION_HELP, OPTION_VERSION };
+enum { OPTION_NO_LOOPBACK = 256, OPTION_MAKE_KEY, OPTION_READY_FD, OPTION_WATCH_FD, OPTION_PRIVATE, OPTION_HELP, OPTION_VERSION };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'l' },
@@ -45,6 +46,7 @@ static const struct option long_options[] = {
 	{ "user", required_argument, NULL, 'u' },
 	{ "ready-fd", required_argument, NULL, OPTION_READY_FD },
 	{ "watch-fd", required_argument, NULL, OPTION_WATCH_FD },
+	{ "private", no_argument, NULL, OPTION_PRIVATE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "version", no_argument, NULL, OPTION_VERSION },
@@ -110,6 +112,7 @@ static int apply(struct daemon_options *options, int option, const char *value)
 		error = parse_number("watch-fd", value, 0, INT_MAX, &number);
 		options->watch_fd = (int)number;
 		return error;
+	case OPTION_PRIVATE: options->private_use = true; return 0;
 	case 'q': options->quiet = true; return 0;
 	case OPTION_HELP: fputs(usage, stdout); return 1;
 	case OPTION_VERSION: printf("headraced %s, protocol %d\n", HR_VERSION, HR_DOOR_VERSION); return 1;

@@ -163,6 +163,20 @@ START_TEST(cards_are_exchanged_over_a_unix_socket)
 }
 END_TEST
 
+START_TEST(an_abstract_socket_leaves_no_file)
+{
+	struct test_server server;
+	hr_door_welcome_t welcome;
+	hr_server_t place = { .gpu = HR_SERVER_ALL_GPUS };
+	snprintf(place.path, sizeof place.path, "@%s", folder);
+	server_start(&server, place, &(hr_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert(welcome.local);
+	server_stop(&server);
+	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), -ECONNREFUSED);
+}
+END_TEST
+
 START_TEST(every_new_session_gets_another_token)
 {
 	struct test_server server;
@@ -313,6 +327,20 @@ static void check_strangers(hr_server_t place)
 	ck_assert_int_eq(visit_as(NOBODY, place), 0);
 	ck_assert_int_eq(visit_as(NOBODY - 1, place), -EACCES);
 }
+
+START_TEST(a_private_root_server_takes_root_only)
+{
+	if (getuid())
+		return;
+	struct test_server server;
+	hr_door_welcome_t welcome;
+	ck_assert_int_eq(chmod(folder, 0755), 0);
+	server_start(&server, unix_place("a"), &(hr_door_policy_t){ .own_user_only = true });
+	ck_assert_int_eq(visit_as(NOBODY, server.place), -EACCES);
+	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	server_stop(&server);
+}
+END_TEST
 
 START_TEST(strangers_do_not_trust_each_other)
 {
@@ -631,11 +659,13 @@ int main(void)
 	TCase *tests = tcase_create("door");
 	tcase_add_checked_fixture(tests, set_up, tear_down);
 	tcase_add_test(tests, cards_are_exchanged_over_a_unix_socket);
+	tcase_add_test(tests, an_abstract_socket_leaves_no_file);
 	tcase_add_test(tests, every_new_session_gets_another_token);
 	tcase_add_test(tests, join_and_status_carry_what_they_should);
 	tcase_add_test(tests, loopback_knows_the_user_without_a_key);
 	tcase_add_test(tests, a_refusal_reaches_the_client_as_its_error);
 	tcase_add_test(tests, a_root_server_takes_every_user);
+	tcase_add_test(tests, a_private_root_server_takes_root_only);
 	tcase_add_test(tests, strangers_do_not_trust_each_other);
 	tcase_add_test(tests, nobody_there_is_told_at_once);
 	tcase_add_test(tests, a_silent_server_is_given_up_in_time);

@@ -59,6 +59,8 @@ START_TEST(a_unix_path_keeps_its_slashes)
 	ck_assert_uint_eq(list[0].gpu, 12);
 	ck_assert_int_eq(parse("unix:b.sock"), 0);
 	ck_assert_str_eq(list[0].path, "b.sock");
+	ck_assert_int_eq(parse("unix:@name/2"), 0);
+	ck_assert_str_eq(list[0].path, "@name");
 }
 END_TEST
 

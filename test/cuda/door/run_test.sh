@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# headrace-run with the echo daemon in place of the real one: what it passes through, how it fails, what it leaves.
+. "$top_srcdir/test/cuda/door/daemon.sh"
+unset HEADRACE_KEY_FILE HEADRACE_SERVER LD_LIBRARY_PATH
+knock=$top_builddir/test/cuda/door/knock
+mkdir -p "$work/bin" "$work/lib/client" "$work/lib/softgpu" "$work/lib/runtime"
+touch "$work"/lib/{client,softgpu}/libcuda.so.1 "$work/lib/runtime/libcudart.so.13"
+cp "$top_builddir/cuda_remote/run/headrace-run" "$work/bin/headrace-run"
+cp "$top_builddir/test/cuda/door/headraced-echo" "$work/bin/headraced"
+export HEADRACE_LIBDIR=$work/lib
+run="timeout 30 $work/bin/headrace-run"
+private="$run --driver=softgpu"
+
+server_gone() { ! grep -q "$1" /proc/net/unix; }
+processes_gone() { ! grep -lq "$work/bin" /proc/[0-9]*/maps 2> "$work/null"; }
+# clean WHAT: nothing of any daemon is left.
+clean() {
+	eventually 5 processes_gone || fail "$1: processes stay: $(grep -l "$work/bin" /proc/[0-9]*/maps 2> "$work/null")"
+	server_gone "@headrace-.*" || eventually 1 server_gone "@headrace-$pid-" || fail "$1: a socket stays"
+}
+
+echo "- what passes through"
+pid=none
+$private true || fail "status 0"
+$private sh -c 'exit 3'
+[ $? = 3 ] || fail "status 3"
+$private sh -c 'kill -SEGV $$' 2> "$work/null"
+[ $? = 139 ] || fail "a program that dies of a signal"
+[ "$(echo hello | $private cat)" = hello ] || fail "stdin and stdout"
+[ "$($private sh -c 'echo oops >&2' 2>&1)" = oops ] || fail "stderr"
+[ "$($private printf '%s|' --local -s 'a  b' '')" = "--local|-s|a  b||" ] || fail "arguments"
+[ -z "$($private bash -c 'read -r children < /proc/$$/task/$$/children; echo "$children"')" ] || fail "the daemon is the program's child"
+clean "a normal end"
+
+echo "- a server of its own"
+first=$($private sh -c 'echo p | '"$knock"' $HEADRACE_SERVER new') || fail "the private server"
+[ -n "$first" ] || fail "no answer from the private server"
+[ "$($private printenv LD_LIBRARY_PATH)" = "$work/lib/runtime:$work/lib/client" ] || fail "library path"
+[ "$(LD_LIBRARY_PATH=/x $private printenv LD_LIBRARY_PATH)" = "$work/lib/runtime:$work/lib/client:/x" ] ||
+	fail "library path before"
+if [ ! -e /dev/nvidiactl ]; then
+	$run true 2> "$work/err" || fail "without a server and a GPU"
+	[ "$(wc -l < "$work/err")" = 1 ] && has_line "$work/err" "started a server with the software GPU" ||
+		fail "its one line: $(cat "$work/err")"
+fi
+$run --driver=none true 2> "$work/err"
+[ $? = 125 ] || fail "a server that cannot start"
+clean "a private server"
+
+for signal in INT TERM HUP KILL; do
+	echo "- ended by SIG$signal"
+	# What "sleep" sees is what the program sees: headrace-run has become it.
+	rm -f "$work/server"
+	# (A shell's background jobs ignore SIGINT: env undoes that.)
+	env --default-signal=INT "$work/bin/headrace-run" --driver=softgpu \
+		sh -c 'echo $HEADRACE_SERVER; exec sleep 30' > "$work/server" &
+	pid=$!
+	eventually 10 test -s "$work/server" || fail "not started"
+	echo p | $knock "$(cat "$work/server")" new > "$work/null" || fail "the server is not there"
+	kill -$signal $pid
+	wait $pid 2> "$work/null"
+	status=$?
+	[ $status = $((128 + $(kill -l $signal))) ] || fail "SIG$signal: status $status"
+	clean "SIG$signal"
+done
+
+echo "- programs that cannot be run"
+$run no-such-program 2> "$work/err"
+[ $? = 127 ] && has_line "$work/err" "no-such-program: no such program" || fail "not found: $(cat "$work/err")"
+$run "$work/none" 2> "$work/err"
+[ $? = 127 ] || fail "path not found"
+$run "$work/lib/client/libcuda.so.1" 2> "$work/err"
+[ $? = 126 ] && has_line "$work/err" "not an executable file" || fail "not executable: $(cat "$work/err")"
+$run "$work" 2> "$work/err"
+[ $? = 126 ] || fail "a folder"
+$run 2> "$work/err"
+[ $? = 125 ] || fail "no program"
+$run --wrong true 2> "$work/err"
+[ $? = 125 ] || fail "a wrong option"
+clean "programs that cannot be run"
+
+echo "- servers that are not there"
+$run -s unix:$work/none true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "no headraced listens there" || fail "no server: $(cat "$work/err")"
+$run -s 127.0.0.1:1 true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "no headraced listens there" || fail "wrong port: $(cat "$work/err")"
+$run -s "host:port" true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "the port is a number" || fail "no port: $(cat "$work/err")"
+start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=echo
+$run -s "unix:$work/sock/5" true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "no such GPU index 5: the server has 2" || fail "GPU 5: $(cat "$work/err")"
+
+echo "- servers that are there"
+[ "$($run -s "unix:$work/sock/1" printenv HEADRACE_SERVER)" = "unix:$work/sock/1" ] || fail "-s"
+[ "$(HEADRACE_SERVER=unix:$work/sock $run printenv HEADRACE_SERVER)" = "unix:$work/sock" ] || fail "HEADRACE_SERVER"
+[ "$($run -k /x -s "unix:$work/sock" printenv HEADRACE_KEY_FILE)" = /x ] || fail "-k"
+stop_daemon
+
+echo "- local"
+[ "$($run --local printenv LD_LIBRARY_PATH)" = "$work/lib/runtime:$work/lib/softgpu" ] || fail "library path"
+HEADRACE_SERVER=x $run --local printenv HEADRACE_SERVER && fail "a server in local mode"
+HEADRACE_LIBDIR=$work/none $run --local true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "is not installed in $work/none" || fail "no libraries: $(cat "$work/err")"
+
+echo "- a static runtime"
+cat > "$work/kernel.c" <<-END
+	__attribute__((section(".nv_fatbin"), used)) static const int image = 1;
+	int cudart(void);
+	int main(void) { return CALL; }
+	END
+echo 'int cudart(void) { return 0; }' > "$work/cudart.c"
+for version in 12 13; do
+	$CC -shared -fPIC -Wl,-soname,libcudart.so.$version -o "$work/libcudart.so.$version" "$work/cudart.c" &&
+		$CC -DCALL='cudart()' -o "$work/dynamic$version" "$work/kernel.c" "$work/libcudart.so.$version" ||
+		fail "compiling"
+done
+$CC -DCALL=0 -o "$work/static" "$work/kernel.c" || fail "compiling"
+$run --local "$work/static" 2> "$work/err" || fail "the program"
+has_line "$work/err" "static runtime" || fail "no warning of a static runtime"
+LD_LIBRARY_PATH=$work $run --local "$work/dynamic12" 2> "$work/err"
+has_line "$work/err" "needs libcudart.so.12" || fail "no warning of CUDA 12"
+LD_LIBRARY_PATH=$work $run --local "$work/dynamic13" 2> "$work/err"
+has_line "$work/err" warning && fail "a warning without cause: $(cat "$work/err")"
+
+finish
