@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What static constructors of compiled host code register: fat binaries and the kernels and variables in them. They run
+ * in any order, possibly before ours and before there is a driver, so registration only remembers. A fat binary is loaded
+ * into a context when one of its symbols is first used there.
+ */
+#include "cuda_remote/runtime/runtime.h"
+
+#include "cuda_remote/runtime/registration.h"
+#include "cuda_remote/runtime/symbol_map.h"
+#include "rdma_channel/base/log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* The wrapper in .nvFatBinSegment; fatbinary_section.h of the toolkit. */
+struct fatbin_wrapper {
+	uint32_t magic, version;
+	const void *container;
+	const void *relocatable; /* version 2 (-rdc=true): containers for the device linker */
+};
+
+#define FATBIN_WRAPPER_MAGIC UINT32_C(0x466243B1)
+
+/* A fat binary loaded into one context. */
+struct instance {
+	CUmodule module;
+	unsigned symbols;
+	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0 before it was asked */
+};
+
+/* One registered fat binary: what compiled code calls its handle. */
+struct runtime_module {
+	const struct fatbin_wrapper *wrapper;
+	struct runtime_module *next;
+	struct runtime_symbol *symbols;
+	unsigned count;
+	/* By context index. The release store after loading makes module and values visible to the acquire load. */
+	_Atomic(struct instance *) instances[RUNTIME_MAX_CONTEXTS];
+};
+
+/* Guards the list of modules, the modules' lists of symbols, the writing of instances and of the map. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct runtime_module *modules;
+static struct symbol_map map;
+
+/* Set when exit() begins to run handlers: from then on the driver may be gone before us. */
+static atomic_bool exiting;
+
+static void note_exit(void)
+{
+	/* Only this thread's later handlers read it; relaxed order suffices. */
+	atomic_store_explicit(&exiting, true, memory_order_relaxed);
+}
+
+static void watch_exit(void)
+{
+	/* Registered at the first load, after every static constructor's own atexit: so it runs before theirs. */
+	atexit(note_exit);
+}
+
+RUNTIME_API void **__cudaRegisterFatBinary(void *fat_binary)
+{
+	const struct fatbin_wrapper *wrapper = fat_binary;
+	struct runtime_module *module = calloc(1, sizeof *module);
+	if (!module) {
+		hr_log(HR_LOG_ERROR, "out of memory while registering a fat binary");
+		return NULL;
+	}
+	if (wrapper->magic != FATBIN_WRAPPER_MAGIC)
+		hr_log(HR_LOG_ERROR, "a registered fat binary has magic %#x, not %#x", wrapper->magic,
+		       FATBIN_WRAPPER_MAGIC);
+	else
+		module->wrapper = wrapper;
+	pthread_mutex_lock(&lock);
+	module->next = modules;
+	modules = module;
+	pthread_mutex_unlock(&lock);
+	return (void **)module;
+}
+
+RUNTIME_API void __cudaRegisterFatBinaryEnd(void **handle)
+{
+	(void)handle; /* nothing is loaded before it is used, so the end of registration changes nothing */
+}
+
+static void add_symbol(void **handle, const struct runtime_symbol *symbol)
+{
+	struct runtime_module *module = (struct runtime_module *)handle;
+	if (!module)
+		return; /* __cudaRegisterFatBinary has said why */
+	struct runtime_symbol *s = malloc(sizeof *s);
+	if (!s) {
+		hr_log(HR_LOG_ERROR, "out of memory while registering %s", symbol->name);
+		return;
+	}
+	*s = *symbol;
+	s->module = module;
+	pthread_mutex_lock(&lock);
+	s->index = module->count++;
+	s->next = module->symbols;
+	module->symbols = s;
+	if (!symbol_map_add(&map, s))
+		hr_log(HR_LOG_ERROR, "out of memory while registering %s", s->name);
+	pthread_mutex_unlock(&lock);
+}
+
+RUNTIME_API void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int threads,
+					uint3 *tid, uint3 *bid, dim3 *block, dim3 *grid, int *warp)
+{
+	(void)device, (void)threads, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
+	add_symbol(handle, &(struct runtime_symbol){ .host = host, .name = name, .kind = RUNTIME_KERNEL });
+}
+
+RUNTIME_API void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t size,
+				   int constant, int global)
+{
+	(void)device, (void)ext, (void)constant, (void)global;
+	add_symbol(handle, &(struct runtime_symbol){ .host = host, .name = name, .size = size, .kind = RUNTIME_VARIABLE });
+}
+
+RUNTIME_API void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext, size_t size,
+					  int constant, int global)
+{
+	(void)device, (void)ext, (void)constant, (void)global;
+	add_symbol(handle, &(struct runtime_symbol){
+		.host = host, .name = name, .size = size, .managed = host, .kind = RUNTIME_MANAGED });
+}
+
+/* The same kernel of a template or inline function may be registered by several objects: the first one counts. Another
+ * takes its place when its module goes. Lock held. */
+static void remove_symbol(struct runtime_symbol *symbol)
+{
+	if (!symbol_map_remove(&map, symbol))
+		return;
+	for (struct runtime_module *m = modules; m; m = m->next)
+		for (struct runtime_symbol *s = m->symbols; s; s = s->next)
+			if (s->host == symbol->host) {
+				symbol_map_add(&map, s);
+				return;
+			}
+}
+
+static void unlink_module(struct runtime_module *module)
+{
+	struct runtime_module **link = &modules;
+	while (*link && *link != module)
+		link = &(*link)->next;
+	if (*link)
+		*link = module->next;
+}
+
+RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
+{
+	struct runtime_module *module = (struct runtime_module *)handle;
+	/* At exit the kernels stay: other handlers may still launch, and the process's memory goes as a whole. */
+	if (!module || atomic_load_explicit(&exiting, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&lock);
+	unlink_module(module);
+	for (struct runtime_symbol *s = module->symbols, *next; s; s = next) {
+		next = s->next;
+		remove_symbol(s);
+		free(s);
+	}
+	pthread_mutex_unlock(&lock);
+	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
+		/* Nobody else uses a module that is being unregistered; the lock above orders its loading before this. */
+		struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
+		if (instance)
+			(void)runtime_driver.cuModuleUnload(instance->module);
+		free(instance);
+	}
+	free(module);
+}
+
+struct runtime_symbol *runtime_symbol_find(const void *host)
+{
+	return symbol_map_find(&map, host);
+}
+
+uint64_t runtime_symbol_resolved(const struct runtime_symbol *symbol, const struct runtime_context *context)
+{
+	if (!symbol->module)
+		return (uint64_t)(uintptr_t)symbol->host;
+	/* Pairs with load_module's release. */
+	struct instance *instance = atomic_load_explicit(&symbol->module->instances[context->index], memory_order_acquire);
+	if (!instance || symbol->index >= instance->symbols)
+		return 0;
+	/* The value stands for itself: what it names was made visible with the instance, or is the driver's to order. */
+	return atomic_load_explicit(&instance->values[symbol->index], memory_order_relaxed);
+}
+
+static cudaError_t query(const struct instance *instance, const struct runtime_symbol *symbol, uint64_t *value)
+{
+	CUresult result;
+	if (symbol->kind == RUNTIME_KERNEL) {
+		CUfunction function = NULL;
+		result = runtime_driver.cuModuleGetFunction(&function, instance->module, symbol->name);
+		*value = (uint64_t)(uintptr_t)function;
+	} else {
+		CUdeviceptr address = 0;
+		size_t size = 0;
+		result = runtime_driver.cuModuleGetGlobal_v2(&address, &size, instance->module, symbol->name);
+		*value = address;
+	}
+	if (result == CUDA_ERROR_NOT_FOUND) {
+		hr_log(HR_LOG_WARN, "the loaded module has no %s", symbol->name);
+		return symbol->kind == RUNTIME_KERNEL ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidSymbol;
+	}
+	return runtime_error_translate(result);
+}
+
+/*
+ * Host code reads a managed variable through a pointer that the runtime fills in. That works only where the host can
+ * reach the device's memory; elsewhere the pointer stays NULL and the log says why.
+ */
+static cudaError_t place_managed(const struct instance *instance, const struct runtime_context *context,
+				 const struct runtime_symbol *symbol)
+{
+	uint64_t address;
+	if (symbol->kind != RUNTIME_MANAGED)
+		return cudaSuccess;
+	if (!runtime_device_attribute(context->device, cudaDevAttrManagedMemory)) {
+		hr_log(HR_LOG_ERROR, "device %d has no managed memory: __managed__ variable %s cannot be used",
+		       context->device, symbol->name);
+		return cudaErrorNotSupported;
+	}
+	cudaError_t error = query(instance, symbol, &address);
+	if (!error && !*symbol->managed)
+		*symbol->managed = (void *)(uintptr_t)address;
+	return error;
+}
+
+static cudaError_t load_module(struct runtime_module *module, const struct runtime_context *context,
+			       struct instance **loaded)
+{
+	static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+	pthread_once(&exit_once, watch_exit);
+	if (!module->wrapper)
+		return cudaErrorInvalidKernelImage;
+	struct instance *instance = calloc(1, sizeof *instance + module->count * sizeof instance->values[0]);
+	if (!instance)
+		return cudaErrorMemoryAllocation;
+	instance->symbols = module->count;
+	CUresult result = runtime_driver.cuModuleLoadData(&instance->module, module->wrapper->container);
+	cudaError_t error = runtime_error_translate(result);
+	if (error)
+		hr_log(HR_LOG_INFO, "loading a fat binary into device %d failed: %s", context->device,
+		       cudaGetErrorString(error));
+	for (struct runtime_symbol *s = module->symbols; s && !error; s = s->next)
+		error = place_managed(instance, context, s);
+	if (error) {
+		if (result == CUDA_SUCCESS)
+			(void)runtime_driver.cuModuleUnload(instance->module);
+		free(instance);
+		return error;
+	}
+	/* Orders the instance's contents before the pointer through which runtime_symbol_resolved reaches them. */
+	atomic_store_explicit(&module->instances[context->index], instance, memory_order_release);
+	*loaded = instance;
+	return cudaSuccess;
+}
+
+/* The module loaded into the context. Lock held. */
+static cudaError_t need_instance(struct runtime_module *module, const struct runtime_context *context,
+				 struct instance **instance)
+{
+	/* Stores happen under the lock. */
+	*instance = atomic_load_explicit(&module->instances[context->index], memory_order_relaxed);
+	return *instance ? cudaSuccess : load_module(module, context, instance);
+}
+
+cudaError_t runtime_symbol_resolve(struct runtime_symbol *symbol, struct runtime_context *context, uint64_t *value)
+{
+	struct instance *instance;
+	*value = runtime_symbol_resolved(symbol, context);
+	if (*value)
+		return cudaSuccess;
+	pthread_mutex_lock(&lock);
+	cudaError_t error = need_instance(symbol->module, context, &instance);
+	if (!error)
+		error = query(instance, symbol, value);
+	if (!error && symbol->index < instance->symbols)
+		atomic_store_explicit(&instance->values[symbol->index], *value, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void runtime_registry_forget(struct runtime_context *context, bool unload)
+{
+	pthread_mutex_lock(&lock);
+	for (struct runtime_module *m = modules; m; m = m->next) {
+		struct instance *instance = atomic_load_explicit(&m->instances[context->index], memory_order_relaxed);
+		if (!instance)
+			continue;
+		if (unload)
+			(void)runtime_driver.cuModuleUnload(instance->module);
+		/* No other thread may use a device that is being reset, so nobody still reads what is freed below. */
+		atomic_store_explicit(&m->instances[context->index], NULL, memory_order_relaxed);
+		for (struct runtime_symbol *s = m->symbols; s; s = s->next)
+			if (s->managed)
+				*s->managed = NULL;
+		free(instance);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+cudaError_t runtime_symbol_remember(const void *handle)
+{
+	if (symbol_map_find(&map, handle))
+		return cudaSuccess;
+	struct runtime_symbol *symbol = calloc(1, sizeof *symbol);
+	if (!symbol)
+		return cudaErrorMemoryAllocation;
+	symbol->host = handle;
+	symbol->kind = RUNTIME_KERNEL;
+	pthread_mutex_lock(&lock);
+	bool added = !symbol_map_find(&map, handle) && symbol_map_add(&map, symbol);
+	pthread_mutex_unlock(&lock);
+	if (!added)
+		free(symbol);
+	return symbol_map_find(&map, handle) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+/* Host code calls it before it first reads a managed variable of the module; the answer 1 means that it need not again. */
+RUNTIME_API char __cudaInitModule(void **handle)
+{
+	struct runtime_context *context;
+	struct instance *instance;
+	if (!handle || runtime_context_enter(&context))
+		return 0;
+	pthread_mutex_lock(&lock);
+	cudaError_t error = need_instance((struct runtime_module *)handle, context, &instance);
+	pthread_mutex_unlock(&lock);
+	return runtime_fail(error) == cudaSuccess;
+}
+
+RUNTIME_API cudaError_t cudaGetSymbolAddress(void **address, const void *host)
+{
+	struct runtime_context *context;
+	uint64_t value;
+	if (!address)
+		return runtime_fail(cudaErrorInvalidValue);
+	struct runtime_symbol *symbol = runtime_symbol_find(host);
+	if (!symbol || symbol->kind == RUNTIME_KERNEL)
+		return runtime_fail(cudaErrorInvalidSymbol);
+	cudaError_t error = runtime_context_enter(&context);
+	if (error)
+		return error;
+	error = runtime_symbol_resolve(symbol, context, &value);
+	if (!error)
+		*address = (void *)(uintptr_t)value;
+	return runtime_fail(error);
+}
+
+RUNTIME_API cudaError_t cudaGetSymbolSize(size_t *size, const void *host)
+{
+	if (!size)
+		return runtime_fail(cudaErrorInvalidValue);
+	struct runtime_symbol *symbol = runtime_symbol_find(host);
+	if (!symbol || symbol->kind == RUNTIME_KERNEL)
+		return runtime_fail(cudaErrorInvalidSymbol);
+	*size = symbol->size;
+	return cudaSuccess;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every function of the runtime's table, for double.c to override. Their own prototypes do not matter here. */
+enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
+
+#define CALL(name) \
+	int name(void); \
+	__attribute__((weak, visibility("default"))) int name(void) { return NOT_SUPPORTED; }
+#define CALL_TWIN(name) CALL(name) CALL(name##_ptds)
+#include "cuda_remote/runtime/driver_calls.h"

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Our libcudart.so.13 and the toolkit's export the same names under the same version node; so does the static library.
+set -euo pipefail
+export LC_ALL=C
+
+theirs=$CUDA_HOME/lib64/libcudart.so.13
+ours=$top_builddir/cuda_remote/runtime/.libs/libcudart.so.13
+if [ ! -e "$theirs" ]; then
+	echo "skipped: the toolkit has no $theirs to compare with"
+	exit 77
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+nm -D --defined-only "$theirs" | awk '{print $NF}' | sort >"$work/theirs"
+nm -D --defined-only "$ours" | awk '{print $NF}' | sort >"$work/ours"
+diff "$work/theirs" "$work/ours"
+
+sed -n 's/@.*//p' "$work/theirs" | grep -v '^lib' | sort >"$work/names"
+nm -g --defined-only "$top_builddir/cuda_remote/runtime/libcudart_static.a" | awk 'NF == 3 {print $3}' | sort >"$work/static"
+diff "$work/names" "$work/static"
+nm -D --defined-only "$ours" | awk '$2 == "T" {i++} $2 == "W" {n++}
+	END {print i " functions implemented, " n " not supported"}'
