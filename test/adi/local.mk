@@ -1,1 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
+
+EXTRA_DIST += test/adi/check_mpi.h
+adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends
+check_PROGRAMS += $(adi_programs)
+adi_cppflags = -I$(srcdir)/adi $(AM_CPPFLAGS)
+test_adi_ring_SOURCES = test/adi/ring.c
+test_adi_ring_CPPFLAGS = $(adi_cppflags)
+test_adi_ring_LDADD = adi/libmpi_abi.la
+test_adi_pingpong_SOURCES = test/adi/pingpong.c
+test_adi_pingpong_CPPFLAGS = $(adi_cppflags)
+test_adi_pingpong_LDADD = adi/libmpi_abi.la
+test_adi_matching_SOURCES = test/adi/matching.c
+test_adi_matching_CPPFLAGS = $(adi_cppflags)
+test_adi_matching_LDADD = adi/libmpi_abi.la
+test_adi_arguments_SOURCES = test/adi/arguments.c
+test_adi_arguments_CPPFLAGS = $(adi_cppflags)
+test_adi_arguments_LDADD = adi/libmpi_abi.la
+test_adi_barrier_SOURCES = test/adi/barrier.c
+test_adi_barrier_CPPFLAGS = $(adi_cppflags)
+test_adi_barrier_LDADD = adi/libmpi_abi.la
+test_adi_ends_SOURCES = test/adi/ends.c
+test_adi_ends_CPPFLAGS = $(adi_cppflags)
+test_adi_ends_LDADD = adi/libmpi_abi.la
+
+adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/symbols.sh test/adi/hrmpicc.sh
+TESTS += $(adi_tests)
+EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/ring-vm.sh

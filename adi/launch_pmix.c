@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start-up under a process manager that speaks PMIx: Open MPI's mpirun, srun --mpi=pmix. */
+#include "adi/adi.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pmix.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CARD_KEY "headrace.card"
+
+static pmix_proc_t self;
+static bool managed;
+
+static int launch_error(const char *call, pmix_status_t status)
+{
+	hr_log(HR_LOG_ERROR, "adi: %s: %s", call, PMIx_Error_string(status));
+	return -EIO;
+}
+
+static int job_size(int *size)
+{
+	pmix_proc_t job;
+	PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+	pmix_value_t *value = NULL;
+	pmix_status_t status = PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value);
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Get of the job's size", status);
+	uint32_t n = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+	PMIX_VALUE_RELEASE(value);
+	if (n == 0 || n > INT_MAX || self.rank >= n) {
+		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u", self.rank, n);
+		return -EINVAL;
+	}
+	*size = (int)n;
+	return 0;
+}
+
+int adi_launch_init(int *rank, int *size)
+{
+	*rank = 0;
+	*size = 1;
+	/* A process manager leaves its contact there; without it PMIx_Init would look for one for a while. */
+	if (!getenv("PMIX_NAMESPACE"))
+		return 0;
+	pmix_status_t status = PMIx_Init(&self, NULL, 0);
+	if (status == PMIX_ERR_UNREACH)
+		return 0;
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Init", status);
+	managed = true;
+	int error = job_size(size);
+	if (!error)
+		*rank = (int)self.rank;
+	return error;
+}
+
+static int card_publish(const hr_card_t *card)
+{
+	pmix_value_t value;
+	PMIX_VALUE_CONSTRUCT(&value);
+	value.type = PMIX_BYTE_OBJECT;
+	value.data.bo.bytes = (char *)card->data;
+	value.data.bo.size = card->len;
+	pmix_status_t status = PMIx_Put(PMIX_GLOBAL, CARD_KEY, &value);
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Put", status);
+	status = PMIx_Commit();
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Commit", status);
+	pmix_info_t collect;
+	PMIX_INFO_CONSTRUCT(&collect);
+	bool yes = true;
+	PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+	status = PMIx_Fence(NULL, 0, &collect, 1);
+	PMIX_INFO_DESTRUCT(&collect);
+	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence", status);
+}
+
+static int card_fetch(int rank, hr_card_t *card)
+{
+	pmix_proc_t peer;
+	PMIX_LOAD_PROCID(&peer, self.nspace, (pmix_rank_t)rank);
+	pmix_value_t *value = NULL;
+	pmix_status_t status = PMIx_Get(&peer, CARD_KEY, NULL, 0, &value);
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Get of a card", status);
+	int error = 0;
+	if (value->type == PMIX_BYTE_OBJECT && value->data.bo.size >= 1 && value->data.bo.size <= sizeof card->data) {
+		card->len = (uint32_t)value->data.bo.size;
+		memcpy(card->data, value->data.bo.bytes, value->data.bo.size);
+	} else {
+		hr_log(HR_LOG_ERROR, "adi: rank %d published something that is not a card", rank);
+		error = -EPROTO;
+	}
+	PMIX_VALUE_RELEASE(value);
+	return error;
+}
+
+int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
+{
+	if (!managed) {
+		cards[0] = *mine;
+		return 0;
+	}
+	int error = card_publish(mine);
+	for (int i = 0; !error && i < size; i++)
+		error = card_fetch(i, &cards[i]);
+	return error;
+}
+
+void adi_launch_abort(int code, const char *message)
+{
+	if (managed)
+		PMIx_Abort(code, message, NULL, 0);
+}
+
+void adi_launch_finalize(void)
+{
+	if (managed)
+		PMIx_Finalize(NULL, 0);
+	managed = false;
+}

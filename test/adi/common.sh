@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the MPI tests, sourced: starting programs as ranks, and cleaning up.
+programs=$top_builddir/test/adi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Open MPI's session directories, where nothing else of the machine interferes.
+export TMPDIR=$scratch
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+need_mpirun() {
+	if [ -z "$MPIRUN" ] || ! command -v "$MPIRUN" >/dev/null; then
+		echo "skipped: mpirun of Open MPI is missing"
+		exit 77
+	fi
+}
+
+# ranks N PROGRAM [ARGUMENT...]: runs it with N ranks, for a minute at most.
+ranks() {
+	n=$1
+	shift
+	timeout -k 5 60 "$MPIRUN" -n "$n" "$@"
+}
+
+# Everything that two and four ranks must do over one transport.
+whole_suite() {
+	HEADRACE_TRANSPORT=$1
+	export HEADRACE_TRANSPORT
+	for n in 2 4; do
+		ranks "$n" "$programs/ring" || fail "ring, $n ranks, $1"
+		ranks "$n" "$programs/matching" || fail "matching, $n ranks, $1"
+		rm -f "$scratch/counter"
+		ranks "$n" "$programs/barrier" "$scratch/counter" || fail "barrier, $n ranks, $1"
+		ranks "$n" "$programs/pingpong" 20 100000 || fail "pingpong, $n ranks, $1"
+	done
+	# An odd number, and everything by rendezvous.
+	ranks 3 "$programs/ring" 1000 || fail "ring, 3 ranks, $1"
+	HEADRACE_EAGER_MAX=0 ranks 2 "$programs/matching" || fail "matching by rendezvous, $1"
+}

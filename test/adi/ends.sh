@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Jobs that end before their time: abort, a fatal error, a rank killed, a rank that leaves. Nothing hangs, the others
+# learn of it, nothing stays behind.
+. "$top_srcdir/test/adi/common.sh"
+need_mpirun
+ls /dev/shm >"$scratch/before"
+
+expect_status() { # WANTED WAY
+	SECONDS=0
+	ranks 3 "$programs/ends" "$2" >"$scratch/out" 2>&1
+	got=$?
+	cat "$scratch/out"
+	[ "$SECONDS" -lt 60 ] || fail "$2 hangs"
+	case $1 in
+	nonzero) [ "$got" -ne 0 ] ;;
+	*) [ "$got" -eq "$1" ] ;;
+	esac || fail "$2 ended with $got"
+}
+
+for transport in shm tcp; do
+	export HEADRACE_TRANSPORT=$transport
+	expect_status 42 abort
+	grep -q 'MPI_Abort(MPI_COMM_WORLD, 42) on rank 1 of 3' "$scratch/out" || fail "abort says who called it"
+	expect_status nonzero fatal
+	grep -q 'MPI_Send on rank 1 of 3: MPI_ERR_RANK: rank 1000 is not one of the 3' "$scratch/out" ||
+		fail "a fatal error says what was wrong"
+	expect_status nonzero die
+	# Left to themselves by mpirun, the others hear of the death from their own connections.
+	for way in die leave; do
+		timeout -k 5 60 "$MPIRUN" --enable-recovery -n 3 "$programs/ends" $way >"$scratch/out" 2>&1
+		[ "$(grep -c 'told that rank 1 is gone' "$scratch/out")" -eq 2 ] || {
+			cat "$scratch/out"
+			fail "$way over $transport: the other ranks were not told"
+		}
+	done
+done
+ls /dev/shm >"$scratch/after"
+diff "$scratch/before" "$scratch/after" | grep -i headrace && fail "left in /dev/shm"
+pgrep -f "^$programs/ends" && fail "a process is left"
+exit 0

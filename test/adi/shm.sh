@@ -1,0 +1,6 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# MPI programs with two and four ranks over shared memory.
+. "$top_srcdir/test/adi/common.sh"
+need_mpirun
+whole_suite shm
