@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The ring and the matching test over verbs: in the virtual machine with the kernel's Soft-RoCE (make check-vm).
+# Ring, barrier and ping-pong over verbs: in the virtual machine with the kernel's Soft-RoCE (make check-vm).
+MPIRUN=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)}
 if [ "$1" = inside ]; then
 	. "$top_srcdir/test/adi/common.sh"
 	need_mpirun
@@ -13,6 +14,7 @@ if [ "$1" = inside ]; then
 	}
 	ranks 2 "$programs/ring" 20000 || fail "ring, 2 ranks"
 	ranks 4 "$programs/ring" 20000 || fail "ring, 4 ranks"
+	ranks 4 "$programs/barrier" "$scratch/counter" || fail "barrier, 4 ranks"
 	ranks 2 "$programs/pingpong" 20 100000 || fail "pingpong"
 	exit 0
 fi

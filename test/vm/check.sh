@@ -24,6 +24,7 @@ try()
 
 try selftest "$here/selftest.sh"
 try conformance "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.02
+try mpi "$top_srcdir/test/adi/ring-vm.sh"
 echo "vm: $passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]] || exit 1
 [[ $passed -gt 0 ]] || exit 77
