@@ -13,3 +13,5 @@ cuda_remote_run_headrace_run_SOURCES = \
 	cuda_remote/run/program.h cuda_remote/run/program.c
 cuda_remote_run_headrace_run_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'
 cuda_remote_run_headrace_run_LDADD = cuda_remote/run/libhrlayout.la cuda_remote/door/libhrdoor.la
+
+dist_man_MANS += docs/man/headrace-run.1

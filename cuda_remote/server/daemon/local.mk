@@ -9,3 +9,13 @@ cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
 	cuda_remote/server/daemon/main.c
 cuda_remote_server_daemon_libhrdaemon_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'
 cuda_remote_server_daemon_libhrdaemon_la_LIBADD = cuda_remote/door/libhrdoor.la cuda_remote/run/libhrlayout.la
+
+dist_man_MANS += docs/man/headraced.8
+
+# A unit to copy or link into systemd's folder.
+pkgdata_DATA = cuda_remote/server/headraced.service
+EXTRA_DIST += cuda_remote/server/headraced.service.in
+CLEANFILES += cuda_remote/server/headraced.service
+cuda_remote/server/headraced.service: cuda_remote/server/headraced.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	sed 's|@sbindir[@]|$(sbindir)|' $(srcdir)/cuda_remote/server/headraced.service.in > $@.new && mv $@.new $@

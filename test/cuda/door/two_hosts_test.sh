@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Client and daemon on two hosts, with the echo worker: the key lets in, and nothing else does.
+. "$top_srcdir/test/cuda/door/daemon.sh"
+. "$top_srcdir/test/cuda/door/two_hosts.sh"
+headraced=$top_builddir/test/cuda/door/headraced-echo
+knock="timeout 30 $top_builddir/test/cuda/door/knock"
+"$headraced" --make-key="$work/key" 2> "$work/err" || { echo "SKIP: no key support: built without libsodium"; exit 77; }
+"$headraced" --make-key="$work/other"
+
+start_daemon "${on_server[@]}" "$headraced" --socket="$work/sock" --no-loopback --driver=echo --key-file="$work/key" \
+	--listen=$server_address || finish
+
+knock_with() { HEADRACE_KEY_FILE=$1 "${on_client[@]}" $knock "$2" "${3:-new}" 2> "$work/err"; }
+
+echo "- the right key"
+answer=$(echo p | knock_with "$work/key" $server_address) || fail "the right key: $(cat "$work/err")"
+[ "${answer#* }" = "$(id -u nobody)" ] || fail "served as user ${answer#* }"
+knock_with "$work/key" $server_address join > "$work/join" || fail "a further connection: $(cat "$work/err")"
+[ "$(sort -u "$work/join" | wc -l)" = 1 ] || fail "the joined connection came to another worker"
+
+echo "- no other"
+knock_with "$work/other" $server_address < /dev/null
+[ $? = 13 ] && has_line "$work/err" "wrong key" || fail "a wrong key: $(cat "$work/err")"
+knock_with "" $server_address < /dev/null
+[ $? = 13 ] && has_line "$work/err" "asks for a key" || fail "no key: $(cat "$work/err")"
+
+echo "- wrong port, and a host that is not there"
+knock_with "$work/key" $server_address:9 < /dev/null
+[ $? = 111 ] && has_line "$work/err" "no headraced listens there" || fail "wrong port: $(cat "$work/err")"
+HEADRACE_CONNECT_TIMEOUT_MS=300 knock_with "$work/key" 10.77.0.9 < /dev/null
+[ $? = 110 ] && has_line "$work/err" "cannot connect" || fail "no host: $(cat "$work/err")"
+
+echo p | knock_with "$work/key" $server_address > "$work/null" || fail "others suffered"
+stop_daemon
+[ $status = 0 ] || fail "the daemon ended with $status"
+finish
