@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# From a fresh clone: installs what is missing, builds out of tree into build/ and runs all the quick tests.
+# The last line says how many passed, failed and were skipped; logs are beside the tests in build/test/.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+need_packages "${build_packages[@]}" "${test_packages[@]}"
+need_cuda
+build_tree "$build" --prefix="$build/prefix" --with-cuda="$cuda_home"
+say "running the quick tests"
+status=0
+make -C "$build" check >"$build/check.log" 2>&1 || status=$?
+grep -hE '^(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR):' "$build/check.log" || true
+count() { grep -chE "^($1):" "$build/check.log" || true; }
+sed -nE 's/^(FAIL|ERROR): ([^ ]+).*/\2/p' "$build/check.log" | sort -u | while read -r test; do
+	say "the end of $test's log"
+	tail -n 30 "$build/$test.log" 2>/dev/null || tail -n 30 "$build/${test%.*}.log" 2>/dev/null || true
+done
+passed=$(count PASS) failed=$(count 'FAIL|ERROR|XPASS') skipped=$(count 'SKIP|XFAIL')
+if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
+	tail -n 40 "$build/check.log"
+	die "make check failed before it ran its tests: $build/check.log"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
