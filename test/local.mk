@@ -7,3 +7,4 @@ include test/tools/local.mk
 if HAVE_CUDA
 include test/cuda/local.mk
 endif
+EXTRA_DIST += test/installed.sh

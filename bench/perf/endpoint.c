@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "endpoint.h"
+
+#include "ch3/ch3.h"
+#include "headrace/channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PERF_PACKET CH3_TYPE_FIRST
+
+struct endpoint {
+	enum layer layer;
+	hr_channel_t *channel;
+	hr_conn_t *conn;
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	int socket;
+	/* ch3: where the next message goes, and how many came. */
+	void *sink;
+	size_t sink_len;
+	uint64_t arrived, taken;
+};
+
+static void fail(const char *what, int error)
+{
+	fprintf(stderr, "headrace-perf: %s: %s\n", what, strerror(error < 0 ? -error : error));
+	exit(EXIT_FAILURE);
+}
+
+void control_write(int fd, const void *bytes, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = write(fd, (const char *)bytes + done, len - done);
+		if (n <= 0)
+			fail("control socket", n ? errno : EPIPE);
+		done += (size_t)n;
+	}
+}
+
+void control_read(int fd, void *bytes, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = read(fd, (char *)bytes + done, len - done);
+		if (n <= 0)
+			fail("the other process ended early", n ? errno : EPIPE);
+		done += (size_t)n;
+	}
+}
+
+static hr_card_t swap_cards(const hr_card_t *mine, int control)
+{
+	hr_card_t theirs;
+	control_write(control, mine, sizeof *mine);
+	control_read(control, &theirs, sizeof theirs);
+	return theirs;
+}
+
+static void open_channel(endpoint_t *ep, const hr_channel_attr_t *attr, int control)
+{
+	hr_card_t mine = { 0 };
+	int error = hr_channel_init(attr, &ep->channel, &mine);
+	if (error)
+		fail("hr_channel_init", error);
+	hr_card_t theirs = swap_cards(&mine, control);
+	error = hr_channel_connect(ep->channel, &theirs, NULL, &ep->conn);
+	if (error)
+		fail("hr_channel_connect", error);
+	while (!(error = hr_conn_state(ep->conn)))
+		hr_channel_wait(ep->channel, 0, 10);
+	if (error < 0)
+		fail("connecting", error);
+}
+
+/* Runs when the payload is in its place. */
+static void message_done(void *context, int error, size_t bytes)
+{
+	endpoint_t *ep = context;
+	(void)bytes;
+	if (error)
+		fail("receiving", error);
+	ep->arrived++;
+}
+
+static int message_arrives(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	endpoint_t *ep = context;
+	if (incoming->payload_len > ep->sink_len)
+		return -EPROTO;
+	sink->iov[0] = (struct iovec){ ep->sink, ep->sink_len };
+	sink->n = 1;
+	sink->done = message_done;
+	sink->context = ep;
+	return 0;
+}
+
+static void open_ch3(endpoint_t *ep, const hr_channel_attr_t *attr, int control)
+{
+	hr_card_t mine = { 0 };
+	int error = ch3_open(attr, &ep->engine, &mine);
+	if (!error)
+		error = ch3_register(ep->engine, PERF_PACKET, message_arrives, ep);
+	if (error)
+		fail("ch3_open", error);
+	hr_card_t theirs = swap_cards(&mine, control);
+	error = ch3_connect(ep->engine, &theirs, NULL, NULL, &ep->vc);
+	if (error)
+		fail("ch3_connect", error);
+	while (!(error = ch3_vc_state(ep->vc)))
+		ch3_progress_wait(ep->engine, 10);
+	if (error < 0)
+		fail("connecting", error);
+	ep->conn = ch3_vc_conn(ep->vc);
+}
+
+/* Both listen on a port of their own choosing; the process with the lower port connects. */
+static void open_tcp(endpoint_t *ep, int control)
+{
+	struct sockaddr_in mine = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof mine;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&mine, len) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&mine, &len))
+		fail("raw TCP listener", errno);
+	struct sockaddr_in theirs;
+	control_write(control, &mine, sizeof mine);
+	control_read(control, &theirs, sizeof theirs);
+	if (mine.sin_port < theirs.sin_port) {
+		ep->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(ep->socket, (struct sockaddr *)&theirs, sizeof theirs))
+			fail("raw TCP connect", errno);
+	} else {
+		ep->socket = accept(listener, NULL, NULL);
+	}
+	if (ep->socket < 0)
+		fail("raw TCP", errno);
+	close(listener);
+	int on = 1;
+	setsockopt(ep->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+endpoint_t *endpoint_open(enum layer layer, uint32_t transports, int control)
+{
+	endpoint_t *ep = calloc(1, sizeof *ep);
+	if (!ep)
+		fail("endpoint", ENOMEM);
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	attr.transports = transports;
+	ep->layer = layer;
+	ep->socket = -1;
+	switch (layer) {
+	case LAYER_CHANNEL: open_channel(ep, &attr, control); break;
+	case LAYER_CH3: open_ch3(ep, &attr, control); break;
+	case LAYER_RAW_TCP: open_tcp(ep, control); break;
+	}
+	return ep;
+}
+
+void endpoint_close(endpoint_t *ep)
+{
+	switch (ep->layer) {
+	case LAYER_CHANNEL: hr_channel_finalize(ep->channel); break;
+	case LAYER_CH3: ch3_close(ep->engine); break;
+	case LAYER_RAW_TCP: close(ep->socket); break;
+	}
+	free(ep);
+}
+
+static void channel_send(hr_conn_t *conn, const void *bytes, size_t len)
+{
+	struct iovec rest = { (void *)bytes, len };
+	while (rest.iov_len) {
+		size_t accepted;
+		int error = hr_channel_put(conn, &rest, 1, &accepted);
+		if (error)
+			fail("hr_channel_put", error);
+		rest.iov_base = (char *)rest.iov_base + accepted;
+		rest.iov_len -= accepted;
+	}
+}
+
+static void channel_receive(hr_conn_t *conn, void *bytes, size_t len)
+{
+	struct iovec room = { bytes, len };
+	while (room.iov_len) {
+		size_t delivered;
+		int error = hr_channel_get(conn, &room, 1, &delivered);
+		if (error)
+			fail("hr_channel_get", error);
+		room.iov_base = (char *)room.iov_base + delivered;
+		room.iov_len -= delivered;
+	}
+}
+
+static void ch3_send_all(endpoint_t *ep, const void *bytes, size_t len)
+{
+	struct iovec piece = { (void *)bytes, len };
+	ch3_request_t *request;
+	int error = ch3_send(ep->vc, PERF_PACKET, NULL, 0, &piece, 1, 0, &request);
+	if (error)
+		fail("ch3_send", error);
+	if (!request)
+		return;
+	while (!ch3_request_test(request))
+		ch3_progress_poll(ep->engine);
+	if (ch3_request_error(request))
+		fail("ch3_send", ch3_request_error(request));
+	ch3_request_free(request);
+}
+
+static void tcp_receive(int fd, void *bytes, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = recv(fd, (char *)bytes + done, len - done, MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			fail("raw TCP receive", n ? errno : EPIPE);
+		if (n > 0)
+			done += (size_t)n;
+	}
+}
+
+static void tcp_send(int fd, const void *bytes, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = send(fd, (const char *)bytes + done, len - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno != EAGAIN)
+			fail("raw TCP send", errno);
+		if (n > 0)
+			done += (size_t)n;
+	}
+}
+
+void endpoint_send(endpoint_t *ep, const void *bytes, size_t len)
+{
+	switch (ep->layer) {
+	case LAYER_CHANNEL: channel_send(ep->conn, bytes, len); break;
+	case LAYER_CH3: ch3_send_all(ep, bytes, len); break;
+	case LAYER_RAW_TCP: tcp_send(ep->socket, bytes, len); break;
+	}
+}
+
+void endpoint_receive(endpoint_t *ep, void *bytes, size_t len)
+{
+	switch (ep->layer) {
+	case LAYER_CHANNEL:
+		channel_receive(ep->conn, bytes, len);
+		break;
+	case LAYER_CH3:
+		ep->sink = bytes;
+		ep->sink_len = len;
+		while (ep->arrived == ep->taken)
+			ch3_progress_poll(ep->engine);
+		ep->taken++;
+		break;
+	case LAYER_RAW_TCP:
+		tcp_receive(ep->socket, bytes, len);
+		break;
+	}
+}
+
+const char *endpoint_transport(const endpoint_t *ep)
+{
+	return ep->layer == LAYER_RAW_TCP ? "tcp" : hr_conn_transport(ep->conn);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One end of a message path between the two processes of a measurement: the channel, ch3 on it, or a raw TCP socket as
+ * the floor. The tests are written once over these. Failures end the process with a message.
+ */
+#ifndef PERF_ENDPOINT_H
+#define PERF_ENDPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum layer { LAYER_CHANNEL, LAYER_CH3, LAYER_RAW_TCP };
+
+typedef struct endpoint endpoint_t;
+
+/*
+ * Opens this process's end and connects it with the peer's. control: a stream socket to the peer process, used to swap
+ * what the two must know of each other. transports: HR_TRANSPORT_* set (0: automatic); not for LAYER_RAW_TCP.
+ */
+endpoint_t *endpoint_open(enum layer layer, uint32_t transports, int control);
+void endpoint_close(endpoint_t *ep);
+
+/* Hands all of the bytes over; returns when they may be overwritten. Spins. */
+void endpoint_send(endpoint_t *ep, const void *bytes, size_t len);
+
+/* Waits for exactly len bytes (one message of ch3). Spins. */
+void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
+
+/* "shm", "verbs", "tcp". */
+const char *endpoint_transport(const endpoint_t *ep);
+
+/* Whole-buffer reads and writes on a descriptor; they end the program on failure or early end. */
+void control_write(int fd, const void *bytes, size_t len);
+void control_read(int fd, void *bytes, size_t len);
+
+#endif

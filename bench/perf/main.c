@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* headrace-perf: what messages and remote CUDA calls cost on this machine. See headrace-perf(1). */
+#include "config.h"
+
+#include "cuda_calls.h"
+#include "measure.h"
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int run(const struct options *options, const char *self)
+{
+#ifdef HAVE_CUDA
+	if (options->test == TEST_CUDA)
+		return measure_cuda(options, self);
+	if (options->test == TEST_CUDA_CLIENT)
+		return measure_cuda_client(options);
+#else
+	if (options->test == TEST_CUDA || options->test == TEST_CUDA_CLIENT) {
+		fprintf(stderr, "%s: built without the CUDA toolkit: no remote CUDA here\n", self);
+		return -1;
+	}
+#endif
+	return measure_messages(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	options_parse(&options, argc, argv);
+	return run(&options, argv[0]) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The measurements between two processes: latency, bandwidth, message rate, each beside its floor. */
+#ifndef PERF_MEASURE_H
+#define PERF_MEASURE_H
+
+#include "options.h"
+
+/* Runs the test that the options ask for, for every size, and prints it. Non-zero: it failed. */
+int measure_messages(const struct options *options);
+
+/* The channel's 8-byte one-way latency over the given transports, and the flag's in the same rounds (medians, us). */
+int measure_channel_latency(uint32_t transports, double *median_us, double *flag_us);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pair.h"
+
+#include "stats.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* Pins the caller to the nth core it may use. False when there are fewer than two. */
+static bool pin_to_core(int n)
+{
+	cpu_set_t allowed, one;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2)
+		return false;
+	int cpu = -1;
+	for (int seen = -1; seen < n;)
+		if (CPU_ISSET(++cpu, &allowed))
+			seen++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+int pair_run(pair_fn fn, void *argument)
+{
+	cpu_set_t before;
+	int sockets[2];
+	struct pair pair = { 0 };
+	pair.flags = mmap(NULL, 2 * sizeof *pair.flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (pair.flags == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) ||
+	    sched_getaffinity(0, sizeof before, &before)) {
+		fprintf(stderr, "headrace-perf: %s\n", strerror(errno));
+		return -1;
+	}
+	fflush(NULL);
+	pid_t child = fork();
+	if (child < 0) {
+		fprintf(stderr, "headrace-perf: fork: %s\n", strerror(errno));
+		return -1;
+	}
+	pair.rank = child == 0;
+	pair.control = sockets[pair.rank];
+	close(sockets[!pair.rank]);
+	if (child == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pair.one_core = !pin_to_core(pair.rank);
+	fn(&pair, argument);
+	if (child == 0)
+		exit(EXIT_SUCCESS);
+	int status = 0;
+	waitpid(child, &status, 0);
+	close(pair.control);
+	munmap(pair.flags, 2 * sizeof *pair.flags);
+	sched_setaffinity(0, sizeof before, &before);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
+
+/* x86's acquire and release are plain loads and stores; the value carries no other data. */
+static void flag_wait(const struct flag_line *flag, uint64_t value, bool one_core)
+{
+	while (__atomic_load_n(&flag->value, __ATOMIC_ACQUIRE) != value)
+		if (one_core)
+			sched_yield();
+}
+
+double pair_flag_one_way(struct pair *pair, unsigned turns)
+{
+	struct flag_line *mine = &pair->flags[pair->rank], *theirs = &pair->flags[!pair->rank];
+	double begin = now_seconds();
+	for (unsigned i = 0; i < turns; i++) {
+		uint64_t turn = ++pair->turns;
+		if (pair->rank == 1)
+			flag_wait(theirs, turn, pair->one_core);
+		__atomic_store_n(&mine->value, turn, __ATOMIC_RELEASE);
+		if (pair->rank == 0)
+			flag_wait(theirs, turn, pair->one_core);
+	}
+	return 1e6 * (now_seconds() - begin) / turns / 2;
+}

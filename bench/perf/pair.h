@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two processes of a measurement, each pinned to a core of its own where there are two, with a page of shared memory
+ * and a control socket between them. Both run the same function; rank 0 is the program itself.
+ */
+#ifndef PERF_PAIR_H
+#define PERF_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One flag in a cache line of its own. */
+struct flag_line {
+	_Alignas(128) volatile uint64_t value;
+};
+
+struct pair {
+	int rank;                /* 0 or 1 */
+	int control;             /* stream socket to the other process */
+	struct flag_line *flags; /* two, shared; flags[r] is written by rank r */
+	uint64_t turns;          /* flag round trips done so far */
+	bool one_core;           /* the two share a core: spinning measures the scheduler */
+};
+
+typedef void (*pair_fn)(struct pair *pair, void *argument);
+
+/* Runs fn in both processes; returns in rank 0 when both have ended. Non-zero: the other process failed. */
+int pair_run(pair_fn fn, void *argument);
+
+/*
+ * The floor of any message between two processes: one flag handed back and forth.
+ * Both ranks call it; returns the one-way time in microseconds, the mean over `turns` round trips.
+ */
+double pair_flag_one_way(struct pair *pair, unsigned turns);
+
+#endif

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# installed.sh PREFIX PROGRAMS: uses an installed Headrace as a stranger would, with its build tree gone.
+# PROGRAMS is a folder with the built CUDA examples.
+set -euo pipefail
+prefix=$1 programs=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PATH=$prefix/bin:$prefix/sbin:$PATH
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+unset HEADRACE_LIBDIR
+
+echo "pipe.c with pkg-config"
+# shellcheck disable=SC2046 # the flags are words
+${CC:-cc} -Wall "$prefix/share/doc/headrace/examples/pipe.c" \
+	$(pkg-config --cflags --libs headrace-channel) -o "$work/pipe"
+head -c 10000019 /dev/urandom >"$work/in"
+for transport in shm tcp; do
+	rm -f "$work/out"
+	LD_LIBRARY_PATH=$prefix/lib HEADRACE_TRANSPORT=$transport timeout 60 "$work/pipe" "$work/in" "$work/out"
+	cmp "$work/in" "$work/out"
+done
+
+echo "the same, as C++ sees the header"
+printf '#include <headrace/channel.h>\nint main() { return hr_channel_version()[0] == 0; }\n' >"$work/v.cc"
+# shellcheck disable=SC2046
+${CXX:-c++} -Wall -Wextra "$work/v.cc" $(pkg-config --cflags --libs headrace-channel) -o "$work/v"
+LD_LIBRARY_PATH=$prefix/lib "$work/v"
+
+echo "the tools"
+headrace-info
+headraced --version
+headrace-perf lat --size 8,1k --iters 4000
+headrace-perf bw --transport tcp --size 64k --iters 400 --json
+
+echo "CUDA programs, remote and local"
+for program in saxpy matmul streams nvrtc; do
+	timeout 120 headrace-run "$programs/$program"
+	timeout 120 headrace-run --local "$programs/$program"
+done
+headrace-perf cuda
+
+echo "man pages"
+for page in hr_channel.7 headrace-run.1 headraced.8 headrace-info.1 headrace-perf.1; do
+	test -s "$prefix/share/man/man${page##*.}/$page"
+done
