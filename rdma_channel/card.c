@@ -21,7 +21,7 @@ static uint32_t crc32_of(const uint8_t *bytes, size_t n)
 	return ~crc;
 }
 
-static uint32_t check_sum(const hr_card_t *card)
+uint32_t hr_card_check_sum(const hr_card_t *card)
 {
 	size_t covered = offsetof(struct hr_card_wire, version);
 	return crc32_of(card->data + covered, card->len - covered);
@@ -84,7 +84,7 @@ void hr_card_encode(const struct hr_identity *identity, hr_card_t *card)
 	wire.n_addresses = append_addresses(identity, HR_CARD_MAX - sizeof wire - sections_size(identity), card);
 	append_sections(identity, card);
 	memcpy(card->data, &wire, sizeof wire);
-	wire.check = htole32(check_sum(card));
+	wire.check = htole32(hr_card_check_sum(card));
 	memcpy(card->data, &wire, sizeof wire);
 }
 
@@ -106,7 +106,7 @@ static int decode_fixed(const hr_card_t *card, struct hr_card_wire *wire)
 		       wire->version, HR_CARD_VERSION);
 		return -EINVAL;
 	}
-	if (le32toh(wire->check) != check_sum(card))
+	if (le32toh(wire->check) != hr_card_check_sum(card))
 		return refuse("is damaged: its check sum is wrong");
 	if (wire->unix_len > HR_UNIX_NAME_MAX || wire->n_addresses > HR_ADDRESSES_MAX ||
 	    wire->n_sections > HR_SECTIONS_MAX || wire->host[HR_HOSTNAME_MAX])

@@ -64,6 +64,9 @@ void hr_card_encode(const struct hr_identity *identity, hr_card_t *card);
 /* -EINVAL, with a line in the log, for anything that is not an undamaged card of this version. */
 int hr_card_decode(const hr_card_t *card, struct hr_identity *identity);
 
+/* What hr_card_wire.check ought to be. len must cover the fixed part. */
+uint32_t hr_card_check_sum(const hr_card_t *card);
+
 /* Both on one host and in one network namespace, so that Unix sockets connect them. */
 bool hr_identity_same_host(const struct hr_identity *a, const struct hr_identity *b);
 

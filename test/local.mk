@@ -4,6 +4,7 @@ include test/ch3/local.mk
 include test/adi/local.mk
 include test/vm/local.mk
 include test/tools/local.mk
+include test/fuzz/local.mk
 if HAVE_CUDA
 include test/cuda/local.mk
 endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
 #include "cuda_calls.h"
 
 #include "endpoint.h"

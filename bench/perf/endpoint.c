@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
 #include "endpoint.h"
 
 #include "ch3/ch3.h"

@@ -4,6 +4,7 @@
  * the two cores and the same neighbours. A sample is the mean over one batch of messages: one clock reading a message
  * would weigh as much as the message.
  */
+#include "config.h"
 #include "measure.h"
 
 #include "headrace/channel.h"

@@ -6,8 +6,8 @@
 
 const char *placement(double flag_before_us, double flag_after_us)
 {
-	/* Between the two placements' typical one-way times, 0.057 and 0.240 us: see docs/BENCHMARKS.md. */
-	const double border_us = 0.14;
+	/* The geometric mean of the typical one-way times, 0.057 and 0.240 us: see docs/BENCHMARKS.md. */
+	const double border_us = 0.117;
 	if (isnan(flag_before_us) || isnan(flag_after_us))
 		return "unknown";
 	if (flag_before_us < border_us && flag_after_us < border_us)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Fuzz targets for whatever parses foreign bytes; configure CC=clang --enable-fuzzers, then
+#	make fuzz-smoke FUZZ_SECONDS=60
+EXTRA_DIST += %D%/smoke.sh
+if FUZZERS
+fuzz_ldflags = -fsanitize=fuzzer
+fuzz_programs = %D%/fuzz-card
+noinst_PROGRAMS += $(fuzz_programs)
+
+test_fuzz_fuzz_card_SOURCES = %D%/fuzz_card.c
+test_fuzz_fuzz_card_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_card_LDADD = rdma_channel/libhrchannel.la
+
+FUZZ_SECONDS = 60
+fuzz-smoke: $(fuzz_programs)
+	$(srcdir)/%D%/smoke.sh $(FUZZ_SECONDS) $(fuzz_programs)
+.PHONY: fuzz-smoke
+else
+EXTRA_DIST += %D%/fuzz_card.c
+endif
