@@ -11,10 +11,11 @@ test_fuzz_fuzz_card_SOURCES = %D%/fuzz_card.c
 test_fuzz_fuzz_card_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_card_LDADD = rdma_channel/libhrchannel.la
 
+else
+EXTRA_DIST += %D%/fuzz_card.c
+endif
+
 FUZZ_SECONDS = 60
 fuzz-smoke: $(fuzz_programs)
 	$(srcdir)/%D%/smoke.sh $(FUZZ_SECONDS) $(fuzz_programs)
 .PHONY: fuzz-smoke
-else
-EXTRA_DIST += %D%/fuzz_card.c
-endif
