@@ -89,7 +89,8 @@ struct hr_transport {
 	int (*conn_establish)(void *conn, const struct hr_half *peer, int stream);
 	/*
 	 * Ends our direction: the peer gets what put accepted, then -ESHUTDOWN. Returns 1 when nothing here is needed
-	 * any more to deliver it (or it cannot be delivered), 0 to be called again. No put or get follows. Idempotent.
+	 * any more to deliver it (or it cannot be delivered), 0 to be called again. No put or get follows, but conn_event
+	 * may. Idempotent.
 	 */
 	int (*conn_shutdown)(void *conn);
 	/* Frees the connection, in whatever state. */

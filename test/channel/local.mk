@@ -8,3 +8,15 @@ test_channel_verbs_ring_SOURCES = test/channel/verbs_ring.c ib/ib_ring.c ib/ib_r
 test_channel_verbs_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_ring_LDADD = $(CHECK_LIBS)
 endif
+check_PROGRAMS += test/channel/conformance
+test_channel_conformance_SOURCES = \
+	test/channel/case_data.c \
+	test/channel/case_end.c \
+	test/channel/case_setup.c \
+	test/channel/case_sleep.c \
+	test/channel/conformance.c \
+	test/channel/pair.c test/channel/pair.h
+test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
+
+dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh
+TESTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh

@@ -98,7 +98,8 @@ HR_API int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, cons
  * must neither change nor go away before it is accepted or the connection is closed. That holds for pieces of
  * HR_ZERO_COPY_MIN bytes and more; the rest of a shorter piece may be continued from a copy of it elsewhere.
  * -ESHUTDOWN: the peer finalized; -ECONNRESET, -ETIMEDOUT: the peer died or fell silent; -EPROTO: the peer sent what no
- * peer sends. After an error the connection only fails; close it.
+ * peer sends. After an error the connection only fails; close it. A peer that finalized in the middle of a put that was
+ * not all accepted may look dead (over tcp), as its message was cut off.
  */
 HR_API int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted);
 
@@ -127,6 +128,7 @@ HR_API int hr_conn_state(hr_conn_t *conn);
  * Sleeping. hr_channel_fd gives a descriptor (the channel's own; do not close or read it) that polls readable when
  * something may have happened on any connection of an armed channel. To sleep: hr_channel_arm; if it returns 1 there is
  * something to do already, so call put and get instead; if it returns 0, poll the descriptor, then put and get again.
+ * No other call on the channel may come between arming and polling: it could take the event that the poll waits for.
  * Arming lasts until the next put or get on the channel. want_put: also wake when a connection whose last put was short
  * has room again.
  */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A side that sleeps is woken by what it sleeps for; none of these may hang. */
+#include "test/channel/pair.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Sleeps as a program does that waits for other descriptors too; a wake-up that is lost hangs here. */
+static void sleep_by_poll(struct side *side, int want_put)
+{
+	int ready = hr_channel_arm(side->channel, want_put);
+	CHECK(ready >= 0);
+	if (ready)
+		return;
+	struct pollfd entry = { .fd = hr_channel_fd(side->channel), .events = POLLIN };
+	int n;
+	do
+		n = poll(&entry, 1, -1);
+	while (n < 0 && errno == EINTR);
+	CHECK_IS(n, 1);
+}
+
+static void sleep_by_wait(struct side *side, int want_put)
+{
+	CHECK_IS(hr_channel_wait(side->channel, want_put, -1), 1);
+}
+
+typedef void (*sleep_fn)(struct side *side, int want_put);
+
+static void get_asleep(struct side *side, void *bytes, size_t n, sleep_fn sleep)
+{
+	for (size_t done = 0; done < n;) {
+		struct iovec iov = { (char *)bytes + done, n - done };
+		size_t delivered;
+		CHECK_IS(hr_channel_get(side->conn, &iov, 1, &delivered), 0);
+		done += delivered;
+		if (!delivered)
+			sleep(side, 0);
+	}
+}
+
+static void put_asleep(struct side *side, const void *bytes, size_t n, sleep_fn sleep)
+{
+	for (size_t done = 0; done < n;) {
+		struct iovec iov = { (char *)bytes + done, n - done };
+		size_t accepted;
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &accepted), 0);
+		done += accepted;
+		if (!accepted)
+			sleep(side, 1);
+	}
+}
+
+/* Sleep and put meet in every order: pauses from none to longer than it takes to fall asleep. */
+static void pause_somewhat(uint64_t *random)
+{
+	uint64_t kind = rng(random) % 16;
+	if (kind == 0) {
+		struct timespec pause = { 0, (long)(rng(random) % 200000) };
+		nanosleep(&pause, NULL);
+		return;
+	}
+	for (uint64_t spin = rng(random) % (kind < 8 ? 50 : 4000); spin; spin--)
+		__asm__ volatile("" ::: "memory");
+}
+
+static void ping_pong_asleep(struct side *side, sleep_fn sleep)
+{
+	uint64_t random = (uint64_t)side->index + 1;
+	for (uint64_t i = 0; i < 20000 / side->scale; i++) {
+		uint64_t value = i;
+		if (side->index == 0)
+			put_asleep(side, &value, sizeof value, sleep);
+		value = ~0ull;
+		get_asleep(side, &value, sizeof value, sleep);
+		CHECK_IS(value, i);
+		pause_somewhat(&random);
+		if (side->index == 1)
+			put_asleep(side, &value, sizeof value, sleep);
+	}
+}
+
+static void receivers_asleep_in_wait(struct side *side)
+{
+	ping_pong_asleep(side, sleep_by_wait);
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+	CHECK(stats.sleeps > 0);
+}
+
+static void receivers_asleep_in_poll(struct side *side)
+{
+	ping_pong_asleep(side, sleep_by_poll);
+}
+
+/* The sender finds no room and sleeps for it; the receiver takes little by little, and sleeps when it is ahead. */
+static void stream_asleep(struct side *side, sleep_fn sleep)
+{
+	uint64_t shared = 77, own = 5, total = 24u * 1024 * 1024 / side->scale;
+	uint8_t bytes[30000];
+	for (uint64_t done = 0; done < total;) {
+		size_t n = rng_between(&shared, 1, sizeof bytes);
+		if (side->index == 0) {
+			pattern_fill(4, done, bytes, n);
+			put_asleep(side, bytes, n, sleep);
+		} else {
+			if (rng(&own) % 64 == 0)
+				usleep(300);
+			get_asleep(side, bytes, n, sleep);
+			pattern_check(4, done, bytes, n);
+		}
+		done += n;
+	}
+}
+
+static void sender_asleep_in_wait(struct side *side)
+{
+	stream_asleep(side, sleep_by_wait);
+}
+
+static void sender_asleep_in_poll(struct side *side)
+{
+	stream_asleep(side, sleep_by_poll);
+}
+
+/* One process sleeps on a channel; the other puts long after. */
+static void long_sleep(struct side *side)
+{
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t value = i;
+		if (side->index == 0) {
+			usleep(20000);
+			put_all(side, &value, sizeof value);
+		} else {
+			get_asleep(side, &value, sizeof value, i % 2 ? sleep_by_poll : sleep_by_wait);
+			CHECK_IS(value, i);
+		}
+	}
+}
+
+/* Nothing happens: the wait ends by itself, says so, and has slept. */
+static void wait_ends_by_itself(struct side *side)
+{
+	/* What set-up left behind may wake once. */
+	hr_channel_wait(side->channel, 0, 20);
+	hr_channel_wait(side->channel, 0, 20);
+	side_meet(side);
+	CHECK_IS(hr_channel_wait(side->channel, 0, 50), 0);
+	CHECK_IS(hr_channel_wait(side->channel, 0, 0), 0);
+	CHECK_IS(hr_channel_arm(side->channel, 1), 0);
+	side_meet(side);
+}
+
+/* Data that is there already is not slept on. */
+static void arm_sees_data(struct side *side)
+{
+	uint64_t value = 42;
+	if (side->index == 0)
+		put_all(side, &value, sizeof value);
+	side_meet(side);
+	if (side->index == 1) {
+		for (int i = 0; i < 1000 && !hr_channel_arm(side->channel, 0); i++)
+			usleep(1000); /* it may still be on its way */
+		CHECK_IS(hr_channel_arm(side->channel, 0), 1);
+		CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
+		get_all(side, &value, sizeof value);
+		CHECK_IS(value, 42);
+	}
+	side_meet(side);
+}
+
+const struct test_case sleep_cases[] = {
+	{ "receivers-asleep-in-wait", receivers_asleep_in_wait, PAIR_NO_SPIN },
+	{ "receivers-asleep-in-poll", receivers_asleep_in_poll, 0 },
+	{ "receivers-asleep-full-fence", receivers_asleep_in_poll, PAIR_FULL_FENCE },
+	{ "sender-asleep-in-wait", sender_asleep_in_wait, PAIR_NO_SPIN },
+	{ "sender-asleep-in-poll", sender_asleep_in_poll, PAIR_SMALL_RING },
+	{ "sender-asleep-full-fence", sender_asleep_in_poll, PAIR_SMALL_RING | PAIR_FULL_FENCE },
+	{ "long-sleep", long_sleep, 0 },
+	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
+	{ "arm-sees-data", arm_sees_data, 0 },
+	{ 0 },
+};

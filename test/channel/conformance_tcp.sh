@@ -1,0 +1,4 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite over TCP.
+exec "$top_builddir/test/channel/conformance" --transport tcp
