@@ -64,9 +64,9 @@ static bool library_place(int i, char path[PATH_MAX])
 	path[0] = 0;
 	if (configured)
 		return i == 0 && join(path, "%s", configured);
-	if (i > 3)
+	if (i > 4)
 		return false;
-	if (i == 3)
+	if (i == 4)
 		return join(path, "%s", HR_PKGLIBDIR);
 	if (!own_folder(own))
 		return true;
@@ -77,6 +77,8 @@ static bool library_place(int i, char path[PATH_MAX])
 		fits = join(path, "%s/..", own); /* cuda_remote/run of a build tree */
 	else if (i == 2)
 		fits = join(path, "%s/../..", own); /* cuda_remote/run/.libs */
+	else if (i == 3)
+		fits = join(path, "%s/../../cuda_remote", own); /* bench/info */
 	if (!fits)
 		path[0] = 0;
 	return true;
@@ -111,7 +113,8 @@ int hr_layout_library(enum hr_layout_part part, char path[PATH_MAX])
 
 int hr_layout_daemon(char path[PATH_MAX])
 {
-	static const char *const beside[] = { "headraced", "../server/headraced", "../../server/headraced" };
+	static const char *const beside[] = { "headraced", "../server/headraced", "../../server/headraced",
+					      "../../cuda_remote/server/headraced" };
 	char own[PATH_MAX];
 	if (own_folder(own)) {
 		if (below_prefix(HR_SBINDIR) && join(path, "%s/../%s/headraced", own, below_prefix(HR_SBINDIR)) &&

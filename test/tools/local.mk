@@ -1,1 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
+dist_check_SCRIPTS += test/tools/info_test.sh
+TESTS += test/tools/info_test.sh

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HR_INFO_LIBRARIES_H
+#define HR_INFO_LIBRARIES_H
+
+#include "rdma_channel/base/setting.h"
+
+typedef void (*info_settings_fn)(void *context, const struct hr_setting *const *first, size_t n);
+
+/* Calls visit with the settings of each installed CUDA library; they live as long as the process. */
+void info_library_settings(info_settings_fn visit, void *context);
+
+#endif

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# headrace-info: settings and their origin, transports, sections, servers that are not there.
+info="timeout 60 $top_builddir/bench/info/headrace-info"
+failures=0
+fail() {
+	echo "FAILED: $*"
+	failures=1
+}
+
+out=$($info versions transports settings) || fail "exit status"
+grep -Eq '^  tcp +yes' <<< "$out" || fail "no tcp: $out"
+grep -Eq '^  HEADRACE_TIMEOUT_MS +[0-9]+ +default ' <<< "$out" || fail "a default setting: $out"
+[ "$(grep -c HEADRACE_TIMEOUT_MS <<< "$out")" = 1 ] || fail "a setting twice"
+HEADRACE_TIMEOUT_MS=4321 $info settings | grep -Eq '^  HEADRACE_TIMEOUT_MS +4321 +environment ' || fail "a setting from the environment"
+$info settings | grep -q '^Transports' && fail "a section that was not asked for"
+$info nonsense 2> /dev/null && fail "a section that is none"
+if out=$($info devices); grep -q "built without the CUDA toolkit" <<< "$out"; then
+	echo "(no devices: built without CUDA)"
+else
+	grep -q "^  software GPU" <<< "$out" || fail "no software GPU: $out"
+	out=$($info -s 127.0.0.1:1 devices 2> /dev/null) && fail "a server that is not there: exit status"
+	grep -q "does not let us in: Connection refused" <<< "$out" || fail "a server that is not there: $out"
+fi
+exit $failures
