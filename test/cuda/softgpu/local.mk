@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The driver's tests run over a libcuda whose engine is a double (engine_double.c).
+check_LTLIBRARIES += test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_libcuda_double_la_SOURCES = test/cuda/softgpu/engine_double.c
+test_cuda_softgpu_libcuda_double_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_libcuda_double_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpath /nowhere -no-undefined
+test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la cuda_remote/api/libcuapi.la \
+	rdma_channel/base/libhrbase.la
+
+SOFTGPU_DRIVER_TESTS = test/cuda/softgpu/memory test/cuda/softgpu/streams
+check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
+TESTS += $(SOFTGPU_DRIVER_TESTS)
+test_cuda_softgpu_memory_SOURCES = test/cuda/softgpu/memory.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_streams_SOURCES = test/cuda/softgpu/streams.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_streams_LDADD = test/cuda/softgpu/libcuda_double.la

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies and fills, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/copy.h"
+#include "cuda_remote/softgpu/driver/stream.h"
+
+static CUresult linear(CUstream handle, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	return result ? result : copy_linear(stream, to, from, bytes, synchronous);
+}
+
+static copy_side_t host(const void *address)
+{
+	return (copy_side_t){ .kind = COPY_HOST, .address = (uint64_t)(uintptr_t)address };
+}
+
+static copy_side_t device(CUdeviceptr address)
+{
+	return (copy_side_t){ .kind = COPY_DEVICE, .address = address };
+}
+
+static copy_side_t unified(CUdeviceptr address)
+{
+	return (copy_side_t){ .kind = COPY_UNIFIED, .address = address };
+}
+
+CUresult PTDS(cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+	return linear(NULL, unified(dst), unified(src), ByteCount, true);
+}
+
+CUresult PTSZ(cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+	return linear(hStream, unified(dst), unified(src), ByteCount, false);
+}
+
+CUresult PTDS(cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+	return linear(NULL, device(dstDevice), host(srcHost), ByteCount, true);
+}
+
+CUresult PTSZ(cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+	return linear(hStream, device(dstDevice), host(srcHost), ByteCount, false);
+}
+
+CUresult PTDS(cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear(NULL, host(dstHost), device(srcDevice), ByteCount, true);
+}
+
+CUresult PTSZ(cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return linear(hStream, host(dstHost), device(srcDevice), ByteCount, false);
+}
+
+CUresult PTDS(cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear(NULL, device(dstDevice), device(srcDevice), ByteCount, true);
+}
+
+CUresult PTSZ(cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return linear(hStream, device(dstDevice), device(srcDevice), ByteCount, false);
+}
+
+static CUresult box_2d(CUstream handle, const CUDA_MEMCPY2D *copy, bool synchronous)
+{
+	CUcontext context;
+	CUstream stream;
+	copy_box_t box;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	if (!result)
+		result = copy_box_from_2d(copy, &box);
+	return result ? result : copy_submit(stream, &box, synchronous);
+}
+
+static CUresult box_3d(CUstream handle, const CUDA_MEMCPY3D *copy, bool synchronous)
+{
+	CUcontext context;
+	CUstream stream;
+	copy_box_t box;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	if (!result)
+		result = copy_box_from_3d(copy, &box);
+	return result ? result : copy_submit(stream, &box, synchronous);
+}
+
+CUresult PTDS(cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy)
+{
+	return box_2d(NULL, pCopy, true);
+}
+
+CUresult PTDS(cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy)
+{
+	return box_2d(NULL, pCopy, true);
+}
+
+CUresult PTSZ(cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	return box_2d(hStream, pCopy, false);
+}
+
+CUresult PTDS(cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy)
+{
+	return box_3d(NULL, pCopy, true);
+}
+
+CUresult PTSZ(cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	return box_3d(hStream, pCopy, false);
+}
+
+static CUresult peer_linear(CUstream handle, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+			    CUcontext from_context, size_t bytes, bool synchronous)
+{
+	copy_box_t box = { .to = device(to), .from = device(from), .width = bytes, .height = 1, .depth = 1 };
+	return copy_peer(STREAM_OR_DEFAULT(handle), to_context, from_context, &box, synchronous);
+}
+
+CUresult PTDS(cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+			    size_t ByteCount)
+{
+	return peer_linear(NULL, dstDevice, dstContext, srcDevice, srcContext, ByteCount, true);
+}
+
+CUresult PTSZ(cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+				 CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+	return peer_linear(hStream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, false);
+}
+
+static CUresult peer_3d(CUstream handle, const CUDA_MEMCPY3D_PEER *c, bool synchronous)
+{
+	copy_box_t box;
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_MEMCPY3D plain = {
+		c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, NULL,
+		c->srcPitch, c->srcHeight, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD, c->dstMemoryType, c->dstHost,
+		c->dstDevice, c->dstArray, NULL, c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height, c->Depth,
+	};
+	CUresult result = copy_box_from_3d(&plain, &box);
+	return result ? result : copy_peer(STREAM_OR_DEFAULT(handle), c->dstContext, c->srcContext, &box, synchronous);
+}
+
+CUresult PTDS(cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	return peer_3d(NULL, pCopy, true);
+}
+
+CUresult PTSZ(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	return peer_3d(hStream, pCopy, false);
+}
+
+static CUresult fill(CUstream handle, fill_t what, bool synchronous)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	return result ? result : fill_submit(stream, &what, synchronous);
+}
+
+CUresult PTDS(cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+{
+	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, uc, 1 }, true);
+}
+
+CUresult PTSZ(cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, uc, 1 }, false);
+}
+
+CUresult PTDS(cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+{
+	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, uc, 1 }, true);
+}
+
+CUresult PTSZ(cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+				     CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, uc, 1 }, false);
+}
+
+CUresult PTDS(cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N)
+{
+	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, us, 2 }, true);
+}
+
+CUresult PTSZ(cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, us, 2 }, false);
+}
+
+CUresult PTDS(cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+{
+	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, true);
+}
+
+CUresult PTSZ(cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+				     CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, false);
+}
+
+CUresult PTDS(cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+{
+	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, ui, 4 }, true);
+}
+
+CUresult PTSZ(cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, ui, 4 }, false);
+}
+
+CUresult PTDS(cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+{
+	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, ui, 4 }, true);
+}
+
+CUresult PTSZ(cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
+				     CUstream hStream)
+{
+	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, ui, 4 }, false);
+}

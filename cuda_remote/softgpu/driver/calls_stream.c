@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls on a stream, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/event.h"
+#include "cuda_remote/softgpu/driver/host_function.h"
+#include "cuda_remote/softgpu/driver/stream.h"
+#include "cuda_remote/softgpu/memory/space.h"
+
+CUresult PTSZ(cuStreamGetPriority)(CUstream hStream, int *priority)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	*priority = stream->priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult PTSZ(cuStreamGetFlags)(CUstream hStream, unsigned int *flags)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = stream->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult PTSZ(cuStreamGetId)(CUstream hStream, unsigned long long *streamId)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!streamId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*streamId = stream->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult PTSZ(cuStreamGetDevice)(CUstream hStream, CUdevice *device)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = stream->context->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult PTSZ(cuStreamGetCtx)(CUstream hStream, CUcontext *pctx)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = stream->context;
+	return CUDA_SUCCESS;
+}
+
+CUresult PTSZ(cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUresult result = PTSZ(cuStreamGetCtx)(hStream, pCtx);
+	if (!result && pGreenCtx)
+		*pGreenCtx = NULL;
+	return result;
+}
+
+CUresult PTSZ(cuStreamQuery)(CUstream hStream)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!queue_done(stream, queue_submitted(stream)))
+		return CUDA_ERROR_NOT_READY;
+	return context_error(stream->context);
+}
+
+CUresult PTSZ(cuStreamSynchronize)(CUstream hStream)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	context = stream->context;
+	queue_wait(stream, queue_submitted(stream));
+	return context_error(context);
+}
+
+CUresult PTSZ(cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	/* CU_EVENT_WAIT_EXTERNAL concerns captured waits only. */
+	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return event_wait(hEvent, stream);
+}
+
+CUresult PTSZ(cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return event_record(hEvent, stream);
+}
+
+CUresult PTSZ(cuEventRecord)(CUevent hEvent, CUstream hStream)
+{
+	return PTSZ(cuEventRecordWithFlags)(hEvent, hStream, 0);
+}
+
+CUresult PTSZ(cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	return result ? result : host_function_submit(stream, fn, userData);
+}
+
+CUresult PTSZ(cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	return flags ? CUDA_ERROR_INVALID_VALUE : host_callback_submit(stream, hStream, callback, userData);
+}
+
+/* Managed memory is visible to every stream and to the host at all times, so that an attachment narrows nothing. */
+CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	softgpu_allocation_t found;
+	bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+	if (!one || (flags == CU_MEM_ATTACH_SINGLE && stream->legacy) || !softgpu_space_find(dptr, &found) ||
+	    found.kind != SOFTGPU_SPACE_MANAGED || (length && (dptr != found.base || length != found.size)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* No stream can be made to capture, so none is capturing. */
+CUresult PTSZ(cuStreamIsCapturing)(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!captureStatus)
+		return CUDA_ERROR_INVALID_VALUE;
+	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/event.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct record_command {
+	command_t command;
+	CUevent event;
+	uint64_t record;
+} record_command_t;
+
+static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void drop(CUevent event)
+{
+	pthread_mutex_lock(&events_lock);
+	bool last = !--event->references;
+	pthread_mutex_unlock(&events_lock);
+	if (!last)
+		return;
+	if (event->stream)
+		queue_stream_release(event->stream);
+	handle_release(event);
+}
+
+static CUresult record_run(command_t *command)
+{
+	record_command_t *record = (record_command_t *)command;
+	uint64_t time = now();
+	pthread_mutex_lock(&events_lock);
+	if (record->event->record == record->record)
+		record->event->time = time;
+	pthread_mutex_unlock(&events_lock);
+	return CUDA_SUCCESS;
+}
+
+static void record_finish(command_t *command)
+{
+	drop(((record_command_t *)command)->event);
+}
+
+/* The place that the event marks from now on; with the events' lock held. Returns the stream it marked before. */
+static CUstream move(CUevent event, CUstream stream, uint64_t sequence)
+{
+	CUstream before = event->stream;
+	event->stream = stream;
+	event->sequence = sequence;
+	return before;
+}
+
+CUresult event_record(CUevent event, CUstream stream)
+{
+	if (!handle_valid(event, HANDLE_EVENT) || event->context != stream->context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUstream before;
+	if (queue_claim(stream)) {
+		uint64_t time = now();
+		pthread_mutex_lock(&events_lock);
+		event->record++;
+		event->time = time;
+		before = move(event, NULL, 0);
+		pthread_mutex_unlock(&events_lock);
+		queue_unclaim(stream);
+	} else {
+		record_command_t *record = calloc(1, sizeof *record);
+		if (!record)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		record->command.run = record_run;
+		record->command.finish = record_finish;
+		record->command.despite_fault = true;
+		record->event = event;
+		queue_stream_hold(stream);
+		/* Submitted under the lock, so that place and number belong together when two threads record one event. */
+		pthread_mutex_lock(&events_lock);
+		event->references++;
+		record->record = ++event->record;
+		before = move(event, stream, queue_submit(stream, &record->command));
+		pthread_mutex_unlock(&events_lock);
+	}
+	if (before)
+		queue_stream_release(before);
+	return CUDA_SUCCESS;
+}
+
+/* The event's place, with a reference to its stream; NULL if there is nothing to wait for. */
+static CUstream place(CUevent event, uint64_t *sequence)
+{
+	pthread_mutex_lock(&events_lock);
+	CUstream stream = event->stream;
+	*sequence = event->sequence;
+	if (stream && queue_done(stream, *sequence))
+		stream = NULL;
+	if (stream)
+		queue_stream_hold(stream);
+	pthread_mutex_unlock(&events_lock);
+	return stream;
+}
+
+CUresult event_wait(CUevent event, CUstream stream)
+{
+	if (!handle_valid(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	uint64_t sequence;
+	CUstream on = place(event, &sequence);
+	if (!on)
+		return CUDA_SUCCESS;
+	bool done = queue_submit_wait(stream, on, sequence);
+	queue_stream_release(on);
+	return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUevent event = handle_new(HANDLE_EVENT, sizeof *event);
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->context = context;
+	event->flags = Flags;
+	event->references = 1;
+	pthread_mutex_lock(&context->lock);
+	event->next = context->first_event;
+	if (event->next)
+		event->next->previous = event;
+	context->first_event = event;
+	pthread_mutex_unlock(&context->lock);
+	*phEvent = event;
+	return CUDA_SUCCESS;
+}
+
+static void unlist(CUevent event)
+{
+	CUcontext context = event->context;
+	pthread_mutex_lock(&context->lock);
+	if (event->next)
+		event->next->previous = event->previous;
+	if (event->previous)
+		event->previous->next = event->next;
+	else
+		context->first_event = event->next;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void event_destroy_all(CUcontext context)
+{
+	while (context->first_event) {
+		CUevent event = context->first_event;
+		unlist(event);
+		if (handle_retire(event))
+			drop(event);
+	}
+}
+
+CUresult cuEventDestroy_v2(CUevent hEvent)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	if (!handle_valid(hEvent, HANDLE_EVENT) || !handle_retire(hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	unlist(hEvent);
+	drop(hEvent);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent hEvent)
+{
+	return cuEventDestroy_v2(hEvent);
+}
+
+static CUresult enter(CUevent event)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	return handle_valid(event, HANDLE_EVENT) ? context_error(event->context) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventQuery(CUevent hEvent)
+{
+	CUresult result = enter(hEvent);
+	if (result)
+		return result;
+	uint64_t sequence;
+	CUstream stream = place(hEvent, &sequence);
+	if (!stream)
+		return CUDA_SUCCESS;
+	queue_stream_release(stream);
+	return CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent hEvent)
+{
+	CUresult result = enter(hEvent);
+	if (result)
+		return result;
+	uint64_t sequence;
+	CUstream stream = place(hEvent, &sequence);
+	if (stream) {
+		queue_wait(stream, sequence);
+		queue_stream_release(stream);
+	}
+	return context_error(hEvent->context);
+}
+
+CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	CUresult result = enter(hStart);
+	if (!result)
+		result = enter(hEnd);
+	if (result)
+		return result;
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&events_lock);
+	CUevent both[2] = { hStart, hEnd };
+	for (int i = 0; i < 2; i++) {
+		if ((both[i]->flags & CU_EVENT_DISABLE_TIMING) || !both[i]->record)
+			result = CUDA_ERROR_INVALID_HANDLE;
+		else if (!result && both[i]->stream && !queue_done(both[i]->stream, both[i]->sequence))
+			result = CUDA_ERROR_NOT_READY;
+	}
+	if (!result)
+		*pMilliseconds = (float)((double)(int64_t)(hEnd->time - hStart->time) / 1e6);
+	pthread_mutex_unlock(&events_lock);
+	return result;
+}
+
+CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/image.h"
+
+#include "cuda_remote/softgpu/driver/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define LOG_ROOM 16384
+#define ELF_MAGIC 0x464C457Fu
+
+/* .nvFatBinSegment: version 1 has no units; version 2 a NULL-terminated array of the linked units' containers. */
+struct wrapper {
+	uint32_t magic, version;
+	const void *container;
+	const void *const *units;
+};
+
+static uint64_t now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static CUresult jit_option(image_jit_t *jit, CUjit_option option, void **value)
+{
+	size_t number = (size_t)(uintptr_t)*value;
+	switch (option) {
+	case CU_JIT_INFO_LOG_BUFFER:
+		jit->info = *value;
+		break;
+	case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+		jit->info_room = (unsigned)number;
+		jit->info_size = value;
+		break;
+	case CU_JIT_ERROR_LOG_BUFFER:
+		jit->error = *value;
+		break;
+	case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+		jit->error_room = (unsigned)number;
+		jit->error_size = value;
+		break;
+	case CU_JIT_WALL_TIME:
+		jit->wall_time = value;
+		break;
+	case CU_JIT_GLOBAL_SYMBOL_COUNT:
+		return number ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	default:
+		return option < 0 || option >= CU_JIT_NUM_OPTIONS ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult image_jit_begin(image_jit_t *jit, unsigned count, const CUjit_option *options, void **values)
+{
+	memset(jit, 0, sizeof *jit);
+	if (count && (!options || !values))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		CUresult result = jit_option(jit, options[i], &values[i]);
+		if (result)
+			return result;
+	}
+	if (jit->info || jit->error) {
+		jit->log.text = calloc(1, LOG_ROOM);
+		jit->log.size = jit->log.text ? LOG_ROOM : 0;
+	}
+	jit->started = now();
+	return CUDA_SUCCESS;
+}
+
+/* Copies text into one of the caller's buffers, and tells how much there is. */
+static void hand_over(const char *text, char *buffer, size_t room, void **size)
+{
+	size_t length = 0;
+	if (buffer && room) {
+		length = strnlen(text, room - 1);
+		memcpy(buffer, text, length);
+		buffer[length] = '\0';
+	}
+	if (size)
+		*size = (void *)(uintptr_t)length;
+}
+
+CUresult image_jit_end(image_jit_t *jit, CUresult result)
+{
+	const char *text = jit->log.text ? jit->log.text : "";
+	hand_over(result ? text : "", jit->error, jit->error_room, jit->error_size);
+	hand_over(result ? "" : text, jit->info, jit->info_room, jit->info_size);
+	if (jit->wall_time) {
+		float milliseconds = (float)((double)(now() - jit->started) / 1e6);
+		*jit->wall_time = NULL;
+		memcpy(jit->wall_time, &milliseconds, sizeof milliseconds);
+	}
+	free(jit->log.text);
+	jit->log = (softgpu_log_t){ 0 };
+	return result;
+}
+
+static CUresult refuse_elf(softgpu_log_t *log)
+{
+	fatbin_complain(log, "module: machine code (a cubin), but no PTX: the software GPU needs PTX; compile with "
+			"nvcc -ptx, or for compute_75 instead of sm_75");
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+/*
+ * A program linked from relocatable device code: the linked container is machine code alone. Where only one of the units
+ * has PTX that is the whole program; several would have to be linked.
+ */
+static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	fatbin_ptx_t found = { 0 }, more;
+	for (; *units; units++) {
+		uint32_t magic;
+		memcpy(&magic, *units, sizeof magic);
+		if (magic != FATBIN_MAGIC || fatbin_unpack(*units, SIZE_MAX, device_capability(), log, &more))
+			continue;
+		if (found.text) {
+			fatbin_complain(log, "module: several units of relocatable device code; linking PTX is not supported");
+			free(found.text);
+			free(more.text);
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+		found = more;
+	}
+	if (!found.text)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*ptx = found;
+	return CUDA_SUCCESS;
+}
+
+static CUresult from_wrapper(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	struct wrapper wrapper;
+	memcpy(&wrapper, image, sizeof wrapper);
+	if (wrapper.version == 2 && wrapper.units)
+		return from_units(wrapper.units, log, ptx);
+	if (!wrapper.container || (wrapper.version != 1 && wrapper.version != 2)) {
+		fatbin_complain(log, "fat binary: wrapper of unknown version %u", wrapper.version);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	return fatbin_unpack(wrapper.container, SIZE_MAX, device_capability(), log, ptx);
+}
+
+static CUresult from_text(const char *text, size_t length, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	if (!length) {
+		fatbin_complain(log, "module: empty");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	char *copy = malloc(length + 1);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	*ptx = (fatbin_ptx_t){ copy, length, 0 };
+	return CUDA_SUCCESS;
+}
+
+CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	/* Any text is at least as long as this reads before it stops: no byte behind a NUL is touched. */
+	const char *text = image;
+	uint32_t magic = 0;
+	for (unsigned i = 0; i < 4 && (i == 0 || text[i - 1]); i++)
+		magic |= (uint32_t)(unsigned char)text[i] << (8 * i);
+	switch (magic) {
+	case FATBIN_WRAPPER_MAGIC:
+		return from_wrapper(image, log, ptx);
+	case FATBIN_MAGIC:
+		return fatbin_unpack(image, SIZE_MAX, device_capability(), log, ptx);
+	case ELF_MAGIC:
+		return refuse_elf(log);
+	default:
+		return from_text(text, strlen(text), log, ptx);
+	}
+}
+
+/* The whole file and a NUL. */
+static CUresult read_file(const char *name, char **data, size_t *size)
+{
+	FILE *file = fopen(name, "rb");
+	if (!file)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	struct stat status;
+	CUresult result = CUDA_ERROR_FILE_NOT_FOUND;
+	if (!fstat(fileno(file), &status) && S_ISREG(status.st_mode)) {
+		*size = (size_t)status.st_size;
+		*data = malloc(*size + 1);
+		result = !*data ? CUDA_ERROR_OUT_OF_MEMORY :
+			 fread(*data, 1, *size, file) == *size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+		if (!result)
+			(*data)[*size] = '\0';
+		else
+			free(*data);
+	}
+	fclose(file);
+	return result;
+}
+
+CUresult image_from_file(const char *name, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	char *data;
+	size_t size;
+	CUresult result = read_file(name, &data, &size);
+	if (result) {
+		fatbin_complain(log, "module: cannot read %s", name);
+		return result;
+	}
+	uint32_t magic = 0;
+	memcpy(&magic, data, size < sizeof magic ? size : sizeof magic);
+	if (magic == FATBIN_MAGIC)
+		result = fatbin_unpack(data, size, device_capability(), log, ptx);
+	else if (magic == ELF_MAGIC)
+		result = refuse_elf(log);
+	else
+		result = from_text(data, strlen(data), log, ptx);
+	free(data);
+	return result;
+}

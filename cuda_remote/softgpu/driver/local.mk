@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The software GPU's driver without its engine: libsgdriver.la.
+SOFTGPU_DRIVER_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(LZ4_CFLAGS)
+
+# Files compiled twice, see cuda_api.h.
+SOFTGPU_TWINS = \
+	cuda_remote/softgpu/driver/calls_copy.c \
+	cuda_remote/softgpu/driver/calls_launch.c \
+	cuda_remote/softgpu/driver/calls_stream.c
+
+noinst_LTLIBRARIES += cuda_remote/softgpu/libsgdriver.la cuda_remote/softgpu/libsgtwins.la
+cuda_remote_softgpu_libsgtwins_la_SOURCES = $(SOFTGPU_TWINS)
+cuda_remote_softgpu_libsgtwins_la_CPPFLAGS = $(SOFTGPU_DRIVER_CPPFLAGS) -DSOFTGPU_PER_THREAD
+
+cuda_remote_softgpu_libsgdriver_la_CPPFLAGS = $(SOFTGPU_DRIVER_CPPFLAGS)
+cuda_remote_softgpu_libsgdriver_la_LIBADD = cuda_remote/softgpu/libsgtwins.la $(ZSTD_LIBS) $(LZ4_LIBS)
+cuda_remote_softgpu_libsgdriver_la_SOURCES = \
+	$(SOFTGPU_TWINS) \
+	cuda_remote/softgpu/engine.h \
+	cuda_remote/softgpu/memory.h \
+	cuda_remote/softgpu/driver/context.c \
+	cuda_remote/softgpu/driver/context.h \
+	cuda_remote/softgpu/driver/context_state.c \
+	cuda_remote/softgpu/driver/copy.c \
+	cuda_remote/softgpu/driver/copy.h \
+	cuda_remote/softgpu/driver/cuda_api.h \
+	cuda_remote/softgpu/driver/device.c \
+	cuda_remote/softgpu/driver/device.h \
+	cuda_remote/softgpu/driver/device_attributes.c \
+	cuda_remote/softgpu/driver/event.c \
+	cuda_remote/softgpu/driver/event.h \
+	cuda_remote/softgpu/driver/function.c \
+	cuda_remote/softgpu/driver/handle.c \
+	cuda_remote/softgpu/driver/handle.h \
+	cuda_remote/softgpu/driver/host_function.c \
+	cuda_remote/softgpu/driver/host_function.h \
+	cuda_remote/softgpu/driver/image.c \
+	cuda_remote/softgpu/driver/image.h \
+	cuda_remote/softgpu/driver/init.c \
+	cuda_remote/softgpu/driver/init.h \
+	cuda_remote/softgpu/driver/launch.c \
+	cuda_remote/softgpu/driver/launch.h \
+	cuda_remote/softgpu/driver/library.c \
+	cuda_remote/softgpu/driver/memory.c \
+	cuda_remote/softgpu/driver/module.c \
+	cuda_remote/softgpu/driver/module.h \
+	cuda_remote/softgpu/driver/occupancy.c \
+	cuda_remote/softgpu/driver/pointer.c \
+	cuda_remote/softgpu/driver/primary.c \
+	cuda_remote/softgpu/driver/queue.c \
+	cuda_remote/softgpu/driver/queue.h \
+	cuda_remote/softgpu/driver/stream.c \
+	cuda_remote/softgpu/driver/stream.h \
+	cuda_remote/softgpu/fatbin/fatbin.c \
+	cuda_remote/softgpu/fatbin/fatbin.h \
+	cuda_remote/softgpu/fatbin/unpack.c \
+	cuda_remote/softgpu/fatbin/unpack.h \
+	cuda_remote/softgpu/memory/bitmap.h \
+	cuda_remote/softgpu/memory/registered.c \
+	cuda_remote/softgpu/memory/registered.h \
+	cuda_remote/softgpu/memory/space.c \
+	cuda_remote/softgpu/memory/space.h

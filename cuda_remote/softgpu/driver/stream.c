@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/stream.h"
+
+#include "cuda_remote/softgpu/driver/init.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* A thread's default stream in one context. */
+struct thread_stream {
+	struct thread_stream *next;
+	CUcontext context;
+	uint64_t context_id, stream_id;
+	CUstream stream;
+};
+
+static pthread_key_t thread_key;
+static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+static __thread struct thread_stream *thread_streams;
+
+static void retire(CUstream stream)
+{
+	if (handle_retire(stream))
+		queue_stream_release(stream);
+}
+
+/* The thread ends: its streams finish what they have, and are gone. */
+static void thread_ends(void *first)
+{
+	for (struct thread_stream *next, *entry = first; entry; entry = next) {
+		next = entry->next;
+		if (handle_valid(entry->context, HANDLE_CONTEXT) && entry->context->id == entry->context_id &&
+		    handle_valid(entry->stream, HANDLE_STREAM) && entry->stream->id == entry->stream_id)
+			retire(entry->stream);
+		free(entry);
+	}
+}
+
+static void make_key(void)
+{
+	if (pthread_key_create(&thread_key, thread_ends))
+		abort(); /* a process has at least 128 keys; without one the thread's streams would outlive it */
+}
+
+static CUresult thread_stream(CUcontext context, CUstream *stream)
+{
+	for (struct thread_stream *entry = thread_streams; entry; entry = entry->next)
+		if (entry->context == context && entry->context_id == context->id) {
+			*stream = entry->stream;
+			return CUDA_SUCCESS;
+		}
+	pthread_once(&thread_once, make_key);
+	struct thread_stream *entry = malloc(sizeof *entry);
+	CUstream made = entry ? queue_stream_new(context, &context->group, 0, 0, false) : NULL;
+	if (!made) {
+		free(entry);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*entry = (struct thread_stream){ thread_streams, context, context->id, made->id, made };
+	thread_streams = entry;
+	pthread_setspecific(thread_key, entry);
+	*stream = made;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream)
+{
+	if (!handle || handle == CU_STREAM_LEGACY)
+		*stream = context->group.legacy;
+	else if (handle == CU_STREAM_PER_THREAD)
+		return thread_stream(context, stream);
+	else if (handle_valid(handle, HANDLE_STREAM))
+		*stream = handle;
+	else
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream)
+{
+	CUresult result = context_enter(context);
+	return result ? result : stream_resolve(*context, handle, stream);
+}
+
+void stream_destroy_all(CUcontext context)
+{
+	for (CUstream next, stream = context->group.first; stream; stream = next) {
+		next = stream->next;
+		retire(stream);
+	}
+	queue_group_detach(&context->group);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
+	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
+	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*phStream = stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+/* Returns at once; what the stream still has to do is done. */
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	if (!handle_valid(hStream, HANDLE_STREAM) || hStream->legacy)
+		return CUDA_ERROR_INVALID_HANDLE;
+	retire(hStream);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream hStream)
+{
+	return cuStreamDestroy_v2(hStream);
+}
+
+/* Streams cannot capture yet, so that the mode says only what a later exchange returns. */
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = current;
+	current = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}

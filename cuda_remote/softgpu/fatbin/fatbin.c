@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/fatbin/fatbin.h"
+
+#include "cuda_remote/softgpu/fatbin/unpack.h"
+#include "rdma_channel/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Larger PTX than anybody writes; a header that says more is damaged. */
+#define MAX_TEXT (UINT64_C(1) << 29)
+
+enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8 };
+enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH_SPECIFIC = 0x100000, FLAG_FAMILY_SPECIFIC = 0x200000 };
+
+struct fatbin_header {
+	uint32_t magic;
+	uint16_t version, header_bytes;
+	uint64_t bytes;
+};
+
+struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_bytes;
+	uint64_t payload_bytes; /* padded; the next entry is behind them */
+	uint32_t packed_bytes;  /* of a compressed payload, without padding */
+	uint32_t options_offset;
+	uint32_t reserved;
+	uint32_t sm;
+	uint32_t name_offset, name_bytes;
+	uint64_t flags;
+	uint64_t reserved2;
+	uint64_t text_bytes; /* uncompressed */
+};
+_Static_assert(sizeof(struct fatbin_header) == 16 && sizeof(struct fatbin_entry) == 64, "as nvcc writes them");
+
+void fatbin_complain(softgpu_log_t *log, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	hr_log(log && log->text ? HR_LOG_INFO : HR_LOG_ERROR, "%s", line);
+	if (!log || !log->text || log->used + 1 >= log->size)
+		return;
+	int more = snprintf(log->text + log->used, log->size - log->used, "%s\n", line);
+	log->used += more < 0 ? 0 : (size_t)more < log->size - log->used ? (size_t)more : log->size - log->used - 1;
+}
+
+/* A walk through the entries. */
+struct walk {
+	const unsigned char *at;
+	size_t left;
+};
+
+/* The next entry and its payload. 0: none left; -1: damaged. */
+static int next_entry(struct walk *walk, struct fatbin_entry *entry, const unsigned char **payload)
+{
+	if (!walk->left)
+		return 0;
+	if (walk->left < sizeof *entry)
+		return -1;
+	memcpy(entry, walk->at, sizeof *entry);
+	if (entry->header_bytes < sizeof *entry || entry->header_bytes > walk->left ||
+	    entry->payload_bytes > walk->left - entry->header_bytes)
+		return -1;
+	*payload = walk->at + entry->header_bytes;
+	size_t whole = entry->header_bytes + (size_t)entry->payload_bytes;
+	walk->at += whole;
+	walk->left -= whole;
+	return 1;
+}
+
+/* Code for one architecture and its own extensions runs nowhere else. */
+static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
+{
+	if (entry->flags & FLAG_ARCH_SPECIFIC)
+		return entry->sm == capability;
+	if (entry->flags & FLAG_FAMILY_SPECIFIC)
+		return entry->sm <= capability && entry->sm / 10 == capability / 10;
+	return entry->sm <= capability;
+}
+
+/* The higher architecture; of equal ones that without extensions. */
+static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *best)
+{
+	const uint64_t special = FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC;
+	return !best->kind || entry->sm > best->sm || (entry->sm == best->sm && (best->flags & special) && !(entry->flags & special));
+}
+
+static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *payload, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	bool packed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
+	uint64_t bytes = packed ? entry->text_bytes : entry->payload_bytes;
+	if (bytes > MAX_TEXT || (packed && entry->packed_bytes > entry->payload_bytes)) {
+		fatbin_complain(log, "fat binary: the sizes of the PTX entry for sm_%u are damaged", entry->sm);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	char *text = malloc((size_t)bytes + 1);
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = CUDA_SUCCESS;
+	if (entry->flags & FLAG_ZSTD)
+		result = unpack_zstd(payload, entry->packed_bytes, text, (size_t)bytes, log);
+	else if (entry->flags & FLAG_LZ4)
+		result = unpack_lz4(payload, entry->packed_bytes, text, (size_t)bytes, log);
+	else
+		memcpy(text, payload, (size_t)bytes);
+	if (result) {
+		free(text);
+		return result;
+	}
+	text[bytes] = '\0';
+	*ptx = (fatbin_ptx_t){ text, strlen(text), entry->sm };
+	return CUDA_SUCCESS;
+}
+
+/* Why no entry would do. */
+static CUresult refuse(unsigned elf, unsigned lto, unsigned lowest_ptx, unsigned capability, softgpu_log_t *log)
+{
+	if (lowest_ptx)
+		fatbin_complain(log, "fat binary: PTX only from sm_%u on, the software GPU is sm_%u: compile for an older "
+				"architecture or set HEADRACE_SOFTGPU_CAPABILITY=%u", lowest_ptx, capability, lowest_ptx);
+	else
+		fatbin_complain(log, "fat binary: %u machine code image%s, %u LTO, but no PTX: the software GPU needs PTX; "
+				"compile with nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75", elf,
+				elf == 1 ? "" : "s", lto);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	struct fatbin_header header;
+	if (limit < sizeof header)
+		return CUDA_ERROR_INVALID_IMAGE;
+	memcpy(&header, data, sizeof header);
+	if (header.magic != FATBIN_MAGIC || header.version != 1 || header.header_bytes < sizeof header ||
+	    header.header_bytes > limit || header.bytes > limit - header.header_bytes) {
+		fatbin_complain(log, "fat binary: damaged header");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	struct walk walk = { (const unsigned char *)data + header.header_bytes, (size_t)header.bytes };
+	struct fatbin_entry entry, best = { 0 };
+	const unsigned char *payload, *best_payload = NULL;
+	unsigned elf = 0, lto = 0, lowest = 0;
+	int more;
+	while ((more = next_entry(&walk, &entry, &payload)) > 0) {
+		elf += entry.kind == KIND_ELF;
+		lto += entry.kind == KIND_LTO;
+		if (entry.kind != KIND_PTX)
+			continue;
+		lowest = !lowest || entry.sm < lowest ? entry.sm : lowest;
+		if (runs_on(&entry, capability) && better(&entry, &best)) {
+			best = entry;
+			best_payload = payload;
+		}
+	}
+	if (more < 0) {
+		fatbin_complain(log, "fat binary: damaged entry, %zu bytes before the end", walk.left);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	return best_payload ? unpack(&best, best_payload, log, ptx) : refuse(elf, lto, lowest, capability, log);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NVIDIA's fat binary container, as nvcc 13.0 writes it (measured; NVIDIA does not document it): a header and entries, each
+ * with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
+ *
+ * header: u32 0xBA55ED50, u16 version 1, u16 header size, u64 bytes behind it. Entry: see struct fatbin_entry.
+ * The bytes are foreign: nothing is believed before it was checked against the bounds.
+ */
+#ifndef SOFTGPU_FATBIN_H
+#define SOFTGPU_FATBIN_H
+
+#include "cuda_remote/softgpu/engine.h"
+
+#define FATBIN_MAGIC 0xBA55ED50u
+#define FATBIN_WRAPPER_MAGIC 0x466243B1u
+
+/* Text that the caller frees with free(ptx.text); NUL-terminated, length without the NUL. */
+typedef struct fatbin_ptx {
+	char *text;
+	size_t length;
+	unsigned sm; /* what it was written for */
+} fatbin_ptx_t;
+
+/*
+ * Unpacks the PTX for the highest architecture not above capability (10 * major + minor).
+ * limit: bytes at data that may be read (at least 16); SIZE_MAX if only the container itself knows its size.
+ * CUDA_ERROR_INVALID_IMAGE: not a container, or a damaged one. CUDA_ERROR_NO_BINARY_FOR_GPU: no PTX that would do; the
+ * log says what there is. CUDA_ERROR_NOT_SUPPORTED: compressed by what this build has no library for.
+ */
+CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx);
+
+/* Appends a line to log (NULL: none) and to the log file at this level; what whoever first knows of an error calls. */
+void fatbin_complain(softgpu_log_t *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The software GPU's address space, as the driver sees it (the engine sees only ../memory.h).
+ *
+ * One range is reserved at start: device memory, pinned host memory, managed memory and module variables all come out of
+ * it, in 512-byte granules, so that finding the allocation of an address takes two loads and no lock. Host memory that a
+ * program registers keeps its own address and is looked up in a sorted table.
+ *
+ * Any thread may call anything here after softgpu_space_open. 0 or -errno.
+ */
+#ifndef SOFTGPU_SPACE_H
+#define SOFTGPU_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SOFTGPU_GRANULE 512u
+#define SOFTGPU_MAX_DEVICES 16
+
+enum softgpu_space_kind {
+	SOFTGPU_SPACE_DEVICE,     /* cuMemAlloc; counts against the device's memory */
+	SOFTGPU_SPACE_MODULE,     /* a module's variables; counts too, but is not the program's to free */
+	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts too */
+	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc */
+	SOFTGPU_SPACE_REGISTERED, /* cuMemHostRegister; outside the reserved range */
+};
+
+/* What is known of one allocation. */
+typedef struct softgpu_allocation {
+	uint64_t base, size;    /* exactly as asked for */
+	uint64_t id;            /* never used twice in a process */
+	enum softgpu_space_kind kind;
+	int device;
+	unsigned flags;         /* the caller's */
+	bool read_only;         /* for kernels */
+	const void *owner;      /* the caller's: the context */
+} softgpu_allocation_t;
+
+/* Reserves the range for devices of memory bytes each. Called once. -ENOMEM: the process may not have address space. */
+int softgpu_space_open(unsigned devices, uint64_t memory);
+
+/*
+ * Allocates want->size bytes (> 0) of want->kind; device, flags, read_only and owner are kept; base and id are filled in.
+ * align: a power of two; never less than a granule. Content is arbitrary. -ENOMEM: the device (or the range) is full.
+ */
+int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align);
+
+/* Gives back the allocation that starts at base. -EINVAL: none does. Large ones go back to the kernel. */
+int softgpu_space_free(uint64_t base);
+
+/* Frees everything with this owner: what a context leaves behind. */
+void softgpu_space_free_owned(const void *owner);
+
+/* Adds host memory at its own address. -EEXIST: overlaps a registered range; -EINVAL: lies in the reserved range. */
+int softgpu_space_register(const softgpu_allocation_t *range);
+/* Takes it out again. -EINVAL: no registered range starts there. */
+int softgpu_space_unregister(uint64_t base);
+
+/* The allocation that holds address; false if none does. */
+bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
+
+/* True if address lies in the reserved range, allocated or not. */
+bool softgpu_space_holds(uint64_t address);
+
+/* Bytes of device, and how many of them are free. */
+void softgpu_space_usage(int device, uint64_t *free_bytes, uint64_t *total);
+
+/* The device and owner that softgpu_memory_alloc uses on this thread from now on (a module belongs to a context). */
+void softgpu_space_module_owner(int device, const void *owner);
+
+#endif

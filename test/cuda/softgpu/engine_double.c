@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine for the driver's tests: its "programs" are a first line "double" and a line for each kernel, whose behaviour
+ * is C and goes by the name:
+ *
+ *	append(u64 log, u32 value)   log[++log[0]] = value, with u32 log[]
+ *	wait(u64 flag)               returns when the u32 at flag is not 0
+ *	fault(u32 code)              ends with that CUresult
+ *	write(u64 address, u32 n)    writes n bytes if they lie in one allocation, else CUDA_ERROR_ILLEGAL_ADDRESS
+ *	nothing()
+ *
+ * Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
+ */
+#include "cuda_remote/softgpu/engine.h"
+#include "cuda_remote/softgpu/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct softgpu_kernel {
+	const char *name;
+	uint32_t parameters;
+	struct {
+		uint32_t offset, size;
+	} parameter[2];
+	uint32_t bytes;
+	CUresult (*run)(const unsigned char *parameters);
+};
+
+struct softgpu_program {
+	const struct softgpu_kernel *kernels[8];
+	size_t count;
+	uint64_t cell;
+};
+
+static uint64_t u64_at(const unsigned char *parameters)
+{
+	uint64_t value;
+	memcpy(&value, parameters, sizeof value);
+	return value;
+}
+
+static uint32_t u32_at(const unsigned char *parameters)
+{
+	uint32_t value;
+	memcpy(&value, parameters, sizeof value);
+	return value;
+}
+
+static CUresult run_append(const unsigned char *parameters)
+{
+	uint32_t *log = (uint32_t *)(uintptr_t)u64_at(parameters);
+	log[__atomic_add_fetch(&log[0], 1, __ATOMIC_RELAXED)] = u32_at(parameters + 8);
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_wait(const unsigned char *parameters)
+{
+	const uint32_t *flag = (const uint32_t *)(uintptr_t)u64_at(parameters);
+	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_fault(const unsigned char *parameters)
+{
+	return (CUresult)u32_at(parameters);
+}
+
+static CUresult run_write(const unsigned char *parameters)
+{
+	uint64_t address = u64_at(parameters);
+	uint32_t bytes = u32_at(parameters + 8);
+	softgpu_span_t span;
+	if (!softgpu_memory_find(address, &span) || span.read_only || bytes > span.size - (address - span.base))
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	memset((void *)(uintptr_t)address, 0xA5, bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_nothing(const unsigned char *parameters)
+{
+	(void)parameters;
+	return CUDA_SUCCESS;
+}
+
+static const struct softgpu_kernel kernels[] = {
+	{ "append", 2, { { 0, 8 }, { 8, 4 } }, 12, run_append },
+	{ "wait", 1, { { 0, 8 } }, 8, run_wait },
+	{ "fault", 1, { { 0, 4 } }, 4, run_fault },
+	{ "write", 2, { { 0, 8 }, { 8, 4 } }, 12, run_write },
+	{ "nothing", 0, { { 0, 0 } }, 0, run_nothing },
+};
+
+static void complain(softgpu_log_t *log, const char *text)
+{
+	if (log && log->text && log->size)
+		log->used = (size_t)snprintf(log->text, log->size, "%s", text);
+}
+
+CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **program)
+{
+	if (length < 6 || memcmp(ptx, "double", 6) || strstr(ptx, "\nerror")) {
+		complain(log, "line 1: not a program of the double");
+		return CUDA_ERROR_INVALID_PTX;
+	}
+	softgpu_program_t *made = calloc(1, sizeof *made);
+	for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+		if (strstr(ptx, kernels[i].name))
+			made->kernels[made->count++] = &kernels[i];
+	made->cell = softgpu_memory_alloc(16, 16);
+	if (!made->cell) {
+		free(made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*program = made;
+	return CUDA_SUCCESS;
+}
+
+void softgpu_program_unload(softgpu_program_t *program)
+{
+	softgpu_memory_free(program->cell);
+	free(program);
+}
+
+softgpu_kernel_t *softgpu_program_kernel(softgpu_program_t *program, size_t index)
+{
+	return index < program->count ? (softgpu_kernel_t *)(uintptr_t)program->kernels[index] : NULL;
+}
+
+softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *name)
+{
+	for (size_t i = 0; i < program->count; i++)
+		if (!strcmp(program->kernels[i]->name, name))
+			return (softgpu_kernel_t *)(uintptr_t)program->kernels[i];
+	return NULL;
+}
+
+CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size)
+{
+	if (strcmp(name, "cell"))
+		return CUDA_ERROR_NOT_FOUND;
+	*address = program->cell;
+	*size = 16;
+	return CUDA_SUCCESS;
+}
+
+void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info)
+{
+	*info = (softgpu_kernel_info_t){ .name = kernel->name, .parameters = kernel->parameters,
+					 .parameter_bytes = kernel->bytes, .static_shared = 1024, .registers = 32,
+					 .max_threads = 512, .ptx_version = 75 };
+}
+
+CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size)
+{
+	if (index >= kernel->parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = kernel->parameter[index].offset;
+	*size = kernel->parameter[index].size;
+	return CUDA_SUCCESS;
+}
+
+CUresult softgpu_launch(const softgpu_launch_t *launch)
+{
+	return launch->kernel->run(launch->parameters);
+}
+
+unsigned softgpu_threads(void)
+{
+	return 2;
+}
