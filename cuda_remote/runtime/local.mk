@@ -67,3 +67,5 @@ cuda_remote/runtime/libcudart_static.a: $(runtime_parts)
 		cuda_remote/runtime/.libs/libruntime_twin_ptsz.a rdma_channel/base/.libs/libhrbase.a && \
 	$(OBJCOPY) --localize-hidden cuda_remote/runtime/libcudart_static.o && \
 	$(AR) rc $@ cuda_remote/runtime/libcudart_static.o
+
+dist_man_MANS += docs/man/headrace-cudart.7

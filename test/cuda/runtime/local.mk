@@ -17,3 +17,54 @@ test_cuda_runtime_runtime_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_runtime_runtime_calls_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_runtime_runtime_calls_LDADD = cuda_remote/runtime/libcudart.la test/cuda/runtime/libcuda.la $(CHECK_LIBS)
 endif
+
+# Programs that nvcc builds as a user would, run over the software GPU.
+dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh
+CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
+runtime_program_sources = \
+	test/cuda/runtime/programs/program.cuh \
+	test/cuda/runtime/programs/copies.cu \
+	test/cuda/runtime/programs/default_stream.cu \
+	test/cuda/runtime/programs/device.cu \
+	test/cuda/runtime/programs/errors.cu \
+	test/cuda/runtime/programs/printing.cu \
+	test/cuda/runtime/programs/streams.cu \
+	test/cuda/runtime/programs/symbols.cu \
+	test/cuda/runtime/programs/symbols.cuh \
+	test/cuda/runtime/programs/symbols_other.cu \
+	test/cuda/runtime/programs/templates.cu
+EXTRA_DIST += $(runtime_program_sources)
+if HAVE_NVCC
+runtime_programs = \
+	test/cuda/runtime/programs/copies.cutest \
+	test/cuda/runtime/programs/default_stream.cutest \
+	test/cuda/runtime/programs/per_thread_stream.cutest \
+	test/cuda/runtime/programs/relinked.cutest \
+	test/cuda/runtime/programs/device.cutest \
+	test/cuda/runtime/programs/errors.cutest \
+	test/cuda/runtime/programs/printing.cutest \
+	test/cuda/runtime/programs/streams.cutest \
+	test/cuda/runtime/programs/symbols.cutest \
+	test/cuda/runtime/programs/templates.cutest
+CHECK_BINARIES += $(runtime_programs)
+CLEANFILES += $(runtime_programs)
+TESTS += $(runtime_programs)
+
+# PTX alone: the software GPU takes no other form, and a test needs no code for a device that is not there.
+RUNTIME_NVCC = $(MKDIR_P) $(@D) && $(NVCC) -std=c++17 -arch=compute_75 -Wno-deprecated-gpu-targets \
+	-I$(srcdir)/test/cuda/runtime/programs -o $@
+test/cuda/runtime/programs/%.cutest: test/cuda/runtime/programs/%.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared $<
+$(runtime_programs): test/cuda/runtime/programs/program.cuh
+test/cuda/runtime/programs/symbols.cutest: test/cuda/runtime/programs/symbols.cu \
+		test/cuda/runtime/programs/symbols_other.cu test/cuda/runtime/programs/symbols.cuh
+	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared $(srcdir)/test/cuda/runtime/programs/symbols.cu \
+		$(srcdir)/test/cuda/runtime/programs/symbols_other.cu
+test/cuda/runtime/programs/per_thread_stream.cutest: test/cuda/runtime/programs/default_stream.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared --default-stream per-thread \
+		$(srcdir)/test/cuda/runtime/programs/default_stream.cu
+# As a program that cannot be had with -cudart shared is relinked.
+test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
+	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \
+		-Lcuda_remote/runtime -lcudart_static -ldl -lpthread
+endif
