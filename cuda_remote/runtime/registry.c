@@ -232,6 +232,18 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	return error;
 }
 
+/*
+ * A container is a form of image that every driver knows. Of a program linked from relocatable device code (version 2) it
+ * holds machine code only; a driver that also takes the wrapper finds the PTX of the linked units through it.
+ */
+static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrapper)
+{
+	if (wrapper->version == 2 && wrapper->relocatable &&
+	    runtime_driver.cuModuleLoadData(module, wrapper) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return runtime_driver.cuModuleLoadData(module, wrapper->container);
+}
+
 static cudaError_t load_module(struct runtime_module *module, const struct runtime_context *context,
 			       struct instance **loaded)
 {
@@ -243,7 +255,7 @@ static cudaError_t load_module(struct runtime_module *module, const struct runti
 	if (!instance)
 		return cudaErrorMemoryAllocation;
 	instance->symbols = module->count;
-	CUresult result = runtime_driver.cuModuleLoadData(&instance->module, module->wrapper->container);
+	CUresult result = load_image(&instance->module, module->wrapper);
 	cudaError_t error = runtime_error_translate(result);
 	if (error)
 		hr_log(HR_LOG_INFO, "loading a fat binary into device %d failed: %s", context->device,
