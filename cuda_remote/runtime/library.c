@@ -104,16 +104,25 @@ RUNTIME_API cudaError_t cudaDriverGetVersion(int *version)
 	return runtime_driver_open() ? cudaSuccess : runtime_done(runtime_driver.cuDriverGetVersion(version));
 }
 
+/*
+ * They tell a profiling tool that is attached to the driver. Where the driver has no such calls there can be no tool, and
+ * nothing is to be told.
+ */
+static cudaError_t profiler_told(CUresult result)
+{
+	return result == CUDA_ERROR_NOT_SUPPORTED ? cudaSuccess : runtime_done(result);
+}
+
 RUNTIME_API cudaError_t cudaProfilerStart(void)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuProfilerStart());
+	return error ? error : profiler_told(runtime_driver.cuProfilerStart());
 }
 
 RUNTIME_API cudaError_t cudaProfilerStop(void)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuProfilerStop());
+	return error ? error : profiler_told(runtime_driver.cuProfilerStop());
 }
 
 RUNTIME_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind)
