@@ -48,6 +48,15 @@ static int parse_path(const char *part, size_t length, hr_server_t *server)
 	return 0;
 }
 
+/* Letters, digits and what else names and addresses have. A host "unix" could not be told from a socket. */
+static bool is_host(const char *host, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)host[i]) && !(host[i] && strchr(".-_:%", host[i])))
+			return false;
+	return length != 4 || memcmp(host, "unix", 4);
+}
+
 static int parse_host(const char *part, size_t length, hr_server_t *server)
 {
 	const char *host = part, *end = part + length, *colon;
@@ -71,7 +80,7 @@ static int parse_host(const char *part, size_t length, hr_server_t *server)
 	}
 	if (!n || n > HR_SERVER_NAME_MAX)
 		return complain(part, length, "the host's name is missing or too long");
-	if (memchr(host, '/', n) || memchr(host, ' ', n))
+	if (!is_host(host, n))
 		return complain(part, length, "want HOST[:PORT][/GPU] or unix:PATH");
 	memcpy(server->host, host, n);
 	uint32_t port = HR_DOOR_PORT;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A visitor who says anything: turned away, or let in as a guest whose fields are in their bounds. The first byte of the input says
+ * where the rest is cut in two, as a message may arrive in pieces. */
+#include "cuda_remote/door/door.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static hr_door_t *door;
+static hr_server_t place;
+
+static void open_door(void)
+{
+	snprintf(place.path, sizeof place.path, "@headrace-fuzz-%d", (int)getpid());
+	if (hr_door_open(&(hr_door_policy_t){ 0 }, &door) || hr_door_listen(door, &place))
+		abort();
+}
+
+static int knock(void)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	hr_server_unix_address(place.path, &address, &length);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, length))
+		abort();
+	return fd;
+}
+
+static void check_guests(void)
+{
+	hr_door_guest_t guest;
+	while (hr_door_next(door, &guest) == 1) {
+		if (guest.card.len > HR_CARD_MAX || guest.purpose < HR_DOOR_NEW || guest.purpose > HR_DOOR_STATUS || guest.by_key ||
+		    guest.uid != geteuid())
+			abort();
+		close(guest.fd);
+	}
+}
+
+static void say(int fd, const uint8_t *data, size_t size)
+{
+	if (size && send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return;
+	check_guests();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!door)
+		open_door();
+	if (!size)
+		return 0;
+	size_t cut = data[0] < size - 1 ? data[0] : size - 1;
+	int fd = knock();
+	check_guests();
+	say(fd, data + 1, cut);
+	say(fd, data + 1 + cut, size - 1 - cut);
+	close(fd);
+	check_guests();
+	return 0;
+}
