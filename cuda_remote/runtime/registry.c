@@ -22,10 +22,11 @@ struct fatbin_wrapper {
 
 #define FATBIN_WRAPPER_MAGIC UINT32_C(0x466243B1)
 
-/* A fat binary loaded into one context. */
+/* A fat binary loaded into one context, or found to have nothing for it. */
 struct instance {
-	CUmodule module;
-	unsigned symbols;
+	CUmodule module; /* NULL after an error */
+	cudaError_t error;
+	unsigned symbols; /* length of values */
 	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0 before it was asked */
 };
 
@@ -150,6 +151,13 @@ static void unlink_module(struct runtime_module *module)
 		*link = module->next;
 }
 
+static void discard(struct instance *instance, bool unload)
+{
+	if (instance && instance->module && unload)
+		(void)runtime_driver.cuModuleUnload(instance->module);
+	free(instance);
+}
+
 RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 {
 	struct runtime_module *module = (struct runtime_module *)handle;
@@ -167,9 +175,7 @@ RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
 		/* Nobody else uses a module that is being unregistered; the lock above orders its loading before this. */
 		struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
-		if (instance)
-			(void)runtime_driver.cuModuleUnload(instance->module);
-		free(instance);
+		discard(instance, true);
 	}
 	free(module);
 }
@@ -244,34 +250,57 @@ static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrappe
 	return runtime_driver.cuModuleLoadData(module, wrapper->container);
 }
 
+/* True of what another attempt with the same image would answer too. */
+static bool is_final(cudaError_t error)
+{
+	return error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidPtx ||
+	       error == cudaErrorUnsupportedPtxVersion || error == cudaErrorInvalidKernelImage ||
+	       error == cudaErrorNotSupported;
+}
+
+static cudaError_t fill_instance(struct instance *instance, const struct runtime_module *module,
+				 const struct runtime_context *context)
+{
+	if (!module->wrapper)
+		return cudaErrorInvalidKernelImage;
+	cudaError_t error = runtime_error_translate(load_image(&instance->module, module->wrapper));
+	if (error) {
+		instance->module = NULL;
+		hr_log(HR_LOG_INFO, "loading a fat binary into device %d failed: %s", context->device,
+		       cudaGetErrorString(error));
+		return error;
+	}
+	instance->symbols = module->count;
+	for (struct runtime_symbol *s = module->symbols; s && !error; s = s->next)
+		error = place_managed(instance, context, s);
+	return error;
+}
+
 static cudaError_t load_module(struct runtime_module *module, const struct runtime_context *context,
 			       struct instance **loaded)
 {
 	static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 	pthread_once(&exit_once, watch_exit);
-	if (!module->wrapper)
-		return cudaErrorInvalidKernelImage;
 	struct instance *instance = calloc(1, sizeof *instance + module->count * sizeof instance->values[0]);
 	if (!instance)
 		return cudaErrorMemoryAllocation;
-	instance->symbols = module->count;
-	CUresult result = load_image(&instance->module, module->wrapper);
-	cudaError_t error = runtime_error_translate(result);
-	if (error)
-		hr_log(HR_LOG_INFO, "loading a fat binary into device %d failed: %s", context->device,
-		       cudaGetErrorString(error));
-	for (struct runtime_symbol *s = module->symbols; s && !error; s = s->next)
-		error = place_managed(instance, context, s);
-	if (error) {
-		if (result == CUDA_SUCCESS)
-			(void)runtime_driver.cuModuleUnload(instance->module);
-		free(instance);
+	cudaError_t error = fill_instance(instance, module, context);
+	if (error && !is_final(error)) {
+		discard(instance, true);
 		return error;
+	}
+	if (error) {
+		/* Remembered, so that the image is not sent to the driver again with each launch. */
+		if (instance->module)
+			(void)runtime_driver.cuModuleUnload(instance->module);
+		instance->module = NULL;
+		instance->symbols = 0;
+		instance->error = error;
 	}
 	/* Orders the instance's contents before the pointer through which runtime_symbol_resolved reaches them. */
 	atomic_store_explicit(&module->instances[context->index], instance, memory_order_release);
 	*loaded = instance;
-	return cudaSuccess;
+	return error;
 }
 
 /* The module loaded into the context. Lock held. */
@@ -280,7 +309,7 @@ static cudaError_t need_instance(struct runtime_module *module, const struct run
 {
 	/* Stores happen under the lock. */
 	*instance = atomic_load_explicit(&module->instances[context->index], memory_order_relaxed);
-	return *instance ? cudaSuccess : load_module(module, context, instance);
+	return *instance ? (*instance)->error : load_module(module, context, instance);
 }
 
 cudaError_t runtime_symbol_resolve(struct runtime_symbol *symbol, struct runtime_context *context, uint64_t *value)
@@ -306,14 +335,12 @@ void runtime_registry_forget(struct runtime_context *context, bool unload)
 		struct instance *instance = atomic_load_explicit(&m->instances[context->index], memory_order_relaxed);
 		if (!instance)
 			continue;
-		if (unload)
-			(void)runtime_driver.cuModuleUnload(instance->module);
 		/* No other thread may use a device that is being reset, so nobody still reads what is freed below. */
 		atomic_store_explicit(&m->instances[context->index], NULL, memory_order_relaxed);
 		for (struct runtime_symbol *s = m->symbols; s; s = s->next)
 			if (s->managed)
 				*s->managed = NULL;
-		free(instance);
+		discard(instance, unload);
 	}
 	pthread_mutex_unlock(&lock);
 }

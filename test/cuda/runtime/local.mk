@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_check_SCRIPTS += test/cuda/runtime/runtime_exports.sh
 TESTS += test/cuda/runtime/runtime_exports.sh
+
+check_PROGRAMS += test/cuda/runtime/runtime_without_driver
+TESTS += test/cuda/runtime/runtime_without_driver
+test_cuda_runtime_runtime_without_driver_SOURCES = test/cuda/runtime/runtime_without_driver.c
+test_cuda_runtime_runtime_without_driver_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_runtime_runtime_without_driver_LDADD = cuda_remote/runtime/libcudart.la
+
 if HAVE_CHECK
 # A libcuda.so.1 that records what reaches it. The test program is linked with it, so that the runtime's dlopen of that
 # name finds it loaded.
@@ -27,6 +34,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
 	test/cuda/runtime/programs/errors.cu \
+	test/cuda/runtime/programs/machine_code_only.cu \
 	test/cuda/runtime/programs/printing.cu \
 	test/cuda/runtime/programs/streams.cu \
 	test/cuda/runtime/programs/symbols.cu \
@@ -42,6 +50,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/relinked.cutest \
 	test/cuda/runtime/programs/device.cutest \
 	test/cuda/runtime/programs/errors.cutest \
+	test/cuda/runtime/programs/machine_code_only.cutest \
 	test/cuda/runtime/programs/printing.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
@@ -50,21 +59,25 @@ CHECK_BINARIES += $(runtime_programs)
 CLEANFILES += $(runtime_programs)
 TESTS += $(runtime_programs)
 
-# PTX alone: the software GPU takes no other form, and a test needs no code for a device that is not there.
-RUNTIME_NVCC = $(MKDIR_P) $(@D) && $(NVCC) -std=c++17 -arch=compute_75 -Wno-deprecated-gpu-targets \
+RUNTIME_NVCC = $(MKDIR_P) $(@D) && $(NVCC) -std=c++17 -Wno-deprecated-gpu-targets \
 	-I$(srcdir)/test/cuda/runtime/programs -o $@
+# PTX alone: the software GPU takes no other form, and a test needs no code for a device that is not there.
+RUNTIME_PTX = -arch=compute_75
 test/cuda/runtime/programs/%.cutest: test/cuda/runtime/programs/%.cu
-	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared $<
+	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart shared $<
 $(runtime_programs): test/cuda/runtime/programs/program.cuh
 test/cuda/runtime/programs/symbols.cutest: test/cuda/runtime/programs/symbols.cu \
 		test/cuda/runtime/programs/symbols_other.cu test/cuda/runtime/programs/symbols.cuh
-	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared $(srcdir)/test/cuda/runtime/programs/symbols.cu \
+	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart shared $(srcdir)/test/cuda/runtime/programs/symbols.cu \
 		$(srcdir)/test/cuda/runtime/programs/symbols_other.cu
 test/cuda/runtime/programs/per_thread_stream.cutest: test/cuda/runtime/programs/default_stream.cu
-	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart shared --default-stream per-thread \
+	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart shared --default-stream per-thread \
 		$(srcdir)/test/cuda/runtime/programs/default_stream.cu
+test/cuda/runtime/programs/machine_code_only.cutest: test/cuda/runtime/programs/machine_code_only.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -gencode arch=compute_80,code=sm_80 -cudart shared \
+		$(srcdir)/test/cuda/runtime/programs/machine_code_only.cu
 # As a program that cannot be had with -cudart shared is relinked.
 test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
-	$(AM_V_GEN)$(RUNTIME_NVCC) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \
+	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \
 		-Lcuda_remote/runtime -lcudart_static -ldl -lpthread
 endif

@@ -185,12 +185,26 @@ START_TEST(a_launch_that_cannot_be_says_why)
 }
 END_TEST
 
-START_TEST(a_module_that_does_not_load_says_why_each_time)
+START_TEST(a_module_that_finds_no_room_is_loaded_later)
+{
+	double_record.load_result = CUDA_ERROR_OUT_OF_MEMORY;
+	ck_assert_int_eq(launch(&scale), cudaErrorMemoryAllocation);
+	double_record.load_result = CUDA_SUCCESS;
+	ck_assert_int_eq(launch(&scale), cudaSuccess);
+	ck_assert_int_eq(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+END_TEST
+
+START_TEST(a_module_with_nothing_for_the_device_is_not_offered_again)
 {
 	double_record.load_result = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	ck_assert_int_eq(launch(&scale), cudaErrorNoKernelImageForDevice);
+	int calls = double_record.calls - double_record.get_current;
 	ck_assert_int_eq(launch(&scale), cudaErrorNoKernelImageForDevice);
+	ck_assert_int_eq(launch(&offset_kernel), cudaErrorNoKernelImageForDevice);
+	ck_assert_int_eq(double_record.calls - double_record.get_current, calls);
 	double_record.load_result = CUDA_SUCCESS;
+	ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
 	ck_assert_int_eq(launch(&scale), cudaSuccess);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
 }
@@ -431,7 +445,8 @@ static Suite *runtime_suite(void)
 	tcase_add_test(tests, each_kind_of_copy_has_its_driver_call);
 	tcase_add_test(tests, symbols_are_found_and_their_bounds_kept);
 	tcase_add_test(tests, a_launch_that_cannot_be_says_why);
-	tcase_add_test(tests, a_module_that_does_not_load_says_why_each_time);
+	tcase_add_test(tests, a_module_that_finds_no_room_is_loaded_later);
+	tcase_add_test(tests, a_module_with_nothing_for_the_device_is_not_offered_again);
 	tcase_add_test(tests, the_last_error_stays_until_it_is_fetched);
 	tcase_add_test(tests, not_ready_is_no_error);
 	tcase_add_test(tests, a_lost_context_is_reported_until_the_device_is_reset);
