@@ -9,6 +9,8 @@
  * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new fields
  * but never freed memory; it asked for an address that was being freed, and the fields it checks are read atomically.
  */
+#include "config.h"
+
 #include "cuda_remote/softgpu/memory/space.h"
 
 #include "cuda_remote/softgpu/memory.h"
@@ -29,6 +31,14 @@
 #define SMALL_LIMIT (PAGE_BYTES / 2)
 #define COMMIT_STEP (UINT64_C(64) << 20)
 #define RANGE_BASE UINT64_C(0x200000000000)
+/* Address space costs nothing, but a thread sanitizer keeps little of it for the program. */
+#ifdef HR_SANITIZED
+#define RANGE_BYTES (UINT64_C(16) << 30)
+#define RANGE_SPARE 0
+#else
+#define RANGE_BYTES (UINT64_C(256) << 30)
+#define RANGE_SPARE 4 /* times all memory of devices and host */
+#endif
 
 typedef struct record {
 	softgpu_allocation_t allocation;
@@ -71,18 +81,11 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) & ~(to - 1);
 }
 
-/* At the fixed base if that is free, else wherever the kernel has room; half as much each time it has not. */
+/* At RANGE_BASE if that is free, else where the kernel has room (the address is a hint); half as much where it has none. */
 static void *reserve(uint64_t *size)
 {
 	for (; *size >= PAGE_BYTES * 2; *size /= 2) {
-		int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-		void *at = mmap((void *)RANGE_BASE, *size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-		if (at != MAP_FAILED && at != (void *)RANGE_BASE) {
-			munmap(at, *size); /* a kernel that takes the address as a hint only */
-			at = MAP_FAILED;
-		}
-		if (at == MAP_FAILED)
-			at = mmap(NULL, *size, PROT_NONE, flags, -1, 0);
+		void *at = mmap((void *)RANGE_BASE, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at != MAP_FAILED)
 			return at;
 	}
@@ -92,8 +95,8 @@ static void *reserve(uint64_t *size)
 int softgpu_space_open(unsigned devices, uint64_t memory)
 {
 	uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t size = UINT64_C(256) << 30;
-	while (size < 4 * (memory * devices + physical))
+	uint64_t size = RANGE_BYTES;
+	while (size < RANGE_SPARE * (memory * devices + physical))
 		size *= 2;
 	char *at = reserve(&size);
 	if (!at) {

@@ -7,9 +7,19 @@ test_cuda_softgpu_libcuda_double_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpat
 test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la cuda_remote/api/libcuapi.la \
 	rdma_channel/base/libhrbase.la
 
-SOFTGPU_DRIVER_TESTS = test/cuda/softgpu/memory test/cuda/softgpu/streams
+SOFTGPU_DRIVER_TESTS = \
+	test/cuda/softgpu/images \
+	test/cuda/softgpu/launches \
+	test/cuda/softgpu/memory \
+	test/cuda/softgpu/streams
 check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
 TESTS += $(SOFTGPU_DRIVER_TESTS)
+test_cuda_softgpu_images_SOURCES = test/cuda/softgpu/images.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_images_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(ZSTD_CFLAGS) $(LZ4_CFLAGS)
+test_cuda_softgpu_images_LDADD = test/cuda/softgpu/libcuda_double.la $(ZSTD_LIBS) $(LZ4_LIBS)
+test_cuda_softgpu_launches_SOURCES = test/cuda/softgpu/launches.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_launches_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_launches_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_memory_SOURCES = test/cuda/softgpu/memory.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la

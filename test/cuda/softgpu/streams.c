@@ -235,17 +235,20 @@ static void *one_thread(void *context)
 	OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
 	OK(cuEventCreate(&event, 0));
 	for (int i = 0; i < 300; i++) {
-		uint32_t value = 1;
 		CUdeviceptr at;
-		OK(cuMemAlloc(&at, 4096));
-		OK(cuMemsetD32Async(at, 0, 1024, stream));
-		OK(launch("append", i % 3 ? stream : CU_STREAM_PER_THREAD, &at, &value));
-		OK(cuEventRecord(event, i % 7 ? stream : NULL));
+		OK(cuMemAlloc(&at, 100000));
+		OK(cuMemsetD32Async(at, 0, 25000, stream));
+		OK(cuEventRecord(event, stream));
 		OK(cuStreamWaitEvent(CU_STREAM_PER_THREAD, event, 0));
+		append(CU_STREAM_PER_THREAD, at, 77);
+		OK(cuEventRecord(event, CU_STREAM_PER_THREAD));
+		OK(cuStreamWaitEvent(stream, event, 0));
+		append(i % 7 ? stream : NULL, at, 88);
 		if (i % 5 == 0)
 			OK(cuEventSynchronize(event));
-		OK(cuStreamSynchronize(stream));
-		OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+		uint32_t back[3];
+		OK(cuMemcpyDtoH(back, at, sizeof back));
+		CHECK(back[0] == 2 && back[1] == 77 && back[2] == 88);
 		OK(cuMemFree(at));
 	}
 	OK(cuEventDestroy(event));
