@@ -14,6 +14,7 @@
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ struct visitor {
 struct hr_door {
 	hr_door_policy_t policy;
 	int epoll_fd;
+	int spare_fd; /* given up for a moment where descriptors have run out, so that a visitor can be told */
 	struct door_listener listeners[DOOR_LISTENERS_MAX];
 	size_t listener_count;
 	struct visitor *first;
@@ -73,6 +75,7 @@ int hr_door_open(const hr_door_policy_t *policy, hr_door_t **out)
 		free(door);
 		return error;
 	}
+	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*out = door;
 	return 0;
 }
@@ -148,14 +151,24 @@ static bool crowded(const struct hr_door *door, const struct door_peer *peer)
 	return door->visitor_count >= door->policy.max_visitors || same >= (door->policy.max_visitors + 1) / 2;
 }
 
+/* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent away. */
+static void turn_away(struct hr_door *door, const struct door_listener *listener)
+{
+	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
+	close(door->spare_fd);
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		door_refuse(fd, "a visitor", HR_DOOR_BUSY, "the server is out of descriptors; try again");
+	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void accept_visitor(struct hr_door *door, const struct door_listener *listener)
 {
 	struct door_peer peer;
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
-		/* Out of descriptors: the visitor waits in the queue until one is free. */
 		if (errno == EMFILE || errno == ENFILE)
-			hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			turn_away(door, listener);
 		return;
 	}
 	if (door_peer_identify(fd, &peer)) {
@@ -366,6 +379,7 @@ void hr_door_abandon(hr_door_t *door)
 		free(at);
 	}
 	close(door->epoll_fd);
+	close(door->spare_fd);
 	door_forget(door, sizeof *door);
 	free(door);
 }

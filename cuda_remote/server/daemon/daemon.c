@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,6 +23,7 @@
 #define WAITING_MAX 256
 #define WAITING_MS 30000 /* a guest waits this long for a worker to be ready */
 #define STARTING_MAX 64
+#define DESCRIPTORS 16384
 
 struct waiting {
 	hr_door_guest_t guest;
@@ -294,6 +296,19 @@ static int open_signals(struct daemon *daemon, sigset_t *before)
 	return daemon->signal_fd < 0 ? -errno : 0;
 }
 
+/* A connection and a control socket for each client: the soft limit's usual 1024 would be soon used up. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	rlim_t wanted = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	if (limit.rlim_cur < wanted) {
+		limit.rlim_cur = wanted;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int find_user(const char *name, uid_t *uid)
 {
 	const struct passwd *user = getpwnam(name);
@@ -313,6 +328,7 @@ static int daemon_open(struct daemon *daemon)
 {
 	struct pool_plan plan = { .driver = daemon->options->driver, .ready = daemon->options->workers,
 				  .max_clients = daemon->options->max_clients, .leave = leave_daemon, .context = daemon };
+	raise_descriptor_limit();
 	int error = find_user(daemon->options->user, &plan.other_uid);
 	if (!error)
 		error = open_door(daemon);

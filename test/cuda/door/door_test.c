@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -542,6 +543,18 @@ START_TEST(random_bytes_never_get_in_nor_harm)
 }
 END_TEST
 
+/* The next descriptor that the kernel will give out, once the server has taken those who wait. */
+static int free_descriptor(void)
+{
+	int fd = -1;
+	for (int i = 0; i < 20; i++) {
+		fd = open("/dev/null", O_RDONLY);
+		close(fd);
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	}
+	return fd;
+}
+
 START_TEST(visitors_who_stall_hold_up_nobody)
 {
 	struct test_server server;
@@ -578,6 +591,29 @@ START_TEST(places_at_the_door_are_limited_and_come_free)
 		close(idle[i]);
 	}
 	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	server_stop(&server);
+}
+END_TEST
+
+START_TEST(a_server_out_of_descriptors_says_so)
+{
+	struct test_server server;
+	hr_door_welcome_t welcome;
+	struct rlimit limit, tight;
+	int idle[3];
+	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
+	for (int i = 0; i < 3; i++)
+		idle[i] = connect_raw(server.place);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* Room for this side's socket, and for none at the server's. */
+	tight = limit;
+	tight.rlim_cur = (rlim_t)free_descriptor() + 1;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), -EBUSY);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	for (int i = 0; i < 3; i++)
+		close(idle[i]);
 	server_stop(&server);
 }
 END_TEST
@@ -676,6 +712,7 @@ int main(void)
 	tcase_add_test(tests, random_bytes_never_get_in_nor_harm);
 	tcase_add_test(tests, visitors_who_stall_hold_up_nobody);
 	tcase_add_test(tests, places_at_the_door_are_limited_and_come_free);
+	tcase_add_test(tests, a_server_out_of_descriptors_says_so);
 	tcase_add_test(tests, a_dead_daemons_socket_is_replaced_a_living_ones_is_not);
 	tcase_add_test(tests, a_file_that_is_no_socket_is_left_alone);
 	tcase_add_test(tests, the_network_needs_a_key);
