@@ -12,9 +12,9 @@ __thread struct runtime_context *runtime_thread_context;
 static __thread int thread_device = -1;
 
 /*
- * Primary contexts of devices first, then the program's own in the order met. The lock guards every write, valid_devices
- * and the program's own; handle may be read without it: the release store of a handle makes the slot's other fields
- * visible to the acquire load that compares it.
+ * Primary contexts of devices first, then the program's own in the order met. The lock guards every write,
+ * valid_devices and the program's own; handle may be read without it: the release store of a handle makes the slot's
+ * other fields visible to the acquire load that compares it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct runtime_context contexts[RUNTIME_MAX_CONTEXTS];
@@ -107,7 +107,8 @@ static cudaError_t adopt(CUcontext handle, struct runtime_context **context)
 		return cudaSuccess;
 	}
 	if (c == end && own_contexts == RUNTIME_MAX_CONTEXTS - RUNTIME_MAX_DEVICES) {
-		hr_log(HR_LOG_ERROR, "the runtime was used in more than %u contexts made with cuCtxCreate", own_contexts);
+		hr_log(HR_LOG_ERROR, "the runtime was used in more than %u contexts made with cuCtxCreate",
+				own_contexts);
 		return cudaErrorIncompatibleDriverContext;
 	}
 	CUdevice device;

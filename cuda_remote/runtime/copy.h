@@ -15,14 +15,16 @@ static inline CUmemorytype copy_source_type(enum cudaMemcpyKind kind)
 {
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
-	return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+									      : CU_MEMORYTYPE_DEVICE;
 }
 
 static inline CUmemorytype copy_target_type(enum cudaMemcpyKind kind)
 {
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
-	return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost ? CU_MEMORYTYPE_HOST
+									      : CU_MEMORYTYPE_DEVICE;
 }
 
 /*

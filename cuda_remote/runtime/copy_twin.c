@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies and fills. Which kind of memory a pointer names is the caller's word (cudaMemcpyKind) or, for cudaMemcpyDefault
- * and between host memories, the driver's knowledge of unified addresses.
+ * Copies and fills. Which kind of memory a pointer names is the caller's word (cudaMemcpyKind) or, for
+ * cudaMemcpyDefault and between host memories, the driver's knowledge of unified addresses.
  */
 #include "cuda_remote/runtime/copy.h"
 #include "cuda_remote/runtime/twin.h"
@@ -92,8 +92,8 @@ RUNTIME_API cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, 
 	return error || !size ? error : runtime_done(copy_async(to, from, size, kind, TWIN_STREAM(stream)));
 }
 
-static CUDA_MEMCPY2D copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-			     enum cudaMemcpyKind kind)
+static CUDA_MEMCPY2D copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+		size_t height, enum cudaMemcpyKind kind)
 {
 	/* The driver reads the host or the device pointer, whichever the memory type says. */
 	return (CUDA_MEMCPY2D){
@@ -166,7 +166,8 @@ RUNTIME_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 	cudaError_t error = runtime_enter();
 	if (error || !size)
 		return error;
-	return runtime_done(runtime_driver.TWIN_CALL(cuMemsetD8_v2)(runtime_address(pointer), (unsigned char)value, size));
+	return runtime_done(
+			runtime_driver.TWIN_CALL(cuMemsetD8_v2)(runtime_address(pointer), (unsigned char)value, size));
 }
 
 RUNTIME_API cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t stream)
@@ -193,8 +194,8 @@ RUNTIME_API cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value
 	cudaError_t error = runtime_enter();
 	if (error || !width || !height)
 		return error;
-	return runtime_done(runtime_driver.cuMemsetD2D8Async(runtime_address(pointer), pitch, (unsigned char)value, width,
-			height, TWIN_STREAM(stream)));
+	return runtime_done(runtime_driver.cuMemsetD2D8Async(
+			runtime_address(pointer), pitch, (unsigned char)value, width, height, TWIN_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemset3D(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent)

@@ -9,7 +9,10 @@ enum { ATTRIBUTES = 256 }; /* above every enumerator of CUdevice_attribute in 13
 
 struct device {
 	CUdevice handle;
-	/* The value plus ATTRIBUTE_KNOWN; 0 before it was asked. Racing threads store the same, so relaxed order suffices. */
+	/*
+	 * The value plus ATTRIBUTE_KNOWN; 0 before it was asked. Racing threads store the same, so relaxed order
+	 * suffices.
+	 */
 	_Atomic uint64_t attributes[ATTRIBUTES];
 	pthread_mutex_t lock;   /* guards what follows */
 	bool have_properties;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver below: whatever libcuda.so.1 the dynamic linker finds, opened at first use. A program that links the runtime
- * starts without one and learns cudaErrorInsufficientDriver from its first call.
+ * The driver below: whatever libcuda.so.1 the dynamic linker finds, opened at first use. A program that links the
+ * runtime starts without one and learns cudaErrorInsufficientDriver from its first call.
  */
 #ifndef RUNTIME_DRIVER_H
 #define RUNTIME_DRIVER_H

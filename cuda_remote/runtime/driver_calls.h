@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every driver function the runtime uses, by the name the driver library exports. No include guard: whoever includes this
- * defines CALL(name), and CALL_TWIN(name) for a function with a per-thread twin name_ptds of the same type.
+ * Every driver function the runtime uses, by the name the driver library exports. No include guard: whoever includes
+ * this defines CALL(name), and CALL_TWIN(name) for a function with a per-thread twin name_ptds of the same type.
  */
 CALL(cuInit)
 CALL(cuDriverGetVersion)

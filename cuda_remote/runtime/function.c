@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * The configurations of launches that are being evaluated: an argument of a kernel may itself be computed with a launch,
- * so they nest.
+ * The configurations of launches that are being evaluated: an argument of a kernel may itself be computed with a
+ * launch, so they nest.
  */
 enum { MAX_NESTED = 32 };
 
@@ -129,7 +129,8 @@ RUNTIME_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attribu
 	return cudaSuccess;
 }
 
-_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize == (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
+			(int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
 	       (int)cudaFuncAttributeClusterSchedulingPolicyPreference ==
 			(int)CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
 	       "runtime and driver number a kernel's attributes alike");
@@ -138,7 +139,9 @@ RUNTIME_API cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAt
 {
 	CUfunction function;
 	cudaError_t error = runtime_function(kernel, &function);
-	return error ? error : runtime_done(runtime_driver.cuFuncSetAttribute(function, (CUfunction_attribute)attribute, value));
+	return error ? error
+		     : runtime_done(runtime_driver.cuFuncSetAttribute(
+				       function, (CUfunction_attribute)attribute, value));
 }
 
 RUNTIME_API cudaError_t cudaFuncSetCacheConfig(const void *kernel, enum cudaFuncCache config)
@@ -206,7 +209,8 @@ RUNTIME_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *shared
 	cudaError_t error = runtime_function(kernel, &function);
 	if (error)
 		return error;
-	return runtime_done(runtime_driver.cuOccupancyAvailableDynamicSMemPerBlock(shared, function, blocks, block_size));
+	return runtime_done(
+			runtime_driver.cuOccupancyAvailableDynamicSMemPerBlock(shared, function, blocks, block_size));
 }
 
 static CUlaunchConfig driver_config(const cudaLaunchConfig_t *config)
@@ -219,7 +223,8 @@ static CUlaunchConfig driver_config(const cudaLaunchConfig_t *config)
 	};
 }
 
-RUNTIME_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *kernel, const cudaLaunchConfig_t *config)
+RUNTIME_API cudaError_t cudaOccupancyMaxPotentialClusterSize(
+		int *size, const void *kernel, const cudaLaunchConfig_t *config)
 {
 	CUfunction function;
 	if (!size || !config)
@@ -229,7 +234,8 @@ RUNTIME_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const vo
 	return error ? error : runtime_done(runtime_driver.cuOccupancyMaxPotentialClusterSize(size, function, &driver));
 }
 
-RUNTIME_API cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
+RUNTIME_API cudaError_t cudaOccupancyMaxActiveClusters(
+		int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
 {
 	CUfunction function;
 	if (!clusters || !config)

@@ -54,7 +54,10 @@ static bool dimensions_fit(const struct launch *l, int device)
 			(uint64_t)runtime_device_attribute(device, cudaDevAttrMaxThreadsPerBlock);
 }
 
-/* The driver says "invalid value" to bad dimensions as to any bad argument; the runtime has an error of its own for them. */
+/*
+ * The driver says "invalid value" to bad dimensions as to any bad argument; the runtime has an error of its own for
+ * them.
+ */
 static cudaError_t launched(CUresult result, const struct launch *l, int device)
 {
 	if (result == CUDA_ERROR_INVALID_VALUE && !dimensions_fit(l, device))
@@ -107,26 +110,31 @@ static cudaError_t launch(struct runtime_symbol *symbol, const struct launch *l)
 RUNTIME_API cudaError_t TWIN_PRIVATE(__cudaLaunchKernel)(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 							 size_t shared, cudaStream_t stream)
 {
-	struct launch l = { .grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args };
+	struct launch l = {
+		.grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args
+	};
 	return launch((struct runtime_symbol *)kernel, &l);
 }
 
 RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernel)(const void *kernel, dim3 grid, dim3 block, void **args,
 						       size_t shared, cudaStream_t stream)
 {
-	struct launch l = { .grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args };
+	struct launch l = {
+		.grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args
+	};
 	return launch(runtime_symbol_find(kernel), &l);
 }
 
-RUNTIME_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
-						    cudaStream_t stream)
+RUNTIME_API cudaError_t cudaLaunchCooperativeKernel(
+		const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
 	struct launch l = { .grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args,
 			    .cooperative = true };
 	return launch(runtime_symbol_find(kernel), &l);
 }
 
-RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernelExC)(const cudaLaunchConfig_t *config, const void *kernel, void **args)
+RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernelExC)(
+		const cudaLaunchConfig_t *config, const void *kernel, void **args)
 {
 	if (!config || (config->numAttrs && !config->attrs))
 		return runtime_fail(cudaErrorInvalidValue);

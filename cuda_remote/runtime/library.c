@@ -7,12 +7,13 @@ _Static_assert(sizeof(enum cudaJitOption) == sizeof(CUjit_option) &&
 	       (int)cudaLibraryBinaryIsPreserved == (int)CU_LIBRARY_BINARY_IS_PRESERVED,
 	       "options of the compiler are passed through");
 
-RUNTIME_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jit, void **jit_values,
-					    unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count)
+RUNTIME_API cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jit,
+		void **jit_values, unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuLibraryLoadData(library, code, (CUjit_option *)jit, jit_values,
-			jit_count, (CUlibraryOption *)options, values, count));
+	return error ? error
+		     : runtime_done(runtime_driver.cuLibraryLoadData(library, code, (CUjit_option *)jit, jit_values,
+				       jit_count, (CUlibraryOption *)options, values, count));
 }
 
 RUNTIME_API cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *file, enum cudaJitOption *jit,
@@ -64,13 +65,15 @@ RUNTIME_API cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsig
 RUNTIME_API cudaError_t cudaLibraryGetGlobal(void **pointer, size_t *size, cudaLibrary_t library, const char *name)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuLibraryGetGlobal((CUdeviceptr *)pointer, size, library, name));
+	return error ? error
+		     : runtime_done(runtime_driver.cuLibraryGetGlobal((CUdeviceptr *)pointer, size, library, name));
 }
 
 RUNTIME_API cudaError_t cudaLibraryGetManaged(void **pointer, size_t *size, cudaLibrary_t library, const char *name)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuLibraryGetManaged((CUdeviceptr *)pointer, size, library, name));
+	return error ? error
+		     : runtime_done(runtime_driver.cuLibraryGetManaged((CUdeviceptr *)pointer, size, library, name));
 }
 
 RUNTIME_API cudaError_t cudaLibraryGetUnifiedFunction(void **function, cudaLibrary_t library, const char *symbol)
@@ -79,8 +82,8 @@ RUNTIME_API cudaError_t cudaLibraryGetUnifiedFunction(void **function, cudaLibra
 	return error ? error : runtime_done(runtime_driver.cuLibraryGetUnifiedFunction(function, library, symbol));
 }
 
-RUNTIME_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value,
-							int ordinal)
+RUNTIME_API cudaError_t cudaKernelSetAttributeForDevice(
+		cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int ordinal)
 {
 	CUdevice device;
 	cudaError_t error = runtime_device(ordinal, &device);
@@ -105,8 +108,8 @@ RUNTIME_API cudaError_t cudaDriverGetVersion(int *version)
 }
 
 /*
- * They tell a profiling tool that is attached to the driver. Where the driver has no such calls there can be no tool, and
- * nothing is to be told.
+ * They tell a profiling tool that is attached to the driver. Where the driver has no such calls there can be no tool,
+ * and nothing is to be told.
  */
 static cudaError_t profiler_told(CUresult result)
 {
@@ -125,7 +128,8 @@ RUNTIME_API cudaError_t cudaProfilerStop(void)
 	return error ? error : profiler_told(runtime_driver.cuProfilerStop());
 }
 
-RUNTIME_API struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind)
+RUNTIME_API struct cudaChannelFormatDesc cudaCreateChannelDesc(
+		int x, int y, int z, int w, enum cudaChannelFormatKind kind)
 {
 	return (struct cudaChannelFormatDesc){ .x = x, .y = y, .z = z, .w = w, .f = kind };
 }

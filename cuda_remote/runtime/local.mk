@@ -3,7 +3,8 @@
 runtimedir = $(pkglibdir)/runtime
 runtime_LTLIBRARIES = cuda_remote/runtime/libcudart.la
 runtime_DATA = cuda_remote/runtime/libcudart_static.a
-EXTRA_DIST += cuda_remote/runtime/gen_unsupported.py cuda_remote/runtime/more_names.list cuda_remote/runtime/libcudart.map
+EXTRA_DIST += cuda_remote/runtime/gen_unsupported.py cuda_remote/runtime/more_names.list \
+	cuda_remote/runtime/libcudart.map
 CLEANFILES += cuda_remote/runtime/unsupported.c cuda_remote/runtime/cuda_runtime_api.i \
 	cuda_remote/runtime/libcudart_static.a cuda_remote/runtime/libcudart_static.o
 

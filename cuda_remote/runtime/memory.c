@@ -77,7 +77,9 @@ RUNTIME_API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cuda
 	cudaError_t error = alloc_pitched(&pointer, &pitch, extent.width, rows);
 	if (error)
 		return error;
-	*pitched = (struct cudaPitchedPtr){ .ptr = pointer, .pitch = pitch, .xsize = extent.width, .ysize = extent.height };
+	*pitched = (struct cudaPitchedPtr){
+		.ptr = pointer, .pitch = pitch, .xsize = extent.width, .ysize = extent.height
+	};
 	return cudaSuccess;
 }
 
@@ -193,7 +195,8 @@ RUNTIME_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a
 								runtime_address(pointer));
 	if (result != CUDA_SUCCESS)
 		return runtime_done(result);
-	*attributes = (struct cudaPointerAttributes){ .type = memory_type(type, managed), .device = cudaInvalidDeviceId };
+	*attributes = (struct cudaPointerAttributes){ .type = memory_type(type, managed),
+		.device = cudaInvalidDeviceId };
 	if (attributes->type == cudaMemoryTypeUnregistered)
 		attributes->hostPointer = (void *)(uintptr_t)pointer;
 	else {
@@ -226,8 +229,8 @@ RUNTIME_API cudaError_t cudaMemRangeGetAttribute(void *data, size_t data_size, e
 			(CUmem_range_attribute)attribute, runtime_address(pointer), size));
 }
 
-RUNTIME_API cudaError_t cudaMemRangeGetAttributes(void **data, size_t *data_sizes, enum cudaMemRangeAttribute *attributes,
-						  size_t count, const void *pointer, size_t size)
+RUNTIME_API cudaError_t cudaMemRangeGetAttributes(void **data, size_t *data_sizes,
+		enum cudaMemRangeAttribute *attributes, size_t count, const void *pointer, size_t size)
 {
 	cudaError_t error = runtime_enter();
 	return error ? error : runtime_done(runtime_driver.cuMemRangeGetAttributes(data, data_sizes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that compiled host code calls and no public header of the toolkit declares for C: crt/host_runtime.h and
- * crt/device_functions.h declare them for C++ inside nvcc. The handle of a fat binary is ours; a cudaKernel_t of
+ * The functions that compiled host code calls and no public header of the toolkit declares for C: crt/host_runtime.h
+ * and crt/device_functions.h declare them for C++ inside nvcc. The handle of a fat binary is ours; a cudaKernel_t of
  * __cudaGetKernel is a struct runtime_symbol and goes to __cudaLaunchKernel only.
  */
 #ifndef RUNTIME_REGISTRATION_H
@@ -25,7 +25,8 @@ char __cudaInitModule(void **handle);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(
+		cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
 				    cudaStream_t stream);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What static constructors of compiled host code register: fat binaries and the kernels and variables in them. They run
- * in any order, possibly before ours and before there is a driver, so registration only remembers. A fat binary is loaded
- * into a context when one of its symbols is first used there.
+ * in any order, possibly before ours and before there is a driver, so registration only remembers. A fat binary is
+ * loaded into a context when one of its symbols is first used there.
  */
 #include "cuda_remote/runtime/runtime.h"
 
@@ -117,19 +117,22 @@ RUNTIME_API void __cudaRegisterVar(void **handle, char *host, char *device, cons
 				   int constant, int global)
 {
 	(void)device, (void)ext, (void)constant, (void)global;
-	add_symbol(handle, &(struct runtime_symbol){ .host = host, .name = name, .size = size, .kind = RUNTIME_VARIABLE });
+	add_symbol(handle,
+			&(struct runtime_symbol){ .host = host, .name = name, .size = size, .kind = RUNTIME_VARIABLE });
 }
 
-RUNTIME_API void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext, size_t size,
-					  int constant, int global)
+RUNTIME_API void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext,
+		size_t size, int constant, int global)
 {
 	(void)device, (void)ext, (void)constant, (void)global;
 	add_symbol(handle, &(struct runtime_symbol){
 		.host = host, .name = name, .size = size, .managed = host, .kind = RUNTIME_MANAGED });
 }
 
-/* The same kernel of a template or inline function may be registered by several objects: the first one counts. Another
- * takes its place when its module goes. Lock held. */
+/*
+ * The same kernel of a template or inline function may be registered by several objects: the first one counts. Another
+ * takes its place when its module goes. Lock held.
+ */
 static void remove_symbol(struct runtime_symbol *symbol)
 {
 	if (!symbol_map_remove(&map, symbol))
@@ -173,7 +176,9 @@ RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 	}
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
-		/* Nobody else uses a module that is being unregistered; the lock above orders its loading before this. */
+		/*
+		 * Nobody else uses a module that is being unregistered; the lock above orders its loading before this.
+		 */
 		struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
 		discard(instance, true);
 	}
@@ -190,10 +195,13 @@ uint64_t runtime_symbol_resolved(const struct runtime_symbol *symbol, const stru
 	if (!symbol->module)
 		return (uint64_t)(uintptr_t)symbol->host;
 	/* Pairs with load_module's release. */
-	struct instance *instance = atomic_load_explicit(&symbol->module->instances[context->index], memory_order_acquire);
+	struct instance *instance =
+			atomic_load_explicit(&symbol->module->instances[context->index], memory_order_acquire);
 	if (!instance || symbol->index >= instance->symbols)
 		return 0;
-	/* The value stands for itself: what it names was made visible with the instance, or is the driver's to order. */
+	/*
+	 * The value stands for itself: what it names was made visible with the instance, or is the driver's to order.
+	 */
 	return atomic_load_explicit(&instance->values[symbol->index], memory_order_relaxed);
 }
 
@@ -239,8 +247,8 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 }
 
 /*
- * A container is a form of image that every driver knows. Of a program linked from relocatable device code (version 2) it
- * holds machine code only; a driver that also takes the wrapper finds the PTX of the linked units through it.
+ * A container is a form of image that every driver knows. Of a program linked from relocatable device code (version 2)
+ * it holds machine code only; a driver that also takes the wrapper finds the PTX of the linked units through it.
  */
 static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrapper)
 {
@@ -362,7 +370,9 @@ cudaError_t runtime_symbol_remember(const void *handle)
 	return symbol_map_find(&map, handle) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Host code calls it before it first reads a managed variable of the module; the answer 1 means that it need not again. */
+/*
+ * Host code calls it before it first reads a managed variable of the module; the answer 1 means that it need not again.
+ */
 RUNTIME_API char __cudaInitModule(void **handle)
 {
 	struct runtime_context *context;

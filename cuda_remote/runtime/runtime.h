@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA runtime on the public driver API alone: what its parts share. Interfaces and semantics are those of CUDA 13.0's
- * cuda_runtime_api.h; the functions that compiled host code calls are those of crt/host_runtime.h and
+ * The CUDA runtime on the public driver API alone: what its parts share. Interfaces and semantics are those of
+ * CUDA 13.0's cuda_runtime_api.h; the functions that compiled host code calls are those of crt/host_runtime.h and
  * crt/device_functions.h.
  *
- * A stream, event, pool, IPC handle or library of the runtime is the driver's own handle; the two interfaces may be mixed.
- * Everything may be called from any thread.
+ * A stream, event, pool, IPC handle or library of the runtime is the driver's own handle; the two interfaces may be
+ * mixed. Everything may be called from any thread.
  */
 #ifndef RUNTIME_RUNTIME_H
 #define RUNTIME_RUNTIME_H
@@ -101,9 +101,9 @@ struct runtime_symbol {
 struct runtime_symbol *runtime_symbol_find(const void *host);
 
 /*
- * A kernel's CUfunction, a variable's device address, in this context, which must be current. The first use of any symbol
- * of a module loads the module. Remembered. cudaErrorInvalidDeviceFunction or cudaErrorInvalidSymbol if the module has no
- * such name; else why it could not be loaded. Records nothing.
+ * A kernel's CUfunction, a variable's device address, in this context, which must be current. The first use of any
+ * symbol of a module loads the module. Remembered. cudaErrorInvalidDeviceFunction or cudaErrorInvalidSymbol if the
+ * module has no such name; else why it could not be loaded. Records nothing.
  */
 cudaError_t runtime_symbol_resolve(struct runtime_symbol *symbol, struct runtime_context *context, uint64_t *value);
 
@@ -115,7 +115,8 @@ void runtime_registry_forget(struct runtime_context *context, bool unload);
 
 /*
  * Makes runtime_symbol_find accept a kernel handle that came from the driver (a cudaKernel_t of cudaLibraryGetKernel, a
- * cudaFunction_t): programs pass those where a host stub's address would do. Such a symbol resolves to the handle itself.
+ * cudaFunction_t): programs pass those where a host stub's address would do. Such a symbol resolves to the handle
+ * itself.
  */
 cudaError_t runtime_symbol_remember(const void *handle);
 

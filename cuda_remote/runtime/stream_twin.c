@@ -69,7 +69,8 @@ RUNTIME_API cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t f
 	return error ? error : runtime_done(runtime_driver.cuStreamCopyAttributes(TWIN_STREAM(to), TWIN_STREAM(from)));
 }
 
-RUNTIME_API cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue *value)
+RUNTIME_API cudaError_t cudaStreamGetAttribute(
+		cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue *value)
 {
 	cudaError_t error = runtime_enter();
 	return error ? error : runtime_done(runtime_driver.cuStreamGetAttribute(TWIN_STREAM(stream),
@@ -98,7 +99,8 @@ static void CUDA_CB call_back(CUstream stream, CUresult status, void *data)
 	callback.function(callback.stream, runtime_error_translate(status), callback.data);
 }
 
-RUNTIME_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags)
+RUNTIME_API cudaError_t cudaStreamAddCallback(
+		cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags)
 {
 	if (!function)
 		return runtime_fail(cudaErrorInvalidValue);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct symbol_table {
-	struct symbol_table *older; /* kept, as a reader may still be in it; all of them together are as large as the newest */
+	struct symbol_table *older; /* kept, as a reader may still be in it; together they are as large as the newest */
 	size_t size;                /* a power of two */
 	_Atomic(struct runtime_symbol *) slots[];
 };

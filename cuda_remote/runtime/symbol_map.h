@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host address -> symbol: open addressing with linear probing. Writers hold a lock of their own; readers hold none. A map
- * of zeroes is an empty one, as it must be for static constructors.
+ * Host address -> symbol: open addressing with linear probing. Writers hold a lock of their own; readers hold none. A
+ * map of zeroes is an empty one, as it must be for static constructors.
  */
 #ifndef RUNTIME_SYMBOL_MAP_H
 #define RUNTIME_SYMBOL_MAP_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Default-stream twins. Compiled with --default-stream per-thread, host code calls cudaMemcpyAsync_ptsz and its like, where
- * stream 0 means the calling thread's own default stream. A source that includes this is compiled twice and differs
- * between the two only by what is defined here; everything in it that is not static is a function with a twin.
+ * Default-stream twins. Compiled with --default-stream per-thread, host code calls cudaMemcpyAsync_ptsz and its like,
+ * where stream 0 means the calling thread's own default stream. A source that includes this is compiled twice and
+ * differs between the two only by what is defined here; everything in it that is not static is a function with a twin.
  */
 #ifndef RUNTIME_TWIN_H
 #define RUNTIME_TWIN_H

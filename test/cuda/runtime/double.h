@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A test double of libcuda.so.1: two devices whose memory is the host's, kernels that are only recorded. It tells a test
- * what reached the driver and answers as the test says. Functions of the runtime's table that it does not play return
- * CUDA_ERROR_NOT_SUPPORTED.
+ * A test double of libcuda.so.1: two devices whose memory is the host's, kernels that are only recorded. It tells a
+ * test what reached the driver and answers as the test says. Functions of the runtime's table that it does not play
+ * return CUDA_ERROR_NOT_SUPPORTED.
  */
 #ifndef TEST_RUNTIME_DOUBLE_H
 #define TEST_RUNTIME_DOUBLE_H

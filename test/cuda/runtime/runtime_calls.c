@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel_ptsz(
+		const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
 cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync_ptsz(
+		void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);
 
 static const struct {
 	uint32_t magic, version;
@@ -75,7 +77,8 @@ START_TEST(a_launch_is_one_driver_call)
 	ck_assert_int_eq(double_record.calls, 0);
 	ck_assert_int_eq(__cudaLaunchKernel(kernel, one, one, args, 0, NULL), cudaSuccess);
 	int before = double_record.calls;
-	ck_assert_int_eq(__cudaLaunchKernel(kernel, (dim3){ 2, 3, 4 }, (dim3){ 5, 6, 7 }, args, 80, stream), cudaSuccess);
+	ck_assert_int_eq(__cudaLaunchKernel(kernel, (dim3){ 2, 3, 4 }, (dim3){ 5, 6, 7 }, args, 80, stream),
+			cudaSuccess);
 	ck_assert_int_eq(cudaLaunchKernel(&scale, (dim3){ 2, 3, 4 }, (dim3){ 5, 6, 7 }, args, 80, stream), cudaSuccess);
 	ck_assert_int_eq(double_record.calls, before + 2);
 	ck_assert_str_eq(double_record.kernel, "scale");
@@ -139,7 +142,8 @@ START_TEST(each_kind_of_copy_has_its_driver_call)
 	}
 	int cell = 0, before = double_record.calls - double_record.get_current;
 	ck_assert_int_eq(cudaMemcpy(NULL, NULL, 0, cudaMemcpyDefault), cudaSuccess);
-	ck_assert_int_eq(cudaMemcpy(&cell, &cell, sizeof cell, (enum cudaMemcpyKind)5), cudaErrorInvalidMemcpyDirection);
+	ck_assert_int_eq(
+			cudaMemcpy(&cell, &cell, sizeof cell, (enum cudaMemcpyKind)5), cudaErrorInvalidMemcpyDirection);
 	ck_assert_int_eq(cudaMemcpy2D(&cell, 1, &cell, 4, 2, 1, cudaMemcpyDefault), cudaErrorInvalidPitchValue);
 	ck_assert_int_eq(double_record.calls - double_record.get_current, before);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorInvalidPitchValue);
@@ -174,10 +178,14 @@ START_TEST(a_launch_that_cannot_be_says_why)
 	ck_assert_int_eq(launch(&table), cudaErrorInvalidDeviceFunction);
 	ck_assert_int_eq(launch(&missing_kernel), cudaErrorInvalidDeviceFunction);
 	double_record.launch_result = CUDA_ERROR_INVALID_VALUE;
-	ck_assert_int_eq(cudaLaunchKernel(&scale, (dim3){ 0, 1, 1 }, one, NULL, 0, NULL), cudaErrorInvalidConfiguration);
-	ck_assert_int_eq(cudaLaunchKernel(&scale, one, (dim3){ 1025, 1, 1 }, NULL, 0, NULL), cudaErrorInvalidConfiguration);
-	ck_assert_int_eq(cudaLaunchKernel(&scale, one, (dim3){ 33, 32, 1 }, NULL, 0, NULL), cudaErrorInvalidConfiguration);
-	ck_assert_int_eq(cudaLaunchKernel(&scale, one, (dim3){ 32, 32, 1 }, NULL, 1 << 20, NULL), cudaErrorInvalidValue);
+	ck_assert_int_eq(
+			cudaLaunchKernel(&scale, (dim3){ 0, 1, 1 }, one, NULL, 0, NULL), cudaErrorInvalidConfiguration);
+	ck_assert_int_eq(cudaLaunchKernel(&scale, one, (dim3){ 1025, 1, 1 }, NULL, 0, NULL),
+			cudaErrorInvalidConfiguration);
+	ck_assert_int_eq(cudaLaunchKernel(&scale, one, (dim3){ 33, 32, 1 }, NULL, 0, NULL),
+			cudaErrorInvalidConfiguration);
+	ck_assert_int_eq(
+			cudaLaunchKernel(&scale, one, (dim3){ 32, 32, 1 }, NULL, 1 << 20, NULL), cudaErrorInvalidValue);
 	double_record.launch_result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	ck_assert_int_eq(launch(&scale), cudaErrorLaunchOutOfResources);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorLaunchOutOfResources);
@@ -246,7 +254,8 @@ END_TEST
 static void *fails_elsewhere(void *unused)
 {
 	(void)unused;
-	return cudaMalloc(NULL, 1) == cudaErrorInvalidValue && cudaPeekAtLastError() == cudaErrorInvalidValue ? &unknown : NULL;
+	return cudaMalloc(NULL, 1) == cudaErrorInvalidValue && cudaPeekAtLastError() == cudaErrorInvalidValue ? &unknown
+													      : NULL;
 }
 
 START_TEST(the_last_error_is_each_threads_own)

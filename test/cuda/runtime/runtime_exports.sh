@@ -18,7 +18,8 @@ nm -D --defined-only "$ours" | awk '{print $NF}' | sort >"$work/ours"
 diff "$work/theirs" "$work/ours"
 
 sed -n 's/@.*//p' "$work/theirs" | grep -v '^lib' | sort >"$work/names"
-nm -g --defined-only "$top_builddir/cuda_remote/runtime/libcudart_static.a" | awk 'NF == 3 {print $3}' | sort >"$work/static"
+archive=$top_builddir/cuda_remote/runtime/libcudart_static.a
+nm -g --defined-only "$archive" | awk 'NF == 3 {print $3}' | sort >"$work/static"
 diff "$work/names" "$work/static"
 nm -D --defined-only "$ours" | awk '$2 == "T" {i++} $2 == "W" {n++}
 	END {print i " functions implemented, " n " not supported"}'

@@ -59,9 +59,11 @@ static void rectangle(size_t width, size_t height, bool async)
 	CHECK(cudaMallocPitch(&area, &pitch, width, height));
 	EXPECT(pitch >= width);
 	if (async) {
-		CHECK(cudaMemcpy2DAsync(area, pitch, in.data(), host_pitch, width, height, cudaMemcpyHostToDevice, stream));
+		CHECK(cudaMemcpy2DAsync(
+				area, pitch, in.data(), host_pitch, width, height, cudaMemcpyHostToDevice, stream));
 		CHECK(cudaMemset2DAsync(area, pitch, 0x11, width / 2, height / 2, stream));
-		CHECK(cudaMemcpy2DAsync(out.data(), host_pitch, area, pitch, width, height, cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaMemcpy2DAsync(
+				out.data(), host_pitch, area, pitch, width, height, cudaMemcpyDeviceToHost, stream));
 		CHECK(cudaStreamSynchronize(stream));
 	} else {
 		CHECK(cudaMemcpy2D(area, pitch, in.data(), host_pitch, width, height, cudaMemcpyDefault));

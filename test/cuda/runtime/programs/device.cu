@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device describes itself without contradiction; pointers are known for what they are; a reset device works again. */
+/*
+ * The device describes itself without contradiction; pointers are known for what they are; a reset device works again.
+ */
 #include "program.cuh"
 
 #include <cstring>
@@ -66,7 +68,8 @@ static void pointers(void)
 	CHECK(cudaMalloc(&device, 64));
 	CHECK(cudaHostAlloc(&pinned, 64, cudaHostAllocMapped));
 	CHECK(cudaPointerGetAttributes(&attributes, device + 3));
-	EXPECT(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == device + 3);
+	EXPECT(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 &&
+			attributes.devicePointer == device + 3);
 	CHECK(cudaPointerGetAttributes(&attributes, pinned));
 	EXPECT(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == pinned);
 	CHECK(cudaPointerGetAttributes(&attributes, &local));

@@ -28,8 +28,8 @@ int main()
 	std::multiset<std::string> expected, seen;
 	for (int b = 0; b < 3; b++)
 		for (int t = 0; t < 4; t++) {
-			snprintf(line, sizeof line, "block %d thread %d: %.2f %5s|%c|%lld %u%%\n", b, t, 1.5 + t, "in", 'c',
-				 (long long)b << 40, 7u);
+			snprintf(line, sizeof line, "block %d thread %d: %.2f %5s|%c|%lld %u%%\n", b, t, 1.5 + t, "in",
+					'c', (long long)b << 40, 7u);
 			expected.insert(line);
 		}
 	lseek(file, 0, SEEK_SET);

@@ -39,7 +39,8 @@ int main()
 	for (int i = 0; i < 100; i++)
 		floats[i] = i;
 	CHECK(cudaMemcpyToSymbol(table, floats, sizeof floats));
-	CHECK(cudaMemcpyToSymbolAsync(weights, eight, 4 * sizeof(int), 4 * sizeof(int), cudaMemcpyHostToDevice, stream));
+	CHECK(cudaMemcpyToSymbolAsync(
+			weights, eight, 4 * sizeof(int), 4 * sizeof(int), cudaMemcpyHostToDevice, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	value = 1000;
 	CHECK(cudaMemcpyToSymbol(typed<int>, &value, sizeof value, sizeof value));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* C++ kernels: templates, classes and lambdas as arguments, occupancy, attributes, dynamic and opted-in shared memory. */
+/*
+ * C++ kernels: templates, classes and lambdas as arguments, occupancy, attributes, dynamic and opted-in shared memory.
+ */
 #include "program.cuh"
 
 #include <vector>
