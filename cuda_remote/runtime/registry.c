@@ -372,16 +372,20 @@ cudaError_t runtime_symbol_remember(const void *handle)
 
 /*
  * Host code calls it before it first reads a managed variable of the module; the answer 1 means that it need not again.
+ * It cannot be told of a failure and will read through a NULL pointer, so the log says why.
  */
 RUNTIME_API char __cudaInitModule(void **handle)
 {
 	struct runtime_context *context;
 	struct instance *instance;
-	if (!handle || runtime_context_enter(&context))
-		return 0;
-	pthread_mutex_lock(&lock);
-	cudaError_t error = need_instance((struct runtime_module *)handle, context, &instance);
-	pthread_mutex_unlock(&lock);
+	cudaError_t error = handle ? runtime_context_enter(&context) : cudaErrorInvalidResourceHandle;
+	if (!error) {
+		pthread_mutex_lock(&lock);
+		error = need_instance((struct runtime_module *)handle, context, &instance);
+		pthread_mutex_unlock(&lock);
+	}
+	if (error)
+		hr_log(HR_LOG_ERROR, "__managed__ variables cannot be used: %s", cudaGetErrorString(error));
 	return runtime_fail(error) == cudaSuccess;
 }
 
