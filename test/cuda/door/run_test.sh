@@ -91,11 +91,27 @@ start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=
 $run -s "unix:$work/sock/5" true 2> "$work/err"
 [ $? = 125 ] && has_line "$work/err" "no such GPU index 5: the server has 2" || fail "GPU 5: $(cat "$work/err")"
 
+$knock "unix:$work/other" answer 9 > "$work/answer" &
+eventually 5 test -s "$work/answer" || fail "no listener"
+$run -s "unix:$work/other" true 2> "$work/err"
+[ $? = 125 ] && has_line "$work/err" "speaks protocol 9" || fail "another version: $(cat "$work/err")"
+wait $!
+
 echo "- servers that are there"
 [ "$($run -s "unix:$work/sock/1" printenv HEADRACE_SERVER)" = "unix:$work/sock/1" ] || fail "-s"
 [ "$(HEADRACE_SERVER=unix:$work/sock $run printenv HEADRACE_SERVER)" = "unix:$work/sock" ] || fail "HEADRACE_SERVER"
 [ "$($run -k /x -s "unix:$work/sock" printenv HEADRACE_KEY_FILE)" = /x ] || fail "-k"
 stop_daemon
+if "$work/bin/headraced" --make-key="$work/key" 2> "$work/err"; then
+	port=$((20000 + $$ % 9000))
+	"$work/bin/headraced" --make-key="$work/wrong"
+	start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=echo --key-file="$work/key" \
+		--listen=127.0.0.1:$port
+	$run -s 127.0.0.1:$port -k "$work/key" true || fail "the right key"
+	$run -s 127.0.0.1:$port -k "$work/wrong" true 2> "$work/err"
+	[ $? = 125 ] && has_line "$work/err" "wrong key" || fail "a wrong key: $(cat "$work/err")"
+	stop_daemon
+fi
 
 echo "- local"
 [ "$($run --local printenv LD_LIBRARY_PATH)" = "$work/lib/runtime:$work/lib/softgpu" ] || fail "library path"
