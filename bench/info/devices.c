@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPUs, as the libcuda.so.1 in question tells them. Each is loaded into a process of its own, as one that fails or hangs is
- * something to report and not to suffer from. */
+/* GPUs, as the libcuda.so.1 in question tells them. Each is loaded into a process of its own, as one that fails or
+ * hangs is something to report and not to suffer from. */
 #include "bench/info/info.h"
 
 #include "cuda_remote/door/door.h"
@@ -60,15 +60,16 @@ static void print_device(const struct driver *driver, int ordinal)
 	char name[128] = "";
 	size_t bytes = 0;
 	int major = 0, minor = 0, processors = 0;
-	if (driver->get(&device, ordinal) || driver->name(name, sizeof name, device) || driver->memory(&bytes, device)) {
+	if (driver->get(&device, ordinal) || driver->name(name, sizeof name, device) ||
+	    driver->memory(&bytes, device)) {
 		printf("    %d  (does not answer)\n", ordinal);
 		return;
 	}
 	(void)driver->attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
 	(void)driver->attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 	(void)driver->attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-	printf("    %d  %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", ordinal, name, major, minor, processors,
-	       (double)bytes / (1 << 30));
+	printf("    %d  %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", ordinal, name, major, minor,
+	       processors, (double)bytes / (1 << 30));
 }
 
 /* In a process of its own. */
@@ -124,7 +125,8 @@ static int print_server(const hr_server_t *server)
 		return -1;
 	}
 	close(welcome.fd);
-	printf("    %s; %u GPUs, %u clients, %u workers ready\n", welcome.text, welcome.gpus, welcome.clients, welcome.workers);
+	printf("    %s; %u GPUs, %u clients, %u workers ready\n", welcome.text, welcome.gpus, welcome.clients,
+	       welcome.workers);
 	if (hr_layout_library(HR_LAYOUT_CLIENT, path))
 		return -1;
 	setenv("HEADRACE_SERVER", name, 1);

@@ -69,6 +69,7 @@ void info_library_settings(info_settings_fn visit, void *context)
 			printf("  (%s: %s)\n", path, dlerror());
 			continue;
 		}
-		visit(context, (const struct hr_setting *const *)(map->l_addr + address), bytes / sizeof(struct hr_setting *));
+		visit(context, (const struct hr_setting *const *)(map->l_addr + address),
+		      bytes / sizeof(struct hr_setting *));
 	}
 }

@@ -36,8 +36,8 @@ static void print_settings(void *context, const struct hr_setting *const *first,
 		if (!is_new(context, first[i]->variable))
 			continue;
 		const char *value = hr_setting_text(first[i]);
-		printf("  %-28s %-12s %-12s %s\n", first[i]->variable, *value ? value : "-", hr_setting_origin(first[i]),
-		       first[i]->help);
+		printf("  %-28s %-12s %-12s %s\n", first[i]->variable, *value ? value : "-",
+		       hr_setting_origin(first[i]), first[i]->help);
 	}
 }
 

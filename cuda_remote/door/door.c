@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of the door: every visitor is a small state machine on a non-blocking socket, so that one who stalls,
- * babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_visitors at a time in all,
- * and half of these from one address or user.
+ * The server's side of the door: every visitor is a small state machine on a non-blocking socket, so that one who
+ * stalls, babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_visitors at a
+ * time in all, and half of these from one address or user.
  */
 #define _GNU_SOURCE /* accept4 */
 #include "cuda_remote/door/door.h"
@@ -151,7 +151,8 @@ static bool crowded(const struct hr_door *door, const struct door_peer *peer)
 	return door->visitor_count >= door->policy.max_visitors || same >= (door->policy.max_visitors + 1) / 2;
 }
 
-/* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent away. */
+/* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent
+ * away. */
 static void turn_away(struct hr_door *door, const struct door_listener *listener)
 {
 	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
@@ -221,7 +222,8 @@ static bool refuse_header(struct hr_door *door, struct visitor *visitor, const s
 		return true;
 	}
 	if (header->version != HR_DOOR_VERSION) {
-		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", HR_DOOR_VERSION, header->version);
+		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", HR_DOOR_VERSION,
+			 header->version);
 		visitor_refuse(door, visitor, HR_DOOR_BAD_VERSION, text);
 		return true;
 	}
@@ -239,8 +241,9 @@ static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
 	char text[HR_DOOR_TEXT_MAX];
 	if (!by_key && !door_server_trusts(&visitor->peer, door->policy.own_user_only)) {
 		if (visitor->peer.uid == DOOR_UID_UNKNOWN)
-			snprintf(text, sizeof text, "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
-						    "a key file on both sides");
+			snprintf(text, sizeof text,
+				 "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
+				 "a key file on both sides");
 		else
 			snprintf(text, sizeof text, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
 				 (unsigned)visitor->peer.uid);
@@ -294,7 +297,8 @@ static int admit_visitor(struct hr_door *door, struct visitor *visitor, hr_door_
 		int error = door_proofs(&door->policy.key, &visitor->hello, &visitor->challenge, request, &proofs);
 		if (error || !door_proof_equal(proofs.client, request->proof)) {
 			door_forget(&proofs, sizeof proofs);
-			visitor_refuse(door, visitor, HR_DOOR_DENIED, "wrong key: client and server have different key files");
+			visitor_refuse(door, visitor, HR_DOOR_DENIED,
+				       "wrong key: client and server have different key files");
 			return 0;
 		}
 	}
@@ -336,8 +340,8 @@ int hr_door_next(hr_door_t *door, hr_door_guest_t *guest)
 {
 	struct epoll_event event;
 	expire(door);
-	/* One event at a time, as a step may free what a second event points to; the kernel takes turns between them. The
-	 * number of turns is bounded, so that the caller's other work is not held up by a flood. */
+	/* One event at a time, as a step may free what a second event points to; the kernel takes turns between
+	 * them. The number of turns is bounded, so that the caller's other work is not held up by a flood. */
 	for (int turns = 0; turns < 64; turns++) {
 		int n = epoll_wait(door->epoll_fd, &event, 1, 0);
 		if (n <= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door: how a client reaches a server. A stream socket (TCP or Unix) is opened, both sides say who they are and which
- * protocol they speak, each makes sure of the other, channel cards are exchanged; then the same socket goes to
+ * The door: how a client reaches a server. A stream socket (TCP or Unix) is opened, both sides say who they are and
+ * which protocol they speak, each makes sure of the other, channel cards are exchanged; then the same socket goes to
  * the channel as its wire-up socket (hr_connect_attr_t.fd). The messages are in wire.h, the sequence is:
  *
  *	client                          server
@@ -11,12 +11,12 @@
  *	         proof
  *	                         ←      WELCOME  session, card, proof               (or REFUSAL)
  *
- * Who may come in. Over a Unix socket the kernel names the other side's user; over loopback TCP it does so as well (the
- * owner of the peer's socket, asked for by sock_diag). Server and client trust each other there if they are the same user or the
- * other is root; a root server takes every user and its worker becomes that user. A server with a key file asks every TCP client
- * for the key; over any other network address the key is the only way in. Proofs are keyed hashes over all that
- * was said before, nonces of both sides included: the key never crosses the wire, an old proof is worth nothing, and
- * client and server both prove themselves. What follows the door is not encrypted.
+ * Who may come in. Over a Unix socket the kernel names the other side's user; over loopback TCP it does so as well
+ * (the owner of the peer's socket, asked for by sock_diag). Server and client trust each other there if they are the
+ * same user or the other is root; a root server takes every user and its worker becomes that user. A server with a
+ * key file asks every TCP client for the key; over any other network address the key is the only way in. Proofs are
+ * keyed hashes over all that was said before, nonces of both sides included: the key never crosses the wire, an old
+ * proof is worth nothing, and client and server both prove themselves. What follows the door is not encrypted.
  *
  * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
  */
@@ -60,8 +60,8 @@ typedef struct hr_door_key {
 /* True if this build can use key files (libsodium was found). */
 bool hr_door_keys_supported(void);
 
-/* Reads a key file. -EPERM: others than the owner could read it, or the owner is neither this user nor root; -EINVAL: not
- * a key file; -ENOTSUP: no key support in this build; else as open(2). Logged. */
+/* Reads a key file. -EPERM: others than the owner could read it, or the owner is neither this user nor root;
+ * -EINVAL: not a key file; -ENOTSUP: no key support in this build; else as open(2). Logged. */
 int hr_door_key_load(const char *path, hr_door_key_t *key);
 
 /* Writes a new random key to path, mode 0600. -EEXIST: there is a file already. Logged. */
@@ -70,7 +70,7 @@ int hr_door_key_make(const char *path);
 /* ---- the client's side; any thread, nothing shared ---- */
 
 typedef struct hr_door_visit {
-	hr_server_t server;         /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
+	hr_server_t server; /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
 	enum hr_door_purpose purpose;
 	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
@@ -90,8 +90,9 @@ typedef struct hr_door_welcome {
 
 /*
  * Visits a server. Blocks until welcome, refusal or time-out. The reason of a failure is logged once, in words.
- * Beside the refusals' codes above: -ECONNREFUSED, -ENOENT (no server there), -EHOSTUNREACH and what else connect(2) says,
- * -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED: the server could not prove that it has the key or is a user to trust.
+ * Beside the refusals' codes above: -ECONNREFUSED, -ENOENT (no server there), -EHOSTUNREACH and what else connect(2)
+ * says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED: the server could not prove that it has the key, or is not of a
+ * user to trust.
  */
 int hr_door_visit(const hr_door_visit_t *visit, hr_door_welcome_t *welcome);
 
@@ -130,7 +131,8 @@ void hr_door_close(hr_door_t *door); /* NULL is allowed; socket files of its own
  */
 int hr_door_listen(hr_door_t *door, const hr_server_t *place);
 
-/* Closes the door's descriptors and forgets the key without touching anybody else's end: for a process forked from the server. */
+/* Closes the door's descriptors and forgets the key without touching anybody else's end: for a process forked from
+ * the server. */
 void hr_door_abandon(hr_door_t *door);
 
 /* Polls readable when hr_door_next may have something to do; the time after which it wants to be called anyway
@@ -141,13 +143,14 @@ int hr_door_timeout(const hr_door_t *door);
 /* Moves visitors on. 1: *guest is one that has proved itself, and its descriptor is the caller's; 0: none now. */
 int hr_door_next(hr_door_t *door, hr_door_guest_t *guest);
 
-/* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by the worker for
- * NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like: the guest is gone. */
+/* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by
+ * the worker for NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like:
+ * the guest is gone. */
 int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
 
-/* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender keeps its own
- * descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
+/* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
+ * keeps its own descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
 int hr_door_guest_send(int socket, const hr_door_guest_t *guest);
 int hr_door_guest_receive(int socket, hr_door_guest_t *guest);
 

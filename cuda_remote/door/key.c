@@ -73,8 +73,8 @@ static int key_check_owner(const char *path, int fd)
 		return -EINVAL;
 	}
 	if (status.st_mode & 077) {
-		hr_log(HR_LOG_ERROR, "key file %s: its mode is %04o, so others could read or change it: chmod 600 it", path,
-		       (unsigned)status.st_mode & 07777);
+		hr_log(HR_LOG_ERROR, "key file %s: its mode is %04o, so others could read or change it: chmod 600 it",
+		       path, (unsigned)status.st_mode & 07777);
 		return -EPERM;
 	}
 	if (status.st_uid != geteuid() && status.st_uid != 0) {
@@ -88,8 +88,8 @@ static int key_check_owner(const char *path, int fd)
 int hr_door_key_load(const char *path, hr_door_key_t *key)
 {
 	if (!hr_door_keys_supported()) {
-		hr_log(HR_LOG_ERROR, "key file %s: this build of Headrace has no key support (it was configured without "
-				     "libsodium)", path);
+		hr_log(HR_LOG_ERROR,
+		       "key file %s: this build of Headrace has no key support (configured without libsodium)", path);
 		return -ENOTSUP;
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -21,7 +21,8 @@
 
 /* ---- Unix ---- */
 
-/* The socket's folder: made where it is missing, and one in which nobody but us and root can swap files. Returns it open. */
+/* The socket's folder: made where it is missing, and one in which nobody but us and root can swap files. Returns it
+ * open. */
 static int open_folder(const char *path)
 {
 	char folder[108] = ".";
@@ -189,13 +190,15 @@ static int listen_inet(const hr_server_t *place, bool allow_network, struct door
 	int error = 0;
 	for (const struct addrinfo *at = found; at && count < max; at = at->ai_next) {
 		if (!allow_network && beyond_loopback(at->ai_addr)) {
-			hr_log(HR_LOG_ERROR, "will not listen at %s without a credential: whoever reaches that address could run "
-					     "code here; give --key-file (headraced --make-key FILE writes one)", name);
+			hr_log(HR_LOG_ERROR,
+			       "will not listen at %s without a credential: whoever reaches that address could run "
+			       "code here; give --key-file (headraced --make-key FILE writes one)",
+			       name);
 			error = -EPERM;
 			break;
 		}
 		int last = listen_address(at, &listeners[count]);
-		/* A name may stand for addresses this host does not have, or for IPv6 where it is off: one is enough. */
+		/* A name may stand for addresses this host does not have, or IPv6 may be off: one is enough. */
 		if (!last)
 			count++;
 		else if (!error)

@@ -17,7 +17,9 @@ int hr_door_guest_send(int socket, const hr_door_guest_t *guest)
 {
 	union descriptor_space space = { .bytes = { 0 } };
 	struct iovec part = { (void *)(uintptr_t)guest, sizeof *guest };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
+	};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
@@ -35,7 +37,9 @@ int hr_door_guest_receive(int socket, hr_door_guest_t *guest)
 	union descriptor_space space;
 	hr_door_guest_t received;
 	struct iovec part = { &received, sizeof received };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
+	};
 	ssize_t n;
 	do
 		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);

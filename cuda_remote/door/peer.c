@@ -43,16 +43,19 @@ static void fill_id(const union address *source, const union address *destinatio
 }
 
 /*
- * The user that owns the TCP socket bound to source and connected to destination (sock_diag(7)). Only an established socket
- * counts: one that its process has closed no longer has an owner and the kernel would report root.
+ * The user that owns the TCP socket bound to source and connected to destination (sock_diag(7)). Only an established
+ * socket counts: one that its process has closed no longer has an owner and the kernel would report root.
  */
 static uid_t socket_owner(const union address *source, const union address *destination)
 {
 	struct {
 		struct nlmsghdr header;
 		struct inet_diag_req_v2 body;
-	} query = { .header = { .nlmsg_len = sizeof query, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
-		    .body = { .sdiag_family = (uint8_t)source->any.sa_family, .sdiag_protocol = IPPROTO_TCP,
+	} query = { .header = { .nlmsg_len = sizeof query,
+				.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				.nlmsg_flags = NLM_F_REQUEST },
+		    .body = { .sdiag_family = (uint8_t)source->any.sa_family,
+			      .sdiag_protocol = IPPROTO_TCP,
 			      .idiag_states = 1u << TCP_ESTABLISHED } };
 	union {
 		struct nlmsghdr header;

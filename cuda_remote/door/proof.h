@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proving that one has the key, after the challenge and response of ISO/IEC 9798-4 (mutual, three passes) with the keyed hash
- * HMAC-SHA-512-256 (RFC 2104, FIPS 180-4; libsodium's crypto_auth).
+ * Proving that one has the key, after the challenge and response of ISO/IEC 9798-4 (mutual, three passes) with the
+ * keyed hash HMAC-SHA-512-256 (RFC 2104, FIPS 180-4; libsodium's crypto_auth).
  *
  *	client's proof = H(key, "headrace client" ‖ hello ‖ challenge ‖ request without its proof)
  *	seal           = H(key, "headrace seal"   ‖ hello ‖ challenge ‖ request without its proof)
  *	server's proof = H(seal, welcome without its proof)
  *
- * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent by
- * somebody with the key, without having the key itself.
+ * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent
+ * by somebody with the key, without having the key itself.
  */
 #ifndef HR_DOOR_PROOF_H
 #define HR_DOOR_PROOF_H

@@ -6,9 +6,9 @@
  *	server = place ["/" gpu]
  *	place  = host [":" port] | "[" ipv6 "]" [":" port] | "unix:" path
  *
- * A path that begins with "@" is a name of the kernel's abstract Unix sockets, which leave no file behind.
- * gpu is the index that the server gives its GPU; without it all of the server's GPUs are meant. A path may hold
- * slashes: only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
+ * A path that begins with "@" is a name of the kernel's abstract Unix sockets, which leave no file behind. gpu is
+ * the index that the server gives its GPU; without it all of the server's GPUs are meant. A path may hold slashes:
+ * only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
  * alone.
  */
 #ifndef HR_SERVER_H

@@ -73,7 +73,7 @@ static int connect_address(const struct sockaddr *address, socklen_t length, int
 	while (connect(fd, address, length)) {
 		error = errno;
 		if (error == EAGAIN) {
-			/* A Unix socket whose queue is full: there is nothing to poll for, so ask again a little later. */
+			/* A Unix socket whose queue is full: nothing to poll for, so ask again a little later. */
 			if (now_ns() >= until) {
 				error = ETIMEDOUT;
 				break;
@@ -205,7 +205,8 @@ static int receive_all(struct visit *visit, void *message, size_t size)
 
 static int bad_version(const struct visit *visit, unsigned version)
 {
-	hr_log(HR_LOG_ERROR, "server %s: speaks protocol %u, this client %u: install the same version of Headrace on both",
+	hr_log(HR_LOG_ERROR,
+	       "server %s: speaks protocol %u, this client %u: install the same version of Headrace on both",
 	       visit->server, version, HR_DOOR_VERSION);
 	return -EPROTONOSUPPORT;
 }
@@ -270,7 +271,8 @@ static int load_key(struct visit *visit)
 {
 	const char *path = visit->wanted->key_file ? visit->wanted->key_file : hr_setting_text(&key_file);
 	if (!*path) {
-		hr_log(HR_LOG_ERROR, "server %s: asks for a key: name a copy of its key file in HEADRACE_KEY_FILE", visit->server);
+		hr_log(HR_LOG_ERROR, "server %s: asks for a key: name a copy of its key file in HEADRACE_KEY_FILE",
+		       visit->server);
 		return -EACCES;
 	}
 	return hr_door_key_load(path, &visit->key);
@@ -294,8 +296,8 @@ static int judge_challenge(struct visit *visit)
 		hr_log(HR_LOG_ERROR, "server %s: the kernel does not tell whose it is; use a Unix socket or a key",
 		       visit->server);
 	else
-		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted", visit->server,
-		       (unsigned)peer->uid);
+		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted",
+		       visit->server, (unsigned)peer->uid);
 	return -EKEYREJECTED;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door's messages, little-endian as on every machine that CUDA runs on. The header and REFUSAL never change, so that
- * any two versions can at least tell each other what they are. Reserved bytes are sent as 0 and not looked at.
+ * The door's messages, little-endian as on every machine that CUDA runs on. The header and REFUSAL never change, so
+ * that any two versions can at least tell each other what they are. Reserved bytes are sent as 0 and not looked at.
  */
 #ifndef HR_DOOR_WIRE_H
 #define HR_DOOR_WIRE_H

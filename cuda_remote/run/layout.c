@@ -56,7 +56,8 @@ static const char *below_prefix(const char *folder)
 	return !strncmp(folder, HR_PREFIX "/", n + 1) ? folder + n + 1 : NULL;
 }
 
-/* The i-th place to look in: what parts' folders lie below. False past the last; *path is "" for a place that does not apply. */
+/* The i-th place to look in: what parts' folders lie below. False past the last; *path is "" for a place that does
+ * not apply. */
 static bool library_place(int i, char path[PATH_MAX])
 {
 	char own[PATH_MAX];
@@ -132,12 +133,14 @@ int hr_layout_daemon(char path[PATH_MAX])
 
 int hr_layout_system_driver(char path[PATH_MAX])
 {
-	/* Named in full where they are known to lie, so that a library path that leads to our own libcuda does not count. */
+	/* Named in full where they are known to lie, so that a library path that leads to our own libcuda does not
+	 * count. */
 	static const char *const places[] = {
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib",
 		"/run/opengl-driver/lib", "/usr/local/nvidia/lib64",
 	};
-	if (access("/dev/nvidiactl", R_OK | W_OK) && access("/dev/dxg", R_OK | W_OK) && access("/dev/nvhost-ctrl", R_OK | W_OK))
+	if (access("/dev/nvidiactl", R_OK | W_OK) && access("/dev/dxg", R_OK | W_OK) &&
+	    access("/dev/nvhost-ctrl", R_OK | W_OK))
 		return -ENODEV;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (join(path, "%s/libcuda.so.1", places[i]) && !access(path, R_OK))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the installed parts lie. Three folders hold the libraries that stand in for NVIDIA's, one kind each, as two of them
- * have the same name:
+ * Where the installed parts lie. Three folders hold the libraries that stand in for NVIDIA's, one kind each, as two
+ * of them have the same name:
  *
  *	client/libcuda.so.1    forwards to a server
  *	softgpu/libcuda.so.1   the software GPU
  *	runtime/libcudart.so.13
  *
- * Looked for under HEADRACE_LIBDIR where that is set; else where the running program was installed, which may be another
- * prefix than it was configured for; else in the build tree that the program runs from; else in the configured
- * place. Below each of them a library may also lie in .libs, as libtool leaves it.
+ * Looked for under HEADRACE_LIBDIR where that is set; else where the running program was installed, which may be
+ * another prefix than it was configured for; else in the build tree that the program runs from; else in the
+ * configured place. Below each of them a library may also lie in .libs, as libtool leaves it.
  */
 #ifndef HR_LAYOUT_H
 #define HR_LAYOUT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * headrace-run: gives a CUDA program Headrace's libraries and a server, then becomes that program (execve): its exit status,
- * signals and stdio need no passing on, as there is no process between.
+ * headrace-run: gives a CUDA program Headrace's libraries and a server, then becomes that program (execve): its exit
+ * status, signals and stdio need no passing on, as there is no process between.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "cuda_remote/door/door.h"
@@ -32,9 +32,9 @@ static const char usage[] =
 	"                                      libcuda.so.1; with --local: system or softgpu\n"
 	"      --help, --version\n"
 	"\n"
-	"Without a server: on this host's own GPU where it has one, else on a server started for this program with the\n"
-	"software GPU. Exit status: the program's; 125 if headrace-run fails, 126 if the program cannot be run, 127 if it\n"
-	"is not found.\n";
+	"Without a server: on this host's own GPU where it has one, else on a server started for this program with\n"
+	"the software GPU. Exit status: the program's; 125 if headrace-run fails, 126 if the program cannot be run,\n"
+	"127 if it is not found.\n";
 
 struct options {
 	const char *server, *driver;
@@ -171,7 +171,8 @@ static int arrange(const struct options *options)
 	}
 	int error = use_private_server("softgpu");
 	if (!error)
-		fputs("headrace-run: no server named and no GPU here: started a server with the software GPU\n", stderr);
+		fputs("headrace-run: no server named and no GPU here: started a server with the software GPU\n",
+		      stderr);
 	return error;
 }
 

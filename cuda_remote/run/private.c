@@ -20,8 +20,8 @@
 
 #define START_MS 60000 /* loading a driver and making its contexts can take long */
 
-/* A descriptor that polls readable when this process ends (pidfd_open(2)), or where the kernel has none a pipe whose other
- * end stays open as long as the program does, unless it closes what it does not know. */
+/* A descriptor that polls readable when this process ends (pidfd_open(2)), or where the kernel has none a pipe whose
+ * other end stays open as long as the program does, unless it closes what it does not know. */
 static int open_watch(int *keep)
 {
 	*keep = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A daemon for one program. It is nobody's child (a program that waits for its children does not meet it), listens on
- * an abstract Unix socket with a random name, serves this user only, and watches the calling process: when that ends, in
- * whatever way and also after it has become another program by execve, the daemon ends its workers and itself.
- * No file and no folder is made, so none can be left behind.
+ * A daemon for one program. It is nobody's child (a program that waits for its children does not meet it), listens
+ * on an abstract Unix socket with a random name, serves this user only, and watches the calling process: when that
+ * ends, in whatever way and also after it has become another program by execve, the daemon ends its workers and
+ * itself. No file and no folder is made, so none can be left behind.
  */
 #ifndef HR_RUN_PRIVATE_H
 #define HR_RUN_PRIVATE_H

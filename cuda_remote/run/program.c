@@ -133,9 +133,12 @@ void program_check(const char *path)
 	}
 	close(fd);
 	if (*findings.other_runtime)
-		fprintf(stderr, "headrace-run: warning: %s needs %s; Headrace has libcudart.so.13: build it with CUDA 13\n", path,
-			findings.other_runtime);
+		fprintf(stderr,
+			"headrace-run: warning: %s needs %s; Headrace has libcudart.so.13: build it with CUDA 13\n",
+			path, findings.other_runtime);
 	else if (findings.has_kernels && !findings.has_runtime)
-		fprintf(stderr, "headrace-run: warning: %s carries NVIDIA's static runtime, which works with NVIDIA's driver only: "
-				"link it with nvcc -cudart shared\n", path);
+		fprintf(stderr,
+			"headrace-run: warning: %s carries NVIDIA's static runtime, which works with NVIDIA's driver "
+			"only: link it with nvcc -cudart shared\n",
+			path);
 }

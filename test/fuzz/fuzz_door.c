@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A visitor who says anything: turned away, or let in as a guest whose fields are in their bounds. The first byte of the input says
- * where the rest is cut in two, as a message may arrive in pieces. */
+/* A visitor who says anything: turned away, or let in as a guest whose fields are in their bounds. The first byte of
+ * the input says where the rest is cut in two, as a message may arrive in pieces. */
 #include "cuda_remote/door/door.h"
 
 #include <stdio.h>
@@ -35,8 +35,8 @@ static void check_guests(void)
 {
 	hr_door_guest_t guest;
 	while (hr_door_next(door, &guest) == 1) {
-		if (guest.card.len > HR_CARD_MAX || guest.purpose < HR_DOOR_NEW || guest.purpose > HR_DOOR_STATUS || guest.by_key ||
-		    guest.uid != geteuid())
+		if (guest.card.len > HR_CARD_MAX || guest.purpose < HR_DOOR_NEW || guest.purpose > HR_DOOR_STATUS ||
+		    guest.by_key || guest.uid != geteuid())
 			abort();
 		close(guest.fd);
 	}

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (hr_server_parse_place(hr_server_name(&servers[i], name, sizeof name), &again) ||
-		    strcmp(again.host, servers[i].host) || strcmp(again.path, servers[i].path) || again.port != servers[i].port)
+		    strcmp(again.host, servers[i].host) || strcmp(again.path, servers[i].path) ||
+		    again.port != servers[i].port)
 			abort();
 	return 0;
 }

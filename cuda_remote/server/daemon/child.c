@@ -22,7 +22,8 @@ int child_follow(pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-/* For good: real, effective and saved user and the groups. The driver is loaded by now, so nothing needs root any more. */
+/* For good: real, effective and saved user and the groups. The driver is loaded by now, so nothing needs root any
+ * more. */
 static int become(uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);

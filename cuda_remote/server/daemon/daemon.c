@@ -53,7 +53,8 @@ static int64_t now_ms(void)
 /* What to tell people who ask what is served here. */
 static void describe(const struct daemon *daemon, char *text, size_t size)
 {
-	snprintf(text, size, "headraced %s, %s", HR_VERSION, daemon->options->software ? "software GPU" : "NVIDIA driver");
+	snprintf(text, size, "headraced %s, %s", HR_VERSION,
+		 daemon->options->software ? "software GPU" : "NVIDIA driver");
 }
 
 static void answer_status(struct daemon *daemon, const hr_door_guest_t *guest)
@@ -72,7 +73,8 @@ static bool admit(struct daemon *daemon, const hr_door_guest_t *guest)
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
 	if (counts.gpus && guest->gpu != HR_SERVER_ALL_GPUS && guest->gpu >= counts.gpus) {
-		hr_door_guest_refuse(guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu, counts.gpus);
+		hr_door_guest_refuse(guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
+				     counts.gpus);
 		return true;
 	}
 	if (!counts.gpus && !counts.failures)
@@ -326,8 +328,11 @@ static int find_user(const char *name, uid_t *uid)
 
 static int daemon_open(struct daemon *daemon)
 {
-	struct pool_plan plan = { .driver = daemon->options->driver, .ready = daemon->options->workers,
-				  .max_clients = daemon->options->max_clients, .leave = leave_daemon, .context = daemon };
+	struct pool_plan plan = { .driver = daemon->options->driver,
+				  .ready = daemon->options->workers,
+				  .max_clients = daemon->options->max_clients,
+				  .leave = leave_daemon,
+				  .context = daemon };
 	raise_descriptor_limit();
 	int error = find_user(daemon->options->user, &plan.other_uid);
 	if (!error)

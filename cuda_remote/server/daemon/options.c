@@ -32,7 +32,15 @@ static const char usage[] =
 	"\n"
 	"Stays in the foreground; SIGTERM ends it.\n";
 
-enum { OPTION_NO_LOOPBACK = 256, OPTION_MAKE_KEY, OPTION_READY_FD, OPTION_WATCH_FD, OPTION_PRIVATE, OPTION_HELP, OPTION_VERSION };
+enum {
+	OPTION_NO_LOOPBACK = 256,
+	OPTION_MAKE_KEY,
+	OPTION_READY_FD,
+	OPTION_WATCH_FD,
+	OPTION_PRIVATE,
+	OPTION_HELP,
+	OPTION_VERSION
+};
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'l' },
@@ -143,7 +151,8 @@ static int complete_driver(struct daemon_options *options)
 	if (automatic || !strcmp(options->driver, "system")) {
 		int error = hr_layout_system_driver(options->driver);
 		if (error && !automatic)
-			hr_log(HR_LOG_ERROR, "--driver=system: this host has no NVIDIA driver, or no device that this user may open");
+			hr_log(HR_LOG_ERROR,
+			       "--driver=system: this host has no NVIDIA driver, or no device that this user may open");
 		if (!error || !automatic)
 			return error;
 		hr_log(HR_LOG_INFO, "no NVIDIA GPU here: serving the software GPU");

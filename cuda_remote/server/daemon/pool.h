@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's worker processes. Each is forked ahead of need and initialises CUDA at once; when a client comes it is
- * served by one that stands ready, and another is forked in its place. The daemon itself never loads a driver. One thread.
+ * The daemon's worker processes. Each is forked ahead of need and initialises CUDA at once; when a client comes it
+ * is served by one that stands ready, and another is forked in its place. The daemon itself never loads a driver.
+ * One thread.
  */
 #ifndef HR_DAEMON_POOL_H
 #define HR_DAEMON_POOL_H

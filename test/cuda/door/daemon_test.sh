@@ -24,7 +24,8 @@ close_session() {
 
 echo "- sessions"
 start || finish
-[ "$($knock "$server" status)" = "2 0 1 headraced $($headraced --version | sed 's/.* \(.*\),.*/\1/'), NVIDIA driver" ] ||
+version=$($headraced --version | sed 's/.* \(.*\),.*/\1/')
+[ "$($knock "$server" status)" = "2 0 1 headraced $version, NVIDIA driver" ] ||
 	fail "status: $($knock "$server" status)"
 first=$(echo p | $knock "$server" new) || fail "a session"
 second=$(echo p | $knock "$server" new) || fail "a second session"
@@ -177,7 +178,8 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --clear-groups true 2> "$work/nul
 	echo "- and dies with the daemon even so"
 	start
 	mkfifo "$work/user"
-	setpriv --reuid=65534 --regid=65534 --clear-groups $knock "$server" new < "$work/user" > "$work/uid" 2> "$work/null" &
+	setpriv --reuid=65534 --regid=65534 --clear-groups \
+		$knock "$server" new < "$work/user" > "$work/uid" 2> "$work/null" &
 	client=$!
 	exec 8> "$work/user"
 	echo p >&8

@@ -52,10 +52,12 @@ static void *serve(void *argument)
 			continue;
 		server->last = guest;
 		if (guest.gpu == 5) {
-			hr_door_guest_refuse(&guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has 1", guest.gpu);
+			hr_door_guest_refuse(&guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has 1",
+					     guest.gpu);
 			continue;
 		}
-		hr_door_guest_welcome(&guest, guest.purpose == HR_DOOR_STATUS ? NULL : &server_card, 1, 2, 3, "test\033server");
+		hr_door_guest_welcome(&guest, guest.purpose == HR_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
+				      "test\033server");
 		close(guest.fd);
 	}
 }

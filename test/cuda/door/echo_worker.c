@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker without CUDA, to test the daemon with: each byte a client sends is a command.
- *	p: answers with the process's id and user, "PID UID\n"    c: crashes    x: exits with 3    others come back as they are
- * Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs, "none" cannot be loaded, "slow" takes a second, "crash" dies.
+ *	p: answers with the process's id and user, "PID UID\n"    c: crashes    x: exits with 3    others come back as
+ *they are Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs, "none" cannot be loaded, "slow" takes a
+ *second, "crash" dies.
  */
 #include "cuda_remote/server/worker.h"
 
@@ -51,7 +52,8 @@ static bool answer(int fd)
 
 int worker_serve(const hr_door_guest_t *first, int control)
 {
-	struct pollfd set[1 + CONNECTIONS] = { { .fd = control, .events = POLLIN }, { .fd = first->fd, .events = POLLIN } };
+	struct pollfd set[1 + CONNECTIONS] = { { .fd = control, .events = POLLIN },
+					       { .fd = first->fd, .events = POLLIN } };
 	nfds_t n = 2;
 	int error = take(first);
 	while (!error) {

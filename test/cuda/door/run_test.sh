@@ -16,7 +16,8 @@ server_gone() { ! grep -q "$1" /proc/net/unix; }
 processes_gone() { ! grep -lq "$work/bin" /proc/[0-9]*/maps 2> "$work/null"; }
 # clean WHAT: nothing of any daemon is left.
 clean() {
-	eventually 5 processes_gone || fail "$1: processes stay: $(grep -l "$work/bin" /proc/[0-9]*/maps 2> "$work/null")"
+	eventually 5 processes_gone ||
+		fail "$1: processes stay: $(grep -l "$work/bin" /proc/[0-9]*/maps 2> "$work/null")"
 	server_gone "@headrace-.*" || eventually 1 server_gone "@headrace-$pid-" || fail "$1: a socket stays"
 }
 
@@ -30,7 +31,8 @@ $private sh -c 'kill -SEGV $$' 2> "$work/null"
 [ "$(echo hello | $private cat)" = hello ] || fail "stdin and stdout"
 [ "$($private sh -c 'echo oops >&2' 2>&1)" = oops ] || fail "stderr"
 [ "$($private printf '%s|' --local -s 'a  b' '')" = "--local|-s|a  b||" ] || fail "arguments"
-[ -z "$($private bash -c 'read -r children < /proc/$$/task/$$/children; echo "$children"')" ] || fail "the daemon is the program's child"
+[ -z "$($private bash -c 'read -r children < /proc/$$/task/$$/children; echo "$children"')" ] ||
+	fail "the daemon is the program's child"
 clean "a normal end"
 
 echo "- a server of its own"
@@ -127,11 +129,11 @@ cat > "$work/kernel.c" <<-END
 	END
 echo 'int cudart(void) { return 0; }' > "$work/cudart.c"
 for version in 12 13; do
-	$CC -shared -fPIC -Wl,-soname,libcudart.so.$version -o "$work/libcudart.so.$version" "$work/cudart.c" &&
-		$CC -DCALL='cudart()' -o "$work/dynamic$version" "$work/kernel.c" "$work/libcudart.so.$version" ||
+	${CC:-cc} -shared -fPIC -Wl,-soname,libcudart.so.$version -o "$work/libcudart.so.$version" "$work/cudart.c" &&
+		${CC:-cc} -DCALL='cudart()' -o "$work/dynamic$version" "$work/kernel.c" "$work/libcudart.so.$version" ||
 		fail "compiling"
 done
-$CC -DCALL=0 -o "$work/static" "$work/kernel.c" || fail "compiling"
+${CC:-cc} -DCALL=0 -o "$work/static" "$work/kernel.c" || fail "compiling"
 $run --local "$work/static" 2> "$work/err" || fail "the program"
 has_line "$work/err" "static runtime" || fail "no warning of a static runtime"
 LD_LIBRARY_PATH=$work $run --local "$work/dynamic12" 2> "$work/err"

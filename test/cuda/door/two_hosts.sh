@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two hosts: two network namespaces joined by a pair of virtual cables. Sourced after daemon.sh; exits 77 where that cannot be.
-# Sets on_server and on_client (arrays: put them before a command) and server_address.
+# Two hosts: two network namespaces joined by a pair of virtual cables. Sourced after daemon.sh; exits 77 where
+# that cannot be. Sets on_server and on_client (arrays: put them before a command) and server_address.
 namespace=hr$$
 server_address=10.77.0.1
 on_server=(ip netns exec "${namespace}s")
@@ -13,7 +13,8 @@ remove_hosts() {
 
 make_hosts() {
 	ip netns add "${namespace}s" && ip netns add "${namespace}c" &&
-		ip link add "${namespace}s" netns "${namespace}s" type veth peer name "${namespace}c" netns "${namespace}c" &&
+		ip link add "${namespace}s" netns "${namespace}s" type veth \
+			peer name "${namespace}c" netns "${namespace}c" &&
 		"${on_server[@]}" ip address add $server_address/24 dev "${namespace}s" &&
 		"${on_client[@]}" ip address add 10.77.0.2/24 dev "${namespace}c" &&
 		"${on_server[@]}" ip link set "${namespace}s" up && "${on_server[@]}" ip link set lo up &&
