@@ -2,3 +2,5 @@ HR_WITH_LIBRARY([sodium], [SODIUM], [libsodium], [sodium.h], [crypto_auth], [sod
   [no key files: headraced serves this host only])
 # The relinkable runtime library keeps its inner names to itself.
 AC_CHECK_TOOL([OBJCOPY], [objcopy], [objcopy])
+# The software GPU's vector builds are for one family of CPUs; others run the portable one.
+AM_CONDITIONAL([SOFTGPU_X86_64], [test "x$host_cpu" = xx86_64])

@@ -6,6 +6,7 @@
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/module.h"
+#include "cuda_remote/softgpu/driver/pool.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/memory/space.h"
 #include "rdma_channel/base/log.h"
@@ -59,7 +60,7 @@ void context_destroy(CUcontext context)
 	event_destroy_all(context);
 	module_unload_all(context);
 	stream_destroy_all(context);
-	softgpu_space_free_owned(context);
+	softgpu_space_free_owned(context, pool_note_free);
 	pthread_mutex_destroy(&context->lock);
 	handle_release(context);
 }
@@ -186,6 +187,11 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	return cuCtxDestroy_v2(ctx);
+}
+
 CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	CUresult result = init_check();
@@ -205,6 +211,16 @@ CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 	if (pctx)
 		*pctx = stack.context[stack.depth];
 	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+	return cuCtxPushCurrent_v2(ctx);
+}
+
+CUresult cuCtxPopCurrent(CUcontext *pctx)
+{
+	return cuCtxPopCurrent_v2(pctx);
 }
 
 CUresult cuCtxSetCurrent(CUcontext ctx)

@@ -163,6 +163,13 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* No cache is set aside, so that none is to be reset. */
+CUresult cuCtxResetPersistingL2Cache(void)
+{
+	CUcontext context;
+	return context_enter(&context);
+}
+
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 {
 	CUresult result = context_enter_this(&ctx);

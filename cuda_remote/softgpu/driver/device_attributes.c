@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the devices say of themselves. An attribute that the table does not name is 0: the feature is not there (arrays and
- * textures, virtual memory management, memory pools, clusters, IPC, multicast …).
+ * textures, virtual memory management, clusters, IPC, multicast …).
  */
 #include "cuda_remote/softgpu/driver/device.h"
 
@@ -49,6 +49,9 @@ static const struct {
 	{ ATTRIBUTE(GLOBAL_L1_CACHE_SUPPORTED), 1 },
 	{ ATTRIBUTE(LOCAL_L1_CACHE_SUPPORTED), 1 },
 	{ ATTRIBUTE(MANAGED_MEMORY), 1 },
+	{ ATTRIBUTE(CONCURRENT_MANAGED_ACCESS), 1 },
+	{ ATTRIBUTE(DIRECT_MANAGED_MEM_ACCESS_FROM_HOST), 1 },
+	{ ATTRIBUTE(MEMORY_POOLS_SUPPORTED), 1 },
 	{ ATTRIBUTE(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO), 2 },
 	{ ATTRIBUTE(HOST_NATIVE_ATOMIC_SUPPORTED), 1 },
 	{ ATTRIBUTE(HOST_REGISTER_SUPPORTED), 1 },

@@ -6,7 +6,9 @@ SOFTGPU_DRIVER_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(
 SOFTGPU_TWINS = \
 	cuda_remote/softgpu/driver/calls_copy.c \
 	cuda_remote/softgpu/driver/calls_launch.c \
-	cuda_remote/softgpu/driver/calls_stream.c
+	cuda_remote/softgpu/driver/calls_memory.c \
+	cuda_remote/softgpu/driver/calls_stream.c \
+	cuda_remote/softgpu/driver/calls_stream_attribute.c
 
 noinst_LTLIBRARIES += cuda_remote/softgpu/libsgdriver.la cuda_remote/softgpu/libsgtwins.la
 cuda_remote_softgpu_libsgtwins_la_SOURCES = $(SOFTGPU_TWINS)
@@ -41,11 +43,15 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/launch.c \
 	cuda_remote/softgpu/driver/launch.h \
 	cuda_remote/softgpu/driver/library.c \
+	cuda_remote/softgpu/driver/managed.c \
+	cuda_remote/softgpu/driver/managed.h \
 	cuda_remote/softgpu/driver/memory.c \
 	cuda_remote/softgpu/driver/module.c \
 	cuda_remote/softgpu/driver/module.h \
 	cuda_remote/softgpu/driver/occupancy.c \
 	cuda_remote/softgpu/driver/pointer.c \
+	cuda_remote/softgpu/driver/pool.c \
+	cuda_remote/softgpu/driver/pool.h \
 	cuda_remote/softgpu/driver/primary.c \
 	cuda_remote/softgpu/driver/queue.c \
 	cuda_remote/softgpu/driver/queue.h \

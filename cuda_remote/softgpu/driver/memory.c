@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/memory/space.h"
 
 #include "cuda_remote/softgpu/driver/context.h"
+#include "cuda_remote/softgpu/driver/pool.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -89,7 +90,10 @@ static CUresult free_range(const softgpu_allocation_t *found)
 	CUcontext owner = (CUcontext)(uintptr_t)found->owner;
 	if (handle_valid(owner, HANDLE_CONTEXT))
 		queue_wait_group(&owner->group);
-	return softgpu_space_free(found->base) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (softgpu_space_free(found->base))
+		return CUDA_ERROR_INVALID_VALUE;
+	pool_note_free(found);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr)

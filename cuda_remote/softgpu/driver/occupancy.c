@@ -88,6 +88,18 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 							 dynamicSMemSize, blockSizeLimit, 0);
 }
 
+/* A cluster is one block: the attribute CLUSTER_LAUNCH says that there are no others. */
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!clusterSize || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	*clusterSize = 1;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
 {
 	CUresult result = enter(func, &func);

@@ -72,6 +72,9 @@ static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const s
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*value = (uint64_t)(int64_t)visible_device(found);
 		return true;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*value = (uint64_t)(uintptr_t)found->pool;
+		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		*value = found->base;

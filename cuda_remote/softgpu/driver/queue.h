@@ -67,6 +67,9 @@ struct CUstream_st {
 	CUstream previous, next; /* of the context's */
 	unsigned sleepers;
 	pthread_cond_t done;
+	/* Of stream.c, under its lock: */
+	CUaccessPolicyWindow access_window;
+	CUsynchronizationPolicy sync_policy; /* 0: never set */
 };
 
 /* The part of a context that belongs to the queue. */

@@ -113,6 +113,54 @@ CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 	return cuStreamCreateWithPriority(phStream, Flags, 0);
 }
 
+static pthread_mutex_t attributes_lock = PTHREAD_MUTEX_INITIALIZER;
+
+CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&attributes_lock);
+	switch (attribute) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		stream->access_window = value->accessPolicyWindow;
+		break;
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+		if (value->syncPolicy < CU_SYNC_POLICY_AUTO || value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
+			result = CUDA_ERROR_INVALID_VALUE;
+		else
+			stream->sync_policy = value->syncPolicy;
+		break;
+	default:
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	}
+	pthread_mutex_unlock(&attributes_lock);
+	return result;
+}
+
+CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&attributes_lock);
+	switch (attribute) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		value->accessPolicyWindow = stream->access_window;
+		break;
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+		value->syncPolicy = stream->sync_policy ? stream->sync_policy : CU_SYNC_POLICY_AUTO;
+		break;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		value->priority = stream->priority;
+		break;
+	default:
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	}
+	pthread_mutex_unlock(&attributes_lock);
+	return result;
+}
+
 /* Returns at once; what the stream still has to do is done. */
 CUresult cuStreamDestroy_v2(CUstream hStream)
 {

@@ -14,6 +14,13 @@ CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream);
 /* The start of calls on a stream: enters the current context, then resolves. */
 CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream);
 
+/*
+ * Attributes. The access policy window is a hint that finds no L2 cache here, the synchronization policy one that waiting
+ * threads do not need; both are kept and told again. CUDA_ERROR_NOT_SUPPORTED: any other.
+ */
+CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
+CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
+
 /* When the context goes away; all are idle. */
 void stream_destroy_all(CUcontext context);
 

@@ -300,6 +300,7 @@ static record_t *new_record(const softgpu_allocation_t *want)
 	record->allocation.flags = want->flags;
 	record->allocation.read_only = want->read_only;
 	record->allocation.owner = want->owner;
+	record->allocation.pool = want->pool;
 	record->allocation.id = ++space.next_id;
 	__atomic_store_n(&record->allocation.size, size, __ATOMIC_RELAXED);
 	return record;
@@ -380,7 +381,7 @@ int softgpu_space_free(uint64_t base)
 	return found ? 0 : -EINVAL;
 }
 
-void softgpu_space_free_owned(const void *owner)
+void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation))
 {
 	pthread_mutex_lock(&space.lock);
 	for (record_t *next, *record = space.live.next; record != &space.live; record = next) {
@@ -389,6 +390,7 @@ void softgpu_space_free_owned(const void *owner)
 			continue;
 		block_t *block = NULL;
 		find_record(record->allocation.base, &block);
+		freed(&record->allocation);
 		free_record(record, block);
 	}
 	pthread_mutex_unlock(&space.lock);

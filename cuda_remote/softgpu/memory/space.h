@@ -35,6 +35,7 @@ typedef struct softgpu_allocation {
 	unsigned flags;         /* the caller's */
 	bool read_only;         /* for kernels */
 	const void *owner;      /* the caller's: the context */
+	const void *pool;       /* the caller's: the memory pool it came from, or NULL */
 } softgpu_allocation_t;
 
 /* Reserves the range for devices of memory bytes each. Called once. -ENOMEM: the process may not have address space. */
@@ -49,8 +50,8 @@ int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align);
 /* Gives back the allocation that starts at base. -EINVAL: none does. Large ones go back to the kernel. */
 int softgpu_space_free(uint64_t base);
 
-/* Frees everything with this owner: what a context leaves behind. */
-void softgpu_space_free_owned(const void *owner);
+/* Frees everything with this owner, what a context leaves behind, and tells freed of each (which may not call back here). */
+void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation));
 
 /* Adds host memory at its own address. -EEXIST: overlaps a registered range; -EINVAL: lies in the reserved range. */
 int softgpu_space_register(const softgpu_allocation_t *range);

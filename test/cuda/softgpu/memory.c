@@ -220,6 +220,70 @@ static void registered_memory_is_the_kernels_too(void)
 	EXPECT(cuMemHostRegister((void *)(uintptr_t)4096, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Memory freed in a stream is there for others when the stream has got there, and counted by its pool until then. */
+static void streams_allocate_and_free(void)
+{
+	CUstream stream;
+	CUmemoryPool pool, own;
+	CUdeviceptr first, second, flag_at;
+	cuuint64_t used, threshold = 7;
+	void *flag;
+	OK(cuMemHostAlloc(&flag, 64, 0));
+	memset(flag, 0, 64);
+	flag_at = (CUdeviceptr)(uintptr_t)flag;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuMemAllocAsync(&first, 40u << 20, stream));
+	OK(cuMemsetD8Async(first, 1, 40u << 20, stream));
+	hold(stream, flag_at);
+	OK(cuMemFreeAsync(first, stream));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK(used == 40u << 20);
+	EXPECT(cuMemAlloc(&second, 40u << 20), CUDA_ERROR_OUT_OF_MEMORY);
+	let_go(flag);
+	OK(cuMemAllocAsync(&second, 40u << 20, stream)); /* waits for the free before it */
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemFree(second));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+	CHECK(used == 0);
+	EXPECT(cuMemFreeAsync(second, stream), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .maxSize = 1 << 20,
+				 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	OK(cuMemPoolCreate(&own, &props));
+	OK(cuMemPoolSetAttribute(own, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	threshold = 0;
+	OK(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	CHECK(threshold == 7);
+	OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
+	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemPoolDestroy(own));
+	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuMemsetD8Async(first, 1, 1 << 20, stream));
+	OK(cuMemFreeAsync(first, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFreeHost(flag));
+}
+
+static void managed_memory_takes_hints(void)
+{
+	CUdeviceptr managed, device;
+	CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 }, nowhere = { .type = 0 };
+	CUmemLocation absent = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 5 };
+	OK(cuMemAllocManaged(&managed, 10000, CU_MEM_ATTACH_GLOBAL));
+	OK(cuMemAlloc(&device, 10000));
+	OK(cuMemPrefetchAsync(managed, 10000, here, 0, NULL));
+	OK(cuMemAdvise(managed, 10000, CU_MEM_ADVISE_SET_ACCESSED_BY, here));
+	EXPECT(cuMemPrefetchAsync(managed, 10001, here, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemPrefetchAsync(managed, 10000, nowhere, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemPrefetchAsync(managed, 10000, absent, 0, NULL), CUDA_ERROR_INVALID_DEVICE);
+	EXPECT(cuMemPrefetchAsync(device, 10000, here, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemAdvise(managed, 10000, (CUmem_advise)99, here), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(managed));
+	OK(cuMemFree(device));
+}
+
 /* Last: the context does not survive it. */
 static void a_fault_stays_until_the_context_is_reset(CUcontext context)
 {
@@ -254,6 +318,8 @@ int main(void)
 	allocations_do_not_overlap();
 	pointers_tell_what_they_point_to(context);
 	registered_memory_is_the_kernels_too();
+	streams_allocate_and_free();
+	managed_memory_takes_hints();
 	a_fault_stays_until_the_context_is_reset(context);
 	return 0;
 }

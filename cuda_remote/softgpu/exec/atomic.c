@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * atom and red (PTX ISA, "atom", "red"). Lane by lane, lowest first, each a sequentially consistent atomic of the host: that is as
+ * strong as any .sem and .scope asks for. Operations that the host lacks are compare-and-swap loops; a failed attempt
+ * needs no order, the one that succeeds has it all.
+ */
+#include "cuda_remote/softgpu/exec/atomic.h"
+
+#include "cuda_remote/softgpu/exec/lane_float.h"
+#include "cuda_remote/softgpu/exec/warp.h"
+
+typedef uint64_t atomic_function(void *address, uint64_t a, uint64_t b);
+
+#define DEFINE_NATIVE(name, type, builtin)                                                       \
+	static uint64_t name(void *address, uint64_t a, uint64_t b)                              \
+	{                                                                                        \
+		(void)b;                                                                         \
+		return builtin((type *)address, (type)a, __ATOMIC_SEQ_CST);                      \
+	}
+DEFINE_NATIVE(add_32, uint32_t, __atomic_fetch_add)
+DEFINE_NATIVE(add_64, uint64_t, __atomic_fetch_add)
+DEFINE_NATIVE(and_32, uint32_t, __atomic_fetch_and)
+DEFINE_NATIVE(and_64, uint64_t, __atomic_fetch_and)
+DEFINE_NATIVE(or_32, uint32_t, __atomic_fetch_or)
+DEFINE_NATIVE(or_64, uint64_t, __atomic_fetch_or)
+DEFINE_NATIVE(xor_32, uint32_t, __atomic_fetch_xor)
+DEFINE_NATIVE(xor_64, uint64_t, __atomic_fetch_xor)
+DEFINE_NATIVE(exchange_32, uint32_t, __atomic_exchange_n)
+DEFINE_NATIVE(exchange_64, uint64_t, __atomic_exchange_n)
+
+#define DEFINE_LOOP(name, type, expression)                                                      \
+	static uint64_t name(void *address, uint64_t argument, uint64_t unused)                  \
+	{                                                                                        \
+		type *p = address, old = __atomic_load_n(p, __ATOMIC_RELAXED), b = (type)argument, next; \
+		(void)unused;                                                                    \
+		do                                                                               \
+			next = (type)(expression);                                               \
+		while (!__atomic_compare_exchange_n(p, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
+		return (uint64_t)old;                                                            \
+	}
+DEFINE_LOOP(min_u32, uint32_t, old < b ? old : b)
+DEFINE_LOOP(max_u32, uint32_t, old > b ? old : b)
+DEFINE_LOOP(min_s32, int32_t, old < b ? old : b)
+DEFINE_LOOP(max_s32, int32_t, old > b ? old : b)
+DEFINE_LOOP(min_u64, uint64_t, old < b ? old : b)
+DEFINE_LOOP(max_u64, uint64_t, old > b ? old : b)
+DEFINE_LOOP(min_s64, int64_t, old < b ? old : b)
+DEFINE_LOOP(max_s64, int64_t, old > b ? old : b)
+DEFINE_LOOP(inc_u32, uint32_t, old >= b ? 0 : old + 1)
+DEFINE_LOOP(dec_u32, uint32_t, old == 0 || old > b ? b : old - 1)
+DEFINE_LOOP(add_f32, uint32_t, bits_of_f32(f32_of_bits(old) + f32_of_bits(b)))
+DEFINE_LOOP(add_f64, uint64_t, bits_of_f64(f64_of_bits(old) + f64_of_bits(b)))
+DEFINE_LOOP(add_f16, uint16_t, half_of(float_of(old) + float_of(b)))
+DEFINE_LOOP(add_f16x2, uint32_t, both(half_of(float_of(low(old)) + float_of(low(b))), half_of(float_of(high(old)) + float_of(high(b)))))
+DEFINE_LOOP(add_bf16, uint16_t, bfloat_add(old, b))
+DEFINE_LOOP(add_bf16x2, uint32_t, both(bfloat_add(low(old), low(b)), bfloat_add(high(old), high(b))))
+
+#define DEFINE_CAS(name, type)                                                                   \
+	static uint64_t name(void *address, uint64_t a, uint64_t b)                              \
+	{                                                                                        \
+		type expected = (type)a;                                                         \
+		__atomic_compare_exchange_n((type *)address, &expected, (type)b, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+		return expected;                                                                 \
+	}
+DEFINE_CAS(cas_16, uint16_t)
+DEFINE_CAS(cas_32, uint32_t)
+DEFINE_CAS(cas_64, uint64_t)
+
+static const struct {
+	enum atomic_op op;
+	enum ptx_type type;
+	atomic_function *function;
+} variants[] = {
+	{ ATOMIC_ADD, PTX_U32, add_32 },       { ATOMIC_ADD, PTX_S32, add_32 },       { ATOMIC_ADD, PTX_U64, add_64 },
+	{ ATOMIC_ADD, PTX_S64, add_64 },       { ATOMIC_ADD, PTX_F32, add_f32 },      { ATOMIC_ADD, PTX_F64, add_f64 },
+	{ ATOMIC_ADD, PTX_F16, add_f16 },      { ATOMIC_ADD, PTX_F16X2, add_f16x2 },  { ATOMIC_ADD, PTX_BF16, add_bf16 },
+	{ ATOMIC_ADD, PTX_BF16X2, add_bf16x2 },
+	{ ATOMIC_MIN, PTX_U32, min_u32 },      { ATOMIC_MIN, PTX_S32, min_s32 },      { ATOMIC_MIN, PTX_U64, min_u64 },
+	{ ATOMIC_MIN, PTX_S64, min_s64 },      { ATOMIC_MAX, PTX_U32, max_u32 },      { ATOMIC_MAX, PTX_S32, max_s32 },
+	{ ATOMIC_MAX, PTX_U64, max_u64 },      { ATOMIC_MAX, PTX_S64, max_s64 },
+	{ ATOMIC_AND, PTX_B32, and_32 },       { ATOMIC_AND, PTX_B64, and_64 },       { ATOMIC_OR, PTX_B32, or_32 },
+	{ ATOMIC_OR, PTX_B64, or_64 },         { ATOMIC_XOR, PTX_B32, xor_32 },       { ATOMIC_XOR, PTX_B64, xor_64 },
+	{ ATOMIC_INC, PTX_U32, inc_u32 },      { ATOMIC_DEC, PTX_U32, dec_u32 },
+	{ ATOMIC_EXCHANGE, PTX_B32, exchange_32 }, { ATOMIC_EXCHANGE, PTX_B64, exchange_64 },
+	{ ATOMIC_CAS, PTX_B16, cas_16 },       { ATOMIC_CAS, PTX_B32, cas_32 },       { ATOMIC_CAS, PTX_B64, cas_64 },
+};
+
+bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant)
+{
+	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+		if (variants[i].op == op && variants[i].type == type) {
+			*variant = (uint32_t)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t value_of(const struct warp *warp, const struct insn *insn, int n, uint32_t lane)
+{
+	switch (insn->size) {
+	case 2: return SOURCE(uint16_t, n)[lane];
+	case 4: return SOURCE(uint32_t, n)[lane];
+	default: return SOURCE(uint64_t, n)[lane];
+	}
+}
+
+const struct insn *op_atom(struct warp *warp, const struct insn *insn)
+{
+	atomic_function *function = variants[insn->count].function;
+	bool cas = variants[insn->count].op == ATOMIC_CAS;
+	if (!memory_resolve(warp, insn, (enum access_space)insn->r[3], insn->size, true))
+		return NULL;
+	for_each_lane(lane, warp->mask) {
+		uint64_t a = value_of(warp, insn, 1, lane), b = cas ? value_of(warp, insn, 2, lane) : 0;
+		uint64_t old = function((void *)(uintptr_t)warp->pointers[lane], a, b);
+		if (insn->flags & INSN_NO_RESULT)
+			continue;
+		if (insn->size == 2)
+			RESULT(uint16_t, 0)[lane] = (uint16_t)old;
+		else if (insn->size == 4)
+			RESULT(uint32_t, 0)[lane] = (uint32_t)old;
+		else
+			RESULT(uint64_t, 0)[lane] = old;
+	}
+	return insn + 1;
+}

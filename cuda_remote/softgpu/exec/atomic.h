@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Atomic operations on one address, as real atomics of the host: other blocks, and the host itself, see them whole. */
+#ifndef SOFTGPU_EXEC_ATOMIC_H
+#define SOFTGPU_EXEC_ATOMIC_H
+
+#include "cuda_remote/softgpu/ptx/module.h"
+
+enum atomic_op { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_INC, ATOMIC_DEC,
+		 ATOMIC_EXCHANGE, ATOMIC_CAS };
+
+/* The number of the function for op and type; false if PTX or this engine has none. */
+bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant);
+
+#endif

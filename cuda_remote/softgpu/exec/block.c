@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
+#include "cuda_remote/softgpu/exec/collective.h"
+#include "cuda_remote/softgpu/exec/warp.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNED(n, to) (((n) + (to)-1) & ~((size_t)(to)-1))
+
+/* Rows of different warps start at different cache sets. */
+static size_t warp_stride(const struct softgpu_kernel *kernel)
+{
+	return ALIGNED(kernel->warp_bytes, 64) + 320;
+}
+
+static bool block_memory(struct block *block, const struct launch *launch)
+{
+	const struct softgpu_kernel *kernel = launch->kernel;
+	size_t warps = ALIGNED(launch->warp_count * sizeof(struct warp), 4096);
+	size_t regs = ALIGNED(launch->warp_count * warp_stride(kernel), 4096);
+	size_t shared = ALIGNED((size_t)launch->shared_bytes + 64, 4096);
+	size_t local = (size_t)launch->warp_count * WARP_LANES * kernel->local_bytes;
+	size_t total = ALIGNED(warps + regs + shared + local, 4096);
+	if (total > block->memory_size) {
+		free(block->memory);
+		block->memory_size = 0;
+		block->memory = aligned_alloc(4096, total);
+		if (!block->memory)
+			return false;
+		block->memory_size = total;
+	}
+	char *at = block->memory;
+	block->warps = (struct warp *)(void *)at;
+	block->shared = at + warps + regs;
+	for (uint32_t n = 0; n < launch->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+		memset(warp, 0, sizeof *warp);
+		warp->regs = at + warps + n * warp_stride(kernel);
+		warp->local = at + warps + regs + shared + (size_t)n * WARP_LANES * kernel->local_bytes;
+	}
+	return true;
+}
+
+bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
+{
+	const uint32_t *grid = launch->request->grid;
+	if (!block_memory(block, launch))
+		return false;
+	block->launch = launch;
+	block->number = number;
+	block->index[0] = (uint32_t)(number % grid[0]);
+	block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
+	block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
+	block->warp_count = launch->warp_count;
+	block->warps_done = 0;
+	block->live_threads = launch->block_threads;
+	block->shared_bytes = launch->shared_bytes;
+	block->print = (struct print_buffer){ 0 };
+	memset(block->barriers, 0, sizeof block->barriers);
+	for (int n = 0; n < SPAN_SLOTS; n++)
+		block->spans[n] = (struct span_cache){ .low = UINT64_MAX };
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+		uint32_t threads = launch->block_threads - n * WARP_LANES;
+		warp->block = block;
+		warp->index = n;
+		warp->constants = launch->program->constants;
+		warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
+		warp->stop = WARP_YIELD;
+		warp_park(warp, launch->kernel->code->insns, warp->live, PATH_READY);
+	}
+	return true;
+}
+
+static void drop_saved_frames(struct block *block)
+{
+	for (uint32_t n = 0; n < block->warp_count; n++)
+		warp_drop_saved(&block->warps[n]);
+}
+
+static enum warp_stop run_warp(struct warp *warp)
+{
+	warp->fuel = WARP_FUEL;
+	const struct insn *insn = warp_next_path(warp);
+	while (insn)
+		insn = insn->handler(warp, insn);
+	return warp->stop;
+}
+
+/* No warp can go on: a barrier waits for threads that wait for lanes of their own warp, or for ever. */
+static bool unblock(struct block *block)
+{
+	bool any = false;
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+		for (uint32_t i = 0; warp->stop == WARP_BLOCKED && i < warp->other_count; i++)
+			if (warp->others[i].state == PATH_CONVERGE)
+				warp->unblock = true;
+		if (!warp->unblock)
+			continue;
+		warp->stop = WARP_YIELD;
+		any = true;
+	}
+	return any;
+}
+
+static enum block_outcome deadlock(struct block *block)
+{
+	int none = 0;
+	/* Only which fault came first matters; the launch's end orders everything else. */
+	if (__atomic_compare_exchange_n(&block->launch->fault, &none, CUDA_ERROR_LAUNCH_FAILED, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: block (%u,%u,%u) waits for ever at a barrier",
+		       block->launch->kernel->info.name, block->index[0], block->index[1], block->index[2]);
+	return BLOCK_FAULT;
+}
+
+enum block_outcome block_run(struct block *block)
+{
+	enum block_outcome outcome = BLOCK_STALLED;
+	while (outcome == BLOCK_STALLED) {
+		bool runnable = false, progress = false;
+		for (uint32_t n = 0; n < block->warp_count && outcome == BLOCK_STALLED; n++) {
+			struct warp *warp = &block->warps[n];
+			if (warp->stop != WARP_YIELD)
+				continue;
+			enum warp_stop stop = run_warp(warp);
+			runnable = true;
+			progress |= stop != WARP_YIELD;
+			block->warps_done += stop == WARP_DONE;
+			if (stop == WARP_FAULT)
+				outcome = BLOCK_FAULT;
+		}
+		if (outcome == BLOCK_FAULT)
+			break;
+		if (block->warps_done == block->warp_count)
+			outcome = BLOCK_DONE;
+		else if (!runnable && !unblock(block))
+			outcome = deadlock(block);
+		else if (runnable && !progress)
+			return BLOCK_STALLED;
+	}
+	if (block->launch->program->has_recursion)
+		drop_saved_frames(block);
+	return outcome;
+}
+
+void block_free(struct block *block)
+{
+	free(block->memory);
+	free(block->print.text);
+	free(block);
+}
+
+/* ---- barriers */
+static void barrier_write_result(struct warp *warp, struct path *path, const struct barrier *barrier)
+{
+	const struct insn *insn = path->at;
+	uint32_t value = insn->count == BARRIER_POPC ? barrier->ones :
+			 insn->count == BARRIER_AND ? barrier->ones == barrier->arrived : barrier->ones != 0;
+	if (insn->handler != op_bar_red)
+		return;
+	if (insn->count == BARRIER_POPC) {
+		uint32_t *row = RESULT(uint32_t, 0);
+		for_each_lane(lane, path->mask)
+			row[lane] = value;
+		return;
+	}
+	uint32_t *row = (uint32_t *)(void *)(warp->regs + insn->r[0]);
+	*row = value ? *row | path->mask : *row & ~path->mask;
+}
+
+static void barrier_release(struct block *block, uint32_t number)
+{
+	struct barrier *barrier = &block->barriers[number];
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		struct warp *warp = &block->warps[n];
+		for (uint32_t i = 0; i < warp->other_count; i++) {
+			struct path *path = &warp->others[i];
+			if (path->state != PATH_BARRIER || path->barrier != number)
+				continue;
+			barrier_write_result(warp, path, barrier);
+			path->state = PATH_READY;
+			path->at++;
+			if (warp->stop == WARP_BLOCKED)
+				warp->stop = WARP_YIELD;
+		}
+	}
+	*barrier = (struct barrier){ 0 };
+}
+
+/* Releases the barrier if all that it waits for have come. */
+static void barrier_check(struct block *block, uint32_t number)
+{
+	const struct barrier *barrier = &block->barriers[number];
+	uint32_t wanted = barrier->expected ? barrier->expected : block->live_threads;
+	if (barrier->arrived && barrier->arrived >= wanted)
+		barrier_release(block, number);
+}
+
+void block_exit_threads(struct block *block, uint32_t count)
+{
+	block->live_threads -= count;
+	for (uint32_t n = 0; n < BARRIERS; n++)
+		barrier_check(block, n);
+}
+
+/* Counts the running path in; NULL after a fault. A whole warp counts as 32 threads where a number is given. */
+static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn, uint32_t *number)
+{
+	uint32_t leader = (uint32_t)__builtin_ctz(warp->mask), threads = SOURCE(uint32_t, 2)[leader];
+	*number = SOURCE(uint32_t, 1)[leader];
+	if (*number >= BARRIERS || threads % WARP_LANES || threads > BLOCK_WARPS_MAX * WARP_LANES) {
+		warp_fault(warp, insn, (int)leader, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier number or thread count", *number);
+		return NULL;
+	}
+	struct barrier *barrier = &warp->block->barriers[*number];
+	bool whole = threads && warp->mask == warp->live;
+	barrier->expected = threads;
+	barrier->arrived += whole ? WARP_LANES : (uint32_t)__builtin_popcount(warp->mask);
+	return barrier;
+}
+
+static const struct insn *barrier_wait(struct warp *warp, const struct insn *insn, uint32_t number)
+{
+	warp->others[warp->other_count++] = (struct path){ .at = insn, .mask = warp->mask, .depth = warp->depth,
+							   .state = PATH_BARRIER, .barrier = (uint8_t)number, .age = warp->clock++ };
+	barrier_check(warp->block, number);
+	return warp_next_path(warp);
+}
+
+const struct insn *op_bar_sync(struct warp *warp, const struct insn *insn)
+{
+	uint32_t number;
+	return barrier_arrive(warp, insn, &number) ? barrier_wait(warp, insn, number) : NULL;
+}
+
+const struct insn *op_bar_arrive(struct warp *warp, const struct insn *insn)
+{
+	uint32_t number;
+	if (!barrier_arrive(warp, insn, &number))
+		return NULL;
+	barrier_check(warp->block, number);
+	return insn + 1;
+}
+
+const struct insn *op_bar_red(struct warp *warp, const struct insn *insn)
+{
+	uint32_t number;
+	struct barrier *barrier = barrier_arrive(warp, insn, &number);
+	if (!barrier)
+		return NULL;
+	barrier->ones += (uint32_t)__builtin_popcount(predicate_of(warp, insn, 3) & warp->mask);
+	return barrier_wait(warp, insn, number);
+}

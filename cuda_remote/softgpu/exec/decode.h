@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The decoder: a function's statements become drafts, whose operands are still PTX registers by number; allocate.c then gives each
+ * register a row (registers that are never live at once share one) and the drafts become the code that runs.
+ */
+#ifndef SOFTGPU_EXEC_DECODE_H
+#define SOFTGPU_EXEC_DECODE_H
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+#define OPERANDS 6
+
+enum role { ROLE_NONE, ROLE_USE, ROLE_DEFINE, ROLE_CONSTANT };
+
+enum target_kind { TARGET_NONE, TARGET_STATEMENT, TARGET_DRAFT, TARGET_LIST };
+
+struct draft {
+	struct insn insn;          /* r[n]: register number, or the final value for ROLE_CONSTANT and ROLE_NONE */
+	uint8_t role[OPERANDS];
+	bool guarded;              /* may not happen: does not end what its result held before */
+	bool ends_path;            /* nothing falls through to the next draft */
+	enum target_kind target_kind;
+	uint32_t target;           /* statement or draft by number */
+	struct ptx_operand *targets; /* TARGET_LIST */
+};
+
+struct constant_slot {
+	uint64_t value;
+	uint32_t size;
+	int32_t offset;
+};
+
+#define CONSTANT_SLOTS 1024
+
+struct decoder {
+	struct ptx_context *context;
+	struct softgpu_program *program;
+	const struct lane_ops *ops;
+	struct constant_slot constants[CONSTANT_SLOTS]; /* the newest one of each hash */
+	/* of the function being decoded */
+	struct ptx_function *function;
+	struct code *code;
+	struct ptx_statement *statement;
+	struct draft *drafts;
+	uint32_t draft_count, draft_room;
+	uint32_t *draft_of_statement; /* first draft, by statement number; one more at the end */
+	uint8_t *is_target;           /* by statement: 1 of a backward branch, 2 of a forward one */
+	uint32_t frame_register, return_register; /* functions; UINT32_MAX in a kernel */
+	uint32_t spans;               /* memory accesses so far, for their cached spans */
+};
+
+/* An operand that a draft can take. */
+struct value {
+	enum role role;
+	int32_t number;
+};
+
+/* decode.c */
+void decode_function(struct decoder *decoder, struct code *code);
+struct draft *decode_emit(struct decoder *decoder, insn_handler *handler);
+void decode_use(struct draft *draft, int n, struct value value);
+void decode_define(struct draft *draft, int n, uint32_t number);
+struct value decode_constant(struct decoder *decoder, uint64_t bits, uint32_t size);
+uint32_t decode_temporary(struct decoder *decoder, uint32_t size); /* size 0: a predicate */
+/* The instruction's n-th operand; gives up if there are fewer. */
+struct ptx_operand *decode_operand(struct decoder *decoder, uint32_t n);
+void decode_operand_count(struct decoder *decoder, uint32_t least, uint32_t most);
+/* A source of one of op_form's letters. */
+struct value decode_source(struct decoder *decoder, struct ptx_operand *operand, char letter);
+/* A register to write; its size must be that of the letter. */
+uint32_t decode_result(struct decoder *decoder, struct ptx_operand *operand, char letter);
+uint32_t decode_register_size(struct decoder *decoder, uint32_t number);
+/* The letter for a row of that many bytes a lane: p h w l. */
+char decode_letter(uint32_t size);
+/* A table operation by its name; the caller fills the operands. */
+struct draft *decode_emit_op(struct decoder *decoder, const char *mnemonic);
+/* The whole statement by the table, mnemonic given. False: the table has no such form. */
+bool decode_by_table(struct decoder *decoder, const char *mnemonic);
+_Noreturn void decode_unsupported(struct decoder *decoder, const char *what);
+_Noreturn void decode_invalid(struct decoder *decoder, const char *what);
+bool decode_has(const struct decoder *decoder, const char *modifier);
+/* The address of a variable as a constant or, in a function's frame, as a computed register. */
+struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol *symbol, uint64_t offset);
+struct ptx_symbol *decode_symbol(struct decoder *decoder, struct ptx_operand *operand);
+
+/* decode_special.c: mov, cvt, cvta, set, setp, special registers, carries */
+void decode_mov(struct decoder *decoder), decode_cvt(struct decoder *decoder), decode_cvta(struct decoder *decoder),
+	decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder), decode_carry(struct decoder *decoder),
+	decode_isspacep(struct decoder *decoder);
+bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size);
+
+/* decode_memory.c: ld, st, atom, red, prefetch */
+void decode_load(struct decoder *decoder), decode_store(struct decoder *decoder), decode_atom(struct decoder *decoder),
+	decode_nothing(struct decoder *decoder);
+
+/* decode_control.c: branches, calls, barriers, warp collectives */
+void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder), decode_call(struct decoder *decoder),
+	decode_return(struct decoder *decoder), decode_exit(struct decoder *decoder), decode_trap(struct decoder *decoder),
+	decode_barrier(struct decoder *decoder), decode_fence(struct decoder *decoder), decode_nanosleep(struct decoder *decoder),
+	decode_shfl(struct decoder *decoder), decode_vote(struct decoder *decoder), decode_match(struct decoder *decoder),
+	decode_activemask(struct decoder *decoder), decode_redux(struct decoder *decoder);
+/* A function's formals and locals in local memory, before any code is decoded. */
+void decode_layout_frame(struct decoder *decoder, struct code *code);
+
+/* allocate.c: rows for registers; writes code->insns */
+void decode_allocate(struct decoder *decoder);
+
+#endif

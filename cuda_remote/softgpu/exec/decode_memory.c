@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads, stores and atomics (PTX ISA, "Data Movement and Conversion Instructions", "Parallel Synchronization"). */
+#include "cuda_remote/softgpu/exec/atomic.h"
+#include "cuda_remote/softgpu/exec/decode.h"
+
+#include <string.h>
+
+/* What an access's modifiers say. */
+struct access_words {
+	enum ptx_space space;
+	bool shared_cluster;
+	enum ptx_type type;
+	uint32_t count;
+};
+
+static bool is_hint(struct ptx_text word)
+{
+	static const char *const hints[] = {
+		".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".volatile", ".mmio", ".cta", ".cluster", ".gpu", ".sys",
+		".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc", ".unified", ".noftz", ".sc",
+	};
+	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+		if (ptx_text_is(word, hints[i]))
+			return true;
+	return word.length > 4 && (!memcmp(word.at, ".L1::", 5) || !memcmp(word.at, ".L2::", 5));
+}
+
+static struct access_words read_words(struct decoder *decoder)
+{
+	const struct ptx_statement *statement = decoder->statement;
+	struct access_words words = { .count = 1 };
+	for (uint32_t i = 0; i < statement->modifiers; i++) {
+		struct ptx_text word = statement->modifier[i];
+		enum ptx_type type = ptx_type_of(word);
+		enum ptx_space space = ptx_space_of(word);
+		if (ptx_text_is(word, ".shared::cta") || ptx_text_is(word, ".shared::cluster"))
+			words.space = PTX_SHARED;
+		else if (ptx_text_is(word, ".param::entry") || ptx_text_is(word, ".param::func"))
+			words.space = PTX_PARAM;
+		else if (ptx_text_is(word, ".v2") || ptx_text_is(word, ".v4"))
+			words.count = word.at[2] == '2' ? 2 : 4;
+		else if (type != PTX_NO_TYPE)
+			words.type = type;
+		else if (space != PTX_NO_SPACE && space != PTX_REG)
+			words.space = space;
+		else if (!is_hint(word))
+			decode_unsupported(decoder, "a modifier of this access");
+	}
+	if (words.type == PTX_NO_TYPE || words.type == PTX_PRED)
+		decode_invalid(decoder, "want a type");
+	if (words.type == PTX_B128)
+		decode_unsupported(decoder, "accesses of 128 bits in one register");
+	return words;
+}
+
+static enum access_space access_space_of(const struct access_words *words)
+{
+	switch (words->space) {
+	case PTX_GLOBAL:
+	case PTX_CONST: return ACCESS_GLOBAL;
+	case PTX_SHARED: return ACCESS_SHARED;
+	case PTX_LOCAL: return ACCESS_LOCAL;
+	default: return ACCESS_GENERIC;
+	}
+}
+
+/* The address: a row for r[4], the distance from it, and flags. */
+struct address {
+	struct value row;
+	uint64_t offset;
+	uint8_t flags;
+};
+
+static struct address decode_address(struct decoder *decoder, struct ptx_operand *operand, enum access_space space)
+{
+	struct address address = { .offset = operand->value };
+	if (operand->kind != PTX_OPERAND_ADDRESS)
+		decode_invalid(decoder, "want an address in brackets");
+	struct ptx_operand *base = operand->first;
+	if (base && base->kind == PTX_OPERAND_REGISTER) {
+		uint32_t size = decode_register_size(decoder, base->number);
+		bool window = space == ACCESS_SHARED || space == ACCESS_LOCAL;
+		if (size != 8 && !(size == 4 && window))
+			decode_invalid(decoder, "the address register is not as wide as an address");
+		address.row = (struct value){ ROLE_USE, (int32_t)base->number };
+		address.flags = size == 4 ? INSN_NARROW : 0;
+	} else if (base && base->kind == PTX_OPERAND_NAME) {
+		const struct ptx_symbol *symbol = decode_symbol(decoder, base);
+		if (symbol->kind != PTX_SYMBOL_VARIABLE)
+			decode_invalid(decoder, "the address is neither a register nor a variable");
+		address.row = decode_address_of(decoder, symbol, 0);
+	} else {
+		address.row = decode_constant(decoder, operand->value, 8);
+		address.offset = 0;
+	}
+	if (base && base->next)
+		decode_invalid(decoder, "too much in the brackets");
+	return address;
+}
+
+static void put_address(struct decoder *decoder, struct draft *draft, const struct address *address)
+{
+	decode_use(draft, 4, address->row);
+	draft->insn.imm = address->offset;
+	draft->insn.flags |= address->flags;
+	draft->insn.slot = (uint8_t)(decoder->spans++ % SPAN_SLOTS);
+}
+
+static uint32_t row_of(uint32_t size)
+{
+	return size == 8 ? 3 : size == 4 ? 2 : 1;
+}
+
+/* The elements of { } or the one operand; gives up if their number is wrong. */
+static struct ptx_operand *elements_of(struct decoder *decoder, struct ptx_operand *operand, uint32_t count)
+{
+	struct ptx_operand *first = operand->kind == PTX_OPERAND_VECTOR ? operand->first : operand;
+	uint32_t have = 1;
+	if (operand->kind == PTX_OPERAND_VECTOR)
+		for (have = 0, operand = first; operand; operand = operand->next)
+			have++;
+	if (have != count)
+		decode_invalid(decoder, "the number of elements is not the vector's");
+	return first;
+}
+
+static uint32_t width_of_element(struct decoder *decoder, const struct ptx_operand *element, enum ptx_type type)
+{
+	uint32_t size = ptx_type_size(type);
+	if (element->kind != PTX_OPERAND_REGISTER)
+		return size < 2 ? 2 : size;
+	uint32_t have = decode_register_size(decoder, element->number);
+	if (have < size || have == 0)
+		decode_invalid(decoder, "a register is narrower than the type");
+	return have;
+}
+
+/* The formal or actual parameters of calls lie in the frame; those of a kernel in the launch's block. */
+static bool is_kernel_parameter(struct decoder *decoder, struct ptx_operand *operand)
+{
+	if (operand->kind != PTX_OPERAND_ADDRESS || !operand->first || operand->first->kind != PTX_OPERAND_NAME)
+		return false;
+	return decoder->function->is_kernel && decode_symbol(decoder, operand->first)->position == 1 &&
+	       operand->first->symbol->kind == PTX_SYMBOL_VARIABLE && operand->first->symbol->space == PTX_PARAM;
+}
+
+static void load_parameter(struct decoder *decoder, const struct access_words *words, struct ptx_operand *element)
+{
+	const struct ptx_operand *address = decode_operand(decoder, 1);
+	const struct ptx_symbol *symbol = address->first->symbol;
+	uint32_t size = ptx_type_size(words->type);
+	for (uint32_t n = 0; n < words->count; n++, element = element->next) {
+		uint64_t offset = symbol->offset + address->value + (uint64_t)n * size;
+		if (address->value > symbol->size || (uint64_t)(n + 1) * size > symbol->size - address->value)
+			decode_invalid(decoder, "the access is outside the parameter");
+		if (element->kind == PTX_OPERAND_SINK)
+			continue;
+		uint32_t width = width_of_element(decoder, element, words->type);
+		uint32_t result = decode_result(decoder, element, decode_letter(width));
+		struct draft *draft = decode_emit(decoder, op_parameter);
+		decode_define(draft, 0, result);
+		draft->insn.imm = offset;
+		draft->insn.size = (uint8_t)size;
+		draft->insn.count = (uint8_t)width;
+		draft->insn.flags = ptx_type_signed(words->type) ? INSN_SIGNED : 0;
+	}
+}
+
+/* .param that is addressed by name is this function's frame; through a register it is generic. */
+static enum access_space space_of_address(struct decoder *decoder, const struct access_words *words, struct ptx_operand *operand)
+{
+	enum access_space space = access_space_of(words);
+	if (words->space == PTX_PARAM && operand->kind == PTX_OPERAND_ADDRESS && operand->first &&
+	    operand->first->kind == PTX_OPERAND_NAME)
+		return ACCESS_LOCAL;
+	if (words->space == PTX_PARAM && !decoder->function->is_kernel)
+		return ACCESS_LOCAL;
+	return space;
+}
+
+void decode_load(struct decoder *decoder)
+{
+	struct access_words words = read_words(decoder);
+	decode_operand_count(decoder, 2, 3); /* the third: a cache policy */
+	struct ptx_operand *element = elements_of(decoder, decode_operand(decoder, 0), words.count);
+	struct ptx_operand *where = decode_operand(decoder, 1);
+	if (words.space == PTX_PARAM && is_kernel_parameter(decoder, where)) {
+		load_parameter(decoder, &words, element);
+		return;
+	}
+	enum access_space space = space_of_address(decoder, &words, where);
+	struct address address = decode_address(decoder, where, space);
+	uint32_t size = ptx_type_size(words.type), width = 0;
+	uint32_t results[4] = { 0 };
+	bool sunk[4] = { false };
+	for (uint32_t n = 0; n < words.count; n++, element = element->next) {
+		sunk[n] = element->kind == PTX_OPERAND_SINK;
+		uint32_t have = sunk[n] ? width : width_of_element(decoder, element, words.type);
+		if (width && have != width)
+			decode_unsupported(decoder, "elements in registers of different sizes");
+		width = have;
+		if (!sunk[n])
+			results[n] = decode_result(decoder, element, decode_letter(have));
+	}
+	if (width == 0 || sunk[0])
+		decode_unsupported(decoder, "a load into nothing");
+	insn_handler *const (*table)[4][4] = ptx_type_signed(words.type) ? decoder->ops->signed_loads : decoder->ops->loads;
+	struct draft *draft = decode_emit(decoder, table[space][__builtin_ctz(size)][row_of(width)]);
+	for (uint32_t n = 0; n < words.count; n++) {
+		if (sunk[n])
+			draft->insn.r[n] = -1;
+		else
+			decode_define(draft, (int)n, results[n]);
+	}
+	put_address(decoder, draft, &address);
+	draft->insn.count = (uint8_t)words.count;
+	draft->insn.size = (uint8_t)size;
+}
+
+void decode_store(struct decoder *decoder)
+{
+	struct access_words words = read_words(decoder);
+	decode_operand_count(decoder, 2, 3);
+	struct ptx_operand *where = decode_operand(decoder, 0);
+	struct ptx_operand *element = elements_of(decoder, decode_operand(decoder, 1), words.count);
+	if (words.space == PTX_CONST || (words.space == PTX_PARAM && is_kernel_parameter(decoder, where)))
+		decode_invalid(decoder, "this space is not written to");
+	enum access_space space = space_of_address(decoder, &words, where);
+	struct address address = decode_address(decoder, where, space);
+	uint32_t size = ptx_type_size(words.type), width = 0;
+	struct value values[4];
+	struct ptx_operand *first = element;
+	for (; element; element = words.count > 1 ? element->next : NULL)
+		if (element->kind == PTX_OPERAND_REGISTER)
+			width = width_of_element(decoder, element, words.type);
+	if (width == 0)
+		width = size < 2 ? 2 : size;
+	element = first;
+	for (uint32_t n = 0; n < words.count; n++, element = element->next)
+		values[n] = decode_source(decoder, element, decode_letter(width));
+	struct draft *draft = decode_emit(decoder, decoder->ops->stores[space][__builtin_ctz(size)][row_of(width)]);
+	for (uint32_t n = 0; n < words.count; n++)
+		decode_use(draft, (int)n, values[n]);
+	put_address(decoder, draft, &address);
+	draft->insn.count = (uint8_t)words.count;
+	draft->insn.size = (uint8_t)size;
+}
+
+static enum atomic_op atomic_op_of(struct decoder *decoder)
+{
+	static const struct {
+		const char *word;
+		enum atomic_op op;
+	} ops[] = {
+		{ ".add", ATOMIC_ADD }, { ".min", ATOMIC_MIN }, { ".max", ATOMIC_MAX }, { ".and", ATOMIC_AND },
+		{ ".or", ATOMIC_OR }, { ".xor", ATOMIC_XOR }, { ".inc", ATOMIC_INC }, { ".dec", ATOMIC_DEC },
+		{ ".exch", ATOMIC_EXCHANGE }, { ".cas", ATOMIC_CAS },
+	};
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+		if (decode_has(decoder, ops[i].word))
+			return ops[i].op;
+	decode_unsupported(decoder, "this atomic operation");
+}
+
+static struct access_words read_atomic_words(struct decoder *decoder)
+{
+	static const char *const ops[] = { ".add", ".min", ".max", ".and", ".or", ".xor", ".inc", ".dec", ".exch", ".cas" };
+	struct ptx_statement *statement = decoder->statement, plain = *statement;
+	struct ptx_text kept[32];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < statement->modifiers; i++) {
+		bool is_op = false;
+		for (size_t n = 0; n < sizeof ops / sizeof *ops; n++)
+			is_op |= ptx_text_is(statement->modifier[i], ops[n]);
+		if (!is_op && count < 32)
+			kept[count++] = statement->modifier[i];
+	}
+	plain.modifier = kept;
+	plain.modifiers = count;
+	decoder->statement = &plain;
+	struct access_words words = read_words(decoder);
+	decoder->statement = statement;
+	return words;
+}
+
+void decode_atom(struct decoder *decoder)
+{
+	bool is_red = !strcmp(decoder->statement->opcode, "red");
+	enum atomic_op op = atomic_op_of(decoder);
+	struct access_words words = read_atomic_words(decoder);
+	uint32_t first = is_red ? 0 : 1, sources = op == ATOMIC_CAS ? 2 : 1;
+	decode_operand_count(decoder, first + 1 + sources, first + 2 + sources);
+	if (words.count != 1)
+		decode_unsupported(decoder, "vectors");
+	uint32_t variant;
+	if (!atomic_find(op, words.type, &variant))
+		decode_unsupported(decoder, "this type for this atomic operation");
+	enum access_space space = access_space_of(&words);
+	if (space == ACCESS_LOCAL || words.space == PTX_CONST || words.space == PTX_PARAM)
+		decode_invalid(decoder, "atomics are for global and shared memory");
+	struct address address = decode_address(decoder, decode_operand(decoder, first), space);
+	char letter = decode_letter(ptx_type_size(words.type));
+	struct value values[2] = { { ROLE_NONE, 0 }, { ROLE_NONE, 0 } };
+	for (uint32_t n = 0; n < sources; n++)
+		values[n] = decode_source(decoder, decode_operand(decoder, first + 1 + n), letter);
+	uint32_t result = is_red ? 0 : decode_result(decoder, decode_operand(decoder, 0), letter);
+	struct draft *draft = decode_emit(decoder, op_atom);
+	if (is_red)
+		draft->insn.flags |= INSN_NO_RESULT;
+	else
+		decode_define(draft, 0, result);
+	decode_use(draft, 1, values[0]);
+	decode_use(draft, 2, values[1]);
+	put_address(decoder, draft, &address);
+	draft->insn.count = (uint8_t)variant;
+	draft->insn.size = (uint8_t)ptx_type_size(words.type);
+	draft->insn.r[3] = (int32_t)space;
+}
+
+void decode_nothing(struct decoder *decoder)
+{
+	decode_emit(decoder, op_nop);
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""generate.py handlers|forms ops.table > out: the lane operations of ops.table in C.
+
+handlers: one function for each different expression (included by lanes.c, compiled once per instruction set), and the
+array of them by op number. forms: the mnemonics, sorted, with op number, operand letters and rounding mode.
+
+Notation: a line is "mnemonic | result = sources | expression [| active]". Groups in [ ] and the options {rnd} ... multiply
+the line out. T is the type of the last group that is a type. With "active" only active lanes are computed.
+"""
+import itertools
+import re
+import sys
+
+C_TYPES = {'u8': 'uint8_t', 's8': 'int8_t', 'u16': 'uint16_t', 's16': 'int16_t', 'u32': 'uint32_t', 's32': 'int32_t',
+           'u64': 'uint64_t', 's64': 'int64_t', 'f32': 'float', 'f64': 'double', 'f16': 'uint16_t', 'bf16': 'uint16_t'}
+LETTERS = {'u8': 'h', 's8': 'h', 'u16': 'h', 's16': 'h', 'u32': 'w', 's32': 'w', 'u64': 'l', 's64': 'l',
+           'f32': 'f', 'f64': 'd', 'f16': 'e', 'bf16': 'e', 'p': 'p', 'imm': 'i'}
+ROUNDINGS = {'.rn': 0, '.rz': 1, '.rm': 2, '.rp': 3}
+OPTIONS = {'rnd': ['', '.rn', '.rz', '.rm', '.rp'], 'rnd!': ['.rn', '.rz', '.rm', '.rp'], 'dir': ['.rz', '.rm', '.rp'],
+           'ftz': ['', '.ftz'], 'ftz16': ['', '.ftz'], 'sat': ['', '.sat']}
+PART = re.compile(r'\[([^]]*)\]|\{([^}]*)\}')
+
+
+def width(name):
+    return int(re.sub(r'\D', '', name.replace('f16x2', 'f32').replace('16x2', '32')))
+
+
+def expand(pattern):
+    """Yields (mnemonic, values of the groups, options) for each combination."""
+    pieces, at = [], 0
+    for match in PART.finditer(pattern):
+        pieces.append([(pattern[at:match.start()], None, None)])
+        if match.group(1) is not None:
+            choices = []
+            for item in match.group(1).split(','):
+                name, _, text = item.partition(':')
+                choices.append((name, (name, text if ':' in item else name), None))
+            pieces.append(choices)
+        else:
+            option = match.group(2)
+            pieces.append([(value, None, (option, value)) for value in OPTIONS[option]])
+        at = match.end()
+    pieces.append([(pattern[at:], None, None)])
+    for combination in itertools.product(*pieces):
+        yield (''.join(part[0] for part in combination), [part[1] for part in combination if part[1]],
+               dict(part[2] for part in combination if part[2]))
+
+
+def type_words(groups):
+    """What T, U, S, W and U2 stand for, by the last group that names a type."""
+    words = {}
+    for name, _ in groups:
+        if re.fullmatch(r'b?f?[bus]?\d+(x2)?', name):
+            bits = width(name)
+            kind = 'f' if name.startswith('f') else 's' if name.startswith('s') else 'u'
+            words = {'T': f'{kind}{bits}', 'U': f'u{bits}', 'S': f's{bits}',
+                     'W': f'{"s" if kind == "s" else "u"}{bits * 2}', 'U2': f'u{bits * 2}'}
+    return words
+
+
+def substitute(text, groups, words, in_code):
+    def group(match):
+        name, value = groups[int(match.group(2)) - 1]
+        if match.group(1):
+            return f'u{width(name)}'
+        return value
+    text = re.sub(r'\$(U?)(\d)', group, text)
+    text = re.sub(r'\$([TUSW])\b|\$(T|U|S|W)(?=_)', lambda m: words[m.group(1) or m.group(2)], text)
+
+    def word(match):
+        name = words.get(match.group(0), match.group(0))
+        return C_TYPES.get(name, name) if in_code else name
+    return re.sub(r'\b(T|U2|U|S|W)\b', word, text)
+
+
+class Form:
+    def __init__(self, mnemonic, result, sources, expression, active, rounding):
+        self.mnemonic, self.result, self.sources = mnemonic, result, sources
+        self.expression, self.active, self.rounding = expression, active, rounding
+        self.letters = ''.join(LETTERS[t] for t in [result] + sources)
+        self.key = (result, tuple(sources), expression, active)
+
+
+def forms_of_line(line):
+    fields = [field.strip() for field in line.split('|', 2)]
+    pattern, operands, rest = fields
+    active = rest.endswith('| active')
+    if active:
+        rest = rest[:-len('| active')].strip()
+    for mnemonic, groups, options in expand(pattern):
+        words = type_words(groups)
+        result, _, sources = substitute(operands, groups, words, False).partition('=')
+        result, sources = result.strip(), sources.split()
+        expression = substitute(rest, groups, words, True)
+        if options.get('ftz'):
+            for name, kind in zip('abcd', sources):
+                if kind == 'f32':
+                    expression = re.sub(rf'\b{name}\b', f'flush({name})', expression)
+            if result == 'f32':
+                expression = f'flush({expression})'
+        if options.get('sat'):
+            expression = f'{"saturate" if result == "f32" else "saturate_f64"}({expression})'
+        rounding = ROUNDINGS.get(options.get('rnd') or options.get('rnd!') or options.get('dir') or '.rn')
+        yield Form(mnemonic, result, sources, expression, active, rounding)
+
+
+def read_table(path):
+    forms, ops = {}, {}
+    with open(path, encoding='ascii') as table:
+        for number, line in enumerate(table, 1):
+            line = line.strip()
+            if not line or line.startswith('#'):
+                continue
+            for form in forms_of_line(line):
+                if form.mnemonic in forms:
+                    sys.exit(f'{path}:{number}: {form.mnemonic} stands twice in the table')
+                forms[form.mnemonic] = form
+                form.op = ops.setdefault(form.key, len(ops))
+    return forms, ops
+
+
+def handler(op, result, sources, expression, active):
+    lines = [f'HANDLER(op_{op})', '{']
+    loads = []
+    for n, (name, kind) in enumerate(zip('abcd', sources), 1):
+        if kind == 'imm':
+            loads.append('\t\tuint32_t imm = (uint32_t)insn->imm;')
+        elif kind == 'p' and result == 'p':
+            lines.append(f'\tuint32_t {name} = *SOURCE(uint32_t, {n});')
+        elif kind == 'p':
+            lines.append(f'\tuint32_t mask_{name} = *SOURCE(uint32_t, {n});')
+            loads.append(f'\t\tbool {name} = (mask_{name} & lane_bits[lane]) != 0;')
+        else:
+            row = 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
+            lines.append(f'\tconst {row} *row_{name} = SOURCE({row}, {n});')
+            loads.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})row_{name}[lane];')
+    if result == 'p' and all(kind == 'p' for kind in sources):
+        lines.append(f'\tpredicate_set(warp, insn->r[0], {expression});')
+    elif result == 'p':
+        lines += ['\t_Alignas(64) int32_t truth[WARP_LANES];', '\tALL_LANES {'] + loads
+        lines += [f'\t\ttruth[lane] = -(int32_t)({expression});', '\t}',
+                  '\tpredicate_set(warp, insn->r[0], mask_of(truth));']
+    else:
+        c_type = C_TYPES[result]
+        row = 'int16_t' if result == 's8' else 'uint16_t' if LETTERS[result] == 'h' else c_type
+        value = f'({row})({c_type})({expression})'
+        lines.append(f'\t{row} *row = RESULT({row}, 0);')
+        if active:
+            lines += ['\tfor_each_lane(lane, warp->mask) {'] + loads + [f'\t\trow[lane] = {value};', '\t}']
+        else:
+            lines += ['\tif (warp->mask == FULL_MASK) {', '\tALL_LANES {'] + loads
+            lines += [f'\t\trow[lane] = {value};', '\t}', '\t} else {', '\tconst int32_t *lanes = warp->lanes;',
+                      '\tALL_LANES {'] + loads
+            chosen = f'({row})((value & lanes[lane]) | (row[lane] & ~lanes[lane]))'
+            if row in ('float', 'double'):
+                chosen = 'lanes[lane] ? value : row[lane]'
+            lines += [f'\t\t{row} value = {value};', f'\t\trow[lane] = {chosen};', '\t}', '\t}']
+    return lines + ['\treturn insn + 1;', '}', '']
+
+
+def main():
+    what, path = sys.argv[1:]
+    forms, ops = read_table(path)
+    print('/* SPDX-License-Identifier: BSD-3-Clause */')
+    print('/* Generated by generate.py from ops.table. */')
+    if what == 'handlers':
+        for key, op in ops.items():
+            print('\n'.join(handler(op, *key)))
+        print('static insn_handler *const handlers[] = {')
+        print(',\n'.join(f'\top_{op}' for op in range(len(ops))))
+        print('};')
+    else:
+        for mnemonic in sorted(forms):
+            form = forms[mnemonic]
+            print(f'\t{{ "{mnemonic}", "{form.letters}", {form.op}, {form.rounding} }},')
+
+
+main()

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decoded code: what the decoder writes and the interpreter runs.
+ *
+ * A warp's registers lie in one block of memory, one row a register, one column a lane: 32 predicates are one 32-bit mask,
+ * a 16-bit register takes 64 bytes, a 32-bit one 128, a 64-bit one 256. An operand is the row's offset from the warp's
+ * base, or, for constants (one pool a program, each value repeated for 32 lanes), ~offset in the pool.
+ */
+#ifndef SOFTGPU_EXEC_INSN_H
+#define SOFTGPU_EXEC_INSN_H
+
+#include "cuda_remote/softgpu/ptx/module.h"
+
+#define WARP_LANES 32
+#define FULL_MASK 0xffffffffu
+
+struct warp;
+struct insn;
+
+/* Runs one instruction; returns the next one, or NULL to leave the interpreter with warp->stop saying why. */
+typedef const struct insn *insn_handler(struct warp *warp, const struct insn *insn);
+
+enum insn_flag {
+	INSN_NEGATE = 1,    /* the predicate operand counts inverted */
+	INSN_NARROW = 2,    /* the address is in a 32-bit register */
+	INSN_NO_RESULT = 4, /* red: nobody wants the old value */
+	INSN_SIGNED = 8,    /* extend with the sign */
+};
+
+struct insn {
+	insn_handler *handler;
+	int32_t r[6]; /* operands: [0] the result, [1]… sources; memory: [0]…[3] the elements, [4] the address */
+	union {
+		uint64_t imm; /* immediate, offset of an address */
+		const struct insn *target;
+		insn_handler *inner; /* of a rounding wrapper */
+		const struct call_site *call;
+		const struct jump_table *jumps;
+	};
+	uint32_t line;
+	uint8_t flags;
+	uint8_t slot;  /* of the worker's cached spans */
+	uint8_t count; /* elements of a vector access; cost of a backward branch; variant of an operation */
+	uint8_t size;  /* bytes of one element */
+};
+
+struct jump_table {
+	uint32_t count;
+	const struct insn *targets[];
+};
+
+/* One argument or result of a call: bytes copied between the caller's and the callee's frame in local memory. */
+struct call_copy {
+	uint32_t from, to, size;
+};
+
+struct code;
+struct call_site {
+	struct code *callee;       /* NULL: indirect (the function's address is in r[1]) or built in */
+	insn_handler *builtin;     /* vprintf and the like; arguments are in the caller's frame at arguments[].from */
+	uint32_t signature;        /* bytes of results and of parameters, hashed: an indirect callee must agree */
+	uint32_t frame_size;       /* of the caller: the callee's frame starts there */
+	uint32_t argument_count;
+	struct call_copy *arguments; /* from: the caller's frame, to: the callee's */
+	uint32_t result_count;
+	struct call_copy *results;   /* from: the callee's frame, to: the caller's */
+};
+
+/* One decoded function. */
+struct code {
+	struct code *next;
+	struct softgpu_program *program;
+	struct ptx_function *function;
+	const char *name;
+	struct insn *insns;
+	uint32_t insn_count;
+	uint32_t register_base, register_bytes; /* rows of this function in the warp's block */
+	uint32_t class_start[4];  /* from register_base: rows of 64, 32 and 16 bits, predicates */
+	uint32_t frame_size;      /* local memory of one activation */
+	uint32_t frame_row;       /* row (u64) that holds the activation's start in local memory */
+	uint32_t return_row;      /* row (u64) of return addresses */
+	uint32_t signature;
+	uint32_t shared_bytes;    /* static shared memory of the function itself */
+	uint32_t parameter_bytes;
+	bool recursive, calls_indirect, address_taken;
+	struct call_site **calls;
+	uint32_t call_count;
+	uint32_t mark; /* of a walk over the call graph */
+	bool local_depth_known;
+	uint64_t local_depth; /* frames of the deepest chain of calls from here */
+};
+
+struct softgpu_kernel {
+	softgpu_kernel_info_t info;
+	struct code *code;
+	uint32_t local_bytes;    /* a thread's local memory, callees included */
+	uint32_t shared_bytes;   /* static */
+	uint32_t shared_align;
+	uint32_t warp_bytes;     /* registers of one warp, callees included */
+};
+
+struct softgpu_program {
+	struct ptx_context context;
+	struct ptx_module *module;
+	struct code *codes;
+	struct softgpu_kernel *kernels;
+	size_t kernel_count;
+	char *constants; /* the pool, aligned to 64 bytes */
+	size_t constants_used, constants_room;
+	uint32_t register_bytes; /* of all functions that are not kernels */
+	bool has_recursion;
+	uint64_t const_base, const_size; /* .const variables */
+	uint64_t *allocations;   /* device memory of variables */
+	size_t allocation_count;
+};
+
+/* Generic addresses of what is not global memory: a window each, far from any host address. */
+#define WINDOW_SHIFT 56
+#define WINDOW_SHARED 1ull
+#define WINDOW_LOCAL 2ull
+#define WINDOW_PARAM 3ull
+#define WINDOW_BASE(window) ((window) << WINDOW_SHIFT)
+
+/* What the decoder finds an instruction by: the mnemonic as written. */
+struct op_form {
+	const char *mnemonic;
+	const char *operands; /* one letter each, the result first: p h w l (predicate, 16, 32, 64 bits), e f d (floats), i */
+	uint16_t op;
+	uint8_t rounding;     /* 0 nearest; 1 toward zero, 2 down, 3 up */
+};
+const struct op_form *op_find(const char *mnemonic);
+
+/* One build of the lane operations for one instruction set; handlers by op number. */
+struct lane_ops {
+	const char *isa;
+	insn_handler *const *ops;
+	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.h */
+	insn_handler *const (*signed_loads)[4][4];
+	insn_handler *const (*stores)[4][4];
+};
+extern const struct lane_ops lane_ops_avx512, lane_ops_avx2, lane_ops_baseline;
+
+/* The build for this CPU, or what HEADRACE_SOFTGPU_ISA asks for. */
+const struct lane_ops *lane_ops_choose(void);
+
+#endif

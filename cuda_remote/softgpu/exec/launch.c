@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Launches: blocks handed out to the threads of one pool and to the thread that launched. A block's memory stays with the
+ * pool's free list from launch to launch, so that a small kernel costs no page faults.
+ */
+#define _GNU_SOURCE
+#include "cuda_remote/softgpu/memory.h"
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+HR_SETTING(threads_setting, "HEADRACE_SOFTGPU_THREADS", "0", 0, 1024,
+	   "threads that run the software GPU's blocks, the launching one included; 0: one a core");
+
+#define THREADS_MAX 1024
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t work;     /* a launch has blocks left */
+	pthread_cond_t finished; /* a helper left a launch */
+	pthread_once_t once;
+	struct launch *launches;
+	struct block *idle_blocks;
+	uint32_t threads;        /* with the launching one */
+	uint64_t launch_count;
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER,
+	   .once = PTHREAD_ONCE_INIT };
+
+/* ---- blocks and their memory */
+static struct block *block_take(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	struct block *block = pool.idle_blocks;
+	if (block)
+		pool.idle_blocks = block->next;
+	pthread_mutex_unlock(&pool.lock);
+	return block ? block : calloc(1, sizeof *block);
+}
+
+static void block_give_back(struct block *block)
+{
+	pthread_mutex_lock(&pool.lock);
+	block->next = pool.idle_blocks;
+	pool.idle_blocks = block;
+	pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---- one worker's part of a launch */
+static void launch_fail(struct launch *launch, CUresult result)
+{
+	int none = 0;
+	/* Only which fault came first matters. */
+	__atomic_compare_exchange_n(&launch->fault, &none, (int)result, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void keep_output(struct launch *launch, struct block *block)
+{
+	if (!block->print.used)
+		return;
+	pthread_mutex_lock(&pool.lock);
+	if (!launch->output)
+		launch->output = calloc(launch->block_count, sizeof *launch->output);
+	if (launch->output) {
+		launch->output[block->number] = block->print;
+		block->print = (struct print_buffer){ 0 };
+	}
+	pthread_mutex_unlock(&pool.lock);
+	free(block->print.text);
+	block->print = (struct print_buffer){ 0 };
+}
+
+/* The next block that nobody has; NULL when there is none, or none is wanted any more. */
+static struct block *next_block(struct launch *launch, uint32_t worker)
+{
+	if (__atomic_load_n(&launch->fault, __ATOMIC_RELAXED))
+		return NULL;
+	/* Relaxed: the number is all that is shared, and the launch was published under the pool's lock. */
+	uint64_t number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
+	if (number >= launch->block_count)
+		return NULL;
+	struct block *block = block_take();
+	if (!block || !block_prepare(block, launch, number)) {
+		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: no memory for a block", launch->kernel->info.name);
+		launch_fail(launch, CUDA_ERROR_OUT_OF_MEMORY);
+		if (block)
+			block_give_back(block);
+		return NULL;
+	}
+	block->worker = worker;
+	return block;
+}
+
+static void finish_block(struct launch *launch, struct block *block)
+{
+	keep_output(launch, block);
+	block_give_back(block);
+}
+
+/* One block after the other. */
+static void run_blocks(struct launch *launch, uint32_t worker)
+{
+	struct block *block;
+	while ((block = next_block(launch, worker))) {
+		while (block_run(block) == BLOCK_STALLED && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED))
+			sched_yield();
+		finish_block(launch, block);
+	}
+}
+
+/* All blocks at once, in turn: a block that waits for others makes room for one more, until all have begun. */
+static void run_cooperative(struct launch *launch, uint32_t worker)
+{
+	struct block *resident = NULL;
+	bool more = true;
+	do {
+		bool progress = false;
+		for (struct block **at = &resident, *block; (block = *at);) {
+			enum block_outcome outcome = block_run(block);
+			if (outcome == BLOCK_STALLED && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED)) {
+				at = &block->next;
+				continue;
+			}
+			*at = block->next;
+			finish_block(launch, block);
+			progress = true;
+		}
+		struct block *block = more ? next_block(launch, worker) : NULL;
+		more = block != NULL;
+		if (block) {
+			block->next = resident;
+			resident = block;
+		} else if (resident && !progress) {
+			sched_yield();
+		}
+	} while (resident || more);
+}
+
+static void launch_work(struct launch *launch, uint32_t worker)
+{
+	if (launch->request->cooperative)
+		run_cooperative(launch, worker);
+	else
+		run_blocks(launch, worker);
+}
+
+/* ---- the pool */
+static struct launch *launch_with_work(void)
+{
+	for (struct launch *launch = pool.launches; launch; launch = launch->next)
+		if (launch->helpers < launch->helpers_max &&
+		    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)
+			return launch;
+	return NULL;
+}
+
+static void *pool_thread(void *argument)
+{
+	uint32_t worker = (uint32_t)(uintptr_t)argument;
+	pthread_mutex_lock(&pool.lock);
+	for (;;) {
+		struct launch *launch = launch_with_work();
+		if (!launch) {
+			pthread_cond_wait(&pool.work, &pool.lock);
+			continue;
+		}
+		launch->helpers++;
+		pthread_mutex_unlock(&pool.lock);
+		launch_work(launch, worker);
+		pthread_mutex_lock(&pool.lock);
+		launch->helpers--;
+		pthread_cond_broadcast(&pool.finished);
+	}
+	return NULL;
+}
+
+static void pool_start(void)
+{
+	uint64_t wanted = 0;
+	if (hr_setting_u64(&threads_setting, &wanted) || wanted == 0) {
+		cpu_set_t cpus;
+		long cores = sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
+		wanted = cores < 1 ? 1 : (uint64_t)cores;
+	}
+	if (wanted > THREADS_MAX)
+		wanted = THREADS_MAX;
+	pool.threads = 1;
+	for (uint64_t n = 1; n < wanted; n++) {
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, pool_thread, (void *)(uintptr_t)n))
+			break;
+		pthread_detach(thread);
+		pool.threads++;
+	}
+}
+
+static void launch_enqueue(struct launch *launch)
+{
+	pthread_mutex_lock(&pool.lock);
+	struct launch **end = &pool.launches;
+	while (*end)
+		end = &(*end)->next;
+	*end = launch;
+	launch->grid_id = ++pool.launch_count;
+	if (launch->helpers_max > 1)
+		pthread_cond_broadcast(&pool.work);
+	else if (launch->helpers_max)
+		pthread_cond_signal(&pool.work);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+/* Waits for the helpers; from then on the launch is the caller's alone. */
+static void launch_dequeue(struct launch *launch)
+{
+	pthread_mutex_lock(&pool.lock);
+	struct launch **at = &pool.launches;
+	while (*at != launch)
+		at = &(*at)->next;
+	*at = launch->next;
+	while (launch->helpers)
+		pthread_cond_wait(&pool.finished, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---- a launch as a whole */
+static void write_output(struct launch *launch)
+{
+	if (!launch->output)
+		return;
+	for (uint64_t n = 0; n < launch->block_count; n++) {
+		fwrite(launch->output[n].text, 1, launch->output[n].used, stdout);
+		free(launch->output[n].text);
+	}
+	fflush(stdout);
+	free(launch->output);
+}
+
+static void fill_thread_ids(struct launch *launch)
+{
+	const uint32_t *size = launch->request->block;
+	for (uint32_t thread = 0; thread < launch->warp_count * WARP_LANES; thread++) {
+		uint32_t (*ids)[WARP_LANES] = launch->thread_ids[thread / WARP_LANES];
+		ids[0][thread % WARP_LANES] = thread % size[0];
+		ids[1][thread % WARP_LANES] = thread / size[0] % size[1];
+		ids[2][thread % WARP_LANES] = thread / size[0] / size[1];
+	}
+}
+
+/* What %envreg1:2 point to: the grid barrier of cooperative groups, { u32 size; u32 barrier; }. */
+static bool make_grid_barrier(struct launch *launch)
+{
+	uint32_t size = 64;
+	if (!launch->request->cooperative)
+		return true;
+	launch->grid_barrier = softgpu_memory_alloc(size, 64);
+	if (!launch->grid_barrier)
+		return false;
+	memcpy((void *)(uintptr_t)launch->grid_barrier, &size, sizeof size);
+	return true;
+}
+
+static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
+{
+	const struct softgpu_kernel *kernel = request->kernel;
+	launch->request = request;
+	launch->kernel = kernel;
+	launch->program = kernel->code->program;
+	launch->block_count = (uint64_t)request->grid[0] * request->grid[1] * request->grid[2];
+	launch->block_threads = request->block[0] * request->block[1] * request->block[2];
+	launch->warp_count = (launch->block_threads + WARP_LANES - 1) / WARP_LANES;
+	launch->shared_bytes = kernel->shared_bytes + request->dynamic_shared;
+	launch->workers = pool.threads;
+	launch->helpers_max = pool.threads - 1;
+	if (launch->block_count - 1 < launch->helpers_max)
+		launch->helpers_max = (uint32_t)launch->block_count - 1;
+	size_t bytes = kernel->info.parameter_bytes;
+	launch->thread_ids = malloc(launch->warp_count * sizeof *launch->thread_ids);
+	launch->parameters = malloc(bytes + 1);
+	if (!launch->thread_ids || !launch->parameters)
+		return false;
+	if (bytes)
+		memcpy(launch->parameters, request->parameters, bytes);
+	fill_thread_ids(launch);
+	return make_grid_barrier(launch);
+}
+
+static bool plausible(const softgpu_launch_t *request)
+{
+	for (int i = 0; i < 3; i++)
+		if (request->grid[i] == 0 || request->block[i] == 0 || request->block[i] > 1024)
+			return false;
+	return request->block[0] * request->block[1] * request->block[2] <= BLOCK_WARPS_MAX * WARP_LANES &&
+	       (uint64_t)request->grid[1] * request->grid[2] <= UINT32_MAX;
+}
+
+CUresult softgpu_launch(const softgpu_launch_t *request)
+{
+	struct launch launch = { 0 };
+	if (!plausible(request))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_once(&pool.once, pool_start);
+	if (fill_launch(&launch, request)) {
+		launch_enqueue(&launch);
+		launch_work(&launch, 0);
+		launch_dequeue(&launch);
+		write_output(&launch);
+	} else {
+		launch.fault = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (launch.grid_barrier)
+		softgpu_memory_free(launch.grid_barrier);
+	free(launch.thread_ids);
+	free(launch.parameters);
+	return (CUresult)launch.fault;
+}

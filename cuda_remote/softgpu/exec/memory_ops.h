@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loads and stores of a warp, part of lanes.c. An access is sorted first: lanes side by side in memory (one vector copy), all at one
+ * address, or scattered (one by one). Its bounds are checked once for all lanes where it can be; what does not pass
+ * there goes through memory_resolve, which checks lane by lane and reports the fault.
+ */
+enum access_kind { ACCESS_FAILED, ACCESS_RUN, ACCESS_ONE, ACCESS_SCATTERED };
+
+/* The lanes' addresses: how they lie, and the lowest and highest of them. */
+struct address_set {
+	uint64_t first; /* what lane 0's address is, or would be, in a run */
+	uint64_t low, high;
+	bool run, one;
+};
+
+#define DEFINE_SORT(name, type)                                                                          \
+	static inline struct address_set name(const struct warp *warp, const type *rows, type offset, type step) \
+	{                                                                                                \
+		const int32_t *lanes = warp->lanes;                                                      \
+		type differs = 0, scattered = 0, low_ = (type)-1, high_ = 0;                             \
+		uint32_t leader = (uint32_t)__builtin_ctz(warp->mask);                                   \
+		type base = rows[leader], first = base - leader * step;                                  \
+		if (warp->mask == FULL_MASK) {                                                           \
+			ALL_LANES {                                                                      \
+				scattered |= rows[lane] ^ (type)(first + (type)lane * step);             \
+				differs |= rows[lane] ^ base;                                            \
+			}                                                                                \
+		} else {                                                                                 \
+			ALL_LANES {                                                                      \
+				scattered |= lanes[lane] ? rows[lane] ^ (type)(first + (type)lane * step) : 0; \
+				differs |= lanes[lane] ? rows[lane] ^ base : 0;                          \
+			}                                                                                \
+		}                                                                                        \
+		struct address_set set = { .first = (type)(first + offset), .run = !scattered, .one = !differs }; \
+		if (set.run | set.one) {                                                                 \
+			low_ = base;                                                                     \
+			high_ = rows[31 - __builtin_clz(warp->mask)];                                    \
+		} else {                                                                                 \
+			ALL_LANES {                                                                      \
+				type a = lanes[lane] | -(warp->mask == FULL_MASK) ? rows[lane] : base;    \
+				low_ = a < low_ ? a : low_;                                              \
+				high_ = a > high_ ? a : high_;                                           \
+			}                                                                                \
+		}                                                                                        \
+		set.low = (type)(low_ + offset);                                                         \
+		set.high = (type)(high_ + offset);                                                       \
+		return set;                                                                              \
+	}
+DEFINE_SORT(sort_wide, uint64_t)
+DEFINE_SORT(sort_narrow, uint32_t)
+
+static inline enum access_kind access_slow(struct warp *warp, const struct insn *insn, enum access_space space,
+					   uint32_t bytes, bool write)
+{
+	return memory_resolve(warp, insn, space, bytes, write) ? ACCESS_SCATTERED : ACCESS_FAILED;
+}
+
+/* All addresses aligned: the lanes' bits below bytes are zero, and so is the offset's part in them. */
+static inline bool scattered_aligned(const struct warp *warp, const struct insn *insn, uint32_t bytes)
+{
+	uint64_t bits = 0;
+	if (bytes == 1)
+		return true;
+	if (insn->flags & INSN_NARROW) {
+		const uint32_t *rows = SOURCE(uint32_t, 4);
+		for_each_lane(lane, warp->mask)
+			bits |= rows[lane] + insn->imm;
+	} else {
+		const uint64_t *rows = SOURCE(uint64_t, 4);
+		for_each_lane(lane, warp->mask)
+			bits |= rows[lane] + insn->imm;
+	}
+	return (bits & (bytes - 1)) == 0;
+}
+
+static inline enum access_kind access_global(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
+					     enum access_space space, char **base)
+{
+	const uint64_t *rows = SOURCE(uint64_t, 4);
+	struct address_set set = sort_wide(warp, rows, insn->imm, bytes);
+	const struct span_cache *span = &warp->block->spans[insn->slot];
+	if (__builtin_expect(set.low < span->low || set.high > span->high - bytes || set.high < set.low ||
+			     (write && span->read_only), 0)) {
+		if (set.low >> WINDOW_SHIFT || !memory_span_refill(warp, insn->slot, set.low) || set.low < span->low ||
+		    set.high > span->high - bytes || set.high < set.low || (write && span->read_only))
+			return access_slow(warp, insn, space, bytes, write);
+	}
+	if (set.run | set.one) {
+		if (set.low & (bytes - 1))
+			return access_slow(warp, insn, space, bytes, write);
+		*base = (char *)(uintptr_t)(set.one ? set.low : set.first);
+		return set.one ? ACCESS_ONE : ACCESS_RUN;
+	}
+	if (!scattered_aligned(warp, insn, bytes))
+		return access_slow(warp, insn, space, bytes, write);
+	ALL_LANES
+		warp->pointers[lane] = rows[lane] + insn->imm;
+	return ACCESS_SCATTERED;
+}
+
+static inline enum access_kind access_shared(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
+					     char **base)
+{
+	struct address_set set;
+	char *shared = warp->block->shared;
+	uint64_t size = warp->block->shared_bytes;
+	bool narrow = insn->flags & INSN_NARROW;
+	if (narrow)
+		set = sort_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, bytes);
+	else
+		set = sort_wide(warp, SOURCE(uint64_t, 4), insn->imm, bytes);
+	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low)
+		return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
+	if (set.run | set.one) {
+		if (set.low & (bytes - 1))
+			return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
+		*base = shared + (int64_t)(set.one ? set.low : narrow ? (uint64_t)(int32_t)set.first : set.first);
+		return set.one ? ACCESS_ONE : ACCESS_RUN;
+	}
+	if (!scattered_aligned(warp, insn, bytes))
+		return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
+	if (narrow) {
+		const uint32_t *rows = SOURCE(uint32_t, 4);
+		ALL_LANES
+			warp->pointers[lane] = (uint64_t)(uintptr_t)shared + (uint32_t)(rows[lane] + (uint32_t)insn->imm);
+	} else {
+		const uint64_t *rows = SOURCE(uint64_t, 4);
+		ALL_LANES
+			warp->pointers[lane] = (uint64_t)(uintptr_t)shared + rows[lane] + insn->imm;
+	}
+	return ACCESS_SCATTERED;
+}
+
+static inline enum access_kind access_of(struct warp *warp, const struct insn *insn, enum access_space space,
+					 uint32_t bytes, bool write, char **base)
+{
+	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC)
+		return access_global(warp, insn, bytes, write, space, base);
+	if (space == ACCESS_SHARED)
+		return access_shared(warp, insn, bytes, write, base);
+	return access_slow(warp, insn, space, bytes, write);
+}
+
+/* One element of a load: memory type M, register row of type R, n elements in all. */
+#define LOAD_ELEMENT(M, R, element)                                                                      \
+	do {                                                                                             \
+		R *row = RESULT(R, element);                                                             \
+		if (kind == ACCESS_RUN && warp->mask == FULL_MASK) {                                     \
+			const M *from = (const M *)(const void *)base + (element);                       \
+			ALL_LANES                                                                        \
+				row[lane] = (R)from[(uint32_t)lane * count];                             \
+		} else if (kind == ACCESS_ONE) {                                                         \
+			R value = (R)((const M *)(const void *)base)[element];                           \
+			if (warp->mask == FULL_MASK)                                                     \
+				ALL_LANES                                                                \
+					row[lane] = value;                                               \
+			else                                                                             \
+				ALL_LANES                                                                \
+					row[lane] = warp->lanes[lane] ? value : row[lane];               \
+		} else if (kind == ACCESS_RUN) {                                                         \
+			const M *from = (const M *)(const void *)base + (element);                       \
+			for_each_lane(lane, warp->mask)                                                  \
+				row[lane] = (R)from[lane * count];                                       \
+		} else if (warp->mask == FULL_MASK) {                                                    \
+			for (int lane = 0; lane < WARP_LANES; lane++)                                    \
+				row[lane] = (R)((const M *)(uintptr_t)warp->pointers[lane])[element];    \
+		} else {                                                                                 \
+			for_each_lane(lane, warp->mask)                                                  \
+				row[lane] = (R)((const M *)(uintptr_t)warp->pointers[lane])[element];    \
+		}                                                                                        \
+	} while (0)
+
+/* The address's register may be the result's, so that all pointers are known before the first element is written. */
+#define DEFINE_LOAD(name, space, M, R)                                                                   \
+	HANDLER(name)                                                                                    \
+	{                                                                                                \
+		char *base = NULL;                                                                       \
+		const uint32_t count = insn->count;                                                      \
+		enum access_kind kind = access_of(warp, insn, space, (uint32_t)sizeof(M) * count, false, &base); \
+		if (__builtin_expect(kind == ACCESS_FAILED, 0))                                          \
+			return NULL;                                                                     \
+		if (count == 1) {                                                                        \
+			const uint32_t one = 1;                                                          \
+			load_single_##M##_##R(warp, insn, kind, base, one);                              \
+		} else {                                                                                 \
+			load_vector_##M##_##R(warp, insn, kind, base, count);                            \
+		}                                                                                        \
+		return insn + 1;                                                                         \
+	}
+
+#define DEFINE_LOADS(name, M, R)                                                                         \
+	static inline void load_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+						 const char *base, const uint32_t count)                 \
+	{                                                                                                \
+		LOAD_ELEMENT(M, R, 0);                                                                   \
+	}                                                                                                \
+	static void load_vector_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+					  const char *base, uint32_t count)                              \
+	{                                                                                                \
+		for (uint32_t n = 0; n < count; n++)                                                     \
+			if (insn->r[n] >= 0)                                                             \
+				LOAD_ELEMENT(M, R, n);                                                   \
+	}                                                                                                \
+	DEFINE_LOAD(name##_global, ACCESS_GLOBAL, M, R)                                                  \
+	DEFINE_LOAD(name##_shared, ACCESS_SHARED, M, R)                                                  \
+	DEFINE_LOAD(name##_local, ACCESS_LOCAL, M, R)                                                    \
+	DEFINE_LOAD(name##_generic, ACCESS_GENERIC, M, R)
+
+#define STORE_ELEMENT(M, R, element)                                                                     \
+	do {                                                                                             \
+		const R *row = SOURCE(R, element);                                                       \
+		if (kind == ACCESS_RUN && warp->mask == FULL_MASK) {                                     \
+			M *to = (M *)(void *)base + (element);                                           \
+			ALL_LANES                                                                        \
+				to[(uint32_t)lane * count] = (M)row[lane];                               \
+		} else if (kind == ACCESS_ONE) {                                                         \
+			((M *)(void *)base)[element] = (M)row[31 - __builtin_clz(warp->mask)];           \
+		} else if (kind == ACCESS_RUN) {                                                         \
+			M *to = (M *)(void *)base + (element);                                           \
+			for_each_lane(lane, warp->mask)                                                  \
+				to[lane * count] = (M)row[lane];                                         \
+		} else {                                                                                 \
+			for_each_lane(lane, warp->mask)                                                  \
+				((M *)(uintptr_t)warp->pointers[lane])[element] = (M)row[lane];          \
+		}                                                                                        \
+	} while (0)
+
+#define DEFINE_STORE(name, space, M, R)                                                                  \
+	HANDLER(name)                                                                                    \
+	{                                                                                                \
+		char *base = NULL;                                                                       \
+		const uint32_t count = insn->count;                                                      \
+		enum access_kind kind = access_of(warp, insn, space, (uint32_t)sizeof(M) * count, true, &base); \
+		if (__builtin_expect(kind == ACCESS_FAILED, 0))                                          \
+			return NULL;                                                                     \
+		if (count == 1) {                                                                        \
+			const uint32_t one = 1;                                                          \
+			store_single_##M##_##R(warp, insn, kind, base, one);                             \
+		} else {                                                                                 \
+			store_vector_##M##_##R(warp, insn, kind, base, count);                           \
+		}                                                                                        \
+		return insn + 1;                                                                         \
+	}
+
+#define DEFINE_STORES(name, M, R)                                                                        \
+	static inline void store_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+						  char *base, const uint32_t count)                      \
+	{                                                                                                \
+		STORE_ELEMENT(M, R, 0);                                                                  \
+	}                                                                                                \
+	static void store_vector_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+					   char *base, uint32_t count)                                   \
+	{                                                                                                \
+		for (uint32_t n = 0; n < count; n++)                                                     \
+			STORE_ELEMENT(M, R, n);                                                          \
+	}                                                                                                \
+	DEFINE_STORE(name##_global, ACCESS_GLOBAL, M, R)                                                 \
+	DEFINE_STORE(name##_shared, ACCESS_SHARED, M, R)                                                 \
+	DEFINE_STORE(name##_local, ACCESS_LOCAL, M, R)                                                   \
+	DEFINE_STORE(name##_generic, ACCESS_GENERIC, M, R)
+
+DEFINE_LOADS(load_u8_16, uint8_t, uint16_t)
+DEFINE_LOADS(load_u8_32, uint8_t, uint32_t)
+DEFINE_LOADS(load_u8_64, uint8_t, uint64_t)
+DEFINE_LOADS(load_s8_16, int8_t, int16_t)
+DEFINE_LOADS(load_s8_32, int8_t, int32_t)
+DEFINE_LOADS(load_s8_64, int8_t, int64_t)
+DEFINE_LOADS(load_u16_16, uint16_t, uint16_t)
+DEFINE_LOADS(load_u16_32, uint16_t, uint32_t)
+DEFINE_LOADS(load_u16_64, uint16_t, uint64_t)
+DEFINE_LOADS(load_s16_32, int16_t, int32_t)
+DEFINE_LOADS(load_s16_64, int16_t, int64_t)
+DEFINE_LOADS(load_u32_32, uint32_t, uint32_t)
+DEFINE_LOADS(load_u32_64, uint32_t, uint64_t)
+DEFINE_LOADS(load_s32_64, int32_t, int64_t)
+DEFINE_LOADS(load_u64_64, uint64_t, uint64_t)
+
+DEFINE_STORES(store_8_16, uint8_t, uint16_t)
+DEFINE_STORES(store_8_32, uint8_t, uint32_t)
+DEFINE_STORES(store_8_64, uint8_t, uint64_t)
+DEFINE_STORES(store_16_16, uint16_t, uint16_t)
+DEFINE_STORES(store_16_32, uint16_t, uint32_t)
+DEFINE_STORES(store_16_64, uint16_t, uint64_t)
+DEFINE_STORES(store_32_32, uint32_t, uint32_t)
+DEFINE_STORES(store_32_64, uint32_t, uint64_t)
+DEFINE_STORES(store_64_64, uint64_t, uint64_t)
+
+/* By space, log2 of the bytes of an element, row (1: 16 bits, 2: 32, 3: 64). */
+#define LOADS_OF(space)                                                                                  \
+	{                                                                                                \
+		{ NULL, load_u8_16_##space, load_u8_32_##space, load_u8_64_##space },                    \
+		{ NULL, load_u16_16_##space, load_u16_32_##space, load_u16_64_##space },                 \
+		{ NULL, NULL, load_u32_32_##space, load_u32_64_##space },                                \
+		{ NULL, NULL, NULL, load_u64_64_##space },                                               \
+	}
+#define SIGNED_LOADS_OF(space)                                                                           \
+	{                                                                                                \
+		{ NULL, load_s8_16_##space, load_s8_32_##space, load_s8_64_##space },                    \
+		{ NULL, load_u16_16_##space, load_s16_32_##space, load_s16_64_##space },                 \
+		{ NULL, NULL, load_u32_32_##space, load_s32_64_##space },                                \
+		{ NULL, NULL, NULL, load_u64_64_##space },                                               \
+	}
+#define STORES_OF(space)                                                                                 \
+	{                                                                                                \
+		{ NULL, store_8_16_##space, store_8_32_##space, store_8_64_##space },                    \
+		{ NULL, store_16_16_##space, store_16_32_##space, store_16_64_##space },                 \
+		{ NULL, NULL, store_32_32_##space, store_32_64_##space },                                \
+		{ NULL, NULL, NULL, store_64_64_##space },                                               \
+	}
+static insn_handler *const loads[ACCESS_SPACES][4][4] = {
+	LOADS_OF(global), LOADS_OF(shared), LOADS_OF(local), LOADS_OF(generic)
+};
+static insn_handler *const signed_loads[ACCESS_SPACES][4][4] = {
+	SIGNED_LOADS_OF(global), SIGNED_LOADS_OF(shared), SIGNED_LOADS_OF(local), SIGNED_LOADS_OF(generic)
+};
+static insn_handler *const stores[ACCESS_SPACES][4][4] = {
+	STORES_OF(global), STORES_OF(shared), STORES_OF(local), STORES_OF(generic)
+};

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail (CUDA C++ Programming Guide,
+ * "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
+ */
+#include "cuda_remote/softgpu/memory.h"
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT_MAX 4096     /* of one printf */
+#define PRINT_MAX (8u << 20) /* of one block: what comes after it is dropped */
+#define PIECE_MAX 1024
+
+static void print_append(struct print_buffer *print, const char *text, size_t length)
+{
+	if (print->used + length > PRINT_MAX)
+		return;
+	if (print->used + length > print->room) {
+		size_t room = print->room ? print->room * 2 : 4096;
+		while (room < print->used + length)
+			room *= 2;
+		char *grown = realloc(print->text, room);
+		if (!grown)
+			return;
+		print->text = grown;
+		print->room = room;
+	}
+	memcpy(print->text + print->used, text, length);
+	print->used += length;
+}
+
+__attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
+{
+	char piece[PIECE_MAX];
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(piece, sizeof piece, format, args);
+	va_end(args);
+	if (n > 0)
+		print_append(print, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
+}
+
+/* A string in the device's memory, at most size - 1 of it; false if it starts outside. */
+static bool read_string(struct warp *warp, int lane, uint64_t address, char *text, size_t size)
+{
+	size_t n = 0;
+	for (; n < size - 1; n++) {
+		const char *p = memory_translate(warp, lane, address + n, 1, false);
+		if (!p)
+			return false;
+		if (!*p)
+			break;
+		text[n] = *p;
+	}
+	text[n] = '\0';
+	return true;
+}
+
+/* The arguments of one lane's printf: packed, each at its natural alignment. */
+struct arguments {
+	struct warp *warp;
+	int lane;
+	uint64_t at;
+	bool failed;
+};
+
+static uint64_t next_argument(struct arguments *arguments, uint32_t size)
+{
+	uint64_t value = 0;
+	arguments->at = (arguments->at + size - 1) & ~(uint64_t)(size - 1);
+	const char *p = memory_translate(arguments->warp, arguments->lane, arguments->at, size, false);
+	if (p)
+		memcpy(&value, p, size);
+	arguments->failed |= !p;
+	arguments->at += size;
+	return value;
+}
+
+/* One conversion: flags, width and precision as they stand, then a length and a letter of our choosing. */
+struct conversion {
+	char spec[48];
+	size_t used;
+	int longs;
+	bool overflow;
+};
+
+static void spec_put(struct conversion *conversion, char c)
+{
+	if (conversion->used + 4 < sizeof conversion->spec)
+		conversion->spec[conversion->used++] = c;
+	else
+		conversion->overflow = true;
+}
+
+static void spec_put_number(struct conversion *conversion, int32_t number)
+{
+	char digits[16];
+	int n = snprintf(digits, sizeof digits, "%d", number > 500 ? 500 : number < -500 ? -500 : number);
+	for (int i = 0; i < n; i++)
+		spec_put(conversion, digits[i]);
+}
+
+/* Reads "%..." up to the letter; returns where the letter stands. */
+static const char *read_spec(struct conversion *conversion, const char *p, struct arguments *arguments)
+{
+	memset(conversion, 0, sizeof *conversion);
+	spec_put(conversion, *p++);
+	for (; *p && strchr("-+ #0123456789.*", *p); p++) {
+		if (*p == '*')
+			spec_put_number(conversion, (int32_t)next_argument(arguments, 4));
+		else
+			spec_put(conversion, *p);
+	}
+	for (; *p && strchr("hlLqjzt", *p); p++)
+		conversion->longs += *p != 'h' && *p != 'L';
+	return p;
+}
+
+static void print_string(struct print_buffer *print, const char *spec, struct arguments *arguments)
+{
+	char text[PIECE_MAX];
+	uint64_t address = next_argument(arguments, 8);
+	if (!address)
+		snprintf(text, sizeof text, "(null)");
+	else if (!read_string(arguments->warp, arguments->lane, address, text, sizeof text))
+		arguments->failed = true;
+	if (!arguments->failed)
+		print_format(print, spec, text);
+}
+
+/* The spec was put together by read_spec: it names no more than flags, numbers, and the one argument passed. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+static void print_conversion(struct print_buffer *print, struct conversion *conversion, char letter, struct arguments *arguments)
+{
+	char *spec = conversion->spec;
+	size_t used = conversion->used;
+	bool is_integer = strchr("diouxX", letter) != NULL;
+	if (is_integer) {
+		spec[used++] = 'l';
+		spec[used++] = 'l';
+	}
+	spec[used++] = letter;
+	spec[used] = '\0';
+	if (is_integer) {
+		uint64_t value = next_argument(arguments, conversion->longs ? 8 : 4);
+		bool is_signed = letter == 'd' || letter == 'i';
+		if (!conversion->longs && is_signed)
+			value = (uint64_t)(int64_t)(int32_t)value;
+		print_format(print, spec, (long long)value);
+	} else if (strchr("fFeEgGaA", letter)) {
+		uint64_t bits = next_argument(arguments, 8);
+		double value;
+		memcpy(&value, &bits, sizeof value);
+		print_format(print, spec, value);
+	} else if (letter == 'c') {
+		print_format(print, spec, (int)(char)next_argument(arguments, 4));
+	} else if (letter == 'p') {
+		print_format(print, spec, (void *)(uintptr_t)next_argument(arguments, 8));
+	} else if (letter == 's') {
+		print_string(print, spec, arguments);
+	}
+}
+#pragma GCC diagnostic pop
+
+static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint64_t argument_address)
+{
+	char format[FORMAT_MAX];
+	struct print_buffer *print = &warp->block->print;
+	struct arguments arguments = { warp, lane, argument_address, false };
+	int count = 0;
+	if (!read_string(warp, lane, format_address, format, sizeof format))
+		return -2;
+	for (const char *p = format; *p; p++) {
+		if (*p != '%' || p[1] == '%' || !p[1]) {
+			print_append(print, p, 1);
+			p += *p == '%' && p[1] == '%';
+			continue;
+		}
+		struct conversion conversion;
+		const char *start = p;
+		p = read_spec(&conversion, p, &arguments);
+		if (!*p || !strchr("diouxXfFeEgGaAcps", *p) || conversion.overflow) {
+			/* As CUDA does: what is no conversion is printed as it stands. */
+			print_append(print, start, (size_t)(p - start) + (*p != 0));
+			if (!*p)
+				break;
+			continue;
+		}
+		print_conversion(print, &conversion, *p, &arguments);
+		if (arguments.failed)
+			return -2;
+		count++;
+	}
+	return count;
+}
+
+/* ---- arguments and results of the call, in the caller's frame */
+static char *frame_of(struct warp *warp, const struct insn *insn, uint32_t lane)
+{
+	return warp->local + (uint64_t)lane * warp->block->launch->kernel->local_bytes + SOURCE(uint64_t, 2)[lane];
+}
+
+static uint64_t argument(struct warp *warp, const struct insn *insn, uint32_t lane, uint32_t n)
+{
+	const struct call_copy *copy = &insn->call->arguments[n];
+	uint64_t value = 0;
+	memcpy(&value, frame_of(warp, insn, lane) + copy->from, copy->size < 8 ? copy->size : 8);
+	return value;
+}
+
+static void set_result(struct warp *warp, const struct insn *insn, uint32_t lane, uint64_t value)
+{
+	const struct call_copy *copy = &insn->call->results[0];
+	memcpy(frame_of(warp, insn, lane) + copy->to, &value, copy->size < 8 ? copy->size : 8);
+}
+
+const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask) {
+		int count = print_lane(warp, (int)lane, argument(warp, insn, lane, 0), argument(warp, insn, lane, 1));
+		if (count == -2)
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "printf of what is outside every allocation",
+					  argument(warp, insn, lane, 0));
+		set_result(warp, insn, lane, (uint64_t)(int64_t)count);
+	}
+	return insn + 1;
+}
+
+const struct insn *op_malloc(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask) {
+		uint64_t size = argument(warp, insn, lane, 0);
+		set_result(warp, insn, lane, size ? softgpu_memory_alloc(size, 16) : 0);
+	}
+	return insn + 1;
+}
+
+const struct insn *op_free(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask) {
+		softgpu_span_t span;
+		uint64_t address = argument(warp, insn, lane, 0);
+		if (!address)
+			continue;
+		if (!softgpu_memory_find(address, &span) || span.base != address)
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "free of what malloc did not return", address);
+		softgpu_memory_free(address);
+	}
+	return insn + 1;
+}
+
+/* __assertfail(message, file, line, function, char size) */
+const struct insn *op_assertfail(struct warp *warp, const struct insn *insn)
+{
+	char message[256] = "?", file[256] = "?", function[256] = "?";
+	int lane = __builtin_ctz(warp->mask);
+	const struct block *block = warp->block;
+	uint32_t n = (uint32_t)lane;
+	read_string(warp, lane, argument(warp, insn, n, 0), message, sizeof message);
+	read_string(warp, lane, argument(warp, insn, n, 1), file, sizeof file);
+	read_string(warp, lane, argument(warp, insn, n, 3), function, sizeof function);
+	fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+		(uint32_t)argument(warp, insn, n, 2), function, block->index[0], block->index[1], block->index[2],
+		block->launch->thread_ids[warp->index][0][n], block->launch->thread_ids[warp->index][1][n],
+		block->launch->thread_ids[warp->index][2][n], message);
+	return warp_fault(warp, insn, lane, CUDA_ERROR_ASSERT, "assertion failed", 0);
+}

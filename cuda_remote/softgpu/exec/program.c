@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program: PTX text to kernels that can be launched, with their variables in device memory. */
+#include "cuda_remote/softgpu/memory.h"
+
+#include "cuda_remote/softgpu/exec/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INDIRECT_LOCAL_BYTES (16u << 10)  /* a thread's room for what is called through pointers */
+#define RECURSION_LOCAL_BYTES (64u << 10) /* or by itself */
+#define PARAMETER_BYTES_MAX 32764
+
+static uint64_t aligned(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) & ~(to - 1);
+}
+
+/* ---- variables */
+static uint64_t lay_out_variables(struct ptx_module *module, enum ptx_space space, uint64_t base)
+{
+	uint64_t at = 0;
+	for (struct ptx_symbol *v = module->variables; v; v = v->next) {
+		if (v->space != space || (v->is_extern && space != PTX_SHARED))
+			continue;
+		if (v->unsized && space != PTX_SHARED)
+			ptx_unsupported(module->context, v->line, "%.*s: an array of unknown size", (int)v->name.length, v->name.at);
+		at = aligned(at, v->align ? v->align : 1);
+		if (space == PTX_SHARED)
+			v->offset = at;
+		else if (base)
+			v->address = base + at;
+		at += v->size;
+		if (at > 1ull << 36)
+			ptx_unsupported(module->context, v->line, "more than 64 GiB of variables");
+		/* Each has an address of its own, also when it is empty. */
+		at += v->size == 0 && space != PTX_SHARED;
+	}
+	return at;
+}
+
+static uint64_t allocate_variables(struct softgpu_program *program, enum ptx_space space, uint64_t *size)
+{
+	*size = lay_out_variables(program->module, space, 0);
+	if (!*size)
+		return 0;
+	uint64_t base = softgpu_memory_alloc(aligned(*size, 256), 4096);
+	if (!base)
+		ptx_fail(&program->context, CUDA_ERROR_OUT_OF_MEMORY, 0, "out of device memory for variables");
+	program->allocations[program->allocation_count++] = base;
+	lay_out_variables(program->module, space, base);
+	return base;
+}
+
+static uint64_t address_of(struct softgpu_program *program, const struct ptx_relocation *relocation)
+{
+	uint32_t unused;
+	const struct ptx_symbol *symbol = ptx_lookup(&program->module->scope, relocation->name, &unused);
+	if (!symbol)
+		ptx_invalid(&program->context, relocation->line, "%.*s is not declared", (int)relocation->name.length,
+			    relocation->name.at);
+	if (symbol->kind == PTX_SYMBOL_FUNCTION) {
+		struct code *code = symbol->function->code;
+		if (!code || symbol->function->is_kernel)
+			ptx_unsupported(&program->context, relocation->line, "the address of a kernel or of an external function");
+		code->address_taken = true;
+		return (uint64_t)(uintptr_t)code;
+	}
+	if (symbol->kind != PTX_SYMBOL_VARIABLE || !symbol->address)
+		ptx_unsupported(&program->context, relocation->line, "the address of what is neither a .global nor a .const variable");
+	return symbol->address + (uint64_t)relocation->addend;
+}
+
+static void initialise_variables(struct softgpu_program *program)
+{
+	for (struct ptx_symbol *v = program->module->variables; v; v = v->next) {
+		if (!v->init)
+			continue;
+		char *memory = (char *)(uintptr_t)v->address;
+		memcpy(memory, v->init, v->size);
+		for (const struct ptx_relocation *r = v->relocations; r; r = r->next) {
+			uint64_t address = address_of(program, r);
+			memcpy(memory + r->offset, &address, r->size);
+		}
+	}
+}
+
+/* ---- shared memory: what functions share at the start, then each kernel's own, then what the launch adds */
+static uint32_t lay_out_shared(struct ptx_context *context, struct ptx_symbol *symbols, uint64_t at, uint32_t *align)
+{
+	for (struct ptx_symbol *s = symbols; s; s = s->next) {
+		if (s->space != PTX_SHARED)
+			continue;
+		if (s->align > *align)
+			*align = s->align;
+		if (s->unsized)
+			continue;
+		s->offset = at = aligned(at, s->align ? s->align : 1);
+		at += s->size;
+		if (at > 16u << 20)
+			ptx_unsupported(context, s->line, "more than 16 MiB of shared memory");
+	}
+	return (uint32_t)at;
+}
+
+/* ---- code */
+static struct code *new_code(struct softgpu_program *program, struct ptx_function *function)
+{
+	struct code *code = ptx_alloc(&program->context, sizeof *code);
+	code->program = program;
+	code->function = function;
+	code->name = ptx_copy_text(&program->context, function->name.at, function->name.length);
+	function->code = code;
+	code->next = program->codes;
+	program->codes = code;
+	return code;
+}
+
+/* What a call graph below a function needs; recursion is found on the way. */
+struct depth {
+	uint64_t local;
+	bool indirect, recursive;
+};
+
+#define MARK_OPEN 1
+#define MARK_DONE 2
+#define CALL_DEPTH_MAX 10000
+
+static void find_recursion(struct code *code, uint32_t depth)
+{
+	if (code->mark == MARK_DONE)
+		return;
+	if (code->mark == MARK_OPEN || depth > CALL_DEPTH_MAX) {
+		code->recursive = true;
+		return;
+	}
+	code->mark = MARK_OPEN;
+	for (uint32_t n = 0; n < code->call_count; n++) {
+		if (!code->calls[n]->callee)
+			continue;
+		find_recursion(code->calls[n]->callee, depth + 1);
+	}
+	code->mark = MARK_DONE;
+}
+
+/* Bytes of local memory that the deepest chain of calls needs, itself included. Recursion counts one round. */
+static uint64_t local_depth(struct code *code, struct depth *depth)
+{
+	uint64_t deepest = 0;
+	if (code->mark == MARK_OPEN)
+		return 0;
+	if (code->local_depth_known)
+		return code->local_depth;
+	code->mark = MARK_OPEN;
+	for (uint32_t n = 0; n < code->call_count; n++) {
+		struct code *callee = code->calls[n]->callee;
+		uint64_t below = callee ? local_depth(callee, depth) : 0;
+		deepest = below > deepest ? below : deepest;
+	}
+	code->mark = MARK_DONE;
+	code->local_depth_known = true;
+	code->local_depth = code->frame_size + deepest;
+	return code->local_depth;
+}
+
+static void flags_below(struct code *code, struct depth *depth)
+{
+	if (code->mark == MARK_OPEN)
+		return;
+	code->mark = MARK_OPEN;
+	depth->indirect |= code->calls_indirect;
+	depth->recursive |= code->recursive;
+	for (uint32_t n = 0; n < code->call_count; n++)
+		if (code->calls[n]->callee)
+			flags_below(code->calls[n]->callee, depth);
+}
+
+static void clear_marks(struct softgpu_program *program)
+{
+	for (struct code *code = program->codes; code; code = code->next)
+		code->mark = 0;
+}
+
+static void decode_functions(struct decoder *decoder, struct softgpu_program *program, uint32_t *shared)
+{
+	uint32_t align = 1;
+	for (struct code *code = program->codes; code; code = code->next) {
+		decode_layout_frame(decoder, code);
+		if (!code->function->is_kernel)
+			*shared = lay_out_shared(&program->context, code->function->locals, *shared, &align);
+	}
+	for (struct code *code = program->codes; code; code = code->next) {
+		if (code->function->is_kernel)
+			continue;
+		code->register_base = program->register_bytes;
+		decode_function(decoder, code);
+		program->register_bytes += code->register_bytes;
+		if (program->register_bytes > 1u << 28)
+			ptx_unsupported(&program->context, code->function->line, "more registers than this engine has room for");
+	}
+	/* Marks of any function may show recursion through indirect calls too: whoever's address is taken may be called again. */
+	for (struct code *code = program->codes; code; code = code->next) {
+		find_recursion(code, 0);
+		code->recursive |= code->address_taken && code->calls_indirect;
+		program->has_recursion |= code->recursive;
+	}
+}
+
+static void fill_info(struct softgpu_program *program, struct softgpu_kernel *kernel, uint32_t functions_shared)
+{
+	const struct ptx_function *function = kernel->code->function;
+	softgpu_kernel_info_t *info = &kernel->info;
+	info->name = kernel->code->name;
+	for (const struct ptx_symbol *s = function->parameters; s; s = s->next)
+		info->parameters++;
+	info->parameter_bytes = kernel->code->parameter_bytes;
+	if (info->parameter_bytes > PARAMETER_BYTES_MAX)
+		ptx_invalid(&program->context, function->line, "more than %d bytes of parameters", PARAMETER_BYTES_MAX);
+	info->static_shared = kernel->shared_bytes - functions_shared;
+	if (kernel->code->call_count)
+		info->static_shared = kernel->shared_bytes;
+	info->constant_bytes = (uint32_t)program->const_size;
+	info->local_bytes = kernel->local_bytes;
+	uint32_t registers = (kernel->code->register_bytes + 127) / 128;
+	info->registers = registers > 255 ? 255 : registers < 8 ? 8 : registers;
+	info->max_threads = function->max_threads ? function->max_threads : 1024;
+	memcpy(info->required_block, function->required_block, sizeof info->required_block);
+	info->ptx_version = program->module->target;
+}
+
+static void decode_kernel(struct decoder *decoder, struct softgpu_program *program, struct softgpu_kernel *kernel,
+			  struct code *code, uint32_t functions_shared)
+{
+	uint32_t align = 16;
+	struct depth depth = { 0 };
+	kernel->code = code;
+	uint64_t at = lay_out_shared(&program->context, code->function->locals, functions_shared, &align);
+	lay_out_shared(&program->context, program->module->variables, 0, &align);
+	code->shared_bytes = (uint32_t)aligned(at, 16);
+	kernel->shared_bytes = code->shared_bytes;
+	kernel->shared_align = align;
+	code->register_base = program->register_bytes;
+	decode_function(decoder, code);
+	kernel->warp_bytes = program->register_bytes + code->register_bytes;
+	clear_marks(program);
+	uint64_t local = local_depth(code, &depth);
+	clear_marks(program);
+	flags_below(code, &depth);
+	local += (depth.indirect ? INDIRECT_LOCAL_BYTES : 0) + (depth.recursive ? RECURSION_LOCAL_BYTES : 0);
+	kernel->local_bytes = (uint32_t)aligned(local, 16);
+	fill_info(program, kernel, functions_shared);
+}
+
+static void decode_all(struct softgpu_program *program)
+{
+	struct decoder *decoder = ptx_alloc(&program->context, sizeof *decoder);
+	uint32_t align = 1, shared;
+	decoder->context = &program->context;
+	decoder->program = program;
+	decoder->ops = lane_ops_choose();
+	for (struct ptx_function *f = program->module->functions; f; f = f->next) {
+		if (f->has_body)
+			new_code(program, f);
+		program->kernel_count += f->is_kernel && f->has_body;
+	}
+	initialise_variables(program);
+	shared = lay_out_shared(&program->context, program->module->variables, 0, &align);
+	decode_functions(decoder, program, &shared);
+	program->kernels = ptx_alloc(&program->context, (program->kernel_count + 1) * sizeof *program->kernels);
+	size_t n = 0;
+	for (struct ptx_function *f = program->module->functions; f; f = f->next)
+		if (f->is_kernel && f->has_body)
+			decode_kernel(decoder, program, &program->kernels[n++], f->code, shared);
+}
+
+static void load(struct softgpu_program *program, const char *ptx, size_t length)
+{
+	uint64_t size;
+	char *text = ptx_copy_text(&program->context, ptx, length);
+	program->module = ptx_parse(&program->context, text, length);
+	program->allocations = ptx_alloc(&program->context, 2 * sizeof *program->allocations);
+	allocate_variables(program, PTX_GLOBAL, &size);
+	program->const_base = allocate_variables(program, PTX_CONST, &program->const_size);
+	decode_all(program);
+}
+
+/* ---- engine.h */
+CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **result)
+{
+	struct softgpu_program *program = calloc(1, sizeof *program);
+	if (!program)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	program->context.log = log;
+	if (setjmp(program->context.give_up)) {
+		CUresult why = program->context.result;
+		softgpu_program_unload(program);
+		return why;
+	}
+	load(program, ptx, length);
+	program->context.log = NULL;
+	*result = program;
+	return CUDA_SUCCESS;
+}
+
+void softgpu_program_unload(softgpu_program_t *program)
+{
+	for (size_t n = 0; n < program->allocation_count; n++)
+		softgpu_memory_free(program->allocations[n]);
+	free(program->constants);
+	ptx_arena_free(&program->context.arena);
+	free(program);
+}
+
+softgpu_kernel_t *softgpu_program_kernel(softgpu_program_t *program, size_t index)
+{
+	return index < program->kernel_count ? &program->kernels[index] : NULL;
+}
+
+softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *name)
+{
+	for (size_t n = 0; n < program->kernel_count; n++)
+		if (!strcmp(program->kernels[n].info.name, name))
+			return &program->kernels[n];
+	return NULL;
+}
+
+CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size)
+{
+	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next) {
+		if (!v->address || !ptx_text_is(v->name, name))
+			continue;
+		*address = v->address;
+		*size = v->size;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info)
+{
+	*info = kernel->info;
+}
+
+CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size)
+{
+	const struct ptx_symbol *s = kernel->code->function->parameters;
+	while (s && index-- > 0)
+		s = s->next;
+	if (!s)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = s->offset;
+	*size = s->size;
+	return CUDA_SUCCESS;
+}

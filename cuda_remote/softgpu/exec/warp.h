@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What runs: a launch has blocks, a block has warps, a warp has paths. One worker thread runs one block at a time (a cooperative
+ * launch: several in turn), so that all of a block's state is that thread's alone; only the launch is shared.
+ *
+ * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
+ * in warp->others. The deepest call goes first, then the lowest address, so that paths meet again where the code comes
+ * together; a path that has used up its fuel in a loop lets the one go on that has waited longest, so that a lane
+ * which holds a lock is not kept waiting by those that spin for it.
+ */
+#ifndef SOFTGPU_EXEC_WARP_H
+#define SOFTGPU_EXEC_WARP_H
+
+#include "cuda_remote/softgpu/exec/insn.h"
+
+#define BARRIERS 16
+#define BLOCK_WARPS_MAX 32
+#define SPAN_SLOTS 16
+#define WARP_FUEL 4096 /* back-edges until another path, warp or block has its turn */
+#define SPIN_COST 64   /* fuel that one takes in a loop which waits for others */
+
+enum path_state { PATH_READY, PATH_CONVERGE, PATH_BARRIER };
+
+struct path {
+	const struct insn *at; /* ready: next to run; waiting: the instruction it waits at */
+	uint32_t mask;
+	uint32_t depth;        /* of calls */
+	enum path_state state;
+	uint8_t barrier;
+	uint64_t age;          /* when it was parked */
+};
+
+enum warp_stop { WARP_YIELD, WARP_BLOCKED, WARP_DONE, WARP_FAULT };
+
+/* A cached answer of softgpu_memory_find: addresses low … high-1. */
+struct span_cache {
+	uint64_t low, high;
+	bool read_only;
+};
+
+struct saved_frame;
+struct block;
+
+struct warp {
+	char *regs;
+	const char *constants;
+	uint32_t mask;   /* lanes of the running path */
+	uint32_t depth;  /* its calls */
+	int32_t fuel;
+	uint32_t other_count;
+	struct block *block;
+	_Alignas(64) int32_t lanes[WARP_LANES]; /* mask, expanded: 0 or -1 */
+	_Alignas(64) uint64_t pointers[WARP_LANES]; /* of the memory access under way */
+	struct path others[WARP_LANES];
+	uint64_t clock;  /* of ages */
+	uint32_t live;   /* lanes that have not exited */
+	uint32_t index;  /* in the block */
+	enum warp_stop stop;
+	bool rotate;     /* the next path is the one that waited longest */
+	bool unblock;    /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
+	bool forced;     /* the running path is not to wait for lanes that will not come */
+	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
+	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
+};
+
+struct barrier {
+	uint32_t arrived;  /* threads */
+	uint32_t expected; /* 0: all threads that have not exited */
+	uint32_t ones;     /* threads that brought true (bar.red) */
+};
+
+struct print_buffer {
+	char *text;
+	size_t used, room;
+};
+
+struct launch;
+
+struct block {
+	struct launch *launch;
+	struct warp *warps;
+	uint32_t warp_count, warps_done;
+	uint32_t live_threads;
+	uint32_t index[3];
+	uint32_t worker; /* the number of the thread that runs it, as %smid */
+	uint64_t number;
+	char *shared;
+	uint32_t shared_bytes; /* static and dynamic */
+	struct barrier barriers[BARRIERS];
+	struct print_buffer print;
+	struct span_cache spans[SPAN_SLOTS];
+	/* memory behind the pointers above, kept from block to block */
+	void *memory;
+	size_t memory_size;
+	struct block *next;
+};
+
+struct launch {
+	const softgpu_launch_t *request;
+	const struct softgpu_kernel *kernel;
+	const struct softgpu_program *program;
+	uint64_t block_count;
+	uint32_t block_threads, warp_count;
+	uint32_t shared_bytes, dynamic_offset;
+	char *parameters;
+	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
+	uint32_t workers; /* threads of the engine */
+	uint64_t grid_id;
+	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
+	/* shared by the workers */
+	uint64_t next_block;  /* atomic: the next block that no worker has taken */
+	int fault;            /* CUresult, atomic: the first one stays */
+	uint32_t helpers;     /* pool threads at work on it; under the pool's lock */
+	uint32_t helpers_max;
+	struct launch *next;  /* in the pool's queue; under the pool's lock */
+	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock */
+};
+
+/* warp.c: paths */
+void warp_set_mask(struct warp *warp, uint32_t mask);
+/* Parks lanes at an instruction; those that are ready there already take them in. */
+void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum path_state state);
+/* Makes the next path the running one and returns where it goes on; NULL, with warp->stop set, if there is none. */
+const struct insn *warp_next_path(struct warp *warp);
+/* The running path waits at insn until every lane of wanted that lives is there too. True: go on, all are there. */
+bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted);
+/* The running path gives up its turn and goes on at "at". */
+const struct insn *warp_yield(struct warp *warp, const struct insn *at);
+/* Ends the launch. lane: of the fault. */
+const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
+			      uint64_t address);
+
+/* control.c: frees what recursive calls saved */
+void warp_drop_saved(struct warp *warp);
+
+/* block.c */
+enum block_outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULT };
+/* Makes block ready to run the launch's block of that number; false if there is no memory for it. */
+bool block_prepare(struct block *block, struct launch *launch, uint64_t number);
+/* Runs until the block ends, faults, or all its warps have used up their fuel without one getting further (stalled). */
+enum block_outcome block_run(struct block *block);
+void block_free(struct block *block);
+void block_exit_threads(struct block *block, uint32_t count);
+
+/* memory.c: addresses of one access of any space into warp->pointers; false after a fault */
+enum access_space { ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_GENERIC, ACCESS_SPACES };
+bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes, bool write);
+/* One address of a generic access by one lane, as a host pointer; NULL if there is no such memory. *left: bytes from there on. */
+char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t bytes, bool write);
+/* Fills the span slot for an address; false if there is no allocation there. */
+bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
+
+/* control.c, collective.c, atomic.c, special.c, print.c: handlers that the decoder names */
+insn_handler op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard, op_brx, op_call, op_call_indirect,
+	op_call_return, op_return, op_exit, op_trap, op_brkpt, op_end, op_rounded_zero, op_rounded_down, op_rounded_up;
+insn_handler op_bar_sync, op_bar_arrive, op_bar_red, op_warp_sync, op_fence, op_nanosleep, op_nop;
+insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux, op_elect;
+insn_handler op_special, op_parameter, op_setp_combine, op_not_pred, op_isspacep, op_cvta_to, op_cvta_from;
+insn_handler op_add_cc, op_mad_cc;
+insn_handler op_atom;
+insn_handler op_vprintf, op_assertfail, op_malloc, op_free;
+
+static inline const void *operand_row(const struct warp *warp, int32_t r)
+{
+	const char *base = r < 0 ? warp->constants : warp->regs;
+	return base + (r ^ (r >> 31));
+}
+
+#define SOURCE(type, n) ((const type *)__builtin_assume_aligned(operand_row(warp, insn->r[n]), sizeof(type) * 32 < 64 ? 4 : 64))
+#define RESULT(type, n) ((type *)__builtin_assume_aligned(warp->regs + insn->r[n], sizeof(type) * 32 < 64 ? 4 : 64))
+
+/* A predicate operand's mask, with INSN_NEGATE applied. */
+static inline uint32_t predicate_of(const struct warp *warp, const struct insn *insn, int n)
+{
+	uint32_t value;
+	__builtin_memcpy(&value, operand_row(warp, insn->r[n]), sizeof value);
+	return insn->flags & INSN_NEGATE ? ~value : value;
+}
+
+static inline void predicate_set(struct warp *warp, int32_t row, uint32_t value)
+{
+	uint32_t *p = (uint32_t *)(void *)(warp->regs + row);
+	*p = (*p & ~warp->mask) | (value & warp->mask);
+}
+
+#define for_each_lane(lane, mask)                                                                     \
+	for (uint32_t lane##_left_ = (mask), lane = 0;                                                \
+	     lane##_left_ && (lane = (uint32_t)__builtin_ctz(lane##_left_), true);                    \
+	     lane##_left_ &= lane##_left_ - 1)
+
+#endif
