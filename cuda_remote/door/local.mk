@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How a client reaches a server. For the client library and for the daemon.
-noinst_LTLIBRARIES += cuda_remote/door/libhrdoor.la
-cuda_remote_door_libhrdoor_la_SOURCES = \
+# The core is for what brings logging and settings with another library, such as the client.
+noinst_LTLIBRARIES += cuda_remote/door/libhrdoorcore.la cuda_remote/door/libhrdoor.la
+cuda_remote_door_libhrdoorcore_la_SOURCES = \
 	cuda_remote/door/door.h cuda_remote/door/door.c \
 	cuda_remote/door/guest.h cuda_remote/door/guest.c \
 	cuda_remote/door/key.c \
@@ -12,10 +13,12 @@ cuda_remote_door_libhrdoor_la_SOURCES = \
 	cuda_remote/door/server.h cuda_remote/door/server.c \
 	cuda_remote/door/visit.c \
 	cuda_remote/door/wire.h cuda_remote/door/wire.c
-cuda_remote_door_libhrdoor_la_CFLAGS = $(HR_CFLAGS) $(SODIUM_CFLAGS)
-cuda_remote_door_libhrdoor_la_LIBADD = rdma_channel/base/libhrbase.la $(SODIUM_LIBS)
+cuda_remote_door_libhrdoorcore_la_CFLAGS = $(HR_CFLAGS) $(SODIUM_CFLAGS)
+cuda_remote_door_libhrdoorcore_la_LIBADD = $(SODIUM_LIBS)
+cuda_remote_door_libhrdoor_la_SOURCES =
+cuda_remote_door_libhrdoor_la_LIBADD = cuda_remote/door/libhrdoorcore.la rdma_channel/base/libhrbase.la
 if HAVE_SODIUM
-cuda_remote_door_libhrdoor_la_SOURCES += cuda_remote/door/proof_sodium.c
+cuda_remote_door_libhrdoorcore_la_SOURCES += cuda_remote/door/proof_sodium.c
 else
-cuda_remote_door_libhrdoor_la_SOURCES += cuda_remote/door/proof_none.c
+cuda_remote_door_libhrdoorcore_la_SOURCES += cuda_remote/door/proof_none.c
 endif
