@@ -14,3 +14,29 @@ CLEANFILES += cuda_remote/api/exports.c
 cuda_remote/api/exports.c: cuda_remote/api/exports.py cuda_remote/api/header.py
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	$(PYTHON) -B $(srcdir)/cuda_remote/api/exports.py "$(CC) $(CUDA_CPPFLAGS)" > $@.new && mv $@.new $@
+
+# The table of calls (calls/README.md) and what is made from it.
+HR_CALL_TABLE = \
+	cuda_remote/api/calls/context.api cuda_remote/api/calls/copy.api cuda_remote/api/calls/device.api \
+	cuda_remote/api/calls/launch.api cuda_remote/api/calls/memory.api cuda_remote/api/calls/module.api \
+	cuda_remote/api/calls/pool.api cuda_remote/api/calls/stream.api
+HR_CALL_GENERATED = cuda_remote/api/calls.h cuda_remote/api/names.c cuda_remote/api/driver.h \
+	cuda_remote/client/calls.c cuda_remote/server/calls.c
+HR_CALL_INPUTS = cuda_remote/api/calls.py cuda_remote/api/header.py $(HR_CALL_TABLE)
+EXTRA_DIST += cuda_remote/api/calls.py cuda_remote/api/calls/README.md $(HR_CALL_TABLE)
+CLEANFILES += $(HR_CALL_GENERATED)
+BUILT_SOURCES += $(HR_CALL_GENERATED)
+
+HR_CALLS_PY = $(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	calls() { (cd $(srcdir) && $(PYTHON) -B cuda_remote/api/calls.py "$$1" "$(CC) $(CUDA_CPPFLAGS)" $(HR_CALL_TABLE)) \
+		> "$$2.new" && mv "$$2.new" "$$2"; } && calls
+cuda_remote/api/calls.h: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) calls.h $@
+cuda_remote/api/names.c: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) names.c $@
+cuda_remote/api/driver.h: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) driver.h $@
+cuda_remote/client/calls.c: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) client.c $@
+cuda_remote/server/calls.c: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) server.c $@

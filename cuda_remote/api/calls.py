@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""calls.py KIND COMPILER TABLE...: reads the table of calls (calls/README.md) and writes one generated file to stdout.
+
+KIND: calls.h (enum hr_call and the arguments on the wire), names.c, driver.h (the functions the worker takes from its
+driver), client.c (stubs), server.c (dispatch).
+"""
+import re
+import sys
+
+import header
+
+WARNING = "/* Generated from the table in cuda_remote/api/calls by cuda_remote/api/calls.py: do not edit. */"
+HANDLES = {"CUcontext": "CONTEXT", "CUstream": "STREAM", "CUevent": "EVENT", "CUmodule": "MODULE",
+           "CUfunction": "FUNCTION", "CUlibrary": "LIBRARY", "CUkernel": "KERNEL", "CUmemoryPool": "POOL"}
+WIDE = ("size_t", "CUdeviceptr", "unsigned long long", "cuuint64_t", "uint64_t")
+NARROW = {"unsigned char": "uint8_t", "unsigned short": "uint16_t", "float": "float"}
+FIXED_MAX = 112  # HR_CALL_INLINE
+
+
+def fail(place, message):
+    sys.exit(f"{place}: {message}")
+
+
+class Argument:
+    """One parameter of a forwarded call with what the table says of it."""
+
+    def __init__(self, parameter, what):
+        self.parameter, self.name, self.what = parameter, parameter.name, what
+        match = re.match(r"(\w*)(\?)?(?:\[(.*)\])?$", what)
+        self.role, self.optional, self.count = match.group(1), bool(match.group(2)), match.group(3)
+        base = re.sub(r"^const ", "", parameter.pointee if parameter.is_pointer else parameter.type)
+        self.base = base
+        self.kind = HANDLES.get(base)
+        if not self.role:
+            self.role = "handle" if self.kind else "value"
+        self.fixed = self.role in ("handle", "value", "new", "delete", "device")
+
+    def wire_type(self):
+        if self.role in ("handle", "new", "delete") or self.base in WIDE:
+            return "uint64_t"
+        return NARROW.get(self.base, "uint32_t")
+
+
+class Call:
+    def __init__(self, place, mode, name, function=None, options=(), what=None):
+        self.place, self.mode, self.name, self.function = place, mode, name, function
+        self.options = dict(option.split("=", 1) if "=" in option else (option, True) for option in options)
+        unknown = set(self.options) - {"ptds", "ptsz", "check", "done", "server", "anywhere"}
+        if unknown:
+            fail(place, f"{name}: unknown option {' '.join(sorted(unknown))}")
+        self.arguments = []
+        if function:
+            what = dict(what or {})
+            for parameter in function.parameters:
+                argument = Argument(parameter, what.pop(parameter.name, ""))
+                if parameter.is_pointer and argument.fixed and argument.role != "new":
+                    fail(place, f"{name}: say what the pointer {parameter.name} is")
+                self.arguments.append(argument)
+            if what:
+                fail(place, f"{name}: no parameter {' '.join(what)}")
+
+    @property
+    def twin(self):
+        return next((suffix for suffix in ("ptds", "ptsz") if suffix in self.options), None)
+
+    def fixed(self):
+        """Fixed arguments, wide ones first: no holes between them."""
+        width = {"uint64_t": 8, "uint32_t": 4, "float": 4, "uint16_t": 2, "uint8_t": 1}
+        fixed = [a for a in self.arguments if a.fixed]
+        if sum(width[a.wire_type()] for a in fixed) > FIXED_MAX:
+            fail(self.place, f"{self.name}: more than {FIXED_MAX} bytes of fixed arguments")
+        return sorted(fixed, key=lambda a: -width[a.wire_type()])
+
+
+class Table:
+    def __init__(self, functions, paths):
+        self.functions, self.calls, self.local, self.hand, self.use = functions, [], [], [], []
+        for path in paths:
+            with open(path, encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    self.line(f"{path}:{number}", line.split("#")[0])
+        names = [call.name for call in self.calls] + self.local + self.hand
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            sys.exit(f"more than once in the table: {' '.join(sorted(twice))}")
+
+    def line(self, place, text):
+        left, _, right = text.partition(" : ")
+        words = left.split()
+        if not words:
+            return
+        mode, names = words[0], words[1:]
+        if mode in ("local", "hand", "use"):
+            for name in names:
+                self.known(place, name)
+            getattr(self, mode).extend(names)
+        elif mode == "internal":
+            self.calls.append(Call(place, names[0], names[1]))
+        elif mode in ("async", "wait", "sync"):
+            what = dict(word.split("=", 1) for word in right.split())
+            self.calls.append(Call(place, mode, names[0], self.known(place, names[0]), names[1:], what))
+        else:
+            fail(place, f"unknown mode {mode}")
+
+    def known(self, place, name):
+        if name not in self.functions:
+            fail(place, f"{name} is not in the toolkit's headers")
+        return self.functions[name]
+
+    def driver_functions(self):
+        names = set(self.use)
+        for call in self.calls:
+            if call.function:
+                names.add(call.name)
+                if "ptds" in call.options:
+                    names.add(call.name + "_ptds")
+        return sorted(names)
+
+    def coverage(self):
+        """{symbol: 'forwarded' | 'local' | 'hand-written'}; what is missing is not supported."""
+        kinds = {name: "local" for name in self.local}
+        kinds.update({name: "hand-written" for name in self.hand})
+        for call in self.calls:
+            if call.function:
+                kinds[call.name] = "forwarded"
+                if call.twin:
+                    kinds[f"{call.name}_{call.twin}"] = "forwarded"
+        return kinds
+
+
+def calls_h(table):
+    out = [WARNING, "#ifndef HR_API_CALLS_H", "#define HR_API_CALLS_H", "#include <stdint.h>", "", "enum hr_call {",
+           "\tHR_CALL_NONE,"]
+    out += [f"\tHR_CALL_{call.name}," for call in table.calls]
+    out += ["\tHR_CALLS", "};", "", "/* The driver function or internal call of that number. */",
+            "extern const char *const hr_call_names[HR_CALLS];", ""]
+    for call in table.calls:
+        fixed = call.fixed()
+        if fixed:
+            out.append(f"struct hr_args_{call.name} {{")
+            out += [f"\t{a.wire_type()} {a.name};" for a in fixed]
+            out.append("} __attribute__((aligned(8)));")
+    out.append("#endif")
+    return out
+
+
+def names_c(table):
+    out = [WARNING, '#include "cuda_remote/api/calls.h"', "", "const char *const hr_call_names[HR_CALLS] = {", '\t"none",']
+    out += [f'\t"{call.name}",' for call in table.calls]
+    return out + ["};"]
+
+
+def driver_h(table):
+    out = [WARNING, "#ifndef HR_API_DRIVER_H", "#define HR_API_DRIVER_H", "#include <cuda.h>", "",
+           "/* CALL(name) for every function that the worker takes from its driver. */",
+           "#define HR_DRIVER_FUNCTIONS(CALL) \\"]
+    out += [f"\tCALL({name}) \\" for name in table.driver_functions()]
+    return out + ["", "#endif"]
+
+
+def arguments_by_name(call):
+    return ", ".join(a.name for a in call.arguments)
+
+
+def client_pack(call):
+    """Lines that check the arguments and fill message.args."""
+    out = []
+    for a in call.arguments:
+        if a.parameter.is_pointer and not a.optional:
+            out += [f"\tif (!{a.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
+    for a in call.arguments:
+        if a.role in ("handle", "delete"):
+            out += [f"\tresult = hr_handle_check(HR_KIND_{a.kind}, (uint64_t)(uintptr_t){a.name});",
+                    "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
+                    f"\tmessage.args.{a.name} = (uint64_t)(uintptr_t){a.name};"]
+        elif a.role == "value":
+            out.append(f"\tmessage.args.{a.name} = ({a.wire_type()}){a.name};")
+        elif a.role == "device":
+            out += [f"\tstruct hr_device *device_{a.name};", f"\tresult = hr_device_get({a.name}, &device_{a.name});",
+                    "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
+                    f"\tmessage.args.{a.name} = (uint32_t)device_{a.name}->ordinal;"]
+    return out
+
+
+def elements(a):
+    return f"(size_t)({a.count}) * sizeof *{a.name}" if a.count else f"sizeof *{a.name}"
+
+
+def client_stub(call):
+    inputs = [a for a in call.arguments if a.role == "in"]
+    outputs = [a for a in call.arguments if a.role == "out"]
+    new = [a for a in call.arguments if a.role == "new"]
+    gone = [a for a in call.arguments if a.role == "delete"]
+    fixed = call.fixed()
+    signature = call.function.signature()
+    flags = "uint16_t hr_flags" + (", " + signature if signature != "void" else "")
+    out = [f"static CUresult call_{call.name}({flags})", "{", "\tCUresult result;"]
+    if "check" in call.options:
+        out += [f"\tresult = {call.options['check']}({arguments_by_name(call)});", "\tif (result != CUDA_SUCCESS)",
+                "\t\treturn result;"]
+    out += ["\tstruct {", "\t\tstruct hr_wire_call head;"]
+    if fixed:
+        out.append(f"\t\tstruct hr_args_{call.name} args;")
+    out += ["\t} message = { 0 };"]
+    out += client_pack(call)
+    out += ["\tstruct hr_link *link;", f"\tresult = hr_link_get({int('anywhere' not in call.options)}, &link);",
+            "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
+    for a in new:
+        out += [f"\tresult = hr_handle_new(HR_KIND_{a.kind}, &message.args.{a.name});", "\tif (result != CUDA_SUCCESS)",
+                "\t\treturn result;"]
+    if inputs:
+        pieces = ", ".join(f"{{ (void *)(uintptr_t){a.name}, {elements(a)} }}" for a in inputs)
+        out.append(f"\tstruct iovec in[] = {{ {pieces} }};")
+    payload = f"in, {len(inputs)}" if inputs else "NULL, 0"
+    size = "sizeof message.head" + (" + sizeof message.args" if fixed else "")
+    function = "hr_link_post" if call.mode == "async" else "hr_link_call"
+    out.append(f"\tresult = {function}(link, HR_CALL_{call.name}, hr_flags, &message.head, {size}, {payload});")
+    for a in new:
+        out += ["\tif (result != CUDA_SUCCESS)", f"\t\thr_handle_delete(message.args.{a.name});"]
+    out += ["\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
+    if outputs:
+        total = " + ".join(elements(a) for a in outputs)
+        out += [f"\tif (link->reply_len != {total})", f"\t\treturn hr_link_broken(link, HR_CALL_{call.name});",
+                "\tconst uint8_t *from = link->reply;"]
+        for a in outputs:
+            keep = f"memcpy({a.name}, from, {elements(a)});"
+            out += [f"\tif ({a.name})", f"\t\t{keep}"] if a.optional else [f"\t{keep}"]
+            if a is not outputs[-1]:
+                out.append(f"\tfrom += {elements(a)};")
+    for a in new:
+        out.append(f"\t*{a.name} = ({a.base})(uintptr_t)message.args.{a.name};")
+    for a in gone:
+        out.append(f"\thr_handle_delete(message.args.{a.name});")
+    if "done" in call.options:
+        return out + [f"\treturn {call.options['done']}({arguments_by_name(call)});", "}", ""]
+    return out + ["\treturn CUDA_SUCCESS;", "}", ""]
+
+
+def client_exports(call):
+    signature, names = call.function.signature(), arguments_by_name(call)
+    comma = ", " if names else ""
+    out = [f"CUresult {call.name}({signature})", "{", f"\treturn call_{call.name}(0{comma}{names});", "}", ""]
+    if call.twin == "ptds":
+        out += [f"CUresult {call.name}_ptds({signature})", "{",
+                f"\treturn call_{call.name}(HR_CALL_PER_THREAD{comma}{names});", "}", ""]
+    elif call.twin == "ptsz":
+        streams = [a.name for a in call.arguments if a.kind == "STREAM" and a.role == "handle"]
+        mapped = ", ".join(f"{a.name} ? {a.name} : CU_STREAM_PER_THREAD" if a.name in streams else a.name
+                           for a in call.arguments)
+        out += [f"CUresult {call.name}_ptsz({signature})", "{", f"\treturn call_{call.name}(0, {mapped});", "}", ""]
+    return out
+
+
+def client_c(table):
+    out = [WARNING, '#include "cuda_remote/client/client.h"', '#include "cuda_remote/api/calls.h"', "",
+           "#include <string.h>", ""]
+    for call in table.calls:
+        if call.function:
+            out += client_stub(call) + client_exports(call)
+    return out
+
+
+def server_unpack(call):
+    out = []
+    for a in call.arguments:
+        if a.role in ("handle", "delete"):
+            out += [f"\t{a.base} {a.name};",
+                    f"\tresult = server_object(HR_KIND_{a.kind}, args.{a.name}, (void **)&{a.name});",
+                    "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
+        elif a.role in ("value", "device"):
+            out.append(f"\t{a.parameter.type} {a.name} = ({a.parameter.type})args.{a.name};")
+    for a in call.arguments:
+        if a.role == "in":
+            out += [f"\tconst {a.base} *{a.name} = server_take(call, {a.count or 1}, sizeof *{a.name});",
+                    f"\tif (!{a.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
+        elif a.role == "out" and a.count:
+            out += [f"\t{a.base} *{a.name} = server_give(call, {a.count}, sizeof *{a.name});",
+                    f"\tif (!{a.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
+        elif a.role in ("out", "new"):
+            out += [f"\t{a.base} {a.name} = {{ 0 }};" if a.role == "out" else f"\t{a.base} {a.name} = NULL;"]
+    return out
+
+
+def server_function(call):
+    fixed = call.fixed()
+    out = [f"static CUresult serve_{call.name}(struct server_call *call)", "{"]
+    if fixed:
+        out += [f"\tstruct hr_args_{call.name} args;", "\tif (!server_take_into(call, &args, sizeof args))",
+                "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
+    if not call.arguments:
+        out.append("\t(void)call;")
+    out.append("\tCUresult result;")
+    out += server_unpack(call)
+    given = ", ".join("&" + a.name if a.role == "new" or (a.role == "out" and not a.count) else
+                      (f"({a.parameter.type}){a.name}" if a.role == "in" else a.name) for a in call.arguments)
+    if call.twin == "ptds":
+        out.append(f"\t__typeof__(driver.{call.name}) function = call->flags & HR_CALL_PER_THREAD ? "
+                   f"driver.{call.name}_ptds : driver.{call.name};")
+    else:
+        out.append(f"\t__typeof__(driver.{call.name}) function = driver.{call.name};")
+    out += ["\tif (!function)", "\t\treturn CUDA_ERROR_NOT_SUPPORTED;"]
+    if call.mode == "sync":
+        out.append("\tserver_turn_give_up(call);")
+    out.append(f"\tresult = function({given});")
+    for a in call.arguments:
+        if a.role == "new":
+            out += ["\tif (result == CUDA_SUCCESS)",
+                    f"\t\tresult = server_object_bind(HR_KIND_{a.kind}, args.{a.name}, {a.name});"]
+        elif a.role == "delete":
+            out.append(f"\tserver_object_unbind(args.{a.name});")
+        elif a.role == "out" and not a.count:
+            out += ["\tif (result == CUDA_SUCCESS)",
+                    f"\t\tresult = server_give_bytes(call, &{a.name}, sizeof {a.name});"]
+    return out + ["\treturn result;", "}", ""]
+
+
+def server_c(table):
+    out = [WARNING, '#include "cuda_remote/server/internal.h"', ""]
+    for call in table.calls:
+        if call.function and "server" not in call.options:
+            out += server_function(call)
+    out.append("const struct server_entry server_entries[HR_CALLS] = {")
+    for call in table.calls:
+        function = call.options.get("server", f"serve_{call.name}")
+        out.append(f"\t[HR_CALL_{call.name}] = {{ {function}, SERVER_{call.mode.upper()} }},")
+    return out + ["};"]
+
+
+KINDS = {"calls.h": calls_h, "names.c": names_c, "driver.h": driver_h, "client.c": client_c, "server.c": server_c}
+
+
+def read(compiler, paths):
+    functions, _, _ = header.read(compiler)
+    return Table(functions, paths)
+
+
+if __name__ == "__main__":
+    print("\n".join(KINDS[sys.argv[1]](read(sys.argv[2], sys.argv[3:]))))
