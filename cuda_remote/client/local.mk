@@ -1,1 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The forwarding driver. Programs find it through the library path that headrace-run sets, so it lies in a folder of its own.
+cudaclientdir = $(pkglibdir)/client
+cudaclient_LTLIBRARIES = cuda_remote/client/libcuda.la
+cuda_remote_client_libcuda_la_SOURCES = \
+	cuda_remote/wire.h cuda_remote/client/client.h \
+	cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/device.c cuda_remote/client/handle.c \
+	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/image.c cuda_remote/client/image.h \
+	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/memory.c \
+	cuda_remote/client/module.c cuda_remote/client/session.c cuda_remote/client/stream.c
+nodist_cuda_remote_client_libcuda_la_SOURCES = cuda_remote/client/calls.c cuda_remote/api/names.c
+cuda_remote_client_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+cuda_remote_client_libcuda_la_LIBADD = \
+	cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoorcore.la ch3/libhrch3.la
+# Its threads' destructors must stay callable, and its own calls stay its own whatever else exports cu*.
+cuda_remote_client_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -Wl,-z,nodelete -Wl,-Bsymbolic \
+	-Wl,--version-script=$(srcdir)/cuda_remote/client/client.map
+cuda_remote_client_libcuda_la_DEPENDENCIES = $(cuda_remote_client_libcuda_la_LIBADD) cuda_remote/client/client.map
+EXTRA_DIST += cuda_remote/client/client.map

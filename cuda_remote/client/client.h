@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The forwarding libcuda.so.1, inside: what its files share. Layout:
+ *
+ *	session.c   the process's worker: cuInit, devices as described by hello, fork
+ *	link.c      a thread's connection: calls out, answers, chunks and text in
+ *	handle.c    handles and what the client knows of the object behind each
+ *	context.c   current context, primary contexts       device.c  what is known of devices
+ *	memory.c    table of allocations, host memory       copy.c    copies between host and device
+ *	module.c    modules, libraries, kernels             launch.c  launches
+ *	stream.c    streams and events                      hostfn.c  host functions
+ *
+ * A thread that makes its first call that has to leave the process opens a connection of its own; nothing on the way out
+ * takes a lock. Functions here return CUresult; outputs come last and are set only on success.
+ */
+#ifndef HR_CUDA_CLIENT_H
+#define HR_CUDA_CLIENT_H
+
+#include "cuda_remote/api/calls.h"
+#include "cuda_remote/wire.h"
+#include "rdma_channel/base/log.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* What a call returns when the worker is gone. Sticky: nothing but a new process helps. */
+#define HR_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
+
+/* ---- session.c ---- */
+
+struct hr_device {
+	struct hr_wire_device wire;
+	/* Limits that a launch is checked against. */
+	uint32_t max_grid[3], max_block[3], max_threads, max_shared, max_shared_optin;
+	int ordinal; /* the server's number for it; the program's is its index in hr_session.device */
+	int place;   /* in CUDA_VISIBLE_DEVICES */
+	/* Of the primary context; the mutex of context.c guards them. */
+	unsigned retained, flags;
+};
+
+struct hr_session {
+	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
+	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host that are in place; atomic */
+	uint64_t copies;                                /* copies named so far; atomic */
+	bool lost;                                      /* a connection broke; atomic */
+	int devices, driver_version;
+	uint64_t staging, staged; /* asynchronous copies to the host: bytes allowed, bytes under way (atomic) */
+	struct hr_device *device;
+	struct hr_link *first; /* the connection that hello went over; host functions use it */
+};
+
+/* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
+CUresult hr_session_get(struct hr_session **session);
+/* CUDA_ERROR_INVALID_DEVICE. */
+CUresult hr_device_get(CUdevice device, struct hr_device **found);
+/* An attribute as the snapshot has it; 0 where it is unknown. */
+int hr_device_attribute(const struct hr_device *device, CUdevice_attribute attribute);
+/* Opens another connection to this process's worker. */
+CUresult hr_session_join(struct hr_session *session, struct hr_link **link);
+
+/* ---- link.c ---- */
+
+struct hr_link {
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	struct hr_session *session;
+	int error;              /* the connection failed with this */
+	uint64_t waiting;       /* number of the call whose answer is awaited */
+	bool answered;
+	struct hr_wire_reply head;
+	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, until the next one */
+	size_t reply_len, reply_size;
+	uint8_t *scratch;       /* HR_CHUNK_MAX bytes for scattered copies, made when first wanted */
+	char server[300];       /* name for messages */
+};
+
+/* Connects over a socket that came through the door; the engine was opened for the card sent there. Takes both over. */
+CUresult hr_link_open(struct hr_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
+		      struct hr_link **link);
+void hr_link_close(struct hr_link *link);
+
+/* The calling thread's connection. need_context: CUDA_ERROR_INVALID_CONTEXT if it has no current context. */
+CUresult hr_link_get(int need_context, struct hr_link **link);
+
+/*
+ * Sends a call: head, followed in memory by the first len - sizeof *head bytes of its arguments (len <= CH3_HEADER_MAX),
+ * then the pieces iov. Numbers it. The pieces may be reused on return. hr_link_call waits for the answer; link->reply has
+ * the results.
+ */
+CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+		      const struct iovec *iov, int n);
+CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+		      const struct iovec *iov, int n);
+
+/* Sends a chunk of a copy; the bytes may be reused once *request (NULL: at once) is complete. */
+CUresult hr_link_chunk(struct hr_link *link, const struct hr_wire_chunk *chunk, const struct iovec *iov, int n,
+		       ch3_request_t **request);
+/* Waits until a request is complete, and frees it. NULL is allowed. */
+CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request);
+
+/* The worker answered what no worker answers: logs it, gives the connection up. */
+CUresult hr_link_broken(struct hr_link *link, enum hr_call function);
+
+/* ---- handle.c ---- */
+
+/* CUDA_SUCCESS if handle is a live object of this kind (or, for a stream, one of CUDA's own values); else
+ * CUDA_ERROR_INVALID_HANDLE, for contexts CUDA_ERROR_INVALID_CONTEXT. */
+CUresult hr_handle_check(enum hr_kind kind, uint64_t handle);
+/* Names a new object. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult hr_handle_new(enum hr_kind kind, uint64_t *handle);
+/* Takes over a handle that the worker chose. */
+CUresult hr_handle_adopt(enum hr_kind kind, uint64_t handle);
+/* The handle ends; what was attached to it is the caller's again. */
+void hr_handle_delete(uint64_t handle);
+/* Attaches what the client knows of the object; NULL if there is nothing or no such object. */
+void hr_handle_attach(uint64_t handle, void *data);
+void *hr_handle_data(enum hr_kind kind, uint64_t handle);
+/* Calls visit with every live handle of a kind. The visitor may delete it. */
+void hr_handle_each(enum hr_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
+
+/* ---- context.c ---- */
+
+struct hr_context {
+	CUcontext handle;
+	CUdevice device;
+	unsigned flags, api_version;
+	bool primary;
+	uint64_t id;
+};
+
+#define HR_CONTEXT_STACK 64
+
+/* What the client keeps for each of the program's threads. */
+struct hr_thread {
+	struct hr_link *link;
+	int depth; /* of the context stack; the current one is on top */
+	CUcontext stack[HR_CONTEXT_STACK];
+};
+
+/* The calling thread's; NULL if there is no memory. */
+struct hr_thread *hr_thread_get(void);
+/* The current context's handle, or NULL. */
+CUcontext hr_context_current(void);
+/* Of the current context. CUDA_ERROR_INVALID_CONTEXT. */
+CUresult hr_context_get(struct hr_context **context);
+/* A device's primary context, known to the client from hello on. */
+CUresult hr_context_add_primary(CUdevice device, uint64_t handle);
+
+/* ---- memory.c ---- */
+
+enum hr_memory_kind { HR_MEMORY_DEVICE, HR_MEMORY_GLOBAL, HR_MEMORY_HOST, HR_MEMORY_REGISTERED };
+
+struct hr_span {
+	uint64_t base, size;
+	enum hr_memory_kind kind;
+	CUcontext context;
+	CUmodule module;   /* of a global: it goes with it */
+	unsigned flags;    /* of host memory: as given */
+	bool pooled;       /* from cuMemAllocAsync */
+	uint64_t id;       /* unique in the process */
+};
+
+/* The allocation that holds address. */
+bool hr_memory_find(uint64_t address, struct hr_span *span);
+CUresult hr_memory_add(const struct hr_span *span);
+bool hr_memory_remove(uint64_t base);
+/* Forgets the globals of a module; of a context all that is on the device. */
+void hr_memory_forget_module(CUmodule module);
+void hr_memory_forget_context(CUcontext context);
+/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device. size 0 is right anywhere. */
+CUresult hr_memory_check_device(uint64_t address, uint64_t size);
+bool hr_memory_is_device(uint64_t address);
+
+/* ---- copy.c: copies to the host that are under way ---- */
+
+struct hr_copy {
+	struct hr_copy *next;
+	uint64_t id;
+	uint8_t *host;
+	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct hr_wire_box */
+	uint64_t left; /* bytes; atomic */
+	bool later;    /* asynchronous: freed when complete */
+};
+
+/* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns how many, 0 if they are too many, -1 if
+ * they lie outside. */
+int hr_copy_pieces(const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
+/* Copies bytes into the pieces that hr_copy_pieces found too many. */
+void hr_copy_scatter(const struct hr_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
+/* Finds one that is under way; it stays until its last byte has been counted. */
+struct hr_copy *hr_copy_find(uint64_t id);
+/* Counts bytes that are in place. */
+void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t bytes);
+
+/* True while copies to the host are under way that no call waits for. */
+bool hr_copy_any_later(void);
+
+/* ---- stream.c ---- */
+
+struct hr_stream {
+	CUcontext context;
+	unsigned flags;
+	int priority;
+	uint64_t id;
+};
+
+/* ---- module.c ---- */
+
+struct hr_kernel {
+	uint64_t handle;    /* on the wire: of the function or the library's kernel */
+	char *name;
+	uint32_t parameters, block; /* count; bytes of the parameter block */
+	struct hr_parameter {
+		uint32_t offset, size;
+	} *parameter;
+	uint32_t known;
+	int32_t attribute[HR_KERNEL_ATTRIBUTES];
+	struct hr_module *module;
+};
+
+struct hr_module {
+	uint64_t handle;
+	CUcontext context; /* of a module; NULL for a library */
+	bool library;
+	uint32_t n;
+	struct hr_kernel *kernel;
+};
+
+/* Forgets the modules of a context that is gone. */
+void hr_module_forget_context(CUcontext context);
+
+/* The kernel behind a CUfunction or CUkernel. NULL: neither. */
+struct hr_kernel *hr_kernel_find(uint64_t handle);
+
+/* ---- hostfn.c ---- */
+
+/* Handles a host function's turn that arrived on the first connection. */
+int hr_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+
+/* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
+
+CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size);
+CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size);
+CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
+CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
+CUresult memory_check_free(CUdeviceptr pointer);
+CUresult memory_done_free(CUdeviceptr pointer);
+CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n);
+CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n);
+CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n);
+CUresult memset_check_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height);
+CUresult memset_check_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height);
+CUresult memset_check_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height);
+CUresult memset_check_d8_async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream);
+CUresult memset_check_d16_async(CUdeviceptr to, unsigned short value, size_t n, CUstream stream);
+CUresult memset_check_d32_async(CUdeviceptr to, unsigned value, size_t n, CUstream stream);
+CUresult memset_check_d2d8_async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
+				 CUstream stream);
+CUresult memset_check_d2d16_async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
+				  CUstream stream);
+CUresult memset_check_d2d32_async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
+				  CUstream stream);
+CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
+CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
+CUresult stream_check_create(CUstream *stream, unsigned flags);
+CUresult stream_done_create(CUstream *stream, unsigned flags);
+CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority);
+CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority);
+CUresult stream_check_destroy(CUstream stream);
+CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties);
+CUresult event_check_create(CUevent *event, unsigned flags);
+CUresult event_done_create(CUevent *event, unsigned flags);
+
+#endif

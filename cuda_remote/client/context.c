@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/client/client.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static __thread struct hr_thread *thread __attribute__((tls_model("initial-exec")));
+static pthread_key_t thread_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool have_key;
+/* Guards the primary contexts' counts and flags. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next_id;
+
+/* A thread of the program ends: so does its connection, after all that it sent. In a child of fork there is none. */
+static void thread_ended(void *data)
+{
+	struct hr_thread *ended = data;
+	struct hr_session *session;
+	if (ended->link && hr_session_get(&session) == CUDA_SUCCESS)
+		hr_link_close(ended->link);
+	thread = NULL;
+	free(ended);
+}
+
+static void make_key(void)
+{
+	have_key = !pthread_key_create(&thread_end, thread_ended);
+}
+
+struct hr_thread *hr_thread_get(void)
+{
+	if (thread)
+		return thread;
+	pthread_once(&once, make_key);
+	thread = calloc(1, sizeof *thread);
+	if (thread && have_key)
+		pthread_setspecific(thread_end, thread);
+	return thread;
+}
+
+CUcontext hr_context_current(void)
+{
+	return thread && thread->depth ? thread->stack[thread->depth - 1] : NULL;
+}
+
+static struct hr_context *context_of(CUcontext handle)
+{
+	return hr_handle_data(HR_KIND_CONTEXT, (uint64_t)(uintptr_t)handle);
+}
+
+CUresult hr_context_get(struct hr_context **context)
+{
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_context *current = context_of(hr_context_current());
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context = current;
+	return CUDA_SUCCESS;
+}
+
+/* The context meant by a call that takes one, where NULL is the current one. */
+static CUresult context_meant(CUcontext handle, struct hr_context **context)
+{
+	if (!handle)
+		return hr_context_get(context);
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*context = context_of(handle);
+	return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult context_attach(uint64_t handle, const struct hr_context *value)
+{
+	struct hr_context *context = malloc(sizeof *context);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*context = *value;
+	context->handle = (CUcontext)(uintptr_t)handle;
+	context->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	hr_handle_attach(handle, context);
+	return CUDA_SUCCESS;
+}
+
+CUresult hr_context_add_primary(CUdevice device, uint64_t handle)
+{
+	CUresult result = hr_handle_adopt(HR_KIND_CONTEXT, handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return context_attach(handle, &(struct hr_context){ .device = device, .primary = true, .api_version = 3020 });
+}
+
+/* ---- primary contexts: the worker holds them from the start, the program's references are counted here ---- */
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	struct hr_device *found;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	found->retained++;
+	pthread_mutex_unlock(&lock);
+	*context = (CUcontext)(uintptr_t)found->wire.primary;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
+{
+	struct hr_device *found;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	found->flags = flags;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
+{
+	return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+	struct hr_device *found;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	*flags = found->flags;
+	*active = found->retained > 0;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+static void forget_stream(uint64_t handle, void *data, void *context)
+{
+	struct hr_stream *stream = data;
+	if (stream && stream->context == context)
+		hr_handle_delete(handle);
+}
+
+static void forget_event(uint64_t handle, void *data, void *context)
+{
+	if (data == context)
+		hr_handle_delete(handle);
+}
+
+/* Everything of a context that is gone on the worker. What was attached to streams stays: another thread may be reading it. */
+static void context_forget(CUcontext context)
+{
+	hr_memory_forget_context(context);
+	hr_module_forget_context(context);
+	hr_handle_each(HR_KIND_STREAM, forget_stream, context);
+	hr_handle_each(HR_KIND_EVENT, forget_event, context);
+}
+
+static CUresult primary_reset(struct hr_device *device)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_context call;
+	} message = { .call.context = device->wire.primary };
+	struct hr_link *link;
+	CUresult result = hr_link_get(0, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = hr_link_call(link, HR_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		context_forget((CUcontext)(uintptr_t)device->wire.primary);
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	struct hr_device *found;
+	CUresult result = hr_device_get(device, &found);
+	return result == CUDA_SUCCESS ? primary_reset(found) : result;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+	return cuDevicePrimaryCtxReset_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	struct hr_device *found;
+	CUresult result = hr_device_get(device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	unsigned before = found->retained;
+	if (before)
+		found->retained--;
+	pthread_mutex_unlock(&lock);
+	if (!before)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	/* The last reference resets the context, as with the driver. */
+	return before == 1 ? primary_reset(found) : CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	return cuDevicePrimaryCtxRelease_v2(device);
+}
+
+/* ---- the thread's stack of contexts ---- */
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle)
+{
+	struct hr_context *context;
+	if (!handle)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = context_meant(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_thread *mine = hr_thread_get();
+	if (!mine || mine->depth == HR_CONTEXT_STACK)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mine->stack[mine->depth++] = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext handle)
+{
+	return cuCtxPushCurrent_v2(handle);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *handle)
+{
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!hr_context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CUcontext popped = thread->stack[--thread->depth];
+	if (handle)
+		*handle = popped;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *handle)
+{
+	return cuCtxPopCurrent_v2(handle);
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle)
+{
+	struct hr_context *context;
+	struct hr_session *session;
+	CUresult result = handle ? context_meant(handle, &context) : hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_thread *mine = hr_thread_get();
+	if (!mine)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!handle) {
+		if (mine->depth)
+			mine->depth--;
+		return CUDA_SUCCESS;
+	}
+	if (!mine->depth)
+		mine->depth = 1;
+	mine->stack[mine->depth - 1] = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *handle)
+{
+	struct hr_session *session;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_session_get(&session);
+	if (result == CUDA_SUCCESS)
+		*handle = hr_context_current();
+	return result;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
+{
+	struct hr_context *context;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = context_meant(handle, &context);
+	if (result == CUDA_SUCCESS)
+		*device = context->device;
+	return result;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+	return cuCtxGetDevice_v2(device, NULL);
+}
+
+CUresult cuCtxGetFlags(unsigned *flags)
+{
+	struct hr_context *context;
+	struct hr_device *device;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!context->primary)
+		*flags = context->flags;
+	else if ((result = hr_device_get(context->device, &device)) == CUDA_SUCCESS)
+		*flags = device->flags;
+	return result;
+}
+
+CUresult cuCtxSetFlags(unsigned flags)
+{
+	struct hr_context *context;
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (context->primary)
+		return cuDevicePrimaryCtxSetFlags_v2(context->device, flags);
+	context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct hr_context *context;
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = context_meant(handle, &context);
+	if (result == CUDA_SUCCESS)
+		*id = context->id;
+	return result;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version)
+{
+	struct hr_context *context;
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = context_meant(handle, &context);
+	if (result == CUDA_SUCCESS)
+		*version = context->api_version;
+	return result;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	struct hr_context *context;
+	struct hr_device *device;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(context->device, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (least)
+		*least = device->wire.least_priority;
+	if (greatest)
+		*greatest = device->wire.greatest_priority;
+	return CUDA_SUCCESS;
+}
+
+/* Bank size of shared memory: no GPU of today has more than one, the calls remain. */
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+	struct hr_context *context;
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+	return result;
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct hr_context *context;
+	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return hr_context_get(&context);
+}
+
+/* ---- contexts of the program's own ---- */
+
+static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device, unsigned api_version)
+{
+	struct hr_device *found;
+	if (!handle || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_context_create call;
+	} message = { .call = { .flags = flags, .device = (uint32_t)found->ordinal } };
+	struct hr_link *link;
+	result = hr_link_get(0, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = hr_handle_new(HR_KIND_CONTEXT, &message.call.context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_context made = { .device = device, .flags = flags, .api_version = api_version };
+	result = context_attach(message.call.context, &made);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_call(link, HR_CALL_context_create, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		result = cuCtxPushCurrent_v2((CUcontext)(uintptr_t)message.call.context);
+	if (result == CUDA_SUCCESS) {
+		*handle = (CUcontext)(uintptr_t)message.call.context;
+		return CUDA_SUCCESS;
+	}
+	free(context_of((CUcontext)(uintptr_t)message.call.context));
+	hr_handle_delete(message.call.context);
+	return result;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *handle, unsigned flags, CUdevice device)
+{
+	return context_create(handle, flags, device, 3020);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *handle, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice device)
+{
+	if (n || affinity)
+		return n < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return context_create(handle, flags, device, 3030);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *handle, CUctxCreateParams *parameters, unsigned flags, CUdevice device)
+{
+	if (parameters && (parameters->numExecAffinityParams || parameters->cigParams))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return context_create(handle, flags, device, 3040);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle)
+{
+	struct hr_context *context;
+	if (!handle)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = context_meant(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_context call;
+	} message = { .call.context = (uint64_t)(uintptr_t)handle };
+	struct hr_link *link;
+	result = hr_link_get(0, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (hr_context_current() == handle)
+		thread->depth--;
+	result = hr_link_call(link, HR_CALL_context_destroy, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	context_forget(handle);
+	hr_handle_delete(message.call.context); /* the struct stays: another thread may be reading it, and contexts are few */
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy(CUcontext handle)
+{
+	return cuCtxDestroy_v2(handle);
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	struct hr_context *context;
+	CUresult result = context_meant(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_context call;
+	} message = { .call.context = (uint64_t)(uintptr_t)context->handle };
+	struct hr_link *link;
+	result = hr_link_get(0, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return hr_link_call(link, HR_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	return cuCtxSynchronize_v2(NULL);
+}

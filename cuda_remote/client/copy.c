@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies between host and device. To the device the bytes go out with the call, or in chunks behind it; when the last has gone the
+ * caller's memory is free again. To the host the worker sends chunks as the device produces them, each naming the copy, and
+ * whichever connection brings them puts them into place. A copy to pageable memory waits, as CUDA's does; one to pinned memory is
+ * complete when a later call that waits for its stream returns.
+ */
+#include "cuda_remote/client/client.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Chunks on their way out at a time: while one crosses, the next is already queued. */
+#define WINDOW 4
+/* Pieces of one message; a chunk of more rows is gathered first. */
+#define PIECES CH3_IOV_MAX
+
+/* ---- the table of copies to the host ---- */
+
+#define BUCKETS 256
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hr_copy *buckets[BUCKETS];
+static uint64_t later; /* copies under way that no call waits for; atomic */
+
+static void copy_list(struct hr_session *session, struct hr_copy *copy)
+{
+	copy->id = __atomic_add_fetch(&session->copies, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	copy->next = buckets[copy->id % BUCKETS];
+	buckets[copy->id % BUCKETS] = copy;
+	pthread_mutex_unlock(&lock);
+}
+
+static void copy_unlist(struct hr_copy *copy)
+{
+	pthread_mutex_lock(&lock);
+	struct hr_copy **at = &buckets[copy->id % BUCKETS];
+	while (*at && *at != copy)
+		at = &(*at)->next;
+	if (*at)
+		*at = copy->next;
+	pthread_mutex_unlock(&lock);
+}
+
+struct hr_copy *hr_copy_find(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct hr_copy *copy = buckets[id % BUCKETS];
+	while (copy && copy->id != id)
+		copy = copy->next;
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+bool hr_copy_any_later(void)
+{
+	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
+}
+
+static void later_forget(struct hr_session *session, struct hr_copy *copy, uint64_t bytes)
+{
+	copy_unlist(copy);
+	__atomic_sub_fetch(&session->staged, bytes, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
+	free(copy);
+}
+
+void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t bytes)
+{
+	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
+	if (!left && copy->later)
+		later_forget(session, copy, copy->width * copy->height * copy->depth);
+	/* Release pairs with the acquire in await_chunks (link.c): who counts this chunk sees its bytes. */
+	__atomic_add_fetch(&session->arrived, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- where the bytes of a copy lie on the host ---- */
+
+static uint64_t copy_bytes(const struct hr_copy *copy)
+{
+	return copy->width * copy->height * copy->depth;
+}
+
+/* The row that holds offset: its address from there on, and how much of it follows. */
+static uint8_t *row_at(const struct hr_copy *copy, uint64_t offset, uint64_t *left)
+{
+	uint64_t row = offset / copy->width, x = offset % copy->width;
+	*left = copy->width - x;
+	return copy->host + row / copy->height * copy->slice + row % copy->height * copy->pitch + x;
+}
+
+int hr_copy_pieces(const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+{
+	uint64_t bytes = copy_bytes(copy);
+	if (offset > bytes || len > bytes - offset)
+		return -1;
+	int n = 0;
+	while (len) {
+		uint64_t left;
+		if (n == max)
+			return 0;
+		uint8_t *at = row_at(copy, offset, &left);
+		if (left > len)
+			left = len;
+		iov[n++] = (struct iovec){ at, left };
+		offset += left;
+		len -= left;
+	}
+	return n;
+}
+
+void hr_copy_scatter(const struct hr_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
+{
+	while (len) {
+		uint64_t left;
+		uint8_t *at = row_at(copy, offset, &left);
+		if (left > len)
+			left = len;
+		memcpy(at, bytes, left);
+		bytes += left;
+		offset += left;
+		len -= left;
+	}
+}
+
+static void copy_gather(const struct hr_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
+{
+	while (len) {
+		uint64_t left;
+		const uint8_t *at = row_at(copy, offset, &left);
+		if (left > len)
+			left = len;
+		memcpy(bytes, at, left);
+		bytes += left;
+		offset += left;
+		len -= left;
+	}
+}
+
+/* Pieces of a chunk to send, gathered in the connection's scratch memory if they are too many. */
+static int chunk_pieces(struct hr_link *link, const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
+			bool *gathered)
+{
+	int n = hr_copy_pieces(copy, offset, len, iov, PIECES);
+	*gathered = !n;
+	if (n)
+		return n;
+	if (!link->scratch && !(link->scratch = malloc(HR_CHUNK_MAX)))
+		return -1;
+	copy_gather(copy, offset, len, link->scratch);
+	iov[0] = (struct iovec){ link->scratch, len };
+	return 1;
+}
+
+/* ---- to the device ---- */
+
+static CUresult send_chunks(struct hr_link *link, const struct hr_wire_copy *call, const struct hr_copy *copy)
+{
+	ch3_request_t *window[WINDOW] = { NULL };
+	struct hr_wire_chunk chunk = { call->copy, 0 };
+	CUresult result = CUDA_SUCCESS;
+	uint64_t total = copy_bytes(copy);
+	unsigned turn = 0;
+	while (result == CUDA_SUCCESS && chunk.offset < total) {
+		struct iovec iov[PIECES];
+		bool gathered;
+		uint64_t len = hr_box_chunk(&call->box, chunk.offset);
+		int n = chunk_pieces(link, copy, chunk.offset, len, iov, &gathered);
+		if (n < 0) {
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+			break;
+		}
+		result = hr_link_finish(link, window[turn]);
+		window[turn] = NULL;
+		if (result == CUDA_SUCCESS)
+			result = hr_link_chunk(link, &chunk, iov, n, &window[turn]);
+		if (gathered && result == CUDA_SUCCESS) {
+			result = hr_link_finish(link, window[turn]);
+			window[turn] = NULL;
+		}
+		turn = (turn + 1) % WINDOW;
+		chunk.offset += len;
+	}
+	for (int i = 0; i < WINDOW; i++) {
+		CUresult finished = hr_link_finish(link, window[i]);
+		if (result == CUDA_SUCCESS)
+			result = finished;
+	}
+	return result;
+}
+
+static CUresult copy_up(const struct hr_wire_box *box, const struct hr_copy *copy, uint64_t stream)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_copy call;
+	} message = { .call = { .stream = stream, .box = *box } };
+	struct hr_link *link;
+	CUresult result = hr_link_get(1, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t total = copy_bytes(copy);
+	if (total <= HR_INLINE_COPY) {
+		struct iovec iov[PIECES];
+		bool gathered;
+		int n = chunk_pieces(link, copy, 0, total, iov, &gathered);
+		if (n < 0)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		return hr_link_post(link, HR_CALL_copy_up, 0, &message.head, sizeof message, iov, n);
+	}
+	message.call.copy = __atomic_add_fetch(&link->session->copies, 1, __ATOMIC_RELAXED);
+	result = hr_link_post(link, HR_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* The end is sent also after a failure here: the worker is waiting for it, and finds the copy incomplete. */
+	CUresult sent = send_chunks(link, &message.call, copy);
+	result = hr_link_post(link, HR_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
+			      0);
+	return sent != CUDA_SUCCESS ? sent : result;
+}
+
+/* ---- to the host ---- */
+
+static CUresult copy_down_now(struct hr_link *link, struct hr_wire_call *head, struct hr_wire_copy *call, struct hr_copy *copy)
+{
+	copy_list(link->session, copy);
+	call->copy = copy->id;
+	CUresult result = hr_link_call(link, HR_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
+	copy_unlist(copy);
+	if (result == CUDA_SUCCESS && __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE))
+		return hr_link_broken(link, HR_CALL_copy_down);
+	return result;
+}
+
+/* True if the worker will hold that many more bytes for us. */
+static bool staging_take(struct hr_session *session, uint64_t bytes)
+{
+	if (__atomic_add_fetch(&session->staged, bytes, __ATOMIC_RELAXED) <= session->staging)
+		return true;
+	__atomic_sub_fetch(&session->staged, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+static CUresult copy_down(const struct hr_wire_box *box, const struct hr_copy *host, uint64_t stream, bool may_be_later)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_copy call;
+	} message = { .call = { .stream = stream, .box = *box } };
+	struct hr_link *link;
+	CUresult result = hr_link_get(1, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_copy copy = *host;
+	uint64_t bytes = copy.left = copy_bytes(host);
+	struct hr_copy *kept = NULL;
+	if (may_be_later && staging_take(link->session, bytes) && !(kept = malloc(sizeof *kept)))
+		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
+	if (!kept)
+		return copy_down_now(link, &message.head, &message.call, &copy);
+	*kept = copy;
+	kept->later = true;
+	__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
+	copy_list(link->session, kept);
+	message.call.copy = kept->id;
+	result = hr_link_post(link, HR_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		later_forget(link->session, kept, bytes);
+	return result;
+}
+
+/* ---- one side of a copy: what the driver's many calls come down to ---- */
+
+struct side {
+	bool device;
+	uint64_t address, pitch, slice;
+};
+
+static bool is_pinned(uint64_t address, uint64_t size)
+{
+	struct hr_span span;
+	return hr_memory_find(address, &span) && span.kind >= HR_MEMORY_HOST && size <= span.size - (address - span.base);
+}
+
+/* A box without gaps is one row. */
+static void flatten(uint64_t pitch, uint64_t slice, uint64_t *width, uint64_t *height, uint64_t *depth)
+{
+	if (*height == 1 || pitch == *width) {
+		if (*depth == 1 || slice == *width * *height) {
+			*width *= *height * *depth;
+			*height = *depth = 1;
+		}
+	}
+}
+
+static struct hr_wire_box box_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct hr_wire_box box = { side->address, side->pitch, side->slice, width, height, depth };
+	return box;
+}
+
+static CUresult side_check(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct hr_wire_box box = box_of(side, width, height, depth);
+	uint64_t extent = hr_box_extent(&box);
+	if (!extent || (height > 1 && side->pitch < width) || (depth > 1 && side->slice < width))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (side->device)
+		return hr_memory_check_device(side->address, extent);
+	return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct hr_copy host_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+{
+	struct hr_copy copy = { .host = (uint8_t *)(uintptr_t)side->address, .pitch = side->pitch, .slice = side->slice };
+	flatten(side->pitch, side->slice, &width, &height, &depth);
+	copy.width = width;
+	copy.height = height;
+	copy.depth = depth;
+	return copy;
+}
+
+/* Host to host in a stream's order: what was before it first. */
+static CUresult copy_on_host(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+			     CUstream stream)
+{
+	CUresult result = cuStreamSynchronize(stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (uint64_t z = 0; z < depth; z++)
+		for (uint64_t y = 0; y < height; y++)
+			memmove((void *)(uintptr_t)(to->address + z * to->slice + y * to->pitch),
+				(void *)(uintptr_t)(from->address + z * from->slice + y * from->pitch), width);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_across(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+			    uint64_t stream)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_across call;
+	} message = { .call = { stream, box_of(to, width, height, depth), box_of(from, width, height, depth) } };
+	struct hr_link *link;
+	CUresult result = hr_link_get(1, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return hr_link_post(link, HR_CALL_copy_across, 0, &message.head, sizeof message, NULL, 0);
+}
+
+/* Every copy comes through here. asynchronous: the caller allows the copy to complete after the call. */
+static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+		     CUstream stream, bool asynchronous)
+{
+	struct hr_context *context;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!width || !height || !depth)
+		return CUDA_SUCCESS;
+	result = side_check(to, width, height, depth);
+	if (result == CUDA_SUCCESS)
+		result = side_check(from, width, height, depth);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!to->device && !from->device)
+		return copy_on_host(to, from, width, height, depth, stream);
+	uint64_t named = (uint64_t)(uintptr_t)stream;
+	if (to->device && from->device)
+		return copy_across(to, from, width, height, depth, named);
+	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
+	struct hr_copy place = host_of(host, width, height, depth);
+	uint64_t row = width, rows = height, slices = depth;
+	flatten(device->pitch, device->slice, &row, &rows, &slices);
+	struct hr_wire_box box = box_of(device, row, rows, slices);
+	if (to->device)
+		return copy_up(&box, &place, named);
+	struct hr_wire_box extent = box_of(host, width, height, depth);
+	return copy_down(&box, &place, named, asynchronous && is_pinned(host->address, hr_box_extent(&extent)));
+}
+
+static CUresult copy_line(const struct side *to, const struct side *from, size_t size, CUstream stream, bool asynchronous)
+{
+	return copy(to, from, size, size ? 1 : 0, 1, stream, asynchronous);
+}
+
+static struct side host_side(const void *pointer)
+{
+	return (struct side){ .address = (uint64_t)(uintptr_t)pointer };
+}
+
+static struct side device_side(CUdeviceptr pointer)
+{
+	return (struct side){ .device = true, .address = pointer };
+}
+
+static struct side either_side(CUdeviceptr pointer)
+{
+	return (struct side){ .device = hr_memory_is_device(pointer), .address = pointer };
+}
+
+/* ---- the driver's calls, one line of memory ---- */
+
+static CUresult copy_h2d(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	struct side a = device_side(to), b = host_side(from);
+	return copy_line(&a, &b, size, stream, true);
+}
+
+static CUresult copy_d2h(void *to, CUdeviceptr from, size_t size, CUstream stream, bool asynchronous)
+{
+	struct side a = host_side(to), b = device_side(from);
+	return copy_line(&a, &b, size, stream, asynchronous);
+}
+
+static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, bool asynchronous)
+{
+	struct side a = either_side(to), b = either_side(from);
+	return copy_line(&a, &b, size, stream, asynchronous);
+}
+
+/* The stream that a per-thread variant means by NULL. */
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
+{
+	return copy_h2d(to, from, size, NULL);
+}
+
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size)
+{
+	return copy_h2d(to, from, size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	return copy_h2d(to, from, size, stream);
+}
+
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	return copy_h2d(to, from, size, own(stream));
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
+{
+	return copy_d2h(to, from, size, NULL, false);
+}
+
+CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size)
+{
+	return copy_d2h(to, from, size, CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy_d2h(to, from, size, stream, true);
+}
+
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy_d2h(to, from, size, own(stream), true);
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return copy_any(to, from, size, NULL, false);
+}
+
+CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return copy_any(to, from, size, CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy_any(to, from, size, stream, true);
+}
+
+CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy_any(to, from, size, own(stream), true);
+}
+
+CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	CUresult result = hr_memory_check_device(to, size);
+	return result == CUDA_SUCCESS ? hr_memory_check_device(from, size) : result;
+}
+
+CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	(void)stream;
+	return copy_check_dtod(to, from, size);
+}
+
+/* ---- and in two and three dimensions ---- */
+
+static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, struct side *side)
+{
+	switch (type) {
+	case CU_MEMORYTYPE_HOST:
+		*side = host_side(host);
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_DEVICE:
+		*side = device_side(device);
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_UNIFIED:
+		*side = either_side(device);
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_ARRAY:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* Moves a side to its first byte. */
+static CUresult side_start(struct side *side, size_t x, size_t y, size_t z, size_t pitch, size_t rows, size_t height)
+{
+	uint64_t across;
+	side->pitch = pitch;
+	if (__builtin_mul_overflow((uint64_t)pitch, (uint64_t)(rows ? rows : height), &side->slice) ||
+	    __builtin_mul_overflow((uint64_t)z, side->slice, &across) ||
+	    __builtin_add_overflow(side->address, across, &side->address) ||
+	    __builtin_mul_overflow((uint64_t)y, (uint64_t)pitch, &across) ||
+	    __builtin_add_overflow(side->address, across, &side->address) ||
+	    __builtin_add_overflow(side->address, (uint64_t)x, &side->address))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool asynchronous)
+{
+	struct side to, from;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = side_of(p->dstMemoryType, p->dstHost, p->dstDevice, &to);
+	if (result == CUDA_SUCCESS)
+		result = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, &from);
+	if (result == CUDA_SUCCESS)
+		result = side_start(&to, p->dstXInBytes, p->dstY, p->dstZ, p->dstPitch ? p->dstPitch : p->WidthInBytes,
+				    p->dstHeight, p->Height);
+	if (result == CUDA_SUCCESS)
+		result = side_start(&from, p->srcXInBytes, p->srcY, p->srcZ, p->srcPitch ? p->srcPitch : p->WidthInBytes,
+				    p->srcHeight, p->Height);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return copy(&to, &from, p->WidthInBytes, p->Height, p->Depth, stream, asynchronous);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool asynchronous)
+{
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_MEMCPY3D box = {
+		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost,
+		.srcDevice = p->srcDevice, .srcPitch = p->srcPitch,
+		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost,
+		.dstDevice = p->dstDevice, .dstPitch = p->dstPitch,
+		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = 1,
+	};
+	return copy_3d(&box, stream, asynchronous);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
+{
+	return copy_2d(p, NULL, false);
+}
+
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *p)
+{
+	return copy_2d(p, CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
+{
+	return copy_2d(p, NULL, false);
+}
+
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *p)
+{
+	return copy_2d(p, CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+	return copy_2d(p, stream, true);
+}
+
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+	return copy_2d(p, own(stream), true);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
+{
+	return copy_3d(p, NULL, false);
+}
+
+CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *p)
+{
+	return copy_3d(p, CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+	return copy_3d(p, stream, true);
+}
+
+CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+	return copy_3d(p, own(stream), true);
+}

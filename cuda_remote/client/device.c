@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of the devices, from the worker's answer to hello. */
+#include "cuda_remote/client/client.h"
+
+#include <cudaProfiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Abilities that end at the connection: the device may have them, a program on another host does not. */
+static bool cannot_be_forwarded(CUdevice_attribute attribute)
+{
+	switch ((int)attribute) {
+	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1:
+	case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
+	case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int hr_device_attribute(const struct hr_device *device, CUdevice_attribute attribute)
+{
+	if ((unsigned)attribute >= HR_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
+		return 0;
+	if (cannot_be_forwarded(attribute))
+		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
+	return device->wire.attribute[attribute];
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice number)
+{
+	struct hr_device *device;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned)attribute >= HR_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = hr_device_attribute(device, attribute);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+	struct hr_session *session;
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Before cuInit: what this library speaks. */
+	*version = hr_session_get(&session) == CUDA_SUCCESS ? session->driver_version : CUDA_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+	struct hr_session *session;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_session_get(&session);
+	if (result == CUDA_SUCCESS)
+		*count = session->devices;
+	return result;
+}
+
+CUresult cuDeviceGet(CUdevice *number, int ordinal)
+{
+	struct hr_device *device;
+	if (!number)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(ordinal, &device);
+	if (result == CUDA_SUCCESS)
+		*number = ordinal;
+	return result;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice number)
+{
+	struct hr_device *device;
+	if (!name || len < 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		snprintf(name, (size_t)len, "%s", device->wire.name);
+	return result;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice number)
+{
+	struct hr_device *device;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		memcpy(uuid->bytes, device->wire.uuid, sizeof uuid->bytes);
+	return result;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice number)
+{
+	return cuDeviceGetUuid_v2(uuid, number);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice number)
+{
+	struct hr_device *device;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		*bytes = device->wire.memory;
+	return result;
+}
+
+/* The 32-bit call of CUDA 2: saturates. */
+CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice number)
+{
+	size_t wide;
+	CUresult result = bytes ? cuDeviceTotalMem_v2(&wide, number) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*bytes = wide < UINT32_MAX ? (unsigned)wide : UINT32_MAX;
+	return result;
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice number)
+{
+	struct hr_device *device;
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*major = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	*minor = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice number)
+{
+	struct hr_device *device;
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*prop = (CUdevprop){
+		.maxThreadsPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+		.sharedMemPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+		.totalConstantMemory = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+		.SIMDWidth = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+		.memPitch = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+		.regsPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+		.clockRate = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+		.textureAlign = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
+	};
+	for (int i = 0; i < 3; i++) {
+		prop->maxThreadsDim[i] = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+		prop->maxGridSize[i] = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice number)
+{
+	struct hr_device *device;
+	if (!id || len < 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		snprintf(id, (size_t)len, "%s", device->wire.pci);
+	return result;
+}
+
+/* "domain:bus:device.function", hexadecimal; the domain and the function may be left out. */
+static bool parse_pci(const char *text, unsigned id[4])
+{
+	id[0] = id[3] = 0;
+	char rest;
+	int n = sscanf(text, "%x:%x:%x.%x%c", &id[0], &id[1], &id[2], &id[3], &rest);
+	if (n == 4 || n == 3)
+		return true;
+	id[0] = id[3] = 0;
+	n = sscanf(text, "%x:%x.%x%c", &id[1], &id[2], &id[3], &rest);
+	return n == 3 || n == 2;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *number, const char *text)
+{
+	struct hr_session *session;
+	unsigned wanted[4], found[4];
+	if (!number || !text)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!parse_pci(text, wanted))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < session->devices; i++) {
+		if (parse_pci(session->device[i].wire.pci, found) && !memcmp(found, wanted, sizeof found)) {
+			*number = i;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice number, CUdevice peer)
+{
+	struct hr_device *device, *other;
+	if (!can)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(peer, &other);
+	if (result == CUDA_SUCCESS)
+		*can = device->wire.peers[other->ordinal];
+	return result;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice number, CUdevice peer)
+{
+	struct hr_device *device, *other;
+	if (!value || (unsigned)attribute < 1 || (unsigned)attribute >= sizeof device->wire.p2p[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_device_get(number, &device);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(peer, &other);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device == other)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = device->wire.p2p[other->ordinal][attribute];
+	return CUDA_SUCCESS;
+}
+
+/* No profiler is ever attached to the forwarding driver: as with the driver then, starting and stopping it does nothing. */
+CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
+{
+	(void)config;
+	(void)output;
+	(void)mode;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuProfilerStart(void)
+{
+	struct hr_context *context;
+	return hr_context_get(&context);
+}
+
+CUresult cuProfilerStop(void)
+{
+	struct hr_context *context;
+	return hr_context_get(&context);
+}

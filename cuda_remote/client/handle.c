@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of handles: chunks of entries that are never freed, so that a look-up takes no lock. An entry is live when
+ * its word holds kind and generation of the handle asked for. Making and ending take a mutex; they are rare beside uses.
+ */
+#include "cuda_remote/client/client.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define CHUNK 4096u
+#define CHUNKS (HR_HANDLE_COUNT / CHUNK)
+
+struct entry {
+	uint32_t word;      /* kind << 16 | generation; kind 0: free. Atomic. */
+	uint32_t next_free; /* index; 0 ends the list */
+	void *data;         /* atomic */
+};
+
+static struct entry *chunks[CHUNKS]; /* atomic; set once */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t next_unused = 1, first_free, last_free;
+
+/* Acquire pairs with the release in entry_make: a chunk that is seen is seen zeroed. */
+static struct entry *entry_at(uint32_t index)
+{
+	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+/* Under the lock. */
+static struct entry *entry_make(uint32_t index)
+{
+	if (!chunks[index / CHUNK]) {
+		struct entry *chunk = calloc(CHUNK, sizeof *chunk);
+		if (!chunk)
+			return NULL;
+		__atomic_store_n(&chunks[index / CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	return &chunks[index / CHUNK][index % CHUNK];
+}
+
+static uint32_t handle_word(uint64_t handle)
+{
+	return (uint32_t)(handle >> HR_HANDLE_INDEX_BITS);
+}
+
+/* The live entry of a handle of any kind. Acquire pairs with the release that made it live: its data is then seen too. */
+static struct entry *entry_find(uint64_t handle)
+{
+	if (handle >> 48 || !(handle >> 40))
+		return NULL;
+	struct entry *entry = entry_at(hr_handle_index(handle));
+	return entry && __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) == handle_word(handle) ? entry : NULL;
+}
+
+static bool is_kind(enum hr_kind kind, uint64_t handle)
+{
+	uint64_t found = handle >> 40;
+	/* A library's kernel can be launched and asked as a function. */
+	return found == (uint64_t)kind || (kind == HR_KIND_FUNCTION && found == HR_KIND_KERNEL);
+}
+
+CUresult hr_handle_check(enum hr_kind kind, uint64_t handle)
+{
+	if (kind == HR_KIND_STREAM && hr_stream_is_special(handle))
+		return CUDA_SUCCESS;
+	if (is_kind(kind, handle) && entry_find(handle))
+		return CUDA_SUCCESS;
+	return kind == HR_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult hr_handle_new(enum hr_kind kind, uint64_t *handle)
+{
+	pthread_mutex_lock(&lock);
+	uint32_t index = first_free ? first_free : next_unused;
+	struct entry *entry = index < HR_HANDLE_WORKER ? entry_make(index) : NULL;
+	if (!entry) {
+		pthread_mutex_unlock(&lock);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (first_free) {
+		first_free = entry->next_free;
+		if (!first_free)
+			last_free = 0;
+	} else {
+		next_unused++;
+	}
+	uint16_t generation = (uint16_t)(entry->word + 1);
+	entry->data = NULL;
+	*handle = hr_handle_make(kind, index, generation);
+	__atomic_store_n(&entry->word, handle_word(*handle), __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult hr_handle_adopt(enum hr_kind kind, uint64_t handle)
+{
+	uint32_t index = hr_handle_index(handle);
+	if (handle >> 40 != (uint64_t)kind || index < HR_HANDLE_WORKER)
+		return CUDA_ERROR_UNKNOWN;
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_make(index);
+	if (entry) {
+		entry->data = NULL;
+		__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	return entry ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Freed entries are reused oldest first, so that a handle used after its end is found out for as long as can be. */
+void hr_handle_delete(uint64_t handle)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_find(handle);
+	if (entry) {
+		uint32_t index = hr_handle_index(handle);
+		__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
+		entry->next_free = 0;
+		if (index < HR_HANDLE_WORKER) {
+			if (last_free)
+				entry_at(last_free)->next_free = index;
+			else
+				first_free = index;
+			last_free = index;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void hr_handle_attach(uint64_t handle, void *data)
+{
+	struct entry *entry = entry_find(handle);
+	if (entry)
+		__atomic_store_n(&entry->data, data, __ATOMIC_RELEASE);
+}
+
+/* Acquire pairs with the release in hr_handle_attach: what data points to is complete. */
+void *hr_handle_data(enum hr_kind kind, uint64_t handle)
+{
+	struct entry *entry = is_kind(kind, handle) ? entry_find(handle) : NULL;
+	return entry ? __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE) : NULL;
+}
+
+static void each_between(enum hr_kind kind, uint32_t first, uint32_t end,
+			 void (*visit)(uint64_t handle, void *data, void *context), void *context)
+{
+	for (uint32_t i = first; i < end; i++) {
+		struct entry *entry = entry_at(i);
+		if (!entry) {
+			i |= CHUNK - 1;
+			continue;
+		}
+		uint32_t word = __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE);
+		if (word >> 16 == (uint32_t)kind)
+			visit((uint64_t)word << HR_HANDLE_INDEX_BITS | i, __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
+			      context);
+	}
+}
+
+void hr_handle_each(enum hr_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)
+{
+	each_between(kind, 1, HR_HANDLE_COUNT, visit, context);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Host functions run here, on a thread of this library, when the stream on the server reaches them: the worker sends their turn over
+ * the process's first connection, which is idle from cuInit on and belongs to that thread; its answer lets the stream go on.
+ */
+#include "cuda_remote/client/client.h"
+
+#include <pthread.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A function that was given and has not run yet. */
+struct host_function {
+	struct host_function *next;
+	uint64_t id;
+	CUstream stream;
+	CUhostFn function;         /* one of the two */
+	CUstreamCallback callback;
+	void *argument;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct host_function *given; /* newest first */
+static uint64_t next_id;
+static bool serving;
+/* The turns that arrived and have not been taken; only the serving thread touches it. */
+static struct hr_wire_host turns[16];
+static int n_turns;
+
+int hr_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	(void)sink;
+	/* The worker waits for each answer before it sends the next turn of a stream. */
+	if (incoming->header_len != sizeof turns[0] || incoming->payload_len || n_turns == 16)
+		return -EPROTO;
+	memcpy(&turns[n_turns++], incoming->header, sizeof turns[0]);
+	return 0;
+}
+
+static struct host_function *take(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct host_function **at = &given;
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	struct host_function *found = *at;
+	if (found)
+		*at = found->next;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* An unknown id is answered all the same: the stream must go on. */
+static int run(struct hr_link *link, const struct hr_wire_host *turn)
+{
+	struct host_function *function = take(turn->function);
+	if (function && function->callback)
+		function->callback(function->stream, (CUresult)turn->status, function->argument);
+	else if (function)
+		function->function(function->argument);
+	free(function);
+	return ch3_send(link->vc, HR_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+}
+
+static void *serve(void *argument)
+{
+	struct hr_link *link = argument;
+	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
+		for (int i = 0; i < n_turns; i++)
+			if (run(link, &turns[i]))
+				return NULL;
+		n_turns = 0;
+	}
+	return NULL;
+}
+
+/* Starts the serving thread, with all signals left to the program's own. Under the lock. */
+static CUresult start(struct hr_session *session)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	if (serving)
+		return CUDA_SUCCESS;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	serving = !pthread_create(&thread, NULL, serve, session->first);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!serving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_detach(thread);
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch_host(const struct host_function *what)
+{
+	struct hr_link *link;
+	CUresult result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_get(1, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct host_function *function = malloc(sizeof *function);
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*function = *what;
+	pthread_mutex_lock(&lock);
+	result = start(link->session);
+	function->id = ++next_id;
+	function->next = given;
+	given = function;
+	pthread_mutex_unlock(&lock);
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_host_function call;
+	} message = { .call = { (uint64_t)(uintptr_t)what->stream, function->id, what->callback != NULL, 0 } };
+	uint64_t id = function->id;
+	if (result == CUDA_SUCCESS)
+		result = hr_link_post(link, HR_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		free(take(id));
+	return result;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument)
+{
+	if (!function)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch_host(&(struct host_function){ .stream = stream, .function = function, .argument = argument });
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *argument, unsigned flags)
+{
+	if (!callback || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch_host(&(struct host_function){ .stream = stream, .callback = callback, .argument = argument });
+}
+
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *argument)
+{
+	return cuLaunchHostFunc(stream ? stream : CU_STREAM_PER_THREAD, function, argument);
+}
+
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void *argument, unsigned flags)
+{
+	return cuStreamAddCallback(stream ? stream : CU_STREAM_PER_THREAD, callback, argument, flags);
+}

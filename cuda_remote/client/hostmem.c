@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Host memory that the program asked for as pinned: plain memory here, marked so that copies from and to it are asynchronous.
+ * It is not mapped into the device: what asks for that is not supported, and the attributes say so.
+ */
+#include "cuda_remote/client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
+{
+	struct hr_context *context;
+	const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+	if (!pointer || !size || flags & ~known)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
+		hr_log_once(HR_LOG_WARN, "host memory mapped into a remote device is not supported");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = hr_memory_add(&(struct hr_span){ .base = (uint64_t)(uintptr_t)memory, .size = size, .kind = HR_MEMORY_HOST,
+						  .context = context->handle, .flags = flags });
+	if (result != CUDA_SUCCESS) {
+		munmap(memory, size);
+		return result;
+	}
+	*pointer = memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocHost_v2(void **pointer, size_t size)
+{
+	return cuMemHostAlloc(pointer, size, 0);
+}
+
+/* A copy may still be on its way into memory that is about to go. */
+static CUresult settle(void)
+{
+	return hr_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void *pointer)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t address = (uint64_t)(uintptr_t)pointer;
+	if (!hr_memory_find(address, &span) || span.base != address || span.kind != HR_MEMORY_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = settle();
+	if (hr_memory_remove(address) && result != HR_LOST)
+		munmap(pointer, span.size);
+	return result;
+}
+
+CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!hr_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind != HR_MEMORY_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = span.flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+			       CU_MEMHOSTREGISTER_READ_ONLY;
+	if (!pointer || !size || flags & ~known)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags & ~(unsigned)CU_MEMHOSTREGISTER_PORTABLE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t address = (uint64_t)(uintptr_t)pointer;
+	if (hr_memory_find(address, &span) || hr_memory_find(address + size - 1, &span))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	return hr_memory_add(&(struct hr_span){ .base = address, .size = size, .kind = HR_MEMORY_REGISTERED,
+						.context = context->handle, .flags = flags });
+}
+
+CUresult cuMemHostUnregister(void *pointer)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t address = (uint64_t)(uintptr_t)pointer;
+	if (!hr_memory_find(address, &span) || span.base != address || span.kind != HR_MEMORY_REGISTERED)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	result = settle();
+	hr_memory_remove(address);
+	return result;
+}
+
+/* ---- what a pointer is ---- */
+
+static CUresult device_of(const struct hr_span *span, CUdevice *device)
+{
+	struct hr_context *context = hr_handle_data(HR_KIND_CONTEXT, (uint64_t)(uintptr_t)span->context);
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct hr_span *span, CUdeviceptr pointer)
+{
+	bool device = span->kind <= HR_MEMORY_GLOBAL;
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		if (span->pooled)
+			*(CUcontext *)data = NULL;
+		else
+			*(CUcontext *)data = span->context;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*(CUdeviceptr *)data = device ? pointer : 0;
+		return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		*(void **)data = device ? NULL : (void *)(uintptr_t)pointer;
+		return device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)data = span->id;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(unsigned *)data = 0;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return device_of(span, data);
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = span->base;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = span->size;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(unsigned *)data = device;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	if (!data)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!hr_memory_find(pointer, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	return pointer_attribute(data, attribute, &span, pointer);
+}
+
+/* What cuPointerGetAttributes leaves of an attribute that a pointer does not have. */
+static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		memset(data, 0, 8);
+		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = -2;
+		break;
+	default:
+		memset(data, 0, 4);
+	}
+}
+
+CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
+{
+	struct hr_context *context;
+	struct hr_span span;
+	if (!n || !attributes || !data)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	bool found = hr_memory_find(pointer, &span);
+	for (unsigned i = 0; i < n; i++) {
+		result = found ? pointer_attribute(data[i], attributes[i], &span, pointer) : CUDA_ERROR_INVALID_VALUE;
+		if (result == CUDA_ERROR_NOT_SUPPORTED)
+			return result;
+		if (result != CUDA_SUCCESS)
+			pointer_attribute_none(data[i], attributes[i]);
+	}
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/client/image.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WRAPPER_MAGIC 0x466243b1u
+#define CONTAINER_MAGIC 0xba55ed50u
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *container, *more;
+};
+
+struct container {
+	uint32_t magic;
+	uint16_t version, header;
+	uint64_t size; /* of what follows the header */
+};
+
+/* The end of the last thing in an ELF file that its headers speak of. */
+static bool elf_size(const void *image, size_t *size)
+{
+	Elf64_Ehdr head;
+	memcpy(&head, image, sizeof head);
+	if (head.e_ident[EI_CLASS] != ELFCLASS64 || (head.e_shnum && head.e_shentsize != sizeof(Elf64_Shdr)))
+		return false;
+	size_t end = sizeof head;
+	if (head.e_shnum && head.e_shoff + head.e_shnum * sizeof(Elf64_Shdr) > end)
+		end = head.e_shoff + head.e_shnum * sizeof(Elf64_Shdr);
+	if (head.e_phnum && head.e_phoff + (size_t)head.e_phnum * head.e_phentsize > end)
+		end = head.e_phoff + (size_t)head.e_phnum * head.e_phentsize;
+	for (unsigned i = 0; i < head.e_shnum; i++) {
+		Elf64_Shdr section;
+		memcpy(&section, (const char *)image + head.e_shoff + i * sizeof section, sizeof section);
+		if (section.sh_type != SHT_NOBITS && section.sh_offset + section.sh_size > end)
+			end = section.sh_offset + section.sh_size;
+	}
+	*size = end;
+	return true;
+}
+
+CUresult hr_image_find(const void *image, struct iovec *bytes)
+{
+	/* Text may be shorter than a magic number. */
+	uint8_t first = *(const uint8_t *)image;
+	if (first != ELFMAG0 && first != (uint8_t)WRAPPER_MAGIC && first != (uint8_t)CONTAINER_MAGIC) {
+		*bytes = (struct iovec){ (void *)(uintptr_t)image, strlen(image) + 1 };
+		return bytes->iov_len > 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+	}
+	uint32_t magic;
+	memcpy(&magic, image, sizeof magic);
+	if (magic == WRAPPER_MAGIC) {
+		struct wrapper wrapper;
+		memcpy(&wrapper, image, sizeof wrapper);
+		if (!wrapper.container)
+			return CUDA_ERROR_INVALID_IMAGE;
+		image = wrapper.container;
+		memcpy(&magic, image, sizeof magic);
+	}
+	size_t size;
+	if (magic == CONTAINER_MAGIC) {
+		struct container container;
+		memcpy(&container, image, sizeof container);
+		size = container.header + container.size;
+	} else if (memcmp(image, ELFMAG, SELFMAG) || !elf_size(image, &size)) {
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	*bytes = (struct iovec){ (void *)(uintptr_t)image, size };
+	return CUDA_SUCCESS;
+}
+
+CUresult hr_image_read(const char *path, void **image)
+{
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	char *bytes = NULL;
+	size_t len = 0, room = 0;
+	do {
+		if (room - len < 4096) {
+			room = room ? 2 * room : 65536;
+			char *larger = realloc(bytes, room);
+			if (!larger)
+				goto close_file;
+			bytes = larger;
+		}
+		len += fread(bytes + len, 1, room - len - 1, file);
+	} while (!feof(file) && !ferror(file));
+	if (ferror(file))
+		goto close_file;
+	fclose(file);
+	bytes[len] = '\0';
+	*image = bytes;
+	return CUDA_SUCCESS;
+
+close_file:
+	free(bytes);
+	fclose(file);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult travel(struct hr_image_options *options, CUjit_option name, void *value)
+{
+	if (options->n == sizeof options->wire / sizeof options->wire[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	options->wire[options->n].option = name;
+	options->wire[options->n].reserved = 0;
+	options->wire[options->n++].value = (uint64_t)(uintptr_t)value;
+	return CUDA_SUCCESS;
+}
+
+CUresult hr_image_options(unsigned n, CUjit_option *names, void **values, struct hr_image_options *options)
+{
+	CUresult result = CUDA_SUCCESS;
+	*options = (struct hr_image_options){ .info_at = -1, .error_at = -1 };
+	for (unsigned i = 0; i < n && result == CUDA_SUCCESS; i++) {
+		switch (names[i]) {
+		case CU_JIT_INFO_LOG_BUFFER:
+			options->info = values[i];
+			break;
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+			options->info_size = (uint32_t)(uintptr_t)values[i];
+			options->info_at = (int)i;
+			break;
+		case CU_JIT_ERROR_LOG_BUFFER:
+			options->error = values[i];
+			break;
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+			options->error_size = (uint32_t)(uintptr_t)values[i];
+			options->error_at = (int)i;
+			break;
+		case CU_JIT_WALL_TIME:
+			values[i] = NULL; /* 0 ms as a float: the client does not compile */
+			break;
+		case CU_JIT_MAX_REGISTERS: case CU_JIT_OPTIMIZATION_LEVEL: case CU_JIT_TARGET_FROM_CUCONTEXT:
+		case CU_JIT_TARGET: case CU_JIT_FALLBACK_STRATEGY: case CU_JIT_GENERATE_DEBUG_INFO: case CU_JIT_LOG_VERBOSE:
+		case CU_JIT_GENERATE_LINE_INFO: case CU_JIT_CACHE_MODE: case CU_JIT_LTO: case CU_JIT_FTZ: case CU_JIT_PREC_DIV:
+		case CU_JIT_PREC_SQRT: case CU_JIT_FMA: case CU_JIT_POSITION_INDEPENDENT_CODE:
+			result = travel(options, names[i], values[i]);
+			break;
+		default:
+			hr_log(HR_LOG_WARN, "JIT option %d is not supported", (int)names[i]);
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+	}
+	if (!options->info)
+		options->info_size = 0;
+	if (!options->error)
+		options->error_size = 0;
+	return result;
+}
+
+static void give_log(char *to, size_t room, void **size, const void *text, size_t len)
+{
+	if (room) {
+		if (len > room - 1)
+			len = room - 1;
+		memcpy(to, text, len);
+		to[len] = '\0';
+	} else {
+		len = 0;
+	}
+	if (size)
+		*size = (void *)(uintptr_t)len;
+}
+
+void hr_image_logs(const struct hr_image_options *options, void **values, const void *info, size_t info_len,
+		   const void *error, size_t error_len)
+{
+	give_log(options->info, options->info_size, options->info_at < 0 ? NULL : &values[options->info_at], info, info_len);
+	give_log(options->error, options->error_size, options->error_at < 0 ? NULL : &values[options->error_at], error,
+		 error_len);
+}

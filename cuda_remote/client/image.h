@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program gives the driver to load: PTX text, an ELF file, a fat binary or its wrapper; and the JIT's options. */
+#ifndef HR_CUDA_IMAGE_H
+#define HR_CUDA_IMAGE_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* Finds the bytes to send: of a wrapper, the container; of text, its NUL too. CUDA_ERROR_INVALID_IMAGE. */
+CUresult hr_image_find(const void *image, struct iovec *bytes);
+
+/* Reads a file, with a NUL behind it. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
+CUresult hr_image_read(const char *path, void **image);
+
+struct hr_image_options {
+	unsigned n;
+	struct {
+		uint32_t option, reserved;
+		uint64_t value;
+	} wire[32];
+	char *info, *error;           /* the caller's logs */
+	size_t info_size, error_size; /* their room, bytes */
+	int info_at, error_at;        /* where the caller wants to read the sizes; -1: nowhere */
+};
+
+/* Sorts options into those that travel and those that name the caller's memory. CUDA_ERROR_NOT_SUPPORTED, named in the log. */
+CUresult hr_image_options(unsigned n, CUjit_option *names, void **values, struct hr_image_options *options);
+
+/* Gives the caller the logs. */
+void hr_image_logs(const struct hr_image_options *options, void **values, const void *info, size_t info_len,
+		   const void *error, size_t error_len);
+
+#endif

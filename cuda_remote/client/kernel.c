@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of functions and kernels, from the answer to their module's load; and their settable attributes. */
+#include "cuda_remote/client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static CUresult kernel_get(uint64_t handle, struct hr_kernel **kernel)
+{
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*kernel = hr_kernel_find(handle);
+	return *kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult kernel_name(const char **name, uint64_t handle)
+{
+	struct hr_kernel *kernel;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get(handle, &kernel);
+	if (result == CUDA_SUCCESS)
+		*name = kernel->name;
+	return result;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction function)
+{
+	return kernel_name(name, (uint64_t)(uintptr_t)function);
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel kernel)
+{
+	return kernel_name(name, (uint64_t)(uintptr_t)kernel);
+}
+
+static CUresult kernel_parameter(uint64_t handle, size_t index, size_t *offset, size_t *size)
+{
+	struct hr_kernel *kernel;
+	if (!offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get(handle, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (index >= kernel->parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = kernel->parameter[index].offset;
+	if (size)
+		*size = kernel->parameter[index].size;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+	return kernel_parameter((uint64_t)(uintptr_t)function, index, offset, size);
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size)
+{
+	return kernel_parameter((uint64_t)(uintptr_t)kernel, index, offset, size);
+}
+
+CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
+{
+	struct hr_kernel *kernel;
+	if (!module)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (kernel->module->library)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*module = (CUmodule)(uintptr_t)kernel->module->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
+{
+	struct hr_kernel *kernel;
+	if (!library)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get((uint64_t)(uintptr_t)handle, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!kernel->module->library)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*library = (CUlibrary)(uintptr_t)kernel->module->handle;
+	return CUDA_SUCCESS;
+}
+
+/* A kernel can be used wherever a function can, so it is its own function. */
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
+{
+	struct hr_kernel *kernel;
+	if (!function)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get((uint64_t)(uintptr_t)handle, &kernel);
+	if (result == CUDA_SUCCESS)
+		*function = (CUfunction)handle;
+	return result;
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	struct hr_kernel *kernel;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
+	if (result == CUDA_SUCCESS)
+		*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return result;
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+	struct hr_kernel *kernel;
+	return kernel_get((uint64_t)(uintptr_t)function, &kernel);
+}
+
+static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, uint64_t handle)
+{
+	struct hr_kernel *kernel;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get(handle, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned)attribute >= HR_KERNEL_ATTRIBUTES || !(kernel->known & 1u << attribute))
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = __atomic_load_n(&kernel->attribute[attribute], __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+	return kernel_attribute(value, attribute, (uint64_t)(uintptr_t)function);
+}
+
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice number)
+{
+	struct hr_device *device;
+	CUresult result = hr_device_get(number, &device);
+	return result == CUDA_SUCCESS ? kernel_attribute(value, attribute, (uint64_t)(uintptr_t)kernel) : result;
+}
+
+static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int value, const struct hr_device *device)
+{
+	struct hr_kernel *kernel;
+	CUresult result = kernel_get(handle, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_function_attribute call;
+	} message = { .call = { kernel->handle, attribute, value, device ? (uint32_t)device->ordinal : 0, 0 } };
+	struct hr_link *link;
+	result = hr_link_get(1, &link);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_call(link, HR_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS && (unsigned)attribute < HR_KERNEL_ATTRIBUTES)
+		__atomic_store_n(&kernel->attribute[attribute], value, __ATOMIC_RELAXED);
+	return result;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+	struct hr_context *context;
+	struct hr_device *device;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(context->device, &device);
+	return result == CUDA_SUCCESS ? kernel_set((uint64_t)(uintptr_t)function, attribute, value, device) : result;
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice number)
+{
+	struct hr_device *device;
+	CUresult result = hr_device_get(number, &device);
+	return result == CUDA_SUCCESS ? kernel_set((uint64_t)(uintptr_t)kernel, attribute, value, device) : result;
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
+{
+	struct hr_kernel *kernel;
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_function_attribute call;
+	} message = { .call = { kernel->handle, 0, (int)config, 0, 0 } };
+	struct hr_link *link;
+	result = hr_link_get(1, &link);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_post(link, HR_CALL_function_cache, 0, &message.head, sizeof message, NULL, 0);
+	return result;
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice number)
+{
+	struct hr_device *device;
+	CUresult result = hr_device_get(number, &device);
+	return result == CUDA_SUCCESS ? cuFuncSetCacheConfig((CUfunction)kernel, config) : result;
+}
+
+/* Without effect on any GPU of today. */
+CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
+{
+	struct hr_kernel *kernel;
+	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return kernel_get((uint64_t)(uintptr_t)function, &kernel);
+}

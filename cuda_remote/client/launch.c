@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launches: checked here against what is known of device and kernel, parameters packed by the kernel's own layout. */
+#include "cuda_remote/client/client.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct launch {
+	CUfunction function;
+	CUstream stream;
+	uint32_t grid[3], block[3], shared, flags;
+	void **parameters, **extra;
+	const CUlaunchAttribute *attributes;
+	uint32_t n_attributes;
+};
+
+#define INLINE_PARAMETERS (HR_CALL_INLINE - sizeof(struct hr_wire_launch))
+
+static CUresult launch_check(const struct launch *launch, const struct hr_kernel *kernel)
+{
+	struct hr_context *context;
+	struct hr_device *device;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(context->device, &device);
+	if (result == CUDA_SUCCESS)
+		result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (int i = 0; i < 3; i++)
+		if (!launch->grid[i] || launch->grid[i] > device->max_grid[i] || !launch->block[i] ||
+		    launch->block[i] > device->max_block[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+	if (threads > device->max_threads)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+	    threads > (uint64_t)kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	uint64_t fixed = 0, allowed = device->max_shared;
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+		fixed = (uint32_t)kernel->attribute[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES];
+	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+		uint64_t dynamic = (uint32_t)__atomic_load_n(
+			&kernel->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], __ATOMIC_RELAXED);
+		if (fixed + dynamic > allowed)
+			allowed = fixed + dynamic;
+	}
+	return fixed + launch->shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* The parameter block of the launch's "extra" form. */
+static CUresult extra_block(void **extra, const void **block, size_t *size)
+{
+	*block = NULL;
+	*size = 0;
+	for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+		if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			*block = extra[i + 1];
+		else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1])
+			*size = *(size_t *)extra[i + 1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return *block || !*size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Fills to[0..kernel->block-1]. */
+static CUresult pack(const struct launch *launch, const struct hr_kernel *kernel, uint8_t *to)
+{
+	if (launch->extra && launch->extra[0] != CU_LAUNCH_PARAM_END) {
+		const void *block;
+		size_t size;
+		CUresult result = extra_block(launch->extra, &block, &size);
+		if (result != CUDA_SUCCESS)
+			return result;
+		/* The block may be shorter by the padding at its end. */
+		for (uint32_t i = 0; i < kernel->parameters; i++)
+			if (kernel->parameter[i].offset + kernel->parameter[i].size > size)
+				return CUDA_ERROR_INVALID_VALUE;
+		memset(to, 0, kernel->block);
+		memcpy(to, block, size < kernel->block ? size : kernel->block);
+		return CUDA_SUCCESS;
+	}
+	if (kernel->parameters && !launch->parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < kernel->parameters; i++)
+		if (!launch->parameters[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	memset(to, 0, kernel->block);
+	for (uint32_t i = 0; i < kernel->parameters; i++)
+		memcpy(to + kernel->parameter[i].offset, launch->parameters[i], kernel->parameter[i].size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch(const struct launch *launch)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_launch call;
+		uint8_t parameters[INLINE_PARAMETERS];
+	} message;
+	_Static_assert(sizeof message == CH3_HEADER_MAX, "a launch fills CH3's header");
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_kernel *kernel = hr_kernel_find((uint64_t)(uintptr_t)launch->function);
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = launch_check(launch, kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	bool small = kernel->block <= INLINE_PARAMETERS;
+	uint8_t *block = small ? message.parameters : malloc(kernel->block);
+	if (!block)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	message.call = (struct hr_wire_launch){
+		.function = kernel->handle, .stream = (uint64_t)(uintptr_t)launch->stream,
+		.grid = { launch->grid[0], launch->grid[1], launch->grid[2] },
+		.block = { launch->block[0], launch->block[1], launch->block[2] },
+		.shared = launch->shared, .flags = launch->flags, .parameters = kernel->block,
+		.attributes = launch->n_attributes,
+	};
+	struct hr_link *link;
+	result = pack(launch, kernel, block);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_get(1, &link);
+	if (result == CUDA_SUCCESS) {
+		struct iovec iov[] = { { block, small ? 0 : kernel->block },
+				       { (void *)(uintptr_t)launch->attributes, launch->n_attributes * sizeof *launch->attributes } };
+		size_t len = sizeof message.head + sizeof message.call + (small ? kernel->block : 0);
+		int skip = small + (small && !launch->n_attributes);
+		result = hr_link_post(link, HR_CALL_launch, 0, &message.head, len, iov + small, 2 - skip);
+	}
+	if (!small)
+		free(block);
+	return result;
+}
+
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ, unsigned blockDimX,
+			unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes, CUstream hStream, void **kernelParams,
+			void **extra)
+{
+	return launch(&(struct launch){ .function = f, .stream = hStream, .grid = { gridDimX, gridDimY, gridDimZ },
+					.block = { blockDimX, blockDimY, blockDimZ }, .shared = sharedMemBytes,
+					.parameters = kernelParams, .extra = extra });
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ, unsigned blockDimX,
+			     unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes, CUstream hStream,
+			     void **kernelParams, void **extra)
+{
+	return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, own(hStream),
+			      kernelParams, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ, unsigned blockDimX,
+				   unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes, CUstream hStream,
+				   void **kernelParams)
+{
+	return launch(&(struct launch){ .function = f, .stream = hStream, .grid = { gridDimX, gridDimY, gridDimZ },
+					.block = { blockDimX, blockDimY, blockDimZ }, .shared = sharedMemBytes,
+					.flags = HR_LAUNCH_COOPERATIVE, .parameters = kernelParams });
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
+					unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
+					CUstream hStream, void **kernelParams)
+{
+	return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
+					 own(hStream), kernelParams);
+}
+
+/* Attributes that are numbers travel as they are; those that name events or memory of the client do not. */
+static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch *launch, CUlaunchAttribute *kept)
+{
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		if (attribute->value.cooperative)
+			launch->flags |= HR_LAUNCH_COOPERATIVE;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		kept[launch->n_attributes++] = *attribute;
+		return CUDA_SUCCESS;
+	default:
+		hr_log_once(HR_LOG_WARN, "launch attribute %d is not supported", (int)attribute->id);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	CUlaunchAttribute kept[32];
+	if (!config || config->numAttrs > sizeof kept / sizeof kept[0] || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct launch this = { .function = f, .stream = config->hStream,
+			       .grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
+			       .block = { config->blockDimX, config->blockDimY, config->blockDimZ },
+			       .shared = config->sharedMemBytes, .parameters = kernelParams, .extra = extra,
+			       .attributes = kept };
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		CUresult result = keep_attribute(&config->attrs[i], &this, kept);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return launch(&this);
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUlaunchConfig mine = *config;
+	mine.hStream = own(config->hStream);
+	return cuLaunchKernelEx(&mine, f, kernelParams, extra);
+}
+
+/* ---- occupancy: the block size with the most resident threads ---- */
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+						   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+						   int blockSizeLimit, unsigned flags)
+{
+	struct hr_context *context;
+	struct hr_device *device;
+	int kernel_limit;
+	if (!minGridSize || !blockSize)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = hr_device_get(context->device, &device);
+	if (result == CUDA_SUCCESS)
+		result = cuFuncGetAttribute(&kernel_limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
+	if (result != CUDA_SUCCESS)
+		return result;
+	int warp = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	int limit = kernel_limit < (int)device->max_threads ? kernel_limit : (int)device->max_threads;
+	if (blockSizeLimit > 0 && blockSizeLimit < limit)
+		limit = blockSizeLimit;
+	int best = 0, best_blocks = 0;
+	for (int rounded = (limit + warp - 1) / warp * warp; rounded > 0; rounded -= warp) {
+		int size = rounded < limit ? rounded : limit, blocks;
+		size_t dynamic = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(size) : dynamicSMemSize;
+		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, size, dynamic, flags);
+		if (result != CUDA_SUCCESS)
+			return result;
+		if (blocks * size > best_blocks * best) {
+			best = size;
+			best_blocks = blocks;
+		}
+		if (best_blocks * best >= hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
+			break;
+	}
+	*minGridSize = best_blocks * hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	*blockSize = best;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+					  CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+					  int blockSizeLimit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+							 dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT);
+}

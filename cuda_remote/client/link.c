@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/client/client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Results up to here need no memory of their own. */
+#define REPLY_START 4096
+
+static CUresult link_lost(struct hr_link *link, int error)
+{
+	if (!link->error)
+		link->error = error ? error : -ECONNRESET;
+	/* One line for the process, by the first connection to notice. */
+	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_RELAXED))
+		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; its GPU memory is gone, and every further CUDA call fails",
+		       link->server, strerror(-link->error));
+	return HR_LOST;
+}
+
+static void on_failure(void *context, ch3_vc_t *vc, int error)
+{
+	(void)vc;
+	link_lost(context, error);
+}
+
+static void reply_done(void *context, int error, size_t bytes)
+{
+	struct hr_link *link = context;
+	(void)bytes;
+	if (!error)
+		link->answered = true;
+}
+
+static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct hr_link *link = context;
+	if (incoming->header_len < sizeof link->head || incoming->rndv || link->answered ||
+	    incoming->payload_len > HR_REPLY_BYTES_MAX)
+		return -EPROTO;
+	memcpy(&link->head, incoming->header, sizeof link->head);
+	if (!link->waiting || link->head.number != link->waiting)
+		return -EPROTO;
+	size_t in_header = incoming->header_len - sizeof link->head;
+	size_t total = in_header + incoming->payload_len;
+	if (total > link->reply_size) {
+		uint8_t *larger = realloc(link->reply, total);
+		if (!larger)
+			return -ENOMEM;
+		link->reply = larger;
+		link->reply_size = total;
+	}
+	memcpy(link->reply, (const char *)incoming->header + sizeof link->head, in_header);
+	link->reply_len = total;
+	sink->iov[0] = (struct iovec){ link->reply + in_header, incoming->payload_len };
+	sink->n = incoming->payload_len ? 1 : 0;
+	sink->done = reply_done;
+	sink->context = link;
+	return 0;
+}
+
+/* A chunk that is being received: one at a time on a connection. */
+struct arriving {
+	struct hr_link *link;
+	struct hr_copy *copy;
+	uint64_t offset, bytes;
+	bool scattered;
+};
+
+static void chunk_done(void *context, int error, size_t bytes)
+{
+	struct arriving *arriving = context;
+	if (!error && bytes == arriving->bytes) {
+		if (arriving->scattered)
+			hr_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
+		hr_copy_arrived(arriving->link->session, arriving->copy, bytes);
+	}
+	free(arriving);
+}
+
+static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct hr_link *link = context;
+	struct hr_wire_chunk chunk;
+	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > HR_CHUNK_MAX)
+		return -EPROTO;
+	memcpy(&chunk, incoming->header, sizeof chunk);
+	struct hr_copy *copy = hr_copy_find(chunk.copy);
+	if (!copy || !incoming->payload_len || incoming->payload_len > __atomic_load_n(&copy->left, __ATOMIC_RELAXED))
+		return -EPROTO;
+	int pieces = hr_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
+				    (int)(sizeof sink->iov / sizeof sink->iov[0]));
+	if (pieces < 0)
+		return -EPROTO;
+	if (!pieces && !link->scratch && !(link->scratch = malloc(HR_CHUNK_MAX)))
+		return -ENOMEM;
+	struct arriving *arriving = malloc(sizeof *arriving);
+	if (!arriving)
+		return -ENOMEM;
+	*arriving = (struct arriving){ link, copy, chunk.offset, incoming->payload_len, !pieces };
+	if (!pieces)
+		sink->iov[0] = (struct iovec){ link->scratch, incoming->payload_len };
+	sink->n = pieces ? pieces : 1;
+	sink->done = chunk_done;
+	sink->context = arriving;
+	return 0;
+}
+
+struct text {
+	size_t len;
+	char bytes[];
+};
+
+/* Through the program's own stdout, so that it falls into place among what the program prints. */
+static void text_done(void *context, int error, size_t bytes)
+{
+	struct text *text = context;
+	if (!error)
+		fwrite(text->bytes, 1, bytes, stdout);
+	free(text);
+}
+
+static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	if (incoming->header_len || incoming->rndv || incoming->payload_len > HR_REPLY_BYTES_MAX)
+		return -EPROTO;
+	struct text *text = malloc(sizeof *text + incoming->payload_len);
+	if (!text)
+		return -ENOMEM;
+	text->len = incoming->payload_len;
+	sink->iov[0] = (struct iovec){ text->bytes, text->len };
+	sink->n = 1;
+	sink->done = text_done;
+	sink->context = text;
+	return 0;
+}
+
+CUresult hr_link_open(struct hr_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
+		      struct hr_link **opened)
+{
+	struct hr_link *link = calloc(1, sizeof *link);
+	uint8_t *reply = malloc(REPLY_START);
+	if (!link || !reply) {
+		free(link);
+		free(reply);
+		close(fd);
+		ch3_close(engine);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	link->engine = engine;
+	link->session = session;
+	link->reply = reply;
+	link->reply_size = REPLY_START;
+	snprintf(link->server, sizeof link->server, "%s", server);
+	ch3_on_failure(engine, on_failure, link);
+	ch3_register(engine, HR_PACKET_REPLY, on_reply, link);
+	ch3_register(engine, HR_PACKET_CHUNK, on_chunk, link);
+	ch3_register(engine, HR_PACKET_TEXT, on_text, link);
+	ch3_register(engine, HR_PACKET_HOST, hr_host_arrived, link);
+	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
+	attr.fd = fd;
+	int error = ch3_connect(engine, card, &attr, link, &link->vc);
+	if (error) {
+		CUresult result = link_lost(link, error);
+		hr_link_close(link);
+		return result;
+	}
+	*opened = link;
+	return CUDA_SUCCESS;
+}
+
+void hr_link_close(struct hr_link *link)
+{
+	ch3_close(link->engine);
+	free(link->reply);
+	free(link->scratch);
+	free(link);
+}
+
+CUresult hr_link_get(int need_context, struct hr_link **link)
+{
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_thread *thread = hr_thread_get();
+	if (!thread)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (need_context && !hr_context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
+		return HR_LOST;
+	if (!thread->link) {
+		result = hr_session_join(session, &thread->link);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	*link = thread->link;
+	return CUDA_SUCCESS;
+}
+
+/* One step of progress, sleeping where there is nothing to do. */
+static CUresult link_progress(struct hr_link *link)
+{
+	if (link->error)
+		return HR_LOST;
+	int ran = ch3_progress_wait(link->engine, -1);
+	if (ran < 0)
+		return link_lost(link, ran);
+	return link->error ? HR_LOST : CUDA_SUCCESS;
+}
+
+CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request)
+{
+	if (!request)
+		return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+	while (result == CUDA_SUCCESS && !ch3_request_test(request))
+		result = link_progress(link);
+	if (result == CUDA_SUCCESS && ch3_request_error(request))
+		result = link_lost(link, ch3_request_error(request));
+	ch3_request_free(request);
+	return result;
+}
+
+/* Numbers a call and sends it. Between the two nothing may fail that leaves the connection whole: the worker waits for every
+ * number. */
+static CUresult link_send(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head,
+			  size_t len, const struct iovec *iov, int n)
+{
+	CUcontext current = hr_context_current();
+	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
+	head->function = (uint16_t)function;
+	head->flags = flags;
+	head->context = hr_handle_index((uint64_t)(uintptr_t)current);
+	if (hr_log_enabled(HR_LOG_DEBUG))
+		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, hr_call_names[function]);
+	if (flags & HR_CALL_WAIT) {
+		link->waiting = head->number;
+		link->answered = false;
+	}
+	ch3_request_t *request = NULL;
+	int error = ch3_send(link->vc, HR_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request);
+	if (error)
+		return link_lost(link, error);
+	return hr_link_finish(link, request);
+}
+
+CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+		      const struct iovec *iov, int n)
+{
+	if (link->error)
+		return HR_LOST;
+	return link_send(link, function, flags, head, len, iov, n);
+}
+
+/* Chunks that the worker had sent before it answered, over another thread's connection, are in place. That thread is waiting for an answer
+ * itself, so it is receiving; the case is rare. */
+static CUresult await_chunks(struct hr_link *link, uint64_t shipped)
+{
+	/* Acquire pairs with the release in hr_copy_arrived: the bytes of the chunks counted are seen. */
+	while (__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE) < shipped) {
+		if (__atomic_load_n(&link->session->lost, __ATOMIC_RELAXED))
+			return HR_LOST;
+		struct timespec pause = { 0, 20000 };
+		nanosleep(&pause, NULL);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+		      const struct iovec *iov, int n)
+{
+	if (link->error)
+		return HR_LOST;
+	CUresult result = link_send(link, function, flags | HR_CALL_WAIT, head, len, iov, n);
+	while (result == CUDA_SUCCESS && !link->answered)
+		result = link_progress(link);
+	link->waiting = 0;
+	link->answered = false;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = await_chunks(link, link->head.shipped);
+	if (result == CUDA_SUCCESS)
+		result = (CUresult)link->head.result;
+	if (link->head.failed != head->number && link->head.function < HR_CALLS)
+		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu",
+		       hr_call_names[link->head.function], (unsigned long long)link->head.failed, (int)result,
+		       hr_call_names[function], (unsigned long long)head->number);
+	return result;
+}
+
+CUresult hr_link_chunk(struct hr_link *link, const struct hr_wire_chunk *chunk, const struct iovec *iov, int n,
+		       ch3_request_t **request)
+{
+	if (link->error)
+		return HR_LOST;
+	int error = ch3_send(link->vc, HR_PACKET_CHUNK, chunk, sizeof *chunk, iov, n, CH3_SEND_EAGER, request);
+	return error ? link_lost(link, error) : CUDA_SUCCESS;
+}
+
+CUresult hr_link_broken(struct hr_link *link, enum hr_call function)
+{
+	hr_log(HR_LOG_ERROR, "server %s answered %s with %zu bytes, which is wrong", link->server, hr_call_names[function],
+	       link->reply_len);
+	return link_lost(link, -EPROTO);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of allocations, sorted by address: device memory as the worker's driver gave it, host memory of our own. */
+#include "cuda_remote/client/client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct hr_span *spans;
+static size_t n_spans, room;
+static uint64_t next_id;
+
+/* Index of the first span whose base is above address. Under the lock. */
+static size_t above(uint64_t address)
+{
+	size_t low = 0, high = n_spans;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (spans[middle].base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The span that holds address. Under the lock. */
+static struct hr_span *find(uint64_t address)
+{
+	size_t i = above(address);
+	return i && address - spans[i - 1].base < spans[i - 1].size ? &spans[i - 1] : NULL;
+}
+
+bool hr_memory_find(uint64_t address, struct hr_span *span)
+{
+	pthread_rwlock_rdlock(&lock);
+	struct hr_span *found = find(address);
+	if (found)
+		*span = *found;
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+CUresult hr_memory_add(const struct hr_span *span)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_rwlock_wrlock(&lock);
+	if (n_spans == room) {
+		struct hr_span *larger = realloc(spans, (room ? 2 * room : 64) * sizeof *spans);
+		if (larger) {
+			spans = larger;
+			room = room ? 2 * room : 64;
+		} else {
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	if (result == CUDA_SUCCESS) {
+		size_t at = above(span->base);
+		memmove(spans + at + 1, spans + at, (n_spans - at) * sizeof *spans);
+		spans[at] = *span;
+		spans[at].id = ++next_id;
+		n_spans++;
+	}
+	pthread_rwlock_unlock(&lock);
+	return result;
+}
+
+bool hr_memory_remove(uint64_t base)
+{
+	pthread_rwlock_wrlock(&lock);
+	size_t i = above(base);
+	bool found = i && spans[i - 1].base == base;
+	if (found) {
+		memmove(spans + i - 1, spans + i, (n_spans - i) * sizeof *spans);
+		n_spans--;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+void hr_memory_forget_module(CUmodule module)
+{
+	pthread_rwlock_wrlock(&lock);
+	size_t kept = 0;
+	for (size_t i = 0; i < n_spans; i++)
+		if (spans[i].kind != HR_MEMORY_GLOBAL || spans[i].module != module)
+			spans[kept++] = spans[i];
+	n_spans = kept;
+	pthread_rwlock_unlock(&lock);
+}
+
+void hr_memory_forget_context(CUcontext context)
+{
+	pthread_rwlock_wrlock(&lock);
+	size_t kept = 0;
+	for (size_t i = 0; i < n_spans; i++)
+		if (spans[i].kind > HR_MEMORY_GLOBAL || spans[i].context != context)
+			spans[kept++] = spans[i];
+	n_spans = kept;
+	pthread_rwlock_unlock(&lock);
+}
+
+CUresult hr_memory_check_device(uint64_t address, uint64_t size)
+{
+	struct hr_span span;
+	if (!size)
+		return CUDA_SUCCESS;
+	if (!hr_memory_find(address, &span) || span.kind > HR_MEMORY_GLOBAL || size > span.size - (address - span.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+bool hr_memory_is_device(uint64_t address)
+{
+	struct hr_span span;
+	return hr_memory_find(address, &span) && span.kind <= HR_MEMORY_GLOBAL;
+}
+
+/* ---- device memory: hooks of the generated calls ---- */
+
+CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size)
+{
+	return pointer && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size)
+{
+	return hr_memory_add(&(struct hr_span){ .base = *pointer, .size = size, .kind = HR_MEMORY_DEVICE,
+						.context = hr_context_current() });
+}
+
+CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	(void)width;
+	(void)element;
+	return memory_done_alloc(pointer, *pitch * height);
+}
+
+CUresult memory_check_free(CUdeviceptr pointer)
+{
+	struct hr_span span;
+	if (!pointer)
+		return CUDA_SUCCESS;
+	if (!hr_memory_find(pointer, &span) || span.base != pointer || span.kind != HR_MEMORY_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult memory_done_free(CUdeviceptr pointer)
+{
+	if (pointer)
+		hr_memory_remove(pointer);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+	struct hr_span span;
+	struct hr_context *context;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!hr_memory_find(pointer, &span) || span.kind > HR_MEMORY_GLOBAL)
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = span.base;
+	if (size)
+		*size = span.size;
+	return CUDA_SUCCESS;
+}
+
+/* ---- memsets: within one allocation, aligned to the element ---- */
+
+static CUresult memset_check(CUdeviceptr to, size_t element, size_t n)
+{
+	uint64_t bytes;
+	if (to % element || __builtin_mul_overflow((uint64_t)n, (uint64_t)element, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return hr_memory_check_device(to, bytes);
+}
+
+static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, size_t width, size_t height)
+{
+	uint64_t row;
+	if (to % element || pitch % element || __builtin_mul_overflow((uint64_t)width, (uint64_t)element, &row))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!row || !height)
+		return CUDA_SUCCESS;
+	struct hr_wire_box box = { to, pitch, 0, row, height, 1 };
+	uint64_t extent = hr_box_extent(&box);
+	return extent && (height == 1 || row <= pitch) ? hr_memory_check_device(to, extent) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)
+{
+	(void)value;
+	return memset_check(to, 1, n);
+}
+
+CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n)
+{
+	(void)value;
+	return memset_check(to, 2, n);
+}
+
+CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n)
+{
+	(void)value;
+	return memset_check(to, 4, n);
+}
+
+CUresult memset_check_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
+{
+	(void)value;
+	return memset_check_2d(to, pitch, 1, width, height);
+}
+
+CUresult memset_check_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height)
+{
+	(void)value;
+	return memset_check_2d(to, pitch, 2, width, height);
+}
+
+CUresult memset_check_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height)
+{
+	(void)value;
+	return memset_check_2d(to, pitch, 4, width, height);
+}
+
+CUresult memset_check_d8_async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream)
+{
+	(void)stream;
+	return memset_check_d8(to, value, n);
+}
+
+CUresult memset_check_d16_async(CUdeviceptr to, unsigned short value, size_t n, CUstream stream)
+{
+	(void)stream;
+	return memset_check_d16(to, value, n);
+}
+
+CUresult memset_check_d32_async(CUdeviceptr to, unsigned value, size_t n, CUstream stream)
+{
+	(void)stream;
+	return memset_check_d32(to, value, n);
+}
+
+CUresult memset_check_d2d8_async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
+				 CUstream stream)
+{
+	(void)stream;
+	return memset_check_d2d8(to, pitch, value, width, height);
+}
+
+CUresult memset_check_d2d16_async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
+				  CUstream stream)
+{
+	(void)stream;
+	return memset_check_d2d16(to, pitch, value, width, height);
+}
+
+CUresult memset_check_d2d32_async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
+				  CUstream stream)
+{
+	(void)stream;
+	return memset_check_d2d32(to, pitch, value, width, height);
+}

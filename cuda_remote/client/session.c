@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/client/client.h"
+
+#include "cuda_remote/door/door.h"
+#include "rdma_channel/base/setting.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+HR_SETTING(server_list, "HEADRACE_SERVER", "", 0, 0, "the server, host[:port][/gpu] or unix:path[/gpu]; empty: this user's socket");
+
+enum state { STATE_NEW, STATE_UP, STATE_FORKED };
+
+static struct hr_session session;
+static enum state state; /* atomic; STATE_UP is set once */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static hr_server_t server;
+static uint8_t token[HR_DOOR_TOKEN_BYTES];
+
+/* In a child of fork: the connections are the parent's, their memory shared with it. Nothing of them may be touched. */
+static void after_fork(void)
+{
+	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == STATE_UP)
+		__atomic_store_n(&state, STATE_FORKED, __ATOMIC_RELAXED);
+	pthread_mutex_init(&lock, NULL);
+}
+
+/* Acquire pairs with the release at the end of cuInit: whoever sees STATE_UP sees the session complete. */
+CUresult hr_session_get(struct hr_session **found)
+{
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_UP)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	*found = &session;
+	return CUDA_SUCCESS;
+}
+
+static CUresult error_of_visit(int error)
+{
+	switch (error) {
+	case -ENODEV: return CUDA_ERROR_NO_DEVICE;
+	case -EACCES: case -EKEYREJECTED: return CUDA_ERROR_NOT_PERMITTED;
+	case -EPROTONOSUPPORT: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+	case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
+	case -EINVAL: return CUDA_ERROR_INVALID_VALUE;
+	default: return HR_LOST;
+	}
+}
+
+/* Goes through the door and connects. */
+static CUresult visit(enum hr_door_purpose purpose, struct hr_link **link)
+{
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	attr.flags = HR_CHANNEL_NO_LISTEN;
+	ch3_t *engine;
+	hr_card_t card;
+	int error = ch3_open(&attr, &engine, &card);
+	if (error)
+		return error_of_visit(error);
+	hr_door_visit_t ask = { .server = server, .purpose = purpose, .card = &card };
+	memcpy(ask.token, token, sizeof token);
+	hr_door_welcome_t welcome;
+	error = hr_door_visit(&ask, &welcome);
+	if (error) {
+		ch3_close(engine);
+		return error_of_visit(error);
+	}
+	if (purpose == HR_DOOR_NEW)
+		memcpy(token, welcome.token, sizeof token);
+	char name[sizeof ((struct hr_link *)0)->server];
+	hr_server_name(&server, name, sizeof name);
+	return hr_link_open(&session, engine, &welcome.card, welcome.fd, name, link);
+}
+
+CUresult hr_session_join(struct hr_session *of, struct hr_link **link)
+{
+	(void)of;
+	return visit(HR_DOOR_JOIN, link);
+}
+
+static CUresult find_server(void)
+{
+	const char *text = hr_setting_text(&server_list);
+	hr_server_t servers[HR_SERVER_MAX];
+	size_t n = 1;
+	if (*text) {
+		if (hr_server_parse(text, servers, HR_SERVER_MAX, &n))
+			return CUDA_ERROR_INVALID_VALUE;
+	} else {
+		memset(servers, 0, sizeof servers[0]);
+		servers[0].gpu = HR_SERVER_ALL_GPUS;
+		if (hr_server_default_socket(servers[0].path, sizeof servers[0].path))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (n > 1) {
+		hr_log(HR_LOG_ERROR, "HEADRACE_SERVER=%s: GPUs of more than one server in one program are not supported", text);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	server = servers[0];
+	return CUDA_SUCCESS;
+}
+
+/* True if the device with this number on the server is one the user asked for. *place: where it comes in the list. */
+static bool device_is_wanted(const struct hr_wire_device *device, int ordinal, const char *visible, int *place)
+{
+	if (!visible)
+		return true;
+	*place = 0;
+	char uuid[5 + 33] = "GPU-";
+	for (int i = 0, at = 4; i < 16; i++, at += 2)
+		snprintf(uuid + at, sizeof uuid - (size_t)at, "%02x", device->uuid[i]);
+	for (const char *item = visible; *item; (*place)++) {
+		char *end;
+		long number = strtol(item, &end, 10);
+		if (end != item && (*end == ',' || !*end)) {
+			if (number < 0)
+				return false; /* as CUDA: what follows an invalid entry is not seen */
+			if (number == ordinal)
+				return true;
+		} else if (strncmp(item, "GPU-", 4)) {
+			return false;
+		} else {
+			/* A UUID, dashes ignored, possibly cut short. */
+			int at = 4;
+			bool equal = true;
+			const char *c = item + 4;
+			for (; *c && *c != ','; c++)
+				if (*c != '-' && at < 36 && (*c | 0x20) != uuid[at++])
+					equal = false;
+			if (equal)
+				return true;
+			end = (char *)(uintptr_t)c;
+		}
+		item = *end ? end + 1 : end;
+	}
+	return false;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct hr_device *left = a, *right = b;
+	return left->place - right->place;
+}
+
+static uint32_t limit(const struct hr_device *device, int attribute)
+{
+	return (uint32_t)hr_device_attribute(device, (CUdevice_attribute)attribute);
+}
+
+static void keep_limits(struct hr_device *device)
+{
+	for (int i = 0; i < 3; i++) {
+		device->max_grid[i] = limit(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+		device->max_block[i] = limit(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+	}
+	device->max_threads = limit(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	device->max_shared = limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+	device->max_shared_optin = limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+}
+
+static CUresult keep_devices(const struct hr_wire_device *wire, uint32_t n)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	session.device = calloc(n, sizeof *session.device);
+	if (!session.device)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < n; i++) {
+		int place = (int)i;
+		if ((server.gpu != HR_SERVER_ALL_GPUS && server.gpu != i) || !device_is_wanted(&wire[i], (int)i, visible, &place))
+			continue;
+		struct hr_device *device = &session.device[session.devices++];
+		device->wire = wire[i];
+		device->wire.name[sizeof wire->name - 1] = '\0';
+		device->wire.pci[sizeof wire->pci - 1] = '\0';
+		device->ordinal = (int)i;
+		device->place = place;
+		keep_limits(device);
+	}
+	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_place);
+	for (int i = 0; i < session.devices; i++) {
+		CUresult result = hr_context_add_primary(i, session.device[i].wire.primary);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return session.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+static CUresult hello(struct hr_link *link)
+{
+	struct hr_wire_call head;
+	CUresult result = hr_link_call(link, HR_CALL_hello, 0, &head, sizeof head, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_wire_hello answer;
+	if (link->reply_len < sizeof answer)
+		return hr_link_broken(link, HR_CALL_hello);
+	memcpy(&answer, link->reply, sizeof answer);
+	if (answer.devices > HR_DEVICES_MAX ||
+	    link->reply_len != sizeof answer + answer.devices * sizeof(struct hr_wire_device))
+		return hr_link_broken(link, HR_CALL_hello);
+	struct hr_wire_device *devices = malloc(link->reply_len);
+	if (!devices)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(devices, link->reply + sizeof answer, link->reply_len - sizeof answer);
+	session.driver_version = answer.driver_version < CUDA_VERSION ? answer.driver_version : CUDA_VERSION;
+	session.staging = answer.staging;
+	result = keep_devices(devices, answer.devices);
+	free(devices);
+	return result;
+}
+
+static CUresult set_up(void)
+{
+	CUresult result = find_server();
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = visit(HR_DOOR_NEW, &session.first);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = hello(session.first);
+	if (result != CUDA_SUCCESS) {
+		hr_link_close(session.first);
+		free(session.device);
+		memset(&session, 0, sizeof session);
+	}
+	return result;
+}
+
+CUresult cuInit(unsigned flags)
+{
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	CUresult result = CUDA_SUCCESS;
+	static bool watching;
+	if (!watching)
+		watching = !pthread_atfork(NULL, NULL, after_fork);
+	if (state == STATE_FORKED)
+		result = CUDA_ERROR_NOT_INITIALIZED;
+	else if (state == STATE_NEW)
+		result = set_up();
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&state, STATE_UP, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult hr_device_get(CUdevice device, struct hr_device **found)
+{
+	struct hr_session *up;
+	CUresult result = hr_session_get(&up);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device < 0 || device >= up->devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*found = &up->device[device];
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the client knows of streams and events itself, and the hooks of their generated calls; stream-ordered memory. */
+#include "cuda_remote/client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t next_id = 2; /* CUDA's own two streams come first */
+
+CUresult stream_check_create(CUstream *stream, unsigned flags)
+{
+	return stream && !(flags & ~(unsigned)CU_STREAM_NON_BLOCKING) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority)
+{
+	(void)priority;
+	return stream_check_create(stream, flags);
+}
+
+CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority)
+{
+	struct hr_stream *known = malloc(sizeof *known);
+	if (!known) {
+		cuStreamDestroy_v2(*stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	/* Smaller numbers are higher priorities; out of range means the nearest. */
+	int least = 0, greatest = 0;
+	cuCtxGetStreamPriorityRange(&least, &greatest);
+	priority = priority > least ? least : priority < greatest ? greatest : priority;
+	*known = (struct hr_stream){ .context = hr_context_current(), .flags = flags, .priority = priority,
+				     .id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED) };
+	hr_handle_attach((uint64_t)(uintptr_t)*stream, known);
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_done_create(CUstream *stream, unsigned flags)
+{
+	return stream_done_create_priority(stream, flags, 0);
+}
+
+/* What is known of a stream: copied, as it may end at any time. */
+static CUresult stream_get(CUstream stream, struct hr_stream *known)
+{
+	struct hr_context *context;
+	uint64_t handle = (uint64_t)(uintptr_t)stream;
+	if (hr_stream_is_special(handle)) {
+		CUresult result = hr_context_get(&context);
+		if (result == CUDA_SUCCESS)
+			*known = (struct hr_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1 };
+		return result;
+	}
+	struct hr_session *session;
+	CUresult result = hr_session_get(&session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_stream *found = hr_handle_data(HR_KIND_STREAM, handle);
+	if (!found)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*known = *found;
+	return CUDA_SUCCESS;
+}
+
+CUresult stream_check_destroy(CUstream stream)
+{
+	if (hr_stream_is_special((uint64_t)(uintptr_t)stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+	return cuStreamDestroy_v2(stream);
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int *priority)
+{
+	struct hr_stream known;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	if (result == CUDA_SUCCESS)
+		*priority = known.priority;
+	return result;
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+{
+	struct hr_stream known;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	if (result == CUDA_SUCCESS)
+		*flags = known.flags;
+	return result;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+	struct hr_stream known;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	if (result == CUDA_SUCCESS)
+		*context = known.context;
+	return result;
+}
+
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
+{
+	struct hr_stream known;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	return result == CUDA_SUCCESS ? cuCtxGetDevice_v2(device, known.context) : result;
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
+{
+	struct hr_stream known;
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	if (result == CUDA_SUCCESS)
+		*id = known.id;
+	return result;
+}
+
+/* Capture cannot be begun here (cuStreamBeginCapture is not supported), so no stream is ever capturing. */
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	struct hr_stream known;
+	if (!status)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = stream_get(stream, &known);
+	if (result == CUDA_SUCCESS)
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return result;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static __thread CUstreamCaptureMode own_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = own_mode;
+	own_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+CUresult cuStreamGetPriority_ptsz(CUstream stream, int *priority)
+{
+	return cuStreamGetPriority(own(stream), priority);
+}
+
+CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned *flags)
+{
+	return cuStreamGetFlags(own(stream), flags);
+}
+
+CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *context)
+{
+	return cuStreamGetCtx(own(stream), context);
+}
+
+CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *device)
+{
+	return cuStreamGetDevice(own(stream), device);
+}
+
+CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long *id)
+{
+	return cuStreamGetId(own(stream), id);
+}
+
+CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
+{
+	return cuStreamIsCapturing(own(stream), status);
+}
+
+/* ---- events ---- */
+
+CUresult event_check_create(CUevent *event, unsigned flags)
+{
+	const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	if (!event || flags & ~known)
+		return CUDA_ERROR_INVALID_VALUE;
+	return flags & CU_EVENT_INTERPROCESS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+/* An event ends with its context (context.c). */
+CUresult event_done_create(CUevent *event, unsigned flags)
+{
+	(void)flags;
+	hr_handle_attach((uint64_t)(uintptr_t)*event, hr_context_current());
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent event)
+{
+	return cuEventDestroy_v2(event);
+}
+
+/* ---- stream-ordered memory ---- */
+
+CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+	struct hr_device *device;
+	if (!pool || !properties)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = hr_device_get(properties->location.id, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* The properties travel as they are, so the device's number must be the server's too. */
+	return device->ordinal == properties->location.id ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_alloc call;
+	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
+	if (!pointer || !size)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = hr_handle_check(HR_KIND_STREAM, message.call.stream);
+	if (result == CUDA_SUCCESS && pool)
+		result = hr_handle_check(HR_KIND_POOL, message.call.pool);
+	struct hr_link *link;
+	if (result == CUDA_SUCCESS)
+		result = hr_link_get(1, &link);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_call(link, HR_CALL_memory_alloc_async, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t address;
+	if (link->reply_len != sizeof address)
+		return hr_link_broken(link, HR_CALL_memory_alloc_async);
+	memcpy(&address, link->reply, sizeof address);
+	result = hr_memory_add(&(struct hr_span){ .base = address, .size = size, .kind = HR_MEMORY_DEVICE,
+						  .context = hr_context_current(), .pooled = true });
+	if (result == CUDA_SUCCESS)
+		*pointer = address;
+	return result;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+	return cuMemAllocFromPoolAsync(pointer, size, NULL, stream);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+	struct {
+		struct hr_wire_call head;
+		struct hr_wire_free call;
+	} message = { .call = { pointer, (uint64_t)(uintptr_t)stream } };
+	CUresult result = hr_handle_check(HR_KIND_STREAM, message.call.stream);
+	if (result == CUDA_SUCCESS)
+		result = memory_check_free(pointer);
+	if (result != CUDA_SUCCESS || !pointer)
+		return result;
+	struct hr_link *link;
+	result = hr_link_get(1, &link);
+	if (result == CUDA_SUCCESS)
+		result = hr_link_post(link, HR_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
+	return result == CUDA_SUCCESS ? memory_done_free(pointer) : result;
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	return cuMemAllocFromPoolAsync(pointer, size, pool, own(stream));
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+	return cuMemAllocAsync(pointer, size, own(stream));
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+	return cuMemFreeAsync(pointer, own(stream));
+}
