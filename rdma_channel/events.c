@@ -114,16 +114,17 @@ void hr_channel_step(struct hr_channel *channel)
 			hr_conn_step(conn);
 }
 
-/* Lets the timer make the descriptor readable when the next set-up needs a step. */
+/* Lets the timer make the descriptor readable when the next set-up needs a step; off when none does. */
 static void set_timer(struct hr_channel *channel)
 {
 	uint64_t next = UINT64_MAX;
 	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next)
 		if (conn->phase < HR_PHASE_UP && hr_conn_next_time(conn) < next)
 			next = hr_conn_next_time(conn);
-	if (next == UINT64_MAX)
-		return;
-	struct itimerspec at = { .it_value = { (time_t)(next / 1000000000), (long)(next % 1000000000) } };
+	channel->timer_set = next != UINT64_MAX;
+	struct itimerspec at = { 0 }; /* off */
+	if (channel->timer_set)
+		at.it_value = (struct timespec){ (time_t)(next / 1000000000), (long)(next % 1000000000) };
 	timerfd_settime(channel->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -152,7 +153,7 @@ int hr_channel_fd(hr_channel_t *channel)
 int hr_channel_arm(hr_channel_t *channel, int want_put)
 {
 	hr_channel_step(channel);
-	if (channel->n_setting_up)
+	if (channel->n_setting_up || channel->timer_set)
 		set_timer(channel);
 	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next) {
 		if (conn->phase != HR_PHASE_UP || conn->get_failed)

@@ -58,6 +58,7 @@ struct hr_channel {
 	struct hr_pending *pending;
 	struct hr_conn *conns;
 	int n_setting_up; /* connections neither up nor failed */
+	bool timer_set;
 };
 
 enum hr_phase {

@@ -1,1 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The worker: what serves one client. Link it with cuda_remote/door/libhrdoor.la and ch3/libhrch3.la.
+noinst_LTLIBRARIES += cuda_remote/server/libworker.la
+cuda_remote_server_libworker_la_SOURCES = \
+	cuda_remote/wire.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
+	cuda_remote/server/context.c cuda_remote/server/copy.c cuda_remote/server/down.c cuda_remote/server/driver.c \
+	cuda_remote/server/hello.c cuda_remote/server/hostfn.c cuda_remote/server/latch.c cuda_remote/server/launch.c \
+	cuda_remote/server/module.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/slots.c \
+	cuda_remote/server/stream.c cuda_remote/server/thread.c cuda_remote/server/turn.c cuda_remote/server/worker.c
+nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c
+cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+
+sbin_PROGRAMS += cuda_remote/server/headraced
+cuda_remote_server_headraced_SOURCES =
+cuda_remote_server_headraced_LDADD = \
+	cuda_remote/server/daemon/libhrdaemon.la cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la

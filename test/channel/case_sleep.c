@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A side that sleeps is woken by what it sleeps for; none of these may hang. */
+#include "config.h"
+
 #include "test/channel/pair.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,10 +137,54 @@ static void long_sleep(struct side *side)
 		if (side->index == 0) {
 			usleep(20000);
 			put_all(side, &value, sizeof value);
+			get_asleep(side, &value, sizeof value, sleep_by_wait);
+			CHECK_IS(value, ~i);
 		} else {
 			get_asleep(side, &value, sizeof value, i % 2 ? sleep_by_poll : sleep_by_wait);
 			CHECK_IS(value, i);
+			value = ~i;
+			put_all(side, &value, sizeof value);
 		}
+	}
+}
+
+/* Each process on a processor of its own, where there are two: only then do their stores and loads overlap. */
+static void stay_apart(const struct side *side)
+{
+	cpu_set_t allowed, one;
+	CPU_ZERO(&one);
+	CHECK_IS(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+	int wanted = side->index;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0)
+			continue;
+		CPU_SET(cpu, &one);
+		CHECK_IS(sched_setaffinity(0, sizeof one, &one), 0);
+		return;
+	}
+}
+
+/* 1 falls asleep as fast as it can; 0 never sleeps, and puts at the very moment, to within nanoseconds. A put that looks
+ * for the sleeper too early, while the sleeper looks for the data too early, hangs. */
+static void put_meets_falling_asleep(struct side *side)
+{
+	uint64_t random = 9;
+	stay_apart(side);
+	for (uint64_t i = 0; i < 60000 / side->scale; i++) {
+		uint64_t value = i;
+		struct iovec iov = { &value, sizeof value };
+		size_t moved = 0;
+		if (side->index == 1) {
+			get_asleep(side, &value, sizeof value, sleep_by_poll);
+			CHECK_IS(value, i);
+			put_all(side, &value, sizeof value);
+			continue;
+		}
+		for (uint64_t spin = rng(&random) % 4096; spin; spin--)
+			__asm__ volatile("" ::: "memory");
+		put_all(side, &value, sizeof value);
+		while (!moved)
+			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), 0);
 	}
 }
 
@@ -179,6 +226,8 @@ const struct test_case sleep_cases[] = {
 	{ "sender-asleep-in-wait", sender_asleep_in_wait, PAIR_NO_SPIN },
 	{ "sender-asleep-in-poll", sender_asleep_in_poll, PAIR_SMALL_RING },
 	{ "sender-asleep-full-fence", sender_asleep_in_poll, PAIR_SMALL_RING | PAIR_FULL_FENCE },
+	{ "put-meets-falling-asleep", put_meets_falling_asleep, 0 },
+	{ "put-meets-falling-asleep-full-fence", put_meets_falling_asleep, PAIR_FULL_FENCE },
 	{ "long-sleep", long_sleep, 0 },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/server/internal.h"
+
+CUresult serve_context_create(struct server_call *call)
+{
+	struct hr_wire_context_create args;
+	CUcontext made;
+	if (!server_take_into(call, &args, sizeof args) || args.device >= worker.gpus)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuCtxCreate_v4)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuCtxCreate_v4(&made, NULL, args.flags, worker.device[args.device]);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* It was pushed; what is current here follows the client call by call. */
+	call->thread->context = 0;
+	driver.cuCtxSetCurrent(NULL);
+	result = server_object_bind(HR_KIND_CONTEXT, args.context, made);
+	if (result != CUDA_SUCCESS && driver.cuCtxDestroy_v2)
+		driver.cuCtxDestroy_v2(made);
+	return result;
+}
+
+static CUresult context_of(struct server_call *call, uint64_t *handle, CUcontext *context)
+{
+	struct hr_wire_context args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	*handle = args.context;
+	return server_object(HR_KIND_CONTEXT, args.context, (void **)context);
+}
+
+CUresult serve_context_destroy(struct server_call *call)
+{
+	uint64_t handle;
+	CUcontext context;
+	CUresult result = context_of(call, &handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (uint32_t i = 0; i < worker.gpus; i++)
+		if (context == worker.primary[i])
+			return CUDA_ERROR_INVALID_CONTEXT;
+	if (!driver.cuCtxDestroy_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = driver.cuCtxDestroy_v2(context);
+	call->thread->context = 0;
+	driver.cuCtxSetCurrent(NULL);
+	server_object_unbind_context(context);
+	server_object_unbind(handle);
+	server_slots_forget();
+	return result;
+}
+
+/* The primary context keeps its handle: the worker holds it again at once. */
+CUresult serve_context_reset(struct server_call *call)
+{
+	uint64_t handle;
+	CUcontext context;
+	CUresult result = context_of(call, &handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint32_t i = 0;
+	while (i < worker.gpus && context != worker.primary[i])
+		i++;
+	if (i == worker.gpus)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!driver.cuDevicePrimaryCtxReset_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
+	server_object_unbind_context(context);
+	server_slots_forget();
+	/* It is needed again at once, and a context that nobody retains may not be made current. */
+	if (result == CUDA_SUCCESS)
+		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
+	if (result == CUDA_SUCCESS)
+		server_object_replace(handle, worker.primary[i]);
+	call->thread->context = 0;
+	return result;
+}
+
+CUresult serve_context_synchronize(struct server_call *call)
+{
+	uint64_t handle;
+	CUcontext context;
+	CUresult result = context_of(call, &handle, &context);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuCtxSetCurrent(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	call->thread->context = hr_handle_index(handle);
+	server_turn_give_up(call);
+	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
+}

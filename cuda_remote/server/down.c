@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies to the host. One that is waited for goes through a window of slots: the device fills the next while the connection
+ * takes this. An asynchronous one has its slots at once, so that its place in the stream is that of the call; its bytes are sent when a
+ * call that waits finds it complete, over that call's connection, before the answer.
+ */
+#include "cuda_remote/server/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define WINDOW 4
+
+struct part {
+	struct server_slot *slot;
+	uint64_t offset, len;
+};
+
+/* An asynchronous copy whose bytes the client does not have yet. */
+struct job {
+	struct job *next;
+	uint64_t copy;
+	CUstream stream;
+	struct server_thread *thread; /* that issued it: whose own stream CU_STREAM_PER_THREAD is */
+	size_t n, room;
+	struct part *part;
+};
+
+/* Guards the list. shipping: held while a job's bytes are being sent, so that who finds the list empty knows them sent. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t shipping = PTHREAD_MUTEX_INITIALIZER;
+static struct job *jobs, **jobs_end = &jobs;
+static uint64_t n_jobs;  /* listed or being sent; atomic */
+static uint64_t shipped; /* atomic */
+
+uint64_t server_down_shipped(void)
+{
+	return __atomic_load_n(&shipped, __ATOMIC_SEQ_CST);
+}
+
+/* Counted before it is sent: a client that has all that were counted has this one too. */
+static int send_part(struct server_thread *thread, uint64_t copy, const struct part *part)
+{
+	struct hr_wire_chunk chunk = { copy, part->offset };
+	__atomic_add_fetch(&shipped, 1, __ATOMIC_SEQ_CST);
+	return server_thread_send(thread, HR_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len);
+}
+
+/* Copies a chunk of a box to contiguous host memory. */
+static CUresult part_down(const struct hr_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
+{
+	CUdeviceptr from;
+	uint64_t width, rows;
+	server_box_part(box, offset, len, &from, &width, &rows);
+	if (rows == 1)
+		return driver.cuMemcpyDtoHAsync_v2(to, from, width, stream);
+	if (!driver.cuMemcpy2DAsync_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcPitch = box->pitch,
+		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = width,
+		.WidthInBytes = width, .Height = rows,
+	};
+	return driver.cuMemcpy2DAsync_v2(&copy, stream);
+}
+
+/* Issues the copy of the chunk at offset into a slot, which is got if there is none. */
+static CUresult issue(const struct hr_wire_box *box, uint64_t offset, CUstream stream, struct part *part)
+{
+	CUresult result = CUDA_SUCCESS;
+	part->offset = offset;
+	part->len = hr_box_chunk(box, offset);
+	if (part->slot && part->slot->size < part->len) {
+		server_slot_put(part->slot);
+		part->slot = NULL;
+	}
+	if (!part->slot)
+		result = server_slot_get(part->len, &part->slot);
+	if (result == CUDA_SUCCESS)
+		result = part_down(box, offset, part->len, part->slot->memory, stream);
+	if (result == CUDA_SUCCESS)
+		result = server_slot_record(part->slot, stream);
+	return result;
+}
+
+/* ---- waited for ---- */
+
+static CUresult down(struct server_call *call, const struct hr_wire_copy *copy, uint64_t bytes, CUstream stream)
+{
+	struct part window[WINDOW] = { { NULL, 0, 0 } };
+	uint64_t issued = 0, sent = 0;
+	unsigned first = 0, n = 0;
+	CUresult result = CUDA_SUCCESS;
+	while (sent < bytes && result == CUDA_SUCCESS && !call->thread->error) {
+		while (n < WINDOW && issued < bytes && result == CUDA_SUCCESS) {
+			struct part *part = &window[(first + n) % WINDOW];
+			result = issue(&copy->box, issued, stream, part);
+			if (result == CUDA_SUCCESS) {
+				issued += part->len;
+				n++;
+			}
+		}
+		/* The client waits: nothing that is ordered behind this copy can come before its answer. */
+		server_turn_give_up(call);
+		if (!n)
+			break;
+		CUresult waited = server_slot_wait(window[first].slot);
+		if (result == CUDA_SUCCESS)
+			result = waited;
+		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
+			break;
+		sent += window[first].len;
+		first = (first + 1) % WINDOW;
+		n--;
+	}
+	for (unsigned i = 0; i < WINDOW; i++) {
+		if (window[i].slot)
+			server_slot_wait(window[i].slot);
+		server_slot_put(window[i].slot);
+	}
+	return result;
+}
+
+CUresult serve_copy_down(struct server_call *call)
+{
+	struct hr_wire_copy copy;
+	uint64_t bytes;
+	void *stream;
+	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(HR_KIND_STREAM, copy.stream, &stream);
+	return result == CUDA_SUCCESS ? down(call, &copy, bytes, stream) : result;
+}
+
+/* ---- asynchronous ---- */
+
+static void job_free(struct job *job)
+{
+	for (size_t i = 0; i < job->n; i++)
+		server_slot_put(job->part[i].slot);
+	free(job->part);
+	free(job);
+}
+
+static struct part *job_part(struct job *job)
+{
+	if (job->n == job->room) {
+		size_t room = job->room ? 2 * job->room : 4;
+		struct part *larger = realloc(job->part, room * sizeof *larger);
+		if (!larger)
+			return NULL;
+		job->part = larger;
+		job->room = room;
+	}
+	job->part[job->n] = (struct part){ NULL, 0, 0 };
+	return &job->part[job->n++];
+}
+
+CUresult serve_copy_down_later(struct server_call *call)
+{
+	struct hr_wire_copy copy;
+	uint64_t bytes;
+	void *stream;
+	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(HR_KIND_STREAM, copy.stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct job *job = calloc(1, sizeof *job);
+	if (!job)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	job->copy = copy.copy;
+	job->stream = stream;
+	job->thread = call->thread;
+	for (uint64_t issued = 0; issued < bytes && result == CUDA_SUCCESS;) {
+		struct part *part = job_part(job);
+		result = part ? issue(&copy.box, issued, stream, part) : CUDA_ERROR_OUT_OF_MEMORY;
+		issued += part ? part->len : 0;
+	}
+	if (result != CUDA_SUCCESS) {
+		for (size_t i = 0; i < job->n; i++)
+			if (job->part[i].slot)
+				server_slot_wait(job->part[i].slot);
+		job_free(job);
+		return result;
+	}
+	pthread_mutex_lock(&lock);
+	*jobs_end = job;
+	jobs_end = &job->next;
+	pthread_mutex_unlock(&lock);
+	__atomic_add_fetch(&n_jobs, 1, __ATOMIC_SEQ_CST);
+	return CUDA_SUCCESS;
+}
+
+static bool job_is_complete(const struct job *job)
+{
+	/* Also after an error: then there is nothing to send, and waiting would not help. */
+	const struct server_slot *last = job->part[job->n - 1].slot;
+	return driver.cuEventQuery(last->event) != CUDA_ERROR_NOT_READY;
+}
+
+/* Takes the next job off the list that is complete or, for a thread that will wait for a stream, that is of the stream. */
+static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
+{
+	pthread_mutex_lock(&lock);
+	struct job **at = &jobs;
+	while (*at) {
+		struct job *job = *at;
+		bool same = wait && job->stream == stream && (stream != CU_STREAM_PER_THREAD || job->thread == thread);
+		if (same || job_is_complete(job))
+			break;
+		at = &job->next;
+	}
+	struct job *taken = *at;
+	if (taken) {
+		*at = taken->next;
+		if (!taken->next)
+			jobs_end = at;
+	}
+	pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+static CUresult job_send(struct server_thread *thread, const struct job *job)
+{
+	for (size_t i = 0; i < job->n; i++) {
+		CUresult result = server_slot_wait(job->part[i].slot);
+		if (result != CUDA_SUCCESS)
+			return result;
+		if (send_part(thread, job->copy, &job->part[i]))
+			return CUDA_ERROR_UNKNOWN;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult ship(struct server_thread *thread, bool wait, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct job *job;
+	/* Relaxed: a job that this call has to find was issued before it in the sequence. */
+	if (!__atomic_load_n(&n_jobs, __ATOMIC_RELAXED))
+		return result;
+	pthread_mutex_lock(&shipping);
+	while (result == CUDA_SUCCESS && !thread->error && (job = job_take(thread, wait, stream))) {
+		result = job_send(thread, job);
+		job_free(job);
+		__atomic_sub_fetch(&n_jobs, 1, __ATOMIC_SEQ_CST);
+	}
+	pthread_mutex_unlock(&shipping);
+	return result;
+}
+
+CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream)
+{
+	return ship(thread, true, stream);
+}
+
+int server_down_ship(struct server_thread *thread)
+{
+	ship(thread, false, NULL);
+	return thread->error;
+}

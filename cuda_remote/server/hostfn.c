@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Host functions run in the client. The driver calls ours instead, on a thread of its own that may not call CUDA: it
+ * queues the turn, wakes the worker's main thread, which sends it over the first connection, and waits for the client's answer.
+ */
+#include "cuda_remote/server/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct turn {
+	struct turn *next;
+	struct hr_wire_host wire;
+	bool done;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
+static struct turn *waiting, **waiting_end = &waiting; /* not sent yet */
+static struct turn *sent;                              /* the client has it: one at a time */
+static uint64_t tickets;
+static bool broken;
+static int wake = -1;
+
+int server_host_prepare(void)
+{
+	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return wake < 0 ? -errno : 0;
+}
+
+int server_host_fd(void)
+{
+	return wake;
+}
+
+static void poke(void)
+{
+	uint64_t one = 1;
+	if (write(wake, &one, sizeof one) < 0) {
+		/* Full: it is readable already. */
+	}
+}
+
+void server_host_break(void)
+{
+	pthread_mutex_lock(&lock);
+	broken = true;
+	pthread_cond_broadcast(&answered);
+	pthread_mutex_unlock(&lock);
+	poke();
+}
+
+/* On a thread of the driver. */
+static void take_turn(uint64_t function, CUresult status)
+{
+	struct turn turn = { .wire = { .function = function, .status = status } };
+	pthread_mutex_lock(&lock);
+	turn.wire.ticket = ++tickets;
+	*waiting_end = &turn;
+	waiting_end = &turn.next;
+	poke();
+	while (!turn.done && !broken)
+		pthread_cond_wait(&answered, &lock);
+	if (!turn.done) { /* the worker ends: nobody will take it off the lists */
+		waiting = NULL;
+		waiting_end = &waiting;
+		sent = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void host_function(void *argument)
+{
+	take_turn((uint64_t)(uintptr_t)argument, CUDA_SUCCESS);
+}
+
+static void callback(CUstream stream, CUresult status, void *argument)
+{
+	(void)stream;
+	take_turn((uint64_t)(uintptr_t)argument, status);
+}
+
+CUresult serve_host_function(struct server_call *call)
+{
+	struct hr_wire_host_function args;
+	void *stream;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(HR_KIND_STREAM, args.stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	void *argument = (void *)(uintptr_t)args.function; /* the client's name for it: never followed here */
+	if (args.callback)
+		return driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, callback, argument, 0) :
+						    CUDA_ERROR_NOT_SUPPORTED;
+	return driver.cuLaunchHostFunc ? driver.cuLaunchHostFunc(stream, host_function, argument) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+int server_host_serve(struct server_thread *first)
+{
+	uint64_t count;
+	if (read(wake, &count, sizeof count) < 0) {
+		/* Nothing new: a turn may still wait for the one before it. */
+	}
+	pthread_mutex_lock(&lock);
+	struct turn *turn = sent || broken ? NULL : waiting;
+	struct hr_wire_host wire;
+	if (turn) {
+		waiting = turn->next;
+		if (!waiting)
+			waiting_end = &waiting;
+		turn->next = NULL;
+		sent = turn;
+		wire = turn->wire;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!turn)
+		return 0;
+	/* What copies brought to the host before it is there when the function runs; so is what was printed. */
+	int error = server_down_ship(first);
+	if (!error)
+		error = server_output_ship(first);
+	return error ? error : server_thread_send(first, HR_PACKET_HOST, &wire, sizeof wire, NULL, 0);
+}
+
+int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct hr_wire_host wire;
+	(void)context;
+	(void)sink;
+	if (incoming->header_len != sizeof wire || incoming->payload_len)
+		return -EPROTO;
+	memcpy(&wire, incoming->header, sizeof wire);
+	int error = 0;
+	pthread_mutex_lock(&lock);
+	if (sent && sent->wire.ticket == wire.ticket) {
+		sent->done = true;
+		sent = NULL;
+		pthread_cond_broadcast(&answered);
+		poke(); /* for the next one */
+	} else {
+		error = -EPROTO;
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}

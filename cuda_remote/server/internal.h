@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The worker, inside: what its files share.
+ *
+ *	worker.c   the process: preparing, the main thread's loop, connections that follow the first
+ *	thread.c   one connection: calls in, issued in their order, answers out
+ *	turn.c     the order of calls over all connections         latch.c   the first failure nobody has heard of
+ *	objects.c  handles                                         driver.c  the libcuda.so.1 behind it all
+ *	slots.c    pinned memory that copies go through            copy.c    copies to the device, and between addresses
+ *	down.c     copies to the host                              output.c  what device code prints
+ *	hello.c, context.c, module.c, launch.c, stream.c           the calls written by hand
+ *
+ * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles go through the table.
+ */
+#ifndef HR_CUDA_SERVER_INTERNAL_H
+#define HR_CUDA_SERVER_INTERNAL_H
+
+#include "cuda_remote/api/calls.h"
+#include "cuda_remote/api/driver.h"
+#include "cuda_remote/server/worker.h"
+#include "cuda_remote/wire.h"
+#include "rdma_channel/base/log.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- driver.c ---- */
+
+#define HR_DRIVER_MEMBER(name) __typeof__(name) *name;
+/* The driver's functions; NULL where it lacks one. Set once, before any other thread. */
+struct server_driver {
+	HR_DRIVER_FUNCTIONS(HR_DRIVER_MEMBER)
+};
+extern struct server_driver driver;
+int server_driver_load(const char *path);
+/* CUresult in words, for the log. */
+const char *server_error_name(CUresult result);
+
+/* ---- thread.c ---- */
+
+struct server_slot;
+
+/* A copy to the device whose chunks are arriving. */
+struct server_up {
+	bool active;
+	CUresult result; /* the first failure: the rest is received and dropped */
+	uint64_t copy, offset, bytes;
+	struct hr_wire_box box;
+	CUstream stream;
+	unsigned turn;
+	struct server_slot *window[4];
+};
+
+struct server_thread {
+	pthread_t id;
+	hr_door_guest_t guest;
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	int error;              /* the connection failed with this */
+	bool deferred;          /* the call in arguments is to be executed outside of progress */
+	bool busy;              /* it is being executed there: no other may arrive */
+	struct hr_wire_call head;
+	uint8_t *arguments;     /* of the call that arrived last */
+	size_t arguments_len, arguments_size;
+	uint8_t *results;
+	size_t results_size;
+	uint32_t context;       /* index of the client's context that is current on this thread */
+	struct server_up up;
+};
+
+/* A call being served. */
+struct server_call {
+	struct server_thread *thread;
+	uint64_t number;
+	uint16_t flags;         /* enum hr_call_flags */
+	const uint8_t *in;      /* its arguments */
+	size_t in_len, in_at;
+	size_t out_len;         /* of its results, in thread->results */
+	bool place;             /* it holds its place in the sequence */
+};
+
+enum server_mode { SERVER_ASYNC = 1, SERVER_WAIT, SERVER_SYNC };
+
+struct server_entry {
+	CUresult (*serve)(struct server_call *call);
+	enum server_mode mode;
+};
+extern const struct server_entry server_entries[HR_CALLS]; /* generated */
+
+/* The next argument bytes. False, NULL: the call has fewer. The pointer is into the message. */
+bool server_take_into(struct server_call *call, void *to, size_t size);
+const void *server_take(struct server_call *call, uint64_t count, size_t size);
+/* Room for results, zeroed; moved by the next one. NULL: more than an answer may hold. */
+void *server_give(struct server_call *call, uint64_t count, size_t size);
+CUresult server_give_bytes(struct server_call *call, const void *bytes, size_t size);
+/* The call blocks from here on: the next in the sequence may go. */
+void server_turn_give_up(struct server_call *call);
+
+/* Opens a connection's engine, welcomes the guest, connects. The thread owns guest.fd from the call on. */
+int server_thread_open(struct server_thread *thread, uint32_t gpus);
+void server_thread_close(struct server_thread *thread);
+/* Serves until the connection ends; returns why. */
+int server_thread_run(struct server_thread *thread);
+/* Executes the call that was deferred, if any. */
+void server_thread_deferred(struct server_thread *thread);
+/* Sends bytes and waits until they have gone; outside of progress only. Negated errno: the connection failed. */
+int server_thread_send(struct server_thread *thread, enum hr_packet type, const void *header, size_t header_len,
+		       const void *bytes, size_t len);
+
+/* ---- worker.c ---- */
+
+struct server_worker {
+	uint32_t gpus;
+	CUdevice device[HR_DEVICES_MAX];
+	CUcontext primary[HR_DEVICES_MAX];
+	uint64_t primary_handle[HR_DEVICES_MAX];
+	uint64_t staging; /* bytes, as told in hello */
+};
+extern struct server_worker worker;
+/* Ends the worker: the client broke the protocol, or a connection of it failed. Any thread. */
+void server_worker_break(int error);
+
+/* ---- turn.c ---- */
+
+/* Waits until the call of that number may be issued. -EPROTO: it was before; -ECANCELED: the worker is ending. */
+int server_turn_wait(uint64_t number);
+void server_turn_done(uint64_t number);
+void server_turn_break(void);
+
+/* ---- latch.c ---- */
+
+/* Keeps the failure of a call nobody waits for, unless one is kept already. */
+void server_latch_set(uint64_t number, uint16_t function, CUresult result);
+/* Takes it. */
+bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result);
+
+/* ---- objects.c ---- */
+
+/* The driver's object behind a handle. A kernel of a library counts as a function: the one of the current context. */
+CUresult server_object(enum hr_kind kind, uint64_t handle, void **object);
+/* What the worker keeps beside it. NULL: no such handle. */
+void *server_object_data(enum hr_kind kind, uint64_t handle);
+/* Takes over a handle that the client chose. CUDA_ERROR_INVALID_HANDLE: it may not be, or is in use. */
+CUresult server_object_bind(enum hr_kind kind, uint64_t handle, void *object);
+/* Chooses a handle. */
+CUresult server_object_new(enum hr_kind kind, void *object, void *data, uint64_t *handle);
+void server_object_unbind(uint64_t handle);
+/* The driver's object behind a handle has become another. */
+void server_object_replace(uint64_t handle, void *object);
+/* All objects that were made in a context. */
+void server_object_unbind_context(CUcontext context);
+/* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
+CUresult server_object_context(uint32_t index, CUcontext *context);
+
+/* ---- slots.c ---- */
+
+struct server_slot {
+	struct server_slot *next;
+	uint8_t *memory;
+	size_t size;
+	CUevent event;     /* recorded behind the copy that uses the memory */
+	CUcontext context; /* of the event */
+	bool recorded;
+	uint64_t generation; /* slots.c: older than the last context's end? */
+};
+
+int server_slots_prepare(void);
+/* A slot of at least size bytes, size <= HR_CHUNK_MAX. CUDA_ERROR_OUT_OF_MEMORY: the limit is reached. */
+CUresult server_slot_get(size_t size, struct server_slot **slot);
+/* Gives it back; nothing may be using its memory. NULL is allowed. */
+void server_slot_put(struct server_slot *slot);
+/* Marks the end, in the stream's order, of what uses the slot; waits for it. */
+CUresult server_slot_record(struct server_slot *slot, CUstream stream);
+CUresult server_slot_wait(struct server_slot *slot);
+/* A context has ended: so have its events, and memory that it had pinned is pinned no more. */
+void server_slots_forget(void);
+
+/* ---- copy.c ---- */
+
+int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+void server_up_abandon(struct server_thread *thread);
+/* True if a box is one that a copy can have: not empty, nothing overflows. */
+bool server_box_is_sound(const struct hr_wire_box *box, uint64_t *bytes);
+/* Address and shape of the chunk at offset. */
+void server_box_part(const struct hr_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
+		     uint64_t *rows);
+
+/* ---- down.c ---- */
+
+/* Sends what asynchronous copies to the host have brought: of this stream all (waits for them); of others what is complete. */
+CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream);
+int server_down_ship(struct server_thread *thread);
+/* Chunks sent so far by the worker. */
+uint64_t server_down_shipped(void);
+
+/* ---- output.c ---- */
+
+int server_output_take(void);
+/* Sends what has been printed since. */
+int server_output_ship(struct server_thread *thread);
+
+/* ---- hostfn.c ---- */
+
+int server_host_prepare(void);
+/* Polls readable when a host function waits for its turn. */
+int server_host_fd(void);
+/* Sends turns over the first connection. */
+int server_host_serve(struct server_thread *first);
+int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+void server_host_break(void);
+
+/* ---- the calls written by hand ---- */
+
+CUresult serve_hello(struct server_call *call);
+CUresult serve_context_create(struct server_call *call);
+CUresult serve_context_destroy(struct server_call *call);
+CUresult serve_context_reset(struct server_call *call);
+CUresult serve_context_synchronize(struct server_call *call);
+CUresult serve_memory_alloc_async(struct server_call *call);
+CUresult serve_memory_free_async(struct server_call *call);
+CUresult serve_copy_up(struct server_call *call);
+CUresult serve_copy_up_end(struct server_call *call);
+CUresult serve_copy_down(struct server_call *call);
+CUresult serve_copy_down_later(struct server_call *call);
+CUresult serve_copy_across(struct server_call *call);
+CUresult serve_stream_synchronize(struct server_call *call);
+CUresult serve_event_synchronize(struct server_call *call);
+CUresult serve_host_function(struct server_call *call);
+CUresult serve_module_load(struct server_call *call);
+CUresult serve_module_unload(struct server_call *call);
+CUresult serve_module_global(struct server_call *call);
+CUresult serve_function_attribute(struct server_call *call);
+CUresult serve_function_cache(struct server_call *call);
+CUresult serve_launch(struct server_call *call);
+
+/* A kernel, as a module's load found it. */
+struct server_kernel {
+	uint64_t handle;
+	uint32_t parameters, block;
+	struct {
+		uint32_t offset, size;
+	} *parameter;
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first failure of a call that nobody waited for, of all threads: the next call that waits returns it instead of being
+ * executed, as CUDA reports errors of earlier asynchronous work. */
+#include "cuda_remote/server/internal.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool latched; /* atomic; set under the lock */
+static struct {
+	uint64_t number;
+	uint16_t function;
+	CUresult result;
+} failure;
+
+void server_latch_set(uint64_t number, uint16_t function, CUresult result)
+{
+	hr_log(HR_LOG_INFO, "call %llu %s failed: %s", (unsigned long long)number, hr_call_names[function],
+	       server_error_name(result));
+	pthread_mutex_lock(&lock);
+	if (!latched) {
+		failure.number = number;
+		failure.function = function;
+		failure.result = result;
+		__atomic_store_n(&latched, true, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Relaxed suffices for the first look: calls are ordered by the sequence (turn.c), which a waiting call has passed. */
+bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result)
+{
+	if (!__atomic_load_n(&latched, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&lock);
+	bool taken = latched;
+	if (taken) {
+		*number = failure.number;
+		*function = failure.function;
+		*result = failure.result;
+		__atomic_store_n(&latched, false, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	return taken;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/server/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Parameters that most kernels stay under. */
+#define FEW 64
+#define ATTRIBUTES_MAX 32
+
+struct launch {
+	struct hr_wire_launch wire;
+	CUfunction function;
+	CUstream stream;
+	void **parameters;
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+};
+
+static CUresult issue(struct launch *launch)
+{
+	const uint32_t *grid = launch->wire.grid, *block = launch->wire.block;
+	bool cooperative = launch->wire.flags & HR_LAUNCH_COOPERATIVE;
+	if (!launch->wire.attributes && !cooperative && driver.cuLaunchKernel)
+		return driver.cuLaunchKernel(launch->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+					     launch->wire.shared, launch->stream, launch->parameters, NULL);
+	if (!launch->wire.attributes && cooperative && driver.cuLaunchCooperativeKernel)
+		return driver.cuLaunchCooperativeKernel(launch->function, grid[0], grid[1], grid[2], block[0], block[1],
+							block[2], launch->wire.shared, launch->stream, launch->parameters);
+	if (!driver.cuLaunchKernelEx)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	unsigned n = launch->wire.attributes;
+	if (cooperative) {
+		launch->attributes[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+		launch->attributes[n++].value.cooperative = 1;
+	}
+	CUlaunchConfig config = {
+		.gridDimX = grid[0], .gridDimY = grid[1], .gridDimZ = grid[2],
+		.blockDimX = block[0], .blockDimY = block[1], .blockDimZ = block[2],
+		.sharedMemBytes = launch->wire.shared, .hStream = launch->stream, .attrs = launch->attributes, .numAttrs = n,
+	};
+	return driver.cuLaunchKernelEx(&config, launch->function, launch->parameters, NULL);
+}
+
+/* Attributes whose values are numbers only; the client sends no others, and no others may reach the driver. */
+static bool attribute_is_flat(const CUlaunchAttribute *attribute)
+{
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static CUresult take_attributes(struct server_call *call, struct launch *launch)
+{
+	if (launch->wire.attributes >= ATTRIBUTES_MAX ||
+	    !server_take_into(call, launch->attributes, launch->wire.attributes * sizeof launch->attributes[0]))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < launch->wire.attributes; i++)
+		if (!attribute_is_flat(&launch->attributes[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_launch(struct server_call *call)
+{
+	struct launch launch;
+	if (!server_take_into(call, &launch.wire, sizeof launch.wire))
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t handle = launch.wire.function;
+	struct server_kernel *kernel = server_object_data(HR_KIND_FUNCTION, handle);
+	if (!kernel)
+		kernel = server_object_data(HR_KIND_KERNEL, handle);
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = server_object(HR_KIND_FUNCTION, handle, (void **)&launch.function);
+	if (result == CUDA_SUCCESS)
+		result = server_object(HR_KIND_STREAM, launch.wire.stream, (void **)&launch.stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint8_t *block = (uint8_t *)(uintptr_t)server_take(call, launch.wire.parameters, 1);
+	if (!block || launch.wire.parameters != kernel->block)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = take_attributes(call, &launch);
+	if (result != CUDA_SUCCESS)
+		return result;
+	void *few[FEW];
+	launch.parameters = kernel->parameters <= FEW ? few : malloc(kernel->parameters * sizeof(void *));
+	if (!launch.parameters)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < kernel->parameters; i++)
+		launch.parameters[i] = block + kernel->parameter[i].offset;
+	result = issue(&launch);
+	if (launch.parameters != few)
+		free(launch.parameters);
+	return result;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Modules and libraries: loaded by the driver, then described to the client kernel by kernel. */
+#include "cuda_remote/server/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_MAX (1u << 20)
+#define OPTIONS_MAX 32
+#define PARAMETERS_MAX 4096
+
+/* What the worker keeps of a module or library. */
+struct server_module {
+	bool library;
+	uint32_t n;
+	struct server_kernel **kernel;
+};
+
+struct load {
+	struct hr_wire_load wire;
+	const void *image;
+	char *info, *error;
+	unsigned n;
+	CUjit_option name[OPTIONS_MAX + 4];
+	void *value[OPTIONS_MAX + 4];
+};
+
+static void add_option(struct load *load, CUjit_option name, uint64_t value)
+{
+	load->name[load->n] = name;
+	load->value[load->n++] = (void *)(uintptr_t)value;
+}
+
+/* Options that are numbers: none that would make the driver follow the client's value as a pointer. */
+static bool option_is_number(uint32_t option)
+{
+	switch (option) {
+	case CU_JIT_MAX_REGISTERS: case CU_JIT_OPTIMIZATION_LEVEL: case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET: case CU_JIT_FALLBACK_STRATEGY: case CU_JIT_GENERATE_DEBUG_INFO: case CU_JIT_LOG_VERBOSE:
+	case CU_JIT_GENERATE_LINE_INFO: case CU_JIT_CACHE_MODE: case CU_JIT_LTO: case CU_JIT_FTZ: case CU_JIT_PREC_DIV:
+	case CU_JIT_PREC_SQRT: case CU_JIT_FMA: case CU_JIT_POSITION_INDEPENDENT_CODE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The image must end where the message says; text in front of a NUL, binaries as long as their headers claim. */
+static bool image_is_whole(const uint8_t *image, uint64_t size)
+{
+	uint32_t magic;
+	if (size >= 16) {
+		memcpy(&magic, image, sizeof magic);
+		if (magic == 0xba55ed50u) {
+			uint16_t header;
+			uint64_t content;
+			memcpy(&header, image + 6, sizeof header);
+			memcpy(&content, image + 8, sizeof content);
+			return header <= size && content <= size - header;
+		}
+		if (!memcmp(image, "\177ELF", 4))
+			return size >= 64;
+	}
+	return size && !image[size - 1];
+}
+
+static CUresult load_take(struct server_call *call, struct load *load)
+{
+	if (!server_take_into(call, &load->wire, sizeof load->wire) || load->wire.options > OPTIONS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	load->image = server_take(call, load->wire.image, 1);
+	const uint8_t *options = load->image ? server_take(call, load->wire.options, 16) : NULL;
+	if (!load->image || !options || !image_is_whole(load->image, load->wire.image))
+		return CUDA_ERROR_INVALID_IMAGE;
+	for (uint32_t i = 0; i < load->wire.options; i++) {
+		uint32_t name;
+		uint64_t value;
+		memcpy(&name, options + 16 * i, sizeof name);
+		memcpy(&value, options + 16 * i + 8, sizeof value);
+		if (!option_is_number(name))
+			return CUDA_ERROR_INVALID_VALUE;
+		add_option(load, (CUjit_option)name, value);
+	}
+	uint32_t info = load->wire.log_info < LOG_MAX ? load->wire.log_info : LOG_MAX;
+	uint32_t error = load->wire.log_error < LOG_MAX ? load->wire.log_error : LOG_MAX;
+	load->info = calloc(1, info + 1);
+	load->error = calloc(1, error + 1);
+	if (!load->info || !load->error)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (info) {
+		add_option(load, CU_JIT_INFO_LOG_BUFFER, (uint64_t)(uintptr_t)load->info);
+		add_option(load, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info);
+	}
+	if (error) {
+		add_option(load, CU_JIT_ERROR_LOG_BUFFER, (uint64_t)(uintptr_t)load->error);
+		add_option(load, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- describing ---- */
+
+/* A driver's object with what can be asked of it: a module's function or a library's kernel. */
+struct subject {
+	bool library;
+	void *object;        /* CUfunction or CUkernel */
+	CUfunction function; /* NULL: cannot be had without a context */
+};
+
+static CUresult subject_parameter(const struct subject *subject, size_t index, size_t *offset, size_t *size)
+{
+	if (subject->library)
+		return driver.cuKernelGetParamInfo ? driver.cuKernelGetParamInfo(subject->object, index, offset, size) :
+						     CUDA_ERROR_NOT_SUPPORTED;
+	return driver.cuFuncGetParamInfo ? driver.cuFuncGetParamInfo(subject->object, index, offset, size) :
+					   CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* The parameters' places; asking past the last is how their count is found. */
+static CUresult kernel_parameters(const struct subject *subject, struct server_kernel *kernel)
+{
+	uint32_t room = 0;
+	for (;;) {
+		size_t offset, size;
+		CUresult result = subject_parameter(subject, kernel->parameters, &offset, &size);
+		if (result == CUDA_ERROR_INVALID_VALUE)
+			return CUDA_SUCCESS;
+		if (result != CUDA_SUCCESS)
+			return result;
+		if (kernel->parameters == PARAMETERS_MAX || offset + size > 65536)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (kernel->parameters == room) {
+			room = room ? 2 * room : 8;
+			void *larger = realloc(kernel->parameter, room * sizeof *kernel->parameter);
+			if (!larger)
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			kernel->parameter = larger;
+		}
+		kernel->parameter[kernel->parameters].offset = (uint32_t)offset;
+		kernel->parameter[kernel->parameters++].size = (uint32_t)size;
+		if (offset + size > kernel->block)
+			kernel->block = (uint32_t)(offset + size);
+	}
+}
+
+static void describe_attributes(const struct subject *subject, struct hr_wire_kernel *wire)
+{
+	for (int i = 0; i < HR_KERNEL_ATTRIBUTES && i < CU_FUNC_ATTRIBUTE_MAX; i++) {
+		int value;
+		if (!subject->function || !driver.cuFuncGetAttribute ||
+		    driver.cuFuncGetAttribute(&value, (CUfunction_attribute)i, subject->function) != CUDA_SUCCESS)
+			continue;
+		wire->known |= 1u << i;
+		wire->attribute[i] = value;
+	}
+}
+
+static CUresult describe(struct server_call *call, const struct subject *subject, const char *name,
+			 struct server_kernel *kernel)
+{
+	CUresult result = kernel_parameters(subject, kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_object_new(subject->library ? HR_KIND_KERNEL : HR_KIND_FUNCTION, subject->object, kernel,
+				   &kernel->handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct hr_wire_kernel wire = { .handle = kernel->handle, .name = (uint32_t)strlen(name),
+				       .parameters = kernel->parameters, .block = kernel->block };
+	describe_attributes(subject, &wire);
+	result = server_give_bytes(call, &wire, sizeof wire);
+	if (result == CUDA_SUCCESS && kernel->parameters)
+		result = server_give_bytes(call, kernel->parameter, kernel->parameters * sizeof *kernel->parameter);
+	if (result == CUDA_SUCCESS && wire.name)
+		result = server_give_bytes(call, name, wire.name);
+	return result;
+}
+
+static void module_free(struct server_module *module)
+{
+	for (uint32_t i = 0; i < module->n; i++) {
+		if (!module->kernel[i])
+			continue;
+		server_object_unbind(module->kernel[i]->handle);
+		free(module->kernel[i]->parameter);
+		free(module->kernel[i]);
+	}
+	free(module->kernel);
+	free(module);
+}
+
+/* Functions of a module, or kernels of a library: the driver's list. */
+static CUresult list(bool library, void *object, unsigned *n, void ***objects)
+{
+	CUresult result;
+	if (library ? !driver.cuLibraryGetKernelCount || !driver.cuLibraryEnumerateKernels || !driver.cuKernelGetName :
+		      !driver.cuModuleGetFunctionCount || !driver.cuModuleEnumerateFunctions || !driver.cuFuncGetName)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = library ? driver.cuLibraryGetKernelCount(n, object) : driver.cuModuleGetFunctionCount(n, object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*objects = calloc(*n + 1, sizeof **objects);
+	if (!*objects)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!*n)
+		return CUDA_SUCCESS;
+	return library ? driver.cuLibraryEnumerateKernels((CUkernel *)*objects, *n, object) :
+			 driver.cuModuleEnumerateFunctions((CUfunction *)*objects, *n, object);
+}
+
+static CUresult describe_one(struct server_call *call, bool library, void *object, struct server_kernel *kernel)
+{
+	struct subject subject = { library, object, library ? NULL : object };
+	const char *name;
+	if (library && driver.cuKernelGetFunction)
+		driver.cuKernelGetFunction(&subject.function, object);
+	CUresult result = library ? driver.cuKernelGetName(&name, object) : driver.cuFuncGetName(&name, object);
+	return result == CUDA_SUCCESS ? describe(call, &subject, name, kernel) : result;
+}
+
+static CUresult describe_all(struct server_call *call, bool library, void *object, struct server_module *module)
+{
+	unsigned n;
+	void **objects = NULL;
+	CUresult result = list(library, object, &n, &objects);
+	if (result == CUDA_SUCCESS && n && !(module->kernel = calloc(n, sizeof *module->kernel)))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < n && result == CUDA_SUCCESS; i++) {
+		module->kernel[i] = calloc(1, sizeof **module->kernel);
+		module->n = i + 1;
+		result = module->kernel[i] ? describe_one(call, library, objects[i], module->kernel[i]) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	free(objects);
+	return result;
+}
+
+/* ---- loading ---- */
+
+static CUresult driver_load(struct load *load, void **object)
+{
+	if (load->wire.library)
+		return driver.cuLibraryLoadData ? driver.cuLibraryLoadData((CUlibrary *)object, load->image, load->name,
+									   load->value, load->n, NULL, NULL, 0) :
+						  CUDA_ERROR_NOT_SUPPORTED;
+	return driver.cuModuleLoadDataEx ?
+		       driver.cuModuleLoadDataEx((CUmodule *)object, load->image, load->n, load->name, load->value) :
+		       CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void driver_unload(bool library, void *object)
+{
+	if (library && driver.cuLibraryUnload)
+		driver.cuLibraryUnload(object);
+	else if (!library && driver.cuModuleUnload)
+		driver.cuModuleUnload(object);
+}
+
+/* Loads and describes; the answer's head is filled in, the description follows it in the results. */
+static CUresult load_and_describe(struct server_call *call, struct load *load, struct hr_wire_module *wire)
+{
+	void *object;
+	bool library = load->wire.library != 0;
+	CUresult result = driver_load(load, &object);
+	wire->log_info = (uint32_t)strlen(load->info);
+	wire->log_error = (uint32_t)strlen(load->error);
+	CUresult given = server_give_bytes(call, load->info, wire->log_info);
+	if (given == CUDA_SUCCESS)
+		given = server_give_bytes(call, load->error, wire->log_error);
+	if (result != CUDA_SUCCESS || given != CUDA_SUCCESS) {
+		if (result == CUDA_SUCCESS)
+			driver_unload(library, object);
+		return result != CUDA_SUCCESS ? result : given;
+	}
+	size_t logs = call->out_len;
+	struct server_module *module = calloc(1, sizeof *module);
+	if (!module)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		module->library = library;
+	if (result == CUDA_SUCCESS)
+		result = describe_all(call, library, object, module);
+	if (result == CUDA_SUCCESS)
+		result = server_object_new(library ? HR_KIND_LIBRARY : HR_KIND_MODULE, object, module, &wire->handle);
+	if (result == CUDA_SUCCESS) {
+		wire->kernels = module->n;
+		return CUDA_SUCCESS;
+	}
+	if (module)
+		module_free(module);
+	driver_unload(library, object);
+	call->out_len = logs;
+	return result;
+}
+
+CUresult serve_module_load(struct server_call *call)
+{
+	struct load load = { .n = 0 };
+	struct hr_wire_module wire = { 0 };
+	CUresult result = server_give(call, 1, sizeof wire) ? load_take(call, &load) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = load_and_describe(call, &load, &wire);
+	wire.result = result;
+	memcpy(call->thread->results, &wire, sizeof wire);
+	free(load.info);
+	free(load.error);
+	return CUDA_SUCCESS;
+}
+
+static enum hr_kind kind_of(uint64_t handle)
+{
+	return handle >> 40 == HR_KIND_LIBRARY ? HR_KIND_LIBRARY : HR_KIND_MODULE;
+}
+
+CUresult serve_module_unload(struct server_call *call)
+{
+	struct hr_wire_unload args;
+	void *object;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	enum hr_kind kind = kind_of(args.module);
+	CUresult result = server_object(kind, args.module, &object);
+	struct server_module *module = server_object_data(kind, args.module);
+	if (result != CUDA_SUCCESS || !module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (module->library)
+		result = driver.cuLibraryUnload ? driver.cuLibraryUnload(object) : CUDA_ERROR_NOT_SUPPORTED;
+	else
+		result = driver.cuModuleUnload ? driver.cuModuleUnload(object) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_SUCCESS)
+		return result;
+	server_object_unbind(args.module);
+	module_free(module);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_module_global(struct server_call *call)
+{
+	struct hr_wire_global args;
+	void *object;
+	if (!server_take_into(call, &args, sizeof args) || args.name > 65535)
+		return CUDA_ERROR_INVALID_VALUE;
+	const char *text = server_take(call, args.name, 1);
+	enum hr_kind kind = kind_of(args.module);
+	CUresult result = server_object(kind, args.module, &object);
+	if (result != CUDA_SUCCESS || !text)
+		return text ? result : CUDA_ERROR_INVALID_VALUE;
+	char *name = strndup(text, args.name);
+	if (!name)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUdeviceptr address;
+	size_t size;
+	if (kind == HR_KIND_LIBRARY)
+		result = driver.cuLibraryGetGlobal ? driver.cuLibraryGetGlobal(&address, &size, object, name) :
+						     CUDA_ERROR_NOT_SUPPORTED;
+	else
+		result = driver.cuModuleGetGlobal_v2 ? driver.cuModuleGetGlobal_v2(&address, &size, object, name) :
+						       CUDA_ERROR_NOT_SUPPORTED;
+	free(name);
+	uint64_t found[2] = { 0 };
+	if (result == CUDA_SUCCESS) {
+		found[0] = address;
+		found[1] = size;
+		result = server_give_bytes(call, found, sizeof found);
+	}
+	return result;
+}
+
+CUresult serve_function_attribute(struct server_call *call)
+{
+	struct hr_wire_function_attribute args;
+	void *object;
+	if (!server_take_into(call, &args, sizeof args) || args.device >= worker.gpus)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (args.function >> 40 == HR_KIND_KERNEL) {
+		CUresult result = server_object(HR_KIND_KERNEL, args.function, &object);
+		if (result != CUDA_SUCCESS)
+			return result;
+		return driver.cuKernelSetAttribute ?
+			       driver.cuKernelSetAttribute((CUfunction_attribute)args.attribute, args.value, object,
+							   worker.device[args.device]) :
+			       CUDA_ERROR_NOT_SUPPORTED;
+	}
+	CUresult result = server_object(HR_KIND_FUNCTION, args.function, &object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return driver.cuFuncSetAttribute ?
+		       driver.cuFuncSetAttribute(object, (CUfunction_attribute)args.attribute, args.value) :
+		       CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_function_cache(struct server_call *call)
+{
+	struct hr_wire_function_attribute args;
+	void *object;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(HR_KIND_FUNCTION, args.function, &object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return driver.cuFuncSetCacheConfig ? driver.cuFuncSetCacheConfig(object, (CUfunc_cache)args.value) :
+					     CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Handles of the client's objects. Look-ups take no lock: an entry is complete before its word makes it live, and its
+ * chunk is never freed. The client ends an object only when it is done with it; one that does not only harms itself. */
+#include "cuda_remote/server/internal.h"
+
+#include <stdlib.h>
+
+#define CHUNK 4096u
+#define CHUNKS (HR_HANDLE_COUNT / CHUNK)
+
+struct entry {
+	uint32_t word;      /* kind << 16 | generation; kind 0: free. Atomic. */
+	uint32_t next_free; /* of those the worker chooses; 0 ends the list */
+	void *object, *data;
+	CUcontext context;  /* current when it was made */
+};
+
+static struct entry *chunks[CHUNKS]; /* atomic; set once */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t next_unused = HR_HANDLE_WORKER, first_free;
+static __thread CUcontext current; /* as server_object_context last told this thread */
+
+/* Acquire pairs with the release in entry_make. */
+static struct entry *entry_at(uint32_t index)
+{
+	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+/* Under the lock. */
+static struct entry *entry_make(uint32_t index)
+{
+	if (!chunks[index / CHUNK]) {
+		struct entry *chunk = calloc(CHUNK, sizeof *chunk);
+		if (!chunk)
+			return NULL;
+		__atomic_store_n(&chunks[index / CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	return &chunks[index / CHUNK][index % CHUNK];
+}
+
+static uint32_t handle_word(uint64_t handle)
+{
+	return (uint32_t)(handle >> HR_HANDLE_INDEX_BITS);
+}
+
+/* Acquire pairs with the release in entry_set: the object is seen. */
+static struct entry *entry_find(uint64_t handle)
+{
+	if (handle >> 48 || !(handle >> 40))
+		return NULL;
+	struct entry *entry = entry_at(hr_handle_index(handle));
+	return entry && __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) == handle_word(handle) ? entry : NULL;
+}
+
+static void entry_set(struct entry *entry, uint64_t handle, void *object, void *data)
+{
+	entry->object = object;
+	entry->data = data;
+	entry->context = current;
+	__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
+}
+
+CUresult server_object(enum hr_kind kind, uint64_t handle, void **object)
+{
+	if (kind == HR_KIND_STREAM && hr_stream_is_special(handle)) {
+		*object = (void *)(uintptr_t)handle;
+		return CUDA_SUCCESS;
+	}
+	struct entry *entry = entry_find(handle);
+	uint64_t found = handle >> 40;
+	if (entry && kind == HR_KIND_FUNCTION && found == HR_KIND_KERNEL) {
+		if (!driver.cuKernelGetFunction)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		return driver.cuKernelGetFunction((CUfunction *)object, entry->object);
+	}
+	if (!entry || found != (uint64_t)kind)
+		return kind == HR_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+	*object = entry->object;
+	return CUDA_SUCCESS;
+}
+
+void *server_object_data(enum hr_kind kind, uint64_t handle)
+{
+	struct entry *entry = handle >> 40 == (uint64_t)kind ? entry_find(handle) : NULL;
+	return entry ? entry->data : NULL;
+}
+
+CUresult server_object_bind(enum hr_kind kind, uint64_t handle, void *object)
+{
+	uint32_t index = hr_handle_index(handle);
+	if (handle >> 40 != (uint64_t)kind || !index || index >= HR_HANDLE_WORKER)
+		return CUDA_ERROR_INVALID_HANDLE;
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_make(index);
+	CUresult result = !entry ? CUDA_ERROR_OUT_OF_MEMORY : entry->word >> 16 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		entry_set(entry, handle, object, NULL);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult server_object_new(enum hr_kind kind, void *object, void *data, uint64_t *handle)
+{
+	pthread_mutex_lock(&lock);
+	uint32_t index = first_free ? first_free : next_unused;
+	struct entry *entry = index < HR_HANDLE_COUNT ? entry_make(index) : NULL;
+	if (entry) {
+		if (first_free)
+			first_free = entry->next_free;
+		else
+			next_unused++;
+		*handle = hr_handle_make(kind, index, (uint16_t)(entry->word + 1));
+		entry_set(entry, *handle, object, data);
+	}
+	pthread_mutex_unlock(&lock);
+	return entry ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void server_object_replace(uint64_t handle, void *object)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_find(handle);
+	if (entry)
+		entry->object = object;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock. */
+static void entry_clear(struct entry *entry, uint32_t index)
+{
+	__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
+	if (index >= HR_HANDLE_WORKER) {
+		entry->next_free = first_free;
+		first_free = index;
+	}
+}
+
+void server_object_unbind(uint64_t handle)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_find(handle);
+	if (entry)
+		entry_clear(entry, hr_handle_index(handle));
+	pthread_mutex_unlock(&lock);
+}
+
+void server_object_unbind_context(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 1; i < HR_HANDLE_COUNT; i++) {
+		struct entry *entry = entry_at(i);
+		if (!entry) {
+			i |= CHUNK - 1;
+			continue;
+		}
+		unsigned kind = entry->word >> 16;
+		if (entry->context == context && (kind == HR_KIND_STREAM || kind == HR_KIND_EVENT || kind == HR_KIND_MODULE ||
+						  kind == HR_KIND_FUNCTION))
+			entry_clear(entry, i);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult server_object_context(uint32_t index, CUcontext *context)
+{
+	struct entry *entry = index && index < HR_HANDLE_COUNT ? entry_at(index) : NULL;
+	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != HR_KIND_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	current = *context = index ? entry->object : NULL;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pinned memory that copies go through, in three sizes, kept for the next copy. Each slot has an event that tells when the
+ * device is done with it. */
+#include "cuda_remote/server/internal.h"
+
+#include "rdma_channel/base/setting.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+HR_SETTING(staging, "HEADRACE_STAGING", "256M", 1u << 20, 1ull << 40,
+	   "bytes of asynchronous copies to the host that a worker holds until the client takes them");
+
+/* Ready before the first client comes. */
+#define PREPARED 4
+
+static const size_t sizes[] = { 4096, 65536, HR_CHUNK_MAX };
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct server_slot *unused[SIZES];
+static uint64_t allocated;  /* bytes */
+static uint64_t generation; /* atomic: counts the contexts that ended */
+
+/* Pins the memory where the driver can; where it cannot, copies are slower. The end of a context unpins it, the memory itself
+ * is ours. */
+static void slot_pin(struct server_slot *slot, uint64_t now)
+{
+	slot->generation = now;
+	slot->event = NULL;
+	slot->recorded = false;
+	if (driver.cuMemHostRegister_v2)
+		driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+static struct server_slot *slot_new(size_t size)
+{
+	struct server_slot *slot = calloc(1, sizeof *slot);
+	void *memory = slot ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+	if (memory == MAP_FAILED) {
+		free(slot);
+		return NULL;
+	}
+	slot->memory = memory;
+	slot->size = size;
+	slot_pin(slot, __atomic_load_n(&generation, __ATOMIC_RELAXED));
+	return slot;
+}
+
+/* After a context ended: its events are gone, its memory unpinned. */
+static void slot_renew(struct server_slot *slot)
+{
+	uint64_t now = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+	if (slot->generation != now)
+		slot_pin(slot, now);
+}
+
+int server_slots_prepare(void)
+{
+	int error = hr_setting_u64(&staging, &worker.staging);
+	for (int i = 0; i < PREPARED && !error; i++) {
+		struct server_slot *slot = slot_new(HR_CHUNK_MAX);
+		if (!slot) {
+			hr_log(HR_LOG_ERROR, "no pinned memory for copies");
+			return -EIO;
+		}
+		allocated += slot->size;
+		server_slot_put(slot);
+	}
+	return error;
+}
+
+CUresult server_slot_get(size_t size, struct server_slot **slot)
+{
+	size_t class = 0;
+	while (class < SIZES && sizes[class] < size)
+		class++;
+	if (class == SIZES)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	struct server_slot *found = unused[class];
+	/* The client counts the bytes it asks for; a slot may be larger than its use. */
+	bool allowed = found || allocated + sizes[class] <= 4 * worker.staging + (64ull << 20);
+	if (found)
+		unused[class] = found->next;
+	else if (allowed)
+		allocated += sizes[class];
+	pthread_mutex_unlock(&lock);
+	if (!found && allowed && !(found = slot_new(sizes[class]))) {
+		pthread_mutex_lock(&lock);
+		allocated -= sizes[class];
+		pthread_mutex_unlock(&lock);
+	}
+	if (!found)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	slot_renew(found);
+	found->recorded = false;
+	*slot = found;
+	return CUDA_SUCCESS;
+}
+
+void server_slot_put(struct server_slot *slot)
+{
+	if (!slot)
+		return;
+	size_t class = 0;
+	while (sizes[class] != slot->size)
+		class++;
+	pthread_mutex_lock(&lock);
+	slot->next = unused[class];
+	unused[class] = slot;
+	pthread_mutex_unlock(&lock);
+}
+
+void server_slots_forget(void)
+{
+	__atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED);
+}
+
+/* An event belongs to a context; a slot that changes context gets a new one. */
+CUresult server_slot_record(struct server_slot *slot, CUstream stream)
+{
+	CUcontext context;
+	slot_renew(slot);
+	CUresult result = driver.cuCtxGetCurrent(&context);
+	if (result == CUDA_SUCCESS && slot->event && slot->context != context) {
+		driver.cuEventDestroy_v2(slot->event);
+		slot->event = NULL;
+	}
+	if (result == CUDA_SUCCESS && !slot->event)
+		result = driver.cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING);
+	if (result == CUDA_SUCCESS) {
+		slot->context = context;
+		result = driver.cuEventRecord(slot->event, stream);
+	}
+	slot->recorded = result == CUDA_SUCCESS;
+	return result;
+}
+
+CUresult server_slot_wait(struct server_slot *slot)
+{
+	slot_renew(slot);
+	if (!slot->recorded)
+		return CUDA_SUCCESS;
+	slot->recorded = false;
+	return driver.cuEventSynchronize(slot->event);
+}
