@@ -95,7 +95,7 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 		struct epoll_event events[EVENTS_PER_CALL];
 		int n = epoll_wait(channel->epoll, events, EVENTS_PER_CALL, taken ? 0 : timeout_ms);
 		if (n < 0)
-			return errno == EINTR ? taken : -errno;
+			return taken ? taken : -errno;
 		/* Nothing that an event points to is freed in here: pending streams are only marked. */
 		for (int i = 0; i < n; i++)
 			on_event(channel, events[i].data.ptr);
@@ -109,6 +109,8 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 void hr_channel_step(struct hr_channel *channel)
 {
 	hr_events_take(channel, 0);
+	if (channel->accept_again)
+		hr_listen_accept_all(channel);
 	for (struct hr_conn *conn = channel->conns; conn && channel->n_setting_up; conn = conn->next)
 		if (conn->phase < HR_PHASE_UP)
 			hr_conn_step(conn);
@@ -214,5 +216,5 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 		conn->stats.sleeps++;
 	/* The spin time counts to the time asked for only in whole milliseconds, so the sleep may end a little late. */
 	int n = hr_events_take(channel, timeout_ms);
-	return n > 0 ? 1 : n;
+	return n > 0 || n == -EINTR ? 1 : n; /* a signal: the caller may have to look at something too */
 }

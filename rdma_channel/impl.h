@@ -59,6 +59,7 @@ struct hr_channel {
 	struct hr_conn *conns;
 	int n_setting_up; /* connections neither up nor failed */
 	bool timer_set;
+	bool accept_again; /* a listener may have more, which could not be taken for want of descriptors */
 };
 
 enum hr_phase {
@@ -115,8 +116,9 @@ uint64_t hr_conn_next_time(const struct hr_conn *conn);
 /* Opens the listeners and fills their addresses into the identity. */
 int hr_listen_open(struct hr_channel *channel);
 void hr_listen_close(struct hr_channel *channel);
-/* Takes what waits at a listener. */
+/* Takes what waits at a listener; at both. */
 void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener);
+void hr_listen_accept_all(struct hr_channel *channel);
 /* Reads a pending stream's hello and gives it to the connection that it is for, if that exists yet. */
 void hr_pending_step(struct hr_pending *pending);
 /* Gives a pending stream that has come for this connection to it. */
@@ -135,7 +137,8 @@ int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd);
 /* Passes a watched descriptor from one watch to another. */
 void hr_watch_move(struct hr_channel *channel, struct hr_watch *to, struct hr_watch *from);
 void hr_watch_remove(struct hr_channel *channel, struct hr_watch *watch);
-/* Takes the events that are there (waits for one up to timeout_ms, -1: for ever) and acts on them; returns how many. */
+/* Takes the events that are there (waits for one up to timeout_ms, -1: for ever) and acts on them; returns how many, or
+ * -EINTR and other system errors if there was none. */
 int hr_events_take(struct hr_channel *channel, int timeout_ms);
 /* Events, and set-ups whose time has come; without waiting. */
 void hr_channel_step(struct hr_channel *channel);

@@ -177,8 +177,10 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
 		if (fd < 0) {
-			if (errno != EAGAIN && errno != EWOULDBLOCK)
-				hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			if (errno == EAGAIN || errno == EWOULDBLOCK)
+				return;
+			hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			channel->accept_again = true; /* its edge is gone */
 			return;
 		}
 		if (is_unix && !is_friend(fd)) {
@@ -190,6 +192,15 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 			add_pending(channel, fd, is_unix);
 		}
 	}
+}
+
+void hr_listen_accept_all(struct hr_channel *channel)
+{
+	channel->accept_again = false;
+	if (channel->unix_listener.fd >= 0)
+		hr_listen_accept(channel, &channel->unix_listener);
+	if (channel->tcp_listener.fd >= 0)
+		hr_listen_accept(channel, &channel->tcp_listener);
 }
 
 /* ---- accepted streams ---- */

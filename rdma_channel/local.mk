@@ -38,3 +38,4 @@ rdma_channel_libheadrace_channel_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 
 rdma_channel_libheadrace_channel_la_DEPENDENCIES = rdma_channel/libhrchannel.la rdma_channel/channel.map
 EXTRA_DIST += rdma_channel/channel.map
 pkgconfig_DATA += rdma_channel/headrace-channel.pc
+dist_man_MANS += docs/man/hr_channel.7

@@ -7,6 +7,7 @@
 #include "rdma_channel/card.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,41 +142,46 @@ static void only_one_listens(struct side *side)
 	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), -EHOSTUNREACH);
 }
 
-static void many_connections(struct side *side)
+enum { MANY = 12 };
+
+/* One channel, connected to each of the other process's. */
+static void be_hub(struct side *side, const hr_channel_attr_t *attr)
 {
-	enum { MANY = 12 };
-	hr_channel_attr_t attr = side_attr(side);
+	hr_conn_t *conns[MANY];
+	hr_card_t hub, cards[MANY];
+	const uint64_t all = (1u << MANY) - 1;
+	CHECK_IS(hr_channel_init(attr, &side->channel, &hub), 0);
+	side_send(side, &hub, sizeof hub);
+	side_receive(side, cards, sizeof cards);
+	for (int i = 0; i < MANY; i++)
+		CHECK_IS(hr_channel_connect(side->channel, &cards[i], NULL, &conns[i]), 0);
+	for (uint64_t heard = 0; heard != all;) {
+		bool some = false;
+		for (int i = 0; i < MANY; i++) {
+			uint64_t value = 0;
+			struct iovec iov = { &value, sizeof value };
+			size_t delivered;
+			CHECK_IS(hr_channel_get(conns[i], &iov, 1, &delivered), 0);
+			if (!delivered)
+				continue;
+			CHECK_IS(delivered, sizeof value);
+			CHECK_IS(value, i);
+			heard |= 1u << i;
+			some = true;
+		}
+		if (!some)
+			CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
+	}
+}
+
+static void be_spokes(struct side *side, const hr_channel_attr_t *attr)
+{
 	hr_channel_t *channels[MANY];
 	hr_conn_t *conns[MANY];
 	hr_card_t hub, cards[MANY];
-	if (side->index == 0) { /* one channel, connected to each of the other side's */
-		CHECK_IS(hr_channel_init(&attr, &side->channel, &hub), 0);
-		side_send(side, &hub, sizeof hub);
-		side_receive(side, cards, sizeof cards);
-		for (int i = 0; i < MANY; i++)
-			CHECK_IS(hr_channel_connect(side->channel, &cards[i], NULL, &conns[i]), 0);
-		uint64_t heard = 0;
-		while (heard != (1u << MANY) - 1) {
-			for (int i = 0; i < MANY; i++) {
-				uint64_t value = 0;
-				struct iovec iov = { &value, sizeof value };
-				size_t delivered;
-				CHECK_IS(hr_channel_get(conns[i], &iov, 1, &delivered), 0);
-				if (delivered) {
-					CHECK_IS(delivered, sizeof value);
-					CHECK_IS(value, i);
-					heard |= 1u << i;
-				}
-			}
-			if (heard != (1u << MANY) - 1)
-				CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
-		}
-		side_meet(side);
-		return;
-	}
 	side_receive(side, &hub, sizeof hub);
 	for (int i = 0; i < MANY; i++)
-		CHECK_IS(hr_channel_init(&attr, &channels[i], &cards[i]), 0);
+		CHECK_IS(hr_channel_init(attr, &channels[i], &cards[i]), 0);
 	side_send(side, cards, sizeof cards);
 	for (int i = 0; i < MANY; i++)
 		CHECK_IS(hr_channel_connect(channels[i], &hub, NULL, &conns[i]), 0);
@@ -190,6 +196,94 @@ static void many_connections(struct side *side)
 	side_meet(side);
 	for (int i = 0; i < MANY; i++)
 		hr_channel_finalize(channels[i]);
+}
+
+/* The one that sleeps on all of them is woken by each. */
+static void many_connections(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	if (side->index == 0) {
+		be_hub(side, &attr);
+		side_meet(side);
+	} else {
+		be_spokes(side, &attr);
+	}
+}
+
+static void pass_descriptor(int stream, int fd)
+{
+	char byte = 'd';
+	struct iovec iov = { &byte, 1 };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { { 0 } };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof control };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof fd);
+	CHECK_IS(sendmsg(stream, &message, 0), 1);
+}
+
+static int take_descriptor(int stream)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof control };
+	CHECK_IS(recvmsg(stream, &message, MSG_CMSG_CLOEXEC), 1);
+	int fd;
+	CHECK(CMSG_FIRSTHDR(&message));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+	return fd;
+}
+
+struct thread_side {
+	struct side side;
+	pthread_t thread;
+};
+
+static void *channel_of_one_thread(void *argument)
+{
+	struct side *side = argument;
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	connect_now(side, NULL);
+	for (int i = 0; i < 2000; i++)
+		exchange_greetings(side);
+	hr_channel_finalize(side->channel);
+	return NULL;
+}
+
+/* Different channels are independent: two threads of one process use one each, at the same time. */
+static void a_channel_per_thread(struct side *side)
+{
+	enum { THREADS = 2 };
+	struct thread_side threads[THREADS];
+	int syncs[2];
+	for (int i = 0; i < THREADS; i++) {
+		threads[i].side = *side;
+		CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, syncs), 0);
+		if (side->index == 0)
+			pass_descriptor(side->sync, syncs[1]);
+		threads[i].side.sync = side->index == 0 ? syncs[0] : take_descriptor(side->sync);
+		close(syncs[1]);
+		if (side->index == 1)
+			close(syncs[0]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		CHECK_IS(pthread_create(&threads[i].thread, NULL, channel_of_one_thread, &threads[i].side), 0);
+	for (int i = 0; i < THREADS; i++) {
+		CHECK_IS(pthread_join(threads[i].thread, NULL), 0);
+		close(threads[i].side.sync);
+	}
 }
 
 /* ---- what must be refused ---- */
@@ -452,6 +546,7 @@ const struct test_case setup_cases[] = {
 	{ "over-a-given-tcp-socket", over_a_given_tcp_socket, PAIR_OWN_SETUP | PAIR_GIVEN_TCP },
 	{ "only-one-listens", only_one_listens, PAIR_OWN_SETUP },
 	{ "many-connections", many_connections, PAIR_OWN_SETUP },
+	{ "a-channel-per-thread", a_channel_per_thread, PAIR_OWN_SETUP },
 	{ "bad-cards", bad_cards, PAIR_OWN_SETUP },
 	{ "bad-attributes", bad_attributes, PAIR_OWN_SETUP },
 	{ "absent-peer", absent_peer, PAIR_OWN_SETUP },
