@@ -37,17 +37,21 @@ void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes)
 	cursor->n = i;
 }
 
-size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len)
+size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len)
 {
 	size_t filled = 0;
-	while (cursor->n > 0 && filled < len) {
-		size_t some = len - filled;
-		if (some > cursor->piece->iov_len)
-			some = cursor->piece->iov_len;
+	for (int i = 0; i < n && filled < len; i++) {
+		size_t some = len - filled < iov[i].iov_len ? len - filled : iov[i].iov_len;
 		if (some > 0)
-			memcpy(cursor->piece->iov_base, (const char *)bytes + filled, some);
+			memcpy(iov[i].iov_base, (const char *)bytes + filled, some);
 		filled += some;
-		ch3_cursor_advance(cursor, some);
 	}
+	return filled;
+}
+
+size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len)
+{
+	size_t filled = ch3_scatter(cursor->piece, cursor->n, bytes, len);
+	ch3_cursor_advance(cursor, filled);
 	return filled;
 }

@@ -33,7 +33,9 @@ size_t ch3_cursor_bytes(const struct ch3_cursor *cursor);
 void ch3_cursor_advance(struct ch3_cursor *cursor, size_t bytes);
 /* Shortens the cursor to at most bytes. */
 void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes);
-/* Copies up to len bytes into the cursor's pieces and consumes them; returns how many. */
+/* Copies up to len bytes into the pieces; returns how many. */
+size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len);
+/* As scatter, and consumes them. */
 size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len);
 
 /* Names for objects that the peer refers to: index and generation in 32 bits, never 0; a stale or invented id finds
@@ -53,10 +55,16 @@ void *ch3_ids_find(const struct ch3_ids *ids, uint32_t id);
 void ch3_ids_remove(struct ch3_ids *ids, uint32_t id);
 void ch3_ids_destroy(struct ch3_ids *ids);
 
-/* What goes before a payload. */
+/* What goes before a payload: packet, perhaps more of it, header. */
+#define CH3_FRONT_MAX (sizeof(struct ch3_packet) + sizeof(struct ch3_packet_more) + CH3_HEADER_MAX)
+
+/* The same as a receiver sees it. */
 struct ch3_front {
-	struct ch3_packet packet;
-	uint8_t header[CH3_HEADER_MAX];
+	unsigned type, flags;
+	size_t header_len;
+	const void *header;
+	uint64_t payload_len;
+	uint32_t sender_id, receiver_id;
 };
 
 /* A send that did not leave at once. */
@@ -80,7 +88,7 @@ struct ch3_request {
 	struct iovec *iov;     /* iov[0] is the front, then the payload; inline_iov unless that is too small */
 	void *copy;            /* CH3_SEND_COPY: the bytes, owned */
 	struct iovec inline_iov[1 + 4];
-	struct ch3_front front;
+	uint8_t front[CH3_FRONT_MAX];
 };
 
 /* The receiving end of a rendezvous. */
@@ -100,7 +108,7 @@ struct ch3_rndv {
 /* What one connection is receiving. */
 struct ch3_receive {
 	bool in_payload;          /* else at, or within, a packet's front */
-	uint32_t sequence;        /* of the next packet */
+	uint8_t sequence;         /* of the next packet */
 	uint32_t begin, end;      /* bytes of the inbox not yet consumed */
 	uint32_t ahead;           /* how much of the inbox the next get may fill */
 	uint64_t left;            /* of the payload, to the sink and then dropped */
@@ -120,7 +128,7 @@ struct ch3_vc {
 	ch3_vc_t *next, **link;
 	int error;      /* the connection failed, its requests are complete, the layer above has been told */
 	int send_error; /* put failed; what the peer sent before is still received, then this becomes error */
-	uint32_t send_sequence;
+	uint8_t send_sequence; /* of the next packet */
 	ch3_request_t *queue, **queue_end;
 	struct ch3_ids announced; /* ch3_request_t: sends waiting for CLEAR */
 	struct ch3_ids accepted;  /* ch3_rndv_t: receives waiting for DATA */
@@ -139,6 +147,7 @@ struct ch3 {
 	uint64_t eager_max;
 	uint32_t close_ms; /* how long closing may wait for queued messages to leave */
 	ch3_vc_t *vcs;
+	int n_vcs;
 	unsigned queued;   /* connections whose send queue is not empty */
 	unsigned ran;      /* handlers, completions and failures so far; wraps */
 	ch3_request_t *free_requests;
@@ -151,8 +160,10 @@ ch3_request_t *ch3_request_new(ch3_t *engine, int n);
 void ch3_request_complete(ch3_request_t *request, int error);
 void ch3_requests_destroy(ch3_t *engine);
 
-/* send.c: writes a packet's fixed part; takes the next sequence number. */
-void ch3_packet_start(ch3_vc_t *vc, struct ch3_packet *packet, unsigned type, size_t header_len, uint64_t payload_len);
+/* send.c: writes a message's front with the next sequence number; returns its length. more: NULL where payload_len and
+ * the flags need none. */
+size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header, size_t header_len,
+		       uint32_t payload_len, const struct ch3_packet_more *more);
 /* Appends a request whose cursor says what to put, and puts what can be put now. */
 void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
 /* Puts from the queue until the pipe is full or the queue empty. */
@@ -164,11 +175,11 @@ int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sen
 int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 		  uint64_t payload_len, unsigned flags, ch3_request_t **request);
 /* A packet with CH3_PACKET_WAITS came: calls its handler. */
-int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header);
+int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front);
 /* The receiver's CLEAR came: queues the payload. */
-int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_packet *packet);
+int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front);
 /* DATA came: finds where its payload goes. */
-int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_packet *packet);
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front);
 void ch3_rndv_free(ch3_rndv_t *rndv);
 
 /* receive.c: one get and what follows from it. *more: the pipe may hold more. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What CH3 puts on the wire: every message starts with one struct ch3_packet, then header_len bytes of the type's own
- * header, then, unless it waits at the sender, the payload. Nothing is padded. Numbers are little-endian.
+ * What CH3 puts on the wire. Every message starts with one struct ch3_packet; where its flags say so, a struct
+ * ch3_packet_more follows; then header_len bytes of the type's own header; then, unless it waits at the sender, the
+ * payload. Nothing is padded. Numbers are little-endian. The everyday message has 8 bytes of this: a call with a few
+ * arguments is to fit into one cache line of a shared-memory ring, or into one inline work request.
  *
  * A rendezvous is three messages:
  *	sender    type T, CH3_PACKET_WAITS, the type's header, payload_len announced, sender_id      (request to send)
@@ -21,25 +23,30 @@
 
 /* CH3's own packet types; the others, from CH3_TYPE_FIRST on, belong to the layer above. 0 is no type. */
 enum {
-	CH3_PACKET_CLEAR = 1,
-	CH3_PACKET_DATA = 2,
+	CH3_PACKET_CLEAR = 1, /* with MORE */
+	CH3_PACKET_DATA = 2,  /* with MORE */
 };
 
 /* Flags of a packet. */
 enum {
-	CH3_PACKET_WAITS = 1u << 0, /* the payload waits at the sender for the receiver's CLEAR */
+	CH3_PACKET_MORE = 1u << 0,  /* a struct ch3_packet_more follows */
+	CH3_PACKET_WAITS = 1u << 1, /* the payload waits at the sender for the receiver's CLEAR; with MORE */
 };
 
 struct ch3_packet {
 	uint8_t type;         /* sender: what this is; receiver: chooses the handler */
-	uint8_t flags;        /* sender: set of CH3_PACKET_WAITS */
-	uint16_t header_len;  /* sender: bytes of the type's header behind this, <= CH3_HEADER_MAX; 0 for CH3's own types */
-	uint32_t sequence;    /* sender: packets put into this pipe before; receiver: checks that none is lost */
+	uint8_t flags;        /* sender: set of CH3_PACKET_MORE, CH3_PACKET_WAITS */
+	uint8_t header_len;   /* sender: bytes of the type's header, <= CH3_HEADER_MAX; 0 for CH3's own types */
+	uint8_t sequence;     /* sender: packets put into this pipe before, modulo 256; receiver: checks that none is lost */
+	uint32_t payload_len; /* sender: bytes of payload that follow; 0 with MORE */
+};
+static_assert(sizeof(struct ch3_packet) == 8, "wire format");
+
+struct ch3_packet_more {
 	uint64_t payload_len; /* sender: bytes of payload that follow or wait; in CLEAR, receiver: bytes wanted */
 	uint32_t sender_id;   /* sender: its name for a payload that waits; receiver: returns it in CLEAR; else 0 */
 	uint32_t receiver_id; /* receiver: its name for the place of the payload, in CLEAR; sender: returns it in DATA; else 0 */
 };
-
-static_assert(sizeof(struct ch3_packet) == 24, "wire format");
+static_assert(sizeof(struct ch3_packet_more) == 16, "wire format");
 
 #endif

@@ -40,14 +40,10 @@ int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header
 	if (error)
 		goto recycle;
 
-	struct ch3_packet *packet = &send->front.packet;
-	ch3_packet_start(vc, packet, type, header_len, payload_len);
-	packet->flags = CH3_PACKET_WAITS;
-	packet->sender_id = send->sender_id;
-	if (header_len)
-		memcpy(send->front.header, header, header_len);
+	struct ch3_packet_more more = { payload_len, send->sender_id, 0 };
+	size_t front_len = ch3_front_write(vc, send->front, type, CH3_PACKET_WAITS, header, header_len, 0, &more);
 	send->payload_len = payload_len;
-	send->iov[0] = (struct iovec){ &send->front, sizeof *packet + header_len };
+	send->iov[0] = (struct iovec){ send->front, front_len };
 	send->cursor.n = 1;
 	send->stage = CH3_STAGE_ANNOUNCE;
 	send->detached = copy;
@@ -62,26 +58,25 @@ recycle:
 	return error;
 }
 
-int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_packet *packet)
+int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front)
 {
-	ch3_request_t *send = ch3_ids_find(&vc->announced, packet->sender_id);
-	if (!send || send->stage != CH3_STAGE_WAITING || packet->payload_len > send->payload_len) {
+	ch3_request_t *send = ch3_ids_find(&vc->announced, front->sender_id);
+	if (!send || send->stage != CH3_STAGE_WAITING || front->payload_len > send->payload_len) {
 		hr_log(HR_LOG_ERROR, "ch3: %s cleared payload %#x, which does not wait or is shorter than that",
-		       hr_conn_peer(vc->conn), packet->sender_id);
+		       hr_conn_peer(vc->conn), front->sender_id);
 		return -EPROTO;
 	}
-	ch3_ids_remove(&vc->announced, packet->sender_id);
+	ch3_ids_remove(&vc->announced, front->sender_id);
 	send->sender_id = 0;
-	if (packet->payload_len == 0) {
+	if (front->payload_len == 0) {
 		ch3_request_complete(send, 0);
 		return 0;
 	}
-	struct ch3_packet *data = &send->front.packet;
-	ch3_packet_start(vc, data, CH3_PACKET_DATA, 0, packet->payload_len);
-	data->receiver_id = packet->receiver_id;
-	send->iov[0] = (struct iovec){ data, sizeof *data };
+	struct ch3_packet_more more = { front->payload_len, 0, front->receiver_id };
+	size_t front_len = ch3_front_write(vc, send->front, CH3_PACKET_DATA, 0, NULL, 0, 0, &more);
+	send->iov[0] = (struct iovec){ send->front, front_len };
 	send->cursor = (struct ch3_cursor){ send->iov, send->n };
-	ch3_cursor_trim(&send->cursor, sizeof *data + packet->payload_len);
+	ch3_cursor_trim(&send->cursor, front_len + front->payload_len);
 	send->stage = CH3_STAGE_QUEUED;
 	ch3_queue_append(vc, send);
 	return 0;
@@ -105,14 +100,14 @@ void ch3_rndv_free(ch3_rndv_t *rndv)
 	free(rndv);
 }
 
-static ch3_rndv_t *rndv_new(ch3_vc_t *vc, const struct ch3_packet *packet)
+static ch3_rndv_t *rndv_new(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_rndv_t *rndv = calloc(1, sizeof *rndv);
 	if (!rndv)
 		return NULL;
 	rndv->vc = vc;
-	rndv->sender_id = packet->sender_id;
-	rndv->payload_len = packet->payload_len;
+	rndv->sender_id = front->sender_id;
+	rndv->payload_len = front->payload_len;
 	rndv->iov = rndv->inline_iov;
 	rndv->next = vc->deferred;
 	rndv->link = &vc->deferred;
@@ -122,16 +117,16 @@ static ch3_rndv_t *rndv_new(ch3_vc_t *vc, const struct ch3_packet *packet)
 	return rndv;
 }
 
-int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_packet *packet, const void *header)
+int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_t *engine = vc->engine;
-	ch3_rndv_t *rndv = rndv_new(vc, packet);
+	ch3_rndv_t *rndv = rndv_new(vc, front);
 	if (!rndv)
 		return -ENOMEM;
-	ch3_incoming_t incoming = { vc, header, packet->header_len, packet->payload_len, rndv };
+	ch3_incoming_t incoming = { vc, front->header, front->header_len, front->payload_len, rndv };
 	ch3_sink_t sink = { .n = 0 };
 	engine->ran++;
-	int error = engine->handler[packet->type].fn(engine->handler[packet->type].context, &incoming, &sink);
+	int error = engine->handler[front->type].fn(engine->handler[front->type].context, &incoming, &sink);
 	if (error || sink.defer)
 		return error;
 	return ch3_rndv_accept(rndv, sink.iov, sink.n, sink.done, sink.context);
@@ -187,15 +182,15 @@ int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_f
 	return 0;
 }
 
-int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_packet *packet)
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 {
-	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, packet->receiver_id);
-	if (!rndv || packet->payload_len != rndv->wanted) {
+	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, front->receiver_id);
+	if (!rndv || front->payload_len != rndv->wanted) {
 		hr_log(HR_LOG_ERROR, "ch3: %s sent payload for %#x, which was not asked for or not of that length",
-		       hr_conn_peer(vc->conn), packet->receiver_id);
+		       hr_conn_peer(vc->conn), front->receiver_id);
 		return -EPROTO;
 	}
-	ch3_ids_remove(&vc->accepted, packet->receiver_id);
+	ch3_ids_remove(&vc->accepted, front->receiver_id);
 	struct ch3_receive *receive = &vc->receive;
 	receive->rndv = rndv;
 	receive->cursor = rndv->cursor;

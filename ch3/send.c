@@ -5,14 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ch3_packet_start(ch3_vc_t *vc, struct ch3_packet *packet, unsigned type, size_t header_len, uint64_t payload_len)
+size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header, size_t header_len,
+		       uint32_t payload_len, const struct ch3_packet_more *more)
 {
-	*packet = (struct ch3_packet){
+	struct ch3_packet packet = {
 		.type = (uint8_t)type,
-		.header_len = (uint16_t)header_len,
+		.flags = (uint8_t)(flags | (more ? CH3_PACKET_MORE : 0)),
+		.header_len = (uint8_t)header_len,
 		.sequence = vc->send_sequence++,
 		.payload_len = payload_len,
 	};
+	size_t len = sizeof packet;
+	memcpy(front, &packet, sizeof packet);
+	if (more) {
+		memcpy(front + len, more, sizeof *more);
+		len += sizeof *more;
+	}
+	if (header_len)
+		memcpy(front + len, header, header_len);
+	return len + header_len;
 }
 
 /* The request at the queue's head has left completely. */
@@ -88,8 +99,8 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 			vc->send_error = -ENOMEM; /* half a message is in the pipe and cannot be finished */
 		return -ENOMEM;
 	}
-	memcpy(&rest->front, front, front_len);
-	rest->iov[0] = (struct iovec){ &rest->front, front_len };
+	memcpy(rest->front, front, front_len);
+	rest->iov[0] = (struct iovec){ rest->front, front_len };
 	if (copy) {
 		rest->copy = bytes;
 		rest->iov[1] = (struct iovec){ bytes, payload_len };
@@ -109,16 +120,15 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 
 int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sender_id, uint32_t receiver_id)
 {
-	struct ch3_packet packet;
-	ch3_packet_start(vc, &packet, type, 0, payload_len);
-	packet.sender_id = sender_id;
-	packet.receiver_id = receiver_id;
-	struct iovec iov = { &packet, sizeof packet };
+	uint8_t front[CH3_FRONT_MAX];
+	struct ch3_packet_more more = { payload_len, sender_id, receiver_id };
+	size_t front_len = ch3_front_write(vc, front, type, 0, NULL, 0, 0, &more);
+	struct iovec iov = { front, front_len };
 	size_t accepted;
 	int error = put_now(vc, &iov, 1, &accepted);
-	if (error || accepted == sizeof packet)
+	if (error || accepted == front_len)
 		return error;
-	return queue_rest(vc, &packet, sizeof packet, NULL, 0, 0, accepted, true, NULL);
+	return queue_rest(vc, front, front_len, NULL, 0, 0, accepted, true, NULL);
 }
 
 /* Sum of the pieces, or SIZE_MAX if that overflows. */
@@ -155,18 +165,18 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 	if ((flags & CH3_SEND_SYNC) || (payload_len > vc->engine->eager_max && !(flags & CH3_SEND_EAGER)))
 		return ch3_rndv_send(vc, type, header, header_len, iov, n, payload_len, flags, request);
 
-	struct ch3_front front;
-	size_t front_len = sizeof front.packet + header_len;
-	ch3_packet_start(vc, &front.packet, type, header_len, payload_len);
-	if (header_len)
-		memcpy(front.header, header, header_len);
+	uint8_t front[CH3_FRONT_MAX];
+	struct ch3_packet_more more = { payload_len, 0, 0 };
+	bool long_payload = payload_len > UINT32_MAX;
+	size_t front_len = ch3_front_write(vc, front, type, 0, header, header_len, long_payload ? 0 : (uint32_t)payload_len,
+					   long_payload ? &more : NULL);
 	bool copy = flags & CH3_SEND_COPY;
 	size_t accepted = 0;
 	/* A large payload that the caller may reuse must be copied before the channel sees it: a zero-copy transfer could
 	 * not be continued from elsewhere (hr_channel_put). */
 	if (!copy || payload_len < HR_ZERO_COPY_MIN) {
 		struct iovec out[1 + CH3_IOV_MAX];
-		out[0] = (struct iovec){ &front, front_len };
+		out[0] = (struct iovec){ front, front_len };
 		for (int i = 0; i < n; i++)
 			out[1 + i] = iov[i];
 		error = put_now(vc, out, 1 + n, &accepted);
@@ -177,7 +187,7 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 		*request = NULL;
 	if (accepted == front_len + payload_len)
 		return 0;
-	error = queue_rest(vc, &front, front_len, iov, n, payload_len, accepted, copy, request);
+	error = queue_rest(vc, front, front_len, iov, n, payload_len, accepted, copy, request);
 	if (error && !accepted)
 		vc->send_sequence--;
 	return error;

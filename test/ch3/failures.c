@@ -134,26 +134,39 @@ START_TEST(unregistered_type_is_refused)
 END_TEST
 
 /* Each breaks one rule of packet.h. sequence 1: one good message goes before. */
-static const struct ch3_packet bad_packets[] = {
-	{ .type = 0, .sequence = 1 },
-	{ .type = 5, .sequence = 1 },
-	{ .type = CH3_TYPES, .sequence = 1 },
-	{ .type = 255, .sequence = 1 },
-	{ .type = PAIR_TYPE, .sequence = 0 },
-	{ .type = PAIR_TYPE, .sequence = 2 },
-	{ .type = PAIR_TYPE, .sequence = 1, .header_len = CH3_HEADER_MAX + 1 },
-	{ .type = PAIR_TYPE, .sequence = 1, .header_len = UINT16_MAX },
-	{ .type = PAIR_TYPE, .sequence = 1, .flags = 2 },
-	{ .type = PAIR_TYPE, .sequence = 1, .flags = CH3_PACKET_WAITS },
-	{ .type = PAIR_TYPE, .sequence = 1, .sender_id = 1 },
-	{ .type = PAIR_TYPE, .sequence = 1, .receiver_id = 1 },
-	{ .type = CH3_PACKET_CLEAR, .sequence = 1 },
-	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .sender_id = 1, .payload_len = 10 },
-	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .sender_id = UINT32_MAX, .payload_len = 10 },
-	{ .type = CH3_PACKET_CLEAR, .sequence = 1, .header_len = 4 },
-	{ .type = CH3_PACKET_DATA, .sequence = 1 },
-	{ .type = CH3_PACKET_DATA, .sequence = 1, .receiver_id = 1u << 20 | 1, .payload_len = 1 },
-	{ .type = CH3_PACKET_DATA, .sequence = 1, .flags = CH3_PACKET_WAITS, .receiver_id = 1 },
+struct bad {
+	struct ch3_packet packet;
+	struct ch3_packet_more more;
+};
+#define BAD(...) { .packet = { .sequence = 1, __VA_ARGS__ } }
+#define BAD_MORE(packet_type, packet_flags, ...) \
+	{ .packet = { .sequence = 1, .type = packet_type, .flags = CH3_PACKET_MORE | packet_flags }, .more = { __VA_ARGS__ } }
+static const struct bad bad_packets[] = {
+	BAD(.type = 0),
+	BAD(.type = 5),
+	BAD(.type = CH3_TYPES),
+	BAD(.type = 255),
+	{ .packet = { .type = PAIR_TYPE, .sequence = 0 } },
+	{ .packet = { .type = PAIR_TYPE, .sequence = 2 } },
+	BAD(.type = PAIR_TYPE, .header_len = CH3_HEADER_MAX + 1),
+	BAD(.type = PAIR_TYPE, .header_len = UINT8_MAX),
+	BAD(.type = PAIR_TYPE, .flags = 4),
+	BAD(.type = PAIR_TYPE, .flags = CH3_PACKET_WAITS),
+	BAD(.type = PAIR_TYPE, .flags = CH3_PACKET_MORE, .payload_len = 1),
+	BAD(.type = CH3_PACKET_CLEAR),
+	BAD(.type = CH3_PACKET_CLEAR, .flags = CH3_PACKET_MORE, .header_len = 4),
+	BAD(.type = CH3_PACKET_DATA),
+	BAD_MORE(PAIR_TYPE, CH3_PACKET_WAITS, .sender_id = 0),
+	BAD_MORE(PAIR_TYPE, CH3_PACKET_WAITS, .sender_id = 1, .receiver_id = 1),
+	BAD_MORE(PAIR_TYPE, 0, .sender_id = 1),
+	BAD_MORE(PAIR_TYPE, 0, .receiver_id = 1),
+	BAD_MORE(CH3_PACKET_CLEAR, 0, .sender_id = 0),
+	BAD_MORE(CH3_PACKET_CLEAR, 0, .sender_id = 1, .payload_len = 10),
+	BAD_MORE(CH3_PACKET_CLEAR, 0, .sender_id = UINT32_MAX, .payload_len = 10),
+	BAD_MORE(CH3_PACKET_CLEAR, CH3_PACKET_WAITS, .sender_id = 1),
+	BAD_MORE(CH3_PACKET_DATA, 0, .receiver_id = 0),
+	BAD_MORE(CH3_PACKET_DATA, 0, .receiver_id = 1u << 20 | 1, .payload_len = 1),
+	BAD_MORE(CH3_PACKET_DATA, CH3_PACKET_WAITS, .receiver_id = 1),
 };
 
 START_TEST(packet_that_no_peer_sends_is_refused)
@@ -161,7 +174,7 @@ START_TEST(packet_that_no_peer_sends_is_refused)
 	ck_assert_ptr_null(pair_send(1, source, 10, 0));
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 1);
-	uint8_t bytes[sizeof(struct ch3_packet) + 256] = { 0 };
+	uint8_t bytes[sizeof(struct bad) + 256] = { 0 };
 	memcpy(bytes, &bad_packets[_i], sizeof bad_packets[_i]);
 	memory_conn_inject(ch3_vc_conn(pair_b.vc), bytes, sizeof bytes);
 	ch3_progress_poll(pair_b.engine);
@@ -177,11 +190,12 @@ START_TEST(rendezvous_that_does_not_fit_is_refused)
 	ch3_request_t *request = pair_send(1, source, LARGE, 0);
 	pair_settle();
 	/* The first id of a fresh table: slot 0, first use. */
-	struct ch3_packet clear = { .type = CH3_PACKET_CLEAR, .sender_id = 1u << 20 | 1, .payload_len = LARGE };
+	struct bad clear = { { .type = CH3_PACKET_CLEAR, .flags = CH3_PACKET_MORE },
+			     { .sender_id = 1u << 20 | 1, .payload_len = LARGE } };
 	if (_i == 0)
-		clear.payload_len = LARGE + 1;
+		clear.more.payload_len = LARGE + 1;
 	memory_conn_inject(ch3_vc_conn(pair_a.vc), &clear, sizeof clear);
-	clear.sequence = 1;
+	clear.packet.sequence = 1;
 	if (_i == 1)
 		memory_conn_inject(ch3_vc_conn(pair_a.vc), &clear, sizeof clear);
 	ch3_progress_poll(pair_a.engine);
@@ -198,8 +212,8 @@ START_TEST(data_of_another_length_is_refused)
 	ch3_request_free(pair_send(1, source, LARGE, 0));
 	pair_settle();
 	pair_accept(0);
-	struct ch3_packet data = { .type = CH3_PACKET_DATA, .sequence = 1, .receiver_id = 1u << 20 | 1,
-				   .payload_len = LARGE - 1 };
+	struct bad data = { { .type = CH3_PACKET_DATA, .flags = CH3_PACKET_MORE, .sequence = 1 },
+			    { .receiver_id = 1u << 20 | 1, .payload_len = LARGE - 1 } };
 	memory_conn_inject(ch3_vc_conn(pair_b.vc), &data, sizeof data);
 	ch3_progress_poll(pair_b.engine);
 	expect_failed(&pair_b, -EPROTO);
@@ -218,8 +232,8 @@ START_TEST(random_bytes_do_no_harm)
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)random();
 	if (_i % 2) { /* plausible up to its lengths */
-		packet.payload_len = (uint64_t)random() << (random() % 33);
-		packet.header_len = (uint16_t)(random() % 140);
+		packet.payload_len = (uint32_t)random() >> (random() % 32);
+		packet.header_len = (uint8_t)(random() % 140);
 		memcpy(bytes, &packet, sizeof packet);
 	}
 	memory_conn_inject(ch3_vc_conn(pair_b.vc), bytes, sizeof bytes);
