@@ -2,8 +2,9 @@
 /*
  * The conformance suite of the channel: what every transport must do, by the contract in headrace/channel.h.
  *
- *	conformance --transport shm|tcp|verbs [--scale N] [--case NAME] [--list]
+ *	conformance --transport shm|tcp|verbs [--scale F] [--case NAME] [--list]
  *
+ * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long.
  * Exit status 0: all passed; 1: some failed; 77: this machine lacks the transport.
  */
 #include "config.h"
@@ -28,7 +29,7 @@ static const struct test_case *const all_cases[] = { data_cases, sleep_cases, en
 
 static int usage(const char *program)
 {
-	fprintf(stderr, "usage: %s --transport shm|tcp|verbs [--scale N] [--case NAME] [--list]\n", program);
+	fprintf(stderr, "usage: %s --transport shm|tcp|verbs [--scale F] [--case NAME] [--list]\n", program);
 	return 2;
 }
 
@@ -39,6 +40,14 @@ static uint32_t transport_bit(const char *name)
 	if (!strcmp(name, "verbs"))
 		return HR_TRANSPORT_VERBS;
 	return strcmp(name, "tcp") ? 0 : HR_TRANSPORT_TCP;
+}
+
+/* The cases divide by a whole number; 0 for a factor out of range. */
+static unsigned divisor_of(const char *text)
+{
+	char *end;
+	double factor = strtod(text, &end);
+	return *end || !(factor >= 0.001 && factor <= 1) ? 0 : (unsigned)(1 / factor + 0.5);
 }
 
 static bool parse(int argc, char **argv, struct options *options)
@@ -54,7 +63,7 @@ static bool parse(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		switch (option) {
 		case 't': options->transport = optarg; break;
-		case 's': options->scale = (unsigned)atoi(optarg); break;
+		case 's': options->scale = divisor_of(optarg); break;
 		case 'c': options->only = optarg; break;
 		case 'l': options->list = true; break;
 		default: return false;
