@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
 HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto for the first active one");
@@ -138,6 +139,23 @@ static int choose_port(struct ib_device *device, const struct wish *wish)
 	return -ENODEV;
 }
 
+/* Where the system lets a process lock little memory, connections would fail later; then rather no verbs at all. */
+static bool can_register(const struct ib_device *device)
+{
+	enum { TRIED = 2 << 20 }; /* what one connection takes by default */
+	void *memory = mmap(NULL, TRIED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	struct ibv_mr *mr = ibv_reg_mr(device->pd, memory, TRIED, IBV_ACCESS_LOCAL_WRITE);
+	int error = errno;
+	if (mr)
+		ibv_dereg_mr(mr);
+	else
+		hr_log(HR_LOG_WARN, "verbs: not used: cannot register %d bytes: %s (see ulimit -l)", TRIED, strerror(error));
+	munmap(memory, TRIED);
+	return mr != NULL;
+}
+
 /* Opens one adapter if it has what is wished for; leaves device as it was if not. */
 static int try_adapter(struct ib_device *device, struct ibv_device *adapter, const struct wish *wish)
 {
@@ -154,14 +172,22 @@ static int try_adapter(struct ib_device *device, struct ibv_device *adapter, con
 		hr_log(HR_LOG_INFO, "verbs: cannot query %s", name);
 		goto close_verbs;
 	}
+	if (device->limits.max_qp_rd_atom < 1 || device->limits.max_qp_init_rd_atom < 1) {
+		hr_log(HR_LOG_INFO, "verbs: %s cannot do RDMA reads", name);
+		goto close_verbs;
+	}
 	if (choose_port(device, wish)) {
 		hr_log(HR_LOG_INFO, "verbs: %s has no active port with a usable address", name);
 		goto close_verbs;
 	}
 	device->pd = ibv_alloc_pd(device->verbs);
-	if (device->pd)
+	if (!device->pd) {
+		hr_log(HR_LOG_INFO, "verbs: no protection domain on %s: %s", name, strerror(errno));
+		goto close_verbs;
+	}
+	if (can_register(device))
 		return 0;
-	hr_log(HR_LOG_INFO, "verbs: no protection domain on %s: %s", name, strerror(errno));
+	ibv_dealloc_pd(device->pd);
 close_verbs:
 	ibv_close_device(device->verbs);
 	device->verbs = NULL;

@@ -4,7 +4,7 @@
 # make check-vm: what is tested over verbs on the kernel's Soft-RoCE. Prints one line per test, as make check does; fails if
 # one failed, exits 77 if the machine cannot be had. The machine is emulated, so the amounts of data are smaller there.
 set -u
-: "${top_builddir:?set by make check-vm}"
+: "${top_builddir:?set by make check-vm}" "${top_srcdir:?set by make check-vm}"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 passed=0 failed=0 skipped=0
 
@@ -23,7 +23,11 @@ try()
 }
 
 try selftest "$here/selftest.sh"
-try conformance "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.02
+try conformance "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 20
+# Many queue pairs, all of them nearly always full, and the smallest chunks that hold each case's single messages.
+HEADRACE_IB_QPS=16 HEADRACE_IB_DEPTH=2 HEADRACE_IB_CHUNK=4k \
+	try conformance-narrow "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 100
+try verbs-cases "$here/run.sh" "$top_builddir/test/vm/verbs_cases"
 try mpi "$top_srcdir/test/adi/ring-vm.sh"
 echo "vm: $passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]] || exit 1

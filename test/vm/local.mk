@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += test/vm/run.sh test/vm/init.sh test/vm/selftest.sh test/vm/check.sh
 
+check_PROGRAMS += test/vm/verbs_cases
+test_vm_verbs_cases_SOURCES = test/vm/verbs_cases.c test/channel/pair.c test/channel/pair.h
+test_vm_verbs_cases_LDADD = rdma_channel/libhrchannel.la
+
 # Verbs on the kernel's own Soft-RoCE, in a virtual machine: minutes, so not part of make check.
 .PHONY: check-vm
 check-vm: all $(check_PROGRAMS)

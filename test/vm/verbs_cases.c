@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the verbs transport does beyond what the conformance suite asks of every transport: it is preferred over TCP, and a
+ * network that goes dead while the stream of the set-up lives on is noticed. For the virtual machine of run.sh only: takes
+ * its RDMA device's link down.
+ */
+#include "config.h"
+
+#include "test/channel/pair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void preferred_over_tcp(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.transports = HR_TRANSPORT_VERBS | HR_TRANSPORT_TCP;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn); /* checks the transport's name */
+	side_meet(side);
+}
+
+static void set_link(const char *state)
+{
+	char command[64];
+	snprintf(command, sizeof command, "ip link set d0 %s", state);
+	CHECK_IS(system(command), 0);
+}
+
+static void check_is_loss(int error)
+{
+	if (error != -ECONNRESET && error != -ETIMEDOUT)
+		check_failed(__FILE__, __LINE__, "the error is -ECONNRESET or -ETIMEDOUT", error);
+}
+
+/* Puts until it fails; returns the error. */
+static int put_until_error(struct side *side)
+{
+	static uint8_t bytes[10000];
+	uint64_t offset = 0;
+	for (;;) {
+		pattern_fill(1, offset, bytes, sizeof bytes);
+		struct iovec iov = { bytes, sizeof bytes };
+		size_t accepted = 0;
+		int error = hr_channel_put(side->conn, &iov, 1, &accepted);
+		if (error)
+			return error;
+		offset += accepted;
+		if (!accepted)
+			CHECK(hr_channel_wait(side->channel, 1, 1000) >= 0);
+	}
+}
+
+/* 0 puts without end and takes the link down in the middle of it. */
+static void dead_link_under_puts(struct side *side)
+{
+	uint8_t bytes[5000];
+	if (side->index == 0) {
+		pattern_fill(1, 0, bytes, sizeof bytes);
+		put_all(side, bytes, sizeof bytes);
+		side_meet(side);
+		set_link("down");
+		check_is_loss(put_until_error(side));
+		side_meet(side);
+		set_link("up");
+	} else {
+		get_all(side, bytes, sizeof bytes);
+		pattern_check(1, 0, bytes, sizeof bytes);
+		side_meet(side);
+		/* Nothing need arrive here that tells: this side has nothing under way. It is 0 that gives up. */
+		side_meet(side);
+	}
+}
+
+/* 0 sleeps with one message under way that cannot get through. */
+static void dead_link_under_a_sleeper(struct side *side)
+{
+	if (side->index == 0) {
+		uint8_t bytes[100] = { 0 };
+		uint64_t offset = 0;
+		side_meet(side);
+		set_link("down");
+		put_all(side, bytes, sizeof bytes);
+		check_is_loss(get_until_error(side, 1, &offset));
+		CHECK_IS(offset, 0);
+		side_meet(side);
+		set_link("up");
+	} else {
+		side_meet(side);
+		side_meet(side);
+	}
+}
+
+static const struct test_case cases[] = {
+	{ "preferred-over-tcp", preferred_over_tcp, PAIR_OWN_SETUP },
+	{ "dead-link-under-puts", dead_link_under_puts, 0 },
+	{ "dead-link-under-a-sleeper", dead_link_under_a_sleeper, PAIR_NO_SPIN },
+	{ "works-after-the-link-is-back", preferred_over_tcp, PAIR_OWN_SETUP },
+};
+
+int main(void)
+{
+	if (access("/sys/class/infiniband/rxe0", F_OK) || access("/sys/class/net/d0", F_OK)) {
+		puts("SKIP: runs in the virtual machine of test/vm/run.sh only");
+		return 77;
+	}
+	int failed = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		bool passed = pair_run(&cases[i], HR_TRANSPORT_VERBS, "verbs", 1);
+		printf("%s: %s\n", passed ? "PASS" : "FAIL", cases[i].name);
+		fflush(stdout);
+		failed += !passed;
+	}
+	return failed ? 1 : 0;
+}
