@@ -182,7 +182,7 @@ static void *pool_thread(void *argument)
 	return NULL;
 }
 
-static void pool_start(void)
+unsigned softgpu_threads(void)
 {
 	uint64_t wanted = 0;
 	if (hr_setting_u64(&threads_setting, &wanted) || wanted == 0) {
@@ -190,10 +190,14 @@ static void pool_start(void)
 		long cores = sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
 		wanted = cores < 1 ? 1 : (uint64_t)cores;
 	}
-	if (wanted > THREADS_MAX)
-		wanted = THREADS_MAX;
+	return wanted > THREADS_MAX ? THREADS_MAX : (unsigned)wanted;
+}
+
+static void pool_start(void)
+{
+	unsigned wanted = softgpu_threads();
 	pool.threads = 1;
-	for (uint64_t n = 1; n < wanted; n++) {
+	for (unsigned n = 1; n < wanted; n++) {
 		pthread_t thread;
 		if (pthread_create(&thread, NULL, pool_thread, (void *)(uintptr_t)n))
 			break;
