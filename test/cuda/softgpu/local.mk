@@ -26,3 +26,14 @@ test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_streams_SOURCES = test/cuda/softgpu/streams.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_streams_LDADD = test/cuda/softgpu/libcuda_double.la
+
+# The whole software GPU.
+check_PROGRAMS += test/cuda/softgpu/load_image test/cuda/softgpu/programs
+dist_check_SCRIPTS += test/cuda/softgpu/images_by_nvcc.sh
+TESTS += test/cuda/softgpu/programs test/cuda/softgpu/images_by_nvcc.sh
+test_cuda_softgpu_load_image_SOURCES = test/cuda/softgpu/load_image.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_load_image_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_load_image_LDADD = cuda_remote/softgpu/libcuda.la
+test_cuda_softgpu_programs_SOURCES = test/cuda/softgpu/programs.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_programs_LDADD = cuda_remote/softgpu/libcuda.la
