@@ -73,14 +73,16 @@ enum adi_state { ADI_BEFORE, ADI_RUNNING, ADI_AFTER };
 struct adi {
 	enum adi_state state;
 	int thread_level;
+	bool oversubscribed; /* more ranks than processors on this machine */
 	ch3_t *engine;
 	struct adi_peer *peer; /* [world.size] */
 	struct adi_comm world, self;
 };
 extern struct adi adi;
 
-/* launch_*.c: the process manager. Without one, alone. Each returns 0 or a negated errno value and has logged why. */
-int adi_launch_init(int *rank, int *size);
+/* launch_*.c: the process manager. Without one, alone. Each returns 0 or a negated errno value and has logged why.
+ * local_size: ranks on this machine. */
+int adi_launch_init(int *rank, int *size, int *local_size);
 /* Gives mine to everybody; cards[0..size-1] receives everybody's. Collective. */
 int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size);
 /* Asks for the end of the whole job. Returns where there is nobody to ask. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Usable before MPI_Init for reporting errors: they end the process. */
 struct adi adi = {
@@ -50,9 +51,11 @@ static int connect_all(const hr_card_t *cards)
 
 static int start(void)
 {
-	int error = adi_launch_init(&adi.world.rank, &adi.world.size);
+	int local_size;
+	int error = adi_launch_init(&adi.world.rank, &adi.world.size, &local_size);
 	if (error)
 		return error;
+	adi.oversubscribed = local_size > sysconf(_SC_NPROCESSORS_ONLN);
 	hr_card_t card;
 	error = ch3_open(NULL, &adi.engine, &card);
 	if (error)

@@ -21,28 +21,35 @@ static int launch_error(const char *call, pmix_status_t status)
 	return -EIO;
 }
 
-static int job_size(int *size)
+/* A number that the process manager knows of the job; 0 if it does not. */
+static uint32_t job_number(const char *key)
 {
 	pmix_proc_t job;
 	PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
 	pmix_value_t *value = NULL;
-	pmix_status_t status = PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value);
-	if (status != PMIX_SUCCESS)
-		return launch_error("PMIx_Get of the job's size", status);
+	if (PMIx_Get(&job, key, NULL, 0, &value) != PMIX_SUCCESS)
+		return 0;
 	uint32_t n = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
 	PMIX_VALUE_RELEASE(value);
-	if (n == 0 || n > INT_MAX || self.rank >= n) {
-		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u", self.rank, n);
+	return n;
+}
+
+static int job_size(int *size, int *local_size)
+{
+	uint32_t n = job_number(PMIX_JOB_SIZE), local = job_number(PMIX_LOCAL_SIZE);
+	if (n == 0 || n > INT_MAX || self.rank >= n || local > n) {
+		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u, %u of them here", self.rank, n, local);
 		return -EINVAL;
 	}
 	*size = (int)n;
+	*local_size = local ? (int)local : 1;
 	return 0;
 }
 
-int adi_launch_init(int *rank, int *size)
+int adi_launch_init(int *rank, int *size, int *local_size)
 {
 	*rank = 0;
-	*size = 1;
+	*size = *local_size = 1;
 	/* A process manager leaves its contact there; without it PMIx_Init would look for one for a while. */
 	if (!getenv("PMIX_NAMESPACE"))
 		return 0;
@@ -52,7 +59,7 @@ int adi_launch_init(int *rank, int *size)
 	if (status != PMIX_SUCCESS)
 		return launch_error("PMIx_Init", status);
 	managed = true;
-	int error = job_size(size);
+	int error = job_size(size, local_size);
 	if (!error)
 		*rank = (int)self.rank;
 	return error;

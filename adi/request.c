@@ -3,10 +3,12 @@
 
 #include "rdma_channel/base/log.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SLAB_REQUESTS 64
+#define TURNS 500
 
 struct slab {
 	struct slab *next;
@@ -64,9 +66,23 @@ bool adi_request_complete(struct adi_request *request)
 	return request->complete;
 }
 
+/* With more ranks than processors the one that is waited for may need this processor: it gets it again and again before
+ * this one goes to sleep, as waking up takes longer than a turn. */
+static bool progress_in_turns(void)
+{
+	for (int turn = 0; turn < TURNS; turn++) {
+		if (ch3_progress_poll(adi.engine))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
 /* Sleeps until something happened; not being able to is the end. */
 static void progress(void)
 {
+	if (adi.oversubscribed && progress_in_turns())
+		return;
 	int ran = ch3_progress_wait(adi.engine, -1);
 	if (ran < 0) {
 		hr_log(HR_LOG_ERROR, "adi: waiting for messages failed: %s; ending the job", strerror(-ran));

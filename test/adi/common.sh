@@ -21,6 +21,10 @@ need_mpirun() {
 		echo "skipped: mpirun of Open MPI is missing"
 		exit 77
 	fi
+	if ! grep -q 'define HAVE_PMIX 1' "$top_builddir/config.h"; then
+		echo "skipped: this build has no PMIx, so its programs run as one process only"
+		exit 77
+	fi
 }
 
 # ranks N PROGRAM [ARGUMENT...]: runs it with N ranks, for a minute at most.
