@@ -26,7 +26,7 @@ struct hr_card_wire {
 	uint8_t version;                      /* HR_CARD_VERSION */
 	uint8_t flags;                        /* HR_CARD_LISTENS */
 	uint8_t n_addresses;                  /* behind the fixed part: each a length (4 or 16), then the bytes */
-	uint8_t n_sections;                   /* behind the addresses: each a transport's bit, a length, then the bytes */
+	uint8_t n_sections;                   /* behind the addresses: each a transport's bit, a length, the bytes */
 	uint8_t uid[HR_UID_BYTES];            /* random; who knows it may connect */
 	uint64_t boot, netns;                 /* struct hr_host */
 	uint32_t pid;

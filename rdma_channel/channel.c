@@ -41,7 +41,8 @@ static int parse_transports(const char *text, uint32_t *transports)
 		size_t len = strcspn(at, ",");
 		uint32_t bit = transport_named(at, len);
 		if (!bit) {
-			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"", text, (int)len, at);
+			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"", text,
+			       (int)len, at);
 			return -EINVAL;
 		}
 		set |= bit;
@@ -104,7 +105,8 @@ static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, 
 	*attr = (hr_channel_attr_t)HR_CHANNEL_ATTR_INIT;
 	if (given) {
 		if (given->size < sizeof attr->size + sizeof attr->transports || given->size > sizeof *attr) {
-			hr_log(HR_LOG_ERROR, "hr_channel_init: attr->size is %zu; use HR_CHANNEL_ATTR_INIT", given->size);
+			hr_log(HR_LOG_ERROR, "hr_channel_init: attr->size is %zu; use HR_CHANNEL_ATTR_INIT",
+			       given->size);
 			return -EINVAL;
 		}
 		memcpy(attr, given, given->size);
@@ -281,7 +283,8 @@ int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_co
 	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
 	if (given) {
 		if (given->size != sizeof attr) {
-			hr_log(HR_LOG_ERROR, "hr_channel_connect: attr->size is %zu; use HR_CONNECT_ATTR_INIT", given->size);
+			hr_log(HR_LOG_ERROR, "hr_channel_connect: attr->size is %zu; use HR_CONNECT_ATTR_INIT",
+			       given->size);
 			return -EINVAL;
 		}
 		attr = *given;

@@ -139,9 +139,10 @@ static socklen_t unix_sockaddr(const struct hr_identity *peer, struct sockaddr_s
 /* Begins to connect to the address whose turn it is. 0, or the negated errno why that failed at once. */
 static int dial_once(struct hr_conn *conn)
 {
+	const struct hr_address *address = &conn->addresses[conn->next_address];
 	struct sockaddr_storage to;
 	socklen_t len = conn->over_unix ? unix_sockaddr(&conn->peer, &to)
-					: hr_address_to_sockaddr(&conn->addresses[conn->next_address], conn->peer.port, &to);
+					: hr_address_to_sockaddr(address, conn->peer.port, &to);
 	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -165,7 +166,7 @@ static uint64_t dial_share(const struct hr_conn *conn, uint64_t now)
 	return now + (untried > 1 ? left / (uint64_t)untried : left);
 }
 
-/* What the caller of put and get learns when nobody answers at the peer's addresses: a refusal means that it is gone. */
+/* What the caller of put and get learns when nobody answers at the peer's addresses: refused, so the peer is gone. */
 static int error_of_dial(int error)
 {
 	return error == -ECONNREFUSED ? -ECONNRESET : error;

@@ -164,7 +164,7 @@ int hr_channel_arm(hr_channel_t *channel, int want_put)
 		if (error)
 			return error;
 	}
-	/* Orders the flags set above before the look below; pairs with the light barrier in the peers' puts and gets. */
+	/* Orders the flags set above before the look below; pairs with the light barrier in a peer's put or get. */
 	hr_barrier_heavy();
 	return any_has_something(channel, want_put);
 }

@@ -105,7 +105,8 @@ int hr_host_addresses(struct hr_address *addresses, int max)
 {
 	struct ifaddrs *list;
 	if (getifaddrs(&list) < 0) {
-		hr_log(HR_LOG_WARN, "getifaddrs: %s; peers on other hosts cannot connect to this process", strerror(errno));
+		hr_log(HR_LOG_WARN, "getifaddrs: %s; peers on other hosts cannot connect to this process",
+		       strerror(errno));
 		return 0;
 	}
 	int n = 0;

@@ -83,14 +83,15 @@ struct hr_transport {
 	int (*conn_open)(void *context, const struct hr_conn_env *env, struct hr_half *own, void **conn);
 	/*
 	 * Joins the peer's half. When it returns 0 the peer may put at once. The descriptors in peer->fds become the
-	 * transport's, also when it fails. stream stays the channel's, is non-blocking, and may be used until conn_close.
+	 * transport's, also when it fails. stream stays the channel's, is non-blocking, and may be used until
+	 * conn_close.
 	 * Must not block. -EPROTO: the peer's blob is none.
 	 */
 	int (*conn_establish)(void *conn, const struct hr_half *peer, int stream);
 	/*
 	 * Ends our direction: the peer gets what put accepted, then -ESHUTDOWN. Returns 1 when nothing here is needed
-	 * any more to deliver it (or it cannot be delivered), 0 to be called again. No put or get follows, but conn_event
-	 * may. Idempotent.
+	 * any more to deliver it (or it cannot be delivered), 0 to be called again. No put or get follows, but
+	 * conn_event may. Idempotent.
 	 */
 	int (*conn_shutdown)(void *conn);
 	/* Frees the connection, in whatever state. */
@@ -121,8 +122,8 @@ struct hr_transport {
 	/* A descriptor of this connection had something: takes it (drains wake-ups until the descriptor would block,
 	 * notes the peer's death for the next put or get). */
 	void (*conn_event)(void *conn);
-	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked once,
-	 * after conn_establish. */
+	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked
+	 * once, after conn_establish. */
 	int (*conn_fd)(void *conn);
 };
 

@@ -90,8 +90,8 @@ void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const voi
 /* Sends what is queued. 0: all of it; 1: the rest when the socket has room; or a negated errno. */
 int hr_wireup_flush(struct hr_wireup *wireup);
 
-/* Reads at most one message. 1: there it is; 0: not all of it yet; -ECONNRESET: the stream ended; -EPROTO: not a message
- * of ours (*reason says how); or a system error. */
+/* Reads at most one message. 1: there it is; 0: not all of it yet; -ECONNRESET: the stream ended; -EPROTO: not a
+ * message of ours (*reason says how); or a system error. */
 int hr_wireup_receive(struct hr_wireup *wireup, struct hr_wire_message *message, const char **reason);
 
 /* Gives the descriptors that came with the message just received to the caller; returns how many. */

@@ -31,7 +31,7 @@ struct hr_setting {
 /* The value as text: the environment's if set and not empty, else the default. Lives as long as the environment. */
 const char *hr_setting_text(const struct hr_setting *setting);
 
-/* The value as a number. -EINVAL, with a line in the log that says what would be right, if it is none or out of range. */
+/* The value as a number. -EINVAL, with a line in the log that says what would be right, if none or out of range. */
 int hr_setting_u64(const struct hr_setting *setting, uint64_t *value);
 
 /* "environment" or "default". */

@@ -32,7 +32,7 @@
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_INLINE_MAX (SHM_LINE - 8u)
 
-/* The shared head of the segment. Each field has the line (and the line that the processor fetches with it) to itself. */
+/* The shared head of the segment. Each field has its line, and the line that is fetched with it, to itself. */
 struct shm_control {
 	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: lines consumed */
 	_Alignas(128) uint32_t get_armed; /* receiver sets before it sleeps for data; sender clears and wakes it */
@@ -106,8 +106,9 @@ static inline void shm_sender_publish(struct shm_sender *sender, uint32_t length
 	uint32_t next = sender->head + shm_record_lines(length);
 	/* Relaxed: the release below orders it for a receiver that goes on from this record to the next word. */
 	__atomic_store_n(shm_sender_word(sender, next), 0, __ATOMIC_RELAXED);
+	uint64_t word = (uint64_t)sender->head << 32 | length;
 	/* Release: payload and the zero above are visible to whoever sees the word; pairs with shm_receiver_look. */
-	__atomic_store_n(shm_sender_word(sender, sender->head), (uint64_t)sender->head << 32 | length, __ATOMIC_RELEASE);
+	__atomic_store_n(shm_sender_word(sender, sender->head), word, __ATOMIC_RELEASE);
 	sender->head = next;
 }
 
@@ -136,8 +137,8 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 /* The payload not yet delivered of the record under way. */
 static inline const uint8_t *shm_receiver_payload(const struct shm_receiver *receiver)
 {
-	return receiver->lines + (size_t)(receiver->at & receiver->mask) * SHM_LINE + shm_payload_offset(receiver->length) +
-	       receiver->taken;
+	const uint8_t *record = receiver->lines + (size_t)(receiver->at & receiver->mask) * SHM_LINE;
+	return record + shm_payload_offset(receiver->length) + receiver->taken;
 }
 
 /* So many bytes have been copied out; true if the tail is due to be told. */

@@ -32,7 +32,7 @@
 
 enum { SHM_HALF_HEAVY = 1u << 0 }; /* of flags: this side sleeps with the heavy barrier, and honours the peer's */
 
-/* A side's half: written by it, read by its peer, which sends into the ring. Little-endian. One descriptor: the ring. */
+/* A side's half: written by it, read by its peer, which sends into the ring. Little-endian; with it, the ring. */
 struct shm_half_wire {
 	uint32_t ring_bytes; /* a power of two */
 	uint32_t flags;

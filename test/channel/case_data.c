@@ -158,7 +158,8 @@ static bool flow_get(struct side *side, struct flow *flow)
 
 static struct flow flow_of(uint64_t seed, int side, uint64_t total, size_t low, size_t high)
 {
-	return (struct flow){ .seed = seed, .random = seed + (uint64_t)side * 1000, .total = total, .low = low, .high = high,
+	uint64_t random = seed + (uint64_t)side * 1000;
+	return (struct flow){ .seed = seed, .random = random, .total = total, .low = low, .high = high,
 			      .bytes = allocate(high) };
 }
 

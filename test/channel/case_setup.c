@@ -6,6 +6,7 @@
 
 #include "rdma_channel/card.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -422,13 +423,16 @@ static void intrude(struct side *side, const void *bytes, size_t n, bool hangs_u
 	close(fd);
 }
 
-static void hello_of(struct side *side, bool right_uid, uint8_t out[sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello)])
+#define HELLO_BYTES (sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello))
+
+static void hello_of(struct side *side, bool right_uid, uint8_t out[HELLO_BYTES])
 {
 	struct hr_identity peer, own;
 	CHECK_IS(hr_card_decode(&side->peer, &peer), 0);
 	CHECK_IS(hr_card_decode(&side->own, &own), 0);
-	struct hr_wire_header header = { HR_WIRE_MAGIC, HR_WIRE_VERSION, HR_WIRE_HELLO, 0, sizeof(struct hr_wire_hello) };
-	struct hr_wire_hello hello = { .transports = side->transport };
+	struct hr_wire_hello hello = { .transports = htole32(side->transport) };
+	struct hr_wire_header header = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), HR_WIRE_HELLO, 0,
+					 htole32(sizeof hello) };
 	memcpy(hello.sender, own.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, peer.uid, HR_UID_BYTES);
 	if (!right_uid)
@@ -439,7 +443,7 @@ static void hello_of(struct side *side, bool right_uid, uint8_t out[sizeof(struc
 
 static void send_garbage(struct side *side)
 {
-	uint8_t hello[sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello)];
+	uint8_t hello[HELLO_BYTES];
 	uint64_t random = 3;
 	for (int i = 0; i < 40; i++) {
 		uint8_t bytes[300];
@@ -507,10 +511,11 @@ static void nonsense_after_hello(struct side *side)
 	attr.timeout_ms = 1500;
 	side_open(side, &attr);
 	if (side->index == 0) {
-		uint8_t hello[sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello)], answer[1000];
+		uint8_t hello[HELLO_BYTES], answer[1000];
 		int fd = raw_stream(&side->peer);
 		hello_of(side, true, hello);
-		struct hr_wire_header half = { HR_WIRE_MAGIC, HR_WIRE_VERSION, HR_WIRE_HALF, 0, 77 };
+		struct hr_wire_header half = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), HR_WIRE_HALF, 0,
+					       htole32(77) };
 		CHECK_IS(send(fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
 		CHECK_IS(send(fd, &half, sizeof half, MSG_NOSIGNAL), sizeof half);
 		CHECK_IS(send(fd, answer, 77, MSG_NOSIGNAL), 77);

@@ -164,8 +164,8 @@ static void stay_apart(const struct side *side)
 	}
 }
 
-/* 1 falls asleep as fast as it can; 0 never sleeps, and puts at the very moment, to within nanoseconds. A put that looks
- * for the sleeper too early, while the sleeper looks for the data too early, hangs. */
+/* 1 falls asleep as fast as it can; 0 never sleeps, and puts at the very moment, to within nanoseconds. A put that
+ * looks for the sleeper too early, while the sleeper looks for the data too early, hangs. */
 static void put_meets_falling_asleep(struct side *side)
 {
 	uint64_t random = 9;

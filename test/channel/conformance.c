@@ -69,7 +69,9 @@ static bool parse(int argc, char **argv, struct options *options)
 		default: return false;
 		}
 	}
-	return optind == argc && options->scale >= 1 && (options->list || (options->transport && transport_bit(options->transport)));
+	if (optind != argc || options->scale < 1)
+		return false;
+	return options->list || (options->transport && transport_bit(options->transport));
 }
 
 /* Can a channel with this transport alone be opened here? */

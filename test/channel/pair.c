@@ -23,8 +23,8 @@ static int case_side;
 
 void check_failed(const char *file, int line, const char *what, long long value)
 {
-	fprintf(stderr, "%s, process %d: %s:%d: not so: %s (value %lld, errno %s)\n", case_name, case_side, file, line, what,
-		value, strerror(errno));
+	fprintf(stderr, "%s, process %d: %s:%d: not so: %s (value %lld, errno %s)\n", case_name, case_side, file, line,
+		what, value, strerror(errno));
 	fflush(stderr);
 	_exit(1);
 }
@@ -81,7 +81,8 @@ void pattern_check(uint64_t seed, uint64_t offset, const void *bytes, size_t n)
 		size_t i = 0;
 		while (expected[i] == ((const uint8_t *)bytes)[at + i])
 			i++;
-		check_failed(__FILE__, __LINE__, "content is right; first wrong byte at the value", (long long)(offset + at + i));
+		check_failed(__FILE__, __LINE__, "content is right; first wrong byte at the value",
+			     (long long)(offset + at + i));
 	}
 }
 
