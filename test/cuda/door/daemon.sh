@@ -18,7 +18,7 @@ fail() {
 
 # finish: the script's last line.
 finish() {
-	[ $failures = 0 ] && echo "all passed"
+	[ $failures != 0 ] || echo "all passed"
 	exit $((failures != 0))
 }
 
@@ -36,6 +36,15 @@ eventually() {
 gone() { ! kill -0 "$1" 2> "$work/null"; }
 children() { cat "/proc/$1/task/$1/children" 2> "$work/null"; }
 has_line() { grep -q -- "$2" "$1"; }
+
+# refused STATUS TEXT WHAT: the command just run ended with that status, and TEXT, if any, is among what it said into
+# $work/err.
+refused() {
+	local status=$?
+	if [ $status != "$1" ] || { [ -n "$2" ] && ! has_line "$work/err" "$2"; }; then
+		fail "$3: status $status: $(cat "$work/err" 2> "$work/null")"
+	fi
+}
 
 # start_daemon PROGRAM OPTION…: in the background, its log in $work/log; returns when clients may come. Sets daemon.
 start_daemon() {

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2015,SC2016,SC2086,SC2119,SC2154,SC2317
 # The daemon with the echo worker: sessions, crashes, floods, users, and that nothing is left behind.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
@@ -35,7 +36,7 @@ $knock "$server" join > "$work/join" || fail "join"
 
 echo "- a GPU that is not there"
 $knock "$server/5" new < /dev/null 2> "$work/err"
-[ $? = 19 ] && has_line "$work/err" "no such GPU index 5: the server has 2" || { fail "GPU 5"; cat "$work/err"; }
+refused 19 "no such GPU index 5: the server has 2" "GPU 5"
 $knock "$server/1" new < /dev/null || fail "GPU 1"
 
 echo "- crashes touch nobody else"
@@ -86,7 +87,7 @@ stop_daemon
 [ ! -e "$socket" ] || fail "the socket file stays"
 for pid in $workers; do gone "$pid" || fail "worker $pid stays"; done
 $knock "$server" status 2> "$work/err"
-[ $? = 2 ] && has_line "$work/err" "no headraced listens there" || fail "no server: $(cat "$work/err")"
+refused 2 "no headraced listens there" "no server"
 
 echo "- a killed daemon"
 start
@@ -113,7 +114,7 @@ start --max-clients=1
 open_session
 tell p
 $knock "$server" new < /dev/null 2> "$work/err"
-[ $? = 16 ] && has_line "$work/err" "as many clients as it takes" || fail "max-clients: $(cat "$work/err")"
+refused 16 "as many clients as it takes" "max-clients"
 close_session
 eventually 5 has_line "$work/log" "has gone" && $knock "$server" new < /dev/null || fail "the place does not come free"
 stop_daemon
@@ -136,14 +137,14 @@ echo p | $knock 127.0.0.1:$port new > "$work/null" || fail "loopback"
 $knock 127.0.0.1:$port garbage 100 || fail "garbage over TCP"
 echo p | $knock 127.0.0.1:$port new > "$work/null" || fail "loopback after garbage"
 $knock 127.0.0.1:$((port + 1)) new < /dev/null 2> "$work/err"
-[ $? = 111 ] && has_line "$work/err" "no headraced listens there" || fail "wrong port: $(cat "$work/err")"
+refused 111 "no headraced listens there" "wrong port"
 stop_daemon
 
 echo "- other protocol versions"
 $knock "$server" answer 9 > "$work/answer" &
 eventually 5 test -s "$work/answer" || fail "no listener"
 $knock "$server" status 2> "$work/err"
-[ $? = 93 ] && has_line "$work/err" "speaks protocol 9, this client" || fail "other version: $(cat "$work/err")"
+refused 93 "speaks protocol 9, this client" "other version"
 wait $!
 
 echo "- beyond loopback only with a key"
@@ -158,9 +159,9 @@ if "$headraced" --make-key="$work/key" 2> "$work/err"; then
 	start --listen=0.0.0.0:$port --key-file="$work/key"
 	echo p | HEADRACE_KEY_FILE=$work/key $knock 127.0.0.1:$port new > "$work/pid" || fail "the right key"
 	HEADRACE_KEY_FILE=$work/other $knock 127.0.0.1:$port new < /dev/null 2> "$work/err"
-	[ $? = 13 ] && has_line "$work/err" "wrong key" || fail "wrong key: $(cat "$work/err")"
+	refused 13 "wrong key" "wrong key"
 	$knock 127.0.0.1:$port new < /dev/null 2> "$work/err"
-	[ $? = 13 ] && has_line "$work/err" "HEADRACE_KEY_FILE" || fail "no key: $(cat "$work/err")"
+	refused 13 "HEADRACE_KEY_FILE" "no key"
 	[ "$(id -u)" != 0 ] || [ "$(cut -d' ' -f2 "$work/pid")" = "$(id -u nobody)" ] ||
 		fail "a client that came by key is served as user $(cut -d' ' -f2 "$work/pid")"
 	echo p | HEADRACE_KEY_FILE=$work/key $knock "$server" new > "$work/null" || fail "Unix beside the key"

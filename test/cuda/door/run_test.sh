@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2015,SC2016,SC2086,SC2119,SC2154,SC2317
 # headrace-run with the echo daemon in place of the real one: what it passes through, how it fails, what it leaves.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 unset HEADRACE_KEY_FILE HEADRACE_SERVER LD_LIBRARY_PATH
@@ -25,9 +26,9 @@ echo "- what passes through"
 pid=none
 $private true || fail "status 0"
 $private sh -c 'exit 3'
-[ $? = 3 ] || fail "status 3"
+refused 3 "" "status 3"
 $private sh -c 'kill -SEGV $$' 2> "$work/null"
-[ $? = 139 ] || fail "a program that dies of a signal"
+refused 139 "" "a program that dies of a signal"
 [ "$(echo hello | $private cat)" = hello ] || fail "stdin and stdout"
 [ "$($private sh -c 'echo oops >&2' 2>&1)" = oops ] || fail "stderr"
 [ "$($private printf '%s|' --local -s 'a  b' '')" = "--local|-s|a  b||" ] || fail "arguments"
@@ -47,7 +48,7 @@ if [ ! -e /dev/nvidiactl ]; then
 		fail "its one line: $(cat "$work/err")"
 fi
 $run --driver=none true 2> "$work/err"
-[ $? = 125 ] || fail "a server that cannot start"
+refused 125 "" "a server that cannot start"
 clean "a private server"
 
 for signal in INT TERM HUP KILL; do
@@ -69,34 +70,34 @@ done
 
 echo "- programs that cannot be run"
 $run no-such-program 2> "$work/err"
-[ $? = 127 ] && has_line "$work/err" "no-such-program: no such program" || fail "not found: $(cat "$work/err")"
+refused 127 "no-such-program: no such program" "not found"
 $run "$work/none" 2> "$work/err"
-[ $? = 127 ] || fail "path not found"
+refused 127 "" "path not found"
 $run "$work/lib/client/libcuda.so.1" 2> "$work/err"
-[ $? = 126 ] && has_line "$work/err" "not an executable file" || fail "not executable: $(cat "$work/err")"
+refused 126 "not an executable file" "not executable"
 $run "$work" 2> "$work/err"
-[ $? = 126 ] || fail "a folder"
+refused 126 "" "a folder"
 $run 2> "$work/err"
-[ $? = 125 ] || fail "no program"
+refused 125 "" "no program"
 $run --wrong true 2> "$work/err"
-[ $? = 125 ] || fail "a wrong option"
+refused 125 "" "a wrong option"
 clean "programs that cannot be run"
 
 echo "- servers that are not there"
 $run -s unix:$work/none true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "no headraced listens there" || fail "no server: $(cat "$work/err")"
+refused 125 "no headraced listens there" "no server"
 $run -s 127.0.0.1:1 true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "no headraced listens there" || fail "wrong port: $(cat "$work/err")"
+refused 125 "no headraced listens there" "wrong port"
 $run -s "host:port" true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "the port is a number" || fail "no port: $(cat "$work/err")"
+refused 125 "the port is a number" "no port"
 start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=echo
 $run -s "unix:$work/sock/5" true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "no such GPU index 5: the server has 2" || fail "GPU 5: $(cat "$work/err")"
+refused 125 "no such GPU index 5: the server has 2" "GPU 5"
 
 $knock "unix:$work/other" answer 9 > "$work/answer" &
 eventually 5 test -s "$work/answer" || fail "no listener"
 $run -s "unix:$work/other" true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "speaks protocol 9" || fail "another version: $(cat "$work/err")"
+refused 125 "speaks protocol 9" "another version"
 wait $!
 
 echo "- servers that are there"
@@ -111,7 +112,7 @@ if "$work/bin/headraced" --make-key="$work/key" 2> "$work/err"; then
 		--listen=127.0.0.1:$port
 	$run -s 127.0.0.1:$port -k "$work/key" true || fail "the right key"
 	$run -s 127.0.0.1:$port -k "$work/wrong" true 2> "$work/err"
-	[ $? = 125 ] && has_line "$work/err" "wrong key" || fail "a wrong key: $(cat "$work/err")"
+	refused 125 "wrong key" "a wrong key"
 	stop_daemon
 fi
 
@@ -119,7 +120,7 @@ echo "- local"
 [ "$($run --local printenv LD_LIBRARY_PATH)" = "$work/lib/runtime:$work/lib/softgpu" ] || fail "library path"
 HEADRACE_SERVER=x $run --local printenv HEADRACE_SERVER && fail "a server in local mode"
 HEADRACE_LIBDIR=$work/none $run --local true 2> "$work/err"
-[ $? = 125 ] && has_line "$work/err" "is not installed in $work/none" || fail "no libraries: $(cat "$work/err")"
+refused 125 "is not installed in $work/none" "no libraries"
 
 echo "- a static runtime"
 cat > "$work/kernel.c" <<-END
