@@ -4,3 +4,4 @@ include test/cuda/softgpu/local.mk
 include test/cuda/runtime/local.mk
 include test/cuda/door/local.mk
 include test/cuda/remote/local.mk
+include test/cuda/bad_input/local.mk
