@@ -83,10 +83,11 @@ static_assert(sizeof(struct hr_wire_chunk) == 16, "wire format");
 struct hr_wire_host {
 	uint64_t ticket;   /* worker: names this one; client: returns it in HOST_DONE */
 	uint64_t function; /* client: its name for function and argument, given with the call; worker: returns it */
+	uint64_t shipped;  /* worker: as in struct hr_wire_reply; client: has these chunks before it calls the function */
 	int32_t status;    /* worker: CUresult of the stream, for cuStreamAddCallback */
 	uint32_t reserved; /* worker: 0 */
 };
-static_assert(sizeof(struct hr_wire_host) == 24, "wire format");
+static_assert(sizeof(struct hr_wire_host) == 32, "wire format");
 
 /*
  * A box of device memory as a copy sees it: depth slices of height rows of width bytes. The other side of the copy is

@@ -57,6 +57,8 @@ static struct host_function *take(uint64_t id)
 static int run(struct hr_link *link, const struct hr_wire_host *turn)
 {
 	struct host_function *function = take(turn->function);
+	if (hr_link_await_chunks(link, turn->shipped) != CUDA_SUCCESS)
+		return -ECONNRESET;
 	if (function && function->callback)
 		function->callback(function->stream, (CUresult)turn->status, function->argument);
 	else if (function)

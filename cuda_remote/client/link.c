@@ -261,9 +261,8 @@ CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flag
 	return link_send(link, function, flags, head, len, iov, n);
 }
 
-/* Chunks that the worker had sent before it answered, over another thread's connection, are in place. That thread is waiting for an answer
- * itself, so it is receiving; the case is rare. */
-static CUresult await_chunks(struct hr_link *link, uint64_t shipped)
+/* The thread whose connection brings them is waiting for an answer itself, so it is receiving; the case is rare. */
+CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped)
 {
 	/* Acquire pairs with the release in hr_copy_arrived: the bytes of the chunks counted are seen. */
 	while (__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE) < shipped) {
@@ -287,7 +286,7 @@ CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flag
 	link->answered = false;
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = await_chunks(link, link->head.shipped);
+	result = hr_link_await_chunks(link, link->head.shipped);
 	if (result == CUDA_SUCCESS)
 		result = (CUresult)link->head.result;
 	if (link->head.failed != head->number && link->head.function < HR_CALLS)

@@ -22,11 +22,14 @@ struct job {
 	uint64_t copy;
 	CUstream stream;
 	struct server_thread *thread; /* that issued it: whose own stream CU_STREAM_PER_THREAD is */
+	unsigned held;                /* threads that wait for its first event; under the lock */
+	bool sent;                    /* freed by the last of them */
 	size_t n, room;
 	struct part *part;
 };
 
-/* Guards the list. shipping: held while a job's bytes are being sent, so that who finds the list empty knows them sent. */
+/* Guards the list. shipping: held while a job's bytes are being sent, so that who finds the list empty knows them sent. What is waited for
+ * under it is the device's copying alone, never a host function or another call: those may need it themselves. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t shipping = PTHREAD_MUTEX_INITIALIZER;
 static struct job *jobs, **jobs_end = &jobs;
@@ -192,22 +195,27 @@ CUresult serve_copy_down_later(struct server_call *call)
 	return CUDA_SUCCESS;
 }
 
-static bool job_is_complete(const struct job *job)
+/* Also true after an error: then there is nothing to send, and waiting would not help. */
+static bool part_is_complete(const struct part *part)
 {
-	/* Also after an error: then there is nothing to send, and waiting would not help. */
-	const struct server_slot *last = job->part[job->n - 1].slot;
-	return driver.cuEventQuery(last->event) != CUDA_ERROR_NOT_READY;
+	return driver.cuEventQuery(part->slot->event) != CUDA_ERROR_NOT_READY;
 }
 
-/* Takes the next job off the list that is complete or, for a thread that will wait for a stream, that is of the stream. */
+static bool job_is_of(const struct job *job, const struct server_thread *thread, CUstream stream)
+{
+	return job->stream == stream && (stream != CU_STREAM_PER_THREAD || job->thread == thread);
+}
+
+/* Takes the next job off the list that is complete or, for a thread that waits for a stream, that is of the stream and has
+ * begun: nothing comes between the parts of a job. */
 static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
 {
 	pthread_mutex_lock(&lock);
 	struct job **at = &jobs;
 	while (*at) {
 		struct job *job = *at;
-		bool same = wait && job->stream == stream && (stream != CU_STREAM_PER_THREAD || job->thread == thread);
-		if (same || job_is_complete(job))
+		if (part_is_complete(&job->part[job->n - 1]) ||
+		    (wait && job_is_of(job, thread, stream) && part_is_complete(&job->part[0])))
 			break;
 		at = &job->next;
 	}
@@ -219,6 +227,38 @@ static struct job *job_take(struct server_thread *thread, bool wait, CUstream st
 	}
 	pthread_mutex_unlock(&lock);
 	return taken;
+}
+
+/* The first job of a stream, which stays until it is let go. */
+static struct job *job_hold(struct server_thread *thread, CUstream stream)
+{
+	pthread_mutex_lock(&lock);
+	struct job *job = jobs;
+	while (job && !job_is_of(job, thread, stream))
+		job = job->next;
+	if (job)
+		job->held++;
+	pthread_mutex_unlock(&lock);
+	return job;
+}
+
+static void job_let_go(struct job *job)
+{
+	pthread_mutex_lock(&lock);
+	bool last = !--job->held && job->sent;
+	pthread_mutex_unlock(&lock);
+	if (last)
+		job_free(job);
+}
+
+static void job_done(struct job *job)
+{
+	pthread_mutex_lock(&lock);
+	job->sent = true;
+	bool last = !job->held;
+	pthread_mutex_unlock(&lock);
+	if (last)
+		job_free(job);
 }
 
 static CUresult job_send(struct server_thread *thread, const struct job *job)
@@ -243,7 +283,7 @@ static CUresult ship(struct server_thread *thread, bool wait, CUstream stream)
 	pthread_mutex_lock(&shipping);
 	while (result == CUDA_SUCCESS && !thread->error && (job = job_take(thread, wait, stream))) {
 		result = job_send(thread, job);
-		job_free(job);
+		job_done(job);
 		__atomic_sub_fetch(&n_jobs, 1, __ATOMIC_SEQ_CST);
 	}
 	pthread_mutex_unlock(&shipping);
@@ -252,7 +292,17 @@ static CUresult ship(struct server_thread *thread, bool wait, CUstream stream)
 
 CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream)
 {
-	return ship(thread, true, stream);
+	CUresult result = CUDA_SUCCESS;
+	struct job *job;
+	if (!__atomic_load_n(&n_jobs, __ATOMIC_RELAXED))
+		return result;
+	while (result == CUDA_SUCCESS && !thread->error && (job = job_hold(thread, stream))) {
+		result = driver.cuEventSynchronize(job->part[0].slot->event);
+		job_let_go(job);
+		if (result == CUDA_SUCCESS)
+			result = ship(thread, true, stream);
+	}
+	return result;
 }
 
 int server_down_ship(struct server_thread *thread)

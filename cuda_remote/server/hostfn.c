@@ -123,6 +123,7 @@ int server_host_serve(struct server_thread *first)
 	int error = server_down_ship(first);
 	if (!error)
 		error = server_output_ship(first);
+	wire.shipped = server_down_shipped();
 	return error ? error : server_thread_send(first, HR_PACKET_HOST, &wire, sizeof wire, NULL, 0);
 }
 

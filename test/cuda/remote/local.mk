@@ -1,1 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
+HR_REMOTE_CHECKS = test/cuda/remote/copies test/cuda/remote/errors test/cuda/remote/hostfn test/cuda/remote/threads \
+	test/cuda/remote/victim
+HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/errors.sh test/cuda/remote/hostfn.sh \
+	test/cuda/remote/threads.sh
+check_PROGRAMS += $(HR_REMOTE_CHECKS)
+dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
+TESTS += $(HR_REMOTE_RUNS)
+EXTRA_DIST += test/cuda/remote/remote.sh
+
+REMOTE_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_remote_copies_SOURCES = test/cuda/remote/copies.c test/cuda/softgpu/driver.h
+test_cuda_remote_copies_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_copies_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_errors_SOURCES = test/cuda/remote/errors.c
+test_cuda_remote_errors_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_errors_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_hostfn_SOURCES = test/cuda/remote/hostfn.c
+test_cuda_remote_hostfn_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_hostfn_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_threads_SOURCES = test/cuda/remote/threads.c
+test_cuda_remote_threads_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_threads_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_victim_SOURCES = test/cuda/remote/victim.c
+test_cuda_remote_victim_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_victim_LDADD = cuda_remote/client/libcuda.la

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be checked is refused at the call itself; what fails on the server comes back with the next call that waits. */
+#include "test/cuda/softgpu/driver.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void launches(void)
+{
+	CUfunction nothing = kernel("nothing"), append = kernel("append");
+	CUstream stream;
+	void *none[1] = { NULL };
+	OK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	EXPECT(cuLaunchKernel(nothing, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(nothing, 1, 1, 1, 1, 0, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(nothing, 1, 1, 1, 1025, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(nothing, 1, 1, 1, 64, 64, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(nothing, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 1u << 30, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, none, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuLaunchKernel((CUfunction)0x1234, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	OK(cuStreamDestroy(stream));
+	EXPECT(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuCtxSynchronize());
+}
+
+static void handles(void)
+{
+	CUevent event;
+	CUstream stream;
+	float ms;
+	EXPECT(cuStreamSynchronize((CUstream)0xdeadbeef), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamCreate(&stream, 0x80), CUDA_ERROR_INVALID_VALUE);
+	OK(cuEventCreate(&event, 0));
+	EXPECT(cuEventRecord((CUevent)&stream, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuStreamSynchronize((CUstream)event), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuEventElapsedTime(&ms, event, event), CUDA_ERROR_INVALID_HANDLE); /* never recorded */
+	OK(cuEventDestroy(event));
+	EXPECT(cuEventDestroy(event), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuCtxSetCurrent((CUcontext)0x77), CUDA_ERROR_INVALID_CONTEXT);
+	EXPECT(cuModuleUnload((CUmodule)0x77), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void modules(void)
+{
+	CUmodule module;
+	CUfunction function;
+	CUdeviceptr cell;
+	size_t size;
+	EXPECT(cuModuleLoadData(&module, "double\nerror nothing works\n"), CUDA_ERROR_INVALID_PTX);
+	EXPECT(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
+	EXPECT(cuModuleLoad(&module, "/nonexistent/file"), CUDA_ERROR_FILE_NOT_FOUND);
+	char log[200] = "";
+	CUjit_option names[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { log, (void *)sizeof log };
+	EXPECT(cuModuleLoadDataEx(&module, "double\nerror nothing works\n", 2, names, values), CUDA_ERROR_INVALID_PTX);
+	CHECK(strstr(log, "not a program"));
+	OK(cuModuleLoadData(&module, "double\nappend nothing\n"));
+	EXPECT(cuModuleGetFunction(&function, module, "missing"), CUDA_ERROR_NOT_FOUND);
+	EXPECT(cuModuleGetGlobal(&cell, &size, module, "missing"), CUDA_ERROR_NOT_FOUND);
+	OK(cuModuleGetGlobal(&cell, &size, module, "cell"));
+	CHECK(size == 16);
+	uint8_t there[16] = "fifteen letters", back[16];
+	OK(cuMemcpyHtoD(cell, there, 16));
+	OK(cuMemcpyDtoH(back, cell, 16));
+	CHECK(!memcmp(there, back, 16));
+	OK(cuModuleGetFunction(&function, module, "append"));
+	size_t offset, bytes;
+	OK(cuFuncGetParamInfo(function, 1, &offset, &bytes));
+	CHECK(offset == 8 && bytes == 4);
+	EXPECT(cuFuncGetParamInfo(function, 2, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+	OK(cuModuleUnload(module));
+	EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuMemcpyHtoD(cell, there, 16), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The first failure of calls that do not wait is told once, by the next call that does; that one is not executed. */
+static void latched(void)
+{
+	CUdeviceptr device, more;
+	size_t free_before, free_after, total;
+	OK(cuMemAlloc(&device, 4096));
+	OK(cuMemGetInfo(&free_before, &total));
+	/* Within one allocation for the client, but no host memory may be its source at the server: the peer copy's
+	 * contexts are right and its range is not. */
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuMemcpyPeer(device, context, device, context, 1u << 30));
+	OK(cuMemsetD8(device, 1, 4096));
+	EXPECT(cuMemAlloc(&more, 1 << 20), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemGetInfo(&free_after, &total));
+	CHECK(free_after == free_before);
+	OK(cuMemAlloc(&more, 1 << 20));
+	OK(cuMemFree(more));
+	OK(cuMemFree(device));
+}
+
+/* A faulting kernel is told by the call that waits for it, and from then on by all. */
+static void sticky(void)
+{
+	uint32_t code = CUDA_ERROR_ILLEGAL_ADDRESS;
+	size_t free_bytes, total;
+	CUdeviceptr device;
+	OK(launch("fault", NULL, &code, NULL));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuMemAlloc(&device, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuMemGetInfo(&free_bytes, &total), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* A child of fork is told so, and harms nothing of its parent. */
+static void in_a_child(void)
+{
+	CUdeviceptr device;
+	OK(cuMemAlloc(&device, 64));
+	pid_t child = fork();
+	if (!child) {
+		size_t free_bytes, total;
+		int wrong = cuMemGetInfo(&free_bytes, &total) != CUDA_ERROR_NOT_INITIALIZED ||
+			    cuInit(0) != CUDA_ERROR_NOT_INITIALIZED;
+		exit(wrong);
+	}
+	int status;
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	OK(cuMemFree(device));
+	OK(cuCtxSynchronize());
+}
+
+static void before_init(void)
+{
+	int count;
+	CUdeviceptr device;
+	CUstream stream;
+	EXPECT(cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
+	EXPECT(cuMemAlloc(&device, 16), CUDA_ERROR_NOT_INITIALIZED);
+	EXPECT(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuInit(0));
+	EXPECT(cuMemAlloc(&device, 16), CUDA_ERROR_INVALID_CONTEXT);
+	EXPECT(cuStreamCreate(&stream, 0), CUDA_ERROR_INVALID_CONTEXT);
+	CUdevice number;
+	EXPECT(cuDeviceGet(&number, 1000), CUDA_ERROR_INVALID_DEVICE);
+}
+
+int main(void)
+{
+	before_init();
+	start();
+	launches();
+	handles();
+	modules();
+	latched();
+	in_a_child();
+	sticky();
+	return 0;
+}

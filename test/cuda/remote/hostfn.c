@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Host functions and callbacks run in this process, in the stream's order. */
+#include "test/cuda/softgpu/driver.h"
+
+#include <unistd.h>
+
+static uint32_t *host;
+static pid_t seen;
+static uint32_t found[3];
+static int calls;
+
+static void look(void *argument)
+{
+	seen = getpid();
+	found[(uintptr_t)argument] = host[0];
+	calls++;
+}
+
+static CUstream stream;
+
+static void look_with_status(CUstream given, CUresult status, void *argument)
+{
+	CHECK(given == stream && status == CUDA_SUCCESS);
+	look(argument);
+}
+
+int main(void)
+{
+	CUdeviceptr device;
+	start();
+	OK(cuMemHostAlloc((void **)&host, 4, 0));
+	OK(cuMemAlloc(&device, 4));
+	OK(cuStreamCreate(&stream, 0));
+	for (int round = 0; round < 20; round++) {
+		uint32_t value = 100 * (uint32_t)round;
+		host[0] = 0;
+		/* Each function sees what the copy before it brought. */
+		OK(cuMemsetD32Async(device, value + 1, 1, stream));
+		OK(cuMemcpyDtoHAsync(host, device, 4, stream));
+		OK(cuLaunchHostFunc(stream, look, (void *)0));
+		OK(cuMemsetD32Async(device, value + 2, 1, stream));
+		OK(cuMemcpyDtoHAsync(host, device, 4, stream));
+		OK(cuStreamAddCallback(stream, look_with_status, (void *)1, 0));
+		OK(cuStreamSynchronize(stream));
+		CHECK(seen == getpid() && calls == 2 * (round + 1));
+		CHECK(found[0] == value + 1 && found[1] == value + 2);
+	}
+	EXPECT(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLaunchHostFunc((CUstream)0x99, look, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuStreamDestroy(stream));
+	return 0;
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the tests here: a headraced of the test's own, on the driver whose engine is a double, and its end with nothing left.
+# shellcheck shell=bash
+set -u
+build=${top_builddir:?run by make check}
+driver=${HEADRACE_TEST_DRIVER:-$build/test/cuda/softgpu/.libs/libcuda_double.so}
+folder=$(mktemp -d)
+daemon=
+
+fail() {
+	echo "$0: $*" >&2
+	exit 1
+}
+
+# Ends the daemon; all its workers must go with it.
+remote_stop() {
+	local workers
+	[ -n "$daemon" ] || return 0
+	workers=$(pgrep -P "$daemon")
+	kill "$daemon" 2>/dev/null
+	wait "$daemon" 2>/dev/null
+	daemon=
+	for worker in $workers; do
+		for _ in $(seq 100); do
+			kill -0 "$worker" 2>/dev/null || continue 2
+			sleep 0.05
+		done
+		echo "$0: worker $worker is left" >&2
+		return 1
+	done
+	[ ! -e "$folder/socket" ] || { echo "$0: the socket is left" >&2; return 1; }
+}
+
+remote_cleanup() {
+	local status=$?
+	remote_stop || status=1
+	rm -rf "$folder"
+	exit $status
+}
+
+remote_start() {
+	trap remote_cleanup EXIT
+	mkfifo "$folder/ready"
+	"$build/cuda_remote/server/headraced" --socket="$folder/socket" --driver="$driver" --private --no-loopback --quiet \
+		--ready-fd=3 3>"$folder/ready" &
+	daemon=$!
+	read -r _ <"$folder/ready" || fail "headraced did not start"
+	export HEADRACE_SERVER=unix:$folder/socket
+}
+
+# Workers that serve a client or wait for one.
+remote_workers() {
+	pgrep -P "$daemon"
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of different threads reach the device in the order in which the threads made them. */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+
+#define THREADS 4
+#define ROUNDS 200
+
+static CUcontext context;
+static CUstream stream;
+static CUdeviceptr log_memory;
+static uint32_t next;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Launches that do not wait, from whichever thread has the lock, into one stream: the device has to see them in the order of
+ * the lock. */
+static void *appender(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_mutex_lock(&lock);
+		uint32_t value = ++next;
+		OK(launch("append", stream, &log_memory, &value));
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+static void in_order(void)
+{
+	pthread_t threads[THREADS];
+	uint32_t log[THREADS * ROUNDS + 1];
+	OK(cuMemAlloc(&log_memory, sizeof log));
+	OK(cuMemsetD8(log_memory, 0, sizeof log));
+	OK(cuStreamCreate(&stream, 0));
+	kernel("append"); /* loaded before there is more than one thread */
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, appender, NULL));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(log, log_memory, sizeof log));
+	CHECK(log[0] == THREADS * ROUNDS);
+	for (uint32_t i = 1; i <= THREADS * ROUNDS; i++)
+		CHECK(log[i] == i);
+	OK(cuMemFree(log_memory));
+	OK(cuStreamDestroy(stream));
+}
+
+/* One thread copies back asynchronously and records, the other waits for the event and reads. */
+static struct {
+	CUdeviceptr device;
+	uint32_t *host;
+	CUevent event;
+	int turn;
+} shared;
+
+enum { WORDS = 200000, EXCHANGES = 50 };
+
+static void wait_turn(int turn)
+{
+	while (__atomic_load_n(&shared.turn, __ATOMIC_ACQUIRE) != turn)
+		sched_yield();
+}
+
+static void *producer(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < EXCHANGES; i++) {
+		wait_turn(2 * i);
+		OK(cuMemsetD32Async(shared.device, (unsigned)i + 1, WORDS, stream));
+		OK(cuMemcpyDtoHAsync(shared.host, shared.device, WORDS * 4, stream));
+		OK(cuEventRecord(shared.event, stream));
+		__atomic_store_n(&shared.turn, 2 * i + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void across(void)
+{
+	pthread_t thread;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&shared.device, WORDS * 4));
+	OK(cuMemHostAlloc((void **)&shared.host, WORDS * 4, 0));
+	OK(cuEventCreate(&shared.event, 0));
+	CHECK(!pthread_create(&thread, NULL, producer, NULL));
+	for (int i = 0; i < EXCHANGES; i++) {
+		wait_turn(2 * i + 1);
+		OK(cuEventSynchronize(shared.event));
+		CHECK(shared.host[0] == (uint32_t)i + 1 && shared.host[WORDS - 1] == (uint32_t)i + 1);
+		__atomic_store_n(&shared.turn, 2 * i + 2, __ATOMIC_RELEASE);
+	}
+	pthread_join(thread, NULL);
+	OK(cuEventDestroy(shared.event));
+	OK(cuMemFreeHost(shared.host));
+	OK(cuMemFree(shared.device));
+	OK(cuStreamDestroy(stream));
+}
+
+/* Each thread has memory, a stream and copies of its own, all at once. */
+static void *worker(void *argument)
+{
+	uint32_t seed = (uint32_t)(uintptr_t)argument;
+	enum { N = 300000 };
+	CUstream own;
+	CUdeviceptr device;
+	uint32_t *host = malloc(N * 4);
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, N * 4));
+	for (uint32_t round = 0; round < 15; round++) {
+		for (uint32_t i = 0; i < N; i++)
+			host[i] = i * seed + round;
+		OK(cuMemcpyHtoDAsync(device, host, N * 4, own));
+		memset(host, 0, N * 4);
+		OK(cuMemcpyDtoHAsync(host, device, N * 4, own));
+		OK(cuStreamSynchronize(own));
+		for (uint32_t i = 0; i < N; i++)
+			CHECK(host[i] == i * seed + round);
+	}
+	OK(cuMemFree(device));
+	OK(cuStreamDestroy(own));
+	free(host);
+	return NULL;
+}
+
+static void at_once(void)
+{
+	pthread_t threads[THREADS];
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, worker, (void *)(i + 3)));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* A thread that waits for the device does not hold up the others. */
+static CUstream blocked;
+
+static void *waiter(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamSynchronize(blocked));
+	return NULL;
+}
+
+static void waiting_holds_nobody_up(void)
+{
+	pthread_t thread;
+	CUdeviceptr flag;
+	CUstream other;
+	uint32_t one = 1;
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuStreamCreate(&blocked, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxSynchronize());
+	OK(launch("wait", blocked, &flag, NULL));
+	CHECK(!pthread_create(&thread, NULL, waiter, NULL));
+	CHECK(cuStreamQuery(blocked) == CUDA_ERROR_NOT_READY);
+	OK(cuMemcpyHtoDAsync(flag, &one, 4, other)); /* lets the kernel end */
+	OK(cuStreamSynchronize(other));
+	pthread_join(thread, NULL);
+	OK(cuStreamQuery(blocked));
+	OK(cuStreamDestroy(blocked));
+	OK(cuStreamDestroy(other));
+	OK(cuMemFree(flag));
+}
+
+int main(void)
+{
+	context = start();
+	in_order();
+	across();
+	at_once();
+	waiting_holds_nobody_up();
+	return 0;
+}
