@@ -231,6 +231,7 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	hr_wireup_init(&conn->wireup, -1, false);
 	conn->next = channel->conns;
 	channel->conns = conn;
+	channel->n_conns++;
 	channel->n_setting_up++;
 	return conn;
 }
@@ -242,6 +243,7 @@ static void free_conn(struct hr_conn *conn)
 	while (*link != conn)
 		link = &(*link)->next;
 	*link = conn->next;
+	channel->n_conns--;
 	if (conn->phase < HR_PHASE_UP)
 		channel->n_setting_up--;
 	hr_watch_remove(channel, &conn->extra_watch);

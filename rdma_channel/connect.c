@@ -152,6 +152,11 @@ static int dial_once(struct hr_conn *conn)
 		close(fd);
 		return error;
 	}
+	/* The kernel may have given the name of a process that is gone to another's. */
+	if (conn->over_unix && !hr_stream_is_friend(fd)) {
+		close(fd);
+		return -ECONNREFUSED;
+	}
 	hr_wireup_init(&conn->wireup, fd, conn->over_unix);
 	queue_hello(conn);
 	watch_stream(conn);

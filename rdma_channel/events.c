@@ -184,10 +184,11 @@ static inline void relax(void)
  */
 static bool spin(struct hr_channel *channel, bool want_put, uint64_t limit_ns)
 {
-	enum { LOOKS_PER_ROUND = 32 };
+	/* Between looks at the clock; a look may cost a system call per connection. */
+	int looks = channel->n_conns < 32 ? 32 / (channel->n_conns + 1) : 1;
 	uint64_t start = hr_now_ns(), yield_from = start + 2000, end = start + limit_ns;
 	for (;;) {
-		for (int i = 0; i < LOOKS_PER_ROUND; i++) {
+		for (int i = 0; i < looks; i++) {
 			if (any_has_something(channel, want_put))
 				return true;
 			relax();

@@ -57,6 +57,7 @@ struct hr_channel {
 	struct hr_watch unix_listener, tcp_listener, timer;
 	struct hr_pending *pending;
 	struct hr_conn *conns;
+	int n_conns;
 	int n_setting_up; /* connections neither up nor failed */
 	bool timer_set;
 	bool accept_again; /* a listener may have more, which could not be taken for want of descriptors */
@@ -125,6 +126,8 @@ void hr_pending_step(struct hr_pending *pending);
 void hr_pending_claim(struct hr_conn *conn);
 /* Frees the dead and those that kept us waiting too long. */
 void hr_pending_reap(struct hr_channel *channel);
+/* Is the process at the other end of a Unix stream one of the same user, or is one of the two root's? */
+bool hr_stream_is_friend(int fd);
 /* Stream sockets of ours are non-blocking; those over TCP send at once and notice a lost peer in timeout_ms. */
 void hr_stream_prepare(int fd, bool is_unix, uint32_t timeout_ms);
 

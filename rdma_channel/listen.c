@@ -119,8 +119,7 @@ int hr_listen_open(struct hr_channel *channel)
 	return error;
 }
 
-/* Only processes of the same user, or root's, come over a Unix socket. */
-static bool is_friend(int fd)
+bool hr_stream_is_friend(int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof peer;
@@ -183,7 +182,7 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 			channel->accept_again = true; /* its edge is gone */
 			return;
 		}
-		if (is_unix && !is_friend(fd)) {
+		if (is_unix && !hr_stream_is_friend(fd)) {
 			hr_log(HR_LOG_WARN, "refused a stream from a process of another user");
 			close(fd);
 		} else if (!have_room(channel)) {
