@@ -267,6 +267,33 @@ static uint32_t scan_class(struct allocation *a, const struct interval *sorted, 
 	return rows;
 }
 
+/* Constants follow the registers: their rows, and what each warp's copy of them holds. */
+static void assign_constants(struct allocation *a, uint32_t at)
+{
+	struct decoder *decoder = a->decoder;
+	struct code *code = decoder->code;
+	uint32_t start = at;
+	for (uint32_t n = 0; n < decoder->constant_count; n++) {
+		decoder->constants[n].row = code->register_base + at;
+		at += decoder->constants[n].size * WARP_LANES;
+	}
+	code->register_bytes = at;
+	code->constant_row = code->register_base + start;
+	code->constant_bytes = at - start;
+	code->constant_data = ptx_alloc(decoder->context, at - start + 1u);
+	code->launch_rows = ptx_alloc(decoder->context, (decoder->constant_count + 1u) * sizeof *code->launch_rows);
+	for (uint32_t n = 0; n < decoder->constant_count; n++) {
+		if (!decoder->constants[n].of_launch)
+			continue;
+		decoder->constants[n].launch.row = decoder->constants[n].row;
+		code->launch_rows[code->launch_row_count++] = decoder->constants[n].launch;
+	}
+	char *to = code->constant_data;
+	for (uint32_t n = 0; n < decoder->constant_count; n++)
+		for (int lane = 0; lane < WARP_LANES; lane++, to += decoder->constants[n].size)
+			memcpy(to, &decoder->constants[n].bits, decoder->constants[n].size);
+}
+
 static void assign_rows(struct allocation *a)
 {
 	static const uint32_t row_bytes[] = { 4, 64, 128, 256 };
@@ -285,7 +312,8 @@ static void assign_rows(struct allocation *a)
 		int class = class_of(a, a->intervals[n].reg);
 		a->rows[a->intervals[n].reg] = code->register_base + base[class] + a->rows[a->intervals[n].reg] * row_bytes[class];
 	}
-	code->register_bytes = bytes;
+	code->class_start[4] = bytes;
+	assign_constants(a, bytes);
 }
 
 static struct jump_table *jump_table(struct allocation *a, const struct draft *draft)
@@ -311,9 +339,12 @@ static void write_code(struct allocation *a)
 		const struct draft *draft = &decoder->drafts[n];
 		struct insn *insn = &code->insns[n];
 		*insn = draft->insn;
-		for (int i = 0; i < OPERANDS; i++)
+		for (int i = 0; i < OPERANDS; i++) {
 			if (draft->role[i] == ROLE_USE || draft->role[i] == ROLE_DEFINE)
 				insn->r[i] = (int32_t)a->rows[draft->insn.r[i]];
+			else if (draft->role[i] == ROLE_CONSTANT)
+				insn->r[i] = (int32_t)decoder->constants[draft->insn.r[i]].row;
+		}
 		if (draft->target_kind == TARGET_LIST)
 			insn->jumps = jump_table(a, draft);
 		else if (draft->target_kind != TARGET_NONE)

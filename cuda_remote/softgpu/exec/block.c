@@ -2,6 +2,7 @@
 /* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/warp.h"
+#include "cuda_remote/softgpu/memory.h"
 
 #include "rdma_channel/base/log.h"
 
@@ -27,6 +28,7 @@ static bool block_memory(struct block *block, const struct launch *launch)
 	if (total > block->memory_size) {
 		free(block->memory);
 		block->memory_size = 0;
+		block->constants_of = 0;
 		block->memory = aligned_alloc(4096, total);
 		if (!block->memory)
 			return false;
@@ -37,11 +39,58 @@ static bool block_memory(struct block *block, const struct launch *launch)
 	block->shared = at + warps + regs;
 	for (uint32_t n = 0; n < launch->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
-		memset(warp, 0, sizeof *warp);
 		warp->regs = at + warps + n * warp_stride(kernel);
 		warp->local = at + warps + regs + shared + (size_t)n * WARP_LANES * kernel->local_bytes;
 	}
 	return true;
+}
+
+/* Nothing writes to the rows of constants, so that they stay for the launch's other blocks. */
+static void write_constants(struct block *block)
+{
+	const struct launch *launch = block->launch;
+	bool new_launch = block->constants_of != launch->grid_id;
+	for (const struct code *code = launch->program->codes; code; code = code->next) {
+		if (code->function->is_kernel && code != launch->kernel->code)
+			continue;
+		for (uint32_t n = 0; n < launch->warp_count; n++) {
+			struct warp *warp = &block->warps[n];
+			if (new_launch)
+				memcpy(warp->regs + code->constant_row, code->constant_data, code->constant_bytes);
+			warp_fill_rows(warp, code, new_launch);
+		}
+	}
+	block->constants_of = launch->grid_id;
+}
+
+static void reset_spans(struct block *block)
+{
+	uint64_t generation = softgpu_memory_generation();
+	if (generation == block->generation && block->constants_of == block->launch->grid_id)
+		return;
+	block->generation = generation;
+	for (int n = 0; n < SPAN_SLOTS; n++)
+		block->spans[n] = (struct span_cache){ .low = UINT64_MAX };
+}
+
+/* The large arrays of a warp need no start: they are written before they are read. */
+static void warp_start(struct block *block, uint32_t n)
+{
+	const struct launch *launch = block->launch;
+	struct warp *warp = &block->warps[n];
+	uint32_t threads = launch->block_threads - n * WARP_LANES;
+	warp->block = block;
+	warp->index = n;
+	warp->mask = 0;
+	warp->depth = 0;
+	warp->other_count = 0;
+	warp->clock = 0;
+	warp->rotate = warp->unblock = warp->forced = false;
+	warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
+	warp->stop = WARP_YIELD;
+	if (launch->program->has_recursion)
+		memset(warp->saved, 0, sizeof warp->saved);
+	warp_park(warp, launch->kernel->code->insns, warp->live, PATH_READY);
 }
 
 bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
@@ -60,18 +109,10 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 	block->shared_bytes = launch->shared_bytes;
 	block->print = (struct print_buffer){ 0 };
 	memset(block->barriers, 0, sizeof block->barriers);
-	for (int n = 0; n < SPAN_SLOTS; n++)
-		block->spans[n] = (struct span_cache){ .low = UINT64_MAX };
-	for (uint32_t n = 0; n < block->warp_count; n++) {
-		struct warp *warp = &block->warps[n];
-		uint32_t threads = launch->block_threads - n * WARP_LANES;
-		warp->block = block;
-		warp->index = n;
-		warp->constants = launch->program->constants;
-		warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
-		warp->stop = WARP_YIELD;
-		warp_park(warp, launch->kernel->code->insns, warp->live, PATH_READY);
-	}
+	for (uint32_t n = 0; n < block->warp_count; n++)
+		warp_start(block, n);
+	reset_spans(block);
+	write_constants(block);
 	return true;
 }
 
@@ -85,8 +126,8 @@ static enum warp_stop run_warp(struct warp *warp)
 {
 	warp->fuel = WARP_FUEL;
 	const struct insn *insn = warp_next_path(warp);
-	while (insn)
-		insn = insn->handler(warp, insn);
+	if (insn)
+		warp->block->launch->program->ops->run(warp, insn);
 	return warp->stop;
 }
 

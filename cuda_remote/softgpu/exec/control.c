@@ -147,7 +147,7 @@ static void copy_column(struct warp *warp, const struct code *code, uint32_t lan
 			buffer += width;
 		}
 	}
-	for (uint32_t row = code->class_start[3]; row < code->register_bytes; row += 4) {
+	for (uint32_t row = code->class_start[3]; row < code->class_start[4]; row += 4) {
 		uint32_t mask, bit = 1u << lane;
 		memcpy(&mask, base + row, 4);
 		if (save) {

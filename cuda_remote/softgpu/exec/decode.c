@@ -97,27 +97,18 @@ void decode_define(struct draft *draft, int n, uint32_t number)
 	draft->insn.r[n] = (int32_t)number;
 }
 
-/* Repeats the value over a row of the pool. */
-static int32_t pool_append(struct decoder *decoder, uint64_t bits, uint32_t size)
+static uint32_t constant_append(struct decoder *decoder, uint64_t bits, uint32_t size)
 {
-	struct softgpu_program *program = decoder->program;
-	size_t bytes = (size_t)size * WARP_LANES;
-	if (program->constants_used + bytes > program->constants_room) {
-		size_t room = program->constants_room ? program->constants_room * 2 : 65536;
-		char *grown = room <= 1u << 30 ? aligned_alloc(64, room) : NULL;
-		if (!grown)
-			ptx_fail(decoder->context, CUDA_ERROR_OUT_OF_MEMORY, 0, "out of memory for constants");
-		if (program->constants_used)
-			memcpy(grown, program->constants, program->constants_used);
-		free(program->constants);
-		program->constants = grown;
-		program->constants_room = room;
+	if (decoder->constant_count == decoder->constant_room) {
+		uint32_t room = decoder->constant_room ? decoder->constant_room * 2 : 32;
+		struct constant *grown = ptx_alloc(decoder->context, room * sizeof *grown);
+		if (decoder->constant_count)
+			memcpy(grown, decoder->constants, decoder->constant_count * sizeof *grown);
+		decoder->constants = grown;
+		decoder->constant_room = room;
 	}
-	size_t offset = program->constants_used;
-	for (int lane = 0; lane < WARP_LANES; lane++)
-		memcpy(program->constants + offset + (size_t)lane * size, &bits, size);
-	program->constants_used += bytes;
-	return ~(int32_t)offset;
+	decoder->constants[decoder->constant_count] = (struct constant){ .bits = bits, .size = size };
+	return decoder->constant_count++;
 }
 
 struct value decode_constant(struct decoder *decoder, uint64_t bits, uint32_t size)
@@ -125,10 +116,25 @@ struct value decode_constant(struct decoder *decoder, uint64_t bits, uint32_t si
 	if (size < 8)
 		bits &= (1ull << (size * 8)) - 1;
 	uint64_t hash = (bits * 0x9e3779b97f4a7c15ull) >> 40;
-	struct constant_slot *slot = &decoder->constants[(hash + size) % CONSTANT_SLOTS];
-	if (slot->size != size || slot->value != bits)
-		*slot = (struct constant_slot){ bits, size, pool_append(decoder, bits, size) };
-	return (struct value){ ROLE_CONSTANT, slot->offset };
+	uint32_t *slot = &decoder->constant_slots[(hash + size) % CONSTANT_SLOTS];
+	const struct constant *known = *slot ? &decoder->constants[*slot - 1] : NULL;
+	if (!known || known->size != size || known->bits != bits)
+		*slot = constant_append(decoder, bits, size) + 1;
+	return (struct value){ ROLE_CONSTANT, (int32_t)*slot - 1 };
+}
+
+struct value decode_launch_row(struct decoder *decoder, const struct launch_row *launch)
+{
+	for (uint32_t n = 0; n < decoder->constant_count; n++) {
+		const struct launch_row *known = &decoder->constants[n].launch;
+		if (decoder->constants[n].of_launch && known->special == launch->special && known->offset == launch->offset &&
+		    known->bytes == launch->bytes && known->width == launch->width && known->is_signed == launch->is_signed)
+			return (struct value){ ROLE_CONSTANT, (int32_t)n };
+	}
+	uint32_t number = constant_append(decoder, 0, launch->width);
+	decoder->constants[number].of_launch = true;
+	decoder->constants[number].launch = *launch;
+	return (struct value){ ROLE_CONSTANT, (int32_t)number };
 }
 
 uint32_t decode_temporary(struct decoder *decoder, uint32_t size)
@@ -245,12 +251,7 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 	if (decode_is_special(operand->name, operand->component, &id, &size)) {
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");
-		number = decode_temporary(decoder, size_of_letter(letter));
-		struct draft *draft = decode_emit(decoder, op_special);
-		decode_define(draft, 0, number);
-		draft->insn.count = (uint8_t)id;
-		draft->insn.size = (uint8_t)size_of_letter(letter);
-		return (struct value){ ROLE_USE, (int32_t)number };
+		return decode_special(decoder, id, size_of_letter(letter));
 	}
 	const struct ptx_symbol *symbol = decode_symbol(decoder, operand);
 	if (symbol->kind == PTX_SYMBOL_FUNCTION && letter == 'l') {
@@ -321,8 +322,9 @@ struct value decode_source(struct decoder *decoder, struct ptx_operand *operand,
 	case PTX_OPERAND_INTEGER:
 	case PTX_OPERAND_FLOAT:
 	case PTX_OPERAND_DOUBLE:
+		/* A predicate's row is one mask, which the start of a row of 32-bit constants is too. */
 		if (letter == 'p')
-			decode_unsupported(decoder, "a literal where a predicate is wanted");
+			return decode_constant(decoder, operand->value ? UINT32_MAX : 0, 4);
 		return decode_literal(decoder, operand, letter);
 	case PTX_OPERAND_NAME:
 		if (operand->negated)
@@ -472,6 +474,9 @@ void decode_function(struct decoder *decoder, struct code *code)
 	decoder->drafts = NULL;
 	decoder->draft_count = decoder->draft_room = 0;
 	decoder->spans = 0;
+	decoder->constants = NULL;
+	decoder->constant_count = decoder->constant_room = 0;
+	memset(decoder->constant_slots, 0, sizeof decoder->constant_slots);
 	decoder->statement = NULL;
 	decoder->frame_register = decoder->return_register = UINT32_MAX;
 	if (!function->is_kernel) {

@@ -15,7 +15,7 @@ enum role { ROLE_NONE, ROLE_USE, ROLE_DEFINE, ROLE_CONSTANT };
 enum target_kind { TARGET_NONE, TARGET_STATEMENT, TARGET_DRAFT, TARGET_LIST };
 
 struct draft {
-	struct insn insn;          /* r[n]: register number, or the final value for ROLE_CONSTANT and ROLE_NONE */
+	struct insn insn;          /* r[n]: number of the register or constant, the final value for ROLE_NONE */
 	uint8_t role[OPERANDS];
 	bool guarded;              /* may not happen: does not end what its result held before */
 	bool ends_path;            /* nothing falls through to the next draft */
@@ -24,19 +24,21 @@ struct draft {
 	struct ptx_operand *targets; /* TARGET_LIST */
 };
 
-struct constant_slot {
-	uint64_t value;
+/* A row that no instruction writes: a constant, or what the launch knows. */
+struct constant {
+	uint64_t bits;
 	uint32_t size;
-	int32_t offset;
+	uint32_t row; /* allocate.c's */
+	bool of_launch;
+	struct launch_row launch;
 };
 
-#define CONSTANT_SLOTS 1024
+#define CONSTANT_SLOTS 256
 
 struct decoder {
 	struct ptx_context *context;
 	struct softgpu_program *program;
 	const struct lane_ops *ops;
-	struct constant_slot constants[CONSTANT_SLOTS]; /* the newest one of each hash */
 	/* of the function being decoded */
 	struct ptx_function *function;
 	struct code *code;
@@ -46,6 +48,9 @@ struct decoder {
 	uint32_t *draft_of_statement; /* first draft, by statement number; one more at the end */
 	uint8_t *is_target;           /* by statement: 1 of a backward branch, 2 of a forward one */
 	uint32_t frame_register, return_register; /* functions; UINT32_MAX in a kernel */
+	struct constant *constants;
+	uint32_t constant_count, constant_room;
+	uint32_t constant_slots[CONSTANT_SLOTS]; /* by hash: 1 + the newest one's number; 0: none */
 	uint32_t spans;               /* memory accesses so far, for their cached spans */
 };
 
@@ -61,6 +66,8 @@ struct draft *decode_emit(struct decoder *decoder, insn_handler *handler);
 void decode_use(struct draft *draft, int n, struct value value);
 void decode_define(struct draft *draft, int n, uint32_t number);
 struct value decode_constant(struct decoder *decoder, uint64_t bits, uint32_t size);
+/* The row of a special register or kernel parameter; launch->row is filled in later. */
+struct value decode_launch_row(struct decoder *decoder, const struct launch_row *launch);
 uint32_t decode_temporary(struct decoder *decoder, uint32_t size); /* size 0: a predicate */
 /* The instruction's n-th operand; gives up if there are fewer. */
 struct ptx_operand *decode_operand(struct decoder *decoder, uint32_t n);
@@ -88,6 +95,8 @@ void decode_mov(struct decoder *decoder), decode_cvt(struct decoder *decoder), d
 	decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder), decode_carry(struct decoder *decoder),
 	decode_isspacep(struct decoder *decoder);
 bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size);
+/* The value of a special register that was found to be one. */
+struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size);
 
 /* decode_memory.c: ld, st, atom, red, prefetch */
 void decode_load(struct decoder *decoder), decode_store(struct decoder *decoder), decode_atom(struct decoder *decoder),

@@ -157,12 +157,12 @@ static void load_parameter(struct decoder *decoder, const struct access_words *w
 			continue;
 		uint32_t width = width_of_element(decoder, element, words->type);
 		uint32_t result = decode_result(decoder, element, decode_letter(width));
-		struct draft *draft = decode_emit(decoder, op_parameter);
+		struct value row = decode_launch_row(decoder, &(struct launch_row){
+			.special = LAUNCH_PARAMETER, .bytes = (uint8_t)size, .width = (uint8_t)width, .offset = (uint32_t)offset,
+			.is_signed = ptx_type_signed(words->type) });
+		struct draft *draft = decode_emit_op(decoder, width == 8 ? "mov.b64" : width == 4 ? "mov.b32" : "mov.b16");
 		decode_define(draft, 0, result);
-		draft->insn.imm = offset;
-		draft->insn.size = (uint8_t)size;
-		draft->insn.count = (uint8_t)width;
-		draft->insn.flags = ptx_type_signed(words->type) ? INSN_SIGNED : 0;
+		decode_use(draft, 1, row);
 	}
 }
 

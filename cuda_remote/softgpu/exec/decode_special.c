@@ -62,6 +62,18 @@ bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint3
 	return false;
 }
 
+struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size)
+{
+	if (size == 4 && id <= SPECIAL_LAST_OF_LAUNCH)
+		return decode_launch_row(decoder, &(struct launch_row){ .special = (uint16_t)id, .width = 4 });
+	uint32_t number = decode_temporary(decoder, size);
+	struct draft *draft = decode_emit(decoder, op_special);
+	decode_define(draft, 0, number);
+	draft->insn.count = (uint8_t)id;
+	draft->insn.size = (uint8_t)size;
+	return (struct value){ ROLE_USE, (int32_t)number };
+}
+
 /* ---- mov */
 static uint32_t element_count(const struct ptx_operand *vector)
 {

@@ -4,7 +4,7 @@
  *
  * A warp's registers lie in one block of memory, one row a register, one column a lane: 32 predicates are one 32-bit mask,
  * a 16-bit register takes 64 bytes, a 32-bit one 128, a 64-bit one 256. An operand is the row's offset from the warp's
- * base, or, for constants (one pool a program, each value repeated for 32 lanes), ~offset in the pool.
+ * base. Constants have rows too, in every warp, written once a launch, so that an operand is an operand.
  */
 #ifndef SOFTGPU_EXEC_INSN_H
 #define SOFTGPU_EXEC_INSN_H
@@ -16,6 +16,7 @@
 
 struct warp;
 struct insn;
+struct lane_ops;
 
 /* Runs one instruction; returns the next one, or NULL to leave the interpreter with warp->stop saying why. */
 typedef const struct insn *insn_handler(struct warp *warp, const struct insn *insn);
@@ -66,6 +67,16 @@ struct call_site {
 	struct call_copy *results;   /* from: the callee's frame, to: the caller's */
 };
 
+/* A row that a launch, a warp or a block gives its value to. */
+struct launch_row {
+	uint32_t row;
+	uint16_t special;     /* a special register, or LAUNCH_PARAMETER */
+	uint8_t bytes, width; /* of the parameter; of the row's element */
+	bool is_signed;
+	uint32_t offset;      /* of the parameter */
+};
+#define LAUNCH_PARAMETER 0xffff
+
 /* One decoded function. */
 struct code {
 	struct code *next;
@@ -75,7 +86,11 @@ struct code {
 	struct insn *insns;
 	uint32_t insn_count;
 	uint32_t register_base, register_bytes; /* rows of this function in the warp's block */
-	uint32_t class_start[4];  /* from register_base: rows of 64, 32 and 16 bits, predicates */
+	uint32_t class_start[5];  /* from register_base: rows of 64, 32 and 16 bits, predicates; their end */
+	uint32_t constant_row, constant_bytes; /* rows of constants, and what is in them */
+	char *constant_data;
+	struct launch_row *launch_rows;
+	uint32_t launch_row_count;
 	uint32_t frame_size;      /* local memory of one activation */
 	uint32_t frame_row;       /* row (u64) that holds the activation's start in local memory */
 	uint32_t return_row;      /* row (u64) of return addresses */
@@ -102,11 +117,10 @@ struct softgpu_kernel {
 struct softgpu_program {
 	struct ptx_context context;
 	struct ptx_module *module;
+	const struct lane_ops *ops;
 	struct code *codes;
 	struct softgpu_kernel *kernels;
 	size_t kernel_count;
-	char *constants; /* the pool, aligned to 64 bytes */
-	size_t constants_used, constants_room;
 	uint32_t register_bytes; /* of all functions that are not kernels */
 	bool has_recursion;
 	uint64_t const_base, const_size; /* .const variables */
@@ -133,6 +147,7 @@ const struct op_form *op_find(const char *mnemonic);
 /* One build of the lane operations for one instruction set; handlers by op number. */
 struct lane_ops {
 	const char *isa;
+	void (*run)(struct warp *warp, const struct insn *insn); /* the interpreter: from insn on until the warp stops */
 	insn_handler *const *ops;
 	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.h */
 	insn_handler *const (*signed_loads)[4][4];

@@ -52,9 +52,57 @@ static inline uint32_t mask_of(const int32_t *truth)
 #endif
 }
 
+/* The mask of lanes whose address is not base + lane * step; step is a power of two, or 0. */
+static inline uint32_t strangers_narrow(const uint32_t *rows, uint32_t base, uint32_t step)
+{
+#if defined(__AVX512DQ__)
+	__m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	__m512i steps = _mm512_set1_epi32((int)step), want = _mm512_add_epi32(_mm512_mullo_epi32(lanes, steps), _mm512_set1_epi32((int)base));
+	uint32_t first = _mm512_cmpneq_epi32_mask(_mm512_load_si512(rows), want);
+	want = _mm512_add_epi32(want, _mm512_slli_epi32(steps, 4));
+	return first | (uint32_t)_mm512_cmpneq_epi32_mask(_mm512_load_si512(rows + 16), want) << 16;
+#else
+	_Alignas(64) int32_t truth[WARP_LANES];
+	ALL_LANES
+		truth[lane] = -(int32_t)(rows[lane] != base + (uint32_t)lane * step);
+	return mask_of(truth);
+#endif
+}
+
+static inline uint32_t strangers_wide(const uint64_t *rows, uint64_t base, uint64_t step)
+{
+#if defined(__AVX512DQ__)
+	__m512i steps = _mm512_set1_epi64((long long)step), lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+	__m512i want = _mm512_add_epi64(_mm512_mul_epu32(lanes, steps), _mm512_set1_epi64((long long)base));
+	__m512i eight = _mm512_slli_epi64(steps, 3);
+	uint32_t mask = 0;
+	for (int n = 0; n < 4; n++) {
+		mask |= (uint32_t)_mm512_cmpneq_epi64_mask(_mm512_load_si512(rows + 8 * n), want) << 8 * n;
+		want = _mm512_add_epi64(want, eight);
+	}
+	return mask;
+#else
+	_Alignas(64) int32_t truth[WARP_LANES];
+	ALL_LANES
+		truth[lane] = -(int32_t)(rows[lane] != base + (uint64_t)lane * step);
+	return mask_of(truth);
+#endif
+}
+
 #include "cuda_remote/softgpu/exec/ops_handlers.h"
 
 #include "cuda_remote/softgpu/exec/memory_ops.h"
+
+static void run(struct warp *warp, const struct insn *insn)
+{
+	do
+		insn = insn->handler(warp, insn);
+	while (insn);
+#ifdef __AVX__
+	/* The handlers leave the upper halves of the vector registers as they are; the rest of the program must not pay for it. */
+	_mm256_zeroupper();
+#endif
+}
 
 #define LANE_OPS_NAME_(isa) lane_ops_##isa
 #define LANE_OPS_NAME(isa) LANE_OPS_NAME_(isa)
@@ -62,6 +110,7 @@ static inline uint32_t mask_of(const int32_t *truth)
 #define ISA_TEXT(isa) ISA_TEXT_(isa)
 const struct lane_ops LANE_OPS_NAME(LANES_ISA) = {
 	.isa = ISA_TEXT(LANES_ISA),
+	.run = run,
 	.ops = handlers,
 	.loads = loads,
 	.signed_loads = signed_loads,

@@ -31,7 +31,7 @@ cuda_remote_softgpu_libsgengine_la_LIBADD = cuda_remote/softgpu/exec/liblanes_ba
 # The lane operations, once for each instruction set.
 softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lane_float.h \
 	cuda_remote/softgpu/exec/lane_math.h cuda_remote/softgpu/exec/memory_ops.h
-softgpu_lane_cflags = $(softgpu_cflags) -O3 -fno-math-errno -fno-trapping-math
+softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_baseline.la
 cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_lane_sources)
 cuda_remote_softgpu_exec_liblanes_baseline_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=baseline
@@ -42,11 +42,11 @@ cuda_remote_softgpu_libsgengine_la_LIBADD += cuda_remote/softgpu/exec/liblanes_a
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_avx2.la cuda_remote/softgpu/exec/liblanes_avx512.la
 cuda_remote_softgpu_exec_liblanes_avx2_la_SOURCES = $(softgpu_lane_sources)
 cuda_remote_softgpu_exec_liblanes_avx2_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=avx2
-cuda_remote_softgpu_exec_liblanes_avx2_la_CFLAGS = $(softgpu_lane_cflags) -mavx2 -mfma -mbmi2
+cuda_remote_softgpu_exec_liblanes_avx2_la_CFLAGS = $(softgpu_lane_cflags) -mavx2 -mfma -mbmi2 -mno-vzeroupper
 cuda_remote_softgpu_exec_liblanes_avx512_la_SOURCES = $(softgpu_lane_sources)
 cuda_remote_softgpu_exec_liblanes_avx512_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=avx512
 cuda_remote_softgpu_exec_liblanes_avx512_la_CFLAGS = $(softgpu_lane_cflags) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 \
-	-mfma -mbmi2 -mprefer-vector-width=512
+	-mfma -mbmi2 -mprefer-vector-width=512 -mno-vzeroupper
 endif
 
 # Generated from the table; never edited.

@@ -4,6 +4,8 @@
  * address, or scattered (one by one). Its bounds are checked once for all lanes where it can be; what does not pass
  * there goes through memory_resolve, which checks lane by lane and reports the fault.
  */
+#define INLINED static inline __attribute__((always_inline))
+
 enum access_kind { ACCESS_FAILED, ACCESS_RUN, ACCESS_ONE, ACCESS_SCATTERED };
 
 /* The lanes' addresses: how they lie, and the lowest and highest of them. */
@@ -13,43 +15,34 @@ struct address_set {
 	bool run, one;
 };
 
-#define DEFINE_SORT(name, type)                                                                          \
-	static inline struct address_set name(const struct warp *warp, const type *rows, type offset, type step) \
-	{                                                                                                \
-		const int32_t *lanes = warp->lanes;                                                      \
-		type differs = 0, scattered = 0, low_ = (type)-1, high_ = 0;                             \
-		uint32_t leader = (uint32_t)__builtin_ctz(warp->mask);                                   \
-		type base = rows[leader], first = base - leader * step;                                  \
-		if (warp->mask == FULL_MASK) {                                                           \
-			ALL_LANES {                                                                      \
-				scattered |= rows[lane] ^ (type)(first + (type)lane * step);             \
-				differs |= rows[lane] ^ base;                                            \
-			}                                                                                \
-		} else {                                                                                 \
-			ALL_LANES {                                                                      \
-				scattered |= lanes[lane] ? rows[lane] ^ (type)(first + (type)lane * step) : 0; \
-				differs |= lanes[lane] ? rows[lane] ^ base : 0;                          \
-			}                                                                                \
-		}                                                                                        \
-		struct address_set set = { .first = (type)(first + offset), .run = !scattered, .one = !differs }; \
-		if (set.run | set.one) {                                                                 \
-			low_ = base;                                                                     \
-			high_ = rows[31 - __builtin_clz(warp->mask)];                                    \
-		} else {                                                                                 \
-			ALL_LANES {                                                                      \
-				type a = lanes[lane] | -(warp->mask == FULL_MASK) ? rows[lane] : base;    \
-				low_ = a < low_ ? a : low_;                                              \
-				high_ = a > high_ ? a : high_;                                           \
-			}                                                                                \
-		}                                                                                        \
-		set.low = (type)(low_ + offset);                                                         \
-		set.high = (type)(high_ + offset);                                                       \
-		return set;                                                                              \
+#define DEFINE_SORT(width, type)                                                                          \
+	INLINED struct address_set sort_##width(const struct warp *warp, const type *rows, type offset, type step) \
+	{                                                                                                 \
+		uint32_t mask = warp->mask, leader = (uint32_t)__builtin_ctz(mask), last = 31 - (uint32_t)__builtin_clz(mask); \
+		type base = rows[leader], distance = rows[last] - base, want = (type)(last - leader) * step;      \
+		struct address_set set = { .first = (type)(base - leader * step + offset) };              \
+		set.one = distance == 0 && !(strangers_##width(rows, base, 0) & mask);                    \
+		set.run = !set.one && distance == want &&                                                 \
+			  !(strangers_##width(rows, (type)(base - leader * step), step) & mask);          \
+		set.low = (type)(base + offset);                                                          \
+		set.high = (type)(rows[last] + offset);                                                   \
+		if (__builtin_expect(!set.one && !set.run, 0)) {                                          \
+			type low = base, high = base;                                                     \
+			const int32_t *lanes = warp->lanes;                                               \
+			ALL_LANES {                                                                       \
+				type a = lanes[lane] ? rows[lane] : base;                                 \
+				low = a < low ? a : low;                                                  \
+				high = a > high ? a : high;                                               \
+			}                                                                                 \
+			set.low = (type)(low + offset);                                                   \
+			set.high = (type)(high + offset);                                                 \
+		}                                                                                         \
+		return set;                                                                               \
 	}
-DEFINE_SORT(sort_wide, uint64_t)
-DEFINE_SORT(sort_narrow, uint32_t)
+DEFINE_SORT(wide, uint64_t)
+DEFINE_SORT(narrow, uint32_t)
 
-static inline enum access_kind access_slow(struct warp *warp, const struct insn *insn, enum access_space space,
+static __attribute__((noinline)) enum access_kind access_slow(struct warp *warp, const struct insn *insn, enum access_space space,
 					   uint32_t bytes, bool write)
 {
 	return memory_resolve(warp, insn, space, bytes, write) ? ACCESS_SCATTERED : ACCESS_FAILED;
@@ -73,7 +66,7 @@ static inline bool scattered_aligned(const struct warp *warp, const struct insn 
 	return (bits & (bytes - 1)) == 0;
 }
 
-static inline enum access_kind access_global(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
+INLINED enum access_kind access_global(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
 					     enum access_space space, char **base)
 {
 	const uint64_t *rows = SOURCE(uint64_t, 4);
@@ -98,7 +91,7 @@ static inline enum access_kind access_global(struct warp *warp, const struct ins
 	return ACCESS_SCATTERED;
 }
 
-static inline enum access_kind access_shared(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
+INLINED enum access_kind access_shared(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
 					     char **base)
 {
 	struct address_set set;
@@ -131,7 +124,7 @@ static inline enum access_kind access_shared(struct warp *warp, const struct ins
 	return ACCESS_SCATTERED;
 }
 
-static inline enum access_kind access_of(struct warp *warp, const struct insn *insn, enum access_space space,
+INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, enum access_space space,
 					 uint32_t bytes, bool write, char **base)
 {
 	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC)
@@ -189,7 +182,7 @@ static inline enum access_kind access_of(struct warp *warp, const struct insn *i
 	}
 
 #define DEFINE_LOADS(name, M, R)                                                                         \
-	static inline void load_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+	INLINED void load_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
 						 const char *base, const uint32_t count)                 \
 	{                                                                                                \
 		LOAD_ELEMENT(M, R, 0);                                                                   \
@@ -243,7 +236,7 @@ static inline enum access_kind access_of(struct warp *warp, const struct insn *i
 	}
 
 #define DEFINE_STORES(name, M, R)                                                                        \
-	static inline void store_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+	INLINED void store_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
 						  char *base, const uint32_t count)                      \
 	{                                                                                                \
 		STORE_ELEMENT(M, R, 0);                                                                  \

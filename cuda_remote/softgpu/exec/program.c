@@ -221,7 +221,7 @@ static void fill_info(struct softgpu_program *program, struct softgpu_kernel *ke
 		info->static_shared = kernel->shared_bytes;
 	info->constant_bytes = (uint32_t)program->const_size;
 	info->local_bytes = kernel->local_bytes;
-	uint32_t registers = (kernel->code->register_bytes + 127) / 128;
+	uint32_t registers = (kernel->code->register_bytes - kernel->code->constant_bytes + 127) / 128;
 	info->registers = registers > 255 ? 255 : registers < 8 ? 8 : registers;
 	info->max_threads = function->max_threads ? function->max_threads : 1024;
 	memcpy(info->required_block, function->required_block, sizeof info->required_block);
@@ -257,7 +257,7 @@ static void decode_all(struct softgpu_program *program)
 	uint32_t align = 1, shared;
 	decoder->context = &program->context;
 	decoder->program = program;
-	decoder->ops = lane_ops_choose();
+	decoder->ops = program->ops = lane_ops_choose();
 	for (struct ptx_function *f = program->module->functions; f; f = f->next) {
 		if (f->has_body)
 			new_code(program, f);
@@ -306,7 +306,6 @@ void softgpu_program_unload(softgpu_program_t *program)
 {
 	for (size_t n = 0; n < program->allocation_count; n++)
 		softgpu_memory_free(program->allocations[n]);
-	free(program->constants);
 	ptx_arena_free(&program->context.arena);
 	free(program);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Special registers, kernel parameters and the small operations on predicates and addresses. */
+/* Special registers, kernel parameters, and the small operations on predicates and addresses. */
 #include "cuda_remote/softgpu/exec/special.h"
 
 #include "cuda_remote/softgpu/exec/warp.h"
@@ -16,11 +16,10 @@ static uint64_t nanoseconds(clockid_t clock)
 }
 
 /* Registers that are the same in all lanes of a warp. */
-static uint64_t uniform(const struct warp *warp, const struct insn *insn)
+static uint64_t uniform(const struct warp *warp, uint32_t id)
 {
 	const struct block *block = warp->block;
 	const struct launch *launch = block->launch;
-	uint32_t id = insn->count;
 	switch (id) {
 	case SPECIAL_NTID_X: case SPECIAL_NTID_Y: case SPECIAL_NTID_Z: return launch->request->block[id - SPECIAL_NTID_X];
 	case SPECIAL_CTAID_X: case SPECIAL_CTAID_Y: case SPECIAL_CTAID_Z: return block->index[id - SPECIAL_CTAID_X];
@@ -39,12 +38,12 @@ static uint64_t uniform(const struct warp *warp, const struct insn *insn)
 	case SPECIAL_ENVREG2: return launch->grid_barrier;
 	case SPECIAL_DYNAMIC_SHARED: return launch->request->dynamic_shared;
 	case SPECIAL_TOTAL_SHARED: return launch->kernel->info.static_shared + launch->request->dynamic_shared;
-	case SPECIAL_DYNAMIC_BASE: return launch->kernel->shared_bytes + insn->imm;
+	case SPECIAL_DYNAMIC_BASE: return launch->kernel->shared_bytes;
 	default: return 0;
 	}
 }
 
-static uint64_t of_lane(const struct warp *warp, uint32_t id, uint32_t lane)
+static uint32_t of_lane(const struct warp *warp, uint32_t id, uint32_t lane)
 {
 	uint32_t bit = 1u << lane;
 	switch (id) {
@@ -60,12 +59,8 @@ static uint64_t of_lane(const struct warp *warp, uint32_t id, uint32_t lane)
 
 const struct insn *op_special(struct warp *warp, const struct insn *insn)
 {
-	uint32_t id = insn->count;
-	bool by_lane = id <= SPECIAL_TID_Z || id == SPECIAL_LANEID || (id >= SPECIAL_LANEMASK_EQ && id <= SPECIAL_LANEMASK_GT);
-	uint64_t value = by_lane ? 0 : uniform(warp, insn);
+	uint64_t value = uniform(warp, insn->count) + insn->imm;
 	for_each_lane(lane, warp->mask) {
-		if (by_lane)
-			value = of_lane(warp, id, lane);
 		if (insn->size == 8)
 			RESULT(uint64_t, 0)[lane] = value;
 		else
@@ -74,23 +69,33 @@ const struct insn *op_special(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
-const struct insn *op_parameter(struct warp *warp, const struct insn *insn)
+static uint64_t parameter(const struct launch *launch, const struct launch_row *row)
 {
 	uint64_t value = 0;
-	memcpy(&value, warp->block->launch->parameters + insn->imm, insn->size);
-	if (insn->flags & INSN_SIGNED) {
-		uint32_t unused = 64 - 8u * insn->size;
-		value = (uint64_t)((int64_t)(value << unused) >> unused);
+	memcpy(&value, launch->parameters + row->offset, row->bytes);
+	uint32_t unused = 64 - 8u * row->bytes;
+	return row->is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
+}
+
+static void fill_row(struct warp *warp, const struct launch_row *row)
+{
+	char *to = warp->regs + row->row;
+	uint64_t value = row->special == LAUNCH_PARAMETER ? parameter(warp->block->launch, row) : uniform(warp, row->special);
+	bool by_lane = row->special <= SPECIAL_LANEMASK_GT;
+	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+		if (by_lane)
+			value = of_lane(warp, row->special, lane);
+		memcpy(to + lane * row->width, &value, row->width);
 	}
-	for_each_lane(lane, warp->mask) {
-		if (insn->count == 8)
-			RESULT(uint64_t, 0)[lane] = value;
-		else if (insn->count == 4)
-			RESULT(uint32_t, 0)[lane] = (uint32_t)value;
-		else
-			RESULT(uint16_t, 0)[lane] = (uint16_t)value;
+}
+
+void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch)
+{
+	for (uint32_t n = 0; n < code->launch_row_count; n++) {
+		uint32_t special = code->launch_rows[n].special;
+		if (new_launch || (special >= SPECIAL_CTAID_X && special <= SPECIAL_CTAID_Z))
+			fill_row(warp, &code->launch_rows[n]);
 	}
-	return insn + 1;
 }
 
 const struct insn *op_setp_combine(struct warp *warp, const struct insn *insn)

@@ -43,7 +43,6 @@ struct block;
 
 struct warp {
 	char *regs;
-	const char *constants;
 	uint32_t mask;   /* lanes of the running path */
 	uint32_t depth;  /* its calls */
 	int32_t fuel;
@@ -84,6 +83,8 @@ struct block {
 	uint32_t index[3];
 	uint32_t worker; /* the number of the thread that runs it, as %smid */
 	uint64_t number;
+	uint64_t generation;   /* of memory, when spans were filled */
+	uint64_t constants_of; /* grid_id of the launch whose constants the warps' rows hold */
 	char *shared;
 	uint32_t shared_bytes; /* static and dynamic */
 	struct barrier barriers[BARRIERS];
@@ -130,6 +131,9 @@ const struct insn *warp_yield(struct warp *warp, const struct insn *at);
 const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
 			      uint64_t address);
 
+/* special.c: writes the rows that the launch gives their values; without new_launch only those that differ from block to block */
+void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch);
+
 /* control.c: frees what recursive calls saved */
 void warp_drop_saved(struct warp *warp);
 
@@ -152,18 +156,17 @@ bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
 
 /* control.c, collective.c, atomic.c, special.c, print.c: handlers that the decoder names */
 insn_handler op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard, op_brx, op_call, op_call_indirect,
-	op_call_return, op_return, op_exit, op_trap, op_brkpt, op_end, op_rounded_zero, op_rounded_down, op_rounded_up;
+	op_call_return, op_return, op_exit, op_trap, op_brkpt, op_rounded_zero, op_rounded_down, op_rounded_up;
 insn_handler op_bar_sync, op_bar_arrive, op_bar_red, op_warp_sync, op_fence, op_nanosleep, op_nop;
-insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux, op_elect;
-insn_handler op_special, op_parameter, op_setp_combine, op_not_pred, op_isspacep, op_cvta_to, op_cvta_from;
+insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux;
+insn_handler op_special, op_setp_combine, op_isspacep;
 insn_handler op_add_cc, op_mad_cc;
 insn_handler op_atom;
 insn_handler op_vprintf, op_assertfail, op_malloc, op_free;
 
 static inline const void *operand_row(const struct warp *warp, int32_t r)
 {
-	const char *base = r < 0 ? warp->constants : warp->regs;
-	return base + (r ^ (r >> 31));
+	return warp->regs + r;
 }
 
 #define SOURCE(type, n) ((const type *)__builtin_assume_aligned(operand_row(warp, insn->r[n]), sizeof(type) * 32 < 64 ? 4 : 64))
