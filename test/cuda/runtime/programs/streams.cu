@@ -163,8 +163,14 @@ static void what_a_stream_is(void)
 
 static void memory_in_stream_order(void)
 {
-	int *cells, host[256];
+	int *cells, host[256], supported;
 	cudaStream_t stream;
+	CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
+	if (!supported) {
+		EXPECT_ERROR(cudaErrorNotSupported, cudaMallocAsync(&cells, sizeof host, 0));
+		EXPECT_ERROR(cudaErrorNotSupported, cudaGetLastError());
+		return;
+	}
 	CHECK(cudaStreamCreate(&stream));
 	for (int round = 0; round < 3; round++) {
 		CHECK(cudaMallocAsync(&cells, sizeof host, stream));

@@ -44,7 +44,7 @@ template <typename T> static void mapped(T a, T b)
 	CHECK(cudaGetLastError());
 	CHECK(cudaMemcpy(host.data(), out, n * sizeof(T), cudaMemcpyDeviceToHost));
 	for (unsigned i = 0; i < n; i++)
-		EXPECT(host[i] == a * (T)i + b);
+		EXPECT(host[i] == (T)(a * (T)i + b));
 	CHECK(cudaFree(in));
 	CHECK(cudaFree(out));
 }
