@@ -252,6 +252,22 @@ static uint32_t parse_align(struct ptx_parser *parser)
 	return (uint32_t)align;
 }
 
+/*
+ * .attribute(.managed), past the word: the host reaches all of this device's memory, so a managed variable is like
+ * any other.
+ */
+static void skip_attributes(struct ptx_parser *parser)
+{
+	struct ptx_lexer *lexer = &parser->lexer;
+	ptx_expect_mark(lexer, '(');
+	while (!ptx_take_mark(lexer, ')')) {
+		if (!ptx_take_word(lexer, ".managed"))
+			ptx_unsupported(parser->context, lexer->token_line, "a variable with attribute %.*s",
+					(int)lexer->text.length, lexer->text.at);
+		ptx_take_mark(lexer, ',');
+	}
+}
+
 static struct variable_head parse_head(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -265,14 +281,18 @@ static struct variable_head parse_head(struct ptx_parser *parser)
 				head.align = align;
 			continue;
 		}
+		if (ptx_take_word(lexer, ".attribute")) {
+			skip_attributes(parser);
+			continue;
+		}
 		if (ptx_at_word(lexer, ".v2") || ptx_at_word(lexer, ".v4"))
 			head.lanes = lexer->text.at[2] == '2' ? 2 : 4;
 		else if (type != PTX_NO_TYPE && type != PTX_PRED)
 			head.type = type;
 		else if (ptx_at_word(lexer, ".ptr"))
 			pointer = true;
-		else if (ptx_at_word(lexer, ".attribute") || ptx_at_word(lexer, ".texref") ||
-			 ptx_at_word(lexer, ".samplerref") || ptx_at_word(lexer, ".surfref"))
+		else if (ptx_at_word(lexer, ".texref") || ptx_at_word(lexer, ".samplerref") ||
+			 ptx_at_word(lexer, ".surfref"))
 			ptx_unsupported(parser->context, lexer->token_line, "a variable with %.*s",
 					(int)lexer->text.length, lexer->text.at);
 		else if (!pointer)

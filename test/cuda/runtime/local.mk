@@ -36,6 +36,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/errors.cu \
 	test/cuda/runtime/programs/machine_code_only.cu \
 	test/cuda/runtime/programs/managed.cu \
+	test/cuda/runtime/programs/managed_variables.cu \
 	test/cuda/runtime/programs/printing.cu \
 	test/cuda/runtime/programs/streams.cu \
 	test/cuda/runtime/programs/symbols.cu \
@@ -53,6 +54,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/errors.cutest \
 	test/cuda/runtime/programs/machine_code_only.cutest \
 	test/cuda/runtime/programs/managed.cutest \
+	test/cuda/runtime/programs/managed_variables.cutest \
 	test/cuda/runtime/programs/printing.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
