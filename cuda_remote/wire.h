@@ -275,6 +275,12 @@ static inline uint32_t hr_handle_index(uint64_t handle)
 	return (uint32_t)handle & (HR_HANDLE_COUNT - 1);
 }
 
+/* Bytes of a memory pool's attribute, by CUmemPool_attribute: the first three are int, the others counts of bytes. */
+static inline size_t hr_pool_attribute_bytes(unsigned attribute)
+{
+	return attribute <= 3 ? 4 : 8;
+}
+
 /* CUDA's own stream values: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
 static inline int hr_stream_is_special(uint64_t stream)
 {

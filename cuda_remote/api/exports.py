@@ -13,7 +13,7 @@ OWN = ("cuGetProcAddress", "cuGetProcAddress_v2", "cuGetErrorName", "cuGetErrorS
 
 def weak_definition(index, function):
     unused = "".join(f"\t(void)({p.name});\n" for p in function.parameters)
-    return (f"__attribute__((weak)) CUresult {function.symbol}({function.signature()})\n"
+    return (f'__attribute__((weak, visibility("default"))) CUresult {function.symbol}({function.signature()})\n'
             f"{{\n{unused}\treturn hr_exports_missing({index});\n}}\n")
 
 

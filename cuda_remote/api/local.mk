@@ -40,3 +40,9 @@ cuda_remote/client/calls.c: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) client.c $@
 cuda_remote/server/calls.c: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) server.c $@
+
+# Every function of cuda.h as forwarded, local, hand-written or not supported.
+EXTRA_DIST += cuda_remote/api/coverage.py
+coverage-api: cuda_remote/client/libcuda.la cuda_remote/softgpu/libcuda.la
+	@here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/api/coverage.py "$(CC) $(CUDA_CPPFLAGS)" "$(NM)" \
+		$$here/cuda_remote/client/.libs/libcuda.so $$here/cuda_remote/softgpu/.libs/libcuda.so $(HR_CALL_TABLE)

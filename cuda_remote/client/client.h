@@ -272,6 +272,8 @@ CUresult stream_check_create(CUstream *stream, unsigned flags);
 CUresult stream_done_create(CUstream *stream, unsigned flags);
 CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority);
 CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority);
+CUresult stream_check_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
+CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
 CUresult stream_check_destroy(CUstream stream);
 CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties);
 CUresult event_check_create(CUevent *event, unsigned flags);

@@ -2,7 +2,10 @@
 /* What is known of the devices, from the worker's answer to hello. */
 #include "cuda_remote/client/client.h"
 
+/* Unlike cuda.h it does not make its functions visible. */
+#pragma GCC visibility push(default)
 #include <cudaProfiler.h>
+#pragma GCC visibility pop
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

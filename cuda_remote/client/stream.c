@@ -69,6 +69,29 @@ CUresult stream_check_destroy(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+/* Attributes that are numbers; the others name objects of the client. */
+CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
+{
+	(void)stream;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attribute) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult stream_check_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value)
+{
+	return stream_check_set_attribute(stream, attribute, value);
+}
+
 CUresult cuStreamDestroy(CUstream stream)
 {
 	return cuStreamDestroy_v2(stream);
