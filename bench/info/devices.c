@@ -125,7 +125,7 @@ static int print_server(const hr_server_t *server)
 		return -1;
 	}
 	close(welcome.fd);
-	printf("    %s; %u GPUs, %u clients, %u workers ready\n", welcome.text, welcome.gpus, welcome.clients,
+	printf("    %s; GPUs %u, clients %u, workers ready %u\n", welcome.text, welcome.gpus, welcome.clients,
 	       welcome.workers);
 	if (hr_layout_library(HR_LAYOUT_CLIENT, path))
 		return -1;

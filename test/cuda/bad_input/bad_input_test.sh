@@ -10,50 +10,53 @@ run="timeout 60 $top_builddir/cuda_remote/run/headrace-run"
 unset HEADRACE_KEY_FILE
 export HEADRACE_LIBDIR=$top_builddir/cuda_remote
 server=unix:$work/sock
+# nvcc's host compiler did not instrument the programs, so a sanitizer's own library must be brought in before them.
+sanitizer=$(ldd "$top_builddir/cuda_remote/client/.libs/libcuda.so.1" | awk '/lib(a|t)san/ {print $3}')
+program="env${sanitizer:+ LD_PRELOAD=$sanitizer} ASAN_OPTIONS=detect_leaks=0:handle_segv=0"
 
 shared_memory() { find /dev/shm | sort; }
 # The worker of the client that came last.
 serving_worker() { worker=$(sed -n 's/.*served by worker \([0-9]*\).*/\1/p' "$work/log" | tail -1); }
 still_served() {
-	$run -s "$server" "$programs/copy_loop" 2 > "$work/out2" 2> "$work/err2" ||
+	$run -s "$server" $program "$programs/copy_loop" 2 > "$work/out2" 2> "$work/err2" ||
 		fail "$1: others are not served: $(cat "$work/err2")"
 }
 before=$(shared_memory)
 
 echo "- wrong calls, in the program's own process"
-$run --local "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "local: $(cat "$work/out" "$work/err")"
-$run --local "$programs/elf_only" > "$work/out" 2> "$work/err" || fail "local, machine code only: $(cat "$work/out")"
+$run --local $program "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "local: $(cat "$work/out" "$work/err")"
+$run --local $program "$programs/elf_only" > "$work/out" 2> "$work/err" || fail "local, machine code only: $(cat "$work/out")"
 
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
 
 echo "- wrong calls, remote"
-$run -s "$server" "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "remote: $(cat "$work/out" "$work/err")"
-$run -s "$server" "$programs/elf_only" > "$work/out" 2> "$work/err" ||
+$run -s "$server" $program "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "remote: $(cat "$work/out" "$work/err")"
+$run -s "$server" $program "$programs/elf_only" > "$work/out" 2> "$work/err" ||
 	fail "remote, machine code only: $(cat "$work/out")"
 
 echo "- the server does not have that, or is not there"
-$run -s "$server/7" "$programs/copy_loop" 2> "$work/err"
+$run -s "$server/7" $program "$programs/copy_loop" 2> "$work/err"
 refused 125 "no such GPU index 7: the server has 1" "GPU 7"
-$run -s "unix:$work/none" "$programs/copy_loop" 2> "$work/err"
+$run -s "unix:$work/none" $program "$programs/copy_loop" 2> "$work/err"
 refused 125 "no headraced listens there" "no server"
 
 echo "- without headrace-run to ask first, the program itself says so"
 libraries=$top_builddir/cuda_remote/runtime/.libs:$top_builddir/cuda_remote/client/.libs
 for bad in "unix:$work/none" "$server/7" "127.0.0.1:1"; do
-	LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=$bad timeout 20 "$programs/copy_loop" > "$work/out" 2> "$work/err"
+	LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=$bad timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 	refused 3 "server .*: " "HEADRACE_SERVER=$bad"
 done
 $knock "unix:$work/other" answer 9 > "$work/answer" &
 other=$!
 eventually 5 test -s "$work/answer"
 LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=unix:$work/other \
-	timeout 20 "$programs/copy_loop" > "$work/out" 2> "$work/err"
+	timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 refused 3 "speaks protocol 9" "another version"
 wait $other
 
 echo "- a client killed in mid-copy"
 for signal in KILL SEGV TERM; do
-	$run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/null" &
+	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/null" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
@@ -66,7 +69,7 @@ done
 
 echo "- a worker killed in mid-copy"
 for signal in KILL SEGV; do
-	$run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
@@ -80,7 +83,7 @@ for signal in KILL SEGV; do
 done
 
 echo "- the daemon killed under a client"
-$run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon KILL
@@ -90,7 +93,7 @@ wait $client
 echo "- a daemon that ends in order under a client"
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
 : > "$work/client"
-$run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon
@@ -101,7 +104,7 @@ wait $client
 
 echo "- a server of its own, killed programs"
 for signal in INT TERM KILL; do
-	env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu "$programs/copy_loop" \
+	env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu $program "$programs/copy_loop" \
 		> "$work/client" 2> "$work/err" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin: $(cat "$work/err")"

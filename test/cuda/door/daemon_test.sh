@@ -131,6 +131,20 @@ eventually 5 test -S "$socket" || fail "no socket"
 echo p | $knock "$server" new > "$work/null" || fail "a client does not wait for a slow worker"
 stop_daemon
 
+"$headraced" --socket="$socket" --no-loopback --driver="!$work/broken" --workers=3 2> "$work/log" &
+daemon=$!
+three_ready() { [ "$($knock "$server" status 2> "$work/null" | cut -d' ' -f3)" = 3 ]; }
+eventually 5 three_ready || fail "not three workers stand ready"
+touch "$work/broken"
+for i in 1 2 3; do $knock "$server" new < /dev/null || fail "worker $i of those that stood ready"; done
+eventually 5 has_line "$work/log" "could not start" || fail "no failure in the log"
+$knock "$server" new < /dev/null 2> "$work/err"
+refused 5 "cannot start a worker" "workers that cannot start any more"
+rm "$work/broken"
+eventually 10 three_ready || fail "the daemon does not try again"
+$knock "$server" new < /dev/null || fail "no service after the failure"
+stop_daemon
+
 echo "- TCP on loopback, and the wrong port"
 start --listen=127.0.0.1:$port
 echo p | $knock 127.0.0.1:$port new > "$work/null" || fail "loopback"

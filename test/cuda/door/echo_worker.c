@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker without CUDA, to test the daemon with: each byte a client sends is a command.
- *	p: answers with the process's id and user, "PID UID\n"    c: crashes    x: exits with 3    others come back as
- *they are Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs, "none" cannot be loaded, "slow" takes a
- *second, "crash" dies.
+ *
+ *	p	answers with the process's id and user, "PID UID\n"
+ *	c	crashes
+ *	x	exits with 3
+ *
+ * Others come back as they are. Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs; "!FILE" fails while
+ * that file is there; "none" cannot be loaded; "slow" takes a second; "crash" dies.
  */
 #include "cuda_remote/server/worker.h"
 
@@ -20,9 +24,11 @@ int worker_prepare(const char *driver, uint32_t *gpus)
 {
 	if (!strcmp(driver, "crash"))
 		abort();
+	if (*driver == '!' && !access(driver + 1, F_OK))
+		return -EIO;
 	if (!strcmp(driver, "slow"))
 		sleep(1);
-	else if (strcmp(driver, "echo") && !strstr(driver, "libcuda.so.1"))
+	else if (*driver != '!' && strcmp(driver, "echo") && !strstr(driver, "libcuda.so.1"))
 		return -ENOENT;
 	*gpus = 2;
 	return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Visits a headraced that has the echo worker, or any other as far as the door: what the scripts here see a daemon
- * with.
+ * Visits a headraced that has the echo worker, or any other as far as the door: what the scripts here see a daemon with.
  *
  *	knock SERVER status          prints "GPUS CLIENTS READY TEXT"
  *	knock SERVER new             enters, then each line of stdin is one command byte; prints what comes back
- *	knock SERVER join            enters twice, the second time as a further connection, and prints what both answer
- *to "p" knock SERVER garbage N       N connections with random bytes knock SERVER idle N          N connections that
- *say nothing, held until stdin ends knock SERVER flood N         N visits one after the other knock PLACE answer
- *VERSION   listens there and answers one visitor as a server of that protocol version
+ *	knock SERVER join            enters twice, the second time as a further connection; prints both answers to "p"
+ *	knock SERVER garbage N       N connections with random bytes
+ *	knock SERVER idle N          N connections that say nothing, held until stdin ends
+ *	knock SERVER flood N         N visits one after the other
+ *	knock PLACE answer VERSION   listens there and answers one visitor as a server of that protocol version
  *
  * Exit status: 0, or the errno of the failure.
  */
