@@ -179,3 +179,20 @@ CUresult PTSZ(cuStreamIsCapturing)(CUstream hStream, CUstreamCaptureStatus *capt
 	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
 }
+
+CUresult PTSZ(cuStreamGetCaptureInfo_v2)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+					 CUgraph *graph_out, const CUgraphNode **dependencies_out,
+					 size_t *numDependencies_out)
+{
+	(void)id_out, (void)graph_out, (void)dependencies_out, (void)numDependencies_out; /* set while capturing only */
+	return PTSZ(cuStreamIsCapturing)(hStream, captureStatus_out);
+}
+
+CUresult PTSZ(cuStreamGetCaptureInfo_v3)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+					 CUgraph *graph_out, const CUgraphNode **dependencies_out,
+					 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	(void)edgeData_out;
+	return PTSZ(cuStreamGetCaptureInfo_v2)(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+					       numDependencies_out);
+}

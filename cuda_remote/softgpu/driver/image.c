@@ -86,7 +86,7 @@ static void hand_over(const char *text, char *buffer, size_t room, void **size)
 		*size = (void *)(uintptr_t)length;
 }
 
-CUresult image_jit_end(image_jit_t *jit, CUresult result)
+CUresult image_jit_report(image_jit_t *jit, CUresult result)
 {
 	const char *text = jit->log.text ? jit->log.text : "";
 	hand_over(result ? text : "", jit->error, jit->error_room, jit->error_size);
@@ -96,6 +96,12 @@ CUresult image_jit_end(image_jit_t *jit, CUresult result)
 		*jit->wall_time = NULL;
 		memcpy(jit->wall_time, &milliseconds, sizeof milliseconds);
 	}
+	return result;
+}
+
+CUresult image_jit_end(image_jit_t *jit, CUresult result)
+{
+	image_jit_report(jit, result);
 	free(jit->log.text);
 	jit->log = (softgpu_log_t){ 0 };
 	return result;

@@ -23,6 +23,8 @@ typedef struct image_jit {
 CUresult image_jit_begin(image_jit_t *jit, unsigned count, const CUjit_option *options, void **values);
 
 /* Hands the log to the caller's buffers: the error log if the load failed, else the info log. Passes result on. */
+CUresult image_jit_report(image_jit_t *jit, CUresult result);
+/* The same, and frees the log. */
 CUresult image_jit_end(image_jit_t *jit, CUresult result);
 
 /*

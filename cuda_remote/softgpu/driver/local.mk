@@ -43,6 +43,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/launch.c \
 	cuda_remote/softgpu/driver/launch.h \
 	cuda_remote/softgpu/driver/library.c \
+	cuda_remote/softgpu/driver/link.c \
 	cuda_remote/softgpu/driver/managed.c \
 	cuda_remote/softgpu/driver/managed.h \
 	cuda_remote/softgpu/driver/memory.c \

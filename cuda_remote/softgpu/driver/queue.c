@@ -295,13 +295,41 @@ static void append(CUstream stream, command_t *command)
 	stream->last = command;
 }
 
+/* The stream at the end of the chain of waiting streams that holds this one up, and which of its commands. */
+static CUstream bottom(CUstream stream, uint64_t *sequence)
+{
+	while (stream->state == QUEUE_BLOCKED) {
+		*sequence = stream->first->on_sequence;
+		stream = stream->first->on;
+	}
+	return stream;
+}
+
+/* With the lock held: helps or sleeps until the command is complete. The caller holds a reference. */
+static void wait_locked(CUstream stream, uint64_t sequence)
+{
+	while (stream->completed < sequence) {
+		uint64_t until = sequence;
+		CUstream next = bottom(stream, &until);
+		if (next->state == QUEUE_READY && !next->first->host_code) {
+			take_ready(next);
+			run_taken(next, until);
+			continue;
+		}
+		stream->sleepers++;
+		pthread_cond_wait(&stream->done, &queue.lock);
+		stream->sleepers--;
+	}
+}
+
 /* The legacy stream's next command waits for all work that the blocking streams have: one waiting command for each but one. */
 static void order_legacy(CUstream stream, command_t *command)
 {
 	queue_group_t *group = &stream->context->group;
 	if (!group->busy)
 		return;
-	for (CUstream other = group->first; other; other = other->next) {
+	for (CUstream next, other = group->first; other; other = next) {
+		next = other->next;
 		if (!other->blocking || other->state == QUEUE_IDLE)
 			continue;
 		if (!command->on) {
@@ -309,19 +337,16 @@ static void order_legacy(CUstream stream, command_t *command)
 			continue;
 		}
 		command_t *wait = calloc(1, sizeof *wait);
-		if (!wait) {
-			/* No memory to remember it: wait for it here. Whatever is submitted meanwhile comes later. */
-			uint64_t sequence = other->submitted;
-			other->references++;
-			pthread_mutex_unlock(&queue.lock);
-			queue_wait(other, sequence);
-			pthread_mutex_lock(&queue.lock);
-			drop_reference(other);
-			other = group->first;
+		if (wait) {
+			depend(wait, other, other->submitted);
+			append(stream, wait);
 			continue;
 		}
-		depend(wait, other, other->submitted);
-		append(stream, wait);
+		/* No memory to remember it: wait for it here, and look at all streams again, as they may have changed. */
+		other->references++;
+		wait_locked(other, other->submitted);
+		drop_reference(other);
+		next = group->first;
 	}
 }
 
@@ -412,33 +437,6 @@ bool queue_done(CUstream stream, uint64_t sequence)
 {
 	/* Pairs with the release in advance: who sees the command complete sees what it wrote. */
 	return __atomic_load_n(&stream->completed, __ATOMIC_ACQUIRE) >= sequence;
-}
-
-/* The stream at the end of the chain of waiting streams that holds this one up, and which of its commands. */
-static CUstream bottom(CUstream stream, uint64_t *sequence)
-{
-	while (stream->state == QUEUE_BLOCKED) {
-		*sequence = stream->first->on_sequence;
-		stream = stream->first->on;
-	}
-	return stream;
-}
-
-/* With the lock held: helps or sleeps until the command is complete. The caller holds a reference. */
-static void wait_locked(CUstream stream, uint64_t sequence)
-{
-	while (stream->completed < sequence) {
-		uint64_t until = sequence;
-		CUstream next = bottom(stream, &until);
-		if (next->state == QUEUE_READY && !next->first->host_code) {
-			take_ready(next);
-			run_taken(next, until);
-			continue;
-		}
-		stream->sleepers++;
-		pthread_cond_wait(&stream->done, &queue.lock);
-		stream->sleepers--;
-	}
 }
 
 void queue_wait(CUstream stream, uint64_t sequence)
