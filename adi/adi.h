@@ -2,10 +2,10 @@
 /*
  * The abstract device's insides, shared by the files of adi/ only: MPI's matching, requests and errors over CH3.
  *
- * One process has one engine and one virtual connection to every other rank of MPI_COMM_WORLD. A message is a CH3 packet
- * of type ADI_PACKET_MESSAGE whose header is struct adi_envelope; who sent it is known from the connection. The handler
- * looks for a posted receive; without one the message is unexpected: an eager payload goes into memory of its own, a
- * rendezvous waits at the sender. A message to oneself takes the same queues without a packet.
+ * One process has one engine and one virtual connection to every other rank of MPI_COMM_WORLD. A message is a CH3
+ * packet of type ADI_PACKET_MESSAGE whose header is struct adi_envelope; who sent it is known from the connection. The
+ * handler looks for a posted receive; without one the message is unexpected: an eager payload goes into memory of its
+ * own, a rendezvous waits at the sender. A message to oneself takes the same queues without a packet.
  *
  * Threads: one at a time, which is MPI_THREAD_SERIALIZED.
  */

@@ -47,7 +47,9 @@ static const uint8_t type_size[256] = {
 
 size_t adi_type_size(MPI_Datatype datatype)
 {
-	return ((uintptr_t)datatype & ~(uintptr_t)0xff) == (uintptr_t)MPI_DATATYPE_NULL ? type_size[INDEX(datatype)] : 0;
+	if (((uintptr_t)datatype & ~(uintptr_t)0xff) != (uintptr_t)MPI_DATATYPE_NULL)
+		return 0;
+	return type_size[INDEX(datatype)];
 }
 
 int PMPI_Type_size(MPI_Datatype datatype, int *size)

@@ -148,7 +148,8 @@ int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
 		return class;
 	struct adi_comm *found = adi_comm_find(comm);
 	if (!found)
-		return adi_raise(NULL, "MPI_Comm_set_errhandler", MPI_ERR_COMM, "%p is not a communicator", (void *)comm);
+		return adi_raise(NULL, "MPI_Comm_set_errhandler", MPI_ERR_COMM, "%p is not a communicator",
+				 (void *)comm);
 	if (errhandler != MPI_ERRORS_ARE_FATAL && errhandler != MPI_ERRORS_ABORT && errhandler != MPI_ERRORS_RETURN)
 		return adi_raise(found, "MPI_Comm_set_errhandler", MPI_ERR_ERRHANDLER, "%p is not an error handler",
 				 (void *)errhandler);

@@ -8,8 +8,8 @@
 
 /* Usable before MPI_Init for reporting errors: they end the process. */
 struct adi adi = {
-	.world = { .name = "MPI_COMM_WORLD", .context = ADI_CONTEXT_WORLD, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
-	.self = { .name = "MPI_COMM_SELF", .context = ADI_CONTEXT_SELF, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
+	.world = { "MPI_COMM_WORLD", ADI_CONTEXT_WORLD, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
+	.self = { "MPI_COMM_SELF", ADI_CONTEXT_SELF, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
 };
 
 struct adi_comm *adi_comm_find(MPI_Comm handle)
@@ -99,7 +99,8 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	(void)argc;
 	(void)argv;
 	if (!provided || required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
-		return adi_raise(NULL, "MPI_Init_thread", MPI_ERR_ARG, "thread support %d, or a null pointer", required);
+		return adi_raise(NULL, "MPI_Init_thread", MPI_ERR_ARG, "thread support %d, or a null pointer",
+				 required);
 	int class = init("MPI_Init_thread", required);
 	if (!class)
 		*provided = adi.thread_level;

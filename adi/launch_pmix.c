@@ -38,7 +38,8 @@ static int job_size(int *size, int *local_size)
 {
 	uint32_t n = job_number(PMIX_JOB_SIZE), local = job_number(PMIX_LOCAL_SIZE);
 	if (n == 0 || n > INT_MAX || self.rank >= n || local > n) {
-		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u, %u of them here", self.rank, n, local);
+		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u, %u of them here", self.rank, n,
+		       local);
 		return -EINVAL;
 	}
 	*size = (int)n;

@@ -106,10 +106,13 @@ static struct adi_unexpected *unexpected_append(uint32_t context, int source, in
 	size_t room = rndv ? 0 : bytes;
 	struct adi_unexpected *message = room > SIZE_MAX / 2 ? NULL : malloc(sizeof *message + room);
 	if (!message) {
-		hr_log(HR_LOG_ERROR, "adi: no memory for an unexpected message of %zu bytes from rank %d", bytes, source);
+		hr_log(HR_LOG_ERROR, "adi: no memory for an unexpected message of %zu bytes from rank %d", bytes,
+		       source);
 		return NULL;
 	}
-	*message = (struct adi_unexpected){ .context = context, .source = source, .tag = tag, .bytes = bytes, .rndv = rndv };
+	*message = (struct adi_unexpected){
+		.context = context, .source = source, .tag = tag, .bytes = bytes, .rndv = rndv
+	};
 	*unexpected_end = message;
 	unexpected_end = &message->next;
 	return message;
@@ -169,8 +172,8 @@ static void self_send(struct adi_request *request, const void *buf)
 		send_complete(request, MPI_SUCCESS);
 		return;
 	}
-	struct adi_unexpected *message = unexpected_append(request->context, request->source, request->tag, request->bytes,
-							   NULL);
+	struct adi_unexpected *message = unexpected_append(request->context, request->source, request->tag,
+							   request->bytes, NULL);
 	if (message) {
 		if (request->bytes > 0)
 			memcpy(message->payload, buf, request->bytes);
@@ -195,7 +198,8 @@ void adi_send(struct adi_request *request, struct adi_comm *comm, uint32_t conte
 	}
 	struct adi_envelope envelope = { context, tag };
 	struct iovec iov = { (void *)buf, bytes };
-	int error = ch3_send(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, &iov, bytes > 0, 0, &request->send);
+	int error = ch3_send(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, &iov, bytes > 0, 0,
+			     &request->send);
 	if (error || !request->send)
 		send_complete(request, adi_class(error));
 }

@@ -4,8 +4,8 @@
  * with this header runs on every library that has this ABI, under the name libmpi_abi.so, and the other way round.
  *
  * What is here: every predefined handle and constant of communication; start and end, point-to-point messages within
- * the predefined communicators in predefined C datatypes, and the barrier. The functions declared below are all there are
- * so far; a program that uses another one does not compile. Each has its profiling twin, PMPI_.
+ * the predefined communicators in predefined C datatypes, and the barrier. The functions declared below are all there
+ * are so far; a program that uses another one does not compile. Each has its profiling twin, PMPI_.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI

@@ -126,8 +126,9 @@ int adi_request_raise(const struct adi_request *request, const char *function)
 	const char *what = request->kind == ADI_SEND ? "send" : "receive";
 	if (request->class == MPI_ERR_TRUNCATE)
 		return adi_raise(request->comm, function, request->class,
-				 "message of %zu bytes from rank %d with tag %d does not fit the %zu bytes of the receive",
-				 request->bytes, request->source - request->comm->first, request->tag, request->capacity);
+				 "message of %zu bytes from rank %d, tag %d, does not fit the %zu bytes of the receive",
+				 request->bytes, request->source - request->comm->first, request->tag,
+				 request->capacity);
 	return adi_raise(request->comm, function, request->class, "%s, context %u, tag %d: %s", what, request->context,
 			 request->tag, adi_class_text(request->class));
 }

@@ -89,15 +89,15 @@ typedef int (*ch3_handler_fn)(void *context, const ch3_incoming_t *incoming, ch3
  * A packet of an unregistered type fails its connection with -EPROTO. */
 int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *context);
 
-/* Gives a deferred payload its buffer: n <= CH3_IOV_MAX pieces; done as in ch3_sink_t. The rndv is gone afterwards, also
- * on failure (-EINVAL and -ENOMEM excepted), when done is not called: it ends with its connection, whose error this
- * returns. Closing the connection takes it away too. */
+/* Gives a deferred payload its buffer: n <= CH3_IOV_MAX pieces; done as in ch3_sink_t. The rndv is gone afterwards.
+ * Fails without calling done: with -EINVAL or -ENOMEM, when the rndv stays; or with the error of its connection, when
+ * it is gone. Closing the connection takes it away too. */
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context);
 
 enum {
 	CH3_SEND_EAGER = 1u << 0, /* never rendezvous: the receiver is known to have a place for it */
-	CH3_SEND_COPY = 1u << 1,  /* what cannot go out at once is copied: the buffers are free on return, *request is NULL */
-	CH3_SEND_SYNC = 1u << 2,  /* complete only when the receiver's handler has taken the message (rendezvous at any size) */
+	CH3_SEND_COPY = 1u << 1,  /* what cannot go out at once is copied: the buffers are free, *request is NULL */
+	CH3_SEND_SYNC = 1u << 2,  /* complete only when the receiver has taken the message: rendezvous at any size */
 };
 
 /*

@@ -15,8 +15,8 @@ HR_SETTING(eager_max, "HEADRACE_EAGER_MAX", "64k", 0, 1u << 30, "longest payload
 
 /* Gets per connection and pass: a busy one must not starve the others. */
 #define GETS_PER_PASS 16
-/* Gets, over all connections, before a wait leaves the looking to the channel: about a microsecond, in which the answer of a
- * peer on the next processor comes. The channel's own look costs a call more per message. */
+/* Gets, over all connections, before a wait leaves the looking to the channel: about a microsecond, in which the answer
+ * of a peer on the next processor comes. The channel's own look costs a call more per message. */
 #define GETS_BEFORE_WAIT 64
 /* How long closing waits for queued messages to leave, unless the channel's attributes say otherwise. */
 #define CLOSE_MS 10000
@@ -232,7 +232,9 @@ static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
 		if (!vc->queue || vc->send_error)
 			return;
 		uint64_t now = now_ms();
-		if (now >= deadline || receive_drop(vc) || hr_channel_wait(vc->engine->channel, 1, (int)(deadline - now)) < 0)
+		if (now >= deadline || receive_drop(vc))
+			return;
+		if (hr_channel_wait(vc->engine->channel, 1, (int)(deadline - now)) < 0)
 			return;
 	}
 }

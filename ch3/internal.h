@@ -162,8 +162,8 @@ void ch3_requests_destroy(ch3_t *engine);
 
 /* send.c: writes a message's front with the next sequence number; returns its length. more: NULL where payload_len and
  * the flags need none. */
-size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header, size_t header_len,
-		       uint32_t payload_len, const struct ch3_packet_more *more);
+size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header,
+		       size_t header_len, uint32_t payload_len, const struct ch3_packet_more *more);
 /* Appends a request whose cursor says what to put, and puts what can be put now. */
 void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
 /* Puts from the queue until the pipe is full or the queue empty. */

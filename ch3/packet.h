@@ -37,7 +37,7 @@ struct ch3_packet {
 	uint8_t type;         /* sender: what this is; receiver: chooses the handler */
 	uint8_t flags;        /* sender: set of CH3_PACKET_MORE, CH3_PACKET_WAITS */
 	uint8_t header_len;   /* sender: bytes of the type's header, <= CH3_HEADER_MAX; 0 for CH3's own types */
-	uint8_t sequence;     /* sender: packets put into this pipe before, modulo 256; receiver: checks that none is lost */
+	uint8_t sequence;     /* sender: packets put into this pipe before, modulo 256; receiver: none may be missing */
 	uint32_t payload_len; /* sender: bytes of payload that follow; 0 with MORE */
 };
 static_assert(sizeof(struct ch3_packet) == 8, "wire format");
@@ -45,7 +45,7 @@ static_assert(sizeof(struct ch3_packet) == 8, "wire format");
 struct ch3_packet_more {
 	uint64_t payload_len; /* sender: bytes of payload that follow or wait; in CLEAR, receiver: bytes wanted */
 	uint32_t sender_id;   /* sender: its name for a payload that waits; receiver: returns it in CLEAR; else 0 */
-	uint32_t receiver_id; /* receiver: its name for the place of the payload, in CLEAR; sender: returns it in DATA; else 0 */
+	uint32_t receiver_id; /* receiver: its name for the place, in CLEAR; sender: returns it in DATA; else 0 */
 };
 static_assert(sizeof(struct ch3_packet_more) == 16, "wire format");
 

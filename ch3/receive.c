@@ -9,7 +9,8 @@
 
 static int bad_packet(const ch3_vc_t *vc, const struct ch3_packet *packet, const char *why)
 {
-	hr_log(HR_LOG_ERROR, "ch3: packet from %s: %s (type %u, flags %#x, header %u, payload %" PRIu32 ", sequence %u of %u)",
+	hr_log(HR_LOG_ERROR,
+	       "ch3: packet from %s: %s (type %u, flags %#x, header %u, payload %" PRIu32 ", sequence %u for %u)",
 	       hr_conn_peer(vc->conn), why, packet->type, packet->flags, packet->header_len, packet->payload_len,
 	       packet->sequence, vc->receive.sequence);
 	return -EPROTO;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header, size_t header_len,
-		       uint32_t payload_len, const struct ch3_packet_more *more)
+size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header,
+		       size_t header_len, uint32_t payload_len, const struct ch3_packet_more *more)
 {
 	struct ch3_packet packet = {
 		.type = (uint8_t)type,
@@ -168,12 +168,12 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 	uint8_t front[CH3_FRONT_MAX];
 	struct ch3_packet_more more = { payload_len, 0, 0 };
 	bool long_payload = payload_len > UINT32_MAX;
-	size_t front_len = ch3_front_write(vc, front, type, 0, header, header_len, long_payload ? 0 : (uint32_t)payload_len,
-					   long_payload ? &more : NULL);
+	size_t front_len = ch3_front_write(vc, front, type, 0, header, header_len,
+					   long_payload ? 0 : (uint32_t)payload_len, long_payload ? &more : NULL);
 	bool copy = flags & CH3_SEND_COPY;
 	size_t accepted = 0;
-	/* A large payload that the caller may reuse must be copied before the channel sees it: a zero-copy transfer could
-	 * not be continued from elsewhere (hr_channel_put). */
+	/* A large payload that the caller may reuse must be copied before the channel sees it: a zero-copy transfer
+	 * could not be continued from elsewhere (hr_channel_put). */
 	if (!copy || payload_len < HR_ZERO_COPY_MIN) {
 		struct iovec out[1 + CH3_IOV_MAX];
 		out[0] = (struct iovec){ front, front_len };

@@ -24,7 +24,8 @@ static void measure(int rank, int peer, char *bytes, int len, double *time, int 
 				bytes[0] = bytes[len - 1] = (char)mark;
 			MPI_Send(bytes, len, MPI_CHAR, peer, 1, MPI_COMM_WORLD);
 			MPI_Recv(bytes, len, MPI_CHAR, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			CHECK(len < 2 || ((unsigned char)bytes[len - 1] == (unsigned char)~mark && bytes[0] == (char)mark));
+			CHECK(len < 2 || bytes[0] == (char)mark);
+			CHECK(len < 2 || (unsigned char)bytes[len - 1] == (unsigned char)~mark);
 		} else {
 			MPI_Recv(bytes, len, MPI_CHAR, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 			CHECK(len == 0 || (unsigned char)bytes[len - 1] == mark);

@@ -140,7 +140,7 @@ struct bad {
 };
 #define BAD(...) { .packet = { .sequence = 1, __VA_ARGS__ } }
 #define BAD_MORE(packet_type, packet_flags, ...) \
-	{ .packet = { .sequence = 1, .type = packet_type, .flags = CH3_PACKET_MORE | packet_flags }, .more = { __VA_ARGS__ } }
+	{ { .sequence = 1, .type = packet_type, .flags = CH3_PACKET_MORE | packet_flags }, { __VA_ARGS__ } }
 static const struct bad bad_packets[] = {
 	BAD(.type = 0),
 	BAD(.type = 5),

@@ -205,7 +205,8 @@ START_TEST(copied_sends_let_the_buffers_go)
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		for (unsigned eager = 0; eager < 2; eager++) {
 			pair_fill(source, LARGE, i);
-			struct iovec iov[2] = { { source, sizes[i] / 3 }, { source + sizes[i] / 3, sizes[i] - sizes[i] / 3 } };
+			size_t third = sizes[i] / 3;
+			struct iovec iov[2] = { { source, third }, { source + third, sizes[i] - third } };
 			ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, &i, sizeof i, iov, 2,
 						  CH3_SEND_COPY | (eager ? CH3_SEND_EAGER : 0), NULL), 0);
 			memset(source, 0xee, LARGE);
@@ -314,7 +315,8 @@ int main(void)
 	tcase_add_test(tcase, copied_sends_let_the_buffers_go);
 	tcase_add_test(tcase, order_is_kept_under_back_pressure);
 	tcase_add_test(tcase, handlers_run_in_order_of_sending);
-	tcase_add_loop_test(tcase, messages_survive_pipes_that_move_a_few_bytes, 0, sizeof slow_pipes / sizeof *slow_pipes);
+	tcase_add_loop_test(tcase, messages_survive_pipes_that_move_a_few_bytes, 0,
+			    sizeof slow_pipes / sizeof *slow_pipes);
 	tcase_add_test(tcase, close_delivers_what_was_copied);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);

@@ -147,7 +147,8 @@ static void all_kinds(bool child)
 {
 	enum { N = 600, UNDER_WAY = 4 };
 	static const uint32_t sizes[] = { 0, 1, 8, 100, 1000, 4096, 9000, 20000, 65536, 65537, 300000, LONGEST };
-	static const unsigned flags[] = { 0, CH3_SEND_EAGER, CH3_SEND_COPY, CH3_SEND_SYNC, CH3_SEND_COPY | CH3_SEND_EAGER };
+	static const unsigned flags[] = { 0, CH3_SEND_EAGER, CH3_SEND_COPY, CH3_SEND_SYNC,
+					  CH3_SEND_COPY | CH3_SEND_EAGER };
 	static char bytes[UNDER_WAY][LONGEST];
 	ch3_request_t *request[UNDER_WAY] = { NULL };
 	uint32_t state = child ? 1 : 2;
@@ -162,7 +163,8 @@ static void all_kinds(bool child)
 		ch3_request_free(request[slot]);
 		state = state * 1664525 + 1013904223;
 		uint32_t len = sizes[(state >> 8) % (i % 10 ? 8 : 12)];
-		request[slot] = send_message(i, len, state >> 16 & 1 ? TYPE : TYPE_DEFERRED, flags[(state >> 17) % 5], bytes[slot]);
+		unsigned type = state >> 16 & 1 ? TYPE : TYPE_DEFERRED;
+		request[slot] = send_message(i, len, type, flags[(state >> 17) % 5], bytes[slot]);
 		if (i % 50 == 0)
 			ch3_progress_poll(me.engine);
 	}
