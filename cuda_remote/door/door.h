@@ -64,7 +64,7 @@ bool hr_door_keys_supported(void);
  * -EINVAL: not a key file; -ENOTSUP: no key support in this build; else as open(2). Logged. */
 int hr_door_key_load(const char *path, hr_door_key_t *key);
 
-/* Writes a new random key to path, mode 0600. -EEXIST: there is a file already. Logged. */
+/* Writes a new random key to path, mode 0600. -EEXIST: there is a file already; -ENOTSUP. Logged. */
 int hr_door_key_make(const char *path);
 
 /* ---- the client's side; any thread, nothing shared ---- */

@@ -85,22 +85,28 @@ static int key_check_owner(const char *path, int fd)
 	return 0;
 }
 
+static int key_support(const char *path)
+{
+	if (hr_door_keys_supported())
+		return 0;
+	hr_log(HR_LOG_ERROR, "key file %s: this build of Headrace has no key support (configured without libsodium)", path);
+	return -ENOTSUP;
+}
+
 int hr_door_key_load(const char *path, hr_door_key_t *key)
 {
-	if (!hr_door_keys_supported()) {
-		hr_log(HR_LOG_ERROR,
-		       "key file %s: this build of Headrace has no key support (configured without libsodium)", path);
-		return -ENOTSUP;
-	}
+	int error = key_support(path);
+	if (error)
+		return error;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
-		int error = -errno;
+		error = -errno;
 		hr_log(HR_LOG_ERROR, "key file %s: %s", path, strerror(errno));
 		return error;
 	}
 	char text[KEY_TEXT + 1];
 	hr_door_key_t parsed;
-	int error = key_check_owner(path, fd);
+	error = key_check_owner(path, fd);
 	if (!error) {
 		ssize_t n = read(fd, text, sizeof text);
 		error = n < 0 ? -errno : key_parse(text, (size_t)n, &parsed) ? 0 : -EINVAL;
@@ -119,7 +125,9 @@ int hr_door_key_make(const char *path)
 {
 	hr_door_key_t key;
 	char text[KEY_TEXT + 2] = KEY_LABEL;
-	int error = door_random(key.bytes, sizeof key.bytes);
+	int error = key_support(path);
+	if (!error)
+		error = door_random(key.bytes, sizeof key.bytes);
 	if (error)
 		return error;
 	for (size_t i = 0; i < sizeof key.bytes; i++)
