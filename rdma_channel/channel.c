@@ -369,7 +369,7 @@ int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *acce
 		return error;
 	}
 	conn->stats.put_bytes += *accepted;
-	conn->stats.put_short += *accepted < total_of(iov, n);
+	conn->stats.put_short += n == 1 ? *accepted < iov->iov_len : *accepted < total_of(iov, n);
 	return 0;
 }
 
