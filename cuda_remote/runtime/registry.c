@@ -252,10 +252,15 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
  */
 static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrapper)
 {
-	if (wrapper->version == 2 && wrapper->relocatable &&
-	    runtime_driver.cuModuleLoadData(module, wrapper) == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	return runtime_driver.cuModuleLoadData(module, wrapper->container);
+	if (wrapper->version != 2 || !wrapper->relocatable)
+		return runtime_driver.cuModuleLoadData(module, wrapper->container);
+	CUresult result = runtime_driver.cuModuleLoadData(module, wrapper);
+	if (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
+	    result != CUDA_ERROR_INVALID_VALUE)
+		return result;
+	/* Not a form this driver knows; or what it found through it is bad, and then the container will not help. */
+	CUresult linked = runtime_driver.cuModuleLoadData(module, wrapper->container);
+	return linked == CUDA_ERROR_NO_BINARY_FOR_GPU ? result : linked;
 }
 
 /* True of what another attempt with the same image would answer too. */

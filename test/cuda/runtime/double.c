@@ -205,6 +205,8 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	called();
 	if (!current || !image)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (image == double_record.no_image)
+		return CUDA_ERROR_INVALID_IMAGE;
 	if (double_record.load_result != CUDA_SUCCESS)
 		return double_record.load_result;
 	atomic_fetch_add(&double_record.loads, 1);
@@ -212,6 +214,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	if (!*module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(*module)->context = current;
+	double_record.image = image;
 	pthread_mutex_lock(&lock);
 	(*module)->next = modules;
 	modules = *module;

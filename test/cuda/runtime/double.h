@@ -26,6 +26,8 @@ struct double_record {
 	CUstream copy_stream;
 	/* Results that the next calls give: of a launch, of cuStreamQuery, of cuCtxSynchronize, of cuModuleLoadData. */
 	CUresult launch_result, query_result, synchronize_result, load_result;
+	/* The image loaded last, and one that is not an image to this driver. */
+	const void *image, *no_image;
 	/* Where a launch looks at its context as NVIDIA's driver does: CUDA_ERROR_INVALID_CONTEXT without one. */
 	int check_context;
 };

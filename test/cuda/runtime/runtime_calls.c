@@ -19,10 +19,12 @@ cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t size, enum cudaMe
 cudaError_t cudaMemcpyAsync_ptsz(
 		void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);
 
-static const struct {
+struct wrapper {
 	uint32_t magic, version;
 	const void *container, *relocatable;
-} wrapper = { 0x466243B1, 1, "a container", NULL };
+};
+
+static const struct wrapper wrapper = { 0x466243B1, 1, "a container", NULL };
 
 /* Stand-ins in host memory, by whose addresses the program names what is on the device. */
 static char scale, offset_kernel, missing_kernel, table, missing_table, unknown;
@@ -215,6 +217,28 @@ START_TEST(a_module_with_nothing_for_the_device_is_not_offered_again)
 	ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
 	ck_assert_int_eq(launch(&scale), cudaSuccess);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
+}
+END_TEST
+
+START_TEST(linked_units_are_offered_before_the_linked_container)
+{
+	static char kernel;
+	static const void *const units[] = { "a unit", NULL };
+	const struct wrapper linked = { 0x466243B1, 2, "machine code", units };
+	void **module = __cudaRegisterFatBinary((void *)(uintptr_t)&linked);
+	__cudaRegisterFunction(module, &kernel, NULL, "kernel", -1, NULL, NULL, NULL, NULL, NULL);
+	ck_assert_int_eq(launch(&kernel), cudaSuccess);
+	ck_assert_ptr_eq(double_record.image, &linked);
+	ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
+	double_record.no_image = &linked;
+	ck_assert_int_eq(launch(&kernel), cudaSuccess);
+	ck_assert_ptr_eq(double_record.image, linked.container);
+	ck_assert_int_eq(cudaDeviceReset(), cudaSuccess);
+	double_record.load_result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	ck_assert_int_eq(launch(&kernel), cudaErrorInvalidKernelImage);
+	ck_assert_int_eq(launch(&scale), cudaErrorNoKernelImageForDevice);
+	ck_assert_int_eq(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
+	__cudaUnregisterFatBinary(module);
 }
 END_TEST
 
@@ -456,6 +480,7 @@ static Suite *runtime_suite(void)
 	tcase_add_test(tests, a_launch_that_cannot_be_says_why);
 	tcase_add_test(tests, a_module_that_finds_no_room_is_loaded_later);
 	tcase_add_test(tests, a_module_with_nothing_for_the_device_is_not_offered_again);
+	tcase_add_test(tests, linked_units_are_offered_before_the_linked_container);
 	tcase_add_test(tests, the_last_error_stays_until_it_is_fetched);
 	tcase_add_test(tests, not_ready_is_no_error);
 	tcase_add_test(tests, a_lost_context_is_reported_until_the_device_is_reset);
