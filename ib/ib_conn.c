@@ -83,7 +83,10 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	/* Relaxed: what the tail allows is to write into the staging area, which nobody else reads; and the adapter
 	 * gets our next request after that by the order that ibv_post_send gives. */
 	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
-	if (!conn->error && ib_sender_credit(&conn->sender, tail)) {
+	int error = ib_sender_credit(&conn->sender, tail);
+	while (!error && ib_sender_room(&conn->sender) == 0 && ib_receiver_peek(&conn->receiver, &tail))
+		error = ib_sender_credit(&conn->sender, tail);
+	if (error && !conn->error) {
 		hr_log(HR_LOG_ERROR, "verbs: %s consumed more than it was sent", conn->env->peer);
 		ib_conn_fail(conn, -EPROTO);
 	}

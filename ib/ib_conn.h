@@ -129,7 +129,7 @@ void ib_conn_check_stream(struct ib_conn *conn);
 void ib_conn_progress(struct ib_conn *conn);
 /* To be called by a put or get that moved nothing: takes completions and looks at the stream, now and then. */
 void ib_conn_idle(struct ib_conn *conn);
-/* Takes the tail that the peer wrote into the control block. */
+/* Takes the tail that the peer wrote into the control block, or if that gives no room, those in chunks not yet consumed. */
 void ib_conn_take_tail(struct ib_conn *conn);
 /* Writes len <= 8 bytes to that offset of the peer's control block. -EAGAIN: too many are under way. */
 int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len);

@@ -129,11 +129,13 @@ void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *ge
 	*receiver = (struct ib_receiver){ .geometry = *geometry, .ring = ring };
 }
 
-/* Looks for the next chunk. 1: it has arrived, with its front and size; 0: not yet; -EPROTO: a size that cannot be. */
-static int arrived(const struct ib_receiver *receiver, const struct ib_chunk_front **front, uint32_t *size)
+/* Looks for a chunk, of the n_chunks from the next one on. 1: it has arrived, with its front and size; 0: not yet;
+ * -EPROTO: a size that cannot be. */
+static int arrived(const struct ib_receiver *receiver, uint32_t chunk, const struct ib_chunk_front **front,
+		   uint32_t *size)
 {
-	uint32_t seq = htole32(receiver->next + 1);
-	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, receiver->next);
+	uint32_t seq = htole32(chunk + 1);
+	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, chunk);
 	const struct ib_chunk_end *end = (const void *)(top - sizeof *end);
 	/* Acquire: size, payload and front, which the peer's adapter wrote before this flag, are read after it. Its
 	 * counterpart is the adapter's order of writing, described in ib_ring.h. */
@@ -152,14 +154,14 @@ bool ib_receiver_ready(const struct ib_receiver *receiver)
 {
 	const struct ib_chunk_front *front;
 	uint32_t size;
-	return arrived(receiver, &front, &size) != 0;
+	return arrived(receiver, receiver->next, &front, &size) != 0;
 }
 
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail)
 {
 	const struct ib_chunk_front *front;
 	uint32_t size;
-	int found = arrived(receiver, &front, &size);
+	int found = arrived(receiver, receiver->next, &front, &size);
 	if (found <= 0)
 		return found;
 	if (size <= receiver->used)
@@ -174,6 +176,20 @@ int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, s
 		receiver->next++;
 	}
 	return (int)take;
+}
+
+bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail)
+{
+	const struct ib_chunk_front *front;
+	uint32_t size;
+	if ((int32_t)(receiver->peeked - receiver->next) < 0)
+		receiver->peeked = receiver->next;
+	if (receiver->peeked - receiver->next >= receiver->geometry.n_chunks ||
+	    arrived(receiver, receiver->peeked, &front, &size) <= 0)
+		return false;
+	*tail = le32toh(front->tail);
+	receiver->peeked++;
+	return true;
 }
 
 bool ib_receiver_owes(const struct ib_receiver *receiver)

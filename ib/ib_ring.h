@@ -29,7 +29,8 @@
  * Credits: the sender may have n_chunks chunks under way. The receiver tells how many it has consumed (the tail) in the
  * front of every chunk it sends itself, and by a write of its own when the sender must be running short (ib_receiver_owes).
  * That write goes to a word of its own, needs no credit, and so cannot deadlock. Counts only grow, so the larger of the two
- * is right, and it does not matter which comes first. A slot of the staging area is free when the tail has passed its
+ * is right, and it does not matter which comes first. A tail that rides in a chunk counts as told, so a sender without room
+ * looks for one in the chunks that have arrived, whether or not its user has got them. A slot of the staging area is free when the tail has passed its
  * chunk: the receiver had all of it, so the adapter needs it at most for a retransmission that the other one drops.
  *
  * Counts are modulo 2^32, and n_chunks is a power of two so that slots go on in order when they wrap. One thread at a time for each end.
@@ -117,6 +118,7 @@ struct ib_receiver {
 	uint32_t next;      /* chunks consumed: the tail */
 	uint32_t used;      /* payload bytes already taken of the chunk that comes next */
 	uint32_t tail_told; /* the tail the peer was last told */
+	uint32_t peeked;    /* up to this chunk, tails have been looked at; nothing if it lies behind next */
 };
 
 /* ring must be zero. */
@@ -128,6 +130,9 @@ bool ib_receiver_ready(const struct ib_receiver *receiver);
  * taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes.
  */
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail);
+/* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a sender without
+ * room: the user may not get for a long time, and the tail that it waits for is told only once. */
+bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail);
 /* Must the peer be told the tail by a message of its own? When half of the ring is consumed and it knows of none of it: it
  * may have no credit left, and this side perhaps nothing to send. */
 bool ib_receiver_owes(const struct ib_receiver *receiver);

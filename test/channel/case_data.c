@@ -266,6 +266,31 @@ static void no_room_is_no_error(struct side *side)
 	}
 }
 
+/* 0 puts without getting while 1 answers now and then: the answers, left unread, must not hold up the messages, whatever
+ * of flow control rides on them. */
+static void answers_left_unread(struct side *side)
+{
+	enum { ANSWERS = 15 };
+	uint8_t message[100], answer = 'a';
+	for (unsigned every = 3; every <= 48; every *= 2) {
+		for (unsigned i = 0; i < every * ANSWERS; i++) {
+			if (side->index == 0) {
+				pattern_fill(every, i, message, sizeof message);
+				put_all(side, message, sizeof message);
+				continue;
+			}
+			get_all(side, message, sizeof message);
+			pattern_check(every, i, message, sizeof message);
+			if (i % every == every - 1)
+				put_all(side, &answer, 1);
+		}
+		for (int i = 0; i < ANSWERS && side->index == 0; i++) {
+			get_all(side, &answer, 1);
+			CHECK_IS(answer, 'a');
+		}
+	}
+}
+
 /* A put of nothing and a get into nothing do nothing. */
 static void empty_vectors(struct side *side)
 {
@@ -298,6 +323,7 @@ const struct test_case data_cases[] = {
 	{ "million-small-messages-full-fence", million_small_messages, PAIR_FULL_FENCE | PAIR_SMALL_RING },
 	{ "ping-pong", ping_pong, 0 },
 	{ "no-room-is-no-error", no_room_is_no_error, 0 },
+	{ "answers-left-unread", answers_left_unread, 0 },
 	{ "empty-vectors", empty_vectors, 0 },
 	{ 0 },
 };

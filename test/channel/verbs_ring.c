@@ -262,6 +262,36 @@ START_TEST(credits_bound_what_is_under_way_and_come_back_once)
 }
 END_TEST
 
+START_TEST(tails_in_chunks_not_consumed_can_be_seen)
+{
+	struct pipe pipe;
+	pipe_make(&pipe, 256, 4);
+	uint32_t tail;
+	char byte;
+	ck_assert(!ib_receiver_peek(&pipe.receiver, &tail));
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t i = 1; i <= 4; i++)
+			send_bytes(&pipe, "x", 1, round * 4 + i);
+		for (uint32_t i = 1; i <= 4; i++) {
+			ck_assert(ib_receiver_peek(&pipe.receiver, &tail));
+			ck_assert_uint_eq(tail, round * 4 + i);
+		}
+		/* Each once; what lies beyond is the oldest chunk again. */
+		ck_assert(!ib_receiver_peek(&pipe.receiver, &tail));
+		for (uint32_t i = 1; i <= 4; i++)
+			ck_assert_int_eq(take(&pipe, &byte, 1, &tail), 1);
+		ck_assert(!ib_receiver_peek(&pipe.receiver, &tail));
+		ck_assert_int_eq(ib_sender_credit(&pipe.sender, pipe.receiver.next), 0);
+		/* A chunk that was taken without a look is not looked at any more. */
+		send_bytes(&pipe, "y", 1, 0);
+		ck_assert_int_eq(take(&pipe, &byte, 1, &tail), 1);
+		ck_assert(!ib_receiver_peek(&pipe.receiver, &tail));
+		ck_assert_int_eq(ib_sender_credit(&pipe.sender, pipe.receiver.next), 0);
+	}
+	pipe_free(&pipe);
+}
+END_TEST
+
 /* The tail as it looks after each byte of a write: never more than the true one. */
 START_TEST(a_tail_half_written_is_never_too_large)
 {
@@ -352,6 +382,7 @@ int main(void)
 	tcase_add_test(tcase, without_its_front_flag_a_chunk_is_not_there);
 	tcase_add_test(tcase, chunks_that_arrive_out_of_order_are_taken_in_order);
 	tcase_add_test(tcase, credits_bound_what_is_under_way_and_come_back_once);
+	tcase_add_test(tcase, tails_in_chunks_not_consumed_can_be_seen);
 	tcase_add_test(tcase, a_tail_half_written_is_never_too_large);
 	tcase_add_test(tcase, counts_wrap_around);
 	tcase_add_test(tcase, an_impossible_size_is_an_error);

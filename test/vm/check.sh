@@ -23,10 +23,10 @@ try()
 }
 
 try selftest "$here/selftest.sh"
-try conformance "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 20
+try conformance "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.02
 # Many queue pairs, all of them nearly always full, and the smallest chunks that hold each case's single messages.
 HEADRACE_IB_QPS=16 HEADRACE_IB_DEPTH=2 HEADRACE_IB_CHUNK=4k \
-	try conformance-narrow "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 100
+	try conformance-narrow "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.01
 try verbs-cases "$here/run.sh" "$top_builddir/test/vm/verbs_cases"
 try ch3 "$here/run.sh" "$top_builddir/test/ch3/processes" verbs
 try mpi "$top_srcdir/test/adi/ring-vm.sh"
