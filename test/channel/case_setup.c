@@ -488,7 +488,7 @@ static void garbage_at_the_listener(struct side *side)
 static void silent_strangers(struct side *side)
 {
 	hr_channel_attr_t attr = side_attr(side);
-	attr.timeout_ms = 1500;
+	attr.timeout_ms = 6000;
 	side_open(side, &attr);
 	int fds[80];
 	if (side->index == 0)
@@ -508,7 +508,7 @@ static void nonsense_after_hello(struct side *side)
 {
 	hr_channel_attr_t attr = side_attr(side);
 	attr.flags = side->index == 0 ? HR_CHANNEL_NO_LISTEN : 0; /* so that 1 waits for us to come */
-	attr.timeout_ms = 1500;
+	attr.timeout_ms = 6000;
 	side_open(side, &attr);
 	if (side->index == 0) {
 		uint8_t hello[HELLO_BYTES], answer[1000];

@@ -46,8 +46,8 @@ extern const struct test_case data_cases[], sleep_cases[], end_cases[], setup_ca
 /* Runs one case in two fresh processes; true if both did as they should. */
 bool pair_run(const struct test_case *test, uint32_t transport, const char *name, unsigned scale);
 
-#define PAIR_TIMEOUT_MS 4000 /* of the channels */
-#define PAIR_LIMIT_S 120     /* a case that runs longer hangs */
+#define PAIR_TIMEOUT_MS 10000 /* of the channels */
+#define PAIR_LIMIT_S 300     /* a case that runs longer hangs */
 
 void check_failed(const char *file, int line, const char *what, long long value) __attribute__((noreturn));
 #define CHECK(condition)                                                     \
