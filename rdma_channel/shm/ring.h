@@ -7,7 +7,8 @@
  *	word 0: payload bytes (1..SHM_RECORD_MAX) in the low half, the record's position in the high half
  *	payload: behind the word, or on the next line where it is SHM_STREAM_MIN bytes or more
  *
- * Positions count lines since the ring was made, modulo 2^32; the ring's size is a power of two.
+ * Positions count lines, modulo 2^32, from SHM_FIRST_POSITION on: they pass zero in every connection of some traffic,
+ * and not only after 256 GB. The ring's size is a power of two.
  *
  * On put:  the sender zeroes the word where the next record will start, writes the payload, then stores the word
  *          (release). So behind the last record there is always a zero word, and what an earlier round left in the
@@ -30,11 +31,12 @@
 
 #define SHM_LINE 64u
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
+#define SHM_FIRST_POSITION (0u - 4096u)
 #define SHM_INLINE_MAX (SHM_LINE - 8u)
 
 /* The shared head of the segment. Each field has its line, and the line that is fetched with it, to itself. */
 struct shm_control {
-	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: lines consumed */
+	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: all before this position is consumed */
 	_Alignas(128) uint32_t get_armed; /* receiver sets before it sleeps for data; sender clears and wakes it */
 	_Alignas(128) uint32_t put_armed; /* sender sets before it sleeps for room; receiver clears and wakes it */
 };

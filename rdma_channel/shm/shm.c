@@ -141,6 +141,7 @@ static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *out)
 	conn->in.control = conn->in_map;
 	conn->in.lines = (uint8_t *)conn->in_map + SHM_CONTROL_BYTES;
 	conn->in.mask = bytes / SHM_LINE - 1;
+	conn->in.at = conn->in.reported = conn->in.control->tail = SHM_FIRST_POSITION;
 	*out = fd;
 	return 0;
 }
@@ -200,6 +201,7 @@ static int join_ring(struct shm_conn *conn, uint32_t bytes, int fd)
 	conn->out.control = conn->out_map;
 	conn->out.lines = (uint8_t *)conn->out_map + SHM_CONTROL_BYTES;
 	conn->out.mask = bytes / SHM_LINE - 1;
+	conn->out.head = conn->out.tail = SHM_FIRST_POSITION;
 	return 0;
 }
 
