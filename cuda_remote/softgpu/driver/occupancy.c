@@ -100,6 +100,25 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	return CUDA_SUCCESS;
 }
 
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!numClusters || !config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+		    (attribute->value.clusterDim.x > 1 || attribute->value.clusterDim.y > 1 || attribute->value.clusterDim.z > 1))
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	}
+	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+	unsigned capped = threads > DEVICE_MAX_THREADS ? DEVICE_MAX_THREADS + 1 : (unsigned)threads;
+	*numClusters = (int)(launch_occupancy(func, capped, config->sharedMemBytes) * softgpu_threads());
+	return CUDA_SUCCESS;
+}
+
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
 {
 	CUresult result = enter(func, &func);

@@ -120,6 +120,9 @@ static void occupancy_follows_the_model(void)
 	OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 100));
 	CHECK(block <= 100 && block * (grid / 2) >= 1984);
 	EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 2, .blockDimZ = 1 };
+	OK(cuOccupancyMaxActiveClusters(&blocks, function, &config));
+	CHECK(blocks == 16);
 }
 
 static void contexts_form_a_stack(CUcontext primary)

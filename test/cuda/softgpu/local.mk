@@ -11,6 +11,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/images \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/memory \
+	test/cuda/softgpu/per_thread \
 	test/cuda/softgpu/streams
 check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
 TESTS += $(SOFTGPU_DRIVER_TESTS)
@@ -23,6 +24,9 @@ test_cuda_softgpu_launches_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_memory_SOURCES = test/cuda/softgpu/memory.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_per_thread_SOURCES = test/cuda/softgpu/per_thread.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_per_thread_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_per_thread_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_streams_SOURCES = test/cuda/softgpu/streams.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_streams_LDADD = test/cuda/softgpu/libcuda_double.la
