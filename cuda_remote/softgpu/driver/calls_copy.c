@@ -138,9 +138,10 @@ static CUresult peer_3d(CUstream handle, const CUDA_MEMCPY3D_PEER *c, bool synch
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D plain = {
-		c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, NULL,
-		c->srcPitch, c->srcHeight, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD, c->dstMemoryType, c->dstHost,
-		c->dstDevice, c->dstArray, NULL, c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height, c->Depth,
+		c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray,
+		NULL, c->srcPitch, c->srcHeight, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD, c->dstMemoryType,
+		c->dstHost, c->dstDevice, c->dstArray, NULL, c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height,
+		c->Depth,
 	};
 	CUresult result = copy_box_from_3d(&plain, &box);
 	return result ? result : copy_peer(STREAM_OR_DEFAULT(handle), c->dstContext, c->srcContext, &box, synchronous);
@@ -200,8 +201,8 @@ CUresult PTDS(cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned
 	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, true);
 }
 
-CUresult PTSZ(cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
-				     CUstream hStream)
+CUresult PTSZ(cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+				  size_t Height, CUstream hStream)
 {
 	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, false);
 }

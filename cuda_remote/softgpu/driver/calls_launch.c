@@ -6,7 +6,9 @@ CUresult PTSZ(cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int 
 			      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 			      unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-	launch_shape_t shape = { { gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, false };
+	launch_shape_t shape = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, false
+	};
 	CUstream stream;
 	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, extra, &stream);
 }
@@ -16,7 +18,9 @@ CUresult PTSZ(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, un
 					 unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 					 void **kernelParams)
 {
-	launch_shape_t shape = { { gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, true };
+	launch_shape_t shape = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, true
+	};
 	CUstream stream;
 	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, NULL, &stream);
 }

@@ -68,8 +68,8 @@ CUresult cuCtxSynchronize(void)
 }
 
 /*
- * Stack, printf buffer and heap of a kernel have no fixed size here: what is set is accepted and told again. The L2 cache
- * cannot be partitioned, and kernels launch no kernels.
+ * Stack, printf buffer and heap of a kernel have no fixed size here: what is set is accepted and told again. The L2
+ * cache cannot be partitioned, and kernels launch no kernels.
  */
 static CUresult limit_known(CUlimit limit)
 {

@@ -85,7 +85,8 @@ static CUresult copy_run(command_t *command)
 static void stage(copy_command_t *copy)
 {
 	copy_box_t aside = copy->box;
-	aside.to = (copy_side_t){ COPY_HOST, (uint64_t)(uintptr_t)copy->staged, aside.width, aside.width * aside.height };
+	aside.to =
+		(copy_side_t){ COPY_HOST, (uint64_t)(uintptr_t)copy->staged, aside.width, aside.width * aside.height };
 	copy_now(&aside);
 	copy->box.from = aside.to;
 }
@@ -114,8 +115,9 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 	size_t bytes;
 	if (!box->width || !box->height || !box->depth)
 		return CUDA_SUCCESS;
-	if (__builtin_mul_overflow(box->width, box->height, &bytes) || __builtin_mul_overflow(bytes, box->depth, &bytes) ||
-	    !side_check(&box->to, box, &to) || !side_check(&box->from, box, &from))
+	if (__builtin_mul_overflow(box->width, box->height, &bytes) ||
+	    __builtin_mul_overflow(bytes, box->depth, &bytes) || !side_check(&box->to, box, &to) ||
+	    !side_check(&box->from, box, &from))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && bytes <= STAGE_BYTES;
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
@@ -182,8 +184,12 @@ CUresult copy_box_from_2d(const CUDA_MEMCPY2D *c, copy_box_t *box)
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
 	*box = (copy_box_t){ .width = c->WidthInBytes, .height = c->Height, .depth = 1 };
-	described_side_t to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0 };
-	described_side_t from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0 };
+	described_side_t to = {
+		c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0
+	};
+	described_side_t from = {
+		c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0
+	};
 	CUresult result = describe(&to, box, &box->to);
 	return result ? result : describe(&from, box, &box->from);
 }

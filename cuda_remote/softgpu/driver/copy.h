@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies and fills of linear memory, as boxes of bytes: depth slices of height rows of width bytes. What every variant of
- * cuMemcpy and cuMemset comes down to.
+ * Copies and fills of linear memory, as boxes of bytes: depth slices of height rows of width bytes. What every variant
+ * of cuMemcpy and cuMemset comes down to.
  *
  * Every range of device-accessible memory is checked against the allocations before anything is submitted. Pageable
  * memory is treated as the driver API's "API synchronization behavior" says: a source is read before the call returns,
@@ -31,7 +31,9 @@ typedef struct copy_box {
 	size_t width, height, depth; /* bytes, rows, slices */
 } copy_box_t;
 
-/* Copies in stream; a synchronous call returns when host memory is done with. CUDA_ERROR_INVALID_VALUE: a wrong range. */
+/*
+ * Copies in stream; a synchronous call returns when host memory is done with. CUDA_ERROR_INVALID_VALUE: a wrong range.
+ */
 CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous);
 
 /* One row. */

@@ -58,7 +58,8 @@ static void format_uuid(const CUuuid *uuid, char text[41])
 {
 	char *at = text + sprintf(text, "GPU-");
 	for (int i = 0; i < 16; i++)
-		at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)uuid->bytes[i]);
+		at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+			      (unsigned char)uuid->bytes[i]);
 }
 
 /* One entry of CUDA_VISIBLE_DEVICES: an index, or the start of a UUID that fits one device only. -1: neither. */

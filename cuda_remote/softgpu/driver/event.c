@@ -79,7 +79,9 @@ CUresult event_record(CUevent event, CUstream stream)
 		record->command.despite_fault = true;
 		record->event = event;
 		queue_stream_hold(stream);
-		/* Submitted under the lock, so that place and number belong together when two threads record one event. */
+		/*
+		 * Submitted under the lock, so that place and number belong together when two threads record one event.
+		 */
 		pthread_mutex_lock(&events_lock);
 		event->references++;
 		record->record = ++event->record;

@@ -13,7 +13,7 @@ struct CUevent_st {
 	/* Under the events' lock: */
 	unsigned references;    /* the handle, record commands */
 	uint64_t record;        /* counts recordings */
-	CUstream stream;        /* of the last one, with a reference; NULL: complete when it was recorded, or never recorded */
+	CUstream stream; /* of the last one, with a reference; NULL: complete when it was recorded, or never recorded */
 	uint64_t sequence;      /* in stream */
 	uint64_t time;          /* ns, of the last completed recording; 0: none */
 };

@@ -29,7 +29,9 @@ typedef struct handle {
 /* A zeroed object of size bytes (at most a slot). NULL: no memory. Any thread. */
 void *handle_new(enum handle_kind kind, size_t size);
 
-/* From now on handle_valid is false; the slot stays with the caller until handle_release. False if it was so already. */
+/*
+ * From now on handle_valid is false; the slot stays with the caller until handle_release. False if it was so already.
+ */
 bool handle_retire(void *object);
 
 /* Gives the slot of a retired object back. */

@@ -115,8 +115,8 @@ static CUresult refuse_elf(softgpu_log_t *log)
 }
 
 /*
- * A program linked from relocatable device code: the linked container is machine code alone. Where only one of the units
- * has PTX that is the whole program; several would have to be linked.
+ * A program linked from relocatable device code: the linked container is machine code alone. Where only one of the
+ * units has PTX that is the whole program; several would have to be linked.
  */
 static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
@@ -127,7 +127,8 @@ static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_
 		if (magic != FATBIN_MAGIC || fatbin_unpack(*units, SIZE_MAX, device_capability(), log, &more))
 			continue;
 		if (found.text) {
-			fatbin_complain(log, "module: several units of relocatable device code; linking PTX is not supported");
+			fatbin_complain(
+				log, "module: several units of relocatable device code; linking PTX is not supported");
 			free(found.text);
 			free(more.text);
 			return CUDA_ERROR_NOT_SUPPORTED;

@@ -17,8 +17,8 @@ typedef struct image_jit {
 } image_jit_t;
 
 /*
- * Reads the options. CUDA_ERROR_INVALID_VALUE: one that cuda.h does not know. Options that tune or limit generated machine
- * code are accepted: PTX is executed as it is.
+ * Reads the options. CUDA_ERROR_INVALID_VALUE: one that cuda.h does not know. Options that tune or limit generated
+ * machine code are accepted: PTX is executed as it is.
  */
 CUresult image_jit_begin(image_jit_t *jit, unsigned count, const CUjit_option *options, void **values);
 
@@ -28,8 +28,9 @@ CUresult image_jit_report(image_jit_t *jit, CUresult result);
 CUresult image_jit_end(image_jit_t *jit, CUresult result);
 
 /*
- * An image in memory: fat binary wrapper or container, ELF, or PTX text with a NUL at its end. The caller frees ptx->text.
- * CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _NOT_SUPPORTED: see fatbin.h; an ELF is machine code, which is not executed here.
+ * An image in memory: fat binary wrapper or container, ELF, or PTX text with a NUL at its end. The caller frees
+ * ptx->text. CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _NOT_SUPPORTED: see fatbin.h; an ELF is machine code, which
+ * is not executed here.
  */
 CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx);
 

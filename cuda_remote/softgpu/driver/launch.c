@@ -99,7 +99,8 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	if (result)
 		return result;
 	if (function->module->context != stream->context || (parameters && extra))
-		return function->module->context != stream->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+		return function->module->context != stream->context ? CUDA_ERROR_INVALID_HANDLE
+								    : CUDA_ERROR_INVALID_VALUE;
 	result = check_shape(function, shape);
 	if (result)
 		return result;

@@ -15,8 +15,8 @@ typedef struct launch_shape {
  * Launches in the stream that the handle means (a CUkernel will do as function). Parameters come as kernelParams or
  * in extra's buffer; they are copied before the call returns. The stream it went to is put out for the caller's events.
  */
-CUresult launch_submit(CUfunction function, const launch_shape_t *shape, CUstream handle, void **parameters, void **extra,
-		       CUstream *stream);
+CUresult launch_submit(CUfunction function, const launch_shape_t *shape, CUstream handle, void **parameters,
+		       void **extra, CUstream *stream);
 
 /* The same with attributes: those that only tune or allow are accepted, clusters are not. */
 CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUstream handle, void **parameters,

@@ -52,8 +52,8 @@ static CUresult make_kernels(CUlibrary library, softgpu_program_t *program)
 }
 
 /*
- * Checks the text and names the kernels: in the current context if there is one, whose module is then there already, else
- * in a program for this alone.
+ * Checks the text and names the kernels: in the current context if there is one, whose module is then there already,
+ * else in a program for this alone.
  */
 static CUresult inspect(CUlibrary library, softgpu_log_t *log)
 {
@@ -259,7 +259,8 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 		return result;
 	if (!pMod)
 		return CUDA_ERROR_INVALID_VALUE;
-	return handle_valid(library, HANDLE_LIBRARY) ? library_module(library, context, pMod) : CUDA_ERROR_INVALID_HANDLE;
+	return handle_valid(library, HANDLE_LIBRARY) ? library_module(library, context, pMod)
+						     : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)

@@ -12,7 +12,8 @@
 #define PAGE_ALIGN 4096u
 #define MAX_PITCH UINT64_C(2147483647)
 
-static CUresult allocate(CUcontext context, enum softgpu_space_kind kind, size_t bytes, unsigned flags, uint64_t *address)
+static CUresult allocate(CUcontext context, enum softgpu_space_kind kind, size_t bytes, unsigned flags,
+			 uint64_t *address)
 {
 	softgpu_allocation_t want = { .size = bytes, .kind = kind, .device = context->physical, .flags = flags,
 				      .owner = context };
@@ -210,8 +211,8 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	CUresult result = context_enter(&context);
 	if (result)
 		return result;
-	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-			       CU_MEMHOSTREGISTER_READ_ONLY;
+	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			       CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 	uint64_t end, base = (uint64_t)(uintptr_t)p;
 	if (!p || !bytesize || (Flags & ~known) || __builtin_add_overflow(base, bytesize, &end) ||
 	    !is_mapped(base, bytesize))

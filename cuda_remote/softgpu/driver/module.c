@@ -31,7 +31,8 @@ static CUresult function_new(CUmodule module, const softgpu_kernel_t *kernel, CU
 	for (uint32_t i = 0; i < count && !result; i++) {
 		size_t offset, size;
 		result = softgpu_kernel_parameter(kernel, i, &offset, &size);
-		if (!result && (size > function->info.parameter_bytes || offset > function->info.parameter_bytes - size))
+		if (!result &&
+		    (size > function->info.parameter_bytes || offset > function->info.parameter_bytes - size))
 			result = CUDA_ERROR_INVALID_IMAGE;
 		if (result)
 			break;
@@ -74,7 +75,8 @@ static CUresult make_functions(CUmodule module)
 	return CUDA_SUCCESS;
 }
 
-CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log, CUmodule *output)
+CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log,
+		     CUmodule *output)
 {
 	CUmodule module = handle_new(HANDLE_MODULE, sizeof *module);
 	if (!module)

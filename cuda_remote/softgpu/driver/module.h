@@ -53,7 +53,8 @@ struct CUkern_st {
 };
 
 /* Loads PTX into a context. */
-CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log, CUmodule *module);
+CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log,
+		     CUmodule *module);
 
 /* Waits for the context's work and unloads. */
 void module_unload(CUmodule module);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The occupancy model: a multiprocessor (a thread of the engine) holds as many blocks as fit into its limits of blocks,
- * threads (whole warps), registers (whole warps, in units of 256) and shared memory (with 1 KiB of each block reserved),
- * as CUDA's occupancy calculator counts for compute capability 9.0. Nothing is executed faster for it; programs
- * size their grids by it, and cooperative launches are limited by it.
+ * threads (whole warps), registers (whole warps, in units of 256) and shared memory (with 1 KiB of each block
+ * reserved), as CUDA's occupancy calculator counts for compute capability 9.0. Nothing is executed faster for it;
+ * programs size their grids by it, and cooperative launches are limited by it.
  */
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/launch.h"
@@ -17,7 +17,8 @@ unsigned launch_occupancy(const struct CUfunc_st *function, unsigned threads, ui
 {
 	unsigned warps = (threads + 31) / 32;
 	uint64_t shared = function->info.static_shared + dynamic_shared;
-	if (!threads || threads > function->info.max_threads || threads > DEVICE_MAX_THREADS || shared > DEVICE_SHARED_OPTIN)
+	if (!threads || threads > function->info.max_threads || threads > DEVICE_MAX_THREADS ||
+	    shared > DEVICE_SHARED_OPTIN)
 		return 0;
 	unsigned blocks = smaller(DEVICE_BLOCKS_SM, DEVICE_THREADS_SM / (warps * 32));
 	unsigned warp_registers = (function->info.registers * 32 + 255) & ~255u;
@@ -67,7 +68,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 	if (blockSizeLimit && (unsigned)blockSizeLimit < most)
 		most = (unsigned)blockSizeLimit;
 	for (unsigned threads = most; threads; threads = (threads - 1) & ~31u) {
-		uint64_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
+		uint64_t shared =
+			blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
 		unsigned blocks = launch_occupancy(func, threads, shared);
 		if (blocks * threads > best) {
 			best = blocks * threads;
@@ -110,7 +112,8 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *attribute = &config->attrs[i];
 		if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-		    (attribute->value.clusterDim.x > 1 || attribute->value.clusterDim.y > 1 || attribute->value.clusterDim.z > 1))
+		    (attribute->value.clusterDim.x > 1 || attribute->value.clusterDim.y > 1 ||
+		     attribute->value.clusterDim.z > 1))
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	}
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;

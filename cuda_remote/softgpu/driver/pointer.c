@@ -45,7 +45,8 @@ static CUdevice visible_device(const softgpu_allocation_t *found)
 }
 
 /* The value of an attribute for a pointer into an allocation. False: the allocation has none. */
-static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const softgpu_allocation_t *found, uint64_t *value)
+static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const softgpu_allocation_t *found,
+		     uint64_t *value)
 {
 	bool managed = found->kind == SOFTGPU_SPACE_MANAGED;
 	bool host = found->kind == SOFTGPU_SPACE_HOST || found->kind == SOFTGPU_SPACE_REGISTERED;
@@ -87,7 +88,8 @@ static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const s
 		*value = 1;
 		return true;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*value = found->read_only ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+		*value = found->read_only ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+					  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 		return true;
 	default:
 		*value = 0; /* features that no allocation here has */
@@ -112,7 +114,8 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 }
 
 /* Unlike the call above this one answers for any pointer: what CUDA does not know is 0, NULL or an invalid device. */
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+				CUdeviceptr ptr)
 {
 	CUresult result = init_check();
 	if (result)

@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* A worker looks for work this often before it sleeps, a waiting thread for the end of a command: 10 to 30 microseconds. */
+/*
+ * A worker looks for work this often before it sleeps, a waiting thread for the end of a command: 10 to 30
+ * microseconds.
+ */
 #define SPIN_ROUNDS 200
 #define SPIN_WAIT_ROUNDS 500
 
@@ -212,7 +215,8 @@ static void *work(void *unused)
 	for (;;) {
 		for (int i = 0; !queue.first_ready && i < 1; i++) {
 			pthread_mutex_unlock(&queue.lock);
-			for (int spin = 0; spin < SPIN_ROUNDS && !__atomic_load_n(&queue.ready, __ATOMIC_RELAXED); spin++)
+			for (int spin = 0; spin < SPIN_ROUNDS && !__atomic_load_n(&queue.ready, __ATOMIC_RELAXED);
+			     spin++)
 				relax();
 			pthread_mutex_lock(&queue.lock);
 		}
@@ -322,7 +326,10 @@ static void wait_locked(CUstream stream, uint64_t sequence)
 	}
 }
 
-/* The legacy stream's next command waits for all work that the blocking streams have: one waiting command for each but one. */
+/*
+ * The legacy stream's next command waits for all work that the blocking streams have: one waiting command for each but
+ * one.
+ */
 static void order_legacy(CUstream stream, command_t *command)
 {
 	queue_group_t *group = &stream->context->group;
@@ -342,7 +349,9 @@ static void order_legacy(CUstream stream, command_t *command)
 			append(stream, wait);
 			continue;
 		}
-		/* No memory to remember it: wait for it here, and look at all streams again, as they may have changed. */
+		/*
+		 * No memory to remember it: wait for it here, and look at all streams again, as they may have changed.
+		 */
 		other->references++;
 		wait_locked(other, other->submitted);
 		drop_reference(other);

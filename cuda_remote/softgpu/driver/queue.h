@@ -2,12 +2,12 @@
 /*
  * Streams as queues, and the threads that serve them.
  *
- * A stream's commands run one after another in the order submitted. A command may depend on a command of another stream.
- * The legacy default stream orders itself with the blocking streams of its context (CUDA Runtime API, "Stream
- * synchronization behavior"): its command waits for what they have been given before, and what they are given later waits
- * for it. A stream whose next command may run is ready; worker threads, started as they are needed (at most
- * QUEUE_MAX_WORKERS, so that many kernels run at once), take ready streams, the highest priority first. A thread that waits
- * for a stream that is ready but not yet taken runs it itself instead of sleeping.
+ * A stream's commands run one after another in the order submitted. A command may depend on a command of another
+ * stream. The legacy default stream orders itself with the blocking streams of its context (CUDA Runtime API, "Stream
+ * synchronization behavior"): its command waits for what they have been given before, and what they are given later
+ * waits for it. A stream whose next command may run is ready; worker threads, started as they are needed (at most
+ * QUEUE_MAX_WORKERS, so that many kernels run at once), take ready streams, the highest priority first. A thread that
+ * waits for a stream that is ready but not yet taken runs it itself instead of sleeping.
  *
  * One lock guards all queues of the process. Dependences always point to commands submitted earlier, so they cannot
  * form a circle. Any thread may call anything here.
@@ -105,7 +105,9 @@ bool queue_done(CUstream stream, uint64_t sequence);
 void queue_wait(CUstream stream, uint64_t sequence);
 /* Returns when everything that the group's streams had been given is completed. */
 void queue_wait_group(queue_group_t *group);
-/* Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired. */
+/*
+ * Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired.
+ */
 void queue_group_detach(queue_group_t *group);
 /* True if none of the group's streams has anything to do. */
 bool queue_group_idle(queue_group_t *group);

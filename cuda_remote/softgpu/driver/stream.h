@@ -6,8 +6,9 @@
 #include "cuda_remote/softgpu/driver/context.h"
 
 /*
- * The stream a program means: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (created on the thread's first use in this context,
- * destroyed with the thread) or a handle. CUDA_ERROR_INVALID_HANDLE. It stays valid as long as the program may use it.
+ * The stream a program means: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (created on the thread's first use in this
+ * context, destroyed with the thread) or a handle. CUDA_ERROR_INVALID_HANDLE. It stays valid as long as the program may
+ * use it.
  */
 CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream);
 
@@ -15,8 +16,8 @@ CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream);
 CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream);
 
 /*
- * Attributes. The access policy window is a hint that finds no L2 cache here, the synchronization policy one that waiting
- * threads do not need; both are kept and told again. CUDA_ERROR_NOT_SUPPORTED: any other.
+ * Attributes. The access policy window is a hint that finds no L2 cache here, the synchronization policy one that
+ * waiting threads do not need; both are kept and told again. CUDA_ERROR_NOT_SUPPORTED: any other.
  */
 CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
 CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);

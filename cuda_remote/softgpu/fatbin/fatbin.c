@@ -88,10 +88,12 @@ static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
 static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *best)
 {
 	const uint64_t special = FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC;
-	return !best->kind || entry->sm > best->sm || (entry->sm == best->sm && (best->flags & special) && !(entry->flags & special));
+	return !best->kind || entry->sm > best->sm ||
+	       (entry->sm == best->sm && (best->flags & special) && !(entry->flags & special));
 }
 
-static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *payload, softgpu_log_t *log, fatbin_ptx_t *ptx)
+static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *payload, softgpu_log_t *log,
+		       fatbin_ptx_t *ptx)
 {
 	bool packed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
 	uint64_t bytes = packed ? entry->text_bytes : entry->payload_bytes;
@@ -122,12 +124,15 @@ static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *pa
 static CUresult refuse(unsigned elf, unsigned lto, unsigned lowest_ptx, unsigned capability, softgpu_log_t *log)
 {
 	if (lowest_ptx)
-		fatbin_complain(log, "fat binary: PTX only from sm_%u on, the software GPU is sm_%u: compile for an older "
-				"architecture or set HEADRACE_SOFTGPU_CAPABILITY=%u", lowest_ptx, capability, lowest_ptx);
+		fatbin_complain(log,
+				"fat binary: PTX only from sm_%u on, the software GPU is sm_%u: compile for an older "
+				"architecture or set HEADRACE_SOFTGPU_CAPABILITY=%u",
+				lowest_ptx, capability, lowest_ptx);
 	else
-		fatbin_complain(log, "fat binary: %u machine code image%s, %u LTO, but no PTX: the software GPU needs PTX; "
-				"compile with nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75", elf,
-				elf == 1 ? "" : "s", lto);
+		fatbin_complain(log,
+				"fat binary: %u machine code image%s, %u LTO, but no PTX: the software GPU needs PTX; "
+				"compile with nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75",
+				elf, elf == 1 ? "" : "s", lto);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NVIDIA's fat binary container, as nvcc 13.0 writes it (measured; NVIDIA does not document it): a header and entries, each
- * with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
+ * NVIDIA's fat binary container, as nvcc 13.0 writes it (measured; NVIDIA does not document it): a header and entries,
+ * each with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
  *
  * header: u32 0xBA55ED50, u16 version 1, u16 header size, u64 bytes behind it. Entry: see struct fatbin_entry.
  * The bytes are foreign: nothing is believed before it was checked against the bounds.

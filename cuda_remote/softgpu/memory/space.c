@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two levels: pages of 2 MiB, and blocks, which are pages cut into 512-byte granules. An allocation of up to 1 MiB takes a
- * run of granules in one block, a larger one a run of whole pages. First fit from the low end in both levels, so that the
- * part of the range in use stays compact.
+ * Two levels: pages of 2 MiB, and blocks, which are pages cut into 512-byte granules. An allocation of up to 1 MiB
+ * takes a run of granules in one block, a larger one a run of whole pages. First fit from the low end in both levels,
+ * so that the part of the range in use stays compact.
  *
  * Lookup takes no lock: a page's entry is 0 (free), an allocation, or a block (bit 0 set) whose table names the
  * allocation of each granule. Entries are published with release and read with acquire: whoever sees the entry sees the
- * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new fields
- * but never freed memory; it asked for an address that was being freed, and the fields it checks are read atomically.
+ * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new
+ * fields but never freed memory; it asked for an address that was being freed, and the fields it checks are read
+ * atomically.
  */
 #include "config.h"
 
@@ -81,11 +82,15 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) & ~(to - 1);
 }
 
-/* At RANGE_BASE if that is free, else where the kernel has room (the address is a hint); half as much where it has none. */
+/*
+ * At RANGE_BASE if that is free, else where the kernel has room (the address is a hint); half as much where it has
+ * none.
+ */
 static void *reserve(uint64_t *size)
 {
 	for (; *size >= PAGE_BYTES * 2; *size /= 2) {
-		void *at = mmap((void *)RANGE_BASE, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *at =
+			mmap((void *)RANGE_BASE, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at != MAP_FAILED)
 			return at;
 	}
@@ -245,7 +250,9 @@ static void free_small(record_t *record, block_t *block)
 	block->largest = block->free;
 	if (block->free < BLOCK_GRANULES)
 		return;
-	/* One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call. */
+	/*
+	 * One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call.
+	 */
 	if (!space.empty_blocks) {
 		space.empty_blocks++;
 		return;

@@ -2,9 +2,9 @@
 /*
  * The software GPU's address space, as the driver sees it (the engine sees only ../memory.h).
  *
- * One range is reserved at start: device memory, pinned host memory, managed memory and module variables all come out of
- * it, in 512-byte granules, so that finding the allocation of an address takes two loads and no lock. Host memory that a
- * program registers keeps its own address and is looked up in a sorted table.
+ * One range is reserved at start: device memory, pinned host memory, managed memory and module variables all come out
+ * of it, in 512-byte granules, so that finding the allocation of an address takes two loads and no lock. Host memory
+ * that a program registers keeps its own address and is looked up in a sorted table.
  *
  * Any thread may call anything here after softgpu_space_open. 0 or -errno.
  */
@@ -42,15 +42,19 @@ typedef struct softgpu_allocation {
 int softgpu_space_open(unsigned devices, uint64_t memory);
 
 /*
- * Allocates want->size bytes (> 0) of want->kind; device, flags, read_only and owner are kept; base and id are filled in.
- * align: a power of two; never less than a granule. Content is arbitrary. -ENOMEM: the device (or the range) is full.
+ * Allocates want->size bytes (> 0) of want->kind; device, flags, read_only and owner are kept; base and id are filled
+ * in. align: a power of two; never less than a granule. Content is arbitrary. -ENOMEM: the device (or the range) is
+ * full.
  */
 int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align);
 
 /* Gives back the allocation that starts at base. -EINVAL: none does. Large ones go back to the kernel. */
 int softgpu_space_free(uint64_t base);
 
-/* Frees everything with this owner, what a context leaves behind, and tells freed of each (which may not call back here). */
+/*
+ * Frees everything with this owner, what a context leaves behind, and tells freed of each (which may not call back
+ * here).
+ */
 void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation));
 
 /* Adds host memory at its own address. -EEXIST: overlaps a registered range; -EINVAL: lies in the reserved range. */

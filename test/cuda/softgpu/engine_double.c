@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine for the driver's tests: its "programs" are a first line "double" and a line for each kernel, whose behaviour
- * is C and goes by the name:
+ * An engine for the driver's tests: its "programs" are a first line "double" and a line for each kernel, whose
+ * behaviour is C and goes by the name:
  *
  *	append(u64 log, u32 value)   log[++log[0]] = value, with u32 log[]
  *	wait(u64 flag)               returns when the u32 at flag is not 0

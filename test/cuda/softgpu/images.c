@@ -13,7 +13,8 @@
 #include <zstd.h>
 #endif
 
-static const char program[] = "double\nappend wait fault write nothing                                                \n";
+static const char program[] =
+	"double\nappend wait fault write nothing                                                \n";
 
 enum packing { RAW, LZ4, ZSTD };
 enum { PTX = 1, ELF = 2 };

@@ -57,7 +57,8 @@ static void parameters_come_in_two_forms(void)
 		uint32_t value;
 	} block = { (uint64_t)(uintptr_t)record, 6 };
 	size_t size = 12;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			  CU_LAUNCH_PARAM_END };
 	void *list[] = { &block.log, &value };
 	CUfunction function = kernel("append");
 	OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, list, NULL));
@@ -120,7 +121,9 @@ static void occupancy_follows_the_model(void)
 	OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 100));
 	CHECK(block <= 100 && block * (grid / 2) >= 1984);
 	EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 2, .blockDimZ = 1 };
+	CUlaunchConfig config = {
+		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 2, .blockDimZ = 1
+	};
 	OK(cuOccupancyMaxActiveClusters(&blocks, function, &config));
 	CHECK(blocks == 16);
 }

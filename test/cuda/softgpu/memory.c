@@ -83,9 +83,20 @@ static void slices_are_copied_with_their_own_height(void)
 		host[i / 40][i / 8 % 5][i % 8] = (uint16_t)(i + 1);
 	OK(cuMemAlloc(&volume, sizeof host));
 	OK(cuMemcpyHtoD(volume, host, sizeof host));
-	CUDA_MEMCPY3D box = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = volume, .srcPitch = 16, .srcHeight = 5,
-			      .srcXInBytes = 4, .srcY = 1, .srcZ = 1, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back,
-			      .dstPitch = 16, .dstHeight = 5, .WidthInBytes = 6, .Height = 2, .Depth = 3 };
+	CUDA_MEMCPY3D box = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+			      .srcDevice = volume,
+			      .srcPitch = 16,
+			      .srcHeight = 5,
+			      .srcXInBytes = 4,
+			      .srcY = 1,
+			      .srcZ = 1,
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = back,
+			      .dstPitch = 16,
+			      .dstHeight = 5,
+			      .WidthInBytes = 6,
+			      .Height = 2,
+			      .Depth = 3 };
 	OK(cuMemcpy3D(&box));
 	for (int z = 0; z < 3; z++)
 		for (int y = 0; y < 2; y++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PTX text through the whole software GPU: a result, faults that stay, what the JIT log says, and work in many streams. */
+/*
+ * PTX text through the whole software GPU: a result, faults that stay, what the JIT log says, and work in many streams.
+ */
 #include "driver.h"
 
 static const char text[] =
