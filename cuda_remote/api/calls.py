@@ -229,11 +229,11 @@ def client_stub(call):
                 out.append(f"\tfrom += {elements(a)};")
     for a in new:
         out.append(f"\t*{a.name} = ({a.base})(uintptr_t)message.args.{a.name};")
+    if "done" in call.options:
+        out.append(f"\tresult = {call.options['done']}({arguments_by_name(call)});")
     for a in gone:
         out.append(f"\thr_handle_delete(message.args.{a.name});")
-    if "done" in call.options:
-        return out + [f"\treturn {call.options['done']}({arguments_by_name(call)});", "}", ""]
-    return out + ["\treturn CUDA_SUCCESS;", "}", ""]
+    return out + ["\treturn result;", "}", ""]
 
 
 def client_exports(call):

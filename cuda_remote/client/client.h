@@ -204,11 +204,14 @@ bool hr_copy_any_later(void);
 /* ---- stream.c ---- */
 
 struct hr_stream {
+	struct hr_stream *next; /* of those without a stream */
 	CUcontext context;
 	unsigned flags;
 	int priority;
 	uint64_t id;
 };
+/* Keeps it for a later stream; never freed, as another thread may be reading it. */
+void hr_stream_recycle(struct hr_stream *stream);
 
 /* ---- module.c ---- */
 
@@ -275,6 +278,7 @@ CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int prior
 CUresult stream_check_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
 CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
 CUresult stream_check_destroy(CUstream stream);
+CUresult stream_done_destroy(CUstream stream);
 CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties);
 CUresult event_check_create(CUevent *event, unsigned flags);
 CUresult event_done_create(CUevent *event, unsigned flags);

@@ -150,8 +150,10 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
 static void forget_stream(uint64_t handle, void *data, void *context)
 {
 	struct hr_stream *stream = data;
-	if (stream && stream->context == context)
-		hr_handle_delete(handle);
+	if (!stream || stream->context != context)
+		return;
+	hr_handle_delete(handle);
+	hr_stream_recycle(stream);
 }
 
 static void forget_event(uint64_t handle, void *data, void *context)
@@ -160,7 +162,7 @@ static void forget_event(uint64_t handle, void *data, void *context)
 		hr_handle_delete(handle);
 }
 
-/* Everything of a context that is gone on the worker. What was attached to streams stays: another thread may be reading it. */
+/* Everything of a context that is gone on the worker. */
 static void context_forget(CUcontext context)
 {
 	hr_memory_forget_context(context);

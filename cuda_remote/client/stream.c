@@ -2,6 +2,7 @@
 /* What the client knows of streams and events itself, and the hooks of their generated calls; stream-ordered memory. */
 #include "cuda_remote/client/client.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,38 @@ CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int prio
 	return stream_check_create(stream, flags);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hr_stream *unused;
+
+void hr_stream_recycle(struct hr_stream *stream)
+{
+	pthread_mutex_lock(&lock);
+	stream->next = unused;
+	unused = stream;
+	pthread_mutex_unlock(&lock);
+}
+
+static struct hr_stream *stream_new(void)
+{
+	pthread_mutex_lock(&lock);
+	struct hr_stream *stream = unused;
+	if (stream)
+		unused = stream->next;
+	pthread_mutex_unlock(&lock);
+	return stream ? stream : malloc(sizeof *stream);
+}
+
+CUresult stream_done_destroy(CUstream stream)
+{
+	struct hr_stream *known = hr_handle_data(HR_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	if (known)
+		hr_stream_recycle(known);
+	return CUDA_SUCCESS;
+}
+
 CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority)
 {
-	struct hr_stream *known = malloc(sizeof *known);
+	struct hr_stream *known = stream_new();
 	if (!known) {
 		cuStreamDestroy_v2(*stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;

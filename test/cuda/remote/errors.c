@@ -124,7 +124,7 @@ static void in_a_child(void)
 		size_t free_bytes, total;
 		int wrong = cuMemGetInfo(&free_bytes, &total) != CUDA_ERROR_NOT_INITIALIZED ||
 			    cuInit(0) != CUDA_ERROR_NOT_INITIALIZED;
-		exit(wrong);
+		_exit(wrong);
 	}
 	int status;
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
