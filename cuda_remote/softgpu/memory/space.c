@@ -203,6 +203,12 @@ static block_t *new_block(void)
 	return block;
 }
 
+/* Relaxed, as in new_record. */
+static void set_base(record_t *record, uint64_t base)
+{
+	__atomic_store_n(&record->allocation.base, base, __ATOMIC_RELAXED);
+}
+
 static int alloc_small(record_t *record, uint64_t align)
 {
 	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
@@ -229,7 +235,7 @@ static int alloc_small(record_t *record, uint64_t align)
 	block->free -= count;
 	if (!block->free)
 		unlist_block(block);
-	record->allocation.base = space.base + ((uint64_t)block->page << PAGE_SHIFT) + at * SOFTGPU_GRANULE;
+	set_base(record, space.base + ((uint64_t)block->page << PAGE_SHIFT) + at * SOFTGPU_GRANULE);
 	/* As publish_page: fields first. */
 	for (size_t i = at; i < at + count; i++)
 		__atomic_store_n(&block->owner_of[i], record, __ATOMIC_RELEASE);
@@ -269,7 +275,7 @@ static int alloc_large(record_t *record, uint64_t align)
 	size_t first, count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
 	if (take_pages(count, align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1, &first))
 		return -ENOMEM;
-	record->allocation.base = space.base + ((uint64_t)first << PAGE_SHIFT);
+	set_base(record, space.base + ((uint64_t)first << PAGE_SHIFT));
 	madvise((void *)(uintptr_t)record->allocation.base, (uint64_t)count << PAGE_SHIFT, MADV_HUGEPAGE);
 	for (size_t i = first; i < first + count; i++)
 		publish_page(i, (uintptr_t)record);
@@ -301,15 +307,14 @@ static record_t *new_record(const softgpu_allocation_t *want)
 		return NULL;
 	/* Relaxed: a stale reader may look at base and size (see the top); a proper one is ordered by the entry. */
 	__atomic_store_n(&record->allocation.size, 0, __ATOMIC_RELAXED);
-	uint64_t size = want->size;
 	record->allocation.kind = want->kind;
 	record->allocation.device = want->device;
 	record->allocation.flags = want->flags;
-	record->allocation.read_only = want->read_only;
+	__atomic_store_n(&record->allocation.read_only, want->read_only, __ATOMIC_RELAXED);
 	record->allocation.owner = want->owner;
 	record->allocation.pool = want->pool;
 	record->allocation.id = ++space.next_id;
-	__atomic_store_n(&record->allocation.size, size, __ATOMIC_RELAXED);
+	__atomic_store_n(&record->allocation.size, want->size, __ATOMIC_RELAXED);
 	return record;
 }
 
@@ -366,12 +371,15 @@ static void free_record(record_t *record, block_t *block)
 	*meter(&record->allocation, &limit) -= round_up(record->allocation.size, SOFTGPU_GRANULE);
 	record->next->previous = record->previous;
 	record->previous->next = record->next;
-	/* Before the memory can go to somebody else: pairs with the acquire in softgpu_memory_generation. */
-	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 	if (block)
 		free_small(record, block);
 	else
 		free_large(record);
+	/*
+	 * Behind the cleared entries, so that who sees the new generation finds nothing there; and before the lock is let
+	 * go and the memory can go to somebody else. Pairs with the acquire in softgpu_memory_generation.
+	 */
+	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 	record->next_free = space.spare_record;
 	space.spare_record = record;
 }
