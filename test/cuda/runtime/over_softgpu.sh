@@ -11,6 +11,10 @@ if [ ! -e "$softgpu/libcuda.so.1" ]; then
 fi
 # nvcc's host compiler did not instrument the program, so a sanitizer's own library must be brought in before it.
 sanitizer=$(ldd "$runtime/libcudart.so.13" | awk '/lib(a|t)san/ {print $3}')
-[ -z "$sanitizer" ] || export LD_PRELOAD=$sanitizer
+if [ -n "$sanitizer" ]; then
+	export LD_PRELOAD=$sanitizer
+	# What is loaded into the device stays there to the end of the process, behind handles that hide it from a search.
+	export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS:-}
+fi
 export LD_LIBRARY_PATH=$runtime:$softgpu
 exec timeout 120 "$@"
