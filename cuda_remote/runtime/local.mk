@@ -17,6 +17,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/device.c \
 	cuda_remote/runtime/driver.c cuda_remote/runtime/driver.h cuda_remote/runtime/driver_calls.h \
 	cuda_remote/runtime/error.c cuda_remote/runtime/error.h cuda_remote/runtime/error_list.h \
+	cuda_remote/runtime/fatbin.c cuda_remote/runtime/fatbin.h \
 	cuda_remote/runtime/function.c \
 	cuda_remote/runtime/library.c \
 	cuda_remote/runtime/memory.c \

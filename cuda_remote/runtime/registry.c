@@ -6,21 +6,13 @@
  */
 #include "cuda_remote/runtime/runtime.h"
 
+#include "cuda_remote/runtime/fatbin.h"
 #include "cuda_remote/runtime/registration.h"
 #include "cuda_remote/runtime/symbol_map.h"
 #include "rdma_channel/base/log.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-/* The wrapper in .nvFatBinSegment; fatbinary_section.h of the toolkit. */
-struct fatbin_wrapper {
-	uint32_t magic, version;
-	const void *container;
-	const void *relocatable; /* version 2 (-rdc=true): containers for the device linker */
-};
-
-#define FATBIN_WRAPPER_MAGIC UINT32_C(0x466243B1)
 
 /* A fat binary loaded into one context, or found to have nothing for it. */
 struct instance {
@@ -247,16 +239,18 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 }
 
 /*
- * A container is a form of image that every driver knows. Of a program linked from relocatable device code (version 2)
- * it holds machine code only; a driver that also takes the wrapper finds the PTX of the linked units through it.
+ * A container is a form of image that every driver knows. The wrapper of a program of several linked units goes first
+ * to a driver that takes it, for that one can link.
  */
 static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrapper)
 {
-	if (wrapper->version != 2 || !wrapper->relocatable)
+	if (wrapper->version != 2 || !wrapper->units)
 		return runtime_driver.cuModuleLoadData(module, wrapper->container);
-	CUresult result = runtime_driver.cuModuleLoadData(module, wrapper);
-	if (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
-	    result != CUDA_ERROR_INVALID_VALUE)
+	void *merged = fatbin_with_ptx(wrapper);
+	CUresult result = runtime_driver.cuModuleLoadData(module, merged ? merged : (const void *)wrapper);
+	free(merged);
+	if (merged || (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
+		       result != CUDA_ERROR_INVALID_VALUE))
 		return result;
 	/* Not a form this driver knows; or what it found through it is bad, and then the container will not help. */
 	CUresult linked = runtime_driver.cuModuleLoadData(module, wrapper->container);

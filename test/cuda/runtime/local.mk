@@ -26,7 +26,8 @@ test_cuda_runtime_runtime_calls_LDADD = cuda_remote/runtime/libcudart.la test/cu
 endif
 
 # Programs that nvcc builds as a user would, run over the software GPU.
-dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh
+dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh test/cuda/runtime/programs_remote.sh
+TESTS += test/cuda/runtime/programs_remote.sh
 CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
@@ -38,6 +39,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/managed.cu \
 	test/cuda/runtime/programs/managed_variables.cu \
 	test/cuda/runtime/programs/printing.cu \
+	test/cuda/runtime/programs/relocatable.cu \
 	test/cuda/runtime/programs/streams.cu \
 	test/cuda/runtime/programs/symbols.cu \
 	test/cuda/runtime/programs/symbols.cuh \
@@ -56,6 +58,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/managed.cutest \
 	test/cuda/runtime/programs/managed_variables.cutest \
 	test/cuda/runtime/programs/printing.cutest \
+	test/cuda/runtime/programs/relocatable.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
 	test/cuda/runtime/programs/templates.cutest
@@ -80,6 +83,10 @@ test/cuda/runtime/programs/per_thread_stream.cutest: test/cuda/runtime/programs/
 test/cuda/runtime/programs/machine_code_only.cutest: test/cuda/runtime/programs/machine_code_only.cu
 	$(AM_V_GEN)$(RUNTIME_NVCC) -gencode arch=compute_80,code=sm_80 -cudart shared \
 		$(srcdir)/test/cuda/runtime/programs/machine_code_only.cu
+test/cuda/runtime/programs/relocatable.cutest: test/cuda/runtime/programs/relocatable.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -rdc=true -gencode arch=compute_75,code=[sm_75,compute_75] \
+		-gencode arch=compute_86,code=[sm_86,compute_86] -cudart shared \
+		$(srcdir)/test/cuda/runtime/programs/relocatable.cu
 # As a program that cannot be had with -cudart shared is relinked.
 test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
 	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \

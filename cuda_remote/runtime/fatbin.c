@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/runtime/fatbin.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KIND_PTX = 1 };
+
+#define CONTAINER_MAGIC UINT32_C(0xBA55ED50)
+
+struct container {
+	uint32_t magic;
+	uint16_t version, header; /* bytes before the first entry */
+	uint64_t size;            /* bytes of all entries */
+};
+
+/* The part of an entry's header that says where the next one is; more follows, up to header. */
+struct entry {
+	uint16_t kind, flags;
+	uint32_t header;
+	uint64_t payload; /* bytes, padding included */
+};
+
+_Static_assert(sizeof(struct container) == 16 && sizeof(struct entry) == 16, "the layout of the file");
+
+static struct container container_at(const void *image)
+{
+	struct container container;
+	memcpy(&container, image, sizeof container);
+	return container;
+}
+
+/*
+ * Appends a container's entries of PTX, or all of them, to *to if that is not NULL. Returns their bytes; 0 for what is
+ * no container.
+ */
+static size_t gather(const void *image, bool all, char **to)
+{
+	struct container container = container_at(image);
+	size_t total = 0;
+	if (container.magic != CONTAINER_MAGIC)
+		return 0;
+	const char *at = (const char *)image + container.header;
+	for (uint64_t left = container.size; left >= sizeof(struct entry);) {
+		struct entry entry;
+		memcpy(&entry, at, sizeof entry);
+		uint64_t size = entry.header + entry.payload;
+		if (entry.header < sizeof entry || size > left)
+			break;
+		if (all || entry.kind == KIND_PTX) {
+			if (to) {
+				memcpy(*to, at, size);
+				*to += size;
+			}
+			total += size;
+		}
+		at += size;
+		left -= size;
+	}
+	return total;
+}
+
+/* The one unit that has PTX. */
+static const void *only_unit_with_ptx(const void *const *units)
+{
+	const void *found = NULL;
+	for (; *units; units++) {
+		if (!gather(*units, false, NULL))
+			continue;
+		if (found)
+			return NULL;
+		found = *units;
+	}
+	return found;
+}
+
+void *fatbin_with_ptx(const struct fatbin_wrapper *wrapper)
+{
+	const void *unit = wrapper->version == 2 && wrapper->units ? only_unit_with_ptx(wrapper->units) : NULL;
+	if (!unit || container_at(wrapper->container).magic != CONTAINER_MAGIC)
+		return NULL;
+	struct container head = { CONTAINER_MAGIC, 1, sizeof head, 0 };
+	head.size = gather(wrapper->container, true, NULL) + gather(unit, false, NULL);
+	char *merged = malloc(sizeof head + head.size);
+	if (!merged)
+		return NULL;
+	memcpy(merged, &head, sizeof head);
+	char *at = merged + sizeof head;
+	gather(wrapper->container, true, &at);
+	gather(unit, false, &at);
+	return merged;
+}

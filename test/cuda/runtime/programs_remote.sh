@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The same programs as over the software GPU, but with that behind the daemon.
+softgpu=${top_builddir:?run by make check}/cuda_remote/softgpu/.libs/libcuda.so.1
+programs=$top_builddir/test/cuda/runtime/programs
+if [ ! -e "$softgpu" ] || [ ! -e "$programs/copies.cutest" ]; then
+	echo "skipped: it needs the software GPU and programs built by nvcc"
+	exit 77
+fi
+HEADRACE_TEST_DRIVER=$softgpu
+. "${top_srcdir:?}/test/cuda/remote/remote.sh"
+remote_start
+
+libraries=$build/cuda_remote/runtime/.libs:$build/cuda_remote/client/.libs
+sanitizer=$(ldd "$build/cuda_remote/runtime/.libs/libcudart.so.13" | awk '/lib(a|t)san/ {print $3}')
+for program in "$programs"/*.cutest; do
+	status=0
+	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$program" || status=$?
+	case $status in
+	0) echo "passed: ${program##*/}" ;;
+	77) echo "does not apply: ${program##*/}" ;;
+	*) fail "${program##*/} ended with status $status" ;;
+	esac
+done
