@@ -33,7 +33,13 @@ static void work(int id)
 	}
 	CHECK(cudaMemcpy(host.data(), values, n * sizeof *values, cudaMemcpyDeviceToHost));
 	EXPECT(host == expected);
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 	CHECK(cudaStreamQuery(0));
+#else
+	/* Other threads may have queued more in the one stream they share; that is no error. */
+	cudaError_t state = cudaStreamQuery(0);
+	EXPECT(state == cudaSuccess || state == cudaErrorNotReady);
+#endif
 	CHECK(cudaFree(values));
 	CHECK(cudaGetLastError());
 }
