@@ -13,3 +13,4 @@ cuda_remote_softgpu_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -shared -version-info 1:0
 	-Wl,--version-script=$(srcdir)/cuda_remote/softgpu/libcuda.map
 EXTRA_cuda_remote_softgpu_libcuda_la_DEPENDENCIES = cuda_remote/softgpu/libcuda.map
 EXTRA_DIST += cuda_remote/softgpu/libcuda.map
+dist_man_MANS += docs/man/headrace-softgpu.7
