@@ -3,7 +3,7 @@
 # over_softgpu.sh PROGRAM: a CUDA program with our runtime on the software GPU, in one process.
 set -euo pipefail
 
-runtime=$top_builddir/cuda_remote/runtime/.libs
+runtime=${top_builddir:?run by make check}/cuda_remote/runtime/.libs
 softgpu=$top_builddir/cuda_remote/softgpu/.libs
 if [ ! -e "$softgpu/libcuda.so.1" ]; then
 	echo "skipped: the software GPU is not built"

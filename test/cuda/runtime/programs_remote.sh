@@ -7,12 +7,13 @@ if [ ! -e "$softgpu" ] || [ ! -e "$programs/copies.cutest" ]; then
 	echo "skipped: it needs the software GPU and programs built by nvcc"
 	exit 77
 fi
-HEADRACE_TEST_DRIVER=$softgpu
+export HEADRACE_TEST_DRIVER=$softgpu
+# shellcheck source=test/cuda/remote/remote.sh
 . "${top_srcdir:?}/test/cuda/remote/remote.sh"
 remote_start
 
-libraries=$build/cuda_remote/runtime/.libs:$build/cuda_remote/client/.libs
-sanitizer=$(ldd "$build/cuda_remote/runtime/.libs/libcudart.so.13" | awk '/lib(a|t)san/ {print $3}')
+libraries=$top_builddir/cuda_remote/runtime/.libs:$top_builddir/cuda_remote/client/.libs
+sanitizer=$(ldd "$top_builddir/cuda_remote/runtime/.libs/libcudart.so.13" | awk '/lib(a|t)san/ {print $3}')
 for program in "$programs"/*.cutest; do
 	status=0
 	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$program" || status=$?

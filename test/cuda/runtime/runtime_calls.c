@@ -223,7 +223,8 @@ END_TEST
 START_TEST(linked_units_are_offered_before_the_linked_container)
 {
 	static char kernel;
-	static const void *const units[] = { "a unit", NULL };
+	static const char unit[16] = "no container"; /* as long as the head of one */
+	static const void *const units[] = { unit, NULL };
 	const struct wrapper linked = { 0x466243B1, 2, "machine code", units };
 	void **module = __cudaRegisterFatBinary((void *)(uintptr_t)&linked);
 	__cudaRegisterFunction(module, &kernel, NULL, "kernel", -1, NULL, NULL, NULL, NULL, NULL);

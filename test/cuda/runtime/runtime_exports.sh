@@ -5,7 +5,7 @@ set -euo pipefail
 export LC_ALL=C
 
 theirs=$CUDA_HOME/lib64/libcudart.so.13
-ours=$top_builddir/cuda_remote/runtime/.libs/libcudart.so.13
+ours=${top_builddir:?run by make check}/cuda_remote/runtime/.libs/libcudart.so.13
 if [ ! -e "$theirs" ]; then
 	echo "skipped: the toolkit has no $theirs to compare with"
 	exit 77
