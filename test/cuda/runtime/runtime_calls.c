@@ -216,6 +216,7 @@ START_TEST(a_module_with_nothing_for_the_device_is_not_offered_again)
 	double_record.load_result = CUDA_SUCCESS;
 	ck_assert_int_eq(cudaSetDevice(1), cudaSuccess);
 	ck_assert_int_eq(launch(&scale), cudaSuccess);
+	ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
 	ck_assert_int_eq(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
 }
 END_TEST
