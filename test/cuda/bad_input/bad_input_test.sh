@@ -56,6 +56,7 @@ wait $other
 
 echo "- a client killed in mid-copy"
 for signal in KILL SEGV TERM; do
+	rm -f "$work/client"
 	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/null" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
@@ -64,11 +65,11 @@ for signal in KILL SEGV TERM; do
 	wait $client 2> "$work/null"
 	eventually 10 gone "$worker" || fail "SIG$signal: the worker stays"
 	still_served "SIG$signal at the client"
-	: > "$work/client"
 done
 
 echo "- a worker killed in mid-copy"
 for signal in KILL SEGV; do
+	rm -f "$work/client"
 	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
@@ -79,10 +80,10 @@ for signal in KILL SEGV; do
 	[ $status = 3 ] && has_line "$work/err" cudaMemcpy ||
 		fail "SIG$signal: the client's status $status: $(cat "$work/err")"
 	still_served "SIG$signal at the worker"
-	: > "$work/client"
 done
 
 echo "- the daemon killed under a client"
+rm -f "$work/client"
 $run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
@@ -92,7 +93,7 @@ wait $client
 
 echo "- a daemon that ends in order under a client"
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
-: > "$work/client"
+rm -f "$work/client"
 $run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
@@ -104,6 +105,7 @@ wait $client
 
 echo "- a server of its own, killed programs"
 for signal in INT TERM KILL; do
+	rm -f "$work/client"
 	env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu $program "$programs/copy_loop" \
 		> "$work/client" 2> "$work/err" &
 	client=$!
@@ -111,7 +113,6 @@ for signal in INT TERM KILL; do
 	kill -$signal $client
 	wait $client 2> "$work/null"
 	eventually 5 sh -c "! grep -q @headrace-$client- /proc/net/unix" || fail "SIG$signal: a server stays"
-	: > "$work/client"
 done
 
 [ "$(shared_memory)" = "$before" ] || fail "left in /dev/shm: $(shared_memory)"

@@ -28,6 +28,7 @@ refused 125 "wrong key" "a wrong key"
 refused 125 "asks for a key" "no key"
 
 echo "- the cable cut in mid-copy"
+rm -f "$work/out"
 HEADRACE_TIMEOUT_MS=2000 "${on_client[@]}" $run -k "$work/key" -s $server_address "$programs/copy_loop" \
 	> "$work/out" 2> "$work/err" &
 client=$!

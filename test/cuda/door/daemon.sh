@@ -6,6 +6,8 @@ chmod 755 "$work"
 failures=0
 daemon=
 tidy() {
+	# Not in a child that a signal ends before it has become another program.
+	[ "$BASHPID" = $$ ] || return
 	[ -z "$daemon" ] || kill -9 "$daemon" 2> "$work/null"
 	rm -rf "$work"
 }
@@ -35,7 +37,7 @@ eventually() {
 
 gone() { ! kill -0 "$1" 2> "$work/null"; }
 children() { cat "/proc/$1/task/$1/children" 2> "$work/null"; }
-has_line() { grep -q -- "$2" "$1"; }
+has_line() { grep -qs -- "$2" "$1"; }
 
 # refused STATUS TEXT WHAT: the command just run ended with that status, and TEXT, if any, is among what it said into
 # $work/err.
