@@ -121,7 +121,8 @@ struct ib_conn {
 
 /* ---- ib_conn.c ---- */
 
-/* Ends the connection with that error, which the caller has logged if it was the first to know. The first error stays. */
+/* Ends the connection with that error, which the caller has logged if it was the first to know. The first error
+ * stays. */
 void ib_conn_fail(struct ib_conn *conn, int error);
 /* Looks at the stream now: wake-ups, goodbye, death. */
 void ib_conn_check_stream(struct ib_conn *conn);
@@ -129,7 +130,8 @@ void ib_conn_check_stream(struct ib_conn *conn);
 void ib_conn_progress(struct ib_conn *conn);
 /* To be called by a put or get that moved nothing: takes completions and looks at the stream, now and then. */
 void ib_conn_idle(struct ib_conn *conn);
-/* Takes the tail that the peer wrote into the control block, or if that gives no room, those in chunks not yet consumed. */
+/* Takes the tail that the peer wrote into the control block, or if that gives no room, those in chunks not yet
+ * consumed. */
 void ib_conn_take_tail(struct ib_conn *conn);
 /* Writes len <= 8 bytes to that offset of the peer's control block. -EAGAIN: too many are under way. */
 int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len);

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
-HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto for the first active one");
+HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto (first active)");
 HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
 HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
@@ -57,7 +57,8 @@ static int read_settings(struct ib_device *device, struct wish *wish)
 {
 	int error;
 	wish->device = is_auto(&device_setting) ? NULL : hr_setting_text(&device_setting);
-	if ((error = read_number(&port_setting, &wish->port)) || (error = read_number(&gid_setting, &wish->gid_index)) ||
+	if ((error = read_number(&port_setting, &wish->port)) ||
+	    (error = read_number(&gid_setting, &wish->gid_index)) ||
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
 	    (error = read_u32(&chunk_setting, &device->chunk_bytes)))
 		return error;
@@ -151,7 +152,8 @@ static bool can_register(const struct ib_device *device)
 	if (mr)
 		ibv_dereg_mr(mr);
 	else
-		hr_log(HR_LOG_WARN, "verbs: not used: cannot register %d bytes: %s (see ulimit -l)", TRIED, strerror(error));
+		hr_log(HR_LOG_WARN, "verbs: not used: cannot register %d bytes: %s (see ulimit -l)", TRIED,
+		       strerror(error));
 	munmap(memory, TRIED);
 	return mr != NULL;
 }
@@ -205,7 +207,8 @@ static int choose_adapter(struct ib_device *device, const struct wish *wish)
 	if (list)
 		ibv_free_device_list(list);
 	if (error && wish->device)
-		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s: no such RDMA device, or no usable port on it", wish->device);
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s: no such RDMA device, or no usable port on it",
+		       wish->device);
 	else if (error)
 		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
 	return error;

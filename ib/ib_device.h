@@ -12,8 +12,8 @@ enum { IB_WIRE_VERSION = 1, IB_QPS_MAX = 16 };
 
 enum ib_link { IB_LINK_INFINIBAND = 1, IB_LINK_ROCE_V1 = 2, IB_LINK_ROCE_V2 = 3 };
 
-/* Where a port can be reached: the section of the card and part of each half. Written by its owner, checked by the peer;
- * integers little-endian. */
+/* Where a port can be reached: the section of the card and part of each half. Written by its owner, checked by the
+ * peer; integers little-endian. */
 struct ib_address {
 	uint8_t gid[16];
 	uint16_t lid; /* 0 on Ethernet */
@@ -37,9 +37,9 @@ struct ib_device {
 };
 
 /*
- * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an active
- * port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL: a setting is
- * out of range.
+ * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an
+ * active port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL:
+ * a setting is out of range.
  */
 int ib_device_open(uint32_t timeout_ms, struct ib_device **device);
 void ib_device_close(struct ib_device *device);

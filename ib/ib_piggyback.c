@@ -8,7 +8,8 @@
 
 #include <errno.h>
 
-/* Room in the peer's ring and on the queue pair that the next chunk goes out on? Looks for news only when there is none. */
+/* Room in the peer's ring and on the queue pair that the next chunk goes out on? Looks for news only when there is
+ * none. */
 static bool has_room(struct ib_conn *conn, unsigned queue)
 {
 	if (ib_sender_room(&conn->sender) == 0)
@@ -40,7 +41,8 @@ int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), left = total;
 	while (left > 0) {
-		/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes first. */
+		/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes
+		 * first. */
 		unsigned queue = conn->sender.head % conn->queues.n;
 		uint32_t size = has_room(conn, queue) ? post_chunk(conn, queue, &place, left) : 0;
 		if (size == 0)

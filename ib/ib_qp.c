@@ -110,8 +110,8 @@ uint8_t ib_queues_reads(const struct ib_device *device)
 
 /* ---- joining the peer ---- */
 
-/* The exponent t of the local ACK timeout 4.096 us * 2^t (InfiniBand specification, 9.9.1.1: the true time is between that
- * and four times that): all tries together take about half of what a silent peer is granted. */
+/* The exponent t of the local ACK timeout 4.096 us * 2^t (InfiniBand specification, 9.9.1.1: the true time is
+ * between that and four times that): all tries together take about half of what a silent peer is granted. */
 static uint8_t ack_timeout(uint32_t timeout_ms)
 {
 	uint64_t budget_ns = (uint64_t)timeout_ms * 1000000 / 2 / (RETRIES + 1);
@@ -244,7 +244,8 @@ int ib_queues_post(struct ib_queues *queues, unsigned i, enum ib_kind kind, cons
 	return 0;
 }
 
-/* Requests of a queue pair complete in the order in which they were posted, so one completion stands for all before it. */
+/* Requests of a queue pair complete in the order in which they were posted, so one completion stands for all before
+ * it. */
 static void complete(struct ib_queues *queues, uint64_t id)
 {
 	queues->queue[id >> 32 & 0xff].completed = (uint32_t)id;
@@ -262,7 +263,8 @@ int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure)
 		}
 		for (int i = 0; i < n; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS) {
-				*failure = (struct ib_failure){ wc[i].status, wc[i].vendor_err, wc[i].wr_id >> 32 & 0xff };
+				*failure = (struct ib_failure){ wc[i].status, wc[i].vendor_err,
+								wc[i].wr_id >> 32 & 0xff };
 				return -EIO;
 			}
 			complete(queues, wc[i].wr_id);

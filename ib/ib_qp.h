@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pairs of one connection, with one completion queue for all of them, and registered memory. Requests are RDMA
- * writes and reads only, so there is nothing to post for receiving. One thread at a time; nothing here blocks.
+ * The queue pairs of one connection, with one completion queue for all of them, and registered memory. Requests are
+ * RDMA writes and reads only, so there is nothing to post for receiving. One thread at a time; nothing here blocks.
  */
 #ifndef IB_QP_H
 #define IB_QP_H
@@ -68,7 +68,8 @@ struct ib_region {
 	struct ibv_mr *mr;
 };
 
-/* Makes device->n_qps queue pairs, ready to be joined to a peer's. On failure nothing is left; the log has the cause. */
+/* Makes device->n_qps queue pairs, ready to be joined to a peer's. On failure nothing is left; the log has the
+ * cause. */
 int ib_queues_open(struct ib_queues *queues, const struct ib_device *device);
 /* Joins the first min(own, peer's) of them to the peer's and destroys the rest. */
 int ib_queues_join(struct ib_queues *queues, const struct ib_device *device, const struct ib_remote *remote);

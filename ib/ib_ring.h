@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring of chunks that carries one direction of a pipe over verbs: its layout in memory and the bookkeeping at both of
- * its ends. No verbs here, so that the protocol can be tested on plain memory.
+ * The ring of chunks that carries one direction of a pipe over verbs: its layout in memory and the bookkeeping at both
+ * of its ends. No verbs here, so that the protocol can be tested on plain memory.
  *
  * After Liu et al., IPDPS 2004, section 4.3 ("piggybacking pointer updates"), with the flags of Liu et al., "High
  * Performance RDMA-Based MPI Implementation over InfiniBand", ICS 2003, section 4 (head and tail flag, bottom fill).
  *
- * The ring lies in the receiver's registered memory: n_chunks chunks of chunk_bytes. The sender has a staging area of the
- * same shape; chunk number i of the stream is built at slot i mod n_chunks of it and goes to the same offset of the ring
- * with one RDMA write:
+ * The ring lies in the receiver's registered memory: n_chunks chunks of chunk_bytes. The sender has a staging area of
+ * the same shape; chunk number i of the stream is built at slot i mod n_chunks of it and goes to the same offset of the
+ * ring with one RDMA write:
  *
  *	slot:  [ not written | front | payload | padding to 8 | end ]
  *
@@ -18,22 +18,24 @@
  * and nothing has to be cleared.
  *
  * What is relied upon: the bytes of one RDMA write become visible in address order, the last byte last. The InfiniBand
- * specification does not promise it, all adapters without relaxed ordering keep it, and memory for the ring is therefore
- * registered without IBV_ACCESS_RELAXED_ORDERING. It must hold for the whole message, not per packet: a chunk is larger than a
- * path MTU, and RC delivers a message's packets in order. When the sequence number at the end is there, size (which lies
- * before it), payload and front are. Not relied upon: that a word is written at once. The sequence number's bytes arrive in
- * address order too, and it is as expected only when all of those that differ have arrived.
- * The front's flag guards that assumption: if an adapter breaks it the front is stale, and the chunk is taken as not yet
- * arrived. No order is needed between chunks, so they may travel on different queue pairs.
+ * specification does not promise it, all adapters without relaxed ordering keep it, and memory for the ring is
+ * therefore registered without IBV_ACCESS_RELAXED_ORDERING. It must hold for the whole message, not per packet: a chunk
+ * is larger than a path MTU, and RC delivers a message's packets in order. When the sequence number at the end is
+ * there, size (which lies before it), payload and front are. Not relied upon: that a word is written at once. The
+ * sequence number's bytes arrive in address order too, and it is as expected only when all of those that differ have
+ * arrived. The front's flag guards that assumption: if an adapter breaks it the front is stale, and the chunk is taken
+ * as not yet arrived. No order is needed between chunks, so they may travel on different queue pairs.
  *
  * Credits: the sender may have n_chunks chunks under way. The receiver tells how many it has consumed (the tail) in the
- * front of every chunk it sends itself, and by a write of its own when the sender must be running short (ib_receiver_owes).
- * That write goes to a word of its own, needs no credit, and so cannot deadlock. Counts only grow, so the larger of the two
- * is right, and it does not matter which comes first. A tail that rides in a chunk counts as told, so a sender without room
- * looks for one in the chunks that have arrived, whether or not its user has got them. A slot of the staging area is free when the tail has passed its
- * chunk: the receiver had all of it, so the adapter needs it at most for a retransmission that the other one drops.
+ * front of every chunk it sends itself, and by a write of its own when the sender must be running short
+ * (ib_receiver_owes). That write goes to a word of its own, needs no credit, and so cannot deadlock. Counts only grow,
+ * so the larger of the two is right, and it does not matter which comes first. A tail that rides in a chunk counts as
+ * told, so a sender without room looks for one in the chunks that have arrived, whether or not its user has got them. A
+ * slot of the staging area is free when the tail has passed its chunk: the receiver had all of it, so the adapter needs
+ * it at most for a retransmission that the other one drops.
  *
- * Counts are modulo 2^32, and n_chunks is a power of two so that slots go on in order when they wrap. One thread at a time for each end.
+ * Counts are modulo 2^32, and n_chunks is a power of two so that slots go on in order when they wrap. One thread at a
+ * time for each end.
  */
 #ifndef IB_RING_H
 #define IB_RING_H
@@ -103,8 +105,8 @@ struct ib_span {
 void ib_sender_init(struct ib_sender *sender, const struct ib_geometry *geometry, uint8_t *staging);
 /* Chunks that may be built now. */
 uint32_t ib_sender_room(const struct ib_sender *sender);
-/* Builds the next chunk from left > 0 bytes at the place, or as many as it takes; room must be > 0. tail: what this side
- * has consumed of the other direction. Returns the payload's size; *span is what to write. */
+/* Builds the next chunk from left > 0 bytes at the place, or as many as it takes; room must be > 0. tail: what
+ * this side has consumed of the other direction. Returns the payload's size; *span is what to write. */
 uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
 			 struct ib_span *span);
 /* Takes a tail that the peer told. -EPROTO: it consumed more than it was sent. */
@@ -126,15 +128,15 @@ void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *ge
 /* Has the next chunk arrived? -EPROTO counts as arrived. */
 bool ib_receiver_ready(const struct ib_receiver *receiver);
 /*
- * Copies what has arrived of the next chunk to the place; at most left > 0 bytes. 0: nothing has arrived; > 0: the bytes
- * taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes.
+ * Copies what has arrived of the next chunk to the place; at most left > 0 bytes. 0: nothing has arrived; > 0: the
+ * bytes taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes.
  */
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail);
-/* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a sender without
- * room: the user may not get for a long time, and the tail that it waits for is told only once. */
+/* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a
+ * sender without room: the user may not get for a long time, and the tail that it waits for is told only once. */
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail);
-/* Must the peer be told the tail by a message of its own? When half of the ring is consumed and it knows of none of it: it
- * may have no credit left, and this side perhaps nothing to send. */
+/* Must the peer be told the tail by a message of its own? When half of the ring is consumed and it knows of none
+ * of it: it may have no credit left, and this side perhaps nothing to send. */
 bool ib_receiver_owes(const struct ib_receiver *receiver);
 
 #endif

@@ -2,23 +2,23 @@
 /*
  * Sleeping without an adapter that raises an interrupt for each write.
  *
- * Who wants to sleep (S) asks its peer (P) to be woken; P answers the next put or tail update that fits by a wake-up on the
- * stream. P may be far from here in its program, so the request alone proves nothing: what P posted before it could see
- * the request carries no wake-up, and may still be under way when S looks at its ring for the last time. Therefore:
+ * Who wants to sleep (S) asks its peer (P) to be woken; P answers the next put or tail update that fits by a wake-up on
+ * the stream. P may be far from here in its program, so the request alone proves nothing: what P posted before it could
+ * see the request carries no wake-up, and may still be under way when S looks at its ring for the last time. Therefore:
  *
  *	S: RDMA write of the request into P's control block, then, on the same queue pair, RDMA read of P's progress
- *	   (the counts of chunks and of tails that P has posted); S sleeps for good only when that read is done and its ring
- *	   has everything that the counts promise.
+ *	   (the counts of chunks and of tails that P has posted); S sleeps for good only when that read is done and
+ *	   its ring has everything that the counts promise.
  *	P: on each put and tail update: posts, stores its progress, full fence, loads the request.
  *
- * No wake-up is lost: the read is carried out after the write (requests of one queue pair, InfiniBand specification table
- * 76; and a read by the adapter does not pass its earlier write on the way to memory). If P's store is in memory before the
- * read, S sees the count and knows that something is coming. If not, P's load, which the fence puts after the store,
- * comes after the write, and P sees the request. Both words are read in one piece or not: a torn count is read only while
- * P stores it, hence in the second case; if it looks too large, S finds nothing coming and asks anew.
+ * No wake-up is lost: the read is carried out after the write (requests of one queue pair, InfiniBand specification
+ * table 76; and a read by the adapter does not pass its earlier write on the way to memory). If P's store is in memory
+ * before the read, S sees the count and knows that something is coming. If not, P's load, which the fence puts after
+ * the store, comes after the write, and P sees the request. Both words are read in one piece or not: a torn count is
+ * read only while P stores it, hence in the second case; if it looks too large, S finds nothing coming and asks anew.
  *
- * While the read is under way S may sleep: its completion wakes it (completion channel, armed before the completion queue
- * is looked at for the last time).
+ * While the read is under way S may sleep: its completion wakes it (completion channel, armed before the completion
+ * queue is looked at for the last time).
  *
  * A request is answered at most once: P remembers the number of the last one that it answered and never writes into the
  * word that S's adapter writes. S regards its request as good until a wake-up has come; when that belongs to an older
@@ -72,7 +72,8 @@ static void ask(struct ib_conn *conn, uint32_t bits)
 	struct ib_wake_request request = { htole32(bits), htole32(++conn->wake_seq) };
 	conn->wake_bits = bits;
 	conn->sleep = IB_REFUSED;
-	if (ib_conn_write_control(conn, offsetof(struct ib_control, wake), &request, sizeof request) || post_probe(conn))
+	if (ib_conn_write_control(conn, offsetof(struct ib_control, wake), &request, sizeof request) ||
+	    post_probe(conn))
 		return;
 	conn->sleep = IB_PROBING;
 }
@@ -99,7 +100,8 @@ void ib_sleep_arm(struct ib_conn *conn, bool want_put)
 		ib_conn_fail(conn, -error);
 }
 
-/* Does the probe show something that has not arrived? It will in a moment, or the count was torn: ask anew either way. */
+/* Does the probe show something that has not arrived? It will in a moment, or the count was torn: ask anew either
+ * way. */
 static bool probe_promises(struct ib_conn *conn, bool want_put)
 {
 	const struct ib_progress *probed = &conn->scratch->probed;

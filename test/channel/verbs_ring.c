@@ -100,7 +100,8 @@ START_TEST(a_long_message_is_cut_into_chunks_across_vectors)
 	pipe_make(&pipe, 256, 8);
 	uint8_t in[1000], out[1000];
 	fill_pattern(in, sizeof in, 3);
-	struct iovec iov[] = { { in, 1 }, { NULL, 0 }, { in + 1, 300 }, { in + 301, 3 }, { in + 304, 696 }, { NULL, 0 } };
+	struct iovec iov[] = { { in, 1 }, { NULL, 0 }, { in + 1, 300 }, { in + 301, 3 }, { in + 304, 696 },
+			       { NULL, 0 } };
 	struct hr_iov_place place = hr_iov_begin(iov, 6);
 	size_t left = hr_iov_total(iov, 6);
 	ck_assert_uint_eq(left, sizeof in);
@@ -363,8 +364,8 @@ START_TEST(every_size_asked_for_gives_a_usable_shape)
 	struct ib_geometry usual = ib_geometry_fit(1 << 20, 16384);
 	ck_assert_uint_eq(usual.chunk_bytes, 16384);
 	ck_assert_uint_eq(usual.n_chunks, 64);
-	static const struct ib_geometry wrong[] = { { 255, 2 }, { 256, 1 }, { 256, 3 }, { 260, 4 }, { 1 << 20, 1 << 16 },
-						    { 0, 0 }, { 2 << 20, 2 } };
+	static const struct ib_geometry wrong[] = { { 255, 2 }, { 256, 1 }, { 256, 3 }, { 260, 4 },
+						    { 1 << 20, 1 << 16 }, { 0, 0 }, { 2 << 20, 2 } };
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		ck_assert(!ib_geometry_valid(&wrong[i]));
 }

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# make check-vm: what is tested over verbs on the kernel's Soft-RoCE. Prints one line per test, as make check does; fails if
-# one failed, exits 77 if the machine cannot be had. The machine is emulated, so the amounts of data are smaller there.
+# make check-vm: what is tested over verbs on the kernel's Soft-RoCE. Prints one line per test, as make check does;
+# fails if one failed, exits 77 if the machine cannot be had. The machine is emulated, so the amounts of data are
+# smaller there.
 set -u
 : "${top_builddir:?set by make check-vm}" "${top_srcdir:?set by make check-vm}"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -27,7 +27,8 @@ while read -r module; do
 	insmod "/modules/$module" || fail "insmod $module"
 done </modules/order
 
-mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose hostroot /host || fail "mount of the host's root"
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose hostroot /host ||
+	fail "mount of the host's root"
 mount -o bind /host /root
 mount -t proc proc /root/proc
 mount -t sysfs sys /root/sys

@@ -6,18 +6,18 @@
 # Runs COMMAND in a virtual machine whose kernel has a software RDMA device (Soft-RoCE: rxe0, RoCE v2 GIDs), and exits
 # with COMMAND's exit status (128 + n when signal n ended it). Needs neither root nor KVM.
 #
-#   The guest's root is this machine's, read-only, at the same paths, with an empty /tmp, /run and /dev/shm of its own; the
-#   working directory and the source and build trees stay visible even where they lie under /tmp. COMMAND runs as root, its
-#   stdin is empty, its stdout and stderr arrive live. HEADRACE_*, the paths of the build (top_srcdir, …), PATH,
+#   The guest's root is this machine's, read-only, at the same paths, with an empty /tmp, /run and /dev/shm of its own;
+#   the working directory and the source and build trees stay visible even where they lie under /tmp. COMMAND runs as
+#   root, its stdin is empty, its stdout and stderr arrive live. HEADRACE_*, the paths of the build (top_srcdir, …), PATH,
 #   LD_LIBRARY_PATH, the sanitizers' options and Open MPI's settings are passed on; no other variable is.
 #
 # Exit status of its own: 124 the timeout passed (default 600 s), 125 the machine did not come up or died,
 # 77 something is missing; the one line on stderr then names the Debian packages. With HEADRACE_VM_INSTALL=1, root
 # installs them.
 #
-# The kernel is Debian's own, unpacked into a cache and never installed. Cache: HEADRACE_VM_CACHE, else $top_builddir/vm,
-# else ${XDG_CACHE_HOME:-~/.cache}/headrace/vm. HEADRACE_VM_KERNEL names a downloaded linux-image-*.deb to use instead of
-# asking apt for one.
+# The kernel is Debian's own, unpacked into a cache and never installed. Cache: HEADRACE_VM_CACHE, else
+# $top_builddir/vm, else ${XDG_CACHE_HOME:-~/.cache}/headrace/vm. HEADRACE_VM_KERNEL names a downloaded
+# linux-image-*.deb to use instead of asking apt for one.
 set -u
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -143,7 +143,7 @@ need_image()
 		say "unpacking a kernel into $cache"
 		package=$(compgen -G "$cache/linux-image-*.deb" | head -n 1)
 		[[ $package && -z ${HEADRACE_VM_KERNEL:-} ]] || package=$(kernel_package "$cache") ||
-			{ say "skipped: no kernel package: apt-get update, or name one with HEADRACE_VM_KERNEL=linux-image-….deb"; exit 77; }
+			{ say "skipped: no kernel package: apt-get update, or set HEADRACE_VM_KERNEL"; exit 77; }
 		build_image "$package" "$cache" || { say "could not make the machine's image from $package"; exit 125; }
 	fi
 	flock -u 8
@@ -158,7 +158,8 @@ write_command()
 	for name in $(compgen -e); do
 		case $name in
 		HEADRACE_VM_*) ;;
-		HEADRACE_* | top_srcdir | top_builddir | PATH | LD_LIBRARY_PATH | *SAN_OPTIONS | OMPI_* | PMIX_* | MPIRUN | PYTHON | CK_*)
+		HEADRACE_* | top_srcdir | top_builddir | PATH | LD_LIBRARY_PATH | *SAN_OPTIONS | OMPI_* | PMIX_* | \
+			MPIRUN | PYTHON | CK_*)
 			printf 'export %s=%q\n' "$name" "${!name}" ;;
 		esac
 	done
@@ -197,7 +198,8 @@ start_machine()
 		-chardev file,id=status,path="$work/status" -device virtserialport,nr=3,chardev=status \
 		</dev/null >"$work/qemu" 2>&1 8>&- &
 	qemu=$!
-	# Files in between, not pipes: a slow reader of our output must not hold the guest up, and nothing is lost at its end.
+	# Files in between, not pipes: a slow reader of our output must not hold the guest up, and its end
+	# loses nothing.
 	tail -q -s 0.1 -n +1 --pid=$qemu -f "$work/stdout" 8>&- &
 	relays+=($!)
 	tail -q -s 0.1 -n +1 --pid=$qemu -f "$work/stderr" >&2 8>&- &
@@ -236,7 +238,8 @@ await_status()
 	local status=
 	while kill -0 "$qemu" 2>/dev/null; do
 		if read -r status <"$work/status"; then
-			# The machine wrote all output before this line; a plain signal lets qemu pass the last of it on.
+			# The machine wrote all output before this line; a plain signal lets qemu pass on the last
+			# of it.
 			stop_machine
 			exit "$status"
 		fi

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the verbs transport does beyond what the conformance suite asks of every transport: it is preferred over TCP, and a
- * network that goes dead while the stream of the set-up lives on is noticed. For the virtual machine of run.sh only: takes
- * its RDMA device's link down.
+ * What the verbs transport does beyond what the conformance suite asks of every transport: it is preferred over TCP,
+ * and a network that goes dead while the stream of the set-up lives on is noticed. For the virtual machine of run.sh
+ * only: takes its RDMA device's link down.
  */
 #include "config.h"
 
