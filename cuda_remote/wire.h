@@ -163,13 +163,16 @@ enum hr_launch_flags {
 	HR_LAUNCH_COOPERATIVE = 1u << 0,
 };
 
+#define HR_UNITS_MAX 24
+
 /* A module's or library's load: struct, then the image. The reply: struct hr_wire_module, then for each kernel a struct
  * hr_wire_kernel, its parameters, its name. */
 struct hr_wire_load {
-	uint64_t image;   /* bytes that follow */
+	uint64_t image;   /* bytes that follow; padding of units included */
 	uint32_t options; /* count of JIT options that follow the image, 16 bytes each: u32 option, u32 0, u64 value */
 	uint32_t log_info, log_error; /* bytes of the JIT's logs that the caller has room for */
-	uint32_t library; /* 1: cuLibraryLoadData; 0: cuModuleLoadDataEx */
+	uint16_t library; /* 1: cuLibraryLoadData; 0: cuModuleLoadDataEx */
+	uint16_t units;   /* of a program linked from relocatable device code: containers behind the first, each padded to 8 */
 };
 static_assert(sizeof(struct hr_wire_load) == 24, "wire format");
 

@@ -63,6 +63,9 @@ static int run(struct hr_link *link, const struct hr_wire_host *turn)
 		function->callback(function->stream, (CUresult)turn->status, function->argument);
 	else if (function)
 		function->function(function->argument);
+	/* Release pairs with the acquires in hr_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
+	 * that waited for its stream, what it read is not overwritten before. */
+	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
 	free(function);
 	return ch3_send(link->vc, HR_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }

@@ -15,7 +15,8 @@
 
 struct wrapper {
 	uint32_t magic, version;
-	const void *container, *more;
+	const void *container;
+	const void *const *more; /* version 2: the units it was linked from, NULL at the end */
 };
 
 struct container {
@@ -46,33 +47,61 @@ static bool elf_size(const void *image, size_t *size)
 	return true;
 }
 
-CUresult hr_image_find(const void *image, struct iovec *bytes)
+static void add_piece(struct hr_image *image, const void *bytes, size_t size)
 {
+	image->piece[image->n++] = (struct iovec){ (void *)(uintptr_t)bytes, size };
+	image->bytes += size;
+}
+
+static size_t container_size(const void *bytes)
+{
+	struct container container;
+	memcpy(&container, bytes, sizeof container);
+	return container.magic == CONTAINER_MAGIC ? container.header + container.size : 0;
+}
+
+/* Adds the units of a linked program, unless they are more than one message tells of: then the linked one has to do. */
+static void add_units(struct hr_image *image, const void *const *units)
+{
+	static const uint8_t padding[8];
+	unsigned n = 0;
+	while (units[n] && n <= HR_UNITS_MAX && container_size(units[n]))
+		n++;
+	if (units[n] || n > HR_UNITS_MAX)
+		return;
+	for (image->units = n; n--; units++) {
+		add_piece(image, padding, -image->bytes & 7);
+		add_piece(image, *units, container_size(*units));
+	}
+}
+
+CUresult hr_image_find(const void *bytes, struct hr_image *image)
+{
+	struct wrapper wrapper = { 0 };
+	*image = (struct hr_image){ .n = 0 };
 	/* Text may be shorter than a magic number. */
-	uint8_t first = *(const uint8_t *)image;
+	uint8_t first = *(const uint8_t *)bytes;
 	if (first != ELFMAG0 && first != (uint8_t)WRAPPER_MAGIC && first != (uint8_t)CONTAINER_MAGIC) {
-		*bytes = (struct iovec){ (void *)(uintptr_t)image, strlen(image) + 1 };
-		return bytes->iov_len > 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+		add_piece(image, bytes, strlen(bytes) + 1);
+		return image->bytes > 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 	}
 	uint32_t magic;
-	memcpy(&magic, image, sizeof magic);
+	memcpy(&magic, bytes, sizeof magic);
 	if (magic == WRAPPER_MAGIC) {
-		struct wrapper wrapper;
-		memcpy(&wrapper, image, sizeof wrapper);
+		memcpy(&wrapper, bytes, sizeof wrapper);
 		if (!wrapper.container)
 			return CUDA_ERROR_INVALID_IMAGE;
-		image = wrapper.container;
-		memcpy(&magic, image, sizeof magic);
+		bytes = wrapper.container;
+		memcpy(&magic, bytes, sizeof magic);
 	}
 	size_t size;
-	if (magic == CONTAINER_MAGIC) {
-		struct container container;
-		memcpy(&container, image, sizeof container);
-		size = container.header + container.size;
-	} else if (memcmp(image, ELFMAG, SELFMAG) || !elf_size(image, &size)) {
+	if (magic == CONTAINER_MAGIC)
+		size = container_size(bytes);
+	else if (memcmp(bytes, ELFMAG, SELFMAG) || !elf_size(bytes, &size))
 		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	*bytes = (struct iovec){ (void *)(uintptr_t)image, size };
+	add_piece(image, bytes, size);
+	if (magic == CONTAINER_MAGIC && wrapper.version == 2 && wrapper.more)
+		add_units(image, wrapper.more);
 	return CUDA_SUCCESS;
 }
 

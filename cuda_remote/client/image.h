@@ -3,13 +3,24 @@
 #ifndef HR_CUDA_IMAGE_H
 #define HR_CUDA_IMAGE_H
 
+#include "cuda_remote/wire.h"
+
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* Finds the bytes to send: of a wrapper, the container; of text, its NUL too. CUDA_ERROR_INVALID_IMAGE. */
-CUresult hr_image_find(const void *image, struct iovec *bytes);
+/* The bytes to send: of a wrapper, the container, and where it was linked from relocatable device code the units' containers behind it
+ * (struct hr_wire_load); of text, its NUL too. */
+struct hr_image {
+	struct iovec piece[2 * (1 + HR_UNITS_MAX)];
+	int n;
+	unsigned units;
+	uint64_t bytes;
+};
+
+/* CUDA_ERROR_INVALID_IMAGE. */
+CUresult hr_image_find(const void *bytes, struct hr_image *image);
 
 /* Reads a file, with a NUL behind it. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
 CUresult hr_image_read(const char *path, void **image);

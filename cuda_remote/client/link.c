@@ -91,6 +91,8 @@ static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > HR_CHUNK_MAX)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
+	/* Acquire pairs with the release behind a host function (hostfn.c), which may have read what is overwritten here. */
+	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
 	struct hr_copy *copy = hr_copy_find(chunk.copy);
 	if (!copy || !incoming->payload_len || incoming->payload_len > __atomic_load_n(&copy->left, __ATOMIC_RELAXED))
 		return -EPROTO;

@@ -121,24 +121,27 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 		struct hr_wire_call head;
 		struct hr_wire_load call;
 	} message = { .call = { .library = library } };
-	struct iovec iov[2] = { { NULL, 0 }, { options.wire, 0 } };
-	CUresult result = hr_image_find(image, &iov[0]);
+	struct hr_image found;
+	CUresult result = hr_image_find(image, &found);
 	if (result == CUDA_SUCCESS)
 		result = hr_image_options(n_options, names, values, &options);
 	if (result != CUDA_SUCCESS)
 		return result;
-	message.call.image = iov[0].iov_len;
+	message.call.image = found.bytes;
+	message.call.units = (uint16_t)found.units;
 	message.call.options = options.n;
 	message.call.log_info = (uint32_t)options.info_size;
 	message.call.log_error = (uint32_t)options.error_size;
-	iov[1].iov_len = options.n * sizeof options.wire[0];
-	if (iov[0].iov_len > HR_CALL_BYTES_MAX - 65536)
+	if (found.bytes > HR_CALL_BYTES_MAX - 65536)
 		return CUDA_ERROR_INVALID_IMAGE;
+	struct iovec iov[sizeof found.piece / sizeof found.piece[0] + 1];
+	memcpy(iov, found.piece, (size_t)found.n * sizeof *iov);
+	iov[found.n] = (struct iovec){ options.wire, options.n * sizeof options.wire[0] };
 	struct hr_link *link;
 	result = hr_link_get(!library, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = hr_link_call(link, HR_CALL_module_load, 0, &message.head, sizeof message, iov, 2);
+	result = hr_link_call(link, HR_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct hr_wire_module wire;

@@ -16,9 +16,18 @@ struct server_module {
 	struct server_kernel **kernel;
 };
 
+/* As nvcc makes it (.nvFatBinSegment): how a driver is told of the units of a linked program. */
+struct wrapper {
+	uint32_t magic, version;
+	const void *container;
+	const void *const *units;
+};
+
 struct load {
 	struct hr_wire_load wire;
 	const void *image;
+	struct wrapper wrapper;
+	const void *unit[HR_UNITS_MAX + 1];
 	char *info, *error;
 	unsigned n;
 	CUjit_option name[OPTIONS_MAX + 4];
@@ -45,23 +54,52 @@ static bool option_is_number(uint32_t option)
 	}
 }
 
+/* The size of the container at the front of image; 0 if there is none that ends in it. */
+static uint64_t container_size(const uint8_t *image, uint64_t size)
+{
+	uint32_t magic;
+	uint16_t header;
+	uint64_t content;
+	if (size < 16)
+		return 0;
+	memcpy(&magic, image, sizeof magic);
+	memcpy(&header, image + 6, sizeof header);
+	memcpy(&content, image + 8, sizeof content);
+	return magic == 0xba55ed50u && header >= 16 && header <= size && content <= size - header ? header + content : 0;
+}
+
 /* The image must end where the message says; text in front of a NUL, binaries as long as their headers claim. */
 static bool image_is_whole(const uint8_t *image, uint64_t size)
 {
 	uint32_t magic;
 	if (size >= 16) {
 		memcpy(&magic, image, sizeof magic);
-		if (magic == 0xba55ed50u) {
-			uint16_t header;
-			uint64_t content;
-			memcpy(&header, image + 6, sizeof header);
-			memcpy(&content, image + 8, sizeof content);
-			return header <= size && content <= size - header;
-		}
+		if (magic == 0xba55ed50u)
+			return container_size(image, size) != 0;
 		if (!memcmp(image, "\177ELF", 4))
 			return size >= 64;
 	}
 	return size && !image[size - 1];
+}
+
+/* Finds the units behind the linked container, and wraps them all. */
+static bool take_units(struct load *load)
+{
+	const uint8_t *image = load->image;
+	uint64_t at = 0, size = load->wire.image;
+	if (load->wire.units > HR_UNITS_MAX)
+		return false;
+	for (unsigned i = 0; i <= load->wire.units; i++) {
+		uint64_t n = at < size ? container_size(image + at, size - at) : 0;
+		if (!n)
+			return false;
+		if (i)
+			load->unit[i - 1] = image + at;
+		at += (n + 7) & ~7ull;
+	}
+	load->wrapper = (struct wrapper){ 0x466243b1u, 2, image, load->unit };
+	load->image = &load->wrapper;
+	return true;
 }
 
 static CUresult load_take(struct server_call *call, struct load *load)
@@ -71,6 +109,8 @@ static CUresult load_take(struct server_call *call, struct load *load)
 	load->image = server_take(call, load->wire.image, 1);
 	const uint8_t *options = load->image ? server_take(call, load->wire.options, 16) : NULL;
 	if (!load->image || !options || !image_is_whole(load->image, load->wire.image))
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (load->wire.units && !take_units(load))
 		return CUDA_ERROR_INVALID_IMAGE;
 	for (uint32_t i = 0; i < load->wire.options; i++) {
 		uint32_t name;
