@@ -332,7 +332,11 @@ static int visitor_step(struct hr_door *door, struct visitor *visitor, hr_door_g
 		return 0;
 	if (!hello)
 		return admit_visitor(door, visitor, guest);
-	challenge_visitor(door, visitor);
+	if (memcmp(visitor->hello.build, door_build, sizeof door_build))
+		visitor_refuse(door, visitor, HR_DOOR_BAD_VERSION,
+			       "client and server were built from different sources: install the same version on both");
+	else
+		challenge_visitor(door, visitor);
 	return 0;
 }
 

@@ -259,6 +259,7 @@ static int receive_message(struct visit *visit, enum door_kind kind, void *messa
 static int say_hello(struct visit *visit)
 {
 	door_header_set(&visit->hello.header, DOOR_HELLO, sizeof visit->hello);
+	memcpy(visit->hello.build, door_build, sizeof visit->hello.build);
 	int error = door_random(visit->hello.nonce, sizeof visit->hello.nonce);
 	if (!error)
 		error = send_all(visit, &visit->hello, sizeof visit->hello);

@@ -10,6 +10,11 @@
 
 #define DOOR_MAGIC "HRDOOR1\n"
 #define DOOR_NONCE_BYTES 32
+#define DOOR_BUILD_BYTES 16
+
+/* A hash of all that defines what client and server say to each other behind the door: the table of calls, its generator
+ * and the wire headers. Made by the makefile; two builds that differ in it do not go together, whatever their versions. */
+extern const uint8_t door_build[DOOR_BUILD_BYTES];
 
 enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5 };
 
@@ -30,7 +35,7 @@ struct door_header {
 struct door_hello {
 	struct door_header header;
 	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
-	uint8_t reserved[16];
+	uint8_t build[DOOR_BUILD_BYTES]; /* door_build of the client */
 };
 
 /* server → client */

@@ -448,6 +448,14 @@ END_TEST
 
 /* ---- bad visitors ---- */
 
+static struct door_hello good_hello(void)
+{
+	struct door_hello hello = { 0 };
+	door_header_set(&hello.header, DOOR_HELLO, sizeof hello);
+	memcpy(hello.build, door_build, sizeof hello.build);
+	return hello;
+}
+
 static int connect_raw(hr_server_t place)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -481,6 +489,9 @@ START_TEST(wrong_hellos_are_refused_with_the_reason)
 	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_MALFORMED);
 	door_header_set(&hello.header, DOOR_HELLO, 1u << 31);
 	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_MALFORMED);
+	hello = good_hello();
+	hello.build[0] ^= 1;
+	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_BAD_VERSION);
 	server_stop(&server);
 }
 END_TEST
@@ -488,11 +499,10 @@ END_TEST
 /* Goes through the door by hand with this request. */
 static unsigned refusal_of_request(hr_server_t place, struct door_request *request)
 {
-	struct door_hello hello = { 0 };
+	struct door_hello hello = good_hello();
 	struct door_challenge challenge;
 	struct door_refusal refusal;
 	int fd = connect_raw(place);
-	door_header_set(&hello.header, DOOR_HELLO, sizeof hello);
 	door_header_set(&request->header, DOOR_REQUEST, sizeof *request);
 	ck_assert_int_eq(send(fd, &hello, sizeof hello, 0), sizeof hello);
 	ck_assert_int_eq(recv(fd, &challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
@@ -561,9 +571,8 @@ START_TEST(visitors_who_stall_hold_up_nobody)
 {
 	struct test_server server;
 	hr_door_welcome_t welcome;
-	struct door_hello hello = { 0 };
+	struct door_hello hello = good_hello();
 	int idle[20];
-	door_header_set(&hello.header, DOOR_HELLO, sizeof hello);
 	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
 	for (int i = 0; i < 20; i++) {
 		idle[i] = connect_raw(server.place);
