@@ -89,10 +89,10 @@ typedef struct hr_door_welcome {
 } hr_door_welcome_t;
 
 /*
- * Visits a server. Blocks until welcome, refusal or time-out (finding a host's address takes what the resolver takes). The reason of a failure is logged once, in words.
- * Beside the refusals' codes above: -ECONNREFUSED, -ENOENT (no server there), -EHOSTUNREACH and what else connect(2)
- * says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED: the server could not prove that it has the key, or is not of a
- * user to trust.
+ * Visits a server. Blocks until welcome, refusal or time-out (finding a host's address takes what the resolver
+ * takes). The reason of a failure is logged once, in words. Beside the refusals' codes above: -ECONNREFUSED, -ENOENT
+ * (no server there), -EHOSTUNREACH and what else connect(2) says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED:
+ * the server could not prove that it has the key, or is not of a user to trust.
  */
 int hr_door_visit(const hr_door_visit_t *visit, hr_door_welcome_t *welcome);
 

@@ -89,7 +89,8 @@ static int key_support(const char *path)
 {
 	if (hr_door_keys_supported())
 		return 0;
-	hr_log(HR_LOG_ERROR, "key file %s: this build of Headrace has no key support (configured without libsodium)", path);
+	hr_log(HR_LOG_ERROR, "key file %s: this build of Headrace has no key support (configured without libsodium)",
+	       path);
 	return -ENOTSUP;
 }
 

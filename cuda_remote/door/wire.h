@@ -12,8 +12,9 @@
 #define DOOR_NONCE_BYTES 32
 #define DOOR_BUILD_BYTES 16
 
-/* A hash of all that defines what client and server say to each other behind the door: the table of calls, its generator
- * and the wire headers. Made by the makefile; two builds that differ in it do not go together, whatever their versions. */
+/* A hash of all that defines what client and server say to each other behind the door: the table of calls, its
+ * generator and the wire headers. Made by the makefile; two builds that differ in it do not go together, whatever
+ * their versions. */
 extern const uint8_t door_build[DOOR_BUILD_BYTES];
 
 enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5 };
