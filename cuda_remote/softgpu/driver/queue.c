@@ -499,12 +499,12 @@ void queue_group_detach(queue_group_t *group)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-bool queue_group_idle(queue_group_t *group)
+CUstream queue_group_live(queue_group_t *group)
 {
 	pthread_mutex_lock(&queue.lock);
-	bool idle = true;
-	for (CUstream stream = group->first; stream && idle; stream = stream->next)
-		idle = stream->state == QUEUE_IDLE;
+	CUstream stream = group->first;
+	while (stream && !handle_valid(stream, HANDLE_STREAM))
+		stream = stream->next;
 	pthread_mutex_unlock(&queue.lock);
-	return idle;
+	return stream;
 }

@@ -109,7 +109,7 @@ void queue_wait_group(queue_group_t *group);
  * Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired.
  */
 void queue_group_detach(queue_group_t *group);
-/* True if none of the group's streams has anything to do. */
-bool queue_group_idle(queue_group_t *group);
+/* A stream of the group whose handle is not retired; NULL. */
+CUstream queue_group_live(queue_group_t *group);
 
 #endif

@@ -84,10 +84,9 @@ CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream)
 
 void stream_destroy_all(CUcontext context)
 {
-	for (CUstream next, stream = context->group.first; stream; stream = next) {
-		next = stream->next;
+	/* A thread that ends may take its own stream away meanwhile. */
+	for (CUstream stream; (stream = queue_group_live(&context->group));)
 		retire(stream);
-	}
 	queue_group_detach(&context->group);
 }
 
