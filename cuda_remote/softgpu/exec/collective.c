@@ -63,6 +63,10 @@ const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 	const uint32_t *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);
 	uint32_t values[WARP_LANES], results[WARP_LANES], inside = 0;
 	memcpy(values, SOURCE(uint32_t, 1), sizeof values);
+	/* The ISA leaves open what is read from a lane that takes no part; published reductions count on 0. */
+	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+		if (!(warp->mask >> lane & 1))
+			values[lane] = 0;
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 		bool valid;
 		results[lane] = values[shuffle_source((enum shuffle)insn->count, lane, b[lane], c[lane], &valid)];
