@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows for registers. Liveness over basic blocks (the classic backward data-flow, on the registers that more than one block
- * names), then a linear scan (Poletto and Sarkar, TOPLAS 1999) over whole intervals; nothing is ever spilled. That lanes of a
- * warp are at different places does no harm: each lane has its own column, and follows the code as one thread would.
+ * Rows for registers. Liveness over basic blocks (the classic backward data-flow, on the registers that more than one
+ * block names), then a linear scan (Poletto and Sarkar, TOPLAS 1999) over whole intervals; nothing is ever spilled.
+ * That lanes of a warp are at different places does no harm: each lane has its own column, and follows the code as one
+ * thread would.
  */
 #include "cuda_remote/softgpu/exec/decode.h"
 
@@ -49,7 +50,8 @@ static void each_target(struct allocation *a, uint32_t n, void (*visit)(struct a
 	const struct draft *draft = &decoder->drafts[n];
 	if (draft->target_kind == TARGET_STATEMENT || draft->target_kind == TARGET_DRAFT)
 		visit(a, n, target_draft(decoder, draft));
-	for (struct ptx_operand *each = draft->target_kind == TARGET_LIST ? draft->targets : NULL; each; each = each->next)
+	for (struct ptx_operand *each = draft->target_kind == TARGET_LIST ? draft->targets : NULL; each;
+	     each = each->next)
 		visit(a, n, decoder->draft_of_statement[decode_symbol(decoder, each)->position]);
 }
 
@@ -198,7 +200,8 @@ static void find_intervals(struct allocation *a)
 	if (bytes > LIVENESS_BYTES_MAX) {
 		/* Too large to analyse: what several blocks name has a row of its own. */
 		for (uint32_t g = 0; g < a->global_count; g++)
-			a->intervals[a->global_registers[g]] = (struct interval){ 0, UINT32_MAX, a->global_registers[g] };
+			a->intervals[a->global_registers[g]] =
+				(struct interval){ 0, UINT32_MAX, a->global_registers[g] };
 		return;
 	}
 	a->words = (a->global_count + 63) / 64;
@@ -233,8 +236,10 @@ static int by_start(const void *left, const void *right)
 /* One class: rows in the order they become free. */
 static uint32_t scan_class(struct allocation *a, const struct interval *sorted, uint32_t count, int class)
 {
-	uint32_t *row_end = ptx_alloc(a->decoder->context, (count + 1u) * sizeof *row_end); /* by row: where it is free from */
-	uint32_t *heap = ptx_alloc(a->decoder->context, (count + 1u) * sizeof *heap); /* rows, the first to be free on top */
+	uint32_t *row_end =
+		ptx_alloc(a->decoder->context, (count + 1u) * sizeof *row_end); /* by row: where it is free from */
+	uint32_t *heap =
+		ptx_alloc(a->decoder->context, (count + 1u) * sizeof *heap); /* rows, the first to be free on top */
 	uint32_t rows = 0;
 	for (uint32_t n = 0; n < count; n++) {
 		if (class_of(a, sorted[n].reg) != class)
@@ -310,7 +315,8 @@ static void assign_rows(struct allocation *a)
 	}
 	for (uint32_t n = 0; n < named; n++) {
 		int class = class_of(a, a->intervals[n].reg);
-		a->rows[a->intervals[n].reg] = code->register_base + base[class] + a->rows[a->intervals[n].reg] * row_bytes[class];
+		a->rows[a->intervals[n].reg] =
+			code->register_base + base[class] + a->rows[a->intervals[n].reg] * row_bytes[class];
 	}
 	code->class_start[4] = bytes;
 	assign_constants(a, bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * atom and red (PTX ISA, "atom", "red"). Lane by lane, lowest first, each a sequentially consistent atomic of the host: that is as
- * strong as any .sem and .scope asks for. Operations that the host lacks are compare-and-swap loops; a failed attempt
- * needs no order, the one that succeeds has it all.
+ * atom and red (PTX ISA, "atom", "red"). Lane by lane, lowest first, each a sequentially consistent atomic of the host:
+ * that is as strong as any .sem and .scope asks for. Operations that the host lacks are compare-and-swap loops; a
+ * failed attempt needs no order, the one that succeeds has it all.
  */
 #include "cuda_remote/softgpu/exec/atomic.h"
 
@@ -51,7 +51,8 @@ DEFINE_LOOP(dec_u32, uint32_t, old == 0 || old > b ? b : old - 1)
 DEFINE_LOOP(add_f32, uint32_t, bits_of_f32(f32_of_bits(old) + f32_of_bits(b)))
 DEFINE_LOOP(add_f64, uint64_t, bits_of_f64(f64_of_bits(old) + f64_of_bits(b)))
 DEFINE_LOOP(add_f16, uint16_t, half_of(float_of(old) + float_of(b)))
-DEFINE_LOOP(add_f16x2, uint32_t, both(half_of(float_of(low(old)) + float_of(low(b))), half_of(float_of(high(old)) + float_of(high(b)))))
+DEFINE_LOOP(add_f16x2, uint32_t,
+	    both(half_of(float_of(low(old)) + float_of(low(b))), half_of(float_of(high(old)) + float_of(high(b)))))
 DEFINE_LOOP(add_bf16, uint16_t, bfloat_add(old, b))
 DEFINE_LOOP(add_bf16x2, uint32_t, both(bfloat_add(low(old), low(b)), bfloat_add(high(old), high(b))))
 
@@ -59,7 +60,8 @@ DEFINE_LOOP(add_bf16x2, uint32_t, both(bfloat_add(low(old), low(b)), bfloat_add(
 	static uint64_t name(void *address, uint64_t a, uint64_t b)                              \
 	{                                                                                        \
 		type expected = (type)a;                                                         \
-		__atomic_compare_exchange_n((type *)address, &expected, (type)b, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+		__atomic_compare_exchange_n((type *)address, &expected, (type)b, false, __ATOMIC_SEQ_CST, \
+					    __ATOMIC_SEQ_CST);                                   \
 		return expected;                                                                 \
 	}
 DEFINE_CAS(cas_16, uint16_t)
@@ -71,18 +73,37 @@ static const struct {
 	enum ptx_type type;
 	atomic_function *function;
 } variants[] = {
-	{ ATOMIC_ADD, PTX_U32, add_32 },       { ATOMIC_ADD, PTX_S32, add_32 },       { ATOMIC_ADD, PTX_U64, add_64 },
-	{ ATOMIC_ADD, PTX_S64, add_64 },       { ATOMIC_ADD, PTX_F32, add_f32 },      { ATOMIC_ADD, PTX_F64, add_f64 },
-	{ ATOMIC_ADD, PTX_F16, add_f16 },      { ATOMIC_ADD, PTX_F16X2, add_f16x2 },  { ATOMIC_ADD, PTX_BF16, add_bf16 },
+	{ ATOMIC_ADD, PTX_U32, add_32 },
+	{ ATOMIC_ADD, PTX_S32, add_32 },
+	{ ATOMIC_ADD, PTX_U64, add_64 },
+	{ ATOMIC_ADD, PTX_S64, add_64 },
+	{ ATOMIC_ADD, PTX_F32, add_f32 },
+	{ ATOMIC_ADD, PTX_F64, add_f64 },
+	{ ATOMIC_ADD, PTX_F16, add_f16 },
+	{ ATOMIC_ADD, PTX_F16X2, add_f16x2 },
+	{ ATOMIC_ADD, PTX_BF16, add_bf16 },
 	{ ATOMIC_ADD, PTX_BF16X2, add_bf16x2 },
-	{ ATOMIC_MIN, PTX_U32, min_u32 },      { ATOMIC_MIN, PTX_S32, min_s32 },      { ATOMIC_MIN, PTX_U64, min_u64 },
-	{ ATOMIC_MIN, PTX_S64, min_s64 },      { ATOMIC_MAX, PTX_U32, max_u32 },      { ATOMIC_MAX, PTX_S32, max_s32 },
-	{ ATOMIC_MAX, PTX_U64, max_u64 },      { ATOMIC_MAX, PTX_S64, max_s64 },
-	{ ATOMIC_AND, PTX_B32, and_32 },       { ATOMIC_AND, PTX_B64, and_64 },       { ATOMIC_OR, PTX_B32, or_32 },
-	{ ATOMIC_OR, PTX_B64, or_64 },         { ATOMIC_XOR, PTX_B32, xor_32 },       { ATOMIC_XOR, PTX_B64, xor_64 },
-	{ ATOMIC_INC, PTX_U32, inc_u32 },      { ATOMIC_DEC, PTX_U32, dec_u32 },
-	{ ATOMIC_EXCHANGE, PTX_B32, exchange_32 }, { ATOMIC_EXCHANGE, PTX_B64, exchange_64 },
-	{ ATOMIC_CAS, PTX_B16, cas_16 },       { ATOMIC_CAS, PTX_B32, cas_32 },       { ATOMIC_CAS, PTX_B64, cas_64 },
+	{ ATOMIC_MIN, PTX_U32, min_u32 },
+	{ ATOMIC_MIN, PTX_S32, min_s32 },
+	{ ATOMIC_MIN, PTX_U64, min_u64 },
+	{ ATOMIC_MIN, PTX_S64, min_s64 },
+	{ ATOMIC_MAX, PTX_U32, max_u32 },
+	{ ATOMIC_MAX, PTX_S32, max_s32 },
+	{ ATOMIC_MAX, PTX_U64, max_u64 },
+	{ ATOMIC_MAX, PTX_S64, max_s64 },
+	{ ATOMIC_AND, PTX_B32, and_32 },
+	{ ATOMIC_AND, PTX_B64, and_64 },
+	{ ATOMIC_OR, PTX_B32, or_32 },
+	{ ATOMIC_OR, PTX_B64, or_64 },
+	{ ATOMIC_XOR, PTX_B32, xor_32 },
+	{ ATOMIC_XOR, PTX_B64, xor_64 },
+	{ ATOMIC_INC, PTX_U32, inc_u32 },
+	{ ATOMIC_DEC, PTX_U32, dec_u32 },
+	{ ATOMIC_EXCHANGE, PTX_B32, exchange_32 },
+	{ ATOMIC_EXCHANGE, PTX_B64, exchange_64 },
+	{ ATOMIC_CAS, PTX_B16, cas_16 },
+	{ ATOMIC_CAS, PTX_B32, cas_32 },
+	{ ATOMIC_CAS, PTX_B64, cas_64 },
 };
 
 bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant)

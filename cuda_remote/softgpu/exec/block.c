@@ -85,7 +85,7 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->depth = 0;
 	warp->other_count = 0;
 	warp->clock = 0;
-	warp->rotate = warp->unblock = warp->forced = false;
+	warp->rotate = warp->ahead = warp->unblock = warp->forced = false;
 	warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
 	warp->stop = WARP_YIELD;
 	if (launch->program->has_recursion)
@@ -255,7 +255,8 @@ static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn
 	uint32_t leader = (uint32_t)__builtin_ctz(warp->mask), threads = SOURCE(uint32_t, 2)[leader];
 	*number = SOURCE(uint32_t, 1)[leader];
 	if (*number >= BARRIERS || threads % WARP_LANES || threads > BLOCK_WARPS_MAX * WARP_LANES) {
-		warp_fault(warp, insn, (int)leader, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier number or thread count", *number);
+		warp_fault(warp, insn, (int)leader, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier number or thread count",
+			   *number);
 		return NULL;
 	}
 	struct barrier *barrier = &warp->block->barriers[*number];
@@ -267,8 +268,12 @@ static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn
 
 static const struct insn *barrier_wait(struct warp *warp, const struct insn *insn, uint32_t number)
 {
-	warp->others[warp->other_count++] = (struct path){ .at = insn, .mask = warp->mask, .depth = warp->depth,
-							   .state = PATH_BARRIER, .barrier = (uint8_t)number, .age = warp->clock++ };
+	warp->others[warp->other_count++] = (struct path){ .at = insn,
+							   .mask = warp->mask,
+							   .depth = warp->depth,
+							   .state = PATH_BARRIER,
+							   .barrier = (uint8_t)number,
+							   .age = warp->clock++ };
 	barrier_check(warp->block, number);
 	return warp_next_path(warp);
 }

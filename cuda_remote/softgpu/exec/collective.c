@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instructions that lanes of a warp execute together: shuffles, votes, matches, reductions (PTX ISA, "Data Movement", "Parallel Synchronization"). */
+/* Instructions that lanes of a warp execute together: shuffles, votes, matches, reductions (PTX ISA, "Data Movement",
+ * "Parallel Synchronization"). */
 #include "cuda_remote/softgpu/exec/collective.h"
 
 #include "cuda_remote/softgpu/exec/warp.h"
@@ -7,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* All lanes that the running ones name in their member masks are here, or the path waits: then NULL is to be returned. */
+/* All lanes that the running ones name in their member masks are here, or the path waits: then NULL is to be returned.
+ */
 static bool members_here(struct warp *warp, const struct insn *insn, int n)
 {
 	const uint32_t *members = SOURCE(uint32_t, n);
@@ -90,7 +92,9 @@ const struct insn *op_vote(struct warp *warp, const struct insn *insn)
 	uint32_t ballots[WARP_LANES];
 	for_each_lane(lane, warp->mask) {
 		uint32_t group = members[lane] & warp->mask, ones = truth & group;
-		bool yes = insn->count == VOTE_ALL ? ones == group : insn->count == VOTE_ANY ? ones != 0 : ones == 0 || ones == group;
+		bool yes = insn->count == VOTE_ALL   ? ones == group
+			   : insn->count == VOTE_ANY ? ones != 0
+						     : ones == 0 || ones == group;
 		ballots[lane] = ones;
 		result |= (uint32_t)yes << lane;
 	}

@@ -24,6 +24,13 @@ CODE op_bra(struct warp *warp, CODE insn)
 static CODE split(struct warp *warp, CODE insn, uint32_t taken)
 {
 	uint32_t mask = warp->mask;
+	if (warp->ahead) {
+		/* Its turn is not over; of its two ways it takes one. */
+		CODE way = taken ? insn->target : insn + 1;
+		warp_park(warp, insn + 1, taken ? mask & ~taken : 0, PATH_READY);
+		warp_set_mask(warp, taken ? taken : mask);
+		return way;
+	}
 	warp_park(warp, insn->target, taken, PATH_READY);
 	warp_park(warp, insn + 1, mask & ~taken, PATH_READY);
 	return warp_next_path(warp);
@@ -87,7 +94,11 @@ CODE op_join(struct warp *warp, CODE insn)
 		*other = warp->others[--warp->other_count];
 		n--;
 	}
-	return insn + 1;
+	/* A jump may have brought it past others that are on their way here. */
+	if (warp->ahead || warp_goes_first(warp, insn))
+		return insn + 1;
+	warp_park(warp, insn, warp->mask, PATH_READY);
+	return warp_next_path(warp);
 }
 
 CODE op_guard(struct warp *warp, CODE insn)
@@ -111,7 +122,8 @@ CODE op_brx(struct warp *warp, CODE insn)
 	for_each_lane(lane, warp->mask)
 		same |= (uint32_t)(index[lane] == wanted) << lane;
 	if (wanted >= jumps->count)
-		return warp_fault(warp, insn, (int)leader, CUDA_ERROR_ILLEGAL_INSTRUCTION, "branch past its list of targets", wanted);
+		return warp_fault(warp, insn, (int)leader, CUDA_ERROR_ILLEGAL_INSTRUCTION,
+				  "branch past its list of targets", wanted);
 	uint32_t rest = warp->mask & ~same;
 	warp_park(warp, jumps->targets[wanted], same, PATH_READY);
 	warp_park(warp, insn, rest, PATH_READY);
@@ -217,7 +229,8 @@ static CODE enter(struct warp *warp, CODE insn, const struct code *callee, uint3
 	for_each_lane(lane, mask) {
 		frames[lane] = frame[lane] + site->frame_size;
 		if (frames[lane] + callee->frame_size > room)
-			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_HARDWARE_STACK_ERROR, "stack overflow", frames[lane]);
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_HARDWARE_STACK_ERROR, "stack overflow",
+					  frames[lane]);
 	}
 	copy_in_frames(warp, frame, 0, site->frame_size, site->arguments, site->argument_count);
 	if (callee->recursive && !save_frames(warp, callee))
@@ -255,8 +268,8 @@ CODE op_call_indirect(struct warp *warp, CODE insn)
 	uint32_t leader = (uint32_t)__builtin_ctz(warp->mask), same = 0;
 	const struct code *callee = find_code(warp->block->launch->program, targets[leader]);
 	if (!callee || callee->signature != insn->call->signature)
-		return warp_fault(warp, insn, (int)leader, CUDA_ERROR_INVALID_PC, "call of what is no function of this type",
-				  targets[leader]);
+		return warp_fault(warp, insn, (int)leader, CUDA_ERROR_INVALID_PC,
+				  "call of what is no function of this type", targets[leader]);
 	for_each_lane(lane, warp->mask)
 		same |= (uint32_t)(targets[lane] == targets[leader]) << lane;
 	return enter(warp, insn, callee, same);
@@ -318,7 +331,8 @@ CODE op_trap(struct warp *warp, CODE insn)
 
 CODE op_brkpt(struct warp *warp, CODE insn)
 {
-	return warp_fault(warp, insn, __builtin_ctz(warp->mask), CUDA_ERROR_LAUNCH_FAILED, "brkpt without a debugger", 0);
+	return warp_fault(warp, insn, __builtin_ctz(warp->mask), CUDA_ERROR_LAUNCH_FAILED, "brkpt without a debugger",
+			  0);
 }
 
 /* ---- directed rounding: the lane operation runs with the host's rounding mode set */

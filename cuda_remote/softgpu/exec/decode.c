@@ -50,8 +50,8 @@ static const struct {
 
 _Noreturn void decode_unsupported(struct decoder *decoder, const char *what)
 {
-	ptx_unsupported(decoder->context, decoder->statement->line, "%s: %s (in %.*s)", decoder->statement->mnemonic, what,
-			(int)decoder->function->name.length, decoder->function->name.at);
+	ptx_unsupported(decoder->context, decoder->statement->line, "%s: %s (in %.*s)", decoder->statement->mnemonic,
+			what, (int)decoder->function->name.length, decoder->function->name.at);
 }
 
 _Noreturn void decode_invalid(struct decoder *decoder, const char *what)
@@ -127,8 +127,9 @@ struct value decode_launch_row(struct decoder *decoder, const struct launch_row 
 {
 	for (uint32_t n = 0; n < decoder->constant_count; n++) {
 		const struct launch_row *known = &decoder->constants[n].launch;
-		if (decoder->constants[n].of_launch && known->special == launch->special && known->offset == launch->offset &&
-		    known->bytes == launch->bytes && known->width == launch->width && known->is_signed == launch->is_signed)
+		if (decoder->constants[n].of_launch && known->special == launch->special &&
+		    known->offset == launch->offset && known->bytes == launch->bytes && known->width == launch->width &&
+		    known->is_signed == launch->is_signed)
 			return (struct value){ ROLE_CONSTANT, (int32_t)n };
 	}
 	uint32_t number = constant_append(decoder, 0, launch->width);
@@ -201,8 +202,8 @@ struct ptx_symbol *decode_symbol(struct decoder *decoder, struct ptx_operand *op
 	if (!operand->symbol)
 		operand->symbol = ptx_lookup(decoder->statement->scope, operand->name, &operand->number);
 	if (!operand->symbol)
-		ptx_invalid(decoder->context, decoder->statement->line, "%.*s is not declared", (int)operand->name.length,
-			    operand->name.at);
+		ptx_invalid(decoder->context, decoder->statement->line, "%.*s is not declared",
+			    (int)operand->name.length, operand->name.at);
 	return operand->symbol;
 }
 
@@ -225,7 +226,8 @@ struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol 
 			draft->insn.imm = offset;
 			return (struct value){ ROLE_USE, (int32_t)number };
 		}
-		return decode_constant(decoder, (symbol->unsized ? decoder->code->shared_bytes : symbol->offset) + offset, 8);
+		return decode_constant(decoder,
+				       (symbol->unsized ? decoder->code->shared_bytes : symbol->offset) + offset, 8);
 	case PTX_PARAM:
 	case PTX_LOCAL:
 		if (in_kernel && symbol->position == 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder: a function's statements become drafts, whose operands are still PTX registers by number; allocate.c then gives each
- * register a row (registers that are never live at once share one) and the drafts become the code that runs.
+ * The decoder: a function's statements become drafts, whose operands are still PTX registers by number; allocate.c then
+ * gives each register a row (registers that are never live at once share one) and the drafts become the code that runs.
  */
 #ifndef SOFTGPU_EXEC_DECODE_H
 #define SOFTGPU_EXEC_DECODE_H
@@ -92,8 +92,8 @@ struct ptx_symbol *decode_symbol(struct decoder *decoder, struct ptx_operand *op
 
 /* decode_special.c: mov, cvt, cvta, set, setp, special registers, carries */
 void decode_mov(struct decoder *decoder), decode_cvt(struct decoder *decoder), decode_cvta(struct decoder *decoder),
-	decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder), decode_carry(struct decoder *decoder),
-	decode_isspacep(struct decoder *decoder);
+	decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder),
+	decode_carry(struct decoder *decoder), decode_isspacep(struct decoder *decoder);
 bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size);
 /* The value of a special register that was found to be one. */
 struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size);
@@ -104,10 +104,12 @@ void decode_load(struct decoder *decoder), decode_store(struct decoder *decoder)
 
 /* decode_control.c: branches, calls, barriers, warp collectives */
 void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder), decode_call(struct decoder *decoder),
-	decode_return(struct decoder *decoder), decode_exit(struct decoder *decoder), decode_trap(struct decoder *decoder),
-	decode_barrier(struct decoder *decoder), decode_fence(struct decoder *decoder), decode_nanosleep(struct decoder *decoder),
-	decode_shfl(struct decoder *decoder), decode_vote(struct decoder *decoder), decode_match(struct decoder *decoder),
-	decode_activemask(struct decoder *decoder), decode_redux(struct decoder *decoder);
+	decode_return(struct decoder *decoder), decode_exit(struct decoder *decoder),
+	decode_trap(struct decoder *decoder), decode_barrier(struct decoder *decoder),
+	decode_fence(struct decoder *decoder), decode_nanosleep(struct decoder *decoder),
+	decode_shfl(struct decoder *decoder), decode_vote(struct decoder *decoder),
+	decode_match(struct decoder *decoder), decode_activemask(struct decoder *decoder),
+	decode_redux(struct decoder *decoder);
 /* A function's formals and locals in local memory, before any code is decoded. */
 void decode_layout_frame(struct decoder *decoder, struct code *code);
 

@@ -37,7 +37,8 @@ void decode_branch(struct decoder *decoder)
 		decode_invalid(decoder, "the target is not a label");
 	uint32_t target = decode_symbol(decoder, operand)->position;
 	bool back = target <= statement->position;
-	struct draft *draft = decode_emit(decoder, statement->guard ? (back ? op_branch_back : op_branch) : (back ? op_bra_back : op_bra));
+	struct draft *draft = decode_emit(decoder, statement->guard ? (back ? op_branch_back : op_branch)
+								    : (back ? op_bra_back : op_bra));
 	if (statement->guard) {
 		decode_use(draft, 1, (struct value){ ROLE_USE, (int32_t)statement->guard->number });
 		draft->insn.flags = statement->guard->negated ? INSN_NEGATE : 0;
@@ -132,7 +133,8 @@ void decode_layout_frame(struct decoder *decoder, struct code *code)
 			ptx_unsupported(decoder->context, s->line, "a local array of unknown size");
 		at = place(s, at);
 		if (at > FRAME_BYTES_MAX)
-			ptx_unsupported(decoder->context, s->line, "more than %u KiB of local memory", FRAME_BYTES_MAX >> 10);
+			ptx_unsupported(decoder->context, s->line, "more than %u KiB of local memory",
+					FRAME_BYTES_MAX >> 10);
 	}
 	code->frame_size = (uint32_t)(at + 15) & ~15u;
 }
@@ -180,7 +182,8 @@ static void remember_call(struct decoder *decoder, struct call_site *site)
 {
 	struct code *code = decoder->code;
 	if ((code->call_count & (code->call_count - 1)) == 0) {
-		struct call_site **grown = ptx_alloc(decoder->context, (code->call_count ? code->call_count * 2 : 1) * sizeof *grown);
+		struct call_site **grown =
+			ptx_alloc(decoder->context, (code->call_count ? code->call_count * 2 : 1) * sizeof *grown);
 		if (code->call_count)
 			memcpy(grown, code->calls, code->call_count * sizeof *grown);
 		code->calls = grown;
@@ -273,8 +276,9 @@ void decode_call(struct decoder *decoder)
 	site->argument_count = copies_of(decoder, parts.arguments, function->parameters, false, &site->arguments);
 	site->result_count = copies_of(decoder, parts.results, function->results, true, &site->results);
 	if (!indirect && !function->has_body && !call_builtin(decoder, function, site))
-		ptx_unsupported(decoder->context, decoder->statement->line, "call of %.*s, which this module does not define",
-				(int)function->name.length, function->name.at);
+		ptx_unsupported(decoder->context, decoder->statement->line,
+				"call of %.*s, which this module does not define", (int)function->name.length,
+				function->name.at);
 	remember_call(decoder, site);
 	emit_call(decoder, site, site->builtin ? site->builtin : indirect ? op_call_indirect : op_call, target);
 }
@@ -297,7 +301,8 @@ static void decode_barrier_reduction(struct decoder *decoder)
 	if (truth->kind != PTX_OPERAND_REGISTER || decode_register_size(decoder, truth->number))
 		decode_invalid(decoder, "the last operand is not a predicate");
 	struct value barrier = decode_source(decoder, decode_operand(decoder, 1), 'w');
-	struct value threads = last == 3 ? decode_source(decoder, decode_operand(decoder, 2), 'w') : decode_constant(decoder, 0, 4);
+	struct value threads =
+		last == 3 ? decode_source(decoder, decode_operand(decoder, 2), 'w') : decode_constant(decoder, 0, 4);
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), popc ? 'w' : 'p');
 	if (!popc && decode_has(decoder, ".and") == decode_has(decoder, ".or"))
 		decode_invalid(decoder, "want .popc, .and or .or");
@@ -337,8 +342,9 @@ void decode_barrier(struct decoder *decoder)
 		decode_unsupported(decoder, "this kind of barrier");
 	decode_operand_count(decoder, arrive ? 2 : 1, 2);
 	struct value barrier = decode_source(decoder, decode_operand(decoder, 0), 'w');
-	struct value threads = decoder->statement->operand_count > 1 ? decode_source(decoder, decode_operand(decoder, 1), 'w') :
-								       decode_constant(decoder, 0, 4);
+	struct value threads = decoder->statement->operand_count > 1
+				       ? decode_source(decoder, decode_operand(decoder, 1), 'w')
+				       : decode_constant(decoder, 0, 4);
 	struct draft *draft = decode_emit(decoder, arrive ? op_bar_arrive : op_bar_sync);
 	decode_use(draft, 1, barrier);
 	decode_use(draft, 2, threads);
@@ -373,7 +379,10 @@ void decode_shfl(struct decoder *decoder)
 	static const struct {
 		const char *word;
 		enum shuffle mode;
-	} modes[] = { { ".up", SHUFFLE_UP }, { ".down", SHUFFLE_DOWN }, { ".bfly", SHUFFLE_BUTTERFLY }, { ".idx", SHUFFLE_INDEX } };
+	} modes[] = { { ".up", SHUFFLE_UP },
+		      { ".down", SHUFFLE_DOWN },
+		      { ".bfly", SHUFFLE_BUTTERFLY },
+		      { ".idx", SHUFFLE_INDEX } };
 	decode_operand_count(decoder, 5, 5);
 	struct ptx_operand *target = decode_operand(decoder, 0), *p = NULL;
 	if (target->kind == PTX_OPERAND_PAIR) {

@@ -16,8 +16,9 @@ struct access_words {
 static bool is_hint(struct ptx_text word)
 {
 	static const char *const hints[] = {
-		".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".volatile", ".mmio", ".cta", ".cluster", ".gpu", ".sys",
-		".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc", ".unified", ".noftz", ".sc",
+		".weak",    ".relaxed", ".acquire", ".release", ".acq_rel", ".volatile", ".mmio", ".cta",
+		".cluster", ".gpu",	".sys",	    ".ca",	".cg",	    ".cs",	 ".lu",	  ".cv",
+		".wb",	    ".wt",	".nc",	    ".unified", ".noftz",   ".sc",
 	};
 	for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
 		if (ptx_text_is(word, hints[i]))
@@ -157,17 +158,23 @@ static void load_parameter(struct decoder *decoder, const struct access_words *w
 			continue;
 		uint32_t width = width_of_element(decoder, element, words->type);
 		uint32_t result = decode_result(decoder, element, decode_letter(width));
-		struct value row = decode_launch_row(decoder, &(struct launch_row){
-			.special = LAUNCH_PARAMETER, .bytes = (uint8_t)size, .width = (uint8_t)width, .offset = (uint32_t)offset,
-			.is_signed = ptx_type_signed(words->type) });
-		struct draft *draft = decode_emit_op(decoder, width == 8 ? "mov.b64" : width == 4 ? "mov.b32" : "mov.b16");
+		struct value row =
+			decode_launch_row(decoder, &(struct launch_row){ .special = LAUNCH_PARAMETER,
+									 .bytes = (uint8_t)size,
+									 .width = (uint8_t)width,
+									 .offset = (uint32_t)offset,
+									 .is_signed = ptx_type_signed(words->type) });
+		struct draft *draft = decode_emit_op(decoder, width == 8   ? "mov.b64"
+							      : width == 4 ? "mov.b32"
+									   : "mov.b16");
 		decode_define(draft, 0, result);
 		decode_use(draft, 1, row);
 	}
 }
 
 /* .param that is addressed by name is this function's frame; through a register it is generic. */
-static enum access_space space_of_address(struct decoder *decoder, const struct access_words *words, struct ptx_operand *operand)
+static enum access_space space_of_address(struct decoder *decoder, const struct access_words *words,
+					  struct ptx_operand *operand)
 {
 	enum access_space space = access_space_of(words);
 	if (words->space == PTX_PARAM && operand->kind == PTX_OPERAND_ADDRESS && operand->first &&
@@ -204,7 +211,8 @@ void decode_load(struct decoder *decoder)
 	}
 	if (width == 0 || sunk[0])
 		decode_unsupported(decoder, "a load into nothing");
-	insn_handler *const (*table)[4][4] = ptx_type_signed(words.type) ? decoder->ops->signed_loads : decoder->ops->loads;
+	insn_handler *const(*table)[4][4] =
+		ptx_type_signed(words.type) ? decoder->ops->signed_loads : decoder->ops->loads;
 	struct draft *draft = decode_emit(decoder, table[space][__builtin_ctz(size)][row_of(width)]);
 	for (uint32_t n = 0; n < words.count; n++) {
 		if (sunk[n])
@@ -264,7 +272,8 @@ static enum atomic_op atomic_op_of(struct decoder *decoder)
 
 static struct access_words read_atomic_words(struct decoder *decoder)
 {
-	static const char *const ops[] = { ".add", ".min", ".max", ".and", ".or", ".xor", ".inc", ".dec", ".exch", ".cas" };
+	static const char *const ops[] = { ".add", ".min", ".max", ".and",  ".or",
+					   ".xor", ".inc", ".dec", ".exch", ".cas" };
 	struct ptx_statement *statement = decoder->statement, plain = *statement;
 	struct ptx_text kept[32];
 	uint32_t count = 0;

@@ -181,7 +181,9 @@ static struct value narrowed(struct decoder *decoder, struct ptx_operand *operan
 	if (letter == 'l' || letter == 'd' || letter == 'f' || have <= want || have == 0)
 		return decode_source(decoder, operand, letter);
 	uint32_t number = decode_temporary(decoder, want);
-	struct draft *draft = decode_emit_op(decoder, want == 4 ? "@part.32of64" : have == 8 ? "@part.16of64" : "@part.16of32");
+	struct draft *draft = decode_emit_op(decoder, want == 4	  ? "@part.32of64"
+						      : have == 8 ? "@part.16of64"
+								  : "@part.16of32");
 	decode_define(draft, 0, number);
 	decode_use(draft, 1, (struct value){ ROLE_USE, (int32_t)operand->number });
 	return (struct value){ ROLE_USE, (int32_t)number };
@@ -202,10 +204,12 @@ void decode_cvt(struct decoder *decoder)
 		sources[n] = narrowed(decoder, decode_operand(decoder, n), form->operands[n]);
 	struct ptx_operand *target = decode_operand(decoder, 0);
 	uint32_t natural = form->operands[0] == 'h' ? 2 : form->operands[0] == 'w' ? 4 : 8;
-	enum ptx_type type = statement->modifiers >= 2 ? ptx_type_of(statement->modifier[statement->modifiers - 2]) : PTX_NO_TYPE;
+	enum ptx_type type =
+		statement->modifiers >= 2 ? ptx_type_of(statement->modifier[statement->modifiers - 2]) : PTX_NO_TYPE;
 	bool wider = target->kind == PTX_OPERAND_REGISTER && !ptx_type_float(type) &&
 		     decode_register_size(decoder, target->number) > natural;
-	uint32_t result = wider ? decode_temporary(decoder, natural) : decode_result(decoder, target, form->operands[0]);
+	uint32_t result =
+		wider ? decode_temporary(decoder, natural) : decode_result(decoder, target, form->operands[0]);
 	struct draft *draft = decode_emit_op(decoder, statement->mnemonic);
 	decode_define(draft, 0, result);
 	for (uint32_t n = 1; n < count; n++)
@@ -242,7 +246,9 @@ void decode_cvta(struct decoder *decoder)
 	struct value source = decode_source(decoder, decode_operand(decoder, 1), 'l');
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), 'l');
 	struct value distance = decode_constant(decoder, base, 8);
-	struct draft *draft = decode_emit_op(decoder, base == 0 ? "mov.b64" : decode_has(decoder, ".to") ? "sub.u64" : "add.u64");
+	struct draft *draft = decode_emit_op(decoder, base == 0			   ? "mov.b64"
+						      : decode_has(decoder, ".to") ? "sub.u64"
+										   : "add.u64");
 	decode_define(draft, 0, result);
 	decode_use(draft, 1, source);
 	if (base)
@@ -300,7 +306,8 @@ static uint32_t emit_comparison(struct decoder *decoder, const char *key, uint32
 }
 
 /* p = truth op c, q = !truth op c; either result may be missing. */
-static void emit_combine(struct decoder *decoder, int boolean, uint32_t truth, struct ptx_operand *p, struct ptx_operand *q)
+static void emit_combine(struct decoder *decoder, int boolean, uint32_t truth, struct ptx_operand *p,
+			 struct ptx_operand *q)
 {
 	struct ptx_operand *c = boolean ? decode_operand(decoder, 3) : NULL;
 	struct value other = { 0 };
@@ -344,7 +351,8 @@ void decode_set(struct decoder *decoder)
 	const struct ptx_statement *statement = decoder->statement;
 	int boolean = comparison_key(decoder, key, true);
 	decode_operand_count(decoder, boolean ? 4 : 3, boolean ? 4 : 3);
-	enum ptx_type type = statement->modifiers >= 3 ? ptx_type_of(statement->modifier[statement->modifiers - 2]) : PTX_NO_TYPE;
+	enum ptx_type type =
+		statement->modifiers >= 3 ? ptx_type_of(statement->modifier[statement->modifiers - 2]) : PTX_NO_TYPE;
 	if (type != PTX_U32 && type != PTX_S32 && type != PTX_F32)
 		decode_unsupported(decoder, "this type of result");
 	uint32_t truth = emit_comparison(decoder, key, decode_temporary(decoder, 0));

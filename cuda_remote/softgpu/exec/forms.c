@@ -31,10 +31,11 @@ static bool runs_here(const struct lane_ops *ops)
 	__builtin_cpu_init();
 	if (ops == &lane_ops_avx512)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") &&
-		       __builtin_cpu_supports("bmi2");
+		       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+		       __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 	if (ops == &lane_ops_avx2)
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+		       __builtin_cpu_supports("bmi2");
 	return true;
 }
 
@@ -55,6 +56,7 @@ const struct lane_ops *lane_ops_choose(void)
 	for (size_t i = 0; i < sizeof builds / sizeof *builds; i++)
 		if ((!strcmp(wanted, builds[i]->isa) || !strcmp(wanted, "auto")) && runs_here(builds[i]))
 			return builds[i];
-	hr_log_once(HR_LOG_ERROR, "softgpu: HEADRACE_SOFTGPU_ISA=%s: this build and CPU have no such thing; using baseline", wanted);
+	hr_log_once(HR_LOG_ERROR,
+		    "softgpu: HEADRACE_SOFTGPU_ISA=%s: this build and CPU have no such thing; using baseline", wanted);
 	return &lane_ops_baseline;
 }

@@ -2,9 +2,9 @@
 /*
  * Decoded code: what the decoder writes and the interpreter runs.
  *
- * A warp's registers lie in one block of memory, one row a register, one column a lane: 32 predicates are one 32-bit mask,
- * a 16-bit register takes 64 bytes, a 32-bit one 128, a 64-bit one 256. An operand is the row's offset from the warp's
- * base. Constants have rows too, in every warp, written once a launch, so that an operand is an operand.
+ * A warp's registers lie in one block of memory, one row a register, one column a lane: 32 predicates are one 32-bit
+ * mask, a 16-bit register takes 64 bytes, a 32-bit one 128, a 64-bit one 256. An operand is the row's offset from the
+ * warp's base. Constants have rows too, in every warp, written once a launch, so that an operand is an operand.
  */
 #ifndef SOFTGPU_EXEC_INSN_H
 #define SOFTGPU_EXEC_INSN_H
@@ -138,7 +138,8 @@ struct softgpu_program {
 /* What the decoder finds an instruction by: the mnemonic as written. */
 struct op_form {
 	const char *mnemonic;
-	const char *operands; /* one letter each, the result first: p h w l (predicate, 16, 32, 64 bits), e f d (floats), i */
+	const char *operands; /* one letter each, the result first: p h w l (predicate, 16, 32, 64 bits), e f d
+				 (floats), i */
 	uint16_t op;
 	uint8_t rounding;     /* 0 nearest; 1 toward zero, 2 down, 3 up */
 };
@@ -147,7 +148,8 @@ const struct op_form *op_find(const char *mnemonic);
 /* One build of the lane operations for one instruction set; handlers by op number. */
 struct lane_ops {
 	const char *isa;
-	void (*run)(struct warp *warp, const struct insn *insn); /* the interpreter: from insn on until the warp stops */
+	void (*run)(struct warp *warp,
+		    const struct insn *insn); /* the interpreter: from insn on until the warp stops */
 	insn_handler *const *ops;
 	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.h */
 	insn_handler *const (*signed_loads)[4][4];

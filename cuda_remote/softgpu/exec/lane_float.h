@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the floating-point expressions of ops.table call. Approximations compute in double and stay well below the error that
- * the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
+ * What the floating-point expressions of ops.table call. Approximations compute in double and stay well below the error
+ * that the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
  */
 #ifndef SOFTGPU_EXEC_LANE_FLOAT_H
 #define SOFTGPU_EXEC_LANE_FLOAT_H
@@ -39,7 +39,9 @@ static inline double f64_of_bits(uint64_t bits)
 	return a;
 }
 
-#define ordered(a, b) (((a) == (a)) & ((b) == (b)))
+/* Neither is NaN; one is. Plain ands and ors, so that no branch comes of them. */
+#define ordered(a, b) ((int)((a) == (a)) & (int)((b) == (b)))
+#define unordered(a, b) ((int)((a) != (a)) | (int)((b) != (b)))
 
 /* .ftz */
 static inline float flush(float a)
@@ -110,7 +112,10 @@ static inline double max_f64(double a, double b)
 	static inline bool is_infinite_##name(type a) { return (a & ((exponent) | (mantissa))) == (exponent); } \
 	static inline bool is_notanumber_##name(type a) { return (a & ((exponent) | (mantissa))) > (exponent); } \
 	static inline bool is_number_##name(type a) { return (a & ((exponent) | (mantissa))) <= (exponent); } \
-	static inline bool is_normal_##name(type a) { return (a & (exponent)) != 0 && (a & (exponent)) != (exponent); } \
+	static inline bool is_normal_##name(type a)                                                          \
+	{                                                                                                    \
+		return (a & (exponent)) != 0 && (a & (exponent)) != (exponent);                              \
+	}                                                                                                    \
 	static inline bool is_subnormal_##name(type a) { return (a & (exponent)) == 0 && (a & (mantissa)) != 0; }
 DEFINE_TESTS(f32, uint32_t, 0x7f800000u, 0x007fffffu)
 DEFINE_TESTS(f64, uint64_t, 0x7ff0000000000000ull, 0x000fffffffffffffull)
@@ -305,8 +310,11 @@ static inline double quarter_turns(float x, uint64_t *quarter)
 static inline float sine_of(double r, uint64_t quarter)
 {
 	double z = r * r;
-	double s = ((((-1.0 / 39916800 * z + 1.0 / 362880) * z - 1.0 / 5040) * z + 1.0 / 120) * z - 1.0 / 6) * z * r + r;
-	double c = (((((1.0 / 479001600 * z - 1.0 / 3628800) * z + 1.0 / 40320) * z - 1.0 / 720) * z + 1.0 / 24) * z - 0.5) * z + 1;
+	double s =
+		((((-1.0 / 39916800 * z + 1.0 / 362880) * z - 1.0 / 5040) * z + 1.0 / 120) * z - 1.0 / 6) * z * r + r;
+	double c = (((((1.0 / 479001600 * z - 1.0 / 3628800) * z + 1.0 / 40320) * z - 1.0 / 720) * z + 1.0 / 24) * z -
+		    0.5) * z +
+		   1;
 	double value = quarter & 1 ? c : s;
 	return (float)(quarter & 2 ? -value : value);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the expressions of ops.table call: one lane's integer and bit operations and conversions. Everything here is inlined into
- * loops over 32 lanes that the compiler vectorises, so there is no branch where a selection does.
+ * What the expressions of ops.table call: one lane's integer and bit operations and conversions. Everything here is
+ * inlined into loops over 32 lanes that the compiler vectorises, so there is no branch where a selection does.
  */
 #ifndef SOFTGPU_EXEC_LANE_MATH_H
 #define SOFTGPU_EXEC_LANE_MATH_H
@@ -85,7 +85,8 @@ static inline int64_t mul24_s32(int32_t a, int32_t b)
 DEFINE_DIVIDE(16)
 DEFINE_DIVIDE(64)
 
-/* 32-bit operands are exact in a double and their quotient's distance to the next integer is more than its rounding error. */
+/* 32-bit operands are exact in a double and their quotient's distance to the next integer is more than its rounding
+ * error. */
 static inline uint32_t div_u32(uint32_t a, uint32_t b)
 {
 	double quotient = (double)a / (double)(b == 0 ? 1 : b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations on all lanes of a warp, from ops.table. Compiled once for each instruction set with LANES_ISA its name: the
- * loops over lanes are the compiler's to vectorise. No contraction (-ffp-contract=off): fma fuses, mul and add do not.
+ * The operations on all lanes of a warp, from ops.table. Compiled once for each instruction set with LANES_ISA its
+ * name: the loops over lanes are the compiler's to vectorise. No contraction (-ffp-contract=off): fma fuses, mul and
+ * add do not.
  */
 #include "cuda_remote/softgpu/exec/lane_float.h"
 #include "cuda_remote/softgpu/exec/lane_math.h"
@@ -57,7 +58,8 @@ static inline uint32_t strangers_narrow(const uint32_t *rows, uint32_t base, uin
 {
 #if defined(__AVX512DQ__)
 	__m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-	__m512i steps = _mm512_set1_epi32((int)step), want = _mm512_add_epi32(_mm512_mullo_epi32(lanes, steps), _mm512_set1_epi32((int)base));
+	__m512i steps = _mm512_set1_epi32((int)step),
+		want = _mm512_add_epi32(_mm512_mullo_epi32(lanes, steps), _mm512_set1_epi32((int)base));
 	uint32_t first = _mm512_cmpneq_epi32_mask(_mm512_load_si512(rows), want);
 	want = _mm512_add_epi32(want, _mm512_slli_epi32(steps, 4));
 	return first | (uint32_t)_mm512_cmpneq_epi32_mask(_mm512_load_si512(rows + 16), want) << 16;
@@ -99,7 +101,8 @@ static void run(struct warp *warp, const struct insn *insn)
 		insn = insn->handler(warp, insn);
 	while (insn);
 #ifdef __AVX__
-	/* The handlers leave the upper halves of the vector registers as they are; the rest of the program must not pay for it. */
+	/* The handlers leave the upper halves of the vector registers as they are; the rest of the program must not pay
+	 * for it. */
 	_mm256_zeroupper();
 #endif
 }

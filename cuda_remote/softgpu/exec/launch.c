@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Launches: blocks handed out to the threads of one pool and to the thread that launched. A block's memory stays with the
- * pool's free list from launch to launch, so that a small kernel costs no page faults.
+ * Launches: blocks handed out to the threads of one pool and to the thread that launched. A block's memory stays with
+ * the pool's free list from launch to launch, so that a small kernel costs no page faults.
  */
 #define _GNU_SOURCE
 #include "cuda_remote/softgpu/memory.h"
@@ -187,7 +187,8 @@ unsigned softgpu_threads(void)
 	uint64_t wanted = 0;
 	if (hr_setting_u64(&threads_setting, &wanted) || wanted == 0) {
 		cpu_set_t cpus;
-		long cores = sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
+		long cores =
+			sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
 		wanted = cores < 1 ? 1 : (uint64_t)cores;
 	}
 	return wanted > THREADS_MAX ? THREADS_MAX : (unsigned)wanted;

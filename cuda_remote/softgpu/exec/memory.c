@@ -40,13 +40,16 @@ char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t b
 			return NULL;
 		return warp->local + (uint64_t)lane * launch->kernel->local_bytes + offset;
 	case WINDOW_PARAM:
-		return !write && inside(offset, bytes, launch->kernel->info.parameter_bytes) ? launch->parameters + offset : NULL;
+		return !write && inside(offset, bytes, launch->kernel->info.parameter_bytes)
+			       ? launch->parameters + offset
+			       : NULL;
 	default:
 		return NULL;
 	}
 }
 
-static char *translate(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint32_t bytes, bool write)
+static char *translate(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint32_t bytes,
+		       bool write)
 {
 	/* Addresses of shared and local memory are offsets; the same ones in their windows are generic. */
 	if ((space == ACCESS_SHARED || space == ACCESS_LOCAL) && address >> WINDOW_SHIFT)
@@ -69,8 +72,8 @@ bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_spac
 		else
 			address = SOURCE(uint64_t, 4)[lane] + insn->imm;
 		if (address & (bytes - 1)) {
-			warp_fault(warp, insn, (int)lane, CUDA_ERROR_MISALIGNED_ADDRESS, write ? "misaligned write" : "misaligned read",
-				   address);
+			warp_fault(warp, insn, (int)lane, CUDA_ERROR_MISALIGNED_ADDRESS,
+				   write ? "misaligned write" : "misaligned read", address);
 			return false;
 		}
 		char *pointer = translate(warp, lane, space, address, bytes, write);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads and stores of a warp, part of lanes.c. An access is sorted first: lanes side by side in memory (one vector copy), all at one
- * address, or scattered (one by one). Its bounds are checked once for all lanes where it can be; what does not pass
- * there goes through memory_resolve, which checks lane by lane and reports the fault.
+ * Loads and stores of a warp, part of lanes.c. An access is sorted first: lanes side by side in memory (one vector
+ * copy), all at one address, or scattered (one by one). Its bounds are checked once for all lanes where it can be; what
+ * does not pass there goes through memory_resolve, which checks lane by lane and reports the fault.
  */
 #define INLINED static inline __attribute__((always_inline))
 
@@ -18,7 +18,8 @@ struct address_set {
 #define DEFINE_SORT(width, type)                                                                          \
 	INLINED struct address_set sort_##width(const struct warp *warp, const type *rows, type offset, type step) \
 	{                                                                                                 \
-		uint32_t mask = warp->mask, leader = (uint32_t)__builtin_ctz(mask), last = 31 - (uint32_t)__builtin_clz(mask); \
+		uint32_t mask = warp->mask, leader = (uint32_t)__builtin_ctz(mask);                               \
+		uint32_t last = 31 - (uint32_t)__builtin_clz(mask);                                               \
 		type base = rows[leader], distance = rows[last] - base, want = (type)(last - leader) * step;      \
 		struct address_set set = { .first = (type)(base - leader * step + offset) };              \
 		set.one = distance == 0 && !(strangers_##width(rows, base, 0) & mask);                    \
@@ -42,8 +43,8 @@ struct address_set {
 DEFINE_SORT(wide, uint64_t)
 DEFINE_SORT(narrow, uint32_t)
 
-static __attribute__((noinline)) enum access_kind access_slow(struct warp *warp, const struct insn *insn, enum access_space space,
-					   uint32_t bytes, bool write)
+static __attribute__((noinline)) enum access_kind access_slow(struct warp *warp, const struct insn *insn,
+							      enum access_space space, uint32_t bytes, bool write)
 {
 	return memory_resolve(warp, insn, space, bytes, write) ? ACCESS_SCATTERED : ACCESS_FAILED;
 }
@@ -115,7 +116,7 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 	if (narrow) {
 		const uint32_t *rows = SOURCE(uint32_t, 4);
 		ALL_LANES
-			warp->pointers[lane] = (uint64_t)(uintptr_t)shared + (uint32_t)(rows[lane] + (uint32_t)insn->imm);
+		warp->pointers[lane] = (uint64_t)(uintptr_t)shared + (uint32_t)(rows[lane] + (uint32_t)insn->imm);
 	} else {
 		const uint64_t *rows = SOURCE(uint64_t, 4);
 		ALL_LANES
@@ -163,32 +164,84 @@ INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, e
 		}                                                                                        \
 	} while (0)
 
+/*
+ * The common case by itself, with nothing that needs the stack: one element, the whole warp, a run or one address, in
+ * bounds. False, NULL: it is not that.
+ */
+#define DEFINE_SIMPLE(width, type)                                                                       \
+	INLINED bool simple_##width(const struct warp *warp, const struct insn *insn, uint64_t low_limit,        \
+				    uint64_t high_limit, type step, bool *one, uint64_t *address)        \
+	{                                                                                                \
+		const type *rows = SOURCE(type, 4);                                                      \
+		type base = rows[0], distance = rows[WARP_LANES - 1] - base, first = (type)(base + (type)insn->imm); \
+		uint64_t last = (uint64_t)first + distance;                                              \
+		*one = distance == 0;                                                                    \
+		bool run = distance == (WARP_LANES - 1) * step;                                          \
+		if (!(*one | run) || first < low_limit || last > high_limit - step || last < first ||            \
+		    (first & (step - 1)) || strangers_##width(rows, base, *one ? 0 : step))                                      \
+			return false;                                                                    \
+		*address = first;                                                                        \
+		return true;                                                                             \
+	}
+DEFINE_SIMPLE(wide, uint64_t)
+DEFINE_SIMPLE(narrow, uint32_t)
+
+/* The host's address of lane 0; NULL if the access is not simple. */
+INLINED char *simple_access(const struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
+			    bool write, bool *one)
+{
+	uint64_t address = 0;
+	if (warp->mask != FULL_MASK || insn->count != 1)
+		return NULL;
+	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC) {
+		const struct span_cache *span = &warp->block->spans[insn->slot];
+		if (write && span->read_only)
+			return NULL;
+		return simple_wide(warp, insn, span->low, span->high, bytes, one, &address) ? (char *)(uintptr_t)address
+											    : NULL;
+	}
+	uint64_t size = warp->block->shared_bytes;
+	if (space != ACCESS_SHARED || size < bytes)
+		return NULL;
+	bool simple = insn->flags & INSN_NARROW ? simple_narrow(warp, insn, 0, size, bytes, one, &address) :
+						  simple_wide(warp, insn, 0, size, bytes, one, &address);
+	return simple ? warp->block->shared + address : NULL;
+}
+
 /* The address's register may be the result's, so that all pointers are known before the first element is written. */
 #define DEFINE_LOAD(name, space, M, R)                                                                   \
-	HANDLER(name)                                                                                    \
+	static __attribute__((noinline)) const struct insn *name##_any(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
 		char *base = NULL;                                                                       \
 		const uint32_t count = insn->count;                                                      \
 		enum access_kind kind = access_of(warp, insn, space, (uint32_t)sizeof(M) * count, false, &base); \
 		if (__builtin_expect(kind == ACCESS_FAILED, 0))                                          \
 			return NULL;                                                                     \
-		if (count == 1) {                                                                        \
-			const uint32_t one = 1;                                                          \
-			load_single_##M##_##R(warp, insn, kind, base, one);                              \
+		load_elements_##M##_##R(warp, insn, kind, base, count);                                  \
+		return insn + 1;                                                                         \
+	}                                                                                                \
+	HANDLER(name)                                                                                    \
+	{                                                                                                \
+		bool one = false;                                                                        \
+		const char *from = simple_access(warp, insn, space, (uint32_t)sizeof(M), false, &one);   \
+		if (!from)                                                                               \
+			return name##_any(warp, insn);                                                   \
+		R *row = RESULT(R, 0);                                                                   \
+		const M *elements = (const M *)(const void *)from;                                       \
+		if (one) {                                                                               \
+			R value = (R)*elements;                                                          \
+			ALL_LANES                                                                        \
+				row[lane] = value;                                                       \
 		} else {                                                                                 \
-			load_vector_##M##_##R(warp, insn, kind, base, count);                            \
+			ALL_LANES                                                                        \
+				row[lane] = (R)elements[lane];                                           \
 		}                                                                                        \
 		return insn + 1;                                                                         \
 	}
 
 #define DEFINE_LOADS(name, M, R)                                                                         \
-	INLINED void load_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
-						 const char *base, const uint32_t count)                 \
-	{                                                                                                \
-		LOAD_ELEMENT(M, R, 0);                                                                   \
-	}                                                                                                \
-	static void load_vector_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
-					  const char *base, uint32_t count)                              \
+	static void load_elements_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+					    const char *base, uint32_t count)                            \
 	{                                                                                                \
 		for (uint32_t n = 0; n < count; n++)                                                     \
 			if (insn->r[n] >= 0)                                                             \
@@ -219,30 +272,35 @@ INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, e
 	} while (0)
 
 #define DEFINE_STORE(name, space, M, R)                                                                  \
-	HANDLER(name)                                                                                    \
+	static __attribute__((noinline)) const struct insn *name##_any(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
 		char *base = NULL;                                                                       \
 		const uint32_t count = insn->count;                                                      \
 		enum access_kind kind = access_of(warp, insn, space, (uint32_t)sizeof(M) * count, true, &base); \
 		if (__builtin_expect(kind == ACCESS_FAILED, 0))                                          \
 			return NULL;                                                                     \
-		if (count == 1) {                                                                        \
-			const uint32_t one = 1;                                                          \
-			store_single_##M##_##R(warp, insn, kind, base, one);                             \
-		} else {                                                                                 \
-			store_vector_##M##_##R(warp, insn, kind, base, count);                           \
-		}                                                                                        \
+		store_elements_##M##_##R(warp, insn, kind, base, count);                                 \
+		return insn + 1;                                                                         \
+	}                                                                                                \
+	HANDLER(name)                                                                                    \
+	{                                                                                                \
+		bool one = false;                                                                        \
+		char *to = simple_access(warp, insn, space, (uint32_t)sizeof(M), true, &one);            \
+		if (!to)                                                                                 \
+			return name##_any(warp, insn);                                                   \
+		const R *row = SOURCE(R, 0);                                                             \
+		M *elements = (M *)(void *)to;                                                           \
+		if (one)                                                                                 \
+			*elements = (M)row[WARP_LANES - 1];                                              \
+		else                                                                                     \
+			ALL_LANES                                                                        \
+				elements[lane] = (M)row[lane];                                           \
 		return insn + 1;                                                                         \
 	}
 
 #define DEFINE_STORES(name, M, R)                                                                        \
-	INLINED void store_single_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
-						  char *base, const uint32_t count)                      \
-	{                                                                                                \
-		STORE_ELEMENT(M, R, 0);                                                                  \
-	}                                                                                                \
-	static void store_vector_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
-					   char *base, uint32_t count)                                   \
+	static void store_elements_##M##_##R(struct warp *warp, const struct insn *insn, enum access_kind kind, \
+					     char *base, uint32_t count)                                 \
 	{                                                                                                \
 		for (uint32_t n = 0; n < count; n++)                                                     \
 			STORE_ELEMENT(M, R, n);                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail (CUDA C++ Programming Guide,
- * "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
+ * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail (CUDA C++ Programming
+ * Guide, "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
  */
 #include "cuda_remote/softgpu/memory.h"
 
@@ -137,7 +137,8 @@ static void print_string(struct print_buffer *print, const char *spec, struct ar
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-security"
-static void print_conversion(struct print_buffer *print, struct conversion *conversion, char letter, struct arguments *arguments)
+static void print_conversion(struct print_buffer *print, struct conversion *conversion, char letter,
+			     struct arguments *arguments)
 {
 	char *spec = conversion->spec;
 	size_t used = conversion->used;
@@ -226,8 +227,8 @@ const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 	for_each_lane(lane, warp->mask) {
 		int count = print_lane(warp, (int)lane, argument(warp, insn, lane, 0), argument(warp, insn, lane, 1));
 		if (count == -2)
-			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "printf of what is outside every allocation",
-					  argument(warp, insn, lane, 0));
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+					  "printf of what is outside every allocation", argument(warp, insn, lane, 0));
 		set_result(warp, insn, lane, (uint64_t)(int64_t)count);
 	}
 	return insn + 1;
@@ -250,7 +251,8 @@ const struct insn *op_free(struct warp *warp, const struct insn *insn)
 		if (!address)
 			continue;
 		if (!softgpu_memory_find(address, &span) || span.base != address)
-			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "free of what malloc did not return", address);
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+					  "free of what malloc did not return", address);
 		softgpu_memory_free(address);
 	}
 	return insn + 1;

@@ -24,7 +24,8 @@ static uint64_t lay_out_variables(struct ptx_module *module, enum ptx_space spac
 		if (v->space != space || (v->is_extern && space != PTX_SHARED))
 			continue;
 		if (v->unsized && space != PTX_SHARED)
-			ptx_unsupported(module->context, v->line, "%.*s: an array of unknown size", (int)v->name.length, v->name.at);
+			ptx_unsupported(module->context, v->line, "%.*s: an array of unknown size", (int)v->name.length,
+					v->name.at);
 		at = aligned(at, v->align ? v->align : 1);
 		if (space == PTX_SHARED)
 			v->offset = at;
@@ -62,12 +63,14 @@ static uint64_t address_of(struct softgpu_program *program, const struct ptx_rel
 	if (symbol->kind == PTX_SYMBOL_FUNCTION) {
 		struct code *code = symbol->function->code;
 		if (!code || symbol->function->is_kernel)
-			ptx_unsupported(&program->context, relocation->line, "the address of a kernel or of an external function");
+			ptx_unsupported(&program->context, relocation->line,
+					"the address of a kernel or of an external function");
 		code->address_taken = true;
 		return (uint64_t)(uintptr_t)code;
 	}
 	if (symbol->kind != PTX_SYMBOL_VARIABLE || !symbol->address)
-		ptx_unsupported(&program->context, relocation->line, "the address of what is neither a .global nor a .const variable");
+		ptx_unsupported(&program->context, relocation->line,
+				"the address of what is neither a .global nor a .const variable");
 	return symbol->address + (uint64_t)relocation->addend;
 }
 
@@ -196,9 +199,11 @@ static void decode_functions(struct decoder *decoder, struct softgpu_program *pr
 		decode_function(decoder, code);
 		program->register_bytes += code->register_bytes;
 		if (program->register_bytes > 1u << 28)
-			ptx_unsupported(&program->context, code->function->line, "more registers than this engine has room for");
+			ptx_unsupported(&program->context, code->function->line,
+					"more registers than this engine has room for");
 	}
-	/* Marks of any function may show recursion through indirect calls too: whoever's address is taken may be called again. */
+	/* Marks of any function may show recursion through indirect calls too: whoever's address is taken may be called
+	 * again. */
 	for (struct code *code = program->codes; code; code = code->next) {
 		find_recursion(code, 0);
 		code->recursive |= code->address_taken && code->calls_indirect;

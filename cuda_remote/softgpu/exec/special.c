@@ -21,9 +21,13 @@ static uint64_t uniform(const struct warp *warp, uint32_t id)
 	const struct block *block = warp->block;
 	const struct launch *launch = block->launch;
 	switch (id) {
-	case SPECIAL_NTID_X: case SPECIAL_NTID_Y: case SPECIAL_NTID_Z: return launch->request->block[id - SPECIAL_NTID_X];
+	case SPECIAL_NTID_X:
+	case SPECIAL_NTID_Y:
+	case SPECIAL_NTID_Z: return launch->request->block[id - SPECIAL_NTID_X];
 	case SPECIAL_CTAID_X: case SPECIAL_CTAID_Y: case SPECIAL_CTAID_Z: return block->index[id - SPECIAL_CTAID_X];
-	case SPECIAL_NCTAID_X: case SPECIAL_NCTAID_Y: case SPECIAL_NCTAID_Z: return launch->request->grid[id - SPECIAL_NCTAID_X];
+	case SPECIAL_NCTAID_X:
+	case SPECIAL_NCTAID_Y:
+	case SPECIAL_NCTAID_Z: return launch->request->grid[id - SPECIAL_NCTAID_X];
 	case SPECIAL_ONE: return 1;
 	case SPECIAL_WARPID: return warp->index;
 	case SPECIAL_NWARPID: return BLOCK_WARPS_MAX;
@@ -80,7 +84,8 @@ static uint64_t parameter(const struct launch *launch, const struct launch_row *
 static void fill_row(struct warp *warp, const struct launch_row *row)
 {
 	char *to = warp->regs + row->row;
-	uint64_t value = row->special == LAUNCH_PARAMETER ? parameter(warp->block->launch, row) : uniform(warp, row->special);
+	uint64_t value =
+		row->special == LAUNCH_PARAMETER ? parameter(warp->block->launch, row) : uniform(warp, row->special);
 	bool by_lane = row->special <= SPECIAL_LANEMASK_GT;
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 		if (by_lane)

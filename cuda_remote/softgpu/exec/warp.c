@@ -72,10 +72,20 @@ const struct insn *warp_next_path(struct warp *warp)
 	}
 	struct path path = warp->others[n];
 	warp->others[n] = warp->others[--warp->other_count];
+	warp->ahead = warp->rotate;
 	warp->rotate = false;
 	warp->depth = path.depth;
 	warp_set_mask(warp, path.mask);
 	return path.at;
+}
+
+bool warp_goes_first(const struct warp *warp, const struct insn *at)
+{
+	struct path running = { .at = at, .depth = warp->depth };
+	for (uint32_t n = 0; n < warp->other_count; n++)
+		if (warp->others[n].state == PATH_READY && goes_first(&warp->others[n], &running))
+			return false;
+	return true;
 }
 
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted)
@@ -123,7 +133,8 @@ const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int la
 	int none = 0;
 	warp->stop = WARP_FAULT;
 	/* Only which fault came first matters; the launch's end orders everything else. */
-	if (!__atomic_compare_exchange_n(&block->launch->fault, &none, (int)result, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&block->launch->fault, &none, (int)result, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return NULL;
 	thread_of(block, warp->index * WARP_LANES + (uint32_t)lane, thread);
 	hr_log(HR_LOG_ERROR, "softgpu: kernel %s: %s, address 0x%llx, block (%u,%u,%u), thread (%u,%u,%u), ptx line %u",

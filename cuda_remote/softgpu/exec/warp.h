@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs: a launch has blocks, a block has warps, a warp has paths. One worker thread runs one block at a time (a cooperative
- * launch: several in turn), so that all of a block's state is that thread's alone; only the launch is shared.
+ * What runs: a launch has blocks, a block has warps, a warp has paths. One worker thread runs one block at a time (a
+ * cooperative launch: several in turn), so that all of a block's state is that thread's alone; only the launch is
+ * shared.
  *
  * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
  * in warp->others. The deepest call goes first, then the lowest address, so that paths meet again where the code comes
@@ -56,7 +57,8 @@ struct warp {
 	uint32_t index;  /* in the block */
 	enum warp_stop stop;
 	bool rotate;     /* the next path is the one that waited longest */
-	bool unblock;    /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
+	bool ahead;      /* the running path was chosen that way: it keeps its turn while its fuel lasts */
+	bool unblock; /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
@@ -123,6 +125,8 @@ void warp_set_mask(struct warp *warp, uint32_t mask);
 void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum path_state state);
 /* Makes the next path the running one and returns where it goes on; NULL, with warp->stop set, if there is none. */
 const struct insn *warp_next_path(struct warp *warp);
+/* Whether the running path, if it were at that instruction, would still be the next to run. */
+bool warp_goes_first(const struct warp *warp, const struct insn *at);
 /* The running path waits at insn until every lane of wanted that lives is there too. True: go on, all are there. */
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted);
 /* The running path gives up its turn and goes on at "at". */
@@ -131,7 +135,8 @@ const struct insn *warp_yield(struct warp *warp, const struct insn *at);
 const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
 			      uint64_t address);
 
-/* special.c: writes the rows that the launch gives their values; without new_launch only those that differ from block to block */
+/* special.c: writes the rows that the launch gives their values; without new_launch only those that differ from block
+ * to block */
 void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch);
 
 /* control.c: frees what recursive calls saved */
@@ -149,7 +154,8 @@ void block_exit_threads(struct block *block, uint32_t count);
 /* memory.c: addresses of one access of any space into warp->pointers; false after a fault */
 enum access_space { ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_GENERIC, ACCESS_SPACES };
 bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes, bool write);
-/* One address of a generic access by one lane, as a host pointer; NULL if there is no such memory. *left: bytes from there on. */
+/* One address of a generic access by one lane, as a host pointer; NULL if there is no such memory. *left: bytes from
+ * there on. */
 char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t bytes, bool write);
 /* Fills the span slot for an address; false if there is no allocation there. */
 bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
@@ -169,7 +175,8 @@ static inline const void *operand_row(const struct warp *warp, int32_t r)
 	return warp->regs + r;
 }
 
-#define SOURCE(type, n) ((const type *)__builtin_assume_aligned(operand_row(warp, insn->r[n]), sizeof(type) * 32 < 64 ? 4 : 64))
+#define SOURCE(type, n) \
+	((const type *)__builtin_assume_aligned(operand_row(warp, insn->r[n]), sizeof(type) * 32 < 64 ? 4 : 64))
 #define RESULT(type, n) ((type *)__builtin_assume_aligned(warp->regs + insn->r[n], sizeof(type) * 32 < 64 ? 4 : 64))
 
 /* A predicate operand's mask, with INSN_NEGATE applied. */

@@ -350,9 +350,11 @@ void ptx_parse_variables(struct ptx_parser *parser, enum ptx_space space, bool i
 		variable->is_extern = is_extern;
 		if (ptx_take_mark(lexer, '=')) {
 			if (space != PTX_GLOBAL && space != PTX_CONST)
-				ptx_invalid(parser->context, lexer->token_line, "only .global and .const have initialisers");
+				ptx_invalid(parser->context, lexer->token_line,
+					    "only .global and .const have initialisers");
 			if (variable->unsized)
-				ptx_unsupported(parser->context, lexer->token_line, "an array whose initialiser gives its size");
+				ptx_unsupported(parser->context, lexer->token_line,
+						"an array whose initialiser gives its size");
 			variable->init = ptx_alloc(parser->context, variable->size);
 			struct init_cursor cursor = { variable, 0, ptx_type_size(head.type) };
 			parse_initialiser(parser, &cursor, 0);

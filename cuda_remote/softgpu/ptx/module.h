@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A PTX module as it was written: variables, functions, statements with operands (PTX ISA, chapters "State Spaces, Types, and
- * Variables" and "Instruction Operands"). Everything lives in the context's arena.
+ * A PTX module as it was written: variables, functions, statements with operands (PTX ISA, chapters "State Spaces,
+ * Types, and Variables" and "Instruction Operands"). Everything lives in the context's arena.
  */
 #ifndef SOFTGPU_PTX_MODULE_H
 #define SOFTGPU_PTX_MODULE_H

@@ -193,8 +193,9 @@ static void parse_top_level(struct ptx_parser *parser)
 		while (lexer->kind != PTX_TOKEN_END && !ptx_take_mark(lexer, ';'))
 			ptx_next(lexer);
 	} else if (ptx_take_word(lexer, ".address_size")) {
+		uint32_t line = lexer->token_line;
 		if (ptx_parse_constant(parser) != 64)
-			ptx_unsupported(parser->context, lexer->token_line, "addresses of 32 bits");
+			ptx_unsupported(parser->context, line, "addresses of 32 bits");
 	} else if (ptx_at_word(lexer, ".version") || ptx_at_word(lexer, ".target")) {
 		ptx_syntax_error(lexer, "one .version and one .target, at the start");
 	} else if (ptx_at_word(lexer, ".tex") || ptx_at_word(lexer, ".alias") || ptx_at_word(lexer, ".reg")) {
