@@ -41,3 +41,4 @@ test_cuda_softgpu_load_image_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_programs_SOURCES = test/cuda/softgpu/programs.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_programs_LDADD = cuda_remote/softgpu/libcuda.la
+include test/cuda/softgpu/ptx/local.mk

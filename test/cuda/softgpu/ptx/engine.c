@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/cuda/softgpu/ptx/engine.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALLOCATIONS_MAX 1024
+
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		uint64_t base, size;
+	} spans[ALLOCATIONS_MAX];
+	size_t count;
+	uint64_t generation;
+} heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+const char *const isa_names[] = { "baseline", "avx2", "avx512", NULL };
+
+uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align)
+{
+	uint64_t room = (size + align - 1) / align * align;
+	char *memory = room < 1u << 30 ? aligned_alloc(align, room) : NULL;
+	pthread_mutex_lock(&heap.lock);
+	if (memory && heap.count < ALLOCATIONS_MAX) {
+		memset(memory, 0, room);
+		heap.spans[heap.count].base = (uint64_t)(uintptr_t)memory;
+		heap.spans[heap.count++].size = size;
+	} else {
+		free(memory);
+		memory = NULL;
+	}
+	pthread_mutex_unlock(&heap.lock);
+	return (uint64_t)(uintptr_t)memory;
+}
+
+void softgpu_memory_free(uint64_t base)
+{
+	pthread_mutex_lock(&heap.lock);
+	for (size_t n = 0; n < heap.count; n++) {
+		if (heap.spans[n].base != base)
+			continue;
+		free((void *)(uintptr_t)base);
+		heap.spans[n] = heap.spans[--heap.count];
+		heap.generation++;
+		break;
+	}
+	pthread_mutex_unlock(&heap.lock);
+}
+
+bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
+{
+	bool found = false;
+	pthread_mutex_lock(&heap.lock);
+	for (size_t n = 0; n < heap.count && !found; n++) {
+		found = address - heap.spans[n].base < heap.spans[n].size;
+		if (found)
+			*span = (softgpu_span_t){ heap.spans[n].base, heap.spans[n].size, false };
+	}
+	pthread_mutex_unlock(&heap.lock);
+	return found;
+}
+
+uint64_t softgpu_memory_generation(void)
+{
+	return __atomic_load_n(&heap.generation, __ATOMIC_RELAXED);
+}
+
+void *device_alloc(size_t size)
+{
+	uint64_t base = softgpu_memory_alloc(size, 256);
+	ck_assert_msg(base != 0, "no memory");
+	return (void *)(uintptr_t)base;
+}
+
+void device_reset(void)
+{
+	while (heap.count)
+		softgpu_memory_free(heap.spans[0].base);
+}
+
+size_t device_allocations(void)
+{
+	return heap.count;
+}
+
+static CUresult load(const char *body, softgpu_log_t *log, softgpu_program_t **program)
+{
+	static const char head[] = ".version 8.4\n.target sm_75\n.address_size 64\n";
+	size_t size = sizeof head + strlen(body);
+	char *text = malloc(size);
+	snprintf(text, size, "%s%s", head, body);
+	CUresult result = softgpu_program_load(text, size - 1, log, program);
+	free(text);
+	return result;
+}
+
+softgpu_program_t *load_ptx(const char *body)
+{
+	char text[512] = "";
+	softgpu_log_t log = { text, sizeof text, 0 };
+	softgpu_program_t *program = NULL;
+	CUresult result = load(body, &log, &program);
+	ck_assert_msg(result == CUDA_SUCCESS, "load gave %d: %s", (int)result, text);
+	return program;
+}
+
+CUresult load_bad_ptx(const char *body, char *text, size_t text_size)
+{
+	softgpu_log_t log = { text, text_size, 0 };
+	softgpu_program_t *program = NULL;
+	text[0] = '\0';
+	CUresult result = load(body, &log, &program);
+	if (result == CUDA_SUCCESS)
+		softgpu_program_unload(program);
+	return result;
+}
+
+softgpu_kernel_t *kernel_of(softgpu_program_t *program, const char *name)
+{
+	softgpu_kernel_t *kernel = softgpu_program_find(program, name);
+	ck_assert_msg(kernel != NULL, "no kernel %s", name);
+	return kernel;
+}
+
+CUresult launch_1d(softgpu_kernel_t *kernel, uint32_t blocks, uint32_t threads, const void *parameters)
+{
+	softgpu_launch_t launch = { kernel, { blocks, 1, 1 }, { threads, 1, 1 }, 0, parameters, false };
+	return softgpu_launch(&launch);
+}
+
+CUresult run_ptx(const char *body, uint32_t blocks, uint32_t threads, const void *parameters)
+{
+	softgpu_program_t *program = load_ptx(body);
+	CUresult result = launch_1d(kernel_of(program, "k"), blocks, threads, parameters);
+	softgpu_program_unload(program);
+	return result;
+}
+
+int run_suite(Suite *suite)
+{
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The engine alone, over a memory of the tests' own.
+if HAVE_CHECK
+check_LTLIBRARIES += test/cuda/softgpu/ptx/libengine.la
+test_cuda_softgpu_ptx_libengine_la_SOURCES = test/cuda/softgpu/ptx/engine.c test/cuda/softgpu/ptx/engine.h
+test_cuda_softgpu_ptx_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
+test_cuda_softgpu_ptx_libengine_la_LIBADD = cuda_remote/softgpu/libsgengine.la rdma_channel/base/libhrbase.la
+
+SOFTGPU_PTX_TESTS = test/cuda/softgpu/ptx/arithmetic test/cuda/softgpu/ptx/control test/cuda/softgpu/ptx/spaces \
+	test/cuda/softgpu/ptx/rejects
+check_PROGRAMS += $(SOFTGPU_PTX_TESTS)
+TESTS += $(SOFTGPU_PTX_TESTS)
+SOFTGPU_PTX_LDADD = test/cuda/softgpu/ptx/libengine.la $(CHECK_LIBS) -lm
+test_cuda_softgpu_ptx_arithmetic_SOURCES = test/cuda/softgpu/ptx/arithmetic.c
+test_cuda_softgpu_ptx_arithmetic_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_arithmetic_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -frounding-math
+test_cuda_softgpu_ptx_arithmetic_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_control_SOURCES = test/cuda/softgpu/ptx/control.c
+test_cuda_softgpu_ptx_control_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_control_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_spaces_SOURCES = test/cuda/softgpu/ptx/spaces.c
+test_cuda_softgpu_ptx_spaces_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_spaces_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_rejects_SOURCES = test/cuda/softgpu/ptx/rejects.c
+test_cuda_softgpu_ptx_rejects_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_rejects_LDADD = $(SOFTGPU_PTX_LDADD)
+endif
