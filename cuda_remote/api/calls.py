@@ -133,7 +133,8 @@ def calls_h(table):
            "\tHR_CALL_NONE,"]
     out += [f"\tHR_CALL_{call.name}," for call in table.calls]
     out += ["\tHR_CALLS", "};", "", "/* The driver function or internal call of that number. */",
-            "extern const char *const hr_call_names[HR_CALLS];", ""]
+            "extern const char *const hr_call_names[HR_CALLS];",
+            "/* 1: the client waits for its answer. */", "extern const unsigned char hr_call_waits[HR_CALLS];", ""]
     for call in table.calls:
         fixed = call.fixed()
         if fixed:
@@ -147,6 +148,8 @@ def calls_h(table):
 def names_c(table):
     out = [WARNING, '#include "cuda_remote/api/calls.h"', "", "const char *const hr_call_names[HR_CALLS] = {", '\t"none",']
     out += [f'\t"{call.name}",' for call in table.calls]
+    out += ["};", "", "const unsigned char hr_call_waits[HR_CALLS] = {"]
+    out += [f"\t[HR_CALL_{call.name}] = {int(call.mode != 'async')}," for call in table.calls]
     return out + ["};"]
 
 

@@ -46,3 +46,7 @@ EXTRA_DIST += cuda_remote/api/coverage.py
 coverage-api: cuda_remote/client/libcuda.la cuda_remote/softgpu/libcuda.la
 	@here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/api/coverage.py "$(CC) $(CUDA_CPPFLAGS)" "$(NM)" \
 		$$here/cuda_remote/client/.libs/libcuda.so $$here/cuda_remote/softgpu/.libs/libcuda.so $(HR_CALL_TABLE)
+
+# BUILT_SOURCES are made by "make all" alone; these by whatever target needs them.
+$(cuda_remote_client_libcuda_la_OBJECTS): cuda_remote/api/calls.h
+$(cuda_remote_server_libworker_la_OBJECTS): cuda_remote/api/calls.h cuda_remote/api/driver.h

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
 HR_REMOTE_CHECKS = test/cuda/remote/copies test/cuda/remote/errors test/cuda/remote/hostfn test/cuda/remote/threads \
-	test/cuda/remote/victim
-HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/errors.sh test/cuda/remote/hostfn.sh \
+	test/cuda/remote/rogue test/cuda/remote/victim
+HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/errors.sh test/cuda/remote/hostfn.sh test/cuda/remote/rogue.sh \
 	test/cuda/remote/threads.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
@@ -25,3 +25,7 @@ test_cuda_remote_threads_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_victim_SOURCES = test/cuda/remote/victim.c
 test_cuda_remote_victim_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_victim_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_rogue_SOURCES = test/cuda/remote/rogue.c
+nodist_test_cuda_remote_rogue_SOURCES = cuda_remote/api/names.c
+test_cuda_remote_rogue_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_rogue_LDADD = cuda_remote/door/libhrdoor.la ch3/libhrch3.la
