@@ -250,6 +250,8 @@ struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol 
 static struct value decode_name(struct decoder *decoder, struct ptx_operand *operand, char letter)
 {
 	uint32_t id, size, number = 0;
+	if (decoder->reserved_shared && letter == 'w' && ptx_text_is(operand->name, RESERVED_SHARED_NAME))
+		return decode_constant(decoder, decoder->reserved_shared - 1, 4);
 	if (decode_is_special(operand->name, operand->component, &id, &size)) {
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");

@@ -35,6 +35,10 @@ struct constant {
 
 #define CONSTANT_SLOTS 256
 
+/* The one special register that stands for memory of the block's; bytes behind it. */
+#define RESERVED_SHARED_NAME "%reserved_smem_offset_1"
+enum { RESERVED_SHARED_BYTES = 1024 };
+
 struct decoder {
 	struct ptx_context *context;
 	struct softgpu_program *program;
@@ -51,6 +55,7 @@ struct decoder {
 	struct constant *constants;
 	uint32_t constant_count, constant_room;
 	uint32_t constant_slots[CONSTANT_SLOTS]; /* by hash: 1 + the newest one's number; 0: none */
+	uint32_t reserved_shared;     /* 1 + the offset %reserved_smem_offset_1 stands for; 0: not in this function */
 	uint32_t spans;               /* memory accesses so far, for their cached spans */
 };
 

@@ -233,6 +233,31 @@ static void fill_info(struct softgpu_program *program, struct softgpu_kernel *ke
 	info->ptx_version = program->module->target;
 }
 
+static bool names_reserved_shared(const struct ptx_operand *operand)
+{
+	for (; operand; operand = operand->next)
+		if (operand->kind == PTX_OPERAND_NAME && ptx_text_is(operand->name, RESERVED_SHARED_NAME))
+			return true;
+	return false;
+}
+
+/*
+ * Shared memory that the system keeps for itself, which cooperative groups work in; here it follows the static memory of
+ * the kernels that name it. Returns where static memory then ends.
+ */
+static uint64_t reserve_shared(struct decoder *decoder, const struct ptx_function *function, uint64_t at)
+{
+	decoder->reserved_shared = 0;
+	for (const struct ptx_statement *s = function->statements; s; s = s->next) {
+		if (!names_reserved_shared(s->operands))
+			continue;
+		at = aligned(at, 16);
+		decoder->reserved_shared = 1 + (uint32_t)at;
+		return at + RESERVED_SHARED_BYTES;
+	}
+	return at;
+}
+
 static void decode_kernel(struct decoder *decoder, struct softgpu_program *program, struct softgpu_kernel *kernel,
 			  struct code *code, uint32_t functions_shared)
 {
@@ -241,7 +266,7 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	kernel->code = code;
 	uint64_t at = lay_out_shared(&program->context, code->function->locals, functions_shared, &align);
 	lay_out_shared(&program->context, program->module->variables, 0, &align);
-	code->shared_bytes = (uint32_t)aligned(at, 16);
+	code->shared_bytes = (uint32_t)aligned(reserve_shared(decoder, code->function, at), 16);
 	kernel->shared_bytes = code->shared_bytes;
 	kernel->shared_align = align;
 	code->register_base = program->register_bytes;
