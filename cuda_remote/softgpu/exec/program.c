@@ -242,8 +242,8 @@ static bool names_reserved_shared(const struct ptx_operand *operand)
 }
 
 /*
- * Shared memory that the system keeps for itself, which cooperative groups work in; here it follows the static memory of
- * the kernels that name it. Returns where static memory then ends.
+ * Shared memory that the system keeps for itself, which cooperative groups work in; here it follows the static memory
+ * of the kernels that name it. Returns where static memory then ends.
  */
 static uint64_t reserve_shared(struct decoder *decoder, const struct ptx_function *function, uint64_t at)
 {
