@@ -65,8 +65,7 @@ START_TEST(text_that_is_no_ptx_is_refused)
 {
 	static const char *const texts[] = { "",
 					     "\n",
-					     "\x7f"
-					     "ELF\2\1\1",
+					     "\177ELF\2\1\1",
 					     ".version",
 					     ".version 8.4\n",
 					     ".version 8.4\n.target\n",
