@@ -5,7 +5,6 @@
 
 #include "cuda_remote/softgpu/exec/warp.h"
 
-#include <string.h>
 #include <time.h>
 
 /* All lanes that the running ones name in their member masks are here, or the path waits: then NULL is to be returned.
@@ -64,7 +63,9 @@ const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 		return wait_for_members(warp, insn);
 	const uint32_t *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);
 	uint32_t values[WARP_LANES], results[WARP_LANES], inside = 0;
-	memcpy(values, SOURCE(uint32_t, 1), sizeof values);
+	/* PTX leaves open what a lane that is not here gives; programs (reduction of NVIDIA's samples) count on 0. */
+	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+		values[lane] = warp->mask >> lane & 1 ? SOURCE(uint32_t, 1)[lane] : 0;
 	/* The ISA leaves open what is read from a lane that takes no part; published reductions count on 0. */
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
 		if (!(warp->mask >> lane & 1))
