@@ -113,15 +113,14 @@ static CUresult launch_host(const struct host_function *what)
 	*function = *what;
 	pthread_mutex_lock(&lock);
 	result = start(link->session);
-	function->id = ++next_id;
+	uint64_t id = function->id = ++next_id;
 	function->next = given;
 	given = function;
 	pthread_mutex_unlock(&lock);
 	struct {
 		struct hr_wire_call head;
 		struct hr_wire_host_function call;
-	} message = { .call = { (uint64_t)(uintptr_t)what->stream, function->id, what->callback != NULL, 0 } };
-	uint64_t id = function->id;
+	} message = { .call = { (uint64_t)(uintptr_t)what->stream, id, what->callback != NULL, 0 } };
 	if (result == CUDA_SUCCESS)
 		result = hr_link_post(link, HR_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
