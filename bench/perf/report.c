@@ -97,11 +97,13 @@ void report_figure(const struct options *options, const char *name, double media
 		json_text("floor", floor_name);
 		json_number("floor_us", floor_us);
 		printf("}\n");
-	} else if (floor_name) {
-		printf("%-44s median %8.3f us  p99 %8.3f us  = %.2f x %s (%.3f us)\n", name, median_us, p99_us,
-		       median_us / floor_us, floor_name, floor_us);
 	} else {
-		printf("%-44s median %8.3f us  p99 %8.3f us\n", name, median_us, p99_us);
+		printf("%-44s median %9.3f us", name, median_us);
+		if (!isnan(p99_us))
+			printf("  p99 %9.3f us", p99_us);
+		if (floor_name)
+			printf("  = %.2f x %s (%.3f us)", median_us / floor_us, floor_name, floor_us);
+		printf("\n");
 	}
 	fflush(stdout);
 }
