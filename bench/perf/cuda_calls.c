@@ -228,15 +228,17 @@ int measure_cuda(const struct options *options, const char *self)
 {
 	char path[PATH_MAX];
 	struct cuda_figures f;
-	double one_way[2], flag[2];
+	double one_way[2], flag[2], tcp, raw_tcp;
 	ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
 	if (len > 0)
 		path[len] = 0;
 	if (measure_channel_latency(HR_TRANSPORT_SHM, &one_way[0], &flag[0]) || run_client(len > 0 ? path : self, &f) ||
-	    measure_channel_latency(HR_TRANSPORT_SHM, &one_way[1], &flag[1]))
+	    measure_channel_latency(HR_TRANSPORT_SHM, &one_way[1], &flag[1]) ||
+	    measure_channel_latency(HR_TRANSPORT_TCP, &tcp, &raw_tcp))
 		return -1;
-	double round_trip = one_way[0] + one_way[1], flag_us = (flag[0] + flag[1]) / 2; /* twice the mean of two */
-	report_figure(options, "channel: 8 bytes over shm, round trip", round_trip, NAN, "flag round trip", 2 * flag_us);
+	double round_trip = one_way[0] + one_way[1], flag_trip = flag[0] + flag[1]; /* twice the mean of the two */
+	report_figure(options, "channel: 8 bytes over shm, round trip", round_trip, NAN, "flag round trip", flag_trip);
+	report_figure(options, "channel: 8 bytes over tcp, round trip", 2 * tcp, NAN, "raw TCP round trip", 2 * raw_tcp);
 	report_figure(options, "cuda: waiting call (cuMemGetInfo)", f.call_us, f.call_p99_us, "channel round trip",
 		      round_trip);
 	report_figure(options, "cuda: empty asynchronous launch, caller", f.launch_us, f.launch_p99_us, "one microsecond",

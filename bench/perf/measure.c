@@ -240,21 +240,25 @@ static void channel_latency(struct pair *pair, void *argument)
 	struct job *job = argument;
 	struct bench b;
 	open_bench(&b, pair, job->options);
-	struct samples path, flag;
+	struct samples path, floor;
 	samples_init(&path, ROUNDS * BATCHES);
-	samples_init(&flag, ROUNDS);
+	samples_init(&floor, ROUNDS * BATCHES);
 	ping_pong(&b, b.path, 8, 1000);
 	for (int round = 0; round < ROUNDS; round++) {
-		samples_add(&flag, pair_flag_one_way(pair, FLAG_TURNS));
-		for (int i = 0; i < BATCHES; i++)
+		double flag = pair_flag_one_way(pair, FLAG_TURNS);
+		for (int i = 0; i < BATCHES; i++) {
+			samples_add(&floor, b.floor ? ping_pong(&b, b.floor, 8, 200) : flag);
 			samples_add(&path, ping_pong(&b, b.path, 8, 200));
+		}
 	}
 	job->result[0] = samples_quantile(&path, 0.5);
-	job->result[1] = samples_quantile(&flag, 0.5);
+	job->result[1] = samples_quantile(&floor, 0.5);
+	samples_free(&path);
+	samples_free(&floor);
 	close_bench(&b);
 }
 
-int measure_channel_latency(uint32_t transports, double *median_us, double *flag_us)
+int measure_channel_latency(uint32_t transports, double *median_us, double *floor_us)
 {
 	struct options options = { .test = TEST_LAT, .layer = LAYER_CHANNEL, .transports = transports, .size = { 8 }, .sizes = 1 };
 	double result[2];
@@ -263,6 +267,6 @@ int measure_channel_latency(uint32_t transports, double *median_us, double *flag
 	if (error)
 		return error;
 	*median_us = result[0];
-	*flag_us = result[1];
+	*floor_us = result[1];
 	return 0;
 }

@@ -8,7 +8,8 @@
 /* Runs the test that the options ask for, for every size, and prints it. Non-zero: it failed. */
 int measure_messages(const struct options *options);
 
-/* The channel's 8-byte one-way latency over the given transports, and the flag's in the same rounds (medians, us). */
-int measure_channel_latency(uint32_t transports, double *median_us, double *flag_us);
+/* The channel's 8-byte one-way latency over a transport and, in the same rounds, its floor's: the flag, or raw TCP beside
+ * tcp (medians, us). */
+int measure_channel_latency(uint32_t transports, double *median_us, double *floor_us);
 
 #endif
