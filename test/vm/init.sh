@@ -29,26 +29,26 @@ done </modules/order
 
 mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=262144,cache=loose hostroot /host ||
 	fail "mount of the host's root"
-mount -o bind /host /root
-mount -t proc proc /root/proc
-mount -t sysfs sys /root/sys
-mount -t devtmpfs dev /root/dev
-mkdir -p /root/dev/shm /root/dev/pts
-mount -t devpts -o ptmxmode=666 devpts /root/dev/pts
+mount -o bind /host /guest
+mount -t proc proc /guest/proc
+mount -t sysfs sys /guest/sys
+mount -t devtmpfs dev /guest/dev
+mkdir -p /guest/dev/shm /guest/dev/pts
+mount -t devpts -o ptmxmode=666 devpts /guest/dev/pts
 for folder in /dev/shm /tmp /run; do
-	mount -t tmpfs -o mode=1777 tmpfs "/root$folder"
+	mount -t tmpfs -o mode=1777 tmpfs "/guest$folder"
 done
-ln -s /proc/self/fd /root/dev/fd 2>/dev/null
+ln -s /proc/self/fd /guest/dev/fd 2>/dev/null
 work=/host$(option work)
 while read -r folder; do
-	mkdir -p "/root$folder"
-	mount -o bind "/host$folder" "/root$folder"
+	mkdir -p "/guest$folder"
+	mount -o bind "/host$folder" "/guest$folder"
 done <"$work/visible"
 hostname "$(cat "$work/hostname")"
 
 in_root()
 {
-	chroot /root /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@" || fail "$*"
+	chroot /guest /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@" || fail "$*"
 }
 in_root ip link set lo up
 in_root ip link add d0 type dummy
@@ -66,7 +66,7 @@ cat /stdout >"$(port 1)" &
 out=$!
 cat /stderr >"$(port 2)" &
 err=$!
-cp "$work/command" /root/run/headrace-command
+cp "$work/command" /guest/run/headrace-command
 if [ "$(option merge)" = 1 ]; then
 	exec 6>/stdout 7>&6 5>/stderr
 else
@@ -75,7 +75,7 @@ fi
 (
 	exec 5>&-
 	ulimit -l unlimited
-	exec chroot /root /bin/bash /run/headrace-command
+	exec chroot /guest /bin/bash /run/headrace-command
 ) </dev/null >&6 2>&7 6>&- 7>&-
 status=$?
 exec 5>&- 6>&- 7>&-

@@ -115,7 +115,7 @@ build_image()
 {
 	local version root=$2/root
 	rm -rf "$2/tree" "$root"
-	mkdir -p "$2/tree" "$root"/{bin,dev,proc,sys,host,root,modules}
+	mkdir -p "$2/tree" "$root"/{bin,dev,proc,sys,host,guest,modules}
 	dpkg -x "$1" "$2/tree" || return 1
 	version=$(basename "$(echo "$2"/tree/boot/vmlinuz-*)")
 	version=${version#vmlinuz-}
