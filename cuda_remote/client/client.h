@@ -198,8 +198,9 @@ struct hr_copy *hr_copy_find(uint64_t id);
 /* Counts bytes that are in place. */
 void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t bytes);
 
-/* True while copies to the host are under way that no call waits for. */
+/* True while copies to the host are under way that no call waits for; the second: into these bytes. */
 bool hr_copy_any_later(void);
+bool hr_copy_pending(uint64_t address, uint64_t size);
 
 /* ---- stream.c ---- */
 
@@ -245,6 +246,8 @@ struct hr_kernel *hr_kernel_find(uint64_t handle);
 
 /* Handles a host function's turn that arrived on the first connection. */
 int hr_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+/* True while a host function has been given and has not returned. */
+bool hr_host_any(void);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 

@@ -59,6 +59,22 @@ bool hr_copy_any_later(void)
 	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
 }
 
+bool hr_copy_pending(uint64_t address, uint64_t size)
+{
+	bool found = false;
+	if (!hr_copy_any_later())
+		return false;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS && !found; i++)
+		for (const struct hr_copy *copy = buckets[i]; copy && !found; copy = copy->next) {
+			uint64_t first = (uint64_t)(uintptr_t)copy->host;
+			uint64_t end = first + (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch + copy->width;
+			found = copy->later && first < address + size && address < end;
+		}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 static void later_forget(struct hr_session *session, struct hr_copy *copy, uint64_t bytes)
 {
 	copy_unlist(copy);
@@ -377,9 +393,15 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	uint64_t row = width, rows = height, slices = depth;
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
 	struct hr_wire_box box = box_of(device, row, rows, slices);
+	struct hr_wire_box extent = box_of(host, width, height, depth);
+	/* Bytes to the device are read here and now. What the stream is still to write there comes first: an earlier copy to the
+	 * host, or a host function, of which nobody knows what it writes. */
+	if (to->device && (hr_host_any() || hr_copy_pending(host->address, hr_box_extent(&extent))))
+		result = cuStreamSynchronize(stream);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (to->device)
 		return copy_up(&box, &place, named);
-	struct hr_wire_box extent = box_of(host, width, height, depth);
 	return copy_down(&box, &place, named, asynchronous && is_pinned(host->address, hr_box_extent(&extent)));
 }
 

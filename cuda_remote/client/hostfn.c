@@ -25,6 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct host_function *given; /* newest first */
 static uint64_t next_id;
 static bool serving;
+static uint64_t unfinished; /* functions given that have not returned; atomic */
 /* The turns that arrived and have not been taken; only the serving thread touches it. */
 static struct hr_wire_host turns[16];
 static int n_turns;
@@ -53,6 +54,12 @@ static struct host_function *take(uint64_t id)
 	return found;
 }
 
+/* Acquire pairs with the release in run: what the function wrote is seen. */
+bool hr_host_any(void)
+{
+	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0;
+}
+
 /* An unknown id is answered all the same: the stream must go on. */
 static int run(struct hr_link *link, const struct hr_wire_host *turn)
 {
@@ -66,6 +73,8 @@ static int run(struct hr_link *link, const struct hr_wire_host *turn)
 	/* Release pairs with the acquires in hr_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
 	 * that waited for its stream, what it read is not overwritten before. */
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
+	if (function)
+		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
 	free(function);
 	return ch3_send(link->vc, HR_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
@@ -117,14 +126,17 @@ static CUresult launch_host(const struct host_function *what)
 	function->next = given;
 	given = function;
 	pthread_mutex_unlock(&lock);
+	__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	struct {
 		struct hr_wire_call head;
 		struct hr_wire_host_function call;
 	} message = { .call = { (uint64_t)(uintptr_t)what->stream, id, what->callback != NULL, 0 } };
 	if (result == CUDA_SUCCESS)
 		result = hr_link_post(link, HR_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
 		free(take(id));
+		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);
+	}
 	return result;
 }
 

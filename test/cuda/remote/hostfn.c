@@ -16,6 +16,12 @@ static void look(void *argument)
 	calls++;
 }
 
+static void write_host(void *argument)
+{
+	usleep(2000);
+	host[0] = (uint32_t)(uintptr_t)argument;
+}
+
 static CUstream stream;
 
 static void look_with_status(CUstream given, CUresult status, void *argument)
@@ -44,6 +50,15 @@ int main(void)
 		OK(cuStreamSynchronize(stream));
 		CHECK(seen == getpid() && calls == 2 * (round + 1));
 		CHECK(found[0] == value + 1 && found[1] == value + 2);
+	}
+	/* And a copy behind a function takes what the function wrote. */
+	for (uint32_t value = 1; value <= 10; value++) {
+		OK(cuLaunchHostFunc(stream, write_host, (void *)(uintptr_t)value));
+		OK(cuMemcpyHtoDAsync(device, host, 4, stream));
+		OK(cuStreamSynchronize(stream));
+		host[0] = 0;
+		OK(cuMemcpyDtoH(host, device, 4));
+		CHECK(host[0] == value);
 	}
 	EXPECT(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuLaunchHostFunc((CUstream)0x99, look, NULL), CUDA_ERROR_INVALID_HANDLE);
