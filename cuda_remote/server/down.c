@@ -110,6 +110,9 @@ static CUresult down(struct server_call *call, const struct hr_wire_copy *copy, 
 		CUresult waited = server_slot_wait(window[first].slot);
 		if (result == CUDA_SUCCESS)
 			result = waited;
+		/* Asynchronous copies that this one is ordered behind are complete now; sent after it, they would undo it. */
+		if (!sent && server_down_ship(call->thread))
+			break;
 		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
 			break;
 		sent += window[first].len;
@@ -206,11 +209,10 @@ static bool job_is_of(const struct job *job, const struct server_thread *thread,
 	return job->stream == stream && (stream != CU_STREAM_PER_THREAD || job->thread == thread);
 }
 
-/* Takes the next job off the list that is complete or, for a thread that waits for a stream, that is of the stream and has
- * begun: nothing comes between the parts of a job. */
-static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
+/* The first job listed that is complete or, for a thread that waits for a stream, that is of the stream and has begun:
+ * nothing comes between the parts of a job. Under the lock. */
+static struct job **job_ready(struct server_thread *thread, bool wait, CUstream stream)
 {
-	pthread_mutex_lock(&lock);
 	struct job **at = &jobs;
 	while (*at) {
 		struct job *job = *at;
@@ -218,6 +220,19 @@ static struct job *job_take(struct server_thread *thread, bool wait, CUstream st
 		    (wait && job_is_of(job, thread, stream) && part_is_complete(&job->part[0])))
 			break;
 		at = &job->next;
+	}
+	return at;
+}
+
+/* Takes the next job off the list. One that it is ordered behind may have ended after it was looked at, and may go to the
+ * same memory: so the search is repeated until it finds the same. */
+static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
+{
+	pthread_mutex_lock(&lock);
+	struct job **at = job_ready(thread, wait, stream), **before = NULL;
+	while (*at && at != before) {
+		before = at;
+		at = job_ready(thread, wait, stream);
 	}
 	struct job *taken = *at;
 	if (taken) {

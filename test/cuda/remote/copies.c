@@ -136,6 +136,61 @@ static void arrival(void)
 	OK(cuMemFreeHost(host));
 }
 
+/* Copies to the same host memory end in the order they were given in, whether anybody waits between them or not. */
+static void same_place(void)
+{
+	enum { N = 20000, TIMES = 50 };
+	CUstream stream;
+	CUdeviceptr device;
+	uint32_t *host;
+	OK(cuMemHostAlloc((void **)&host, N * 4, 0));
+	OK(cuMemAlloc(&device, N * 4));
+	OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+	for (unsigned i = 1; i <= TIMES; i++) {
+		OK(cuMemsetD32Async(device, 2 * i, N, stream));
+		OK(cuMemcpyDtoHAsync(host, device, N * 4, stream));
+		OK(cuMemsetD32Async(device, 2 * i + 1, N, stream));
+		OK(cuMemcpyDtoH(host, device, N * 4));
+		CHECK(host[0] == 2 * i + 1 && host[N - 1] == 2 * i + 1);
+	}
+	for (unsigned i = 1; i <= TIMES; i++) {
+		OK(cuMemsetD32Async(device, i, N, stream));
+		OK(cuMemcpyDtoHAsync(host, device, N * 4, stream));
+	}
+	OK(cuStreamSynchronize(stream));
+	CHECK(host[0] == TIMES && host[N - 1] == TIMES);
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(host));
+}
+
+/* From a device to the host and on from there, in a stream's order: the second copy takes what the first brought. */
+static void through_the_host(void)
+{
+	enum { N = 40000 };
+	CUstream stream;
+	CUdeviceptr from, to;
+	uint32_t *host, back[2];
+	OK(cuMemHostAlloc((void **)&host, N * 4, 0));
+	OK(cuMemAlloc(&from, N * 4));
+	OK(cuMemAlloc(&to, N * 4));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (unsigned i = 1; i <= 20; i++) {
+		size_t n = i % 2 ? N : 16;
+		OK(cuMemsetD32Async(from, i, N, stream));
+		OK(cuMemcpyDtoHAsync(host, from, n * 4, stream));
+		OK(cuMemcpyHtoDAsync(to, host, n * 4, stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemcpyDtoH(&back[0], to, 4));
+		OK(cuMemcpyDtoH(&back[1], to + (n - 1) * 4, 4));
+		CHECK(back[0] == i && back[1] == i);
+	}
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(from));
+	OK(cuMemFree(to));
+	OK(cuMemFreeHost(host));
+}
+
 static uint8_t box_at(size_t x, size_t y, size_t z)
 {
 	return (uint8_t)(x * 3 + y * 5 + z * 11 + 1);
@@ -253,6 +308,8 @@ int main(void)
 	pieces();
 	asynchronous();
 	arrival();
+	same_place();
+	through_the_host();
 	box(1, 1, 1);
 	box(100, 7, 3);
 	box(3, 5000, 2);
