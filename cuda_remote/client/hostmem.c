@@ -40,10 +40,14 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
 	return cuMemHostAlloc(pointer, size, 0);
 }
 
-/* A copy may still be on its way into memory that is about to go. */
+/* A copy may still be on its way into memory that is about to go. An earlier call's failure comes back instead of waiting: then
+ * once more. */
 static CUresult settle(void)
 {
-	return hr_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
+	CUresult result = hr_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS && hr_copy_any_later())
+		cuCtxSynchronize();
+	return result;
 }
 
 CUresult cuMemFreeHost(void *pointer)
@@ -57,7 +61,8 @@ CUresult cuMemFreeHost(void *pointer)
 	if (!hr_memory_find(address, &span) || span.base != address || span.kind != HR_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle();
-	if (hr_memory_remove(address) && result != HR_LOST)
+	/* Memory that a copy of another context is still to write to is better lost than written to by surprise. */
+	if (hr_memory_remove(address) && result != HR_LOST && !hr_copy_pending(address, span.size))
 		munmap(pointer, span.size);
 	return result;
 }
