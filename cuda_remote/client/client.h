@@ -256,7 +256,6 @@ CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size);
 CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
 CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
 CUresult memory_check_free(CUdeviceptr pointer);
-CUresult memory_done_free(CUdeviceptr pointer);
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n);
 CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n);
 CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n);

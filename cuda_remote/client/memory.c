@@ -69,15 +69,21 @@ CUresult hr_memory_add(const struct hr_span *span)
 	return result;
 }
 
+/* Under the lock. */
+static void span_remove(struct hr_span *span)
+{
+	size_t i = (size_t)(span - spans);
+	memmove(span, span + 1, (n_spans - i - 1) * sizeof *spans);
+	n_spans--;
+}
+
 bool hr_memory_remove(uint64_t base)
 {
 	pthread_rwlock_wrlock(&lock);
 	size_t i = above(base);
 	bool found = i && spans[i - 1].base == base;
-	if (found) {
-		memmove(spans + i - 1, spans + i, (n_spans - i) * sizeof *spans);
-		n_spans--;
-	}
+	if (found)
+		span_remove(&spans[i - 1]);
 	pthread_rwlock_unlock(&lock);
 	return found;
 }
@@ -147,21 +153,22 @@ CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, si
 	return memory_done_alloc(pointer, *pitch * height);
 }
 
+/* Takes it out of the table before the call goes: once it has gone, another thread may be given the same address. */
 CUresult memory_check_free(CUdeviceptr pointer)
 {
-	struct hr_span span;
+	struct hr_context *context;
 	if (!pointer)
 		return CUDA_SUCCESS;
-	if (!hr_memory_find(pointer, &span) || span.base != pointer || span.kind != HR_MEMORY_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
-}
-
-CUresult memory_done_free(CUdeviceptr pointer)
-{
-	if (pointer)
-		hr_memory_remove(pointer);
-	return CUDA_SUCCESS;
+	CUresult result = hr_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_rwlock_wrlock(&lock);
+	struct hr_span *span = find(pointer);
+	bool found = span && span->base == pointer && span->kind == HR_MEMORY_DEVICE;
+	if (found)
+		span_remove(span);
+	pthread_rwlock_unlock(&lock);
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)

@@ -326,7 +326,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 	result = hr_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
 		result = hr_link_post(link, HR_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
-	return result == CUDA_SUCCESS ? memory_done_free(pointer) : result;
+	return result;
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
