@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/server/internal.h"
 
+static uint64_t ended; /* atomic; changed by calls that hold their place in the sequence */
+
+/* Relaxed suffices: the call that asks has its place in the sequence behind those that count. */
+uint64_t server_contexts_ended(void)
+{
+	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
+}
+
+static void context_ended(CUcontext context)
+{
+	server_object_unbind_context(context);
+	server_slots_forget(context);
+	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+}
+
 CUresult serve_context_create(struct server_call *call)
 {
 	struct hr_wire_context_create args;
@@ -45,9 +60,8 @@ CUresult serve_context_destroy(struct server_call *call)
 	result = driver.cuCtxDestroy_v2(context);
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	server_object_unbind_context(context);
+	context_ended(context);
 	server_object_unbind(handle);
-	server_slots_forget();
 	return result;
 }
 
@@ -67,8 +81,7 @@ CUresult serve_context_reset(struct server_call *call)
 	if (!driver.cuDevicePrimaryCtxReset_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
-	server_object_unbind_context(context);
-	server_slots_forget();
+	context_ended(context);
 	/* It is needed again at once, and a context that nobody retains may not be made current. */
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);

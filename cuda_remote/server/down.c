@@ -201,7 +201,8 @@ CUresult serve_copy_down_later(struct server_call *call)
 /* Also true after an error: then there is nothing to send, and waiting would not help. */
 static bool part_is_complete(const struct part *part)
 {
-	return driver.cuEventQuery(part->slot->event) != CUDA_ERROR_NOT_READY;
+	return __atomic_load_n(&part->slot->event_gone, __ATOMIC_RELAXED) ||
+	       driver.cuEventQuery(part->slot->event) != CUDA_ERROR_NOT_READY;
 }
 
 static bool job_is_of(const struct job *job, const struct server_thread *thread, CUstream stream)

@@ -68,6 +68,7 @@ struct server_thread {
 	uint8_t *results;
 	size_t results_size;
 	uint32_t context;       /* index of the client's context that is current on this thread */
+	uint64_t ended;         /* contexts that had ended when it was made so */
 	struct server_up up;
 };
 
@@ -158,13 +159,14 @@ CUresult server_object_context(uint32_t index, CUcontext *context);
 /* ---- slots.c ---- */
 
 struct server_slot {
-	struct server_slot *next;
+	struct server_slot *next, *next_made;
 	uint8_t *memory;
 	size_t size;
 	CUevent event;     /* recorded behind the copy that uses the memory */
-	CUcontext context; /* of the event */
+	CUcontext context; /* of the event; atomic */
+	CUcontext pinned;  /* what was current when the memory was pinned; atomic */
 	bool recorded;
-	uint64_t generation; /* slots.c: older than the last context's end? */
+	bool event_gone, pin_gone; /* that context has ended; atomic */
 };
 
 int server_slots_prepare(void);
@@ -175,8 +177,8 @@ void server_slot_put(struct server_slot *slot);
 /* Marks the end, in the stream's order, of what uses the slot; waits for it. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
-/* A context has ended: so have its events, and memory that it had pinned is pinned no more. */
-void server_slots_forget(void);
+/* A context has ended: so have its events, and memory that it had pinned is pinned no more. Slots of others are not touched. */
+void server_slots_forget(CUcontext context);
 
 /* ---- copy.c ---- */
 
@@ -215,6 +217,8 @@ void server_host_break(void);
 /* ---- the calls written by hand ---- */
 
 CUresult serve_hello(struct server_call *call);
+/* How many contexts have ended: an index names another one then, and what is current on a thread may be gone. */
+uint64_t server_contexts_ended(void);
 CUresult serve_context_create(struct server_call *call);
 CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);

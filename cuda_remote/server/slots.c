@@ -20,16 +20,16 @@ static const size_t sizes[] = { 4096, 65536, HR_CHUNK_MAX };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_slot *unused[SIZES];
-static uint64_t allocated;  /* bytes */
-static uint64_t generation; /* atomic: counts the contexts that ended */
+static struct server_slot *made; /* all there are: none is ever freed */
+static uint64_t allocated;       /* bytes */
 
 /* Pins the memory where the driver can; where it cannot, copies are slower. The end of a context unpins it, the memory itself
  * is ours. */
-static void slot_pin(struct server_slot *slot, uint64_t now)
+static void slot_pin(struct server_slot *slot)
 {
-	slot->generation = now;
-	slot->event = NULL;
-	slot->recorded = false;
+	CUcontext context = NULL;
+	driver.cuCtxGetCurrent(&context);
+	__atomic_store_n(&slot->pinned, context, __ATOMIC_RELAXED);
 	if (driver.cuMemHostRegister_v2)
 		driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
 }
@@ -44,16 +44,26 @@ static struct server_slot *slot_new(size_t size)
 	}
 	slot->memory = memory;
 	slot->size = size;
-	slot_pin(slot, __atomic_load_n(&generation, __ATOMIC_RELAXED));
+	slot_pin(slot);
+	pthread_mutex_lock(&lock);
+	slot->next_made = made;
+	made = slot;
+	pthread_mutex_unlock(&lock);
 	return slot;
 }
 
-/* After a context ended: its events are gone, its memory unpinned. */
+/* After the slot's context ended: its event is gone, its memory unpinned. */
 static void slot_renew(struct server_slot *slot)
 {
-	uint64_t now = __atomic_load_n(&generation, __ATOMIC_RELAXED);
-	if (slot->generation != now)
-		slot_pin(slot, now);
+	if (__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&slot->event_gone, false, __ATOMIC_RELAXED);
+		slot->event = NULL;
+		slot->recorded = false;
+	}
+	if (__atomic_load_n(&slot->pin_gone, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&slot->pin_gone, false, __ATOMIC_RELAXED);
+		slot_pin(slot);
+	}
 }
 
 int server_slots_prepare(void)
@@ -113,9 +123,28 @@ void server_slot_put(struct server_slot *slot)
 	pthread_mutex_unlock(&lock);
 }
 
-void server_slots_forget(void)
+void server_slots_forget(CUcontext context)
 {
-	__atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
+		if (__atomic_load_n(&slot->context, __ATOMIC_RELAXED) == context)
+			__atomic_store_n(&slot->event_gone, true, __ATOMIC_RELAXED);
+		if (__atomic_load_n(&slot->pinned, __ATOMIC_RELAXED) == context)
+			__atomic_store_n(&slot->pin_gone, true, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock, so that the end of the event's context is not taken for that of the next event's. */
+static void slot_drop_event(struct server_slot *slot)
+{
+	pthread_mutex_lock(&lock);
+	if (!__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED))
+		driver.cuEventDestroy_v2(slot->event);
+	__atomic_store_n(&slot->event_gone, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->context, NULL, __ATOMIC_RELAXED);
+	slot->event = NULL;
+	pthread_mutex_unlock(&lock);
 }
 
 /* An event belongs to a context; a slot that changes context gets a new one. */
@@ -124,14 +153,12 @@ CUresult server_slot_record(struct server_slot *slot, CUstream stream)
 	CUcontext context;
 	slot_renew(slot);
 	CUresult result = driver.cuCtxGetCurrent(&context);
-	if (result == CUDA_SUCCESS && slot->event && slot->context != context) {
-		driver.cuEventDestroy_v2(slot->event);
-		slot->event = NULL;
-	}
+	if (result == CUDA_SUCCESS && slot->event && slot->context != context)
+		slot_drop_event(slot);
 	if (result == CUDA_SUCCESS && !slot->event)
 		result = driver.cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING);
 	if (result == CUDA_SUCCESS) {
-		slot->context = context;
+		__atomic_store_n(&slot->context, context, __ATOMIC_RELAXED);
 		result = driver.cuEventRecord(slot->event, stream);
 	}
 	slot->recorded = result == CUDA_SUCCESS;

@@ -80,11 +80,14 @@ void server_turn_give_up(struct server_call *call)
 static CUresult follow_context(struct server_thread *thread, uint32_t index)
 {
 	CUcontext context;
+	uint64_t ended = server_contexts_ended();
 	CUresult result = server_object_context(index, &context);
-	if (result == CUDA_SUCCESS && index != thread->context)
+	if (result == CUDA_SUCCESS && (index != thread->context || ended != thread->ended))
 		result = driver.cuCtxSetCurrent(context);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		thread->context = index;
+		thread->ended = ended;
+	}
 	return result;
 }
 

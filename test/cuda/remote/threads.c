@@ -3,6 +3,7 @@
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #define THREADS 4
 #define ROUNDS 200
@@ -170,12 +171,115 @@ static void waiting_holds_nobody_up(void)
 	OK(cuMemFree(flag));
 }
 
+/* A context that ends on one thread and is followed by another: a thread that had the first current works in the second. */
+static CUcontext own[2];
+static pthread_barrier_t meet;
+
+static void *follower(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < 2; i++) {
+		CUdeviceptr device;
+		uint32_t value = 0;
+		pthread_barrier_wait(&meet);
+		OK(cuCtxSetCurrent(own[i]));
+		OK(cuMemAlloc(&device, 4));
+		OK(cuMemsetD32(device, 17, 1));
+		OK(cuMemcpyDtoH(&value, device, 4));
+		CHECK(value == 17);
+		OK(cuMemFree(device));
+		OK(cuCtxSynchronize());
+		pthread_barrier_wait(&meet);
+	}
+	return NULL;
+}
+
+static void context_after_context(void)
+{
+	pthread_t thread;
+	CHECK(!pthread_barrier_init(&meet, NULL, 2));
+	CHECK(!pthread_create(&thread, NULL, follower, NULL));
+	for (int i = 0; i < 2; i++) {
+		OK(cuCtxCreate(&own[i], NULL, 0, 0));
+		pthread_barrier_wait(&meet);
+		pthread_barrier_wait(&meet);
+		OK(cuCtxDestroy(own[i]));
+	}
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&meet);
+	OK(cuCtxSetCurrent(context));
+}
+
+/* Contexts come and go while another thread copies in its own. */
+static bool enough;
+
+static void *passing(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
+		CUcontext passing_by;
+		OK(cuCtxCreate(&passing_by, NULL, 0, 0));
+		OK(cuCtxDestroy(passing_by));
+	}
+	return NULL;
+}
+
+static void contexts_pass_by(void)
+{
+	enum { N = 1000000 };
+	pthread_t thread;
+	CUdeviceptr device;
+	uint32_t *there = malloc(N * 4), *back = malloc(N * 4);
+	OK(cuMemAlloc(&device, N * 4));
+	CHECK(!pthread_create(&thread, NULL, passing, NULL));
+	for (uint32_t round = 1; round <= 30; round++) {
+		for (uint32_t i = 0; i < N; i++)
+			there[i] = i * round;
+		OK(cuMemcpyHtoD(device, there, N * 4));
+		OK(cuMemcpyDtoH(back, device, N * 4));
+		for (uint32_t i = 0; i < N; i++)
+			CHECK(back[i] == i * round);
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	OK(cuMemFree(device));
+	free(there);
+	free(back);
+}
+
+/* What one thread frees another may be given at once. */
+static void *taker(void *argument)
+{
+	size_t size = (size_t)(uintptr_t)argument;
+	uint8_t byte = 0;
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < 300; i++) {
+		CUdeviceptr device;
+		OK(cuMemAlloc(&device, size));
+		OK(cuMemcpyHtoD(device + size - 1, &byte, 1));
+		OK(cuMemFree(device));
+	}
+	return NULL;
+}
+
+static void given_again(void)
+{
+	pthread_t threads[THREADS];
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, taker, (void *)((i + 1) * 1000)));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
 	context = start();
+	context_after_context(); /* first: the second context has to get the first one's index */
 	in_order();
 	across();
 	at_once();
 	waiting_holds_nobody_up();
+	contexts_pass_by();
+	given_again();
 	return 0;
 }
