@@ -2,7 +2,7 @@
 # Installed as sources, so that people can build them against the installed package; built here for the tests.
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
-	%D%/cuda_check.h %D%/matmul.cu %D%/nvrtc.c %D%/pipe.c %D%/saxpy.cu %D%/streams.cu
+	%D%/cuda_check.h %D%/matmul.cu %D%/nvrtc.c %D%/pipe.c %D%/ring.c %D%/saxpy.cu %D%/streams.cu
 
 # CUDA programs as anybody would build them: nvcc with the shared runtime, nothing of ours.
 cuda_examples = %D%/bin/saxpy %D%/bin/matmul %D%/bin/streams %D%/bin/nvrtc

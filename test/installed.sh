@@ -27,6 +27,16 @@ printf '#include <headrace/channel.h>\nint main() { return hr_channel_version()[
 ${CXX:-c++} -Wall -Wextra "$work/v.cc" $(pkg-config --cflags --libs headrace-channel) -o "$work/v"
 LD_LIBRARY_PATH=$prefix/lib "$work/v"
 
+if [ -f "$prefix/include/headrace/mpi/mpi.h" ]; then
+	echo "an MPI program, alone and under mpirun"
+	hrmpicc "$prefix/share/doc/headrace/examples/ring.c" -o "$work/ring"
+	"$work/ring"
+	if mpirun --version >/dev/null 2>&1; then
+		OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 \
+			mpirun --oversubscribe -n 4 "$work/ring"
+	fi
+fi
+
 echo "the tools"
 headrace-info
 headraced --version
