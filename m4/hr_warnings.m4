@@ -18,6 +18,9 @@ AC_DEFUN([HR_SANITIZERS], [
   AS_IF([test "x$enable_sanitizers" != xno], [
     HR_CFLAGS="$HR_CFLAGS -fsanitize=$enable_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"
     LDFLAGS="$LDFLAGS -fsanitize=$enable_sanitizers"
+    # One option each: nvcc -Xcompiler takes a list apart at its commas.
+    HR_SANITIZE=`AS_ECHO([" $enable_sanitizers"]) | sed 's/@<:@ ,@:>@/ -fsanitize=/g'`
     AC_DEFINE([HR_SANITIZED], [1], [Define to 1 in a sanitizer build.])])
+  AC_SUBST([HR_SANITIZE])
   AM_CONDITIONAL([SANITIZED], [test "x$enable_sanitizers" != xno])
 ])

@@ -90,5 +90,5 @@ test/cuda/runtime/programs/relocatable.cutest: test/cuda/runtime/programs/reloca
 # As a program that cannot be had with -cudart shared is relinked.
 test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
 	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \
-		-Lcuda_remote/runtime -lcudart_static -ldl -lpthread
+		-Lcuda_remote/runtime -lcudart_static -ldl -lpthread $(HR_SANITIZE:%=-Xcompiler %)
 endif
