@@ -28,7 +28,8 @@ struct allocation {
 	struct block_range *blocks;
 	uint32_t block_count;
 	uint32_t *block_of;     /* by draft */
-	uint32_t *home;         /* by register: the one block that names it, or NO_BLOCK - 1 for several */
+	uint32_t *home;         /* by register: the one block that names it, or NO_BLOCK - 1 for several, or where what
+				   the block reads may be what it wrote a turn of its loop ago */
 	uint32_t *global;       /* by register: number among those that several blocks name */
 	uint32_t *global_registers;
 	uint32_t global_count;
@@ -83,6 +84,15 @@ static void find_blocks(struct allocation *a)
 	}
 }
 
+/* The first to name a register in its one block must write it for certain. */
+static void name_register(struct allocation *a, uint32_t draft, uint32_t reg, bool written)
+{
+	if (a->home[reg] == NO_BLOCK)
+		a->home[reg] = written ? a->block_of[draft] : NO_BLOCK - 1;
+	else if (a->home[reg] != a->block_of[draft])
+		a->home[reg] = NO_BLOCK - 1;
+}
+
 static void find_globals(struct allocation *a)
 {
 	const struct decoder *decoder = a->decoder;
@@ -92,15 +102,11 @@ static void find_globals(struct allocation *a)
 	memset(a->home, 0xff, a->registers * sizeof *a->home);
 	for (uint32_t n = 0; n < decoder->draft_count; n++) {
 		const struct draft *draft = &decoder->drafts[n];
-		for (int i = 0; i < OPERANDS; i++) {
-			if (draft->role[i] != ROLE_USE && draft->role[i] != ROLE_DEFINE)
-				continue;
-			uint32_t reg = (uint32_t)draft->insn.r[i];
-			if (a->home[reg] == NO_BLOCK)
-				a->home[reg] = a->block_of[n];
-			else if (a->home[reg] != a->block_of[n])
-				a->home[reg] = NO_BLOCK - 1;
-		}
+		for (int pass = ROLE_USE; pass <= ROLE_DEFINE; pass++)
+			for (int i = 0; i < OPERANDS; i++)
+				if (draft->role[i] == pass)
+					name_register(a, n, (uint32_t)draft->insn.r[i],
+						      pass == ROLE_DEFINE && !draft->guarded);
 	}
 	for (uint32_t reg = 0; reg < a->registers; reg++) {
 		if (a->home[reg] != NO_BLOCK - 1)

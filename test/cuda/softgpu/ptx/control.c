@@ -238,6 +238,31 @@ START_TEST(shuffles_read_the_lane_they_name)
 }
 END_TEST
 
+START_TEST(a_loop_of_one_block_keeps_what_its_last_turn_wrote)
+{
+	use_isa(_i);
+	/* %w6 and, under a guard, %w8: only the loop names them, first to read; the others' rows are not theirs. */
+	uint32_t *out = run(KERNEL("",
+		"mov.b32 %w0, 0; mov.b32 %w5, 0;\n"
+		"LOOP: mul.lo.u32 %w10, %w5, 1000; add.u32 %w11, %w10, %i2; setp.eq.u32 %p1, %w5, 0; "
+		"selp.b32 %w7, 5, %w6, %p1; add.u32 %w0, %w0, %w7; mov.b32 %w6, %w11;\n"
+		"add.u32 %w5, %w5, 1; xor.b32 %w12, %w5, 3; add.u32 %w13, %w12, %w12; add.u32 %w0, %w0, %w13; "
+		"@%p1 mov.b32 %w8, %w13; add.u32 %w0, %w0, %w8; add.u32 %w14, %w5, 0; setp.lt.u32 %p2, %w14, 4; "
+		"@%p2 bra LOOP;"), 1, 40);
+	for (uint32_t t = 0; t < 40; t++) {
+		uint32_t want = 0, last = 5, first = 0;
+		for (uint32_t turn = 0; turn < 4; turn++) {
+			uint32_t doubled = ((turn + 1) ^ 3) * 2;
+			first = turn == 0 ? doubled : first;
+			want += last + doubled + first;
+			last = turn * 1000 + t;
+		}
+		ck_assert_uint_eq(out[t], want);
+	}
+	device_reset();
+}
+END_TEST
+
 START_TEST(collectives_wait_for_lanes_that_took_another_way)
 {
 	use_isa(_i);
@@ -311,6 +336,7 @@ int main(void)
 		barriers_reduce_predicates,
 		warps_pair_up_at_named_barriers,
 		shuffles_read_the_lane_they_name,
+		a_loop_of_one_block_keeps_what_its_last_turn_wrote,
 		collectives_wait_for_lanes_that_took_another_way,
 		matches_and_reductions_see_their_members,
 		bit_fields_carries_and_lookups,
