@@ -201,7 +201,7 @@ static void barrier_write_result(struct warp *warp, struct path *path, const str
 {
 	const struct insn *insn = path->at;
 	uint32_t value = insn->count == BARRIER_POPC ? barrier->ones :
-			 insn->count == BARRIER_AND ? barrier->ones == barrier->arrived : barrier->ones != 0;
+			 insn->count == BARRIER_AND ? barrier->zeros == 0 : barrier->ones != 0;
 	if (insn->handler != op_bar_red)
 		return;
 	if (insn->count == BARRIER_POPC) {
@@ -300,5 +300,6 @@ const struct insn *op_bar_red(struct warp *warp, const struct insn *insn)
 	if (!barrier)
 		return NULL;
 	barrier->ones += (uint32_t)__builtin_popcount(predicate_of(warp, insn, 3) & warp->mask);
+	barrier->zeros += (uint32_t)__builtin_popcount(~predicate_of(warp, insn, 3) & warp->mask);
 	return barrier_wait(warp, insn, number);
 }

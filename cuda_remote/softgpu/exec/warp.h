@@ -67,7 +67,7 @@ struct warp {
 struct barrier {
 	uint32_t arrived;  /* threads */
 	uint32_t expected; /* 0: all threads that have not exited */
-	uint32_t ones;     /* threads that brought true (bar.red) */
+	uint32_t ones, zeros; /* threads that brought true, and false (bar.red) */
 };
 
 struct print_buffer {

@@ -203,6 +203,22 @@ START_TEST(barriers_reduce_predicates)
 }
 END_TEST
 
+START_TEST(a_barrier_with_a_count_takes_in_a_last_warp_that_is_not_full)
+{
+	use_isa(_i);
+	/* The lanes that are not there count as arrived, but bring no false. */
+	uint32_t *out = run(KERNEL("",
+		"setp.lt.u32 %p1, %i2, 48; setp.lt.u32 %p2, %i2, 47; bar.red.and.pred %p3, 1, 64, %p1; "
+		"bar.red.and.pred %p4, 1, 64, %p2; bar.red.popc.u32 %w1, 1, 64, %p2;\n"
+		"selp.u32 %w2, 100, 0, %p3; selp.u32 %w3, 1000, 0, %p4; add.u32 %w0, %w1, %w2; "
+		"add.u32 %w0, %w0, %w3;"),
+		1, 48);
+	for (uint32_t t = 0; t < 48; t++)
+		ck_assert_uint_eq(out[t], 147);
+	device_reset();
+}
+END_TEST
+
 START_TEST(warps_pair_up_at_named_barriers)
 {
 	use_isa(_i);
@@ -334,6 +350,7 @@ int main(void)
 		barriers_order_shared_memory,
 		exited_threads_are_not_waited_for,
 		barriers_reduce_predicates,
+		a_barrier_with_a_count_takes_in_a_last_warp_that_is_not_full,
 		warps_pair_up_at_named_barriers,
 		shuffles_read_the_lane_they_name,
 		a_loop_of_one_block_keeps_what_its_last_turn_wrote,
