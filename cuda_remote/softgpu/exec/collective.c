@@ -66,10 +66,6 @@ const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 	/* PTX leaves open what a lane that is not here gives; programs (reduction of NVIDIA's samples) count on 0. */
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
 		values[lane] = warp->mask >> lane & 1 ? SOURCE(uint32_t, 1)[lane] : 0;
-	/* The ISA leaves open what is read from a lane that takes no part; published reductions count on 0. */
-	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
-		if (!(warp->mask >> lane & 1))
-			values[lane] = 0;
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
 		bool valid;
 		results[lane] = values[shuffle_source((enum shuffle)insn->count, lane, b[lane], c[lane], &valid)];

@@ -254,6 +254,23 @@ START_TEST(shuffles_read_the_lane_they_name)
 }
 END_TEST
 
+START_TEST(a_shuffle_from_a_lane_that_is_not_there_gives_zero)
+{
+	use_isa(_i);
+	/* The last warp has 20 lanes, and of the first one the odd lanes take another way. */
+	uint32_t *out = run(KERNEL("",
+		"add.u32 %w1, %i2, 100; mov.b32 %w0, 7; and.b32 %w2, %i2, 1; setp.ne.u32 %p1, %w2, 0; "
+		"setp.lt.u32 %p2, %i2, 32; and.pred %p3, %p1, %p2; @%p3 bra END; activemask.b32 %w3;\n"
+		"shfl.sync.down.b32 %w0|%p4, %w1, 1, 0x1f, %w3; @%p4 bra END; add.u32 %w0, %w0, 5000; END:"),
+		1, 52);
+	for (uint32_t t = 0; t < 52; t++) {
+		uint32_t want = t < 32 ? (t & 1 ? 7 : 0) : t < 51 ? t + 101 : 0;
+		ck_assert_uint_eq(out[t], want);
+	}
+	device_reset();
+}
+END_TEST
+
 START_TEST(a_loop_of_one_block_keeps_what_its_last_turn_wrote)
 {
 	use_isa(_i);
@@ -353,6 +370,7 @@ int main(void)
 		a_barrier_with_a_count_takes_in_a_last_warp_that_is_not_full,
 		warps_pair_up_at_named_barriers,
 		shuffles_read_the_lane_they_name,
+		a_shuffle_from_a_lane_that_is_not_there_gives_zero,
 		a_loop_of_one_block_keeps_what_its_last_turn_wrote,
 		collectives_wait_for_lanes_that_took_another_way,
 		matches_and_reductions_see_their_members,
