@@ -99,6 +99,12 @@ def forms_of_line(line):
                     expression = re.sub(rf'\b{name}\b', f'flush({name})', expression)
             if result == 'f32':
                 expression = f'flush({expression})'
+        if options.get('ftz16'):
+            flushes = {'f16': 'flush_half', 'u32': 'flush_halves'}
+            for name, kind in zip('abcd', sources):
+                expression = re.sub(rf'\b{name}\b', f'{flushes[kind]}({name})', expression)
+            if result in flushes:
+                expression = f'{flushes[result]}({expression})'
         if options.get('sat'):
             expression = f'{"saturate" if result == "f32" else "saturate_f64"}({expression})'
         rounding = ROUNDINGS.get(options.get('rnd') or options.get('rnd!') or options.get('dir') or '.rn')

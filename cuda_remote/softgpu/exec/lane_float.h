@@ -106,7 +106,7 @@ static inline double max_f64(double a, double b)
 	return a == a ? r : b;
 }
 
-/* testp, on the bits */
+/* testp, on the bits; zero counts as normal */
 #define DEFINE_TESTS(name, type, exponent, mantissa)                                                         \
 	static inline bool is_finite_##name(type a) { return (a & (exponent)) != (exponent); }               \
 	static inline bool is_infinite_##name(type a) { return (a & ((exponent) | (mantissa))) == (exponent); } \
@@ -114,24 +114,29 @@ static inline double max_f64(double a, double b)
 	static inline bool is_number_##name(type a) { return (a & ((exponent) | (mantissa))) <= (exponent); } \
 	static inline bool is_normal_##name(type a)                                                          \
 	{                                                                                                    \
-		return (a & (exponent)) != 0 && (a & (exponent)) != (exponent);                              \
+		return (a & (exponent)) != (exponent) && ((a & (exponent)) != 0 || (a & (mantissa)) == 0);   \
 	}                                                                                                    \
 	static inline bool is_subnormal_##name(type a) { return (a & (exponent)) == 0 && (a & (mantissa)) != 0; }
 DEFINE_TESTS(f32, uint32_t, 0x7f800000u, 0x007fffffu)
 DEFINE_TESTS(f64, uint64_t, 0x7ff0000000000000ull, 0x000fffffffffffffull)
 
-/* ---- float to integer: clamps, NaN becomes 0; a is integral already */
+/*
+ * ---- float to integer: clamps; a is integral already. NaN becomes the type's top bit alone if either side has 64 bits,
+ * else 0 (PTX ISA, "cvt").
+ */
 #define DEFINE_TO_INTEGER(name, type, low, high, low_value, high_value)                          \
 	static inline type name##_of_f32(float a)                                                \
 	{                                                                                        \
 		bool inside = a >= (float)(low) && a < (float)(high);                            \
-		type clamped = a >= (float)(high) ? (high_value) : a < (float)(low) ? (low_value) : 0; \
+		type nan = sizeof(type) == 8 ? (type)((uint64_t)1 << 63) : 0;                     \
+		type clamped = a >= (float)(high) ? (high_value) : a < (float)(low) ? (low_value) : nan; \
 		return inside ? (type)a : clamped;                                               \
 	}                                                                                        \
 	static inline type name##_of_f64(double a)                                               \
 	{                                                                                        \
 		bool inside = a >= (double)(low) && a < (double)(high);                          \
-		type clamped = a >= (double)(high) ? (high_value) : a < (double)(low) ? (low_value) : 0; \
+		type nan = (type)((uint64_t)1 << (8 * sizeof(type) - 1));                         \
+		type clamped = a >= (double)(high) ? (high_value) : a < (double)(low) ? (low_value) : nan; \
 		return inside ? (type)a : clamped;                                               \
 	}
 DEFINE_TO_INTEGER(u8, uint8_t, 0, 0x1p8, 0, UINT8_MAX)
@@ -223,6 +228,17 @@ static inline uint16_t half_of_directed(double a, int direction)
 	if (value == 0)
 		stepped = direction == HALF_DOWN ? 0x8001 : 0x0001;
 	return too_far ? stepped : r;
+}
+
+/* .ftz of one half, and of a pair. */
+static inline uint16_t flush_half(uint16_t a)
+{
+	return (uint16_t)(a & 0x7c00 ? a : a & 0x8000);
+}
+
+static inline uint32_t flush_halves(uint32_t a)
+{
+	return both(flush_half(low(a)), flush_half(high(a)));
 }
 
 static inline float float_of_bfloat(uint16_t a)
