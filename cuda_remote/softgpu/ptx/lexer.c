@@ -2,6 +2,7 @@
 #include "cuda_remote/softgpu/ptx/lexer.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,8 +103,15 @@ static bool scan_decimal_float(struct ptx_lexer *lexer)
 		copy[length++] = *p;
 	}
 	copy[length] = '\0';
+	/* The program may have chosen a locale with another decimal point. */
+	locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!plain)
+		ptx_fail(lexer->context, CUDA_ERROR_OUT_OF_MEMORY, lexer->line, "out of memory");
+	locale_t before = uselocale(plain);
 	char *stop;
 	double value = strtod(copy, &stop);
+	uselocale(before);
+	freelocale(plain);
 	lexer->kind = PTX_TOKEN_DOUBLE;
 	memcpy(&lexer->value, &value, sizeof value);
 	lexer->at += stop - copy;
