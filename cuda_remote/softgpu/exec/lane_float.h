@@ -121,8 +121,8 @@ DEFINE_TESTS(f32, uint32_t, 0x7f800000u, 0x007fffffu)
 DEFINE_TESTS(f64, uint64_t, 0x7ff0000000000000ull, 0x000fffffffffffffull)
 
 /*
- * ---- float to integer: clamps; a is integral already. NaN becomes the type's top bit alone if either side has 64 bits,
- * else 0 (PTX ISA, "cvt").
+ * ---- float to integer: clamps; a is integral already. NaN becomes the type's top bit alone if either side has 64
+ * bits, else 0 (PTX ISA, "cvt").
  */
 #define DEFINE_TO_INTEGER(name, type, low, high, low_value, high_value)                          \
 	static inline type name##_of_f32(float a)                                                \
