@@ -218,8 +218,11 @@ static CUresult set_up(void)
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = visit(HR_DOOR_NEW, &session.first);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		/* Nothing was lost yet: another cuInit may succeed. */
+		__atomic_store_n(&session.lost, false, __ATOMIC_RELAXED);
 		return result;
+	}
 	result = hello(session.first);
 	if (result != CUDA_SUCCESS) {
 		hr_link_close(session.first);
