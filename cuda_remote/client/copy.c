@@ -67,8 +67,8 @@ bool hr_copy_pending(uint64_t address, uint64_t size)
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS && !found; i++)
 		for (const struct hr_copy *copy = buckets[i]; copy && !found; copy = copy->next) {
-			uint64_t first = (uint64_t)(uintptr_t)copy->host;
-			uint64_t end = first + (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch + copy->width;
+			uint64_t first = (uint64_t)(uintptr_t)copy->host, end = first + copy->width;
+			end += (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
 			found = copy->later && first < address + size && address < end;
 		}
 	pthread_mutex_unlock(&lock);
@@ -394,8 +394,8 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
 	struct hr_wire_box box = box_of(device, row, rows, slices);
 	struct hr_wire_box extent = box_of(host, width, height, depth);
-	/* Bytes to the device are read here and now. What the stream is still to write there comes first: an earlier copy to the
-	 * host, or a host function, of which nobody knows what it writes. */
+	/* Bytes to the device are read here and now. What the stream is still to write there comes first: an earlier copy
+	 * to the host, or a host function, of which nobody knows what it writes. */
 	if (to->device && (hr_host_any() || hr_copy_pending(host->address, hr_box_extent(&extent))))
 		result = cuStreamSynchronize(stream);
 	if (result != CUDA_SUCCESS)

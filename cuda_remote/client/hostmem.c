@@ -40,8 +40,8 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
 	return cuMemHostAlloc(pointer, size, 0);
 }
 
-/* A copy may still be on its way into memory that is about to go. An earlier call's failure comes back instead of waiting: then
- * once more. */
+/* A copy may still be on its way into memory that is about to go. An earlier call's failure comes back instead of
+ * waiting: then once more. */
 static CUresult settle(void)
 {
 	CUresult result = hr_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;

@@ -110,7 +110,7 @@ static CUresult down(struct server_call *call, const struct hr_wire_copy *copy, 
 		CUresult waited = server_slot_wait(window[first].slot);
 		if (result == CUDA_SUCCESS)
 			result = waited;
-		/* Asynchronous copies that this one is ordered behind are complete now; sent after it, they would undo it. */
+		/* Asynchronous copies that this one is ordered behind are complete now; sent later, they would undo it. */
 		if (!sent && server_down_ship(call->thread))
 			break;
 		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
@@ -225,8 +225,8 @@ static struct job **job_ready(struct server_thread *thread, bool wait, CUstream 
 	return at;
 }
 
-/* Takes the next job off the list. One that it is ordered behind may have ended after it was looked at, and may go to the
- * same memory: so the search is repeated until it finds the same. */
+/* Takes the next job off the list. One that it is ordered behind may have ended after it was looked at, and may go to
+ * the same memory: so the search is repeated until it finds the same. */
 static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
 {
 	pthread_mutex_lock(&lock);
