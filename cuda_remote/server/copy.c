@@ -55,6 +55,18 @@ static CUresult small_up(const struct hr_wire_copy *copy, const uint8_t *bytes, 
 	return result;
 }
 
+/* A failure is kept for the end: the chunks come all the same. The window stays from copy to copy. */
+static void up_begin(struct server_up *up, const struct hr_wire_copy *copy, uint64_t bytes, CUstream stream, CUresult result)
+{
+	up->active = true;
+	up->result = result;
+	up->copy = copy->copy;
+	up->offset = 0;
+	up->bytes = bytes;
+	up->box = copy->box;
+	up->stream = stream;
+}
+
 CUresult serve_copy_up(struct server_call *call)
 {
 	struct server_up *up = &call->thread->up;
@@ -70,14 +82,17 @@ CUresult serve_copy_up(struct server_call *call)
 			result = CUDA_ERROR_INVALID_VALUE;
 		return result == CUDA_SUCCESS ? small_up(&copy, from, bytes, stream) : result;
 	}
-	/* A failure is kept for the end: the chunks come all the same. The window stays from copy to copy. */
-	up->active = true;
-	up->result = result;
-	up->copy = copy.copy;
-	up->offset = 0;
-	up->bytes = bytes;
-	up->box = copy.box;
-	up->stream = result == CUDA_SUCCESS ? stream : NULL;
+	up_begin(up, &copy, bytes, result == CUDA_SUCCESS ? stream : NULL, result);
+	return CUDA_SUCCESS;
+}
+
+CUresult server_up_refuse(struct server_call *call, CUresult result)
+{
+	struct hr_wire_copy copy;
+	uint64_t bytes;
+	if (!server_take_into(call, &copy, sizeof copy) || !copy.copy || !server_box_is_sound(&copy.box, &bytes))
+		return result;
+	up_begin(&call->thread->up, &copy, bytes, NULL, result);
 	return CUDA_SUCCESS;
 }
 

@@ -177,13 +177,16 @@ void server_slot_put(struct server_slot *slot);
 /* Marks the end, in the stream's order, of what uses the slot; waits for it. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
-/* A context has ended: so have its events, and memory that it had pinned is pinned no more. Slots of others are not touched. */
+/* A context has ended: so have its events, and memory that it had pinned is pinned no more. Other slots are left alone. */
 void server_slots_forget(CUcontext context);
 
 /* ---- copy.c ---- */
 
 int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_up_abandon(struct server_thread *thread);
+/* A copy_up that cannot be served: its chunks come all the same and are dropped. Returns the call's result: success where
+ * the copy's end will tell of the failure. */
+CUresult server_up_refuse(struct server_call *call, CUresult result);
 /* True if a box is one that a copy can have: not empty, nothing overflows. */
 bool server_box_is_sound(const struct hr_wire_box *box, uint64_t *bytes);
 /* Address and shape of the chunk at offset. */

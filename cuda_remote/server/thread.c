@@ -122,7 +122,7 @@ static CUresult serve(struct server_call *call, struct hr_wire_reply *reply)
 		return result;
 	result = follow_context(thread, thread->head.context);
 	if (result != CUDA_SUCCESS)
-		return result;
+		return thread->head.function == HR_CALL_copy_up ? server_up_refuse(call, result) : result;
 	return entry->serve(call);
 }
 
