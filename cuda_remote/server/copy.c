@@ -175,7 +175,6 @@ CUresult serve_copy_up_end(struct server_call *call)
 	uint64_t copy;
 	if (!server_take_into(call, &copy, sizeof copy) || !up->active || copy != up->copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	server_turn_give_up(call);
 	CUresult result = up->result;
 	if (result == CUDA_SUCCESS && up->offset != up->bytes)
 		result = CUDA_ERROR_UNKNOWN; /* the client gave up half-way */

@@ -138,15 +138,15 @@ static void execute(struct server_thread *thread)
 		return;
 	}
 	CUresult result = serve(&call, &reply);
+	/* Before the next in the sequence may go: a call that waits has to find it, on whichever thread. */
+	if (result != CUDA_SUCCESS && !(call.flags & HR_CALL_WAIT))
+		server_latch_set(call.number, thread->head.function, result);
 	server_turn_give_up(&call);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       hr_call_names[thread->head.function], (int)result);
-	if (!(call.flags & HR_CALL_WAIT)) {
-		if (result != CUDA_SUCCESS)
-			server_latch_set(call.number, thread->head.function, result);
+	if (!(call.flags & HR_CALL_WAIT))
 		return;
-	}
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)
 		settle(thread);
 	if (result != CUDA_SUCCESS)

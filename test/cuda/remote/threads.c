@@ -171,7 +171,7 @@ static void waiting_holds_nobody_up(void)
 	OK(cuMemFree(flag));
 }
 
-/* A context that ends on one thread and is followed by another: a thread that had the first current works in the second. */
+/* A context that ends on one thread and is followed by another: whoever had the first current works in the second. */
 static CUcontext own[2];
 static pthread_barrier_t meet;
 
@@ -271,6 +271,35 @@ static void given_again(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* A failure on one thread, of a call that does not wait, comes back with the next call that does on another. */
+enum { FAILURES = 300 };
+
+static void *failing(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < FAILURES; i++) {
+		wait_turn(2 * i);
+		OK(cuCtxSetLimit((CUlimit)99, 1));
+		__atomic_store_n(&shared.turn, 2 * i + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void failure_is_heard(void)
+{
+	pthread_t thread;
+	shared.turn = 0;
+	CHECK(!pthread_create(&thread, NULL, failing, NULL));
+	for (int i = 0; i < FAILURES; i++) {
+		wait_turn(2 * i + 1);
+		CHECK(cuCtxSynchronize() != CUDA_SUCCESS);
+		OK(cuCtxSynchronize());
+		__atomic_store_n(&shared.turn, 2 * i + 2, __ATOMIC_RELEASE);
+	}
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	context = start();
@@ -281,5 +310,6 @@ int main(void)
 	waiting_holds_nobody_up();
 	contexts_pass_by();
 	given_again();
+	failure_is_heard();
 	return 0;
 }
