@@ -10,9 +10,7 @@ run="timeout 60 $top_builddir/cuda_remote/run/headrace-run"
 unset HEADRACE_KEY_FILE
 export HEADRACE_LIBDIR=$top_builddir/cuda_remote
 server=unix:$work/sock
-# nvcc's host compiler did not instrument the programs, so a sanitizer's own library must be brought in before them.
-sanitizer=$(ldd "$top_builddir/cuda_remote/client/.libs/libcuda.so.1" | awk '/lib(a|t)san/ {print $3}')
-program="env${sanitizer:+ LD_PRELOAD=$sanitizer} ASAN_OPTIONS=detect_leaks=0:handle_segv=0"
+. "$top_srcdir/test/cuda/bad_input/program.sh"
 
 shared_memory() { find /dev/shm | sort; }
 # The worker of the client that came last.

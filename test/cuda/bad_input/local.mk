@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Bad input to the whole path, by programs as users build them.
 bad_input_sources = %D%/bad_calls.cu %D%/elf_only.cu %D%/copy_loop.cu
-EXTRA_DIST += $(bad_input_sources)
+EXTRA_DIST += $(bad_input_sources) %D%/program.sh
 dist_check_SCRIPTS += %D%/bad_input_test.sh %D%/two_hosts_test.sh
 if HAVE_NVCC
 bad_input_programs = %D%/bad_calls %D%/elf_only %D%/copy_loop
