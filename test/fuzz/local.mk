@@ -25,7 +25,8 @@ test_fuzz_fuzz_fatbin_LDADD = cuda_remote/softgpu/libsgdriver.la rdma_channel/ba
 test_fuzz_fuzz_ptx_SOURCES = %D%/fuzz_ptx.c
 test_fuzz_fuzz_ptx_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_fuzz_fuzz_ptx_LDFLAGS = $(fuzz_ldflags)
-test_fuzz_fuzz_ptx_LDADD = cuda_remote/softgpu/libsgdriver.la cuda_remote/softgpu/libsgengine.la \
+# The driver's part is the memory map that the engine asks.
+test_fuzz_fuzz_ptx_LDADD = cuda_remote/softgpu/libsgengine.la cuda_remote/softgpu/libsgdriver.la \
 	cuda_remote/api/libcuapi.la rdma_channel/base/libhrbase.la
 test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
