@@ -52,8 +52,9 @@ need_cuda() {
 		nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
 	local wheel_home
 	wheel_home=$(echo "$build"/cuda-venv/lib/python3*/site-packages/nvidia/cu13)
-	# The wheels lack the names that the linker looks for.
+	# The wheels lack the names that the linker looks for; the driver that programs are linked with is the one built here.
 	ln -sfn lib "$wheel_home/lib64"
+	ln -sf "$build/cuda_remote/client/.libs/libcuda.so" "$wheel_home/lib/libcuda.so"
 	ln -sf libcudart.so.13 "$wheel_home/lib/libcudart.so"
 	ln -sf libnvrtc.so.13 "$wheel_home/lib/libnvrtc.so"
 	ln -sfn "$wheel_home" "$build/cuda"
