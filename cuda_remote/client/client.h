@@ -127,6 +127,7 @@ void hr_handle_each(enum hr_kind kind, void (*visit)(uint64_t handle, void *data
 /* ---- context.c ---- */
 
 struct hr_context {
+	struct hr_context *next; /* of those that have ended */
 	CUcontext handle;
 	CUdevice device;
 	unsigned flags, api_version;

@@ -76,9 +76,30 @@ static CUresult context_meant(CUcontext handle, struct hr_context **context)
 	return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* What is known of contexts that have ended: kept for later ones and never freed, as another thread may be reading it. */
+static struct hr_context *unused;
+
+static void context_recycle(struct hr_context *context)
+{
+	pthread_mutex_lock(&lock);
+	context->next = unused;
+	unused = context;
+	pthread_mutex_unlock(&lock);
+}
+
+static struct hr_context *context_new(void)
+{
+	pthread_mutex_lock(&lock);
+	struct hr_context *context = unused;
+	if (context)
+		unused = context->next;
+	pthread_mutex_unlock(&lock);
+	return context ? context : malloc(sizeof *context);
+}
+
 static CUresult context_attach(uint64_t handle, const struct hr_context *value)
 {
-	struct hr_context *context = malloc(sizeof *context);
+	struct hr_context *context = context_new();
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*context = *value;
@@ -477,7 +498,8 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	if (result != CUDA_SUCCESS)
 		return result;
 	context_forget(handle);
-	hr_handle_delete(message.call.context); /* the struct stays: another thread may be reading it, and contexts are few */
+	hr_handle_delete(message.call.context);
+	context_recycle(context);
 	return CUDA_SUCCESS;
 }
 
