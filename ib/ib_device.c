@@ -236,14 +236,24 @@ static void clamp_depth(struct ib_device *device)
 	}
 }
 
-int ib_device_open(uint32_t timeout_ms, struct ib_device **device)
+static int check_design(uint32_t design)
+{
+	if (design == HR_VERBS_DEFAULT || design == HR_VERBS_PIGGYBACK)
+		return 0;
+	hr_log(HR_LOG_ERROR, "verbs: design %u is not built, only piggyback (%d)", design, HR_VERBS_PIGGYBACK);
+	return -ENOTSUP;
+}
+
+int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 {
 	struct ib_device *made = calloc(1, sizeof *made);
 	if (!made)
 		return -ENOMEM;
 	struct wish wish;
-	made->timeout_ms = timeout_ms;
-	int error = read_settings(made, &wish);
+	made->timeout_ms = env->timeout_ms;
+	int error = check_design(env->verbs_design);
+	if (!error)
+		error = read_settings(made, &wish);
 	if (!error)
 		error = choose_adapter(made, &wish);
 	if (error) {

@@ -3,6 +3,8 @@
 #ifndef IB_DEVICE_H
 #define IB_DEVICE_H
 
+#include "rdma_channel/transport.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,9 +41,9 @@ struct ib_device {
 /*
  * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an
  * active port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL:
- * a setting is out of range.
+ * a setting is out of range; -ENOTSUP: a design that is not built.
  */
-int ib_device_open(uint32_t timeout_ms, struct ib_device **device);
+int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
 void ib_device_close(struct ib_device *device);
 
 /* May a peer with that address be reached from here? */

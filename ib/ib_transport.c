@@ -14,10 +14,11 @@
 
 /* ---- per channel ---- */
 
-static int verbs_open(uint32_t timeout_ms, void **context, uint8_t section[HR_SECTION_MAX], size_t *section_len)
+static int verbs_open(const struct hr_channel_env *env, void **context, uint8_t section[HR_SECTION_MAX],
+		      size_t *section_len)
 {
 	struct ib_device *device;
-	int error = ib_device_open(timeout_ms, &device);
+	int error = ib_device_open(env, &device);
 	if (error)
 		return error;
 	memcpy(section, &device->address, sizeof device->address);

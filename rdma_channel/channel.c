@@ -93,6 +93,10 @@ static int check_attr(const hr_channel_attr_t *attr)
 		wrong = "ring_bytes";
 	else if (attr->timeout_ms < timeout_setting.min || attr->timeout_ms > timeout_setting.max)
 		wrong = "timeout_ms";
+	else if (attr->verbs_design > HR_VERBS_ZEROCOPY)
+		wrong = "verbs_design";
+	else if (attr->reserved)
+		wrong = "reserved";
 	if (!wrong)
 		return 0;
 	hr_log(HR_LOG_ERROR, "hr_channel_init: attribute %s is out of range", wrong);
@@ -115,15 +119,16 @@ static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, 
 	return error ? error : check_attr(attr);
 }
 
-static int open_transports(struct hr_channel *channel, uint32_t wanted)
+static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *attr)
 {
+	const struct hr_channel_env env = { attr->timeout_ms, attr->verbs_design };
 	for (const struct hr_transport *const *t = hr_transports; *t; t++) {
-		if (!((*t)->bit & wanted))
+		if (!((*t)->bit & attr->transports))
 			continue;
 		struct hr_opened *opened = &channel->opened[channel->n_opened];
 		struct hr_section *section = &channel->self.sections[channel->self.n_sections];
 		size_t len = 0;
-		int error = (*t)->open(channel->timeout_ms, &opened->context, section->data, &len);
+		int error = (*t)->open(&env, &opened->context, section->data, &len);
 		if (error == -ENODEV)
 			hr_log(HR_LOG_INFO, "transport %s is not available here", (*t)->name);
 		if (error == -ENODEV)
@@ -151,7 +156,7 @@ static void free_channel(struct hr_channel *channel)
 	free(channel);
 }
 
-static int open_channel(struct hr_channel *channel, uint32_t transports)
+static int open_channel(struct hr_channel *channel, const hr_channel_attr_t *attr)
 {
 	hr_host_describe(&channel->self.host);
 	channel->self.listens = !(channel->flags & HR_CHANNEL_NO_LISTEN);
@@ -159,7 +164,7 @@ static int open_channel(struct hr_channel *channel, uint32_t transports)
 	if (!error)
 		error = hr_events_open(channel);
 	if (!error)
-		error = open_transports(channel, transports);
+		error = open_transports(channel, attr);
 	if (!error && channel->self.listens)
 		error = hr_listen_open(channel);
 	return error;
@@ -183,7 +188,7 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 	channel->unix_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
 	channel->tcp_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
 	channel->timer = (struct hr_watch){ HR_WATCH_TIMER, channel, -1 };
-	error = open_channel(channel, attr.transports);
+	error = open_channel(channel, &attr);
 	if (error) {
 		free_channel(channel);
 		return error;

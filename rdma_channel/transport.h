@@ -55,6 +55,12 @@ struct hr_conn_env {
 	hr_conn_stats_t *stats; /* transport counts tail_updates and wakeups_sent; the channel counts the rest */
 };
 
+/* What a channel was opened with, as far as transports need to know. */
+struct hr_channel_env {
+	uint32_t timeout_ms;
+	uint32_t verbs_design; /* enum hr_verbs_design */
+};
+
 struct hr_transport {
 	const char *name; /* what hr_conn_transport and HEADRACE_TRANSPORT call it */
 	uint32_t bit;     /* its HR_TRANSPORT_* */
@@ -67,7 +73,8 @@ struct hr_transport {
 	 * whether it reaches us; at most HR_SECTION_MAX bytes, may be empty).
 	 * -ENODEV: not here (no device, not allowed); the channel then does without it, and says so in the log (info).
 	 */
-	int (*open)(uint32_t timeout_ms, void **context, uint8_t section[HR_SECTION_MAX], size_t *section_len);
+	int (*open)(const struct hr_channel_env *env, void **context, uint8_t section[HR_SECTION_MAX],
+		    size_t *section_len);
 	/* Frees it; all its connections have been closed. */
 	void (*close)(void *context);
 	/* Can a peer with this section be reached? same_host: both cards name the same host and network namespace.

@@ -74,9 +74,9 @@ static int make_memory(size_t size)
 	return error;
 }
 
-static int shm_open_channel(uint32_t timeout_ms, void **out, uint8_t *section, size_t *section_len)
+static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_t *section, size_t *section_len)
 {
-	(void)timeout_ms;
+	(void)env;
 	(void)section;
 	int fd = make_memory(RING_MIN_BYTES);
 	if (fd < 0) {

@@ -54,9 +54,9 @@ struct tcp_conn {
 
 /* ---- the channel's end of it ---- */
 
-static int tcp_open(uint32_t timeout_ms, void **context, uint8_t *section, size_t *section_len)
+static int tcp_open(const struct hr_channel_env *env, void **context, uint8_t *section, size_t *section_len)
 {
-	(void)timeout_ms;
+	(void)env;
 	(void)section;
 	*context = NULL;
 	*section_len = 0;

@@ -51,6 +51,18 @@ enum {
 	HR_CHANNEL_NO_LISTEN = 1u << 0,
 };
 
+/*
+ * How verbs moves the bytes: the designs of the paper, section 4, each one step beyond the one before. The lower of both
+ * sides' is used. The other transports take no notice.
+ */
+enum hr_verbs_design {
+	HR_VERBS_DEFAULT = 0,   /* HEADRACE_IB_DESIGN, and where that is not set the last one */
+	HR_VERBS_BASIC = 1,     /* data, head and tail in RDMA writes of their own */
+	HR_VERBS_PIGGYBACK = 2, /* flags, size and tail in the data's own write */
+	HR_VERBS_PIPELINE = 3,  /* a chunk is written while the next is copied */
+	HR_VERBS_ZEROCOPY = 4,  /* long pieces are read by the receiver from where they lie */
+};
+
 /* Attributes of a channel; start from HR_CHANNEL_ATTR_INIT. A zero field means the setting's default. */
 typedef struct hr_channel_attr {
 	size_t size;         /* sizeof(hr_channel_attr_t) of the caller */
@@ -58,8 +70,10 @@ typedef struct hr_channel_attr {
 	uint32_t flags;      /* set of HR_CHANNEL_* */
 	uint32_t ring_bytes; /* receive ring of one connection, bytes */
 	uint32_t timeout_ms; /* a silent or absent peer is given up after this time (HEADRACE_TIMEOUT_MS) */
+	uint32_t verbs_design; /* enum hr_verbs_design */
+	uint32_t reserved;     /* 0 */
 } hr_channel_attr_t;
-#define HR_CHANNEL_ATTR_INIT { sizeof(hr_channel_attr_t), 0, 0, 0, 0 }
+#define HR_CHANNEL_ATTR_INIT { sizeof(hr_channel_attr_t), 0, 0, 0, 0, 0, 0 }
 
 /* Attributes of a connection; start from HR_CONNECT_ATTR_INIT. */
 typedef struct hr_connect_attr {
@@ -104,7 +118,10 @@ HR_API int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, cons
 HR_API int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted);
 
 /*
- * Reads from the pipe into iov[0..n-1], in order; *delivered tells how many bytes arrived, from 0 to all.
+ * Reads from the pipe into iov[0..n-1], in order; *delivered tells how many bytes arrived, from 0 to all. A caller whose
+ * get delivered less than all continues later with exactly the rest, as with put: an adapter may already be writing
+ * into pieces of HR_ZERO_COPY_MIN bytes and more, so they must not go away, nor be read, before they are delivered or
+ * the connection is closed. The rest of a shorter piece may be asked for elsewhere, or not at all.
  * Errors as hr_channel_put; they come only after every byte that arrived before was delivered.
  */
 HR_API int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered);
