@@ -2,6 +2,7 @@
 #include "rdma_channel/card.h"
 
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/crc32.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -9,22 +10,10 @@
 
 static const uint8_t card_magic[4] = { 'H', 'R', 'C', 'D' };
 
-/* CRC-32 (ISO 3309, reflected, polynomial 0xedb88320), bit by bit: cards are few and short. */
-static uint32_t crc32_of(const uint8_t *bytes, size_t n)
-{
-	uint32_t crc = ~0u;
-	for (size_t i = 0; i < n; i++) {
-		crc ^= bytes[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-	}
-	return ~crc;
-}
-
 uint32_t hr_card_check_sum(const hr_card_t *card)
 {
 	size_t covered = offsetof(struct hr_card_wire, version);
-	return crc32_of(card->data + covered, card->len - covered);
+	return hr_crc32(card->data + covered, card->len - covered);
 }
 
 static size_t sections_size(const struct hr_identity *identity)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdma_channel/wireup.h"
 
+#include "rdma_channel/crc32.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -42,6 +44,11 @@ void hr_wireup_move(struct hr_wireup *to, struct hr_wireup *from)
 	hr_wireup_init(from, -1, false);
 }
 
+uint32_t hr_wire_header_check(const struct hr_wire_header *header)
+{
+	return hr_crc32(header, offsetof(struct hr_wire_header, header_check));
+}
+
 void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const void *body, size_t len, const int *fds,
 		     int n_fds)
 {
@@ -51,7 +58,9 @@ void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const voi
 		.kind = (uint8_t)kind,
 		.n_fds = (uint8_t)n_fds,
 		.len = htole32((uint32_t)len),
+		.body_check = htole32(hr_crc32(body, len)),
 	};
+	header.header_check = htole32(hr_wire_header_check(&header));
 	if (n_fds > 0) {
 		wireup->out.fds_at = wireup->out.len;
 		wireup->out.n_fds = n_fds;
@@ -160,6 +169,8 @@ static const char *fault_of(const struct hr_wireup *wireup, const struct hr_wire
 		return "it does not speak this protocol";
 	if (le16toh(header->version) != HR_WIRE_VERSION)
 		return "it speaks another version of the protocol";
+	if (le32toh(header->header_check) != hr_wire_header_check(header))
+		return "damaged on its way";
 	if (header->kind < HR_WIRE_HELLO || header->kind > HR_WIRE_READY)
 		return "unknown kind of message";
 	if (le32toh(header->len) > HR_WIRE_BODY_MAX)
@@ -186,6 +197,10 @@ int hr_wireup_receive(struct hr_wireup *wireup, struct hr_wire_message *message,
 	state = read_up_to(wireup, sizeof header + len, reason);
 	if (state <= 0)
 		return state;
+	if (le32toh(header.body_check) != hr_crc32(wireup->in.bytes + sizeof header, len)) {
+		*reason = "damaged on its way";
+		return -EPROTO;
+	}
 	message->kind = header.kind;
 	message->body = wireup->in.bytes + sizeof header;
 	message->len = len;

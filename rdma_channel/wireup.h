@@ -23,7 +23,7 @@
 
 enum { /* of the header, by both sides */
 	HR_WIRE_MAGIC = 0x57445248, /* "HRDW" */
-	HR_WIRE_VERSION = 1,
+	HR_WIRE_VERSION = 2,
 };
 
 enum hr_wire_kind { HR_WIRE_HELLO = 1, HR_WIRE_HALF = 2, HR_WIRE_READY = 3 };
@@ -35,8 +35,12 @@ struct hr_wire_header {
 	uint8_t kind;     /* enum hr_wire_kind */
 	uint8_t n_fds;    /* descriptors that come with the first byte of this message */
 	uint32_t len;     /* bytes that follow */
+	/* What a half says is used as an address, a key or a size, and a bit of it that was wrong would mostly not be
+	 * noticed by itself. The header has a sum of its own, so that a wrong length is not waited for. */
+	uint32_t body_check;   /* CRC-32 of the bytes that follow */
+	uint32_t header_check; /* CRC-32 of the fields above */
 };
-_Static_assert(sizeof(struct hr_wire_header) == 12, "wire format");
+_Static_assert(sizeof(struct hr_wire_header) == 20, "wire format");
 
 struct hr_wire_hello {
 	uint8_t sender[HR_UID_BYTES];   /* uid of the channel that says hello */
@@ -73,6 +77,9 @@ struct hr_wire_message {
 	const void *body;
 	size_t len;
 };
+
+/* What header_check ought to be. */
+uint32_t hr_wire_header_check(const struct hr_wire_header *header);
 
 /* Takes over fd, which must be non-blocking. -1: no stream yet. */
 void hr_wireup_init(struct hr_wireup *wireup, int fd, bool is_unix);

@@ -5,6 +5,7 @@
 #include "test/channel/pair.h"
 
 #include "rdma_channel/card.h"
+#include "rdma_channel/crc32.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -425,18 +426,25 @@ static void intrude(struct side *side, const void *bytes, size_t n, bool hangs_u
 
 #define HELLO_BYTES (sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello))
 
+static struct hr_wire_header header_of(enum hr_wire_kind kind, const void *body, size_t len)
+{
+	struct hr_wire_header header = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), (uint8_t)kind, 0,
+					 htole32((uint32_t)len), htole32(hr_crc32(body, len)), 0 };
+	header.header_check = htole32(hr_wire_header_check(&header));
+	return header;
+}
+
 static void hello_of(struct side *side, bool right_uid, uint8_t out[HELLO_BYTES])
 {
 	struct hr_identity peer, own;
 	CHECK_IS(hr_card_decode(&side->peer, &peer), 0);
 	CHECK_IS(hr_card_decode(&side->own, &own), 0);
 	struct hr_wire_hello hello = { .transports = htole32(side->transport) };
-	struct hr_wire_header header = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), HR_WIRE_HELLO, 0,
-					 htole32(sizeof hello) };
 	memcpy(hello.sender, own.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, peer.uid, HR_UID_BYTES);
 	if (!right_uid)
 		hello.receiver[5] ^= 1;
+	struct hr_wire_header header = header_of(HR_WIRE_HELLO, &hello, sizeof hello);
 	memcpy(out, &header, sizeof header);
 	memcpy(out + sizeof header, &hello, sizeof hello);
 }
@@ -449,7 +457,7 @@ static void send_garbage(struct side *side)
 		uint8_t bytes[300];
 		for (size_t b = 0; b < sizeof bytes; b++)
 			bytes[b] = (uint8_t)rng(&random);
-		intrude(side, bytes, 12 + (size_t)i * 7, true);
+		intrude(side, bytes, sizeof(struct hr_wire_header) + (size_t)i * 7, true);
 	}
 	hello_of(side, false, hello);
 	intrude(side, hello, sizeof hello, true);
@@ -460,6 +468,9 @@ static void send_garbage(struct side *side)
 	intrude(side, hello, sizeof hello, true);
 	hello_of(side, true, hello);
 	hello[offsetof(struct hr_wire_header, len) + 3] = 0xff; /* 4 GB to follow */
+	intrude(side, hello, sizeof hello, true);
+	hello_of(side, true, hello);
+	hello[sizeof(struct hr_wire_header) + 3] ^= 1; /* damaged on its way */
 	intrude(side, hello, sizeof hello, true);
 	for (int i = 0; i < 100; i++) /* more than may wait */
 		intrude(side, hello, 1, false);
@@ -511,11 +522,10 @@ static void nonsense_after_hello(struct side *side)
 	attr.timeout_ms = 6000;
 	side_open(side, &attr);
 	if (side->index == 0) {
-		uint8_t hello[HELLO_BYTES], answer[1000];
+		uint8_t hello[HELLO_BYTES], answer[1000] = { 0 };
 		int fd = raw_stream(&side->peer);
 		hello_of(side, true, hello);
-		struct hr_wire_header half = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), HR_WIRE_HALF, 0,
-					       htole32(77) };
+		struct hr_wire_header half = header_of(HR_WIRE_HALF, answer, 77);
 		CHECK_IS(send(fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
 		CHECK_IS(send(fd, &half, sizeof half, MSG_NOSIGNAL), sizeof half);
 		CHECK_IS(send(fd, answer, 77, MSG_NOSIGNAL), 77);
