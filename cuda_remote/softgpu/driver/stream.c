@@ -14,6 +14,7 @@ struct thread_stream {
 	CUstream stream;
 };
 
+static bool have_key;
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static __thread struct thread_stream *thread_streams;
@@ -38,8 +39,7 @@ static void thread_ends(void *first)
 
 static void make_key(void)
 {
-	if (pthread_key_create(&thread_key, thread_ends))
-		abort(); /* a process has at least 128 keys; without one the thread's streams would outlive it */
+	have_key = !pthread_key_create(&thread_key, thread_ends);
 }
 
 static CUresult thread_stream(CUcontext context, CUstream *stream)
@@ -50,6 +50,8 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 			return CUDA_SUCCESS;
 		}
 	pthread_once(&thread_once, make_key);
+	if (!have_key) /* without one the thread's streams would outlive it */
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct thread_stream *entry = malloc(sizeof *entry);
 	CUstream made = entry ? queue_stream_new(context, &context->group, 0, 0, false) : NULL;
 	if (!made) {
@@ -57,8 +59,12 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*entry = (struct thread_stream){ thread_streams, context, context->id, made->id, made };
+	if (pthread_setspecific(thread_key, entry)) {
+		retire(made);
+		free(entry);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	thread_streams = entry;
-	pthread_setspecific(thread_key, entry);
 	*stream = made;
 	return CUDA_SUCCESS;
 }
