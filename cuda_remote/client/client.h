@@ -101,6 +101,8 @@ CUresult hr_link_chunk(struct hr_link *link, const struct hr_wire_chunk *chunk, 
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request);
 
+/* One more chunk is in place. */
+void hr_link_chunk_arrived(struct hr_session *session);
 /* Waits until so many chunks are in place, on whichever connections they come. */
 CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped);
 

@@ -88,8 +88,7 @@ void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t 
 	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
 	if (!left && copy->later)
 		later_forget(session, copy, copy->width * copy->height * copy->depth);
-	/* Release pairs with the acquire in hr_link_await_chunks: who counts this chunk sees its bytes. */
-	__atomic_add_fetch(&session->arrived, 1, __ATOMIC_RELEASE);
+	hr_link_chunk_arrived(session);
 }
 
 /* ---- where the bytes of a copy lie on the host ---- */

@@ -7,20 +7,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Results up to here need no memory of their own. */
 #define REPLY_START 4096
+
+/* Threads asleep in hr_link_await_chunks; atomic. The lock is taken only to sleep and to wake them. */
+static pthread_mutex_t chunks_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t chunks_came = PTHREAD_COND_INITIALIZER;
+static int chunk_waiters;
+
+/* Sequentially consistent with the sleeper's increment: either we see it waiting, or it sees what we have just stored. */
+static void wake_chunk_waiters(void)
+{
+	if (!__atomic_load_n(&chunk_waiters, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&chunks_lock);
+	pthread_cond_broadcast(&chunks_came);
+	pthread_mutex_unlock(&chunks_lock);
+}
 
 static CUresult link_lost(struct hr_link *link, int error)
 {
 	if (!link->error)
 		link->error = error ? error : -ECONNRESET;
 	/* One line for the process, by the first connection to notice. */
-	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_SEQ_CST))
 		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; its GPU memory is gone, and every further CUDA call fails",
 		       link->server, strerror(-link->error));
+	wake_chunk_waiters();
 	return HR_LOST;
 }
 
@@ -263,17 +278,28 @@ CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flag
 	return link_send(link, function, flags, head, len, iov, n);
 }
 
+void hr_link_chunk_arrived(struct hr_session *session)
+{
+	/* Release, among the rest, pairs with the acquire in hr_link_await_chunks: who counts this chunk sees its bytes. */
+	__atomic_add_fetch(&session->arrived, 1, __ATOMIC_SEQ_CST);
+	wake_chunk_waiters();
+}
+
 /* The thread whose connection brings them is waiting for an answer itself, so it is receiving; the case is rare. */
 CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped)
 {
-	/* Acquire pairs with the release in hr_copy_arrived: the bytes of the chunks counted are seen. */
-	while (__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE) < shipped) {
-		if (__atomic_load_n(&link->session->lost, __ATOMIC_RELAXED))
-			return HR_LOST;
-		struct timespec pause = { 0, 20000 };
-		nanosleep(&pause, NULL);
-	}
-	return CUDA_SUCCESS;
+	struct hr_session *session = link->session;
+	/* Acquire pairs with the release in hr_link_chunk_arrived: the bytes of the chunks counted are seen. */
+	if (__atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&chunks_lock);
+	__atomic_add_fetch(&chunk_waiters, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&session->arrived, __ATOMIC_SEQ_CST) < shipped &&
+	       !__atomic_load_n(&session->lost, __ATOMIC_SEQ_CST))
+		pthread_cond_wait(&chunks_came, &chunks_lock);
+	__atomic_sub_fetch(&chunk_waiters, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&chunks_lock);
+	return __atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped ? CUDA_SUCCESS : HR_LOST;
 }
 
 CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
