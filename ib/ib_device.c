@@ -3,6 +3,7 @@
 
 #include "ib/ib_device.h"
 
+#include "ib/ib_cache.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -261,6 +262,11 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		return error;
 	}
 	clamp_depth(made);
+	error = ib_cache_open(made, &made->cache);
+	if (error) {
+		ib_device_close(made);
+		return error;
+	}
 	log_choice(made);
 	*device = made;
 	return 0;
@@ -270,6 +276,7 @@ void ib_device_close(struct ib_device *device)
 {
 	if (!device)
 		return;
+	ib_cache_close(device->cache);
 	ibv_dealloc_pd(device->pd);
 	ibv_close_device(device->verbs);
 	free(device);

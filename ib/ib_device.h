@@ -24,6 +24,8 @@ struct ib_address {
 };
 _Static_assert(sizeof(struct ib_address) == 20, "wire format");
 
+struct ib_cache;
+
 struct ib_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
@@ -36,6 +38,7 @@ struct ib_device {
 	uint32_t depth;       /* send requests per queue pair, HEADRACE_IB_DEPTH, within what the device can */
 	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
 	uint32_t timeout_ms;
+	struct ib_cache *cache; /* of the user's memory */
 };
 
 /*

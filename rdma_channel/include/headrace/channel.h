@@ -170,6 +170,8 @@ typedef struct hr_conn_stats {
 	uint64_t tail_updates;   /* explicit flow-control messages sent (none ride on data) */
 	uint64_t wakeups_sent;   /* system calls made to wake a sleeping peer */
 	uint64_t sleeps;         /* times this side slept */
+	/* Memory to be transferred zero-copy over verbs: found registered, and registered for it. */
+	uint64_t registration_hits, registration_misses;
 } hr_conn_stats_t;
 HR_API int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats);
 
