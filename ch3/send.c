@@ -104,7 +104,7 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 	if (copy) {
 		rest->copy = bytes;
 		rest->iov[1] = (struct iovec){ bytes, payload_len };
-		for (int i = 0; i < n; bytes = (char *)bytes + iov[i].iov_len, i++)
+		for (int i = 0; i < n && bytes; bytes = (char *)bytes + iov[i].iov_len, i++)
 			if (iov[i].iov_len > 0)
 				memcpy(bytes, iov[i].iov_base, iov[i].iov_len);
 	} else if (n > 0) {
