@@ -1,17 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Fuzz targets for whatever parses foreign bytes; configure CC=clang --enable-fuzzers, then
-#	make fuzz-smoke FUZZ_SECONDS=60
+#	make fuzz-smoke FUZZ_SECONDS=60 FUZZ_JOBS=2
 EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
-	%D%/seeds/fuzz-ptx/kernel
+	%D%/seeds/fuzz-ptx/kernel \
+	%D%/seeds/fuzz-wireup/shm %D%/seeds/fuzz-wireup/tcp %D%/seeds/fuzz-wireup/tcp-over-unix \
+	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
+	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
+	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
+	%D%/seeds/fuzz-ch3/rendezvous
 if FUZZERS
 fuzz_ldflags = -fsanitize=fuzzer
-fuzz_programs = %D%/fuzz-card
+fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ch3
 noinst_PROGRAMS += $(fuzz_programs)
+fuzz_common = %D%/input.h %D%/quiet_log.c
 
-test_fuzz_fuzz_card_SOURCES = %D%/fuzz_card.c
+test_fuzz_fuzz_card_SOURCES = %D%/fuzz_card.c %D%/quiet_log.c
 test_fuzz_fuzz_card_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_card_LDADD = rdma_channel/libhrchannel.la
+test_fuzz_fuzz_wireup_SOURCES = %D%/fuzz_wireup.c $(fuzz_common)
+test_fuzz_fuzz_wireup_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_wireup_LDADD = rdma_channel/libhrchannel.la
+test_fuzz_fuzz_tcp_SOURCES = %D%/fuzz_tcp.c $(fuzz_common)
+test_fuzz_fuzz_tcp_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_tcp_LDADD = rdma_channel/libhrchannel.la
+test_fuzz_fuzz_shm_SOURCES = %D%/fuzz_shm.c $(fuzz_common)
+test_fuzz_fuzz_shm_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=mmap,--wrap=munmap
+test_fuzz_fuzz_shm_LDADD = rdma_channel/libhrchannel.la
+test_fuzz_fuzz_ib_ring_SOURCES = %D%/fuzz_ib_ring.c %D%/input.h ib/ib_ring.c ib/ib_ring.h
+test_fuzz_fuzz_ib_ring_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_ib_ring_LDADD =
+test_fuzz_fuzz_ch3_SOURCES = %D%/fuzz_ch3.c $(fuzz_common) test/ch3/memory_channel.c test/ch3/memory_channel.h
+test_fuzz_fuzz_ch3_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
@@ -35,10 +56,12 @@ else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ib_ring.c %D%/fuzz_ptx.c \
+	%D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
 FUZZ_SECONDS = 60
+FUZZ_JOBS = 2
 fuzz-smoke: $(fuzz_programs)
-	$(srcdir)/%D%/smoke.sh $(FUZZ_SECONDS) $(fuzz_programs)
+	$(srcdir)/%D%/smoke.sh $(FUZZ_SECONDS) $(FUZZ_JOBS) $(fuzz_programs)
 .PHONY: fuzz-smoke

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both ends of the verbs ring against a peer that writes what it likes where it may: the receiver's ring, and tails.
+ * The memory is exactly as large as it says, so that the sanitizer sees every step outside.
+ *
+ * Input: the shape, then operations: a byte that says which, and what it needs.
+ */
+#include "config.h"
+
+#include "ib/ib_ring.h"
+#include "test/fuzz/input.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct ends {
+	struct ib_geometry geometry;
+	uint8_t *ring, *staging;
+	struct ib_sender sender;
+	struct ib_receiver receiver;
+	bool dead;
+};
+
+/* A write of the peer's adapter: anywhere in the ring. */
+static void scribble(struct ends *ends, struct fuzz_input *input)
+{
+	size_t size = ib_geometry_bytes(&ends->geometry), at = fuzz_u32(input) % size;
+	uint8_t bytes[16];
+	size_t n = fuzz_take(input, bytes, 1 + fuzz_u8(input) % sizeof bytes);
+	memcpy(ends->ring + at, bytes, n < size - at ? n : size - at);
+}
+
+/* The flag that the receiver waits for, with any size: past it only checks stand. */
+static void announce(struct ends *ends, struct fuzz_input *input)
+{
+	uint32_t chunk = ends->receiver.next + fuzz_u8(input) % ends->geometry.n_chunks;
+	uint32_t top = ends->geometry.chunk_bytes * ((chunk & (ends->geometry.n_chunks - 1)) + 1);
+	uint32_t size = fuzz_u8(input) & 1 ? fuzz_u32(input) : fuzz_u16(input);
+	struct ib_chunk_end end = { htole32(size), htole32(chunk + 1) };
+	memcpy(ends->ring + top - sizeof end, &end, sizeof end);
+	uint32_t span = (uint32_t)sizeof(struct ib_chunk_front) + ((size + 7) & ~7u) + (uint32_t)sizeof end;
+	if (size > ib_geometry_payload(&ends->geometry))
+		return;
+	struct ib_chunk_front front = { htole32(chunk + 1), htole32(fuzz_u32(input)) };
+	memcpy(ends->ring + top - span, &front, sizeof front);
+}
+
+/* Builds one chunk, and lets it arrive whole, as it would at an honest peer's. */
+static void build(struct ends *ends, struct fuzz_input *input)
+{
+	size_t n = 1 + fuzz_u16(input) % 1000;
+	if (!ib_sender_room(&ends->sender))
+		return;
+	uint8_t *bytes = calloc(1, n);
+	struct iovec iov = { bytes, n };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	struct ib_span span;
+	uint32_t size = ib_sender_build(&ends->sender, &place, n, fuzz_u32(input), &span);
+	if (size == 0 || size > n || span.offset + span.len > ib_geometry_bytes(&ends->geometry))
+		abort();
+	memcpy(ends->ring + span.offset, ends->staging + span.offset, span.len);
+	free(bytes);
+}
+
+static void take(struct ends *ends, struct fuzz_input *input)
+{
+	size_t n = 1 + fuzz_u16(input) % 1000;
+	uint8_t *bytes = malloc(n);
+	struct iovec iov = { bytes, n };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	uint32_t tail;
+	bool ready = ib_receiver_ready(&ends->receiver);
+	int taken = ib_receiver_take(&ends->receiver, &place, n, &tail);
+	if (taken > (int)n || (!ready && taken))
+		abort();
+	ends->dead = taken < 0;
+	free(bytes);
+}
+
+static void credit(struct ends *ends, uint32_t tail)
+{
+	if (ib_sender_credit(&ends->sender, tail))
+		ends->dead = true;
+	if (ib_sender_room(&ends->sender) > ends->geometry.n_chunks)
+		abort();
+}
+
+static void step(struct ends *ends, struct fuzz_input *input)
+{
+	uint32_t tail;
+	switch (fuzz_u8(input) % 8) {
+	case 0: scribble(ends, input); break;
+	case 1: announce(ends, input); break;
+	case 2: build(ends, input); break;
+	case 3: credit(ends, fuzz_u32(input)); break;
+	case 4: credit(ends, ends->sender.tail + fuzz_u8(input)); break;
+	case 5:
+		if (ib_receiver_peek(&ends->receiver, &tail))
+			credit(ends, tail);
+		break;
+	case 6:
+		if (ib_receiver_owes(&ends->receiver))
+			ends->receiver.tail_told = ends->receiver.next;
+		break;
+	default: take(ends, input); break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, size };
+	struct ends ends = { 0 };
+	ends.geometry = (struct ib_geometry){ fuzz_u32(&input), fuzz_u32(&input) };
+	if (!ib_geometry_valid(&ends.geometry) || ib_geometry_bytes(&ends.geometry) > 65536)
+		ends.geometry = (struct ib_geometry){ 256, 4 };
+	ends.ring = aligned_alloc(64, ib_geometry_bytes(&ends.geometry));
+	ends.staging = aligned_alloc(64, ib_geometry_bytes(&ends.geometry));
+	memset(ends.ring, 0, ib_geometry_bytes(&ends.geometry));
+	memset(ends.staging, 0, ib_geometry_bytes(&ends.geometry));
+	ib_sender_init(&ends.sender, &ends.geometry, ends.staging);
+	ib_receiver_init(&ends.receiver, &ends.geometry, ends.ring);
+	/* Near the end of the count, half of the time. */
+	if (fuzz_u8(&input) & 1)
+		ends.sender.head = ends.sender.tail = ends.receiver.next = ends.receiver.tail_told =
+			UINT32_MAX - fuzz_u8(&input) % 16;
+	while (input.left && !ends.dead)
+		step(&ends, &input);
+	free(ends.ring);
+	free(ends.staging);
+	return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two ends of a shared-memory pipe of which each may find anything in the memory it shares: ring headers, tails, armed
+ * flags, payload. Neither may touch memory outside of the rings, which lie between pages that cannot be touched (mmap is
+ * wrapped for that), nor take or deliver more than it was given.
+ *
+ * Input: operations on either end, and writes into the memory.
+ */
+#include "rdma_channel/transport.h"
+#include "test/fuzz/input.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GUARD 65536u /* bytes on either side */
+
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t size);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t size);
+
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	if (fd < 0 || at)
+		return __real_mmap(at, size, protection, flags, fd, offset);
+	uint8_t *all = __real_mmap(NULL, size + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		return MAP_FAILED;
+	return __real_mmap(all + GUARD, size, protection, flags | MAP_FIXED, fd, offset);
+}
+
+int __wrap_munmap(void *at, size_t size)
+{
+	return __real_munmap((uint8_t *)at - GUARD, size + 2 * GUARD);
+}
+
+struct end {
+	void *conn;
+	int stream;
+	uint8_t *memory; /* what its peer may write */
+	size_t size;
+	bool dead;
+	hr_conn_stats_t stats;
+	struct hr_conn_env env;
+};
+
+static void *context;
+
+static void open_end(struct end *end, int stream, struct hr_half *half)
+{
+	struct stat status;
+	end->stream = stream;
+	end->stats.size = sizeof end->stats;
+	end->env = (struct hr_conn_env){ 4096, 1000, "fuzz:0", &end->stats };
+	half->len = 0;
+	half->n_fds = 0;
+	if (hr_transport_shm.conn_open(context, &end->env, half, &end->conn) || fstat(half->fds[0], &status))
+		abort();
+	end->size = (size_t)status.st_size;
+	end->memory = __real_mmap(NULL, end->size, PROT_READ | PROT_WRITE, MAP_SHARED, half->fds[0], 0);
+	if (end->memory == MAP_FAILED)
+		abort();
+}
+
+static void close_end(struct end *end)
+{
+	hr_transport_shm.conn_close(end->conn);
+	__real_munmap(end->memory, end->size);
+	close(end->stream);
+}
+
+/* Anywhere; mostly the words that the protocol reads: what controls the ring, and the first word of a line. */
+static void scribble(struct end *end, struct fuzz_input *input)
+{
+	size_t at = fuzz_u16(input);
+	uint8_t kind = fuzz_u8(input);
+	uint64_t word;
+	if (kind & 1)
+		at = at % 64 * 64;
+	else if (kind & 2)
+		at = 4096 + at % ((end->size - 4096) / 64) * 64;
+	at %= end->size - sizeof word + 1;
+	memcpy(&word, end->memory + at, sizeof word);
+	if (kind & 4)
+		fuzz_take(input, &word, sizeof word);
+	else if (kind & 8)
+		word += fuzz_u8(input);
+	else if (kind & 16)
+		word -= fuzz_u8(input);
+	else
+		word ^= 1ull << (fuzz_u8(input) & 63);
+	memcpy(end->memory + at, &word, sizeof word);
+}
+
+static void put(struct end *end, struct fuzz_input *input)
+{
+	size_t n = 1 + fuzz_u16(input), accepted = 0;
+	uint8_t *bytes = calloc(1, n);
+	struct iovec iov[2] = { { bytes, n / 3 }, { bytes + n / 3, n - n / 3 } };
+	if (!end->dead && hr_transport_shm.put(end->conn, iov, 2, &accepted))
+		end->dead = true;
+	if (accepted > n)
+		abort();
+	free(bytes);
+}
+
+static void get(struct end *end, struct fuzz_input *input)
+{
+	size_t n = 1 + fuzz_u16(input), delivered = 0;
+	uint8_t *bytes = malloc(n);
+	struct iovec iov[2] = { { bytes, n / 2 }, { bytes + n / 2, n - n / 2 } };
+	if (!end->dead && hr_transport_shm.get(end->conn, iov, 2, &delivered))
+		end->dead = true;
+	if (delivered > n)
+		abort();
+	free(bytes);
+}
+
+static void step(struct end *end, struct fuzz_input *input, uint8_t operation)
+{
+	uint8_t byte;
+	switch (operation % 8) {
+	case 0:
+	case 1:
+	case 2: scribble(end, input); break;
+	case 3: put(end, input); break;
+	case 4:
+	case 5: get(end, input); break;
+	case 6:
+		if (!end->dead)
+			hr_transport_shm.conn_arm(end->conn, operation & 64);
+		if (!end->dead)
+			hr_transport_shm.conn_pending(end->conn, operation & 64);
+		break;
+	default: /* the peer's stream says something */
+		byte = fuzz_u8(input);
+		send(end->stream, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct hr_channel_env channel_env = { .timeout_ms = 1000 };
+	struct fuzz_input input = { data, size };
+	struct end ends[2] = { 0 };
+	struct hr_half halves[2];
+	uint8_t section[HR_SECTION_MAX];
+	size_t section_len;
+	int streams[2];
+	if (!context && hr_transport_shm.open(&channel_env, &context, section, &section_len))
+		abort();
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, streams))
+		abort();
+	for (int i = 0; i < 2; i++)
+		open_end(&ends[i], streams[i], &halves[i]);
+	for (int i = 0; i < 2; i++)
+		if (hr_transport_shm.conn_establish(ends[i].conn, &halves[!i], streams[i]))
+			abort();
+	while (input.left && !(ends[0].dead && ends[1].dead)) {
+		uint8_t operation = fuzz_u8(&input);
+		step(&ends[operation >> 7], &input, operation);
+	}
+	for (int i = 0; i < 2; i++)
+		close_end(&ends[i]);
+	return 0;
+}
