@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include bench/perf/local.mk
 include bench/info/local.mk
+include bench/compare/local.mk
