@@ -84,7 +84,7 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	 * gets our next request after that by the order that ibv_post_send gives. */
 	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
 	int error = ib_sender_credit(&conn->sender, tail);
-	while (!error && ib_sender_room(&conn->sender) == 0 && ib_receiver_peek(&conn->receiver, &tail))
+	while (!error && conn->design != HR_VERBS_BASIC && ib_sender_room(&conn->sender) == 0 && ib_receiver_peek(&conn->receiver, &tail))
 		error = ib_sender_credit(&conn->sender, tail);
 	if (error && !conn->error) {
 		hr_log(HR_LOG_ERROR, "verbs: %s consumed more than it was sent", conn->env->peer);
@@ -92,16 +92,39 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	}
 }
 
-int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len)
+bool ib_conn_can_get(const struct ib_conn *conn)
+{
+	return conn->design == HR_VERBS_BASIC ? ib_basic_can_get(conn) : ib_receiver_ready(&conn->receiver);
+}
+
+bool ib_conn_can_put(struct ib_conn *conn)
+{
+	ib_conn_take_tail(conn);
+	if (ib_sender_room(&conn->sender) == 0)
+		return false;
+	if (conn->design == HR_VERBS_BASIC)
+		return ib_queues_places(&conn->queues, 0) >= 2 && ib_conn_control_room(conn);
+	return ib_queues_room(&conn->queues, conn->sender.head % conn->queues.n);
+}
+
+static bool control_room(const struct ib_conn *conn)
 {
 	/* Probes are counted in, as they take room in the same queue pair. */
 	uint32_t done = conn->queues.done[IB_KIND_CONTROL] + conn->queues.done[IB_KIND_PROBE];
-	if (conn->controls_posted + conn->probes_posted - done >= IB_CONTROL_DEPTH - 1) {
+	return conn->controls_posted + conn->probes_posted - done < IB_CONTROL_DEPTH - 1;
+}
+
+bool ib_conn_control_room(struct ib_conn *conn)
+{
+	if (!control_room(conn))
 		ib_conn_progress(conn);
-		done = conn->queues.done[IB_KIND_CONTROL] + conn->queues.done[IB_KIND_PROBE];
-		if (conn->controls_posted + conn->probes_posted - done >= IB_CONTROL_DEPTH - 1)
-			return conn->error ? conn->error : -EAGAIN;
-	}
+	return !conn->error && control_room(conn);
+}
+
+int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len)
+{
+	if (!ib_conn_control_room(conn))
+		return conn->error ? conn->error : -EAGAIN;
 	/* Control writes complete in order, so this one's source is that of the oldest, which is done. */
 	uint64_t *source = &conn->scratch->source[conn->controls_posted % IB_CONTROL_DEPTH];
 	memcpy(source, bytes, len);
@@ -114,9 +137,16 @@ int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes
 	return error;
 }
 
+/* In the basic design nothing else carries the tail, so it is told at once. */
+static bool owes_tail(const struct ib_conn *conn)
+{
+	return conn->design == HR_VERBS_BASIC ? conn->receiver.next != conn->receiver.tail_told :
+						ib_receiver_owes(&conn->receiver);
+}
+
 void ib_conn_pay_tail(struct ib_conn *conn)
 {
-	if (conn->error || !ib_receiver_owes(&conn->receiver))
+	if (conn->error || !owes_tail(conn))
 		return;
 	uint32_t tail = htole32(conn->receiver.next);
 	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), &tail, sizeof tail))

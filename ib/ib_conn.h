@@ -4,10 +4,13 @@
  *
  *	ib_transport.c  its life, and the channel's contract
  *	ib_conn.c       completions, the peer's life, control messages
- *	ib_piggyback.c  the design that moves the data: put and get
+ *	ib_basic.c, ib_piggyback.c, ib_pipeline.c
+ *	                the designs that move the data: put and get
  *	ib_sleep.c      going to sleep and being woken
  *
- * A design is a put and a get that share the ring of ib_ring.h and what is below; ib_transport.c calls the one in use.
+ * A design is a put and a get that share a ring (ib_ring.h; basic: ib_flat.h) and what is below; ib_transport.c calls the
+ * one in use. The paper: Liu et al., "Design and Implementation of MPICH2 over InfiniBand with RDMA Support", IPDPS 2004,
+ * section 4.
  */
 #ifndef IB_CONN_H
 #define IB_CONN_H
@@ -34,21 +37,24 @@ enum {
 
 /* What a process has told its peer so far, for a peer that is about to sleep. */
 struct ib_progress {
-	uint32_t posted; /* chunks */
+	uint32_t posted; /* chunks; bytes in the basic design */
 	uint32_t tail;   /* the tail in the last chunk or tail update */
+	uint32_t acked;  /* announcements acknowledged */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct ib_progress) == 8, "wire format");
+_Static_assert(sizeof(struct ib_progress) == 16, "wire format");
 
 /* The control block, at the start of the memory that the peer may access; the ring follows it. Little-endian. */
 struct ib_control {
 	/* Written by the peer with RDMA writes, read here. */
-	uint32_t tail; /* of our chunks, how many the peer has consumed; the same count rides in its chunks */
-	uint32_t reserved0;
+	uint32_t tail;  /* of our chunks, how many the peer has consumed; the same count rides in its chunks */
+	uint32_t acked; /* of our announcements, how many the peer has read to the end; in one write with tail */
 	struct ib_wake_request wake; /* the peer wants to be woken */
-	uint8_t reserved1[48];
+	uint32_t head;  /* basic only: bytes that the peer has written to our ring */
+	uint8_t reserved1[44];
 	/* Written here, read by the peer with RDMA reads. */
 	struct ib_progress progress;
-	uint8_t reserved2[56];
+	uint8_t reserved2[48];
 };
 _Static_assert(sizeof(struct ib_control) == 128, "wire format");
 _Static_assert(offsetof(struct ib_control, progress) == 64, "written and read parts on cache lines of their own");
@@ -73,7 +79,7 @@ struct ib_half {
 	uint8_t mtu;   /* enum ibv_mtu: of its port */
 	uint8_t n_qps; /* queue pairs it has */
 	uint8_t reads; /* RDMA reads it serves at once per queue pair, at least 1 */
-	uint8_t reserved;
+	uint8_t design; /* enum hr_verbs_design; the lower of both is used */
 	uint32_t chunk_bytes, n_chunks; /* its ring */
 	uint32_t psn;                   /* of its first packet */
 	uint32_t rkey;                  /* of control block and ring */
@@ -95,6 +101,7 @@ enum ib_sleep_state {
 struct ib_conn {
 	const struct hr_conn_env *env;
 	const struct ib_device *device;
+	enum hr_verbs_design design;  /* in use; known once it is established */
 	struct ib_queues queues;
 	struct ib_region shared;      /* control block, ring: the peer writes */
 	struct ib_region own;         /* scratch, staging area */
@@ -130,9 +137,14 @@ void ib_conn_check_stream(struct ib_conn *conn);
 void ib_conn_progress(struct ib_conn *conn);
 /* To be called by a put or get that moved nothing: takes completions and looks at the stream, now and then. */
 void ib_conn_idle(struct ib_conn *conn);
+/* Has something arrived that get would deliver or report? Would put accept something now? */
+bool ib_conn_can_get(const struct ib_conn *conn);
+bool ib_conn_can_put(struct ib_conn *conn);
 /* Takes the tail that the peer wrote into the control block, or if that gives no room, those in chunks not yet
  * consumed. */
 void ib_conn_take_tail(struct ib_conn *conn);
+/* May a control write be posted now? Takes completions when it looks as if not. */
+bool ib_conn_control_room(struct ib_conn *conn);
 /* Writes len <= 8 bytes to that offset of the peer's control block. -EAGAIN: too many are under way. */
 int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len);
 /* Tells the peer our tail by a message of its own if that is due. */
@@ -150,7 +162,15 @@ void ib_sleep_event(struct ib_conn *conn);
 
 /* ---- the designs ---- */
 
+int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
+int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
+/* Has the peer written bytes that get has not taken? */
+bool ib_basic_can_get(const struct ib_conn *conn);
+
+int ib_pipeline_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
+
 int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
+/* Of piggyback and pipeline. */
 int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
 
 #endif

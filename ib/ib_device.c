@@ -19,6 +19,7 @@ HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the
 HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
 HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
+HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "pipeline", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
 HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: bytes of one chunk of the ring");
 
 /* What was asked for; -1 is auto. */
@@ -237,12 +238,29 @@ static void clamp_depth(struct ib_device *device)
 	}
 }
 
-static int check_design(uint32_t design)
+static const char *const design_names[] = {
+	[HR_VERBS_BASIC] = "basic",
+	[HR_VERBS_PIGGYBACK] = "piggyback",
+	[HR_VERBS_PIPELINE] = "pipeline",
+	[HR_VERBS_ZEROCOPY] = "zerocopy",
+};
+
+const char *ib_design_name(enum hr_verbs_design design)
 {
-	if (design == HR_VERBS_DEFAULT || design == HR_VERBS_PIGGYBACK)
+	return design_names[design];
+}
+
+static int choose_design(struct ib_device *device, uint32_t wanted)
+{
+	const char *text = hr_setting_text(&design_setting);
+	device->design = (enum hr_verbs_design)wanted;
+	for (int i = HR_VERBS_BASIC; i <= HR_VERBS_ZEROCOPY && device->design == HR_VERBS_DEFAULT; i++)
+		if (!strcmp(text, design_names[i]))
+			device->design = (enum hr_verbs_design)i;
+	if (device->design != HR_VERBS_DEFAULT)
 		return 0;
-	hr_log(HR_LOG_ERROR, "verbs: design %u is not built, only piggyback (%d)", design, HR_VERBS_PIGGYBACK);
-	return -ENOTSUP;
+	hr_log(HR_LOG_ERROR, "HEADRACE_IB_DESIGN=%s: want basic, piggyback, pipeline or zerocopy", text);
+	return -EINVAL;
 }
 
 int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
@@ -252,7 +270,7 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		return -ENOMEM;
 	struct wish wish;
 	made->timeout_ms = env->timeout_ms;
-	int error = check_design(env->verbs_design);
+	int error = choose_design(made, env->verbs_design);
 	if (!error)
 		error = read_settings(made, &wish);
 	if (!error)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { IB_WIRE_VERSION = 1, IB_QPS_MAX = 16 };
+enum { IB_WIRE_VERSION = 2, IB_QPS_MAX = 16 };
 
 enum ib_link { IB_LINK_INFINIBAND = 1, IB_LINK_ROCE_V1 = 2, IB_LINK_ROCE_V2 = 3 };
 
@@ -39,15 +39,19 @@ struct ib_device {
 	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
 	uint32_t timeout_ms;
 	struct ib_cache *cache; /* of the user's memory */
+	enum hr_verbs_design design; /* the attribute's, else HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */
 };
 
 /*
  * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an
  * active port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL:
- * a setting is out of range; -ENOTSUP: a design that is not built.
+ * a setting is out of range.
  */
 int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
 void ib_device_close(struct ib_device *device);
+
+/* "basic" and so on. Static storage. */
+const char *ib_design_name(enum hr_verbs_design design);
 
 /* May a peer with that address be reached from here? */
 bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The piggyback design: a chunk is one RDMA write with its flags and the other direction's tail in it (ib_ring.h). */
+/*
+ * The piggyback design (paper, section 4.3): a chunk is one RDMA write with its flags and the other direction's tail in it
+ * (ib_ring.h). All chunks of a put are built first and then posted together, each queue pair's with one call, so
+ * nothing is copied while the adapter works.
+ */
 #include "config.h"
 
 #include "ib/ib_conn.h"
@@ -8,30 +12,67 @@
 
 #include <errno.h>
 
-/* Room in the peer's ring and on the queue pair that the next chunk goes out on? Looks for news only when there is
- * none. */
-static bool has_room(struct ib_conn *conn, unsigned queue)
+/* How many chunks may be built now: those that the ring and the queue pairs, which take turns, have places for. */
+static uint32_t chunks_that_fit(const struct ib_conn *conn)
 {
-	if (ib_sender_room(&conn->sender) == 0)
-		ib_conn_take_tail(conn);
-	if (!ib_queues_room(&conn->queues, queue))
-		ib_conn_progress(conn);
-	return !conn->error && ib_sender_room(&conn->sender) > 0 && ib_queues_room(&conn->queues, queue);
+	const struct ib_queues *queues = &conn->queues;
+	uint32_t most = ib_sender_room(&conn->sender);
+	for (uint32_t k = 0; k < queues->n && k < most; k++) {
+		uint32_t before_full = k + queues->n * ib_queues_places(queues, (conn->sender.head + k) % queues->n);
+		most = before_full < most ? before_full : most;
+	}
+	return most;
 }
 
-/* Builds the next chunk and posts it; returns the payload bytes taken, 0 if it could not be posted. */
-static uint32_t post_chunk(struct ib_conn *conn, unsigned queue, struct hr_iov_place *place, size_t left)
+/* The same, after a look for news if that is fewer than the wanted. */
+static uint32_t chunks_allowed(struct ib_conn *conn, uint64_t wanted)
 {
-	struct ib_span span;
-	uint32_t size = ib_sender_build(&conn->sender, place, left, conn->receiver.next, &span);
-	int error = ib_queues_post(&conn->queues, queue, IB_KIND_DATA, &conn->own, conn->sender.staging + span.offset,
-				   span.len, conn->peer_control + IB_CONTROL_BYTES + span.offset, conn->peer_rkey);
-	if (error) {
-		ib_conn_fail(conn, error);
-		return 0;
+	uint32_t most = chunks_that_fit(conn);
+	if (most >= wanted)
+		return most;
+	ib_conn_take_tail(conn);
+	ib_conn_progress(conn);
+	return conn->error ? 0 : chunks_that_fit(conn);
+}
+
+/* Posts the chunks built from first on. */
+static int post_chunks(struct ib_conn *conn, uint32_t first)
+{
+	struct ib_queues *queues = &conn->queues;
+	for (uint32_t k = 0; k < queues->n && k < conn->sender.head - first; k++) {
+		unsigned queue = (first + k) % queues->n;
+		int error = 0;
+		for (uint32_t chunk = first + k; (int32_t)(conn->sender.head - chunk) > 0 && !error;
+		     chunk += queues->n) {
+			struct ib_span span = ib_sender_span(&conn->sender, chunk);
+			ib_queues_stage(queues, queue, IB_KIND_DATA, conn->own.mr->lkey,
+					conn->sender.staging + span.offset, span.len,
+					conn->peer_control + IB_CONTROL_BYTES + span.offset, conn->peer_rkey);
+			if (queues->batch.n == IB_BATCH)
+				error = ib_queues_send(queues, queue);
+		}
+		if (!error)
+			error = ib_queues_send(queues, queue);
+		if (error)
+			return error;
 	}
 	conn->receiver.tail_told = conn->receiver.next;
-	return size;
+	return 0;
+}
+
+/* Builds what there is room for, and posts it; returns the bytes taken. */
+static size_t put_chunks(struct ib_conn *conn, struct hr_iov_place *place, size_t total)
+{
+	uint32_t payload = ib_geometry_payload(&conn->sender.geometry), first = conn->sender.head;
+	uint32_t most = chunks_allowed(conn, (total + payload - 1) / payload);
+	struct ib_span span;
+	size_t left = total;
+	while (left > 0 && conn->sender.head - first < most)
+		left -= ib_sender_build(&conn->sender, place, left, conn->receiver.next, &span);
+	int error = left < total ? post_chunks(conn, first) : 0;
+	if (error)
+		ib_conn_fail(conn, error);
+	return error ? 0 : total - left;
 }
 
 int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted)
@@ -39,25 +80,17 @@ int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_
 	if (conn->error)
 		return conn->error;
 	struct hr_iov_place place = hr_iov_begin(iov, n);
-	size_t total = hr_iov_total(iov, n), left = total;
-	while (left > 0) {
-		/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes
-		 * first. */
-		unsigned queue = conn->sender.head % conn->queues.n;
-		uint32_t size = has_room(conn, queue) ? post_chunk(conn, queue, &place, left) : 0;
-		if (size == 0)
-			break;
-		left -= size;
-	}
-	conn->put_short = left > 0;
-	if (left < total)
+	size_t total = hr_iov_total(iov, n);
+	size_t taken = put_chunks(conn, &place, total);
+	conn->put_short = taken < total;
+	if (taken > 0)
 		ib_sleep_told(conn, IB_WAKE_ON_DATA | IB_WAKE_ON_ROOM);
 	else
 		ib_conn_idle(conn);
 	/* What was posted counts as accepted; an error that came after it is returned by the next call. */
-	if (left == total && conn->error)
+	if (taken == 0 && conn->error)
 		return conn->error;
-	*accepted = total - left;
+	*accepted = taken;
 	return 0;
 }
 

@@ -216,32 +216,58 @@ static bool must_signal(const struct ib_queues *queues, const struct ib_queue *q
 	return kind != IB_KIND_DATA || queue->unsignaled + 1 >= queues->depth / 4;
 }
 
+uint32_t ib_queues_places(const struct ib_queues *queues, unsigned i)
+{
+	const struct ib_queue *queue = &queues->queue[i];
+	return queues->depth - min_u32(queues->depth, queue->posted - queue->completed);
+}
+
+void ib_queues_stage(struct ib_queues *queues, unsigned i, enum ib_kind kind, uint32_t lkey, const void *at,
+		     uint32_t len, uint64_t remote_address, uint32_t rkey)
+{
+	struct ib_queue *queue = &queues->queue[i];
+	struct ib_batch *batch = &queues->batch;
+	struct ibv_send_wr *request = &batch->request[batch->n];
+	struct ibv_sge *piece = &batch->piece[batch->n];
+	bool write = kind == IB_KIND_DATA || kind == IB_KIND_CONTROL;
+	bool signal = must_signal(queues, queue, kind);
+	*piece = (struct ibv_sge){ .addr = (uintptr_t)at, .length = len, .lkey = lkey };
+	/* Field by field: the rest of the structure is for other kinds of request, and large. */
+	request->wr_id = request_id(kind, i, queue->posted + 1);
+	request->next = NULL;
+	request->sg_list = piece;
+	request->num_sge = 1;
+	request->opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+	request->send_flags = signal ? IBV_SEND_SIGNALED : 0;
+	if (write && len <= queues->max_inline)
+		request->send_flags |= IBV_SEND_INLINE;
+	request->wr.rdma.remote_addr = remote_address;
+	request->wr.rdma.rkey = rkey;
+	if (batch->n > 0)
+		request[-1].next = request;
+	batch->n++;
+	queue->posted++;
+	queue->unsignaled = signal ? 0 : queue->unsignaled + 1;
+}
+
+int ib_queues_send(struct ib_queues *queues, unsigned i)
+{
+	struct ib_batch *batch = &queues->batch;
+	struct ibv_send_wr *bad;
+	if (batch->n == 0)
+		return 0;
+	int error = ibv_post_send(queues->queue[i].qp, batch->request, &bad);
+	if (error)
+		hr_log(HR_LOG_ERROR, "ibv_post_send of %u requests: %s", batch->n, strerror(error));
+	batch->n = 0;
+	return -error;
+}
+
 int ib_queues_post(struct ib_queues *queues, unsigned i, enum ib_kind kind, const struct ib_region *local,
 		   const void *at, uint32_t len, uint64_t remote_address, uint32_t rkey)
 {
-	struct ib_queue *queue = &queues->queue[i];
-	bool write = kind == IB_KIND_DATA || kind == IB_KIND_CONTROL;
-	bool signal = must_signal(queues, queue, kind);
-	struct ibv_sge sge = { .addr = (uintptr_t)at, .length = len, .lkey = local->mr->lkey };
-	struct ibv_send_wr request = {
-		.wr_id = request_id(kind, i, queue->posted + 1),
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-		.send_flags = signal ? IBV_SEND_SIGNALED : 0,
-		.wr.rdma = { .remote_addr = remote_address, .rkey = rkey },
-	};
-	if (write && len <= queues->max_inline)
-		request.send_flags |= IBV_SEND_INLINE;
-	struct ibv_send_wr *bad;
-	int error = ibv_post_send(queue->qp, &request, &bad);
-	if (error) {
-		hr_log(HR_LOG_ERROR, "ibv_post_send of %u bytes: %s", len, strerror(error));
-		return -error;
-	}
-	queue->posted++;
-	queue->unsignaled = signal ? 0 : queue->unsignaled + 1;
-	return 0;
+	ib_queues_stage(queues, i, kind, local->mr->lkey, at, len, remote_address, rkey);
+	return ib_queues_send(queues, i);
 }
 
 /* Requests of a queue pair complete in the order in which they were posted, so one completion stands for all before

@@ -24,6 +24,7 @@ enum ib_kind {
 enum {
 	IB_CONTROL_DEPTH = 16, /* requests other than data that may be under way on one queue pair */
 	IB_INLINE_BYTES = 128, /* writes up to this size go out with the request where the device can do it */
+	IB_BATCH = 16,         /* requests that one call hands to the adapter */
 };
 
 struct ib_queue {
@@ -40,6 +41,13 @@ struct ib_failure {
 	unsigned queue;
 };
 
+/* Requests of one queue pair that are ready to go out with one call. */
+struct ib_batch {
+	unsigned n;
+	struct ibv_send_wr request[IB_BATCH];
+	struct ibv_sge piece[IB_BATCH];
+};
+
 struct ib_queues {
 	struct ibv_comp_channel *events; /* its descriptor is non-blocking */
 	struct ibv_cq *cq;
@@ -49,6 +57,7 @@ struct ib_queues {
 	uint32_t psn;         /* of the first packet we send, the same on each queue pair */
 	uint32_t done[IB_KINDS]; /* completions seen */
 	struct ib_queue queue[IB_QPS_MAX];
+	struct ib_batch batch;
 };
 
 /* The other end of every queue pair, as its half describes it. */
@@ -82,10 +91,18 @@ uint8_t ib_queues_reads(const struct ib_device *device);
 
 /* May one more chunk be posted on queue pair i? */
 bool ib_queues_room(const struct ib_queues *queues, unsigned i);
+/* Free places for chunks on queue pair i; as ib_queues_room otherwise. */
+uint32_t ib_queues_places(const struct ib_queues *queues, unsigned i);
 /*
- * Posts one RDMA write (DATA, CONTROL) or read (PROBE, FLUSH) of len bytes between local memory and the peer's.
- * The caller keeps to ib_queues_room and IB_CONTROL_DEPTH. The memory must not change until it is complete.
+ * Prepares one RDMA write (DATA, CONTROL) or read (the others) of len bytes between local memory and the peer's. The
+ * caller keeps to ib_queues_room and IB_CONTROL_DEPTH. The memory must not change until it is complete. At most
+ * IB_BATCH requests, all of one queue pair; then ib_queues_send.
  */
+void ib_queues_stage(struct ib_queues *queues, unsigned i, enum ib_kind kind, uint32_t lkey, const void *at,
+		     uint32_t len, uint64_t remote_address, uint32_t rkey);
+/* Posts what is prepared, all of it on queue pair i, with one call. After a failure the connection is lost. */
+int ib_queues_send(struct ib_queues *queues, unsigned i);
+/* Both, for one request whose memory is in that region. */
 int ib_queues_post(struct ib_queues *queues, unsigned i, enum ib_kind kind, const struct ib_region *local,
 		   const void *at, uint32_t len, uint64_t remote_address, uint32_t rkey);
 /* Takes the completions that are there. 0, or -EIO when one was an error: then *failure tells which. */

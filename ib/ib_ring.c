@@ -53,8 +53,7 @@ static uint32_t span_len(uint32_t size)
 	return (uint32_t)sizeof(struct ib_chunk_front) + ((size + 7) & ~7u) + (uint32_t)sizeof(struct ib_chunk_end);
 }
 
-/* Copies len bytes, which the vector has, from the place on. */
-static void gather(struct hr_iov_place *place, uint8_t *to, size_t len)
+void ib_gather(struct hr_iov_place *place, uint8_t *to, size_t len)
 {
 	while (len > 0) {
 		uint8_t *from = NULL;
@@ -67,7 +66,7 @@ static void gather(struct hr_iov_place *place, uint8_t *to, size_t len)
 	}
 }
 
-static void scatter(struct hr_iov_place *place, const uint8_t *from, size_t len)
+void ib_scatter(struct hr_iov_place *place, const uint8_t *from, size_t len)
 {
 	while (len > 0) {
 		uint8_t *to = NULL;
@@ -105,10 +104,19 @@ uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, s
 	struct ib_chunk_end end = { .size = htole32(size), .seq = seq };
 	uint8_t *at = sender->staging + span->offset;
 	memcpy(at, &front, sizeof front);
-	gather(place, at + sizeof front, size);
+	ib_gather(place, at + sizeof front, size);
 	memcpy(at + span->len - sizeof end, &end, sizeof end);
 	sender->head++;
 	return size;
+}
+
+struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk)
+{
+	uint32_t top = slot_end(&sender->geometry, chunk);
+	struct ib_chunk_end end;
+	memcpy(&end, sender->staging + top - sizeof end, sizeof end);
+	uint32_t len = span_len(le32toh(end.size));
+	return (struct ib_span){ top - len, len };
 }
 
 int ib_sender_credit(struct ib_sender *sender, uint32_t tail)
@@ -168,7 +176,7 @@ int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, s
 		return -EPROTO;
 	uint32_t rest = size - receiver->used;
 	uint32_t take = left < rest ? (uint32_t)left : rest;
-	scatter(place, (const uint8_t *)(front + 1) + receiver->used, take);
+	ib_scatter(place, (const uint8_t *)(front + 1) + receiver->used, take);
 	*tail = le32toh(front->tail);
 	receiver->used += take;
 	if (receiver->used == size) {

@@ -88,6 +88,10 @@ size_t ib_geometry_bytes(const struct ib_geometry *geometry);
 /* Payload bytes of one chunk. */
 uint32_t ib_geometry_payload(const struct ib_geometry *geometry);
 
+/* Copies len bytes, which the vector has, out of or into it, and moves the place on. */
+void ib_gather(struct hr_iov_place *place, uint8_t *to, size_t len);
+void ib_scatter(struct hr_iov_place *place, const uint8_t *from, size_t len);
+
 /* ---- the sending end ---- */
 
 struct ib_sender {
@@ -109,6 +113,8 @@ uint32_t ib_sender_room(const struct ib_sender *sender);
  * this side has consumed of the other direction. Returns the payload's size; *span is what to write. */
 uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
 			 struct ib_span *span);
+/* Where a chunk lies that has been built and that the peer has not consumed. */
+struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk);
 /* Takes a tail that the peer told. -EPROTO: it consumed more than it was sent. */
 int ib_sender_credit(struct ib_sender *sender, uint32_t tail);
 

@@ -78,13 +78,6 @@ static void ask(struct ib_conn *conn, uint32_t bits)
 	conn->sleep = IB_PROBING;
 }
 
-static bool can_put(struct ib_conn *conn)
-{
-	ib_conn_take_tail(conn);
-	return ib_sender_room(&conn->sender) > 0 &&
-	       ib_queues_room(&conn->queues, conn->sender.head % conn->queues.n);
-}
-
 void ib_sleep_arm(struct ib_conn *conn, bool want_put)
 {
 	ib_conn_pay_tail(conn);
@@ -114,13 +107,13 @@ static bool probe_promises(struct ib_conn *conn, bool want_put)
 
 bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 {
-	if (conn->error || ib_receiver_ready(&conn->receiver))
+	if (conn->error || ib_conn_can_get(conn))
 		return true;
 	if (conn->sleep != IB_AWAKE || (want_put && conn->put_short))
 		ib_conn_progress(conn);
 	else
 		ib_conn_idle(conn);
-	if (conn->error || (want_put && conn->put_short && can_put(conn)))
+	if (conn->error || (want_put && conn->put_short && ib_conn_can_put(conn)))
 		return true;
 	switch (conn->sleep) {
 	case IB_AWAKE:

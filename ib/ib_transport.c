@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "ib/ib_conn.h"
+#include "ib/ib_flat.h"
 
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/stream.h"
@@ -60,6 +61,7 @@ static void describe(const struct ib_conn *conn, struct ib_half *half)
 		.mtu = (uint8_t)conn->device->port_attr.active_mtu,
 		.n_qps = (uint8_t)conn->queues.n,
 		.reads = ib_queues_reads(conn->device),
+		.design = (uint8_t)conn->device->design,
 		.chunk_bytes = htole32(conn->receiver.geometry.chunk_bytes),
 		.n_chunks = htole32(conn->receiver.geometry.n_chunks),
 		.psn = htole32(conn->queues.psn),
@@ -105,7 +107,7 @@ static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half
 	uint64_t control = le64toh(half->control);
 	if (le32toh(half->version) != IB_WIRE_VERSION || !ib_device_reaches(conn->device, &half->address) ||
 	    half->mtu < IBV_MTU_256 || half->mtu > IBV_MTU_4096 || half->n_qps < 1 || half->n_qps > IB_QPS_MAX ||
-	    half->reads < 1 || le32toh(half->psn) > 0xffffff || !ib_geometry_valid(&geometry))
+	    half->reads < 1 || half->design < HR_VERBS_BASIC || half->design > HR_VERBS_ZEROCOPY || le32toh(half->psn) > 0xffffff || !ib_geometry_valid(&geometry))
 		return false;
 	if (control == 0 || control % 8 || control + IB_CONTROL_BYTES + ib_geometry_bytes(&geometry) < control)
 		return false;
@@ -125,6 +127,12 @@ static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 	conn->scratch = (struct ib_scratch *)conn->own.base;
 	conn->peer_control = le64toh(half->control);
 	conn->peer_rkey = le32toh(half->rkey);
+	conn->design = half->design < conn->device->design ? half->design : conn->device->design;
+	if (conn->design == HR_VERBS_BASIC) {
+		struct ib_geometry own = ib_flat_geometry(&conn->receiver.geometry);
+		ib_receiver_init(&conn->receiver, &own, conn->receiver.ring);
+		geometry = ib_flat_geometry(&geometry);
+	}
 	ib_sender_init(&conn->sender, &geometry, conn->own.base + IB_SCRATCH_BYTES);
 	return 0;
 }
@@ -154,9 +162,9 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 		error = join(conn, &half);
 	if (error)
 		return error;
-	hr_log(HR_LOG_DEBUG, "verbs: %s: %u queue pairs, %u requests deep, %u chunks of %u bytes, inline up to %u",
-	       conn->env->peer, conn->queues.n, conn->queues.depth, conn->sender.geometry.n_chunks,
-	       conn->sender.geometry.chunk_bytes, conn->queues.max_inline);
+	hr_log(HR_LOG_DEBUG, "verbs: %s: %s, %u queue pairs, %u requests deep, %u chunks of %u bytes, inline up to %u",
+	       conn->env->peer, ib_design_name(conn->design), conn->queues.n, conn->queues.depth,
+	       conn->sender.geometry.n_chunks, conn->sender.geometry.chunk_bytes, conn->queues.max_inline);
 	return 0;
 }
 
@@ -201,12 +209,20 @@ static void verbs_conn_close(void *data)
 
 static int verbs_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
-	return ib_piggyback_put(data, iov, n, accepted);
+	struct ib_conn *conn = data;
+	switch (conn->design) {
+	case HR_VERBS_BASIC: return ib_basic_put(conn, iov, n, accepted);
+	case HR_VERBS_PIGGYBACK: return ib_piggyback_put(conn, iov, n, accepted);
+	default: return ib_pipeline_put(conn, iov, n, accepted);
+	}
 }
 
 static int verbs_get(void *data, const struct iovec *iov, int n, size_t *delivered)
 {
-	return ib_piggyback_get(data, iov, n, delivered);
+	struct ib_conn *conn = data;
+	if (conn->design == HR_VERBS_BASIC)
+		return ib_basic_get(conn, iov, n, delivered);
+	return ib_piggyback_get(conn, iov, n, delivered);
 }
 
 static int verbs_conn_arm(void *data, bool want_put)

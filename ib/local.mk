@@ -3,10 +3,13 @@
 if HAVE_IBVERBS
 noinst_LTLIBRARIES += ib/libhrib.la
 ib_libhrib_la_SOURCES = \
+	ib/ib_basic.c \
 	ib/ib_cache.c ib/ib_cache.h \
 	ib/ib_conn.c ib/ib_conn.h \
 	ib/ib_device.c ib/ib_device.h \
+	ib/ib_flat.c ib/ib_flat.h \
 	ib/ib_piggyback.c \
+	ib/ib_pipeline.c \
 	ib/ib_qp.c ib/ib_qp.h \
 	ib/ib_register.c ib/ib_register.h \
 	ib/ib_ring.c ib/ib_ring.h \

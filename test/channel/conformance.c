@@ -2,8 +2,9 @@
 /*
  * The conformance suite of the channel: what every transport must do, by the contract in headrace/channel.h.
  *
- *	conformance --transport shm|tcp|verbs [--scale F] [--case NAME] [--list]
+ *	conformance --transport shm|tcp|verbs [--design NAME] [--scale F] [--case NAME] [--list]
  *
+ * --design: of verbs: basic, piggyback, pipeline or zerocopy (as HEADRACE_IB_DESIGN).
  * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long.
  * Exit status 0: all passed; 1: some failed; 77: this machine lacks the transport.
  */
@@ -20,6 +21,7 @@
 
 struct options {
 	const char *transport;
+	const char *design;
 	const char *only;
 	unsigned scale;
 	bool list;
@@ -29,7 +31,8 @@ static const struct test_case *const all_cases[] = { data_cases, sleep_cases, en
 
 static int usage(const char *program)
 {
-	fprintf(stderr, "usage: %s --transport shm|tcp|verbs [--scale F] [--case NAME] [--list]\n", program);
+	fprintf(stderr, "usage: %s --transport shm|tcp|verbs [--design NAME] [--scale F] [--case NAME] [--list]\n",
+		program);
 	return 2;
 }
 
@@ -54,6 +57,7 @@ static bool parse(int argc, char **argv, struct options *options)
 {
 	static const struct option long_options[] = {
 		{ "transport", required_argument, NULL, 't' },
+		{ "design", required_argument, NULL, 'd' },
 		{ "scale", required_argument, NULL, 's' },
 		{ "case", required_argument, NULL, 'c' },
 		{ "list", no_argument, NULL, 'l' },
@@ -63,6 +67,7 @@ static bool parse(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		switch (option) {
 		case 't': options->transport = optarg; break;
+		case 'd': options->design = optarg; break;
 		case 's': options->scale = divisor_of(optarg); break;
 		case 'c': options->only = optarg; break;
 		case 'l': options->list = true; break;
@@ -108,6 +113,8 @@ int main(int argc, char **argv)
 	struct options options = { .scale = 1 };
 	if (!parse(argc, argv, &options))
 		return usage(argv[0]);
+	if (options.design)
+		setenv("HEADRACE_IB_DESIGN", options.design, 1);
 	if (!options.list && !is_here(transport_bit(options.transport))) {
 		printf("SKIP: transport %s is not available on this machine\n", options.transport);
 		return 77;

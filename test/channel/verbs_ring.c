@@ -314,6 +314,36 @@ START_TEST(a_tail_half_written_is_never_too_large)
 }
 END_TEST
 
+/* Chunks that are built first and posted together afterwards, those of one queue pair after those of another. */
+START_TEST(chunks_built_before_can_be_found_to_be_posted)
+{
+	struct pipe pipe;
+	pipe_make(&pipe, 256, 8);
+	struct ib_span spans[8];
+	for (uint32_t lap = 0; lap < 5; lap++) {
+		uint8_t in[8][240], out[240];
+		uint32_t size, tail, first = pipe.sender.head;
+		for (uint32_t i = 0; i < 8; i++) {
+			fill_pattern(in[i], sizeof in[i], first + i);
+			spans[i] = build(&pipe, in[i], 1 + (i * 71 + lap * 13) % 240, 0, &size);
+		}
+		for (uint32_t i = 0; i < 8; i++) {
+			struct ib_span span = ib_sender_span(&pipe.sender, first + i * 3 % 8);
+			ck_assert_uint_eq(span.offset, spans[i * 3 % 8].offset);
+			ck_assert_uint_eq(span.len, spans[i * 3 % 8].len);
+			carry(&pipe, span);
+		}
+		for (uint32_t i = 0; i < 8; i++) {
+			int len = 1 + (int)((i * 71 + lap * 13) % 240);
+			ck_assert_int_eq(take(&pipe, out, sizeof out, &tail), len);
+			ck_assert_mem_eq(in[i], out, (size_t)len);
+		}
+		ck_assert_int_eq(ib_sender_credit(&pipe.sender, pipe.receiver.next), 0);
+	}
+	pipe_free(&pipe);
+}
+END_TEST
+
 START_TEST(counts_wrap_around)
 {
 	struct pipe pipe;
@@ -385,6 +415,7 @@ int main(void)
 	tcase_add_test(tcase, credits_bound_what_is_under_way_and_come_back_once);
 	tcase_add_test(tcase, tails_in_chunks_not_consumed_can_be_seen);
 	tcase_add_test(tcase, a_tail_half_written_is_never_too_large);
+	tcase_add_test(tcase, chunks_built_before_can_be_found_to_be_posted);
 	tcase_add_test(tcase, counts_wrap_around);
 	tcase_add_test(tcase, an_impossible_size_is_an_error);
 	tcase_add_test(tcase, every_size_asked_for_gives_a_usable_shape);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The basic design (paper, section 4.2): three RDMA writes for each message. put writes the data into the ring and then
+ * the head; get copies the data out and writes the tail back.
+ *
+ * All of it goes out on queue pair 0, however many there are: the head must arrive after the data, and only requests of
+ * one queue pair keep their order. More than one queue pair is therefore of no use to this design.
+ */
+#include "config.h"
+
+#include "ib/ib_conn.h"
+#include "ib/ib_flat.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <endian.h>
+#include <errno.h>
+
+enum { DATA_WRITES = 2 }; /* at most, where the end of the ring lies between */
+
+static bool has_room(struct ib_conn *conn)
+{
+	if (ib_queues_places(&conn->queues, 0) < DATA_WRITES)
+		ib_conn_progress(conn);
+	return ib_conn_control_room(conn) && ib_queues_places(&conn->queues, 0) >= DATA_WRITES;
+}
+
+/* Posts the spans, then the head. */
+static int post_data(struct ib_conn *conn, const struct ib_span spans[2])
+{
+	int error = 0;
+	for (int i = 0; i < DATA_WRITES && !error; i++)
+		if (spans[i].len > 0)
+			error = ib_queues_post(&conn->queues, 0, IB_KIND_DATA, &conn->own,
+					       conn->sender.staging + spans[i].offset, spans[i].len,
+					       conn->peer_control + IB_CONTROL_BYTES + spans[i].offset,
+					       conn->peer_rkey);
+	uint32_t head = htole32(conn->sender.head);
+	if (!error)
+		error = ib_conn_write_control(conn, offsetof(struct ib_control, head), &head, sizeof head);
+	if (error)
+		ib_conn_fail(conn, error);
+	return error;
+}
+
+int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	if (conn->error)
+		return conn->error;
+	struct hr_iov_place place = hr_iov_begin(iov, n);
+	size_t total = hr_iov_total(iov, n), taken = 0;
+	struct ib_span spans[2];
+	if (ib_sender_room(&conn->sender) < total)
+		ib_conn_take_tail(conn);
+	if (ib_sender_room(&conn->sender) > 0 && has_room(conn))
+		taken = ib_flat_fill(&conn->sender, &place, total, spans);
+	if (taken > 0 && post_data(conn, spans))
+		taken = 0;
+	conn->put_short = taken < total;
+	if (taken > 0)
+		ib_sleep_told(conn, IB_WAKE_ON_DATA);
+	else
+		ib_conn_idle(conn);
+	/* What was posted counts as accepted; an error that came after it is returned by the next call. */
+	if (taken == 0 && conn->error)
+		return conn->error;
+	*accepted = taken;
+	return 0;
+}
+
+/* Acquire: the bytes, which the peer's adapter wrote before the head, are read after it; the order of writing is that of
+ * two requests of one queue pair. */
+static uint32_t head_told(const struct ib_conn *conn)
+{
+	return le32toh(__atomic_load_n(&conn->control->head, __ATOMIC_ACQUIRE));
+}
+
+bool ib_basic_can_get(const struct ib_conn *conn)
+{
+	return (int32_t)(head_told(conn) - conn->receiver.next) > 0;
+}
+
+int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered)
+{
+	struct hr_iov_place place = hr_iov_begin(iov, n);
+	int64_t taken = ib_flat_take(&conn->receiver, head_told(conn), &place, hr_iov_total(iov, n));
+	if (taken < 0) {
+		if (!conn->error)
+			hr_log(HR_LOG_ERROR, "verbs: %s wrote a head that cannot be", conn->env->peer);
+		ib_conn_fail(conn, (int)taken);
+	}
+	if (taken > 0)
+		ib_conn_pay_tail(conn);
+	else if (conn->error)
+		return conn->error;
+	else
+		ib_conn_idle(conn);
+	*delivered = (size_t)taken;
+	return 0;
+}
