@@ -20,7 +20,10 @@
 HR_SETTING(transport_setting, "HEADRACE_TRANSPORT", "", 0, 0, "transports to use, e.g. shm,verbs,tcp; empty: all");
 HR_SETTING(timeout_setting, "HEADRACE_TIMEOUT_MS", "10000", 10, 86400000,
 	   "a silent or absent peer is given up after this, ms");
-HR_SETTING(spin_setting, "HEADRACE_SPIN_US", "50", 0, 10000000, "how long to spin before sleeping, us");
+HR_SETTING(spin_setting, "HEADRACE_SPIN_US", "50", 0, 10000000,
+	   "longest spin before sleeping, us; none where waits have been longer than that");
+HR_SETTING(pending_setting, "HEADRACE_PENDING_MAX", "4096", 16, 1u << 20,
+	   "peers that have connected and not been answered yet, 1 KB each");
 HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 65536, 1u << 30, "receive ring of one connection, bytes");
 
 /* ---- init ---- */
@@ -61,7 +64,7 @@ static uint32_t all_transports(void)
 	return set;
 }
 
-static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us)
+static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us, uint64_t *pending_max)
 {
 	uint64_t value;
 	int error = hr_setting_u64(&spin_setting, spin_us);
@@ -79,6 +82,8 @@ static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us)
 		error = parse_transports(hr_setting_text(&transport_setting), &attr->transports);
 	if (!error && !attr->transports)
 		attr->transports = all_transports();
+	if (!error)
+		error = hr_setting_u64(&pending_setting, pending_max);
 	return error;
 }
 
@@ -104,7 +109,8 @@ static int check_attr(const hr_channel_attr_t *attr)
 }
 
 /* The caller's attributes over the settings; a shorter struct of an older caller leaves the rest zero. */
-static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us)
+static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us,
+		       uint64_t *pending_max)
 {
 	*attr = (hr_channel_attr_t)HR_CHANNEL_ATTR_INIT;
 	if (given) {
@@ -115,7 +121,7 @@ static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, 
 		}
 		memcpy(attr, given, given->size);
 	}
-	int error = read_settings(attr, spin_us);
+	int error = read_settings(attr, spin_us, pending_max);
 	return error ? error : check_attr(attr);
 }
 
@@ -170,16 +176,29 @@ static int open_channel(struct hr_channel *channel, const hr_channel_attr_t *att
 	return error;
 }
 
+static void clear_lists(struct hr_channel *channel)
+{
+	TAILQ_INIT(&channel->conns);
+	TAILQ_INIT(&channel->setting_up);
+	TAILQ_INIT(&channel->awake);
+	TAILQ_INIT(&channel->silent);
+	TAILQ_INIT(&channel->waiting);
+	TAILQ_INIT(&channel->dead);
+	channel->setup_due = channel->timer_at = UINT64_MAX;
+}
+
 int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_t *card)
 {
 	hr_channel_attr_t attr;
-	uint64_t spin_us;
-	int error = gather_attr(given, &attr, &spin_us);
+	uint64_t spin_us, pending_max;
+	int error = gather_attr(given, &attr, &spin_us, &pending_max);
 	if (error)
 		return error;
 	struct hr_channel *channel = calloc(1, sizeof *channel);
 	if (!channel)
 		return -ENOMEM;
+	clear_lists(channel);
+	channel->pending_max = (unsigned)pending_max;
 	channel->flags = attr.flags;
 	channel->timeout_ms = attr.timeout_ms;
 	channel->ring_bytes = (attr.ring_bytes + RING_GRAIN - 1) / RING_GRAIN * RING_GRAIN;
@@ -193,7 +212,8 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 		free_channel(channel);
 		return error;
 	}
-	hr_card_encode(&channel->self, card);
+	hr_card_encode(&channel->self, &channel->card);
+	*card = channel->card;
 	*out = channel;
 	return 0;
 }
@@ -206,7 +226,8 @@ static int check_peer(const struct hr_channel *channel, const struct hr_identity
 		hr_log(HR_LOG_ERROR, "hr_channel_connect: the card is this channel's own");
 		return -EINVAL;
 	}
-	for (const struct hr_conn *conn = channel->conns; conn; conn = conn->next)
+	const struct hr_conn *conn;
+	TAILQ_FOREACH(conn, &channel->conns, all)
 		if (!memcmp(peer->uid, conn->peer.uid, HR_UID_BYTES))
 			return -EEXIST;
 	return 0;
@@ -234,8 +255,9 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	conn->stream_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
 	conn->extra_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
 	hr_wireup_init(&conn->wireup, -1, false);
-	conn->next = channel->conns;
-	channel->conns = conn;
+	conn->sleeps_before = channel->sleeps;
+	TAILQ_INSERT_HEAD(&channel->conns, conn, all);
+	TAILQ_INSERT_TAIL(&channel->setting_up, conn, place);
 	channel->n_conns++;
 	channel->n_setting_up++;
 	return conn;
@@ -244,19 +266,19 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 static void free_conn(struct hr_conn *conn)
 {
 	struct hr_channel *channel = conn->channel;
-	struct hr_conn **link = &channel->conns;
-	while (*link != conn)
-		link = &(*link)->next;
-	*link = conn->next;
+	hr_conn_leave_set_up(conn);
+	hr_conn_rouse(conn);
+	TAILQ_REMOVE(&channel->awake, conn, place);
+	TAILQ_REMOVE(&channel->conns, conn, all);
 	channel->n_conns--;
-	if (conn->phase < HR_PHASE_UP)
-		channel->n_setting_up--;
 	hr_watch_remove(channel, &conn->extra_watch);
 	hr_watch_remove(channel, &conn->stream_watch);
 	if (conn->data)
 		conn->transport->conn_close(conn->data);
 	hr_wireup_close(&conn->wireup);
 	free(conn);
+	if (!TAILQ_EMPTY(&channel->waiting)) /* this peer may have come anew meanwhile */
+		channel->incoming_news = true;
 }
 
 static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd, hr_conn_t **out)
@@ -267,6 +289,8 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd,
 		error = check_peer(channel, &peer);
 	if (!error && fd >= 0)
 		error = check_stream(fd);
+	if (!error)
+		hr_channel_step(channel); /* the peer may have connected to us meanwhile */
 	struct hr_conn *conn = error ? NULL : new_conn(channel, &peer);
 	if (!error && !conn)
 		error = -ENOMEM;
@@ -280,7 +304,7 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd,
 		free_conn(conn);
 		return error;
 	}
-	hr_channel_step(channel);
+	hr_conn_step(conn);
 	*out = conn;
 	return 0;
 }
@@ -301,11 +325,11 @@ int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_co
 
 void hr_conn_fail(struct hr_conn *conn, int error)
 {
-	if (conn->phase < HR_PHASE_UP)
-		conn->channel->n_setting_up--;
+	hr_conn_leave_set_up(conn);
+	hr_conn_rouse(conn);
 	conn->phase = HR_PHASE_FAILED;
 	conn->error = error;
-	conn->news = true;
+	conn->attention |= HR_CONN_NEWS;
 	hr_watch_remove(conn->channel, &conn->extra_watch);
 	hr_watch_remove(conn->channel, &conn->stream_watch);
 	if (conn->data)
@@ -321,7 +345,8 @@ static int not_up(struct hr_conn *conn)
 {
 	if (conn->phase < HR_PHASE_UP)
 		hr_channel_step(conn->channel);
-	conn->news = false;
+	conn->attention &= (uint8_t)~HR_CONN_NEWS;
+	hr_conn_rouse(conn); /* a put or get may take away what would have woken us */
 	if (conn->phase == HR_PHASE_FAILED)
 		return conn->error;
 	return conn->phase == HR_PHASE_UP;
@@ -337,7 +362,7 @@ static bool has_bytes(const struct iovec *iov, int n)
 
 static int before_transfer(struct hr_conn *conn, const struct iovec *iov, int n)
 {
-	if (__builtin_expect(conn->phase != HR_PHASE_UP || conn->news, 0)) {
+	if (__builtin_expect(conn->phase != HR_PHASE_UP || conn->attention, 0)) {
 		int state = not_up(conn);
 		if (state <= 0)
 			return state;
@@ -373,8 +398,9 @@ int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *acce
 		conn->error = error;
 		return error;
 	}
+	conn->put_short = n == 1 ? *accepted < iov->iov_len : *accepted < total_of(iov, n);
 	conn->stats.put_bytes += *accepted;
-	conn->stats.put_short += n == 1 ? *accepted < iov->iov_len : *accepted < total_of(iov, n);
+	conn->stats.put_short += conn->put_short;
 	return 0;
 }
 
@@ -398,18 +424,26 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 
 /* ---- closing ---- */
 
-/* Ends our direction of every connection from first to last, and waits until what put accepted is safe. */
-static void shut_down(struct hr_conn *first, const struct hr_conn *last, uint32_t timeout_ms)
+static bool is_shut_down(const struct hr_conn *conn)
 {
-	uint64_t deadline = hr_now_ns() + timeout_ms * HR_NS_PER_MS;
+	return conn->phase != HR_PHASE_UP || conn->transport->conn_shutdown(conn->data);
+}
+
+/* Ends our direction of one connection, or of all of the channel, and waits until what put accepted is safe. */
+static void shut_down(struct hr_channel *channel, struct hr_conn *only)
+{
+	uint64_t deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	for (;;) {
+		struct hr_conn *conn;
 		bool done = true;
-		for (struct hr_conn *conn = first; conn != last; conn = conn->next)
-			if (conn->phase == HR_PHASE_UP && !conn->transport->conn_shutdown(conn->data))
-				done = false;
+		if (only)
+			done = is_shut_down(only);
+		else
+			TAILQ_FOREACH(conn, &channel->conns, all)
+				done &= is_shut_down(conn);
 		if (done || hr_now_ns() >= deadline)
 			return;
-		hr_events_take(first->channel, 1);
+		hr_events_take(channel, 1);
 	}
 }
 
@@ -417,7 +451,7 @@ void hr_conn_close(hr_conn_t *conn)
 {
 	if (!conn)
 		return;
-	shut_down(conn, conn->next, conn->channel->timeout_ms);
+	shut_down(conn->channel, conn);
 	free_conn(conn);
 }
 
@@ -425,10 +459,9 @@ void hr_channel_finalize(hr_channel_t *channel)
 {
 	if (!channel)
 		return;
-	if (channel->conns)
-		shut_down(channel->conns, NULL, channel->timeout_ms);
-	while (channel->conns)
-		free_conn(channel->conns);
+	shut_down(channel, NULL);
+	while (!TAILQ_EMPTY(&channel->conns))
+		free_conn(TAILQ_FIRST(&channel->conns));
 	free_channel(channel);
 }
 
@@ -437,8 +470,18 @@ void hr_channel_finalize(hr_channel_t *channel)
 int hr_conn_state(hr_conn_t *conn)
 {
 	int state = conn->phase == HR_PHASE_UP ? 1 : not_up(conn);
-	conn->news = false;
+	conn->attention &= (uint8_t)~HR_CONN_NEWS;
 	return conn->error ? conn->error : state;
+}
+
+void hr_conn_set_user(hr_conn_t *conn, void *user)
+{
+	conn->user = user;
+}
+
+void *hr_conn_user(const hr_conn_t *conn)
+{
+	return conn->user;
 }
 
 const char *hr_conn_transport(const hr_conn_t *conn)
@@ -456,8 +499,11 @@ int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats)
 	size_t size = stats->size;
 	if (size < sizeof stats->size || size > sizeof *stats)
 		return -EINVAL;
-	memcpy(stats, &conn->stats, size);
-	stats->size = size;
+	hr_conn_stats_t now = conn->stats;
+	now.size = size;
+	now.sleeps = conn->channel->sleeps - conn->sleeps_before;
+	now.memory_bytes += sizeof *conn;
+	memcpy(stats, &now, size);
 	return 0;
 }
 

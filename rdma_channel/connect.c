@@ -51,12 +51,18 @@ static uint32_t without_unix_only(uint32_t transports)
 	return transports;
 }
 
+/* A peer that we connect to may not know us yet: it gets our card. */
 static void queue_hello(struct hr_conn *conn)
 {
-	struct hr_wire_hello hello = { .transports = htole32(conn->usable) };
+	const hr_card_t *card = &conn->channel->card;
+	uint32_t card_len = conn->dialled ? card->len : 0;
+	struct hr_wire_hello hello = { .transports = htole32(conn->usable), .card_len = htole32(card_len) };
+	uint8_t body[HR_WIRE_HELLO_MAX];
 	memcpy(hello.sender, conn->channel->self.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, conn->peer.uid, HR_UID_BYTES);
-	hr_wireup_queue(&conn->wireup, HR_WIRE_HELLO, &hello, sizeof hello, NULL, 0);
+	memcpy(body, &hello, sizeof hello);
+	memcpy(body + sizeof hello, card->data, card_len);
+	hr_wireup_queue(&conn->wireup, HR_WIRE_HELLO, body, sizeof hello + card_len, NULL, 0);
 }
 
 /* ---- the messages ---- */
@@ -96,12 +102,36 @@ static int on_half(struct hr_conn *conn, const struct hr_wire_message *message)
 	return 0;
 }
 
+static void drop_stream(struct hr_conn *conn)
+{
+	hr_watch_remove(conn->channel, &conn->stream_watch);
+	hr_wireup_close(&conn->wireup);
+}
+
+/* Of two streams that meet, this side's counts. Both sides come to opposite answers. */
+static bool ours_counts(const struct hr_conn *conn)
+{
+	return memcmp(conn->channel->self.uid, conn->peer.uid, HR_UID_BYTES) < 0;
+}
+
+/* The peer opened a stream to us at the same time, and that one counts: its hello is on its way. */
+static int on_yield(struct hr_conn *conn)
+{
+	drop_stream(conn);
+	conn->phase = HR_PHASE_WAIT;
+	hr_pending_claim(conn);
+	return 0;
+}
+
 static int on_message(struct hr_conn *conn, const struct hr_wire_message *message)
 {
 	if (conn->phase == HR_PHASE_HELLO && message->kind == HR_WIRE_HELLO &&
 	    message->len == sizeof(struct hr_wire_hello))
 		return on_hello(conn, message->body);
-	if (conn->phase == HR_PHASE_HALF && message->kind == HR_WIRE_HALF)
+	if (conn->phase == HR_PHASE_HELLO && message->kind == HR_WIRE_YIELD && message->len == 0 && conn->dialled &&
+	    !ours_counts(conn))
+		return on_yield(conn);
+	if (conn->phase == HR_PHASE_HALF && message->kind == HR_WIRE_HALF && message->len <= HR_HALF_BLOB_MAX)
 		return on_half(conn, message);
 	if (conn->phase == HR_PHASE_READY && message->kind == HR_WIRE_READY && message->len == 0) {
 		conn->peer_ready = true;
@@ -119,12 +149,6 @@ static void watch_stream(struct hr_conn *conn)
 	int error = hr_watch_add(conn->channel, &conn->stream_watch, conn->wireup.fd);
 	if (error)
 		hr_conn_fail(conn, error);
-}
-
-static void drop_stream(struct hr_conn *conn)
-{
-	hr_watch_remove(conn->channel, &conn->stream_watch);
-	hr_wireup_close(&conn->wireup);
 }
 
 static socklen_t unix_sockaddr(const struct hr_identity *peer, struct sockaddr_storage *out)
@@ -158,6 +182,7 @@ static int dial_once(struct hr_conn *conn)
 		return -ECONNREFUSED;
 	}
 	hr_wireup_init(&conn->wireup, fd, conn->over_unix);
+	conn->dialled = true;
 	queue_hello(conn);
 	watch_stream(conn);
 	return 0;
@@ -222,9 +247,9 @@ static void stream_failed(struct hr_conn *conn, int error, const char *reason)
 
 static void come_up(struct hr_conn *conn)
 {
+	hr_conn_leave_set_up(conn);
 	conn->phase = HR_PHASE_UP;
-	conn->news = true;
-	conn->channel->n_setting_up--;
+	conn->attention |= HR_CONN_NEWS;
 	int fd = conn->transport->conn_fd ? conn->transport->conn_fd(conn->data) : -1;
 	if (fd >= 0 && hr_watch_add(conn->channel, &conn->extra_watch, fd) < 0)
 		hr_log(HR_LOG_WARN, "connection to %s: cannot sleep on its descriptor", conn->peer_name);
@@ -267,7 +292,7 @@ static bool step_stream(struct hr_conn *conn)
 	return true;
 }
 
-void hr_conn_step(struct hr_conn *conn)
+static void step_while_possible(struct hr_conn *conn)
 {
 	while (conn->phase < HR_PHASE_UP) {
 		uint64_t now = hr_now_ns();
@@ -286,6 +311,16 @@ void hr_conn_step(struct hr_conn *conn)
 	}
 }
 
+void hr_conn_step(struct hr_conn *conn)
+{
+	step_while_possible(conn);
+	if (conn->phase >= HR_PHASE_UP)
+		return;
+	uint64_t next = hr_conn_next_time(conn);
+	if (next < conn->channel->setup_due)
+		conn->channel->setup_due = next;
+}
+
 uint64_t hr_conn_next_time(const struct hr_conn *conn)
 {
 	uint64_t next = conn->deadline;
@@ -296,9 +331,33 @@ uint64_t hr_conn_next_time(const struct hr_conn *conn)
 	return next;
 }
 
-void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, const struct hr_wire_hello *hello)
+enum hr_meeting hr_conn_meets(const struct hr_conn *conn)
 {
+	switch (conn->phase) {
+	case HR_PHASE_WAIT:
+	case HR_PHASE_DIAL: /* the peer cannot have our hello, so it will not look for another stream */
+		return HR_MEETING_ADOPT;
+	case HR_PHASE_HELLO:
+		if (!conn->dialled)
+			return HR_MEETING_REFUSE;
+		return ours_counts(conn) ? HR_MEETING_YIELD : HR_MEETING_ADOPT;
+	case HR_PHASE_HALF:
+	case HR_PHASE_READY:
+		return HR_MEETING_REFUSE;
+	case HR_PHASE_UP:
+	case HR_PHASE_FAILED:
+		break;
+	}
+	return HR_MEETING_LATER;
+}
+
+void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, struct hr_watch *watch,
+		   const struct hr_wire_hello *hello)
+{
+	drop_stream(conn);
+	conn->dialled = false;
 	hr_wireup_move(&conn->wireup, wireup);
+	hr_watch_move(conn->channel, &conn->stream_watch, watch);
 	if (!conn->wireup.is_unix)
 		conn->usable = without_unix_only(conn->usable);
 	conn->phase = HR_PHASE_HELLO;
@@ -352,15 +411,6 @@ static void list_addresses(struct hr_conn *conn, bool same_host)
 	conn->n_addresses += conn->peer.n_addresses;
 }
 
-/* Both sides come to opposite answers. A side that does not listen connects, else the one with the smaller uid. */
-static bool we_connect(const struct hr_conn *conn)
-{
-	const struct hr_identity *self = &conn->channel->self;
-	if (self->listens != conn->peer.listens)
-		return !self->listens;
-	return memcmp(self->uid, conn->peer.uid, HR_UID_BYTES) < 0;
-}
-
 int hr_conn_start(struct hr_conn *conn, int fd)
 {
 	struct hr_channel *channel = conn->channel;
@@ -379,11 +429,9 @@ int hr_conn_start(struct hr_conn *conn, int fd)
 		return unreachable(conn, "no transport in common");
 	if (!channel->self.listens && !conn->peer.listens)
 		return unreachable(conn, "neither side listens");
-	if (!we_connect(conn)) {
-		conn->phase = HR_PHASE_WAIT;
-		hr_pending_claim(conn);
+	conn->phase = HR_PHASE_WAIT;
+	if (hr_pending_claim(conn) || !conn->peer.listens)
 		return 0;
-	}
 	if (conn->over_unix ? !conn->peer.unix_len : !conn->peer.port)
 		return unreachable(conn, "it does not listen where we could connect");
 	list_addresses(conn, same_host);

@@ -2,6 +2,12 @@
 /*
  * Descriptors and sleeping. Every descriptor of a channel is in one epoll set from its first to its last day,
  * edge-triggered: no system call to change what is waited for, and a dead peer's stream does not keep waking us.
+ *
+ * A channel of a thousand connections must not look at all of them each time. A connection that is armed, and had
+ * nothing when it was looked at after that, is asleep: whatever comes to it raises an event on its descriptors, so
+ * nobody needs to look at it, nor arm it again, before one has. It is awake again after an event, and after any put or
+ * get, as these may take an event away unseen (an edge that is no longer there when the kernel is asked is not
+ * reported). So arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
  */
 #include "rdma_channel/impl.h"
 
@@ -16,7 +22,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define EVENTS_PER_CALL 32
+#define EVENTS_PER_CALL 64
+#define SPUN_MAX 16      /* connections looked at while spinning; with more at work, the epoll set is cheaper */
+#define PROBE_WAITS 16   /* a connection whose waits were long is spun on once in so many, to see whether they still are */
+#define SPIN_ALONE_NS 2000
 
 int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
 {
@@ -67,6 +76,25 @@ void hr_events_close(struct hr_channel *channel)
 	channel->timer.fd = channel->epoll = -1;
 }
 
+void hr_conn_rouse(struct hr_conn *conn)
+{
+	if (!(conn->attention & HR_CONN_ASLEEP))
+		return;
+	conn->attention &= (uint8_t)~HR_CONN_ASLEEP;
+	TAILQ_INSERT_TAIL(&conn->channel->awake, conn, place);
+}
+
+void hr_conn_leave_set_up(struct hr_conn *conn)
+{
+	struct hr_channel *channel = conn->channel;
+	if (conn->phase >= HR_PHASE_UP)
+		return;
+	TAILQ_REMOVE(&channel->setting_up, conn, place);
+	TAILQ_INSERT_TAIL(&channel->awake, conn, place);
+	if (--channel->n_setting_up == 0)
+		channel->setup_due = UINT64_MAX;
+}
+
 static void on_event(struct hr_channel *channel, struct hr_watch *watch)
 {
 	struct hr_conn *conn = watch->owner;
@@ -78,12 +106,14 @@ static void on_event(struct hr_channel *channel, struct hr_watch *watch)
 		hr_pending_step(watch->owner);
 		break;
 	case HR_WATCH_CONN:
-		if (conn->phase == HR_PHASE_UP)
-			conn->transport->conn_event(conn->data);
-		else
+		if (conn->phase < HR_PHASE_UP) {
 			hr_conn_step(conn);
+		} else if (conn->phase == HR_PHASE_UP) {
+			conn->transport->conn_event(conn->data);
+			hr_conn_rouse(conn);
+		}
 		break;
-	case HR_WATCH_TIMER: /* set-ups are stepped in any case */
+	case HR_WATCH_TIMER: /* step_due looks at the clock */
 		break;
 	}
 }
@@ -106,45 +136,104 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 	}
 }
 
+/* What is due without an event: time-outs of set-ups and new attempts, and listeners whose edge is gone. */
+static void step_due(struct hr_channel *channel)
+{
+	if (channel->accept_again)
+		hr_listen_accept_all(channel);
+	if (!channel->n_setting_up || hr_now_ns() < channel->setup_due)
+		return;
+	channel->setup_due = UINT64_MAX; /* each that goes on puts in its own time */
+	struct hr_conn *conn = TAILQ_FIRST(&channel->setting_up), *next;
+	for (; conn; conn = next) {
+		next = TAILQ_NEXT(conn, place);
+		hr_conn_step(conn);
+	}
+}
+
 void hr_channel_step(struct hr_channel *channel)
 {
 	hr_events_take(channel, 0);
-	if (channel->accept_again)
-		hr_listen_accept_all(channel);
-	for (struct hr_conn *conn = channel->conns; conn && channel->n_setting_up; conn = conn->next)
-		if (conn->phase < HR_PHASE_UP)
-			hr_conn_step(conn);
+	step_due(channel);
 }
 
 /* Lets the timer make the descriptor readable when the next set-up needs a step; off when none does. */
 static void set_timer(struct hr_channel *channel)
 {
-	uint64_t next = UINT64_MAX;
-	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next)
-		if (conn->phase < HR_PHASE_UP && hr_conn_next_time(conn) < next)
-			next = hr_conn_next_time(conn);
-	channel->timer_set = next != UINT64_MAX;
+	if (channel->timer_at == channel->setup_due)
+		return;
+	channel->timer_at = channel->setup_due;
 	struct itimerspec at = { 0 }; /* off */
-	if (channel->timer_set)
-		at.it_value = (struct timespec){ (time_t)(next / 1000000000), (long)(next % 1000000000) };
+	if (channel->timer_at != UINT64_MAX)
+		at.it_value = (struct timespec){ (time_t)(channel->timer_at / 1000000000),
+						 (long)(channel->timer_at % 1000000000) };
 	timerfd_settime(channel->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 /* ---- arming and sleeping ---- */
 
+static uint64_t bytes_moved(const struct hr_conn *conn)
+{
+	return conn->stats.put_bytes + conn->stats.get_bytes;
+}
+
+static void fall_asleep(struct hr_conn *conn)
+{
+	TAILQ_REMOVE(&conn->channel->awake, conn, place);
+	conn->attention |= HR_CONN_ASLEEP;
+	conn->bytes_at_sleep = bytes_moved(conn);
+}
+
 static bool conn_has_something(struct hr_conn *conn, bool want_put)
 {
-	if (conn->news)
+	if (conn->attention & HR_CONN_NEWS)
 		return true;
 	return conn->phase == HR_PHASE_UP && !conn->get_failed && conn->transport->conn_pending(conn->data, want_put);
 }
 
-static bool any_has_something(struct hr_channel *channel, bool want_put)
+/* The first of those awake that has something; NULL: none. */
+static struct hr_conn *first_with_something(struct hr_channel *channel, bool want_put)
 {
-	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next)
+	struct hr_conn *conn;
+	TAILQ_FOREACH(conn, &channel->awake, place)
 		if (conn_has_something(conn, want_put))
-			return true;
-	return false;
+			return conn;
+	return NULL;
+}
+
+/* Told once: a caller that has no use for peers that come by themselves would never sleep. */
+static bool take_incoming_news(struct hr_channel *channel)
+{
+	bool news = channel->incoming_news;
+	channel->incoming_news = false;
+	return news;
+}
+
+/* Arms whatever is awake, then lets those fall asleep that have nothing. 1: something is there already; 0; or an
+ * error. */
+static int arm_awake(struct hr_channel *channel, bool want_put)
+{
+	struct hr_conn *conn, *next;
+	bool in_memory = false, ready = take_incoming_news(channel);
+	TAILQ_FOREACH(conn, &channel->awake, place) {
+		if (conn->phase != HR_PHASE_UP || conn->get_failed)
+			continue;
+		int error = conn->transport->conn_arm(conn->data, want_put);
+		if (error)
+			return error;
+		in_memory |= conn->transport->arms_in_memory;
+	}
+	/* Orders the flags set above before the look below; pairs with the light barrier in a peer's put or get. */
+	if (in_memory)
+		hr_barrier_heavy();
+	for (conn = TAILQ_FIRST(&channel->awake); conn; conn = next) {
+		next = TAILQ_NEXT(conn, place);
+		if (conn_has_something(conn, want_put))
+			ready = true;
+		else if (want_put || !conn->put_short) /* else it must be armed for room too, when that is wanted */
+			fall_asleep(conn);
+	}
+	return ready;
 }
 
 int hr_channel_fd(hr_channel_t *channel)
@@ -155,18 +244,23 @@ int hr_channel_fd(hr_channel_t *channel)
 int hr_channel_arm(hr_channel_t *channel, int want_put)
 {
 	hr_channel_step(channel);
-	if (channel->n_setting_up || channel->timer_set)
-		set_timer(channel);
-	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next) {
-		if (conn->phase != HR_PHASE_UP || conn->get_failed)
-			continue;
-		int error = conn->transport->conn_arm(conn->data, want_put);
-		if (error)
-			return error;
+	set_timer(channel);
+	return arm_awake(channel, want_put);
+}
+
+hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
+{
+	struct hr_conn *conn = first_with_something(channel, want_put);
+	if (!conn) {
+		hr_channel_step(channel);
+		conn = first_with_something(channel, want_put);
 	}
-	/* Orders the flags set above before the look below; pairs with the light barrier in a peer's put or get. */
-	hr_barrier_heavy();
-	return any_has_something(channel, want_put);
+	if (!conn)
+		return NULL;
+	/* To the end, so that each has its turn. */
+	TAILQ_REMOVE(&channel->awake, conn, place);
+	TAILQ_INSERT_TAIL(&channel->awake, conn, place);
+	return conn;
 }
 
 static inline void relax(void)
@@ -179,43 +273,87 @@ static inline void relax(void)
 }
 
 /*
- * Looks again and again for the spin time. The first microseconds belong to a peer that runs on another processor and
- * is about to put; after them, whoever else wants this processor may have it between looks: it may be that peer.
+ * Does spinning on this connection pay? It does if what it waited for mostly came within the spin limit; where it did
+ * not, one wait in PROBE_WAITS is spun through to see whether that has changed. A connection on which nothing moved
+ * since it was asleep is not at work.
  */
-static bool spin(struct hr_channel *channel, bool want_put, uint64_t limit_ns)
+static bool spin_pays(struct hr_conn *conn, uint64_t limit_ns)
 {
-	/* Between looks at the clock; a look may cost a system call per connection. */
-	int looks = channel->n_conns < 32 ? 32 / (channel->n_conns + 1) : 1;
-	uint64_t start = hr_now_ns(), yield_from = start + 2000, end = start + limit_ns;
-	for (;;) {
-		for (int i = 0; i < looks; i++) {
-			if (any_has_something(channel, want_put))
-				return true;
+	if (conn->phase != HR_PHASE_UP || conn->get_failed || bytes_moved(conn) == conn->bytes_at_sleep)
+		return false;
+	return conn->wait_ns < limit_ns || ++conn->waits % PROBE_WAITS == 0;
+}
+
+/* A wait of the channel ended by this connection's having something. */
+static void learn_wait(struct hr_conn *conn, uint64_t ns)
+{
+	uint64_t most = 4 * conn->channel->spin_ns; /* a single long one is not to outweigh many */
+	conn->wait_ns = (3 * conn->wait_ns + (ns < most ? ns : most)) / 4;
+}
+
+/*
+ * Looks again and again, up to the limit, at the connections where that pays. The first microseconds belong to a peer
+ * that runs on another processor and is about to put; after them, whoever else wants this processor may have it between
+ * looks: it may be that peer.
+ */
+static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t start, uint64_t limit_ns)
+{
+	struct hr_conn *spun[SPUN_MAX], *conn = first_with_something(channel, want_put);
+	int n = 0;
+	if (conn || !limit_ns)
+		return conn;
+	TAILQ_FOREACH(conn, &channel->awake, place) {
+		if (!spin_pays(conn, channel->spin_ns))
+			continue;
+		if (n == SPUN_MAX)
+			return NULL;
+		spun[n++] = conn;
+	}
+	for (uint64_t now = start; n && now - start < limit_ns; now = hr_now_ns()) {
+		if (now - start >= SPIN_ALONE_NS)
+			sched_yield();
+		/* Several looks for each at the clock; a look may cost a system call per connection. */
+		for (int i = 0; i < 32; i += n + 1) {
+			for (int k = 0; k < n; k++)
+				if (conn_has_something(spun[k], want_put))
+					return spun[k];
 			relax();
 		}
-		if (channel->n_setting_up)
-			hr_channel_step(channel);
-		uint64_t now = hr_now_ns();
-		if (now >= end)
-			return false;
-		if (now >= yield_from)
-			sched_yield();
 	}
+	return NULL;
+}
+
+/* Milliseconds left of a wait, rounded up. */
+static int ms_left(uint64_t start, int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return -1;
+	uint64_t gone = hr_now_ns() - start, all = (uint64_t)timeout_ms * HR_NS_PER_MS;
+	return gone >= all ? 0 : (int)((all - gone + HR_NS_PER_MS - 1) / HR_NS_PER_MS);
 }
 
 int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 {
-	uint64_t limit = channel->spin_ns;
+	uint64_t start = hr_now_ns(), limit = channel->spin_ns;
 	if (timeout_ms >= 0 && (uint64_t)timeout_ms * HR_NS_PER_MS < limit)
 		limit = (uint64_t)timeout_ms * HR_NS_PER_MS;
-	if (spin(channel, want_put, limit))
-		return 1;
-	int ready = hr_channel_arm(channel, want_put);
-	if (ready)
-		return ready;
-	for (struct hr_conn *conn = channel->conns; conn; conn = conn->next)
-		conn->stats.sleeps++;
-	/* The spin time counts to the time asked for only in whole milliseconds, so the sleep may end a little late. */
-	int n = hr_events_take(channel, timeout_ms);
-	return n > 0 || n == -EINTR ? 1 : n; /* a signal: the caller may have to look at something too */
+	struct hr_conn *conn = spin(channel, want_put, start, limit);
+	while (!conn) {
+		step_due(channel);
+		set_timer(channel);
+		int ready = arm_awake(channel, want_put);
+		if (ready)
+			return ready;
+		channel->sleeps++;
+		int n = hr_events_take(channel, ms_left(start, timeout_ms));
+		if (n < 0) /* a signal: the caller may have to look at something too */
+			return n == -EINTR ? 1 : n;
+		conn = first_with_something(channel, want_put);
+		if (!conn && take_incoming_news(channel))
+			return 1;
+		if (!conn && n == 0)
+			return 0;
+	}
+	learn_wait(conn, hr_now_ns() - start);
+	return 1;
 }

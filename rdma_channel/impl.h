@@ -10,8 +10,9 @@
 #include "rdma_channel/transport.h"
 #include "rdma_channel/wireup.h"
 
+#include <sys/queue.h>
+
 #define HR_TRANSPORTS_MAX 3
-#define HR_PENDING_MAX 64 /* accepted streams that no connection of ours claims yet */
 
 /* What an entry of the channel's epoll set belongs to; data.ptr of each event points to one. */
 enum hr_watch_kind {
@@ -33,17 +34,22 @@ struct hr_opened {
 	void *context;
 };
 
-/* A stream that a peer opened to us, until its hello says which connection it is for and we have made that one. */
+/* A stream that a peer opened to us, until its hello says which connection it is for and we have made that one. In one
+ * of the channel's three lists of them. */
 struct hr_pending {
-	struct hr_pending *next;
+	TAILQ_ENTRY(hr_pending) place;
 	struct hr_channel *channel;
 	struct hr_wireup wireup;
 	struct hr_watch watch;
 	uint64_t deadline;
 	bool has_hello;
-	bool dead; /* freed at the end of the round of events */
+	bool dead;
+	bool told; /* hr_channel_incoming has named it */
 	struct hr_wire_hello hello;
+	hr_card_t card; /* the peer's, from its hello */
 };
+TAILQ_HEAD(hr_pending_list, hr_pending);
+TAILQ_HEAD(hr_conn_list, hr_conn);
 
 struct hr_channel {
 	struct hr_identity self;
@@ -55,12 +61,28 @@ struct hr_channel {
 	struct hr_opened opened[HR_TRANSPORTS_MAX];
 	int epoll;
 	struct hr_watch unix_listener, tcp_listener, timer;
-	struct hr_pending *pending;
-	struct hr_conn *conns;
-	int n_conns;
-	int n_setting_up; /* connections neither up nor failed */
-	bool timer_set;
+	/* Accepted streams, each list the oldest first: those that have not said hello, those that wait for a
+	 * connection of ours, and those to be freed at the end of the round of events. */
+	struct hr_pending_list silent, waiting, dead;
+	unsigned n_pending, pending_max; /* of the first two */
+	bool incoming_news;              /* one that waits has come, and the caller was not told to look yet */
+	/* Connections. Each is in one of three states, and the lists make what is done often depend on their number
+	 * only where something happens: being set up; awake, so that it must be armed and looked at before sleeping;
+	 * asleep (HR_CONN_ASLEEP), armed with nothing there, so that whatever comes raises an event. */
+	struct hr_conn_list conns; /* all */
+	struct hr_conn_list setting_up, awake;
+	int n_conns, n_setting_up;
+	uint64_t setup_due;  /* no set-up needs a step without an event before this time; UINT64_MAX: none ever */
+	uint64_t timer_at;   /* what the timer is set to; UINT64_MAX: off */
+	uint64_t sleeps;
 	bool accept_again; /* a listener may have more, which could not be taken for want of descriptors */
+	hr_card_t card;    /* this channel's own, for hellos */
+};
+
+/* Of hr_conn.attention. */
+enum {
+	HR_CONN_NEWS = 1u << 0,   /* came up or failed, and the caller has not looked since */
+	HR_CONN_ASLEEP = 1u << 1, /* in neither list: armed, with nothing there */
 };
 
 enum hr_phase {
@@ -76,18 +98,25 @@ enum hr_phase {
 struct hr_conn {
 	/* the data path's, together */
 	enum hr_phase phase;
+	uint8_t attention; /* set of HR_CONN_*; not 0: put and get must not go straight to the transport */
+	bool get_failed;   /* get has reported the error: nothing will ever arrive again */
+	bool put_short;    /* the last put took less than was offered */
 	int error; /* negated errno that put and get have reported or will report; 0: none */
 	const struct hr_transport *transport;
 	void *data; /* the transport's connection; NULL before conn_open */
 	hr_conn_stats_t stats;
 
-	struct hr_conn *next;
+	TAILQ_ENTRY(hr_conn) all;   /* in channel->conns */
+	TAILQ_ENTRY(hr_conn) place; /* in channel->setting_up or channel->awake */
 	struct hr_channel *channel;
+	void *user;
+	uint64_t sleeps_before;   /* the channel's, when this connection was opened */
+	uint64_t bytes_at_sleep;  /* put and got when it last fell asleep: has something moved since? */
+	uint64_t wait_ns;         /* how long waits that this connection ended took, smoothed */
+	unsigned waits;
 	struct hr_identity peer;
 	char peer_name[HR_HOSTNAME_MAX + 16];
 	struct hr_conn_env env;
-	bool news;       /* came up or failed, and the caller has not looked since */
-	bool get_failed; /* get has reported the error: nothing will ever arrive again */
 	struct hr_watch stream_watch, extra_watch;
 
 	/* setting up */
@@ -95,6 +124,7 @@ struct hr_conn {
 	uint32_t usable;         /* transports that we could use with this peer */
 	uint64_t deadline, dial_deadline, retry_at;
 	bool over_unix;          /* dial the peer's Unix socket */
+	bool dialled;            /* the stream is one that this side opened */
 	bool peer_ready;
 	int next_address;
 	int n_addresses;
@@ -107,8 +137,17 @@ struct hr_conn {
 int hr_conn_start(struct hr_conn *conn, int fd);
 /* Goes on as far as possible without blocking. */
 void hr_conn_step(struct hr_conn *conn);
-/* A stream whose hello names this connection has come; taken over. */
-void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, const struct hr_wire_hello *hello);
+/* What becomes of a stream of the peer's that has said hello to this connection. */
+enum hr_meeting {
+	HR_MEETING_ADOPT,  /* it is this connection's; a stream of its own must go */
+	HR_MEETING_YIELD,  /* ours is used: say so, and close it */
+	HR_MEETING_LATER,  /* this connection has had its day: perhaps for the next one to this peer */
+	HR_MEETING_REFUSE,
+};
+enum hr_meeting hr_conn_meets(const struct hr_conn *conn);
+/* A stream whose hello names this connection has come; taken over with its watch. */
+void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, struct hr_watch *watch,
+		   const struct hr_wire_hello *hello);
 /* When this set-up needs hr_conn_step without an event, ns. */
 uint64_t hr_conn_next_time(const struct hr_conn *conn);
 
@@ -122,8 +161,8 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener);
 void hr_listen_accept_all(struct hr_channel *channel);
 /* Reads a pending stream's hello and gives it to the connection that it is for, if that exists yet. */
 void hr_pending_step(struct hr_pending *pending);
-/* Gives a pending stream that has come for this connection to it. */
-void hr_pending_claim(struct hr_conn *conn);
+/* Gives a pending stream that has come for this connection to it; false: there is none. */
+bool hr_pending_claim(struct hr_conn *conn);
 /* Frees the dead and those that kept us waiting too long. */
 void hr_pending_reap(struct hr_channel *channel);
 /* Is the process at the other end of a Unix stream one of the same user, or is one of the two root's? */
@@ -145,6 +184,9 @@ void hr_watch_remove(struct hr_channel *channel, struct hr_watch *watch);
 int hr_events_take(struct hr_channel *channel, int timeout_ms);
 /* Events, and set-ups whose time has come; without waiting. */
 void hr_channel_step(struct hr_channel *channel);
+/* Into the list of those awake, if it is asleep; from that of set-ups, if its phase is still one of those. */
+void hr_conn_rouse(struct hr_conn *conn);
+void hr_conn_leave_set_up(struct hr_conn *conn);
 
 /* ---- channel.c ---- */
 

@@ -7,6 +7,7 @@
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/clock.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -16,7 +17,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LISTEN_BACKLOG 128
+/* As much as the system allows (net.core.somaxconn): beyond it peers retry, which costs them milliseconds, over TCP a
+ * second. */
+#define LISTEN_BACKLOG 65535
 #define KEEPALIVE_PROBES 3
 
 static void set_option(int fd, int level, int name, int value)
@@ -128,6 +131,21 @@ bool hr_stream_is_friend(int fd)
 	return peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0;
 }
 
+/* To be freed when no event can point to it any more. */
+static void let_die(struct hr_pending *pending)
+{
+	struct hr_channel *channel = pending->channel;
+	if (pending->dead)
+		return;
+	TAILQ_REMOVE(pending->has_hello ? &channel->waiting : &channel->silent, pending, place);
+	TAILQ_INSERT_TAIL(&channel->dead, pending, place);
+	pending->dead = true;
+	channel->n_pending--;
+	/* Events already taken find it dead; no more come. */
+	hr_watch_remove(channel, &pending->watch);
+	hr_wireup_close(&pending->wireup);
+}
+
 static void add_pending(struct hr_channel *channel, int fd, bool is_unix)
 {
 	struct hr_pending *pending = calloc(1, sizeof *pending);
@@ -140,32 +158,29 @@ static void add_pending(struct hr_channel *channel, int fd, bool is_unix)
 	pending->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	pending->watch = (struct hr_watch){ HR_WATCH_PENDING, pending, -1 };
 	hr_wireup_init(&pending->wireup, fd, is_unix);
-	pending->next = channel->pending;
-	channel->pending = pending;
+	TAILQ_INSERT_TAIL(&channel->silent, pending, place);
+	channel->n_pending++;
 	if (hr_watch_add(channel, &pending->watch, fd) < 0)
-		pending->dead = true;
+		let_die(pending);
 	else
 		hr_pending_step(pending);
 }
 
 /* Makes room for one more: the oldest that has not even said hello must go, as a peer of ours says it at once. */
+static bool drop_silent(struct hr_channel *channel, const char *why)
+{
+	struct hr_pending *oldest = TAILQ_FIRST(&channel->silent);
+	hr_log_once(HR_LOG_WARN, "%s; dropping %s", why, oldest ? "the oldest that is silent" : "the latest");
+	if (!oldest)
+		return false;
+	let_die(oldest);
+	return true;
+}
+
 static bool have_room(struct hr_channel *channel)
 {
-	int n = 0;
-	struct hr_pending *oldest = NULL;
-	for (struct hr_pending *p = channel->pending; p; p = p->next) {
-		if (p->dead)
-			continue;
-		n++;
-		if (!p->has_hello)
-			oldest = p;
-	}
-	if (n < HR_PENDING_MAX)
-		return true;
-	hr_log(HR_LOG_WARN, "more than %d streams wait for a connection of this process; dropped one", HR_PENDING_MAX);
-	if (oldest)
-		oldest->dead = true;
-	return oldest;
+	return channel->n_pending < channel->pending_max ||
+	       drop_silent(channel, "HEADRACE_PENDING_MAX streams wait for a connection of this process");
 }
 
 void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
@@ -178,6 +193,9 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 		if (fd < 0) {
 			if (errno == EAGAIN || errno == EWOULDBLOCK)
 				return;
+			if ((errno == EMFILE || errno == ENFILE) &&
+			    drop_silent(channel, "no descriptors left for the streams of peers"))
+				continue;
 			hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
 			channel->accept_again = true; /* its edge is gone */
 			return;
@@ -204,98 +222,172 @@ void hr_listen_accept_all(struct hr_channel *channel)
 
 /* ---- accepted streams ---- */
 
-static struct hr_conn *conn_for(const struct hr_pending *pending)
+static struct hr_conn *conn_for(const struct hr_channel *channel, const uint8_t uid[HR_UID_BYTES])
 {
-	for (struct hr_conn *conn = pending->channel->conns; conn; conn = conn->next)
-		if (!memcmp(conn->peer.uid, pending->hello.sender, HR_UID_BYTES))
+	struct hr_conn *conn;
+	TAILQ_FOREACH(conn, &channel->conns, all)
+		if (!memcmp(conn->peer.uid, uid, HR_UID_BYTES))
 			return conn;
 	return NULL;
 }
 
 static void hand_over(struct hr_pending *pending, struct hr_conn *conn)
 {
-	hr_watch_move(pending->channel, &conn->stream_watch, &pending->watch);
-	hr_conn_adopt(conn, &pending->wireup, &pending->hello);
-	pending->dead = true;
+	hr_conn_adopt(conn, &pending->wireup, &pending->watch, &pending->hello);
+	let_die(pending);
 	hr_conn_step(conn);
 }
 
 static void refuse(struct hr_pending *pending, const char *why)
 {
 	hr_log(HR_LOG_WARN, "refused a stream from a peer: %s", why);
-	pending->dead = true;
+	let_die(pending);
+}
+
+/* The peer is to use the stream that comes from us. If the kernel does not take these few bytes, it notices when it has
+ * waited long enough. */
+static void yield_to_ours(struct hr_pending *pending)
+{
+	hr_wireup_queue(&pending->wireup, HR_WIRE_YIELD, NULL, 0, NULL, 0);
+	hr_wireup_flush(&pending->wireup);
+	let_die(pending);
+}
+
+/* What is wrong with a hello from a peer that connected to us; NULL: nothing. */
+static const char *fault_of_hello(struct hr_pending *pending, const struct hr_wire_message *message)
+{
+	struct hr_identity peer;
+	if (message->kind != HR_WIRE_HELLO || message->len < sizeof pending->hello)
+		return "it did not say hello";
+	memcpy(&pending->hello, message->body, sizeof pending->hello);
+	if (memcmp(pending->hello.receiver, pending->channel->self.uid, HR_UID_BYTES))
+		return "it does not hold this process's card";
+	size_t len = message->len - sizeof pending->hello;
+	if (len != le32toh(pending->hello.card_len) || len > HR_CARD_MAX)
+		return "its hello has not the length it says";
+	pending->card.len = (uint32_t)len;
+	memcpy(pending->card.data, (const uint8_t *)message->body + sizeof pending->hello, len);
+	if (hr_card_decode(&pending->card, &peer) || memcmp(peer.uid, pending->hello.sender, HR_UID_BYTES))
+		return "the card in its hello is none, or another's";
+	return NULL;
 }
 
 /* 1: the hello is there; 0: not yet, or refused. */
 static int read_hello(struct hr_pending *pending)
 {
+	struct hr_channel *channel = pending->channel;
 	struct hr_wire_message message;
 	const char *reason;
 	int got = hr_wireup_receive(&pending->wireup, &message, &reason);
-	if (got < 0) {
+	if (got == 0)
+		return 0;
+	if (got == -ECONNRESET && pending->wireup.in.have == 0) { /* it uses ours, or has changed its mind */
+		let_die(pending);
+		return 0;
+	}
+	if (got > 0)
+		reason = fault_of_hello(pending, &message);
+	if (reason) {
 		refuse(pending, reason);
 		return 0;
 	}
-	if (got == 0)
-		return 0;
-	if (message.kind != HR_WIRE_HELLO || message.len != sizeof pending->hello) {
-		refuse(pending, "it did not say hello");
-		return 0;
-	}
-	memcpy(&pending->hello, message.body, sizeof pending->hello);
-	if (memcmp(pending->hello.receiver, pending->channel->self.uid, HR_UID_BYTES)) {
-		refuse(pending, "it does not hold this process's card");
-		return 0;
-	}
+	TAILQ_REMOVE(&channel->silent, pending, place);
+	TAILQ_INSERT_TAIL(&channel->waiting, pending, place);
 	pending->has_hello = true;
+	pending->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	return 1;
+}
+
+/* A peer that waits for our hello says nothing: it has given up, perhaps to come again. */
+static void check_waiting(struct hr_pending *pending)
+{
+	char byte;
+	ssize_t n = recv(pending->wireup.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+		let_die(pending);
 }
 
 void hr_pending_step(struct hr_pending *pending)
 {
+	struct hr_channel *channel = pending->channel;
+	if (!pending->dead && pending->has_hello)
+		check_waiting(pending);
 	if (pending->dead || pending->has_hello || !read_hello(pending))
 		return;
-	struct hr_conn *conn = conn_for(pending);
-	if (!conn)
-		return; /* kept until hr_channel_connect */
-	if (conn->phase == HR_PHASE_WAIT)
+	struct hr_conn *conn = conn_for(channel, pending->hello.sender);
+	if (!conn) { /* kept until hr_channel_connect */
+		channel->incoming_news = true;
+		return;
+	}
+	switch (hr_conn_meets(conn)) {
+	case HR_MEETING_ADOPT:
 		hand_over(pending, conn);
-	else
-		refuse(pending, "it is connected already");
+		break;
+	case HR_MEETING_YIELD:
+		yield_to_ours(pending);
+		break;
+	case HR_MEETING_LATER:
+		break;
+	case HR_MEETING_REFUSE:
+		refuse(pending, "a connection to it is being set up already");
+		break;
+	}
 }
 
-void hr_pending_claim(struct hr_conn *conn)
+bool hr_pending_claim(struct hr_conn *conn)
 {
-	for (struct hr_pending *p = conn->channel->pending; p; p = p->next) {
-		if (!p->dead && p->has_hello && !memcmp(p->hello.sender, conn->peer.uid, HR_UID_BYTES)) {
-			hand_over(p, conn);
-			return;
-		}
+	struct hr_pending *pending;
+	TAILQ_FOREACH(pending, &conn->channel->waiting, place) {
+		if (memcmp(pending->hello.sender, conn->peer.uid, HR_UID_BYTES))
+			continue;
+		hand_over(pending, conn);
+		return true;
 	}
+	return false;
+}
+
+int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
+{
+	struct hr_pending *pending;
+	hr_channel_step(channel);
+	TAILQ_FOREACH(pending, &channel->waiting, place) {
+		if (pending->told || conn_for(channel, pending->hello.sender))
+			continue;
+		pending->told = true;
+		*card = pending->card;
+		return 1;
+	}
+	channel->incoming_news = false;
+	return 0;
+}
+
+static void let_late_die(struct hr_pending_list *list, uint64_t now)
+{
+	struct hr_pending *oldest;
+	while ((oldest = TAILQ_FIRST(list)) && now >= oldest->deadline)
+		let_die(oldest);
 }
 
 void hr_pending_reap(struct hr_channel *channel)
 {
-	if (!channel->pending)
-		return;
-	uint64_t now = hr_now_ns();
-	for (struct hr_pending **link = &channel->pending; *link;) {
-		struct hr_pending *pending = *link;
-		if (!pending->dead && now < pending->deadline) {
-			link = &pending->next;
-			continue;
-		}
-		*link = pending->next;
-		hr_watch_remove(channel, &pending->watch);
-		hr_wireup_close(&pending->wireup);
+	if (channel->n_pending) {
+		uint64_t now = hr_now_coarse_ns();
+		let_late_die(&channel->silent, now);
+		let_late_die(&channel->waiting, now);
+	}
+	while (!TAILQ_EMPTY(&channel->dead)) {
+		struct hr_pending *pending = TAILQ_FIRST(&channel->dead);
+		TAILQ_REMOVE(&channel->dead, pending, place);
 		free(pending);
 	}
 }
 
 void hr_listen_close(struct hr_channel *channel)
 {
-	for (struct hr_pending *p = channel->pending; p; p = p->next)
-		p->dead = true;
+	while (!TAILQ_EMPTY(&channel->silent))
+		let_die(TAILQ_FIRST(&channel->silent));
+	while (!TAILQ_EMPTY(&channel->waiting))
+		let_die(TAILQ_FIRST(&channel->waiting));
 	hr_pending_reap(channel);
 	struct hr_watch *listeners[] = { &channel->unix_listener, &channel->tcp_listener };
 	for (int i = 0; i < 2; i++) {

@@ -52,7 +52,7 @@ struct hr_conn_env {
 	uint32_t ring_bytes;    /* capacity to receive that the user asked for; a multiple of 4096 */
 	uint32_t timeout_ms;    /* a silent peer is given up after this */
 	const char *peer;       /* "host:pid", for messages */
-	hr_conn_stats_t *stats; /* transport counts tail_updates and wakeups_sent; the channel counts the rest */
+	hr_conn_stats_t *stats; /* transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
 };
 
 /* What a channel was opened with, as far as transports need to know. */
@@ -65,6 +65,7 @@ struct hr_transport {
 	const char *name; /* what hr_conn_transport and HEADRACE_TRANSPORT call it */
 	uint32_t bit;     /* its HR_TRANSPORT_* */
 	bool needs_unix;  /* only over a Unix stream: its half has descriptors */
+	bool arms_in_memory; /* conn_arm stores flags that the peer's put loads: the channel puts a barrier behind it */
 
 	/* ---- per channel ---- */
 
@@ -116,9 +117,12 @@ struct hr_transport {
 
 	/*
 	 * The channel sleeps on the stream and on conn_fd, both registered edge-triggered in one epoll set, as follows:
-	 * 1. conn_event on each connection whose descriptors had something; 2. conn_arm on each; 3. one barrier that
-	 * orders, across processes, all stores of step 2 before all loads of step 4 (barrier.h); 4. conn_pending on
-	 * each; 5. if none has anything, sleep. A put of the peer that step 4 does not see must cause a wake-up.
+	 * 1. conn_event on each connection whose descriptors had something; 2. conn_arm on each that is awake; 3. where
+	 * arms_in_memory, one barrier that orders, across processes, all stores of step 2 before all loads of step 4
+	 * (barrier.h); 4. conn_pending on each that is awake; one that has nothing is asleep from now on; 5. if none
+	 * has anything, sleep. A put of the peer that step 4 does not see must cause an event: a connection asleep is
+	 * neither armed nor looked at again before it had one, or before its next put or get, however often the channel
+	 * sleeps for the sake of others.
 	 */
 
 	/* Asks that the peer's next put (and with want_put: the next room after a put that was short) wake us. */

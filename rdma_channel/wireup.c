@@ -171,7 +171,7 @@ static const char *fault_of(const struct hr_wireup *wireup, const struct hr_wire
 		return "it speaks another version of the protocol";
 	if (le32toh(header->header_check) != hr_wire_header_check(header))
 		return "damaged on its way";
-	if (header->kind < HR_WIRE_HELLO || header->kind > HR_WIRE_READY)
+	if (header->kind < HR_WIRE_HELLO || header->kind > HR_WIRE_YIELD)
 		return "unknown kind of message";
 	if (le32toh(header->len) > HR_WIRE_BODY_MAX)
 		return "message too long";

@@ -3,12 +3,17 @@
  * Wireup: sets one connection up over one stream socket between two processes. Three messages each way, each with a
  * header of its own and a bounded length:
  *
- *	hello   who I am, whom I expect, which transports I could reach you with
+ *	hello   who I am (where you may not know it yet: my card), whom I expect, which transports I could reach you with
  *	half    my half of the connection, for the best transport that is in both hellos
  *	ready   I have joined your half
  *
  * The side that connected says hello first; the side that accepted answers when it knows which connection of its own is
- * meant. Reads take exactly one message, never what follows it: behind "ready" the stream is the transport's.
+ * meant. Either side may connect, so two streams can meet: the one that the side with the smaller uid opened is used.
+ * That side, when it has said hello on its own, answers a hello on the other one by
+ *
+ *	yield   use the stream that comes from me
+ *
+ * and the other side, when a hello reaches it, drops its own. Reads take exactly one message, never what follows it: behind "ready" the stream is the transport's.
  * This file moves messages; what they mean is connect.c's. Nothing blocks. One thread at a time.
  */
 #ifndef HR_WIREUP_H
@@ -23,10 +28,10 @@
 
 enum { /* of the header, by both sides */
 	HR_WIRE_MAGIC = 0x57445248, /* "HRDW" */
-	HR_WIRE_VERSION = 2,
+	HR_WIRE_VERSION = 3,
 };
 
-enum hr_wire_kind { HR_WIRE_HELLO = 1, HR_WIRE_HALF = 2, HR_WIRE_READY = 3 };
+enum hr_wire_kind { HR_WIRE_HELLO = 1, HR_WIRE_HALF = 2, HR_WIRE_READY = 3, HR_WIRE_YIELD = 4 };
 
 /* All integers little-endian. Written by the sender, checked by the receiver before anything else is read. */
 struct hr_wire_header {
@@ -46,11 +51,15 @@ struct hr_wire_hello {
 	uint8_t sender[HR_UID_BYTES];   /* uid of the channel that says hello */
 	uint8_t receiver[HR_UID_BYTES]; /* uid of the channel it means: the secret from its card */
 	uint32_t transports;            /* set of HR_TRANSPORT_* the sender could use for this connection */
+	uint32_t card_len;              /* bytes of the sender's card, which follow; 0 where the receiver has it: in
+					 * answers, and over streams handed in */
 };
-_Static_assert(sizeof(struct hr_wire_hello) == 36, "wire format");
+_Static_assert(sizeof(struct hr_wire_hello) == 40, "wire format");
 
-#define HR_WIRE_BODY_MAX HR_HALF_BLOB_MAX
-#define HR_WIRE_OUT_MAX (3 * sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello) + HR_HALF_BLOB_MAX)
+#define HR_WIRE_HELLO_MAX (sizeof(struct hr_wire_hello) + HR_CARD_MAX)
+#define HR_WIRE_BODY_MAX HR_WIRE_HELLO_MAX
+#define HR_WIRE_OUT_MAX (3 * sizeof(struct hr_wire_header) + HR_WIRE_HELLO_MAX + HR_HALF_BLOB_MAX)
+_Static_assert(HR_HALF_BLOB_MAX <= HR_WIRE_BODY_MAX, "a half fits into a message");
 
 /* One side's end of the stream during set-up. fd is -1 when there is none. */
 struct hr_wireup {

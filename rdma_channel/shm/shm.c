@@ -478,6 +478,7 @@ const struct hr_transport hr_transport_shm = {
 	.name = "shm",
 	.bit = HR_TRANSPORT_SHM,
 	.needs_unix = true,
+	.arms_in_memory = true,
 	.open = shm_open_channel,
 	.close = shm_close_channel,
 	.reaches = shm_reaches,

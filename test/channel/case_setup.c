@@ -424,7 +424,7 @@ static void intrude(struct side *side, const void *bytes, size_t n, bool hangs_u
 	close(fd);
 }
 
-#define HELLO_BYTES (sizeof(struct hr_wire_header) + sizeof(struct hr_wire_hello))
+#define HELLO_BYTES (sizeof(struct hr_wire_header) + HR_WIRE_HELLO_MAX)
 
 static struct hr_wire_header header_of(enum hr_wire_kind kind, const void *body, size_t len)
 {
@@ -434,19 +434,25 @@ static struct hr_wire_header header_of(enum hr_wire_kind kind, const void *body,
 	return header;
 }
 
-static void hello_of(struct side *side, bool right_uid, uint8_t out[HELLO_BYTES])
+/* Returns its length. */
+static size_t hello_of(struct side *side, bool right_uid, uint8_t out[HELLO_BYTES])
 {
 	struct hr_identity peer, own;
 	CHECK_IS(hr_card_decode(&side->peer, &peer), 0);
 	CHECK_IS(hr_card_decode(&side->own, &own), 0);
-	struct hr_wire_hello hello = { .transports = htole32(side->transport) };
+	struct hr_wire_hello hello = { .transports = htole32(side->transport), .card_len = htole32(side->own.len) };
+	uint8_t body[HR_WIRE_HELLO_MAX];
+	size_t len = sizeof hello + side->own.len;
 	memcpy(hello.sender, own.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, peer.uid, HR_UID_BYTES);
 	if (!right_uid)
 		hello.receiver[5] ^= 1;
-	struct hr_wire_header header = header_of(HR_WIRE_HELLO, &hello, sizeof hello);
+	memcpy(body, &hello, sizeof hello);
+	memcpy(body + sizeof hello, side->own.data, side->own.len);
+	struct hr_wire_header header = header_of(HR_WIRE_HELLO, body, len);
 	memcpy(out, &header, sizeof header);
-	memcpy(out + sizeof header, &hello, sizeof hello);
+	memcpy(out + sizeof header, body, len);
+	return sizeof header + len;
 }
 
 static void send_garbage(struct side *side)
@@ -459,19 +465,19 @@ static void send_garbage(struct side *side)
 			bytes[b] = (uint8_t)rng(&random);
 		intrude(side, bytes, sizeof(struct hr_wire_header) + (size_t)i * 7, true);
 	}
-	hello_of(side, false, hello);
-	intrude(side, hello, sizeof hello, true);
+	size_t len = hello_of(side, false, hello);
+	intrude(side, hello, len, true);
 	hello_of(side, true, hello);
 	intrude(side, hello, 5, false);                /* says half of it and leaves */
-	intrude(side, hello, sizeof hello - 1, false);
+	intrude(side, hello, len - 1, false);
 	hello[offsetof(struct hr_wire_header, version)]++;
-	intrude(side, hello, sizeof hello, true);
+	intrude(side, hello, len, true);
 	hello_of(side, true, hello);
 	hello[offsetof(struct hr_wire_header, len) + 3] = 0xff; /* 4 GB to follow */
-	intrude(side, hello, sizeof hello, true);
+	intrude(side, hello, len, true);
 	hello_of(side, true, hello);
 	hello[sizeof(struct hr_wire_header) + 3] ^= 1; /* damaged on its way */
-	intrude(side, hello, sizeof hello, true);
+	intrude(side, hello, len, true);
 	for (int i = 0; i < 100; i++) /* more than may wait */
 		intrude(side, hello, 1, false);
 }
@@ -500,6 +506,7 @@ static void silent_strangers(struct side *side)
 {
 	hr_channel_attr_t attr = side_attr(side);
 	attr.timeout_ms = 6000;
+	setenv("HEADRACE_PENDING_MAX", "64", 1); /* the oldest must make room for the peer */
 	side_open(side, &attr);
 	int fds[80];
 	if (side->index == 0)
@@ -524,9 +531,9 @@ static void nonsense_after_hello(struct side *side)
 	if (side->index == 0) {
 		uint8_t hello[HELLO_BYTES], answer[1000] = { 0 };
 		int fd = raw_stream(&side->peer);
-		hello_of(side, true, hello);
+		size_t len = hello_of(side, true, hello);
 		struct hr_wire_header half = header_of(HR_WIRE_HALF, answer, 77);
-		CHECK_IS(send(fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+		CHECK_IS(send(fd, hello, len, MSG_NOSIGNAL), len);
 		CHECK_IS(send(fd, &half, sizeof half, MSG_NOSIGNAL), sizeof half);
 		CHECK_IS(send(fd, answer, 77, MSG_NOSIGNAL), 77);
 		while (recv(fd, answer, sizeof answer, 0) > 0)

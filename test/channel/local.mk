@@ -14,6 +14,7 @@ endif
 check_PROGRAMS += test/channel/conformance
 test_channel_conformance_SOURCES = \
 	test/channel/case_data.c \
+	test/channel/case_demand.c \
 	test/channel/case_end.c \
 	test/channel/case_setup.c \
 	test/channel/case_sleep.c \

@@ -94,9 +94,10 @@ typedef struct hr_connect_attr {
 HR_API int hr_channel_init(const hr_channel_attr_t *attr, hr_channel_t **channel, hr_card_t *card);
 
 /*
- * Starts a connection to the channel that card describes; both sides must call it with the other's card. Chooses the
- * best transport both have: shared memory on one host, verbs, then TCP. Returns at once: put and get return 0 bytes
- * until the peer has done the same and the transport is up, and -ETIMEDOUT if that takes longer than timeout_ms.
+ * Starts a connection to the channel that card describes; both sides must call it with the other's card, in any order
+ * (a side that never had the other's card gets it from hr_channel_incoming). Chooses the best transport both have:
+ * shared memory on one host, verbs, then TCP. Returns at once: put and get return 0 bytes until the peer has done the
+ * same and the transport is up, and -ETIMEDOUT if that takes longer than timeout_ms.
  * At most one connection per pair of channels.
  * attr: NULL for all defaults.
  * -EINVAL: not a card, damaged, or of another protocol version; -EHOSTUNREACH: no transport in common, or neither
@@ -146,15 +147,37 @@ HR_API int hr_conn_state(hr_conn_t *conn);
  * something may have happened on any connection of an armed channel. To sleep: hr_channel_arm; if it returns 1 there is
  * something to do already, so call put and get instead; if it returns 0, poll the descriptor, then put and get again.
  * No other call on the channel may come between arming and polling: it could take the event that the poll waits for.
- * Arming lasts until the next put or get on the channel. want_put: also wake when a connection whose last put was short
+ * Arming lasts until the next put or get on the channel. What it costs depends on how many connections were used since
+ * the last time, not on how many there are. want_put: also wake when a connection whose last put was short
  * has room again.
  */
 HR_API int hr_channel_fd(hr_channel_t *channel);
 HR_API int hr_channel_arm(hr_channel_t *channel, int want_put);
 
-/* Spins briefly, then arms and sleeps until something may have happened or timeout_ms passed (-1: no limit).
- * 1: something may have happened; 0: time passed; negative: failure. */
+/* Spins briefly (HEADRACE_SPIN_US) where that has paid of late, then arms and sleeps until something may have happened
+ * or timeout_ms passed (-1: no limit). Whether spinning pays is learnt for each connection from how long waits that it
+ * ended took. 1: something may have happened; 0: time passed; negative: failure. */
 HR_API int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms);
+
+/*
+ * A connection on which put or get may do something: bytes or an error have come, it has come up or failed, or (with
+ * want_put) there is room again after a put that was short. NULL: none. Those that have something take turns. For
+ * servers: what it costs depends on how many connections are at work, not on how many there are.
+ */
+HR_API hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put);
+
+/*
+ * Connections on demand. A peer that has this channel's card may call hr_channel_connect before this side knows of it.
+ * Returns 1 and the card of such a peer, each once; 0: no more of them. hr_channel_connect with the card completes the
+ * connection; a peer that is not answered gives up after its own timeout_ms. A new one counts as an event for
+ * hr_channel_arm, hr_channel_wait and the descriptor: after each of those, call this until it returns 0. How many may
+ * wait at once is settable (HEADRACE_PENDING_MAX).
+ */
+HR_API int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card);
+
+/* A pointer of the caller's own, kept with the connection; NULL at first. */
+HR_API void hr_conn_set_user(hr_conn_t *conn, void *user);
+HR_API void *hr_conn_user(const hr_conn_t *conn);
 
 /* The transport of a connection that is up: "shm", "verbs", "tcp"; "none" before. Static storage. */
 HR_API const char *hr_conn_transport(const hr_conn_t *conn);
@@ -169,9 +192,10 @@ typedef struct hr_conn_stats {
 	uint64_t get_calls, get_bytes, get_empty; /* get_empty: calls that delivered nothing */
 	uint64_t tail_updates;   /* explicit flow-control messages sent (none ride on data) */
 	uint64_t wakeups_sent;   /* system calls made to wake a sleeping peer */
-	uint64_t sleeps;         /* times this side slept */
+	uint64_t sleeps;         /* times this side's channel slept */
 	/* Memory to be transferred zero-copy over verbs: found registered, and registered for it. */
 	uint64_t registration_hits, registration_misses;
+	uint64_t memory_bytes;   /* memory that this side holds for the connection, rings shared with the peer included */
 } hr_conn_stats_t;
 HR_API int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats);
 

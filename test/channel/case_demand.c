@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections on demand: one side has the other's card and connects, the other learns of it. */
+#include "config.h"
+
+#include "test/channel/pair.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+static void greet(struct side *side)
+{
+	uint64_t mine = 2000 + (uint64_t)side->index, theirs = 0;
+	put_all(side, &mine, sizeof mine);
+	get_all(side, &theirs, sizeof theirs);
+	CHECK_IS(theirs, 2000 + !side->index);
+}
+
+/* Sleeps until a peer has come, in the caller's own poll or in the channel's wait. */
+static void wait_for_incoming(struct side *side, bool by_poll, hr_card_t *card)
+{
+	while (!hr_channel_incoming(side->channel, card)) {
+		struct pollfd entry = { .fd = hr_channel_fd(side->channel), .events = POLLIN };
+		if (!by_poll)
+			CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
+		else if (!hr_channel_arm(side->channel, 0))
+			CHECK_IS(poll(&entry, 1, -1), 1);
+	}
+}
+
+/* The one that waits never sees the other's card but through the channel. Uids are random, and must not matter. */
+static void a_peer_that_comes_by_itself(struct side *side)
+{
+	for (int i = 0; i < 12; i++) {
+		hr_channel_attr_t attr = side_attr(side);
+		side_open(side, &attr);
+		hr_card_t card = side->peer;
+		if (side->index == 1) {
+			memset(&card, 0, sizeof card);
+			wait_for_incoming(side, i % 2, &card);
+			CHECK(!memcmp(&card, &side->peer, sizeof card));
+			CHECK_IS(hr_channel_incoming(side->channel, &card), 0); /* told once */
+		} else if (i % 3 == 0) {
+			usleep(5000); /* the other sleeps by then */
+		}
+		CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &side->conn), 0);
+		greet(side);
+		CHECK_IS(hr_channel_incoming(side->channel, &card), 0);
+		hr_channel_finalize(side->channel);
+	}
+	side->channel = NULL;
+}
+
+/* Both connect at the same moment, often enough that their streams cross in every way. */
+static void both_at_once(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	for (unsigned i = 0; i < 300 / side->scale + 20; i++) {
+		side_meet(side);
+		CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+		greet(side);
+		hr_card_t card;
+		CHECK_IS(hr_channel_incoming(side->channel, &card), 0);
+		side_meet(side);
+		hr_conn_close(side->conn);
+	}
+}
+
+/* One that is not answered gives up in its time; it can come again, and is told of anew. */
+static void a_peer_that_is_not_answered(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	hr_card_t card;
+	if (side->index == 0)
+		attr.timeout_ms = 200;
+	side_open(side, &attr);
+	if (side->index == 0) {
+		CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+		int state;
+		while ((state = hr_conn_state(side->conn)) == 0)
+			CHECK(hr_channel_wait(side->channel, 0, -1) >= 0);
+		CHECK_IS(state, -ETIMEDOUT);
+		hr_conn_close(side->conn);
+		side_meet(side);
+	} else {
+		wait_for_incoming(side, false, &card);
+		side_meet(side);
+		CHECK_IS(hr_channel_incoming(side->channel, &card), 0); /* told once */
+		CHECK_IS(hr_channel_wait(side->channel, 0, 0), 0);
+	}
+	side_meet(side);
+	if (side->index == 1)
+		wait_for_incoming(side, true, &card);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	greet(side);
+}
+
+enum { CLIENTS = 20, ROUNDS = 5 };
+
+/* What a server keeps for each client, by the connection's own pointer. */
+struct client {
+	hr_conn_t *conn;
+	uint64_t heard;
+};
+
+static void serve(struct side *side, struct client *client)
+{
+	uint64_t value;
+	struct iovec iov = { &value, sizeof value };
+	size_t moved;
+	CHECK_IS(hr_channel_get(client->conn, &iov, 1, &moved), 0);
+	if (!moved)
+		return;
+	CHECK_IS(moved, sizeof value);
+	CHECK_IS(value % ROUNDS, client->heard);
+	client->heard++;
+	CHECK_IS(hr_channel_put(client->conn, &iov, 1, &moved), 0);
+	CHECK_IS(moved, sizeof value);
+	(void)side;
+}
+
+/* Serves whoever has something, and looks at no other. */
+static void be_server(struct side *side)
+{
+	struct client clients[CLIENTS] = { { 0 } };
+	int known = 0;
+	for (uint64_t heard = 0; heard < CLIENTS * ROUNDS;) {
+		hr_card_t card;
+		hr_conn_t *conn;
+		while (hr_channel_incoming(side->channel, &card)) {
+			struct client *client = &clients[known++];
+			CHECK(known <= CLIENTS);
+			CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &client->conn), 0);
+			CHECK(!hr_conn_user(client->conn));
+			hr_conn_set_user(client->conn, client);
+		}
+		while ((conn = hr_channel_ready(side->channel, 0)))
+			serve(side, hr_conn_user(conn));
+		heard = 0;
+		for (int i = 0; i < known; i++)
+			heard += clients[i].heard;
+		if (heard < CLIENTS * ROUNDS)
+			CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
+	}
+	CHECK_IS(known, CLIENTS);
+}
+
+static void be_clients(struct side *side)
+{
+	struct side clients[CLIENTS];
+	hr_channel_attr_t attr = side_attr(side);
+	attr.flags = HR_CHANNEL_NO_LISTEN;
+	for (int i = 0; i < CLIENTS; i++) {
+		clients[i] = *side;
+		CHECK_IS(hr_channel_init(&attr, &clients[i].channel, &clients[i].own), 0);
+		CHECK_IS(hr_channel_connect(clients[i].channel, &side->peer, NULL, &clients[i].conn), 0);
+	}
+	uint64_t random = 5;
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < CLIENTS; i++) {
+			uint64_t value = (uint64_t)(i * ROUNDS + round), answer = 0;
+			put_all(&clients[i], &value, sizeof value);
+			if (rng(&random) % 8 == 0)
+				usleep(1000);
+			get_all(&clients[i], &answer, sizeof answer);
+			CHECK_IS(answer, value);
+		}
+	}
+	side_meet(side);
+	for (int i = 0; i < CLIENTS; i++)
+		hr_channel_finalize(clients[i].channel);
+}
+
+static void a_server_of_many(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	if (side->index == 0) {
+		be_server(side);
+		side_meet(side);
+	} else {
+		be_clients(side);
+	}
+}
+
+const struct test_case demand_cases[] = {
+	{ "a-peer-that-comes-by-itself", a_peer_that_comes_by_itself, PAIR_OWN_SETUP },
+	{ "both-at-once", both_at_once, PAIR_OWN_SETUP },
+	{ "a-peer-that-is-not-answered", a_peer_that_is_not_answered, PAIR_OWN_SETUP },
+	{ "a-server-of-many", a_server_of_many, PAIR_OWN_SETUP },
+	{ 0 },
+};
