@@ -3,33 +3,375 @@
 
 #include "ib/ib_cache.h"
 
+#include "ib/ib_memory.h"
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+HR_SETTING(entries_setting, "HEADRACE_IB_CACHE_ENTRIES", "1024", 0, 65536,
+	   "verbs: registrations of user memory kept, 0: none");
+HR_SETTING(bytes_setting, "HEADRACE_IB_CACHE_BYTES", "1G", 0, 1ull << 50,
+	   "verbs: bytes of user memory kept registered, 0: none");
+
 struct ib_cache {
+	struct ib_memory_user user; /* the first, so that it is told of changes */
 	struct ib_device *device;
 	uintptr_t page;
+	pid_t owner;
+	bool watched; /* changes of memory are told; else nothing is kept */
 	bool refused; /* a registration was, and the log has it */
+
+	/* From here to window_lost only with the memory's lock held, where it is watched. */
+	struct ib_cached **kept; /* by start, and so by end */
+	size_t n_kept, most_kept;
+	uint64_t bytes, most_bytes; /* of what is kept */
+	struct ib_cached *oldest, *newest;
+	struct ib_cached *doomed; /* neither kept nor used any more */
+	/* What is being registered, and whether some of it was lost meanwhile; start == end: nothing. */
+	uintptr_t window_start, window_end;
+	bool window_lost;
+
+	struct ib_cached *spare; /* free ones; the owner's alone */
 };
+
+static void lock(const struct ib_cache *cache)
+{
+	if (cache->watched)
+		ib_memory_lock();
+}
+
+static void unlock(const struct ib_cache *cache)
+{
+	if (cache->watched)
+		ib_memory_unlock();
+}
+
+/* Are we the process that opened it? A system call only where each get registers anyway. */
+static bool is_ours(const struct ib_cache *cache)
+{
+	return cache->watched ? ib_memory_is_here(&cache->user) : getpid() == cache->owner;
+}
+
+/* ---- the order of use ---- */
+
+static void use_unlink(struct ib_cache *cache, struct ib_cached *entry)
+{
+	*(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
+	*(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
+}
+
+static void use_newest(struct ib_cache *cache, struct ib_cached *entry)
+{
+	entry->older = cache->newest;
+	entry->newer = NULL;
+	*(cache->newest ? &cache->newest->newer : &cache->oldest) = entry;
+	cache->newest = entry;
+}
+
+/* ---- what is kept, in order ---- */
+
+/* The first kept entry that ends after that address. */
+static size_t first_after(const struct ib_cache *cache, uintptr_t at)
+{
+	size_t low = 0, high = cache->n_kept;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (cache->kept[middle]->end > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The one that covers a range, or NULL. No entry lies within another, so the first that reaches the range's end starts
+ * before all others that do. */
+static struct ib_cached *covering(const struct ib_cache *cache, uintptr_t start, uintptr_t end)
+{
+	size_t i = first_after(cache, end - 1);
+	return i < cache->n_kept && cache->kept[i]->start <= start ? cache->kept[i] : NULL;
+}
+
+/* Takes kept[first..last-1] out of the cache. Those in use are deregistered by their last put, the others soon. */
+static void drop(struct ib_cache *cache, size_t first, size_t last)
+{
+	for (size_t i = first; i < last; i++) {
+		struct ib_cached *entry = cache->kept[i];
+		use_unlink(cache, entry);
+		cache->bytes -= entry->end - entry->start;
+		entry->kept = false;
+		if (entry->users == 0) {
+			entry->older = cache->doomed;
+			/* Relaxed: see ib_cache_sweep. */
+			__atomic_store_n(&cache->doomed, entry, __ATOMIC_RELAXED);
+		}
+	}
+	memmove(cache->kept + first, cache->kept + last, (cache->n_kept - last) * sizeof *cache->kept);
+	cache->n_kept -= last - first;
+}
+
+static void drop_one(struct ib_cache *cache, const struct ib_cached *entry)
+{
+	size_t i = first_after(cache, entry->end - 1);
+	drop(cache, i, i + 1);
+}
+
+/* Drops what has not been used for longest until there is room for one entry of that size. */
+static bool make_room(struct ib_cache *cache, uint64_t bytes)
+{
+	struct ib_cached *entry = cache->oldest;
+	if (bytes > cache->most_bytes)
+		return false;
+	while (cache->n_kept >= cache->most_kept || cache->bytes + bytes > cache->most_bytes) {
+		while (entry && entry->users > 0)
+			entry = entry->newer;
+		if (!entry)
+			return false;
+		struct ib_cached *newer = entry->newer;
+		drop_one(cache, entry);
+		entry = newer;
+	}
+	return true;
+}
+
+static void drop_unused(struct ib_cache *cache)
+{
+	lock(cache);
+	for (size_t i = cache->n_kept; i-- > 0;)
+		if (cache->kept[i]->users == 0)
+			drop(cache, i, i + 1);
+	unlock(cache);
+	ib_cache_sweep(cache);
+}
+
+/* Memory events: in any thread, with the lock held. */
+static void lost(struct ib_memory_user *user, uintptr_t start, uintptr_t end)
+{
+	struct ib_cache *cache = (struct ib_cache *)user;
+	size_t first = first_after(cache, start), last = first;
+	while (last < cache->n_kept && cache->kept[last]->start < end)
+		last++;
+	drop(cache, first, last);
+	if (start < cache->window_end && cache->window_start < end)
+		cache->window_lost = true;
+}
+
+/* ---- opening and closing ---- */
+
+static int read_settings(struct ib_cache *cache)
+{
+	uint64_t entries, bytes;
+	int error = hr_setting_u64(&entries_setting, &entries);
+	if (!error)
+		error = hr_setting_u64(&bytes_setting, &bytes);
+	if (error)
+		return error;
+	cache->most_kept = (size_t)entries;
+	cache->most_bytes = bytes;
+	return 0;
+}
 
 int ib_cache_open(struct ib_device *device, struct ib_cache **cache)
 {
 	struct ib_cache *made = calloc(1, sizeof *made);
 	if (!made)
 		return -ENOMEM;
+	int error = read_settings(made);
+	made->kept = error ? NULL : calloc(made->most_kept + 1, sizeof(struct ib_cached *));
+	if (!made->kept) {
+		free(made);
+		return error ? error : -ENOMEM;
+	}
 	made->device = device;
 	made->page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	made->owner = getpid();
+	made->user.lost = lost;
+	if (made->most_kept > 0 && made->most_bytes > 0 && ib_register_survives_fork())
+		made->watched = !ib_memory_join(&made->user);
 	*cache = made;
 	return 0;
 }
 
+static void free_list(struct ib_cached *list)
+{
+	while (list) {
+		struct ib_cached *next = list->older;
+		free(list);
+		list = next;
+	}
+}
+
 void ib_cache_close(struct ib_cache *cache)
 {
+	if (!cache)
+		return;
+	if (is_ours(cache)) {
+		drop_unused(cache);
+		ib_memory_leave(&cache->user);
+	}
+	/* In the child of a fork these are the copies of the parent's. */
+	for (size_t i = 0; i < cache->n_kept; i++)
+		free(cache->kept[i]);
+	free_list(cache->doomed);
+	free_list(cache->spare);
+	free(cache->kept);
 	free(cache);
+}
+
+void ib_cache_sweep(struct ib_cache *cache)
+{
+	/* Relaxed: what is not seen now is seen by a later call; to be used, the list is taken with the lock held. */
+	if (!__atomic_load_n(&cache->doomed, __ATOMIC_RELAXED) || !is_ours(cache))
+		return;
+	lock(cache);
+	struct ib_cached *list = cache->doomed;
+	__atomic_store_n(&cache->doomed, NULL, __ATOMIC_RELAXED);
+	unlock(cache);
+	/* Without the lock: deregistering frees memory, which may unmap memory, and that waits for the lock. */
+	while (list) {
+		struct ib_cached *next = list->older;
+		ib_deregister(&list->registration);
+		list->older = cache->spare;
+		cache->spare = list;
+		list = next;
+	}
+}
+
+/* ---- a hit ---- */
+
+static struct ib_cached *take_kept(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses)
+{
+	ib_memory_settle();
+	lock(cache);
+	struct ib_cached *entry = covering(cache, start, end);
+	if (entry && (entry->uses & uses) == uses) {
+		entry->users++;
+		if (entry->newer) {
+			use_unlink(cache, entry);
+			use_newest(cache, entry);
+		}
+	} else {
+		entry = NULL;
+	}
+	unlock(cache);
+	return entry;
+}
+
+/* ---- a miss ---- */
+
+/* Widens the new entry by neighbours that touch it, and drops them. */
+static void take_in(struct ib_cache *cache, struct ib_cached *made)
+{
+	size_t i = first_after(cache, made->start - 1); /* the first that ends at the start or later */
+	while (i < cache->n_kept && cache->kept[i]->start <= made->end) {
+		const struct ib_cached *near = cache->kept[i];
+		uintptr_t start = near->start < made->start ? near->start : made->start;
+		uintptr_t end = near->end > made->end ? near->end : made->end;
+		bool within = start == made->start && end == made->end;
+		if (within || (near->uses == made->uses && near->end - near->start <= made->end - made->start &&
+			       end - start <= cache->most_bytes)) {
+			made->start = start;
+			made->end = end;
+			made->uses |= near->uses;
+			drop(cache, i, i + 1);
+			i = first_after(cache, made->start - 1);
+		} else {
+			i++;
+		}
+	}
+}
+
+/* Decides what to register for the range asked for, and makes room. False: it will not be kept. */
+static bool plan(struct ib_cache *cache, struct ib_cached *made)
+{
+	if (!cache->watched)
+		return false;
+	lock(cache);
+	/* Registered already, but not for these uses: all of it again, for all uses. */
+	struct ib_cached *narrow = covering(cache, made->start, made->end);
+	if (narrow) {
+		made->start = narrow->start;
+		made->end = narrow->end;
+		made->uses |= narrow->uses;
+		drop_one(cache, narrow);
+	}
+	take_in(cache, made);
+	bool keep = make_room(cache, made->end - made->start);
+	cache->window_start = made->start;
+	cache->window_end = keep ? made->end : made->start;
+	cache->window_lost = false;
+	unlock(cache);
+	ib_cache_sweep(cache);
+	return keep;
+}
+
+/* Puts it into the cache unless what was registered may be gone already. */
+static void keep_entry(struct ib_cache *cache, struct ib_cached *made)
+{
+	ib_memory_settle();
+	lock(cache);
+	if (!cache->window_lost && !covering(cache, made->start, made->end)) {
+		size_t first = first_after(cache, made->start), last = first;
+		while (first < cache->n_kept && cache->kept[first]->start < made->start)
+			first++;
+		for (last = first; last < cache->n_kept && cache->kept[last]->end <= made->end;)
+			last++;
+		drop(cache, first, last);
+		memmove(cache->kept + first + 1, cache->kept + first,
+			(cache->n_kept - first) * sizeof(struct ib_cached *));
+		cache->kept[first] = made;
+		cache->n_kept++;
+		cache->bytes += made->end - made->start;
+		made->kept = true;
+		use_newest(cache, made);
+	}
+	cache->window_end = cache->window_start;
+	unlock(cache);
+}
+
+static int register_range(struct ib_cached *made, uintptr_t start, uintptr_t end, unsigned uses)
+{
+	made->start = start;
+	made->end = end;
+	made->uses = uses;
+	return ib_register(made->cache->device, start, end - start, uses, &made->registration);
+}
+
+/* Registers what was planned, or if that is refused less: only what was asked for, with everything else that is not in
+ * use given up, and only for what it is asked for, as memory that is to be sent may be read-only. */
+static int register_entry(struct ib_cached *made, uintptr_t start, uintptr_t end, unsigned uses)
+{
+	unsigned most = made->uses;
+	int error = register_range(made, made->start, made->end, most);
+	if (error && error != -EFAULT && error != -EACCES)
+		drop_unused(made->cache);
+	if (error)
+		error = register_range(made, start, end, most);
+	if (error && most != uses)
+		error = register_range(made, start, end, uses);
+	return error;
+}
+
+static struct ib_cached *entry_new(struct ib_cache *cache)
+{
+	struct ib_cached *entry = cache->spare;
+	if (entry)
+		cache->spare = entry->older;
+	else
+		entry = malloc(sizeof *entry);
+	if (entry)
+		*entry = (struct ib_cached){ .cache = cache, .users = 1 };
+	return entry;
+}
+
+static void entry_free(struct ib_cached *entry)
+{
+	entry->older = entry->cache->spare;
+	entry->cache->spare = entry;
 }
 
 static void log_refusal(struct ib_cache *cache, size_t len, int error)
@@ -41,19 +383,34 @@ static void log_refusal(struct ib_cache *cache, size_t len, int error)
 	       error == -ENOMEM ? " (see ulimit -l)" : "");
 }
 
-/* Memory that is only to be sent may be read-only. */
-static int register_entry(struct ib_cached *entry, unsigned uses)
+static int take_new(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses, struct ib_cached **cached)
 {
-	struct ib_device *device = entry->cache->device;
-	size_t len = entry->end - entry->start;
-	entry->uses = uses | IB_USE_SEND | IB_USE_RECEIVE;
-	int error = ib_register(device, entry->start, len, entry->uses, &entry->registration);
-	if (error && !(uses & IB_USE_RECEIVE)) {
-		entry->uses = uses;
-		error = ib_register(device, entry->start, len, uses, &entry->registration);
+	struct ib_cached *made = entry_new(cache);
+	if (!made)
+		return -ENOMEM;
+	made->start = start;
+	made->end = end;
+	made->uses = uses | IB_USE_SEND | IB_USE_RECEIVE;
+	bool keep = plan(cache, made) && !ib_memory_watch(made->start, made->end);
+	if (!keep) {
+		made->start = start;
+		made->end = end;
 	}
-	return error;
+	int error = register_entry(made, start, end, uses);
+	if (error) {
+		log_refusal(cache, end - start, error);
+		entry_free(made);
+		return error;
+	}
+	made->lkey = made->registration.lkey;
+	made->rkey = made->registration.rkey;
+	if (keep)
+		keep_entry(cache, made);
+	*cached = made;
+	return 0;
 }
+
+/* ---- the interface ---- */
 
 int ib_cache_get(struct ib_cache *cache, hr_conn_stats_t *stats, const void *address, size_t len, unsigned uses,
 		 struct ib_cached **cached)
@@ -62,35 +419,29 @@ int ib_cache_get(struct ib_cache *cache, hr_conn_stats_t *stats, const void *add
 	uintptr_t end = ((uintptr_t)address + len + cache->page - 1) & ~(cache->page - 1);
 	if (len == 0 || end <= start)
 		return -EINVAL;
-	struct ib_cached *entry = calloc(1, sizeof *entry);
-	if (!entry)
-		return -ENOMEM;
-	stats->registration_misses++;
-	entry->cache = cache;
-	entry->start = start;
-	entry->end = end;
-	entry->users = 1;
-	int error = register_entry(entry, uses);
-	if (error) {
-		log_refusal(cache, len, error);
-		free(entry);
-		return error;
+	if (!is_ours(cache))
+		return -ECHILD;
+	ib_cache_sweep(cache);
+	struct ib_cached *entry = cache->watched ? take_kept(cache, start, end, uses) : NULL;
+	if (entry) {
+		stats->registration_hits++;
+		*cached = entry;
+		return 0;
 	}
-	entry->lkey = entry->registration.lkey;
-	entry->rkey = entry->registration.rkey;
-	*cached = entry;
-	return 0;
+	stats->registration_misses++;
+	return take_new(cache, start, end, uses, cached);
 }
 
 void ib_cache_put(struct ib_cached *cached)
 {
-	if (--cached->users > 0)
+	struct ib_cache *cache = cached->cache;
+	if (!is_ours(cache))
 		return;
-	ib_deregister(&cached->registration);
-	free(cached);
-}
-
-void ib_cache_sweep(struct ib_cache *cache)
-{
-	(void)cache; /* nothing is kept */
+	lock(cache);
+	bool gone = --cached->users == 0 && !cached->kept;
+	unlock(cache);
+	if (gone) {
+		ib_deregister(&cached->registration);
+		entry_free(cached);
+	}
 }

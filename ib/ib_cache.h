@@ -15,8 +15,8 @@
  * HEADRACE_IB_CACHE_ENTRIES or HEADRACE_IB_CACHE_BYTES would be exceeded, or when the system refuses to register more;
  * what is between get and put never does.
  *
- * Memory that is unmapped, moved, replaced or given back to the kernel leaves the cache before the call that does so
- * returns (ib_memory.h). Where the kernel does not tell us of such calls, and for memory that it does not tell us about
+ * Memory that is unmapped, moved, replaced or given back to the kernel is not found by any get after that (ib_memory.h
+ * says how; it stays pinned until the next get or sweep). Where the kernel does not tell us of such calls, and for memory that it does not tell us about
  * (everything but private anonymous memory), nothing is kept: each get registers and each put deregisters.
  *
  * Threads: a cache belongs to its channel's thread. Inside, entries are protected by the lock of ib_memory.h.

@@ -26,3 +26,8 @@ void ib_deregister(struct ib_registration *registration)
 	ibv_dereg_mr(registration->handle);
 	registration->handle = NULL;
 }
+
+bool ib_register_survives_fork(void)
+{
+	return ibv_is_fork_initialized() != IBV_FORK_DISABLED;
+}

@@ -6,6 +6,7 @@
 #ifndef IB_REGISTER_H
 #define IB_REGISTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,10 @@ struct ib_registration {
 int ib_register(struct ib_device *device, uintptr_t address, size_t len, unsigned uses,
 		struct ib_registration *registration);
 void ib_deregister(struct ib_registration *registration);
+
+/* Does registered memory stay this process's own when it forks? Linux does that by itself since 5.12 (pinned pages are
+ * copied for the child at once); before, a write after the fork would move the page away from under the adapter, unless
+ * the program had called ibv_fork_init. */
+bool ib_register_survives_fork(void);
 
 #endif

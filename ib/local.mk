@@ -8,6 +8,8 @@ ib_libhrib_la_SOURCES = \
 	ib/ib_conn.c ib/ib_conn.h \
 	ib/ib_device.c ib/ib_device.h \
 	ib/ib_flat.c ib/ib_flat.h \
+	ib/ib_maps.c ib/ib_maps.h \
+	ib/ib_memory.c ib/ib_memory.h \
 	ib/ib_piggyback.c \
 	ib/ib_pipeline.c \
 	ib/ib_qp.c ib/ib_qp.h \

@@ -10,6 +10,14 @@ test_channel_verbs_flat_LDADD = $(CHECK_LIBS)
 test_channel_verbs_ring_SOURCES = test/channel/verbs_ring.c ib/ib_ring.c ib/ib_ring.h
 test_channel_verbs_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_ring_LDADD = $(CHECK_LIBS)
+
+# The registration cache with registering of the test's own; needs no libibverbs either.
+check_PROGRAMS += test/channel/verbs_cache
+TESTS += test/channel/verbs_cache
+test_channel_verbs_cache_SOURCES = test/channel/verbs_cache.c \
+	ib/ib_cache.c ib/ib_cache.h ib/ib_maps.c ib/ib_maps.h ib/ib_memory.c ib/ib_memory.h ib/ib_register.h
+test_channel_verbs_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_verbs_cache_LDADD = rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 endif
 check_PROGRAMS += test/channel/conformance
 test_channel_conformance_SOURCES = \

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "ib/ib_memory.h"
+
+#include "ib/ib_maps.h"
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+enum {
+	RANGES_MOST = 4096, /* mappings watched; with more than that, the rest is not */
+	EVENTS_AT_ONCE = 16,
+	READER_STACK = 256 << 10,
+};
+
+struct range {
+	uintptr_t start, end;
+};
+
+/* All of it in memory that is zeroes in the child of a fork: closed, nobody joined, no lock taken. */
+struct watch {
+	pthread_mutex_t life; /* joining and leaving, one at a time */
+	pthread_mutex_t lock; /* the rest */
+	uint64_t epoch;       /* 0: closed */
+	int uffd, stop, maps;
+	pthread_t reader;
+	bool telling;         /* events are being read and told; atomic */
+	struct ib_memory_user *users;
+	unsigned unmaps, removes; /* events of those kinds so far */
+	bool seen_changing;       /* the kernel said so while an event waited: settle works */
+	unsigned n_ranges;
+	struct range range[RANGES_MOST]; /* watched; in order, apart from each other */
+};
+
+static struct watch *watch; /* mapped once and kept */
+
+/* ---- the ranges that are watched ---- */
+
+/* The first range that ends after that address. */
+static unsigned range_after(uintptr_t at)
+{
+	unsigned low = 0, high = watch->n_ranges;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		if (watch->range[middle].end > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static bool range_covers(uintptr_t start, uintptr_t end)
+{
+	unsigned i = range_after(start);
+	return i < watch->n_ranges && watch->range[i].start <= start && end <= watch->range[i].end;
+}
+
+/* Replaces range[first..last-1] by n others. */
+static void range_replace(unsigned first, unsigned last, const struct range *others, unsigned n)
+{
+	memmove(watch->range + first + n, watch->range + last, (watch->n_ranges - last) * sizeof *watch->range);
+	memcpy(watch->range + first, others, n * sizeof *others);
+	watch->n_ranges = watch->n_ranges - (last - first) + n;
+}
+
+/* False: no room for one more. */
+static bool range_add(uintptr_t start, uintptr_t end)
+{
+	unsigned first = range_after(start - 1), last = first; /* one that ends at start touches */
+	struct range merged = { start, end };
+	for (; last < watch->n_ranges && watch->range[last].start <= end; last++) {
+		merged.start = watch->range[last].start < merged.start ? watch->range[last].start : merged.start;
+		merged.end = watch->range[last].end > merged.end ? watch->range[last].end : merged.end;
+	}
+	if (first == last && watch->n_ranges == RANGES_MOST)
+		return false;
+	range_replace(first, last, &merged, 1);
+	return true;
+}
+
+static void range_remove(uintptr_t start, uintptr_t end)
+{
+	unsigned first = range_after(start), last = first;
+	struct range rest[2];
+	unsigned n = 0;
+	for (; last < watch->n_ranges && watch->range[last].start < end; last++) {
+		if (watch->range[last].start < start)
+			rest[n++] = (struct range){ watch->range[last].start, start };
+		if (watch->range[last].end > end)
+			rest[n++] = (struct range){ end, watch->range[last].end };
+	}
+	/* With no room for the second part it is forgotten: watched again when it is asked for. */
+	if (watch->n_ranges - (last - first) + n > RANGES_MOST)
+		n--;
+	range_replace(first, last, rest, n);
+}
+
+/* ---- events ---- */
+
+static void tell(uintptr_t start, uintptr_t end)
+{
+	for (struct ib_memory_user *user = watch->users; user; user = user->next)
+		user->lost(user, start, end);
+}
+
+static void take_event(const struct uffd_msg *event)
+{
+	uintptr_t start, end;
+	switch (event->event) {
+	case UFFD_EVENT_UNMAP:
+		start = (uintptr_t)event->arg.remove.start;
+		end = (uintptr_t)event->arg.remove.end;
+		watch->unmaps++;
+		range_remove(start, end);
+		break;
+	case UFFD_EVENT_REMAP:
+		start = (uintptr_t)event->arg.remap.from;
+		end = start + event->arg.remap.len;
+		range_remove(start, end);
+		/* The memory is watched where it is now. With no room to note that it is not found watched; that costs
+		 * a system call. */
+		(void)range_add((uintptr_t)event->arg.remap.to, (uintptr_t)event->arg.remap.to + (end - start));
+		tell((uintptr_t)event->arg.remap.to, (uintptr_t)event->arg.remap.to + (end - start));
+		break;
+	case UFFD_EVENT_REMOVE:
+		start = (uintptr_t)event->arg.remove.start;
+		end = (uintptr_t)event->arg.remove.end;
+		watch->removes++;
+		break;
+	default:
+		return;
+	}
+	tell(start, end);
+}
+
+/* Is a change of memory under way whose event has not been read? The kernel looks at that before it looks at the
+ * argument, and the argument is no range. */
+static bool is_changing(void)
+{
+	struct uffdio_writeprotect none = { .range = { .start = 1, .len = 1 } };
+	return ioctl(watch->uffd, UFFDIO_WRITEPROTECT, &none) && errno == EAGAIN;
+}
+
+/* Reads the events that wait and tells them. Reads without the lock: its holder may be in a signal handler that unmaps
+ * memory, and must not wait for itself. */
+static void take_events(void)
+{
+	struct uffd_msg event[EVENTS_AT_ONCE];
+	bool changing = is_changing();
+	/* Sequentially consistent, and the system call is a barrier besides: who finds in settle that the kernel has
+	 * nothing under way, because what follows here has read it, finds telling set. */
+	__atomic_store_n(&watch->telling, true, __ATOMIC_SEQ_CST);
+	ssize_t len = read(watch->uffd, event, sizeof event);
+	ib_memory_lock();
+	if (len > 0)
+		watch->seen_changing |= changing;
+	for (size_t i = 0; len > 0 && i < (size_t)len / sizeof *event; i++)
+		take_event(&event[i]);
+	ib_memory_unlock();
+	/* Release: pairs with settle's acquire; who sees it sees what was told. */
+	__atomic_store_n(&watch->telling, false, __ATOMIC_RELEASE);
+}
+
+static void *reader(void *unused)
+{
+	(void)unused;
+	struct pollfd fds[2] = { { .fd = watch->uffd, .events = POLLIN }, { .fd = watch->stop, .events = POLLIN } };
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			return NULL;
+		if (fds[0].revents)
+			take_events();
+	}
+}
+
+/* ---- opening and closing ---- */
+
+/* The page(s) that hold the watch, made by whoever comes first. */
+static int watch_make(void)
+{
+	if (__atomic_load_n(&watch, __ATOMIC_ACQUIRE)) /* pairs with the exchange below: what it points to is set up */
+		return 0;
+	void *made = mmap(NULL, sizeof *watch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		return -errno;
+	struct watch *none = NULL;
+	/* Release, and acquire where another thread was first: the memory is mapped and marked before it is seen. */
+	if (madvise(made, sizeof *watch, MADV_WIPEONFORK) ||
+	    !__atomic_compare_exchange_n(&watch, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		munmap(made, sizeof *watch);
+	return __atomic_load_n(&watch, __ATOMIC_ACQUIRE) ? 0 : -ENOTSUP;
+}
+
+static int open_uffd(void)
+{
+	int flags = O_CLOEXEC | O_NONBLOCK;
+	int uffd = (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+	if (uffd < 0 && errno == EINVAL) /* before Linux 5.11, for root */
+		uffd = (int)syscall(SYS_userfaultfd, flags);
+	if (uffd < 0)
+		return -errno;
+	struct uffdio_api api = { .api = UFFD_API,
+				  .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_UNMAP |
+					      UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_REMAP };
+	if (ioctl(uffd, UFFDIO_API, &api)) {
+		int error = errno;
+		close(uffd);
+		return -error;
+	}
+	return uffd;
+}
+
+static int start_reader(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, READER_STACK);
+	/* No handler of the program's runs in this thread: it might unmap memory and wait for itself. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&watch->reader, &attr, reader, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+/* Does the kernel tell of changes as we rely on it? */
+static int prove(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	int error = ib_memory_watch((uintptr_t)memory, (uintptr_t)memory + page);
+	ib_memory_lock();
+	unsigned removes = watch->removes, unmaps = watch->unmaps;
+	ib_memory_unlock();
+	madvise(memory, page, MADV_DONTNEED);
+	munmap(memory, page);
+	ib_memory_settle();
+	ib_memory_lock();
+	bool told = watch->removes != removes && watch->unmaps != unmaps && watch->seen_changing;
+	ib_memory_unlock();
+	return error ? error : told ? 0 : -ENOTSUP;
+}
+
+static void stop_reader(void)
+{
+	uint64_t one = 1;
+	ssize_t done = write(watch->stop, &one, sizeof one); /* into an empty eventfd: cannot fail */
+	(void)done;
+	pthread_join(watch->reader, NULL);
+}
+
+static void close_descriptors(void)
+{
+	close(watch->maps);
+	close(watch->stop);
+	close(watch->uffd);
+}
+
+static int open_descriptors(void)
+{
+	watch->uffd = open_uffd();
+	if (watch->uffd < 0)
+		return watch->uffd;
+	watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	watch->maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (watch->stop >= 0 && watch->maps >= 0)
+		return 0;
+	int error = errno;
+	close_descriptors();
+	return -error;
+}
+
+static int watch_open(void)
+{
+	int error = open_descriptors();
+	if (error)
+		return error;
+	error = start_reader();
+	if (error) {
+		close_descriptors();
+		return error;
+	}
+	error = prove();
+	if (error) {
+		stop_reader();
+		close_descriptors();
+		return error;
+	}
+	static uint64_t opened;
+	watch->epoch = (uint64_t)getpid() << 32 | (++opened & 0xffffffff);
+	return 0;
+}
+
+/* Closing the descriptor alone would not end the watch while a forked child has it too, and then nobody would read the
+ * events that unmapping threads wait for. */
+static void unregister_all(void)
+{
+	for (unsigned i = 0; i < watch->n_ranges; i++) {
+		uintptr_t at = watch->range[i].start;
+		struct ib_mapping mapping;
+		while (at < watch->range[i].end && !ib_maps_find(watch->maps, at, &mapping)) {
+			struct uffdio_range range = { mapping.start, mapping.end - mapping.start };
+			if (mapping.private_anonymous)
+				ioctl(watch->uffd, UFFDIO_UNREGISTER, &range);
+			at = mapping.end;
+		}
+	}
+	watch->n_ranges = 0;
+}
+
+static void watch_close(void)
+{
+	ib_memory_lock();
+	unregister_all();
+	ib_memory_unlock();
+	ib_memory_settle(); /* a thread may be waiting in the kernel to be read */
+	stop_reader();
+	watch->epoch = 0;
+	close_descriptors();
+}
+
+/* ---- the interface ---- */
+
+int ib_memory_join(struct ib_memory_user *user)
+{
+	int error = watch_make();
+	if (error)
+		return error;
+	pthread_mutex_lock(&watch->life);
+	if (!watch->epoch)
+		error = watch_open();
+	if (!error) {
+		user->epoch = watch->epoch;
+		ib_memory_lock();
+		user->next = watch->users;
+		watch->users = user;
+		ib_memory_unlock();
+	}
+	pthread_mutex_unlock(&watch->life);
+	if (error)
+		hr_log(HR_LOG_INFO, "verbs: registrations are not kept, as the kernel does not tell when memory goes: "
+				    "userfaultfd: %s", strerror(-error));
+	return error ? -ENOTSUP : 0;
+}
+
+void ib_memory_leave(struct ib_memory_user *user)
+{
+	if (!ib_memory_is_here(user))
+		return;
+	pthread_mutex_lock(&watch->life);
+	ib_memory_lock();
+	struct ib_memory_user **link = &watch->users;
+	while (*link != user)
+		link = &(*link)->next;
+	*link = user->next;
+	bool last = !watch->users;
+	ib_memory_unlock();
+	if (last)
+		watch_close();
+	user->epoch = 0;
+	pthread_mutex_unlock(&watch->life);
+}
+
+bool ib_memory_is_here(const struct ib_memory_user *user)
+{
+	return user->epoch && user->epoch == watch->epoch;
+}
+
+/* With the lock held: an event that comes meanwhile is told after the range has been noted. */
+static int watch_mapping(uintptr_t at, uintptr_t *end)
+{
+	struct ib_mapping mapping, again;
+	if (ib_maps_find(watch->maps, at, &mapping) || !mapping.private_anonymous)
+		return -ENOTSUP;
+	struct uffdio_register range = { .range = { mapping.start, mapping.end - mapping.start },
+					 .mode = UFFDIO_REGISTER_MODE_WP };
+	if (ioctl(watch->uffd, UFFDIO_REGISTER, &range))
+		return -ENOTSUP;
+	/* Another thread may have changed it before it was watched. */
+	if (ib_maps_find(watch->maps, at, &again) || !again.private_anonymous || again.start > mapping.start ||
+	    again.end < mapping.end || !range_add(mapping.start, mapping.end)) {
+		ioctl(watch->uffd, UFFDIO_UNREGISTER, &range.range);
+		return -ENOTSUP;
+	}
+	*end = mapping.end;
+	return 0;
+}
+
+int ib_memory_watch(uintptr_t start, uintptr_t end)
+{
+	int error = 0;
+	ib_memory_lock();
+	while (!error && start < end && !range_covers(start, end))
+		error = watch_mapping(start, &start);
+	ib_memory_unlock();
+	return error;
+}
+
+void ib_memory_settle(void)
+{
+	enum { PATIENCE = 100 };
+	/* In this order; take_events has the reverse. */
+	for (unsigned i = 0; is_changing() || __atomic_load_n(&watch->telling, __ATOMIC_ACQUIRE); i++) {
+		/* The reader must run, and then the thread that changes memory. */
+		if (i < PATIENCE)
+			sched_yield();
+		else
+			poll(NULL, 0, 1);
+	}
+}
+
+void ib_memory_lock(void)
+{
+	pthread_mutex_lock(&watch->lock);
+}
+
+void ib_memory_unlock(void)
+{
+	pthread_mutex_unlock(&watch->lock);
+}
