@@ -16,8 +16,9 @@
  * what is between get and put never does.
  *
  * Memory that is unmapped, moved, replaced or given back to the kernel is not found by any get after that (ib_memory.h
- * says how; it stays pinned until the next get or sweep). Where the kernel does not tell us of such calls, and for memory that it does not tell us about
- * (everything but private anonymous memory), nothing is kept: each get registers and each put deregisters.
+ * says how; it stays pinned until the next get or sweep). Where the kernel does not tell us of such calls, and for
+ * memory that it does not tell us about (all but private anonymous memory), nothing is kept: each get registers and
+ * each put deregisters.
  *
  * Threads: a cache belongs to its channel's thread. Inside, entries are protected by the lock of ib_memory.h.
  * After a fork the child's get fails with -ECHILD, its put and close leave the parent's registrations alone.
@@ -54,8 +55,7 @@ void ib_cache_close(struct ib_cache *cache);
 
 /*
  * Registers len > 0 bytes at address, or finds them registered, for all the uses. *cached is good until ib_cache_put,
- * whatever else is done with the cache. A hit costs a binary search, a lock and where memory is watched one short system
- * call; no allocation. Counts in stats (registration_hits, registration_misses).
+ * whatever else is done with the cache. A hit costs a binary search, a lock and one short system call; no allocation. Counts in stats (registration_hits, registration_misses).
  * Any error means that the memory cannot be registered (-ENOMEM over the limit of locked memory, -EFAULT for memory
  * that cannot be used so, and others): copy instead. The first one of a cache is logged.
  */

@@ -2,12 +2,12 @@
 /*
  * Tells registration caches when memory of this process leaves its place: when it is unmapped, mapped over, moved
  * (mremap), shrunk (brk) or given back to the kernel (madvise DONTNEED, FREE). The kernel's userfaultfd reports these
- * calls for the mappings that were registered with it, whoever makes them and however (libc's own calls inside free()
- * too, which replacing the functions munmap and so on would miss). Registered for write protection, of which no use is
- * made, so no access ever faults. Needs Linux 5.11 and no privilege; see userfaultfd(2), ioctl_userfaultfd(2).
+ * calls for the mappings that were registered with it, whoever makes them and however (libc's own calls inside free
+ * too, which replacing the functions munmap and so on would miss). It is registered for write protection, of which no
+ * use is made, so no access ever faults. Needs Linux 5.11 and no privilege; see userfaultfd(2), ioctl_userfaultfd(2).
  *
- * Order. The caller of munmap waits in the kernel until its event has been read. But the mapping is gone a moment before
- * the event can be read, and another thread may get the same addresses meanwhile. So who is about to use what it
+ * Order. The caller of munmap waits in the kernel until its event has been read. But the mapping is gone a moment
+ * before the event can be read, and another thread may get the same addresses meanwhile. So who is about to use what it
  * remembers of memory calls ib_memory_settle first: the kernel knows that a change is under way from before the mapping
  * goes until the event was read (UFFDIO_WRITEPROTECT fails with EAGAIN; "mmap_changing" in fs/userfaultfd.c), and
  * the reader shows from before it reads until it has told. After that, everything that has happened to memory before

@@ -2,6 +2,7 @@
 /* The verbs transport: the life of its connections behind the channel's contract (transport.h). */
 #include "config.h"
 
+#include "ib/ib_cache.h"
 #include "ib/ib_conn.h"
 #include "ib/ib_flat.h"
 
@@ -227,7 +228,10 @@ static int verbs_get(void *data, const struct iovec *iov, int n, size_t *deliver
 
 static int verbs_conn_arm(void *data, bool want_put)
 {
-	ib_sleep_arm(data, want_put);
+	struct ib_conn *conn = data;
+	ib_sleep_arm(conn, want_put);
+	/* Memory that the user gave back must not stay pinned while we sleep. */
+	ib_cache_sweep(conn->device->cache);
 	return 0;
 }
 
