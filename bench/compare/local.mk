@@ -3,7 +3,8 @@
 EXTRA_DIST += %D%/compare.py
 noinst_PROGRAMS += %D%/compare_headrace
 bench_compare_compare_headrace_SOURCES = \
-	%D%/cells.c %D%/cells.h %D%/with_headrace.c bench/perf/endpoint.c bench/perf/endpoint.h
+	%D%/cells.c %D%/cells.h %D%/with_headrace.c bench/perf/endpoint.c bench/perf/endpoint.h \
+	bench/perf/variant.c bench/perf/variant.h
 bench_compare_compare_headrace_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/bench/perf
 bench_compare_compare_headrace_LDADD = ch3/libhrch3.la
 if HAVE_OMPI

@@ -65,7 +65,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(sockets[!rank]);
 	cells_pin(rank);
-	endpoint_t *endpoint = endpoint_open(layer, HR_TRANSPORT_SHM, sockets[rank]);
+	const struct variant variant = { .layer = layer, .transports = HR_TRANSPORT_SHM };
+	endpoint_t *endpoint = endpoint_open(&variant, sockets[rank]);
 	const struct contender contender = { endpoint, headrace_send, headrace_receive, headrace_send_window,
 					     headrace_receive_window };
 	cells_serve(&contender, rank, argv[1], argv[2]);

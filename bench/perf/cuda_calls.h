@@ -5,7 +5,8 @@
 
 #include "options.h"
 
-/* headrace-perf cuda: measures the channel, then runs itself as a CUDA program under headrace-run, then the channel again. */
+/* headrace-perf cuda: measures the channel, then runs itself as a CUDA program under headrace-run, then the channel
+ * again. */
 int measure_cuda(const struct options *options, const char *self);
 
 /* headrace-perf cuda-client: the CUDA program; writes its figures to options->result_fd. */

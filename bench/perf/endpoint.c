@@ -57,6 +57,13 @@ void control_read(int fd, void *bytes, size_t len)
 	}
 }
 
+void control_check(int fd)
+{
+	char byte;
+	if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		fail("the other process ended early", EPIPE);
+}
+
 static hr_card_t swap_cards(const hr_card_t *mine, int control)
 {
 	hr_card_t theirs;
@@ -148,16 +155,18 @@ static void open_tcp(endpoint_t *ep, int control)
 	setsockopt(ep->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-endpoint_t *endpoint_open(enum layer layer, uint32_t transports, int control)
+endpoint_t *endpoint_open(const struct variant *variant, int control)
 {
 	endpoint_t *ep = calloc(1, sizeof *ep);
 	if (!ep)
 		fail("endpoint", ENOMEM);
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
-	attr.transports = transports;
-	ep->layer = layer;
+	attr.transports = variant->transports;
+	attr.verbs_design = variant->design;
+	ep->layer = variant->layer;
 	ep->socket = -1;
-	switch (layer) {
+	variant_settings(variant);
+	switch (ep->layer) {
 	case LAYER_CHANNEL: open_channel(ep, &attr, control); break;
 	case LAYER_CH3: open_ch3(ep, &attr, control); break;
 	case LAYER_RAW_TCP: open_tcp(ep, control); break;

@@ -6,18 +6,18 @@
 #ifndef PERF_ENDPOINT_H
 #define PERF_ENDPOINT_H
 
+#include "variant.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-enum layer { LAYER_CHANNEL, LAYER_CH3, LAYER_RAW_TCP };
 
 typedef struct endpoint endpoint_t;
 
 /*
  * Opens this process's end and connects it with the peer's. control: a stream socket to the peer process, used to swap
- * what the two must know of each other. transports: HR_TRANSPORT_* set (0: automatic); not for LAYER_RAW_TCP.
+ * what the two must know of each other. Sets the environment to what the variant asks for (variant_settings).
  */
-endpoint_t *endpoint_open(enum layer layer, uint32_t transports, int control);
+endpoint_t *endpoint_open(const struct variant *variant, int control);
 void endpoint_close(endpoint_t *ep);
 
 /* Hands all of the bytes over; returns when they may be overwritten. Spins. */
@@ -32,5 +32,8 @@ const char *endpoint_transport(const endpoint_t *ep);
 /* Whole-buffer reads and writes on a descriptor; they end the program on failure or early end. */
 void control_write(int fd, const void *bytes, size_t len);
 void control_read(int fd, void *bytes, size_t len);
+
+/* For loops that spin on memory: ends the program when the peer process is gone. */
+void control_check(int fd);
 
 #endif

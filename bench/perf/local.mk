@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += headrace-perf
 headrace_perf_SOURCES = \
-	%D%/endpoint.c %D%/endpoint.h %D%/main.c %D%/measure.c %D%/measure.h %D%/options.c %D%/options.h \
-	%D%/pair.c %D%/pair.h %D%/report.c %D%/report.h %D%/stats.c %D%/stats.h
+	%D%/contest.c %D%/contest.h %D%/endpoint.c %D%/endpoint.h %D%/machine.c %D%/machine.h %D%/main.c \
+	%D%/measure.c %D%/measure.h %D%/options.c %D%/options.h %D%/pair.c %D%/pair.h %D%/raw_verbs.h \
+	%D%/report.c %D%/report.h %D%/stats.c %D%/stats.h %D%/sweep.c %D%/sweep.h %D%/variant.c %D%/variant.h
+headrace_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(CUDA_CPPFLAGS)
+headrace_perf_LDADD = ch3/libhrch3.la -lm
+if HAVE_IBVERBS
+headrace_perf_SOURCES += %D%/raw_verbs.c
+headrace_perf_CPPFLAGS += $(IBVERBS_CFLAGS)
+headrace_perf_LDADD += $(IBVERBS_LIBS)
+else
+headrace_perf_SOURCES += %D%/no_raw_verbs.c
+endif
 if HAVE_CUDA
 headrace_perf_SOURCES += %D%/cuda_calls.c %D%/cuda_calls.h
 endif
-headrace_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(CUDA_CPPFLAGS)
-headrace_perf_LDADD = ch3/libhrch3.la -lm

@@ -3,26 +3,40 @@
 #include "options.h"
 
 #include "headrace/channel.h"
+#include "sweep.h"
 
 #include <argp.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *argp_program_version = "headrace-perf " PACKAGE_VERSION;
 
-const char *const test_names[] = { "lat", "bw", "rate", "cuda", "cuda-client" };
-const char *const layer_names[] = { "channel", "ch3" };
+const char *const test_names[] = { "lat", "bw", "rate", "sweep", "cuda", "cuda-client" };
+
+#define TESTS_WANTED "lat, bw, rate, sweep or cuda"
 
 static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20 };
 
-enum { OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_SIZE, OPTION_ITERS, OPTION_JSON, OPTION_RESULT_FD };
+enum {
+	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_SIZE,
+	OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_QUICK, OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
+};
 
 static const struct argp_option option_table[] = {
-	{ "layer", OPTION_LAYER, "LAYER", 0, "channel (default) or ch3", 0 },
+	{ "layer", OPTION_LAYER, "LAYER[,LAYER]", 0, "channel (default) or ch3", 0 },
 	{ "transport", OPTION_TRANSPORT, "NAME", 0, "shm, tcp or verbs (default: the best both ends have)", 0 },
+	{ "design", OPTION_DESIGN, "NAME[,NAME...]", 0, "verbs: basic, piggyback, pipeline or zerocopy", 0 },
+	{ "qps", OPTION_QPS, "N[,N...]", 0, "verbs: queue pairs per connection", 0 },
+	{ "depth", OPTION_DEPTH, "N[,N...]", 0, "verbs: send requests under way per queue pair", 0 },
+	{ "chunk", OPTION_CHUNK, "N[,N...]", 0, "verbs: bytes of one chunk of the ring", 0 },
 	{ "size", OPTION_SIZE, "N[,N...]", 0, "message sizes in bytes; k, M, G are powers of 1024", 0 },
-	{ "iters", OPTION_ITERS, "N", 0, "messages a size (default: chosen so that a size takes about a second)", 0 },
+	{ "iters", OPTION_ITERS, "N", 0, "messages a size (default: by time)", 0 },
+	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
+	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
+	{ "quick", OPTION_QUICK, NULL, 0, "sweep: eight sizes instead of 22, a tenth of the time each", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
+	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
 	{ "result-fd", OPTION_RESULT_FD, "FD", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
@@ -35,20 +49,23 @@ static int name_index(const char *name, const char *const *names, int count)
 	return -1;
 }
 
-/* A positive number with an optional suffix; *end is left behind it. 0 if there is none. */
+/* A number with an optional suffix, from 1 to 1G; *end is left behind it. 0 if there is none. */
 static size_t parse_size(const char *text, char **end)
 {
-	if (*text < '0' || *text > '9') {
-		*end = (char *)text;
+	const size_t most = (size_t)1 << 30;
+	*end = (char *)text;
+	if (*text < '0' || *text > '9')
 		return 0;
-	}
-	size_t value = strtoull(text, end, 10);
+	unsigned long long value = strtoull(text, end, 10);
+	unsigned shift = 0;
 	switch (**end) {
-	case 'k': case 'K': ++*end; return value << 10;
-	case 'M': ++*end; return value << 20;
-	case 'G': ++*end; return value << 30;
-	default: return value;
+	case 'k': case 'K': shift = 10; break;
+	case 'M': shift = 20; break;
+	case 'G': shift = 30; break;
 	}
+	if (shift)
+		++*end;
+	return value > most >> shift ? 0 : (size_t)value << shift;
 }
 
 static void parse_sizes(struct options *options, const char *text, struct argp_state *state)
@@ -57,12 +74,55 @@ static void parse_sizes(struct options *options, const char *text, struct argp_s
 	for (const char *at = text; ; at++) {
 		char *end;
 		size_t size = parse_size(at, &end);
-		if (!size || size > (size_t)1 << 30 || (*end && *end != ',') || options->sizes == SIZES_MAX)
-			argp_error(state, "--size %s: want up to %d sizes from 1 to 1G, separated by commas", text, SIZES_MAX);
+		if (!size || (*end && *end != ',') || options->sizes == SIZES_MAX)
+			argp_error(state, "--size %s: want up to %d sizes from 1 to 1G, separated by commas", text,
+				   SIZES_MAX);
 		options->size[options->sizes++] = size;
 		if (!*end)
 			return;
 		at = end;
+	}
+}
+
+static void parse_numbers(struct values *values, const char *option, const char *variable, const char *text,
+			  struct argp_state *state)
+{
+	values->n = 0;
+	for (const char *at = text; ; at++) {
+		char *end;
+		size_t value = parse_size(at, &end);
+		if (!value || (*end && *end != ',') || values->n == VALUES_MAX)
+			argp_error(state, "--%s %s: want up to %d positive numbers, separated by commas", option, text,
+				   VALUES_MAX);
+		uint64_t least, most;
+		if (!variant_in_range(variable, (uint32_t)value, &least, &most))
+			argp_error(state, "--%s %s: want numbers from %" PRIu64 " to %" PRIu64, option, text, least,
+				   most);
+		values->value[values->n++] = (uint32_t)value;
+		if (!*end)
+			return;
+		at = end;
+	}
+}
+
+static int layer_by_name(const char *name)
+{
+	return name_index(name, layer_names, 2);
+}
+
+static void parse_names(struct values *values, const char *option, const char *text, int (*by_name)(const char *),
+			const char *wanted, struct argp_state *state)
+{
+	char names[128], *rest = names;
+	values->n = 0;
+	if (strlen(text) >= sizeof names)
+		argp_error(state, "--%s %s: want %s", option, text, wanted);
+	strcpy(names, text);
+	for (char *name; (name = strsep(&rest, ","));) {
+		int value = by_name(name);
+		if (value < 0 || values->n == VALUES_MAX)
+			argp_error(state, "--%s %s: want %s", option, text, wanted);
+		values->value[values->n++] = (uint32_t)value;
 	}
 }
 
@@ -78,58 +138,134 @@ static uint32_t parse_transport(const char *text, struct argp_state *state)
 	return 0;
 }
 
+static unsigned parse_count(const char *option, const char *text, struct argp_state *state)
+{
+	char *end;
+	size_t count = parse_size(text, &end);
+	if (!count || *end)
+		argp_error(state, "--%s %s: want a positive number", option, text);
+	return (unsigned)count;
+}
+
+static double parse_seconds(const char *text, struct argp_state *state)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+	if (end == text || *end || !(seconds >= 0.001 && seconds <= 3600))
+		argp_error(state, "--seconds %s: want a number from 0.001 to 3600", text);
+	return seconds;
+}
+
+static void parse_test(struct options *options, const char *text, struct argp_state *state)
+{
+	int index = name_index(text, test_names, sizeof test_names / sizeof *test_names);
+	if (state->arg_num || index < 0)
+		argp_error(state, "%s: want one test: " TESTS_WANTED, text);
+	options->test = (enum test)index;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-	struct options *options = state->input;
-	int index;
-	char *end;
+	struct options *o = state->input;
 	switch (key) {
-	case OPTION_LAYER:
-		index = name_index(text, layer_names, 2);
-		if (index < 0)
-			argp_error(state, "--layer %s: want channel or ch3", text);
-		options->layer = (enum layer)index;
-		return 0;
-	case OPTION_TRANSPORT:
-		options->transports = parse_transport(text, state);
-		return 0;
-	case OPTION_SIZE:
-		parse_sizes(options, text, state);
-		return 0;
-	case OPTION_ITERS:
-		options->iters = (unsigned)strtoul(text, &end, 10);
-		if (*end || !options->iters || *text == '-')
-			argp_error(state, "--iters %s: want a positive number", text);
-		return 0;
-	case OPTION_JSON:
-		options->json = true;
-		return 0;
-	case OPTION_RESULT_FD:
-		options->result_fd = atoi(text);
-		return 0;
-	case ARGP_KEY_ARG:
-		index = name_index(text, test_names, sizeof test_names / sizeof *test_names);
-		if (state->arg_num || index < 0)
-			argp_error(state, "%s: want one test: lat, bw, rate or cuda", text);
-		options->test = (enum test)index;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no test named: want lat, bw, rate or cuda");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	case OPTION_LAYER: parse_names(&o->layers, "layer", text, layer_by_name, "channel or ch3", state); break;
+	case OPTION_DESIGN:
+		parse_names(&o->designs, "design", text, design_by_name, "basic, piggyback, pipeline or zerocopy",
+			    state);
+		break;
+	case OPTION_TRANSPORT: o->transports = parse_transport(text, state); break;
+	case OPTION_QPS: parse_numbers(&o->qps, "qps", "HEADRACE_IB_QPS", text, state); break;
+	case OPTION_DEPTH: parse_numbers(&o->depths, "depth", "HEADRACE_IB_DEPTH", text, state); break;
+	case OPTION_CHUNK: parse_numbers(&o->chunks, "chunk", "HEADRACE_IB_CHUNK", text, state); break;
+	case OPTION_SIZE: parse_sizes(o, text, state); break;
+	case OPTION_ITERS: o->iters = parse_count("iters", text, state); break;
+	case OPTION_WINDOW: o->window = parse_count("window", text, state); break;
+	case OPTION_SECONDS: o->seconds = parse_seconds(text, state); break;
+	case OPTION_QUICK: o->quick = true; break;
+	case OPTION_JSON: o->format = FORMAT_JSON; break;
+	case OPTION_CSV: o->format = FORMAT_CSV; break;
+	case OPTION_RESULT_FD: o->result_fd = atoi(text); break;
+	case ARGP_KEY_ARG: parse_test(o, text, state); break;
+	case ARGP_KEY_NO_ARGS: argp_error(state, "no test named: want " TESTS_WANTED); break;
+	default: return ARGP_ERR_UNKNOWN;
 	}
+	return 0;
+}
+
+/* The ith value of a list, 0 of an empty one; *i is divided by the list's length, so that calls in a row count through
+ * all combinations. */
+static uint32_t pick(const struct values *values, unsigned *i)
+{
+	if (!values->n)
+		return 0;
+	uint32_t value = values->value[*i % values->n];
+	*i /= values->n;
+	return value;
+}
+
+static unsigned at_least_one(unsigned n)
+{
+	return n ? n : 1;
+}
+
+/* Each combination of the lists; false when there are too many. */
+static bool combine(struct options *o)
+{
+	unsigned n = at_least_one(o->layers.n) * at_least_one(o->designs.n) * at_least_one(o->qps.n) *
+		     at_least_one(o->depths.n) * at_least_one(o->chunks.n);
+	if (n > VARIANTS_MAX)
+		return false;
+	for (unsigned v = 0; v < n; v++) {
+		unsigned i = v;
+		/* The order here is that of the rows: the first changes fastest. */
+		struct variant *variant = &o->variant[v];
+		variant->transports = o->transports;
+		variant->depth = pick(&o->depths, &i);
+		variant->qps = pick(&o->qps, &i);
+		variant->chunk = pick(&o->chunks, &i);
+		variant->design = pick(&o->designs, &i);
+		variant->layer = (enum layer)pick(&o->layers, &i);
+	}
+	o->variants = n;
+	return true;
+}
+
+/* Messages of argp_error need a parser's state; this one is of the whole line, after all options. */
+static error_t check_options(int key, char *text, struct argp_state *state)
+{
+	struct options *o = state->input;
+	error_t known = parse_option(key, text, state);
+	if (key != ARGP_KEY_SUCCESS)
+		return known;
+	bool of_verbs = o->designs.n || o->qps.n || o->depths.n || o->chunks.n || o->test == TEST_SWEEP;
+	if (of_verbs && o->transports && o->transports != HR_TRANSPORT_VERBS)
+		argp_error(state, "sweep, --design, --qps, --depth and --chunk are for --transport verbs");
+	if (of_verbs)
+		o->transports = HR_TRANSPORT_VERBS;
+	if (o->test == TEST_SWEEP && (o->qps.n || o->depths.n))
+		argp_error(state, "sweep goes through the queue pairs and depths itself: no --qps, no --depth");
+	if (o->test == TEST_SWEEP && (o->designs.n > 1 || o->chunks.n > 1 || o->layers.n > 1))
+		argp_error(state, "sweep: want one design, one chunk size and one layer");
+	if (!combine(o))
+		argp_error(state, "the lists have more than %d combinations", VARIANTS_MAX);
+	return 0;
 }
 
 void options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct argp parser = {
-		option_table, parse_option, "lat|bw|rate|cuda",
-		"Measures latency, bandwidth or message rate between two processes of this machine, or the cost of remote CUDA "
-		"calls, beside the machine's own floor in the same run.", NULL, NULL, NULL,
+		option_table, check_options, "lat|bw|rate|sweep|cuda",
+		"Measures latency, bandwidth or message rate between two processes of this machine, the effect of queue "
+		"pairs and depths over verbs, or the cost of remote CUDA calls, beside the machine's own floor in the "
+		"same run.",
+		NULL, NULL, NULL,
 	};
 	memset(options, 0, sizeof *options);
 	argp_parse(&parser, argc, argv, 0, NULL, options);
+	if (options->test == TEST_SWEEP)
+		sweep_fill(options);
+	if (!options->seconds)
+		options->seconds = 0.4;
 	if (!options->sizes && options->test == TEST_RATE)
 		options->size[options->sizes++] = 8;
 	if (!options->sizes)

@@ -3,24 +3,38 @@
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
-#include "endpoint.h"
+#include "variant.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_CUDA, TEST_CUDA_CLIENT };
+enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_SWEEP, TEST_CUDA, TEST_CUDA_CLIENT };
+
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };
 
 #define SIZES_MAX 64
+#define VALUES_MAX 16
+
+/* The values of an option that takes a list; none given: n is 0. */
+struct values {
+	uint32_t value[VALUES_MAX];
+	unsigned n;
+};
 
 struct options {
 	enum test test;
-	enum layer layer;
 	uint32_t transports; /* HR_TRANSPORT_* set; 0: automatic */
+	struct values layers, designs, qps, depths, chunks;
 	size_t size[SIZES_MAX];
 	unsigned sizes;
-	unsigned iters; /* messages a cell; 0: chosen by size */
-	bool json;
+	struct variant variant[VARIANTS_MAX]; /* what is measured: each combination of the lists, or the sweep's */
+	unsigned variants;
+	unsigned iters;  /* messages a cell; 0: as many as fit in `seconds` */
+	unsigned window; /* messages before an answer (bw, rate); 0: as many as a sample has */
+	double seconds;  /* time for one variant's samples of a size */
+	bool quick;      /* sweep: fewer sizes, less time */
+	enum format format;
 	int result_fd; /* TEST_CUDA_CLIENT: where the figures go */
 };
 
@@ -28,6 +42,5 @@ struct options {
 void options_parse(struct options *options, int argc, char **argv);
 
 extern const char *const test_names[];
-extern const char *const layer_names[];
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "pair.h"
 
+#include "endpoint.h"
 #include "stats.h"
 
 #include <errno.h>
@@ -66,11 +67,14 @@ int pair_run(pair_fn fn, void *argument)
 }
 
 /* x86's acquire and release are plain loads and stores; the value carries no other data. */
-static void flag_wait(const struct flag_line *flag, uint64_t value, bool one_core)
+static void flag_wait(const struct pair *pair, const struct flag_line *flag, uint64_t value)
 {
-	while (__atomic_load_n(&flag->value, __ATOMIC_ACQUIRE) != value)
-		if (one_core)
+	for (unsigned spins = 1; __atomic_load_n(&flag->value, __ATOMIC_ACQUIRE) != value; spins++) {
+		if (pair->one_core)
 			sched_yield();
+		if (spins % (1u << 20) == 0)
+			control_check(pair->control);
+	}
 }
 
 double pair_flag_one_way(struct pair *pair, unsigned turns)
@@ -80,10 +84,10 @@ double pair_flag_one_way(struct pair *pair, unsigned turns)
 	for (unsigned i = 0; i < turns; i++) {
 		uint64_t turn = ++pair->turns;
 		if (pair->rank == 1)
-			flag_wait(theirs, turn, pair->one_core);
+			flag_wait(pair, theirs, turn);
 		__atomic_store_n(&mine->value, turn, __ATOMIC_RELEASE);
 		if (pair->rank == 0)
-			flag_wait(theirs, turn, pair->one_core);
+			flag_wait(pair, theirs, turn);
 	}
 	return 1e6 * (now_seconds() - begin) / turns / 2;
 }

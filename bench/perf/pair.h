@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two processes of a measurement, each pinned to a core of its own where there are two, with a page of shared memory
- * and a control socket between them. Both run the same function; rank 0 is the program itself.
+ * The two processes of a measurement, each pinned to a core of its own where there are two, with a page of shared
+ * memory and a control socket between them. Both run the same function; rank 0 is the program itself.
  */
 #ifndef PERF_PAIR_H
 #define PERF_PAIR_H

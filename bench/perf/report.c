@@ -1,34 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
 #include "report.h"
 
+#include "headrace/channel.h"
+
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *placement(double flag_before_us, double flag_after_us)
 {
 	/* The geometric mean of the typical one-way times, 0.057 and 0.240 us: see docs/BENCHMARKS.md. */
 	const double border_us = 0.117;
-	if (isnan(flag_before_us) || isnan(flag_after_us))
-		return "unknown";
 	if (flag_before_us < border_us && flag_after_us < border_us)
 		return "near";
 	return flag_before_us >= border_us && flag_after_us >= border_us ? "far" : "mixed";
 }
 
-void report_heading(const struct options *options)
+/* ---- the columns, the same in all formats but that the table leaves out what says nothing in its test ---- */
+
+enum shown { ALWAYS, LATENCY, STREAM, VERBS, NO_TABLE };
+
+struct column {
+	const char *name;
+	int width; /* of the table; negative: text, to the left */
+	int precision;
+	enum shown shown;
+};
+
+static const struct column columns[] = {
+	{ "test", -5, 0, NO_TABLE },
+	{ "layer", -7, 0, ALWAYS },
+	{ "transport", -9, 0, ALWAYS },
+	{ "design", -9, 0, VERBS },
+	{ "qps", 3, 0, VERBS },
+	{ "depth", 5, 0, VERBS },
+	{ "chunk", 7, 0, VERBS },
+	{ "size", 9, 0, ALWAYS },
+	{ "samples", 7, 0, ALWAYS },
+	{ "iters", 9, 0, ALWAYS },
+	{ "median_us", 10, 3, ALWAYS },
+	{ "p99_us", 10, 3, ALWAYS },
+	{ "MBps", 9, 1, STREAM },
+	{ "msgs_per_s", 11, 0, STREAM },
+	{ "floor", -10, 0, ALWAYS },
+	{ "floor_us", 9, 3, LATENCY },
+	{ "floor_p99_us", 12, 3, LATENCY },
+	{ "floor_MBps", 10, 1, STREAM },
+	{ "ratio", 6, 2, ALWAYS },
+	{ "flag_us", 8, 3, ALWAYS },
+	{ "flag_p99_us", 11, 3, ALWAYS },
+	{ "placement", -9, 0, ALWAYS },
+};
+
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* A column's value: text where the column has text (NULL: none), else a number (NaN: none). */
+struct value {
+	const char *text;
+	double number;
+};
+
+static bool in_table(const struct column *column, const struct options *options)
 {
-	if (options->json)
-		return;
-	printf("%-5s %-7s %-6s %10s %8s %11s %11s %10s %12s %10s %10s  %s\n", "test", "layer", "via", "size", "iters",
-	       "median us", "p99 us", "MB/s", "messages/s", "floor us", "floor MB/s", "placement (ratio to floor)");
+	switch (column->shown) {
+	case ALWAYS: return true;
+	case LATENCY: return options->test == TEST_LAT;
+	case STREAM: return options->test != TEST_LAT;
+	case VERBS: return options->transports == HR_TRANSPORT_VERBS;
+	case NO_TABLE: break;
+	}
+	return false;
 }
+
+/* A setting that was left to its default is shown as none. */
+static double setting(uint32_t value)
+{
+	return value ? value : NAN;
+}
+
+/* How often the floor's time (latency), or which part of its bandwidth. */
+static double ratio(const struct cell *cell)
+{
+	return isnan(cell->MBps) ? cell->median_us / cell->floor_us : cell->MBps / cell->floor_MBps;
+}
+
+static void fill_row(const struct cell *cell, struct value row[COLUMNS])
+{
+	const struct variant *v = cell->variant;
+	bool verbs = !strcmp(cell->transport, "verbs");
+	const struct value values[] = {
+		{ cell->test, 0 },
+		{ layer_names[v->layer], 0 },
+		{ cell->transport, 0 },
+		{ verbs ? variant_design(v) : NULL, 0 },
+		{ NULL, setting(v->qps) },
+		{ NULL, setting(v->depth) },
+		{ NULL, setting(v->chunk) },
+		{ NULL, (double)cell->size },
+		{ NULL, cell->samples },
+		{ NULL, cell->iters },
+		{ NULL, cell->median_us },
+		{ NULL, cell->p99_us },
+		{ NULL, cell->MBps },
+		{ NULL, cell->msgs_per_s },
+		{ cell->floor, 0 },
+		{ NULL, cell->floor_us },
+		{ NULL, cell->floor_p99_us },
+		{ NULL, cell->floor_MBps },
+		{ NULL, ratio(cell) },
+		{ NULL, cell->flag_us },
+		{ NULL, cell->flag_p99_us },
+		{ cell->placement, 0 },
+	};
+	_Static_assert(sizeof values / sizeof *values == COLUMNS, "a value for each column");
+	memcpy(row, values, sizeof values);
+}
+
+/* ---- the three formats ---- */
 
 static void json_number(const char *name, double value)
 {
-	if (isnan(value))
-		printf(", \"%s\": null", name);
+	if (isfinite(value))
+		printf(", \"%s\": %.9g", name, value);
 	else
-		printf(", \"%s\": %.6g", name, value);
+		printf(", \"%s\": null", name);
 }
 
 static void json_text(const char *name, const char *value)
@@ -39,58 +136,74 @@ static void json_text(const char *name, const char *value)
 		printf(", \"%s\": null", name);
 }
 
-static void json_cell(const struct cell *cell)
+static void json_row(const struct value row[COLUMNS])
 {
-	printf("{\"test\": \"%s\"", cell->test);
-	json_text("layer", cell->layer);
-	json_text("transport", cell->transport);
-	json_text("design", cell->design);
-	printf(", \"size\": %zu, \"iters\": %u", cell->size, cell->iters);
-	json_number("median_us", cell->median_us);
-	json_number("p99_us", cell->p99_us);
-	json_number("MBps", cell->MBps);
-	json_number("msgs_per_s", cell->msgs_per_s);
-	json_number("floor_us", cell->floor_us);
-	json_number("floor_MBps", cell->floor_MBps);
-	json_text("placement", placement(cell->flag_before_us, cell->flag_after_us));
+	printf("{\"%s\": \"%s\"", columns[0].name, row[0].text);
+	for (int i = 1; i < COLUMNS; i++)
+		if (columns[i].width < 0)
+			json_text(columns[i].name, row[i].text);
+		else
+			json_number(columns[i].name, row[i].number);
 	printf("}\n");
 }
 
-static void table_number(const char *format, int width, double value)
+static void csv_row(const struct value row[COLUMNS])
 {
-	if (isnan(value))
-		printf(" %*s", width, "-");
-	else
-		printf(format, width, value);
+	for (int i = 0; i < COLUMNS; i++) {
+		if (i)
+			putchar(',');
+		if (columns[i].width < 0)
+			printf("%s", row[i].text ? row[i].text : "");
+		else if (isfinite(row[i].number))
+			printf("%.9g", row[i].number);
+	}
+	putchar('\n');
+}
+
+static void table_row(const struct options *options, const struct value row[COLUMNS])
+{
+	for (int i = 0; i < COLUMNS; i++) {
+		if (!in_table(&columns[i], options))
+			continue;
+		if (columns[i].width < 0)
+			printf("%*s ", columns[i].width, row[i].text ? row[i].text : "-");
+		else if (isfinite(row[i].number))
+			printf("%*.*f ", columns[i].width, columns[i].precision, row[i].number);
+		else
+			printf("%*s ", columns[i].width, "-");
+	}
+	putchar('\n');
+}
+
+void report_heading(const struct options *options)
+{
+	for (int i = 0; i < COLUMNS && options->format == FORMAT_CSV; i++)
+		printf("%s%s", i ? "," : "", columns[i].name);
+	for (int i = 0; i < COLUMNS && options->format == FORMAT_TABLE; i++)
+		if (in_table(&columns[i], options))
+			printf("%*s ", columns[i].width, columns[i].name);
+	if (options->format != FORMAT_JSON)
+		putchar('\n');
 }
 
 void report_cell(const struct options *options, const struct cell *cell)
 {
-	if (options->json) {
-		json_cell(cell);
-		fflush(stdout);
-		return;
+	struct value row[COLUMNS];
+	fill_row(cell, row);
+	switch (options->format) {
+	case FORMAT_JSON: json_row(row); break;
+	case FORMAT_CSV: csv_row(row); break;
+	case FORMAT_TABLE: table_row(options, row); break;
 	}
-	printf("%-5s %-7s %-6s %10zu %8u", cell->test, cell->layer, cell->transport, cell->size, cell->iters);
-	table_number(" %*.3f", 11, cell->median_us);
-	table_number(" %*.3f", 11, cell->p99_us);
-	table_number(" %*.0f", 10, cell->MBps);
-	table_number(" %*.0f", 12, cell->msgs_per_s);
-	table_number(" %*.3f", 10, cell->floor_us);
-	table_number(" %*.0f", 10, cell->floor_MBps);
-	printf("  %s", placement(cell->flag_before_us, cell->flag_after_us));
-	if (!isnan(cell->floor_us))
-		printf(" (%.2f x)", cell->median_us / cell->floor_us);
-	else if (!isnan(cell->floor_MBps))
-		printf(" (%.2f x)", cell->MBps / cell->floor_MBps);
-	printf("\n");
 	fflush(stdout);
 }
 
 void report_figure(const struct options *options, const char *name, double median_us, double p99_us,
 		   const char *floor_name, double floor_us)
 {
-	if (options->json) {
+	if (options->format == FORMAT_CSV)
+		return;
+	if (options->format == FORMAT_JSON) {
 		printf("{\"test\": \"%s\"", name);
 		json_number("median_us", median_us);
 		json_number("p99_us", p99_us);
