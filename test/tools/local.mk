@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += test/tools/info_test.sh test/tools/compare_test.sh
-TESTS += test/tools/info_test.sh test/tools/compare_test.sh
+dist_check_SCRIPTS += test/tools/info_test.sh test/tools/compare_test.sh test/tools/perf_test.sh
+TESTS += test/tools/info_test.sh test/tools/compare_test.sh test/tools/perf_test.sh
