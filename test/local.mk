@@ -2,6 +2,7 @@
 include test/channel/local.mk
 include test/ch3/local.mk
 include test/adi/local.mk
+include test/verbs/local.mk
 include test/vm/local.mk
 include test/tools/local.mk
 include test/fuzz/local.mk

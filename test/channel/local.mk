@@ -30,5 +30,5 @@ test_channel_conformance_SOURCES = \
 	test/channel/pair.c test/channel/pair.h
 test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
 
-dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh
-TESTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh
+dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
+TESTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
