@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/channel/local.mk
 include test/ch3/local.mk
+include test/faults/local.mk
 include test/adi/local.mk
 include test/verbs/local.mk
 include test/vm/local.mk

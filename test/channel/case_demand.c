@@ -103,22 +103,25 @@ enum { CLIENTS = 20, ROUNDS = 5 };
 struct client {
 	hr_conn_t *conn;
 	uint64_t heard;
+	uint64_t value; /* of which have bytes have come */
+	size_t have;
 };
 
-static void serve(struct side *side, struct client *client)
+static void serve(struct client *client)
 {
-	uint64_t value;
-	struct iovec iov = { &value, sizeof value };
+	struct iovec iov = { (char *)&client->value + client->have, sizeof client->value - client->have };
 	size_t moved;
 	CHECK_IS(hr_channel_get(client->conn, &iov, 1, &moved), 0);
-	if (!moved)
+	client->have += moved;
+	if (client->have < sizeof client->value)
 		return;
-	CHECK_IS(moved, sizeof value);
-	CHECK_IS(value % ROUNDS, client->heard);
+	CHECK_IS(client->value % ROUNDS, client->heard);
 	client->heard++;
-	CHECK_IS(hr_channel_put(client->conn, &iov, 1, &moved), 0);
-	CHECK_IS(moved, sizeof value);
-	(void)side;
+	for (client->have = 0; client->have < sizeof client->value; client->have += moved) {
+		iov = (struct iovec){ (char *)&client->value + client->have, sizeof client->value - client->have };
+		CHECK_IS(hr_channel_put(client->conn, &iov, 1, &moved), 0); /* there is room: each waits for its answer */
+	}
+	client->have = 0;
 }
 
 /* Serves whoever has something, and looks at no other. */
@@ -137,7 +140,7 @@ static void be_server(struct side *side)
 			hr_conn_set_user(client->conn, client);
 		}
 		while ((conn = hr_channel_ready(side->channel, 0)))
-			serve(side, hr_conn_user(conn));
+			serve(hr_conn_user(conn));
 		heard = 0;
 		for (int i = 0; i < known; i++)
 			heard += clients[i].heard;

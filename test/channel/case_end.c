@@ -173,7 +173,7 @@ static void death_of(struct side *side, uint64_t most, bool all_arrives)
 		die();
 	}
 	side_receive(side, &amount, sizeof amount);
-	if (all_arrives && most) { /* what this side has seen the beginning of has arrived */
+	if (all_arrives && amount) { /* what this side has seen the beginning of has arrived */
 		uint8_t byte;
 		get_all(side, &byte, 1);
 		pattern_check(8, 0, &byte, 1);

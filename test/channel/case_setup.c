@@ -157,21 +157,22 @@ static void be_hub(struct side *side, const hr_channel_attr_t *attr)
 	side_receive(side, cards, sizeof cards);
 	for (int i = 0; i < MANY; i++)
 		CHECK_IS(hr_channel_connect(side->channel, &cards[i], NULL, &conns[i]), 0);
+	uint64_t values[MANY] = { 0 };
+	size_t have[MANY] = { 0 };
 	for (uint64_t heard = 0; heard != all;) {
 		bool some = false;
 		for (int i = 0; i < MANY; i++) {
-			uint64_t value = 0;
-			struct iovec iov = { &value, sizeof value };
+			struct iovec iov = { (char *)&values[i] + have[i], sizeof values[i] - have[i] };
 			size_t delivered;
 			CHECK_IS(hr_channel_get(conns[i], &iov, 1, &delivered), 0);
-			if (!delivered)
+			have[i] += delivered;
+			some |= delivered > 0;
+			if (have[i] < sizeof values[i])
 				continue;
-			CHECK_IS(delivered, sizeof value);
-			CHECK_IS(value, i);
+			CHECK_IS(values[i], i);
 			heard |= 1u << i;
-			some = true;
 		}
-		if (!some)
+		if (!some && heard != all)
 			CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
 	}
 }

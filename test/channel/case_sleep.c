@@ -172,8 +172,6 @@ static void put_meets_falling_asleep(struct side *side)
 	stay_apart(side);
 	for (uint64_t i = 0; i < 60000 / side->scale; i++) {
 		uint64_t value = i;
-		struct iovec iov = { &value, sizeof value };
-		size_t moved = 0;
 		if (side->index == 1) {
 			get_asleep(side, &value, sizeof value, sleep_by_poll);
 			CHECK_IS(value, i);
@@ -183,8 +181,10 @@ static void put_meets_falling_asleep(struct side *side)
 		for (uint64_t spin = rng(&random) % 4096; spin; spin--)
 			__asm__ volatile("" ::: "memory");
 		put_all(side, &value, sizeof value);
-		while (!moved)
+		for (size_t done = 0, moved; done < sizeof value; done += moved) {
+			struct iovec iov = { (char *)&value + done, sizeof value - done };
 			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), 0);
+		}
 	}
 }
 

@@ -20,7 +20,8 @@ test_channel_verbs_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_cache_LDADD = rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 endif
 check_PROGRAMS += test/channel/conformance
-test_channel_conformance_SOURCES = \
+# test/faults builds it once more, through the fault channel.
+conformance_sources = \
 	test/channel/case_data.c \
 	test/channel/case_demand.c \
 	test/channel/case_end.c \
@@ -28,6 +29,7 @@ test_channel_conformance_SOURCES = \
 	test/channel/case_sleep.c \
 	test/channel/conformance.c \
 	test/channel/pair.c test/channel/pair.h
+test_channel_conformance_SOURCES = $(conformance_sources)
 test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
 
 dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh

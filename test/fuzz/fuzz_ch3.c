@@ -49,6 +49,8 @@ static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 {
 	(void)context;
 	volatile uint8_t read = 0;
+	if (incoming->header_len > CH3_HEADER_MAX)
+		abort();
 	for (size_t i = 0; i < incoming->header_len; i++)
 		read = (uint8_t)(read + ((const uint8_t *)incoming->header)[i]);
 	if (it.n_receives == MANY || it.mode % 16 == 15)

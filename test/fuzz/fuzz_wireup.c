@@ -11,6 +11,7 @@
 
 #include "rdma_channel/card.h"
 #include "rdma_channel/crc32.h"
+#include "rdma_channel/shm/ring.h"
 #include "test/fuzz/input.h"
 
 #include <endian.h>
@@ -34,6 +35,8 @@ enum { /* of a message */
 	RIGHT_MEMORY = 1u << 6, /* the descriptors are rings of the size that the body's first word says */
 	RAW = 1u << 7,          /* all that follows is sent as it is */
 };
+
+#define LONG_LENGTH 0x80 /* of the kind: the header says 256 bytes more than there are */
 
 static hr_channel_t *channel, *peer;
 static hr_card_t peer_card;
@@ -88,6 +91,10 @@ static int make_descriptor(bool right, uint32_t ring_bytes)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || ftruncate(fd, 4096 + (off_t)(ring_bytes & 0xffffff)))
 		abort();
+	/* The tail that the owner of an empty ring writes there. */
+	uint32_t tail = SHM_FIRST_POSITION;
+	if (pwrite(fd, &tail, sizeof tail, offsetof(struct shm_control, tail)) != sizeof tail)
+		abort();
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	return fd;
 }
@@ -131,8 +138,9 @@ static bool say(int stream, bool is_unix, struct fuzz_input *input)
 	memcpy(&word, body, len < sizeof word ? len : sizeof word);
 	for (int i = 0; i < n_fds; i++)
 		fds[i] = make_descriptor(flags & RIGHT_MEMORY, le32toh(word));
-	struct hr_wire_header header = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), kind, (uint8_t)n_fds,
-					 htole32((uint32_t)len), htole32(hr_crc32(body, len)), 0 };
+	uint32_t said = (uint32_t)len + (kind & LONG_LENGTH ? 256 : 0);
+	struct hr_wire_header header = { htole32(HR_WIRE_MAGIC), htole16(HR_WIRE_VERSION), kind & 0x7f,
+					 (uint8_t)n_fds, htole32(said), htole32(hr_crc32(body, len)), 0 };
 	header.body_check ^= flags & WRONG_BODY_SUM;
 	header.header_check = htole32(hr_wire_header_check(&header)) ^ (flags & WRONG_HEADER_SUM);
 	uint8_t bytes[sizeof header + sizeof body];

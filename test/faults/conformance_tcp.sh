@@ -1,0 +1,4 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite over TCP through the fault channel.
+exec "$top_srcdir/test/faults/conformance.sh" tcp
