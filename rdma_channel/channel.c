@@ -24,7 +24,7 @@ HR_SETTING(spin_setting, "HEADRACE_SPIN_US", "50", 0, 10000000,
 	   "longest spin before sleeping, us; none where waits have been longer than that");
 HR_SETTING(pending_setting, "HEADRACE_PENDING_MAX", "4096", 16, 1u << 20,
 	   "peers that have connected and not been answered yet, 1 KB each");
-HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 65536, 1u << 30, "receive ring of one connection, bytes");
+HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 16384, 1u << 30, "receive ring of one connection, bytes");
 
 /* ---- init ---- */
 
@@ -184,7 +184,7 @@ static void clear_lists(struct hr_channel *channel)
 	TAILQ_INIT(&channel->silent);
 	TAILQ_INIT(&channel->waiting);
 	TAILQ_INIT(&channel->dead);
-	channel->setup_due = channel->timer_at = UINT64_MAX;
+	channel->setup_due = channel->check_due = channel->timer_at = UINT64_MAX;
 }
 
 int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_t *card)
@@ -271,6 +271,7 @@ static void free_conn(struct hr_conn *conn)
 	TAILQ_REMOVE(&channel->awake, conn, place);
 	TAILQ_REMOVE(&channel->conns, conn, all);
 	channel->n_conns--;
+	channel->n_watched -= conn->watched;
 	hr_watch_remove(channel, &conn->extra_watch);
 	hr_watch_remove(channel, &conn->stream_watch);
 	if (conn->data)
@@ -504,6 +505,16 @@ int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats)
 	now.sleeps = conn->channel->sleeps - conn->sleeps_before;
 	now.memory_bytes += sizeof *conn;
 	memcpy(stats, &now, size);
+	return 0;
+}
+
+size_t hr_channel_conn_bytes(const hr_channel_t *channel, uint32_t transport)
+{
+	for (int i = 0; i < channel->n_opened; i++) {
+		const struct hr_transport *opened = channel->opened[i].transport;
+		if (opened->bit == transport && opened->conn_bytes)
+			return sizeof(struct hr_conn) + opened->conn_bytes(channel->ring_bytes);
+	}
 	return 0;
 }
 

@@ -136,11 +136,48 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 	}
 }
 
-/* What is due without an event: time-outs of set-ups and new attempts, and listeners whose edge is gone. */
+static uint64_t next_check(const struct hr_channel *channel)
+{
+	return hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS / 4;
+}
+
+/* To be looked after while it is asleep, if it has put something and nobody would tell that the peer is gone. */
+static void watch_silence(struct hr_conn *conn)
+{
+	struct hr_channel *channel = conn->channel;
+	if (conn->watched || conn->stats.put_bytes == conn->puts_checked || !conn->transport->conn_check)
+		return;
+	conn->watched = true;
+	if (channel->n_watched++ == 0)
+		channel->check_due = next_check(channel);
+}
+
+static void check_watched(struct hr_channel *channel)
+{
+	struct hr_conn *conn;
+	TAILQ_FOREACH(conn, &channel->conns, all) {
+		if (!conn->watched)
+			continue;
+		uint64_t put = conn->stats.put_bytes;
+		int state = conn->transport->conn_check(conn->data);
+		if (state > 0)
+			continue;
+		conn->watched = false;
+		conn->puts_checked = put;
+		channel->n_watched--;
+		if (state < 0)
+			hr_conn_rouse(conn);
+	}
+	channel->check_due = channel->n_watched ? next_check(channel) : UINT64_MAX;
+}
+
+/* What is due without an event: time-outs of set-ups and new attempts, listeners whose edge is gone, silent peers. */
 static void step_due(struct hr_channel *channel)
 {
 	if (channel->accept_again)
 		hr_listen_accept_all(channel);
+	if (channel->n_watched && hr_now_ns() >= channel->check_due)
+		check_watched(channel);
 	if (!channel->n_setting_up || hr_now_ns() < channel->setup_due)
 		return;
 	channel->setup_due = UINT64_MAX; /* each that goes on puts in its own time */
@@ -157,12 +194,13 @@ void hr_channel_step(struct hr_channel *channel)
 	step_due(channel);
 }
 
-/* Lets the timer make the descriptor readable when the next set-up needs a step; off when none does. */
+/* Lets the timer make the descriptor readable when step_due has something to do next; off when it has not. */
 static void set_timer(struct hr_channel *channel)
 {
-	if (channel->timer_at == channel->setup_due)
+	uint64_t next = channel->setup_due < channel->check_due ? channel->setup_due : channel->check_due;
+	if (channel->timer_at == next)
 		return;
-	channel->timer_at = channel->setup_due;
+	channel->timer_at = next;
 	struct itimerspec at = { 0 }; /* off */
 	if (channel->timer_at != UINT64_MAX)
 		at.it_value = (struct timespec){ (time_t)(channel->timer_at / 1000000000),
@@ -182,6 +220,8 @@ static void fall_asleep(struct hr_conn *conn)
 	TAILQ_REMOVE(&conn->channel->awake, conn, place);
 	conn->attention |= HR_CONN_ASLEEP;
 	conn->bytes_at_sleep = bytes_moved(conn);
+	if (conn->phase == HR_PHASE_UP)
+		watch_silence(conn);
 }
 
 static bool conn_has_something(struct hr_conn *conn, bool want_put)
@@ -244,8 +284,9 @@ int hr_channel_fd(hr_channel_t *channel)
 int hr_channel_arm(hr_channel_t *channel, int want_put)
 {
 	hr_channel_step(channel);
+	int ready = arm_awake(channel, want_put);
 	set_timer(channel);
-	return arm_awake(channel, want_put);
+	return ready;
 }
 
 hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
@@ -340,10 +381,10 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 	struct hr_conn *conn = spin(channel, want_put, start, limit);
 	while (!conn) {
 		step_due(channel);
-		set_timer(channel);
 		int ready = arm_awake(channel, want_put);
 		if (ready)
 			return ready;
+		set_timer(channel);
 		channel->sleeps++;
 		int n = hr_events_take(channel, ms_left(start, timeout_ms));
 		if (n < 0) /* a signal: the caller may have to look at something too */

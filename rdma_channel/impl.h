@@ -73,6 +73,8 @@ struct hr_channel {
 	struct hr_conn_list setting_up, awake;
 	int n_conns, n_setting_up;
 	uint64_t setup_due;  /* no set-up needs a step without an event before this time; UINT64_MAX: none ever */
+	uint64_t check_due;  /* when conn_check is to be called next; UINT64_MAX: no connection needs it */
+	unsigned n_watched;
 	uint64_t timer_at;   /* what the timer is set to; UINT64_MAX: off */
 	uint64_t sleeps;
 	bool accept_again; /* a listener may have more, which could not be taken for want of descriptors */
@@ -112,6 +114,8 @@ struct hr_conn {
 	void *user;
 	uint64_t sleeps_before;   /* the channel's, when this connection was opened */
 	uint64_t bytes_at_sleep;  /* put and got when it last fell asleep: has something moved since? */
+	uint64_t puts_checked;    /* bytes put when conn_check last found all acknowledged */
+	bool watched;             /* conn_check is to be called */
 	uint64_t wait_ns;         /* how long waits that this connection ended took, smoothed */
 	unsigned waits;
 	struct hr_identity peer;
@@ -169,6 +173,9 @@ void hr_pending_reap(struct hr_channel *channel);
 bool hr_stream_is_friend(int fd);
 /* Stream sockets of ours are non-blocking; those over TCP send at once and notice a lost peer in timeout_ms. */
 void hr_stream_prepare(int fd, bool is_unix, uint32_t timeout_ms);
+/* Before a TCP socket connects or listens: small rings want small segments. A segment on loopback has 64 KB, and a
+ * window smaller than one opens only by the kernel's timers. */
+void hr_stream_fit_segments(int fd, uint32_t ring_bytes);
 
 /* ---- events.c ---- */
 

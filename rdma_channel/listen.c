@@ -21,6 +21,7 @@
  * second. */
 #define LISTEN_BACKLOG 65535
 #define KEEPALIVE_PROBES 3
+#define SMALL_RING (128u * 1024)
 
 static void set_option(int fd, int level, int name, int value)
 {
@@ -47,6 +48,12 @@ void hr_stream_prepare(int fd, bool is_unix, uint32_t timeout_ms)
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)timeout_ms);
 }
 
+void hr_stream_fit_segments(int fd, uint32_t ring_bytes)
+{
+	if (ring_bytes < SMALL_RING)
+		set_option(fd, IPPROTO_TCP, TCP_MAXSEG, (int)(ring_bytes / 8));
+}
+
 /* ---- listeners ---- */
 
 static int listen_on(struct hr_channel *channel, struct hr_watch *watch, const struct sockaddr *address, socklen_t len)
@@ -57,6 +64,8 @@ static int listen_on(struct hr_channel *channel, struct hr_watch *watch, const s
 	int off = 0;
 	if (address->sa_family == AF_INET6) /* IPv4 peers may come to the IPv6 socket too */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+	if (address->sa_family != AF_UNIX)
+		hr_stream_fit_segments(fd, channel->ring_bytes);
 	int error = 0;
 	if (bind(fd, address, len) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
 		error = -errno;

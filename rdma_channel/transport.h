@@ -133,6 +133,15 @@ struct hr_transport {
 	/* A descriptor of this connection had something: takes it (drains wake-ups until the descriptor would block,
 	 * notes the peer's death for the next put or get). */
 	void (*conn_event)(void *conn);
+	/*
+	 * Where a peer's silence raises no event: called at most every quarter of timeout_ms on a connection that has put
+	 * something since it was called last. 1: to be called again, as the peer has still to acknowledge something; 0:
+	 * it has; negative: it is gone, and conn_pending says so from now on. NULL: the descriptors tell.
+	 */
+	int (*conn_check)(void *conn);
+	/* What a connection with that ring size takes on this side, bytes: what memory_bytes will say. NULL: not known
+	 * before there is one. */
+	size_t (*conn_bytes)(uint32_t ring_bytes);
 	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked
 	 * once, after conn_establish. */
 	int (*conn_fd)(void *conn);

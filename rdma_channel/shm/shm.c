@@ -122,6 +122,12 @@ static uint32_t round_to_power(uint32_t bytes)
 	return power;
 }
 
+static size_t shm_conn_bytes(uint32_t ring_bytes)
+{
+	size_t ring = SHM_CONTROL_BYTES + (size_t)round_to_power(ring_bytes);
+	return sizeof(struct shm_conn) + 2 * ring; /* the peer's too, which has the same size unless it was set otherwise */
+}
+
 static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *out)
 {
 	size_t size = SHM_CONTROL_BYTES + (size_t)bytes;
@@ -220,6 +226,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		close(peer->fds[i]);
 	if (error)
 		return error;
+	conn->env->stats->memory_bytes = sizeof *conn + conn->in_size + conn->out_size;
 	conn->both_heavy = conn->context->heavy && (le32toh(wire.flags) & SHM_HALF_HEAVY);
 	conn->stream = stream;
 	return 0;
@@ -491,4 +498,5 @@ const struct hr_transport hr_transport_shm = {
 	.conn_arm = shm_conn_arm,
 	.conn_pending = shm_conn_pending,
 	.conn_event = shm_conn_event,
+	.conn_bytes = shm_conn_bytes,
 };

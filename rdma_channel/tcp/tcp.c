@@ -8,9 +8,21 @@
  * A frame whose bytes the kernel did not all take is continued by the next put. If the connection is closed in the
  * middle of one, there is no place for the goodbye, and the peer sees a death (-ECONNRESET): its message was cut off.
  *
- * No copy on the way out. On the way in, one read takes what is left of a frame directly to the caller and the rest
+ * No copy on the way out but for small messages, where copying them behind their length is cheaper than to have the
+ * kernel walk a vector. On the way in, one read takes what is left of a frame directly to the caller and a little more
  * (the next lengths and small messages) to a buffer, so that a small message costs one system call.
+ *
+ * Memory: the kernel's two buffers and the one here. With a ring as large as the default, or larger, the kernel sizes
+ * its own as the path asks (tcp_rmem, tcp_wmem), except within a host, where a path of memory has nothing to be kept
+ * full; a smaller one bounds all three (tcp_shares_of).
+ *
+ * A peer that reads slowly, or not at all for hours, is alive; one whose machine is gone is not. The kernel's user
+ * time-out (TCP_USER_TIMEOUT) does not tell them apart: it also ends a connection whose peer answers every probe of its
+ * closed window. So it is off here. Where nothing is under way the kernel's keep-alive probes find out; where something
+ * is, tcp_conn_check asks for the acknowledgements that came. A peer that is stopped (SIGSTOP) is alive: its kernel
+ * answers.
  */
+#include "rdma_channel/clock.h"
 #include "rdma_channel/iov.h"
 #include "rdma_channel/transport.h"
 
@@ -19,6 +31,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +41,28 @@
 
 #define FRAME_GOODBYE 0xffffffffu
 #define FRAME_MAX (1u << 30) /* bytes */
-#define IN_BUFFER 32768      /* bytes */
+#define BUFFER_MAX 32768     /* bytes, of in.buffer */
+#define BUFFER_MIN 4096
+#define BEHIND 256           /* bytes of the buffer that a read past it may fill behind a frame, as they are copied again */
 #define DIRECT_MIN 4096      /* bytes still to come of a frame, from which on they are read past the buffer */
 #define PIECES_MAX 64        /* of one system call */
+#define COPIED_MAX 1024      /* bytes of a message that are copied behind their length */
+#define KERNEL_SIZES (1u << 20) /* from this ring size on the kernel sizes its buffers itself, between hosts */
+#define LOOPBACK_SIZE (256u << 10) /* bytes of each, within a host: what stays in the caches streams faster */
+#define IDLE_CALLS 64        /* puts and gets without success, before the clock is looked at */
 
 struct tcp_conn {
 	int stream; /* the channel's */
 	bool is_unix;
+	bool armed;   /* since the last put and get: an event tells whatever comes */
+	bool drained; /* the last read found nothing more; until an event says otherwise, if armed */
+	const struct hr_conn_env *env;
 	const char *peer;
+	struct {
+		uint64_t since; /* the peer has owed an answer and was not heard since then, ns; 0: it owes none */
+		uint64_t asked; /* when the kernel was asked last by check_sometimes, coarse ns */
+		unsigned idle_calls;
+	} silence;
 	struct {
 		uint32_t length; /* little-endian; its last length_left bytes are still to be sent */
 		unsigned length_left;
@@ -48,9 +76,32 @@ struct tcp_conn {
 		uint32_t left; /* bytes of the frame not delivered yet */
 		size_t at, end; /* of buffer */
 		int error;      /* what get says when the buffer is empty; 0: none */
-		uint8_t buffer[IN_BUFFER];
+		uint32_t size;  /* of buffer */
 	} in;
+	uint8_t buffer[];
 };
+
+/* How a connection's memory is divided for that ring size, bytes. The kernel's shares are 0 where it decides. */
+struct tcp_shares {
+	uint32_t buffer, kernel_receive, kernel_send;
+};
+
+static struct tcp_shares tcp_shares_of(uint32_t ring_bytes)
+{
+	struct tcp_shares shares = { BUFFER_MAX, 0, 0 };
+	if (ring_bytes >= KERNEL_SIZES)
+		return shares;
+	uint32_t buffer = ring_bytes / 4;
+	shares.buffer = buffer < BUFFER_MIN ? BUFFER_MIN : buffer > BUFFER_MAX ? BUFFER_MAX : buffer;
+	shares.kernel_receive = shares.kernel_send = ring_bytes;
+	return shares;
+}
+
+static size_t tcp_conn_bytes(uint32_t ring_bytes)
+{
+	struct tcp_shares shares = tcp_shares_of(ring_bytes);
+	return sizeof(struct tcp_conn) + shares.buffer + shares.kernel_receive + shares.kernel_send;
+}
 
 /* ---- the channel's end of it ---- */
 
@@ -80,16 +131,43 @@ static bool tcp_reaches(void *context, const uint8_t *section, size_t section_le
 static int tcp_conn_open(void *context, const struct hr_conn_env *env, struct hr_half *own, void **out)
 {
 	(void)context;
-	struct tcp_conn *conn = malloc(sizeof *conn);
+	struct tcp_shares shares = tcp_shares_of(env->ring_bytes);
+	struct tcp_conn *conn = malloc(sizeof *conn + shares.buffer);
 	if (!conn)
 		return -ENOMEM;
-	memset(conn, 0, offsetof(struct tcp_conn, in.buffer));
+	memset(conn, 0, sizeof *conn);
 	conn->stream = -1;
+	conn->env = env;
 	conn->peer = env->peer;
+	conn->in.size = shares.buffer;
+	env->stats->memory_bytes = tcp_conn_bytes(env->ring_bytes);
 	own->len = 0;
 	own->n_fds = 0;
 	*out = conn;
 	return 0;
+}
+
+static void set_stream_option(const struct tcp_conn *conn, int level, int name, int value)
+{
+	if (setsockopt(conn->stream, level, name, &value, sizeof value) < 0)
+		hr_log(HR_LOG_WARN, "tcp: connection to %s: setsockopt %d/%d: %s", conn->peer, level, name,
+		       strerror(errno));
+}
+
+/* Both ends of a TCP stream have one address. */
+static bool within_host(int stream)
+{
+	struct sockaddr_storage own = { 0 }, peer = { 0 };
+	socklen_t own_len = sizeof own, peer_len = sizeof peer;
+	if (getsockname(stream, (struct sockaddr *)&own, &own_len) < 0 ||
+	    getpeername(stream, (struct sockaddr *)&peer, &peer_len) < 0 || own.ss_family != peer.ss_family)
+		return false;
+	if (own.ss_family == AF_INET)
+		return !memcmp(&((struct sockaddr_in *)&own)->sin_addr, &((struct sockaddr_in *)&peer)->sin_addr,
+			       sizeof(struct in_addr));
+	return own.ss_family == AF_INET6 &&
+	       !memcmp(&((struct sockaddr_in6 *)&own)->sin6_addr, &((struct sockaddr_in6 *)&peer)->sin6_addr,
+		       sizeof(struct in6_addr));
 }
 
 static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream)
@@ -104,6 +182,18 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 	getsockopt(stream, SOL_SOCKET, SO_DOMAIN, &domain, &len);
 	conn->is_unix = domain == AF_UNIX;
 	conn->stream = stream;
+	if (!conn->is_unix)
+		set_stream_option(conn, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); /* see above */
+	/* The kernel doubles the value, for its own book-keeping. */
+	struct tcp_shares shares = tcp_shares_of(conn->env->ring_bytes);
+	if (!shares.kernel_receive && within_host(stream)) {
+		shares.kernel_receive = shares.kernel_send = LOOPBACK_SIZE;
+		conn->env->stats->memory_bytes += 2 * LOOPBACK_SIZE;
+	}
+	if (shares.kernel_receive)
+		set_stream_option(conn, SOL_SOCKET, SO_RCVBUF, (int)shares.kernel_receive / 2);
+	if (shares.kernel_send)
+		set_stream_option(conn, SOL_SOCKET, SO_SNDBUF, (int)shares.kernel_send / 2);
 	return 0;
 }
 
@@ -121,31 +211,86 @@ static int error_of_stream(const struct tcp_conn *conn, int number)
 	return number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH ? -ETIMEDOUT : -ECONNRESET;
 }
 
+/* ---- is the peer there? ---- */
+
+/*
+ * Asks the kernel what it heard of the peer. 1: something is still to be acknowledged; 0: nothing; -ETIMEDOUT: it owes an
+ * answer and has not been heard for the connection's time-out. It owes one to data in flight, and where nothing is in
+ * flight because its window is closed, to a probe of that, which the kernel sends in growing intervals (RFC 9293,
+ * 3.8.6.1): answered probes mean that it lives, however long the window stays closed.
+ */
+static int ask_kernel(struct tcp_conn *conn)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof info;
+	uint64_t now = hr_now_ns(), since = conn->silence.since;
+	conn->silence.since = 0;
+	if (conn->is_unix || getsockopt(conn->stream, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	if (!info.tcpi_unacked && !info.tcpi_notsent_bytes)
+		return 0;
+	if (!info.tcpi_unacked && !info.tcpi_probes)
+		return 1;
+	uint64_t heard = now - info.tcpi_last_ack_recv * HR_NS_PER_MS;
+	if (!since)
+		since = now;
+	else if (heard > since)
+		since = heard;
+	conn->silence.since = since;
+	if (now - since < conn->env->timeout_ms * HR_NS_PER_MS)
+		return 1;
+	hr_log(HR_LOG_ERROR, "tcp: connection to %s: it has not answered for %u ms", conn->peer, conn->env->timeout_ms);
+	return -ETIMEDOUT;
+}
+
+static int tcp_conn_check(void *data)
+{
+	struct tcp_conn *conn = data;
+	if (conn->in.error)
+		return conn->in.error;
+	int state = ask_kernel(conn);
+	if (state < 0)
+		conn->in.error = state;
+	return state;
+}
+
+/* For a caller that never sleeps: a put found no room, or a get nothing. Asks now and then. */
+static void check_sometimes(struct tcp_conn *conn)
+{
+	if (++conn->silence.idle_calls < IDLE_CALLS)
+		return;
+	conn->silence.idle_calls = 0;
+	uint64_t now = hr_now_coarse_ns();
+	if (now - conn->silence.asked < conn->env->timeout_ms * HR_NS_PER_MS / 4)
+		return;
+	conn->silence.asked = now;
+	tcp_conn_check(conn);
+}
+
 /* ---- get ---- */
 
-/* One read. Returns its result, 0 where it would block; notes the end and errors in in.error and returns -1. */
-static ssize_t read_some(struct tcp_conn *conn, struct iovec *iov, int n)
+/* What a read returned, 0 where it would block; notes the end and errors in in.error and returns -1. */
+static ssize_t judge_read(struct tcp_conn *conn, ssize_t got)
 {
-	struct msghdr message = { .msg_iov = iov, .msg_iovlen = (size_t)n };
-	ssize_t got;
-	do
-		got = recvmsg(conn->stream, &message, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
 	if (got > 0)
 		return got;
+	conn->drained = true;
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
 	conn->in.error = got == 0 ? -ECONNRESET : error_of_stream(conn, errno);
 	return -1;
 }
 
-/* Reads into the empty buffer. As read_some. */
+/* Reads into the empty buffer. As judge_read. */
 static ssize_t fill(struct tcp_conn *conn)
 {
 	if (conn->in.error)
 		return -1;
-	struct iovec iov = { conn->in.buffer, IN_BUFFER };
-	ssize_t got = read_some(conn, &iov, 1);
+	ssize_t got;
+	do
+		got = recv(conn->stream, conn->buffer, conn->in.size, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	got = judge_read(conn, got);
 	conn->in.at = 0;
 	conn->in.end = got > 0 ? (size_t)got : 0;
 	return got;
@@ -171,7 +316,7 @@ static int on_length(struct tcp_conn *conn)
 static bool payload_buffered(struct tcp_conn *conn)
 {
 	while (!conn->in.left && conn->in.at < conn->in.end) {
-		conn->in.length[conn->in.length_have++] = conn->in.buffer[conn->in.at++];
+		conn->in.length[conn->in.length_have++] = conn->buffer[conn->in.at++];
 		if (conn->in.length_have < sizeof conn->in.length)
 			continue;
 		int error = on_length(conn);
@@ -195,7 +340,7 @@ static size_t deliver_buffered(struct tcp_conn *conn, struct hr_iov_place *place
 			count = conn->in.left;
 		if (count > room)
 			count = room;
-		memcpy(to, conn->in.buffer + conn->in.at, count);
+		memcpy(to, conn->buffer + conn->in.at, count);
 		conn->in.at += count;
 		conn->in.left -= (uint32_t)count;
 		hr_iov_advance(place, count);
@@ -230,10 +375,15 @@ static size_t deliver_direct(struct tcp_conn *conn, struct hr_iov_place *place, 
 	int n = pieces_from(*place, conn->in.left, pieces, PIECES_MAX, &to_caller);
 	asked = to_caller;
 	if (to_caller == conn->in.left) {
-		pieces[n++] = (struct iovec){ conn->in.buffer, IN_BUFFER };
-		asked += IN_BUFFER;
+		pieces[n++] = (struct iovec){ conn->buffer, BEHIND };
+		asked += BEHIND;
 	}
-	ssize_t got = read_some(conn, pieces, n);
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = (size_t)n };
+	ssize_t got;
+	do
+		got = recvmsg(conn->stream, &message, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	got = judge_read(conn, got);
 	*more = got == (ssize_t)asked;
 	if (got <= 0)
 		return 0;
@@ -250,16 +400,19 @@ static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered
 	struct tcp_conn *conn = data;
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n);
+	conn->armed = false;
 	size_t done = deliver_buffered(conn, &place);
 	bool more = true;
 	while (done < total && more && !conn->in.error) {
 		if (conn->in.left >= DIRECT_MIN && total - done >= DIRECT_MIN) {
 			done += deliver_direct(conn, &place, &more);
 		} else {
-			more = fill(conn) == IN_BUFFER;
+			more = fill(conn) == (ssize_t)conn->in.size;
 		}
 		done += deliver_buffered(conn, &place);
 	}
+	if (!done)
+		check_sometimes(conn);
 	*delivered = done;
 	return done ? 0 : conn->in.error;
 }
@@ -309,9 +462,55 @@ static int error_of_put(struct tcp_conn *conn, int number)
 	return conn->in.error == -ESHUTDOWN ? -ESHUTDOWN : error_of_stream(conn, number);
 }
 
+/*
+ * A small message, its length before it, in one piece. True: that was it, *accepted and *error say how it went. Where
+ * the kernel takes less than all, the frame has begun and goes on like any other.
+ */
+static bool put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *accepted, int *error)
+{
+	uint8_t bytes[sizeof conn->out.length + COPIED_MAX];
+	size_t len = iov->iov_len, size = sizeof conn->out.length + len;
+	uint32_t length = htole32((uint32_t)len);
+	memcpy(bytes, &length, sizeof length);
+	memcpy(bytes + sizeof length, iov->iov_base, len);
+	ssize_t sent;
+	do
+		sent = send(conn->stream, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	*error = 0;
+	if (sent == (ssize_t)size) {
+		*accepted = len;
+		conn->out.was_short = false;
+		return true;
+	}
+	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+		*error = error_of_put(conn, errno);
+		return true;
+	}
+	if (sent > 0) {
+		size_t of_length = (size_t)sent < sizeof length ? (size_t)sent : sizeof length;
+		begin_frame(conn, len);
+		conn->out.length_left -= (unsigned)of_length;
+		conn->out.left -= (uint32_t)((size_t)sent - of_length);
+		*accepted = (size_t)sent - of_length;
+	}
+	conn->out.was_short = true;
+	return true;
+}
+
 static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct tcp_conn *conn = data;
+	conn->armed = false;
+	if (conn->in.error == -ETIMEDOUT)
+		return conn->in.error;
+	int error;
+	*accepted = 0;
+	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left && put_copied(conn, iov, accepted, &error)) {
+		if (conn->out.was_short)
+			check_sometimes(conn);
+		return error;
+	}
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), done = 0;
 	bool full = false;
@@ -327,6 +526,8 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 		done += (size_t)sent;
 	}
 	conn->out.was_short = done < total;
+	if (!done)
+		check_sometimes(conn);
 	*accepted = done;
 	return 0;
 }
@@ -379,8 +580,9 @@ static int tcp_conn_shutdown(void *data)
 
 static int tcp_conn_arm(void *data, bool want_put)
 {
-	(void)data;
+	struct tcp_conn *conn = data;
 	(void)want_put;
+	conn->armed = true;
 	return 0;
 }
 
@@ -395,16 +597,19 @@ static bool tcp_conn_pending(void *data, bool want_put)
 	struct tcp_conn *conn = data;
 	if (payload_buffered(conn) || conn->in.error)
 		return true;
-	fill(conn);
+	/* Armed and drained: what has come since raises an event, and that one has not been taken yet. */
+	if (!conn->armed || !conn->drained)
+		fill(conn);
 	if (payload_buffered(conn) || conn->in.error)
 		return true;
 	return want_put && conn->out.was_short && has_room(conn);
 }
 
-/* Nothing to take from the descriptor: pending and get look at it themselves. */
+/* Nothing is taken from the descriptor: pending and get look at it themselves. */
 static void tcp_conn_event(void *data)
 {
-	(void)data;
+	struct tcp_conn *conn = data;
+	conn->drained = false;
 }
 
 const struct hr_transport hr_transport_tcp = {
@@ -422,4 +627,6 @@ const struct hr_transport hr_transport_tcp = {
 	.conn_arm = tcp_conn_arm,
 	.conn_pending = tcp_conn_pending,
 	.conn_event = tcp_conn_event,
+	.conn_check = tcp_conn_check,
+	.conn_bytes = tcp_conn_bytes,
 };

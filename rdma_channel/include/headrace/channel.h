@@ -68,7 +68,7 @@ typedef struct hr_channel_attr {
 	size_t size;         /* sizeof(hr_channel_attr_t) of the caller */
 	uint32_t transports; /* set of HR_TRANSPORT_* */
 	uint32_t flags;      /* set of HR_CHANNEL_* */
-	uint32_t ring_bytes; /* receive ring of one connection, bytes */
+	uint32_t ring_bytes; /* receive ring of one connection, bytes; 16 KB keeps the whole connection below 64 KB */
 	uint32_t timeout_ms; /* a silent or absent peer is given up after this time (HEADRACE_TIMEOUT_MS) */
 	uint32_t verbs_design; /* enum hr_verbs_design */
 	uint32_t reserved;     /* 0 */
@@ -195,9 +195,15 @@ typedef struct hr_conn_stats {
 	uint64_t sleeps;         /* times this side's channel slept */
 	/* Memory to be transferred zero-copy over verbs: found registered, and registered for it. */
 	uint64_t registration_hits, registration_misses;
-	uint64_t memory_bytes;   /* memory that this side holds for the connection, rings shared with the peer included */
+	/* Bytes of memory that this side holds for the connection: both rings of shm, verbs' ring, staging area and
+	 * queues, tcp's buffer and the most that the kernel's two may take (0 where the kernel decides that). */
+	uint64_t memory_bytes;
 } hr_conn_stats_t;
 HR_API int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats);
+
+/* Memory that this side would hold for a connection over one HR_TRANSPORT_*, as hr_conn_stats_t.memory_bytes counts it,
+ * with the channel's ring_bytes; 0: the channel has not opened that transport. */
+HR_API size_t hr_channel_conn_bytes(const hr_channel_t *channel, uint32_t transport);
 
 /* The library's version, "MAJOR.MINOR.PATCH". Static storage. */
 HR_API const char *hr_channel_version(void);
