@@ -55,7 +55,8 @@ void ib_cache_close(struct ib_cache *cache);
 
 /*
  * Registers len > 0 bytes at address, or finds them registered, for all the uses. *cached is good until ib_cache_put,
- * whatever else is done with the cache. A hit costs a binary search, a lock and one short system call; no allocation. Counts in stats (registration_hits, registration_misses).
+ * whatever else is done with the cache. A hit costs a binary search, a lock and one short system call; no
+ * allocation. Counts in stats (registration_hits, registration_misses).
  * Any error means that the memory cannot be registered (-ENOMEM over the limit of locked memory, -EFAULT for memory
  * that cannot be used so, and others): copy instead. The first one of a cache is logged.
  */

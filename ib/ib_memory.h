@@ -13,9 +13,9 @@
  * the reader shows from before it reads until it has told. After that, everything that has happened to memory before
  * the call has been told.
  *
- * For madvise the event comes before the pages go. Who registers memory while another thread gives back that same memory
- * may therefore remember what is gone a moment later. A put or get in progress does not allow that to be done to its
- * buffers; and of memory that is not the caller's buffer nothing is registered that was not remembered already, in
+ * For madvise the event comes before the pages go. Who registers memory while another thread gives back that same
+ * memory may therefore remember what is gone a moment later. A put or get in progress does not allow that to be done to
+ * its buffers; and of memory that is not the caller's buffer nothing is registered that was not remembered already, in
  * which case the registration is told of the loss.
  *
  * Not reported by the kernel: shmat with SHM_REMAP over private memory.
