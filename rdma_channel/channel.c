@@ -125,6 +125,14 @@ static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, 
 	return error ? error : check_attr(attr);
 }
 
+/* Watches the descriptor of a transport that has one. */
+static int watch_opened(struct hr_channel *channel, struct hr_opened *opened)
+{
+	opened->watch = (struct hr_watch){ HR_WATCH_OPENED, opened, -1 };
+	int fd = opened->transport->fd ? opened->transport->fd(opened->context) : -1;
+	return fd < 0 ? 0 : hr_watch_add(channel, &opened->watch, fd);
+}
+
 static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *attr)
 {
 	const struct hr_channel_env env = { attr->timeout_ms, attr->verbs_design };
@@ -146,6 +154,9 @@ static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *
 		section->len = (uint8_t)len;
 		channel->n_opened++;
 		channel->self.n_sections++;
+		error = watch_opened(channel, opened);
+		if (error)
+			return error;
 	}
 	if (channel->n_opened)
 		return 0;
@@ -156,8 +167,10 @@ static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *
 static void free_channel(struct hr_channel *channel)
 {
 	hr_listen_close(channel);
-	for (int i = 0; i < channel->n_opened; i++)
+	for (int i = 0; i < channel->n_opened; i++) {
+		hr_watch_remove(channel, &channel->opened[i].watch);
 		channel->opened[i].transport->close(channel->opened[i].context);
+	}
 	hr_events_close(channel);
 	free(channel);
 }

@@ -95,6 +95,15 @@ void hr_conn_leave_set_up(struct hr_conn *conn)
 		channel->setup_due = UINT64_MAX;
 }
 
+static void transport_event(struct hr_channel *channel, const struct hr_opened *opened)
+{
+	struct hr_conn *conn;
+	opened->transport->event(opened->context);
+	TAILQ_FOREACH(conn, &channel->conns, all)
+		if (conn->phase == HR_PHASE_UP && conn->transport == opened->transport)
+			hr_conn_rouse(conn);
+}
+
 static void on_event(struct hr_channel *channel, struct hr_watch *watch)
 {
 	struct hr_conn *conn = watch->owner;
@@ -112,6 +121,9 @@ static void on_event(struct hr_channel *channel, struct hr_watch *watch)
 			conn->transport->conn_event(conn->data);
 			hr_conn_rouse(conn);
 		}
+		break;
+	case HR_WATCH_OPENED:
+		transport_event(channel, watch->owner);
 		break;
 	case HR_WATCH_TIMER: /* step_due looks at the clock */
 		break;

@@ -20,6 +20,7 @@ enum hr_watch_kind {
 	HR_WATCH_PENDING,  /* accepted, not matched with a connection yet */
 	HR_WATCH_CONN,     /* a connection's stream or its transport's own descriptor */
 	HR_WATCH_TIMER,    /* a set-up may have taken too long */
+	HR_WATCH_OPENED,   /* a transport's own descriptor */
 };
 
 struct hr_watch {
@@ -32,6 +33,7 @@ struct hr_watch {
 struct hr_opened {
 	const struct hr_transport *transport;
 	void *context;
+	struct hr_watch watch;
 };
 
 /* A stream that a peer opened to us, until its hello says which connection it is for and we have made that one. In one

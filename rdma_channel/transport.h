@@ -81,6 +81,11 @@ struct hr_transport {
 	/* Can a peer with this section be reached? same_host: both cards name the same host and network namespace.
 	 * Both sides ask; the connection uses the best transport that both say yes to. */
 	bool (*reaches)(void *context, const uint8_t *section, size_t section_len, bool same_host);
+	/* A descriptor of the transport itself to watch, edge-triggered, non-blocking, the transport's; -1 for none.
+	 * NULL: none. Asked once, after open. */
+	int (*fd)(void *context);
+	/* It had something: takes it. Any connection of the transport may have something to report afterwards. */
+	void (*event)(void *context);
 
 	/* ---- setting a connection up and taking it down ---- */
 
