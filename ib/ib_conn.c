@@ -3,6 +3,8 @@
 
 #include "ib/ib_conn.h"
 
+#include "ib/ib_events.h"
+
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/clock.h"
 #include "rdma_channel/stream.h"
@@ -76,6 +78,7 @@ void ib_conn_idle(struct ib_conn *conn)
 		return;
 	conn->checked_ns = now;
 	ib_conn_check_stream(conn);
+	ib_events_take(conn->device);
 }
 
 void ib_conn_take_tail(struct ib_conn *conn)

@@ -83,7 +83,6 @@ struct ib_half {
 	uint32_t chunk_bytes, n_chunks; /* its ring */
 	uint32_t psn;                   /* of its first packet */
 	uint32_t rkey;                  /* of control block and ring */
-	uint32_t reserved2;
 	uint64_t control;               /* address of the control block */
 	uint32_t qpn[IB_QPS_MAX];
 };
@@ -100,7 +99,8 @@ enum ib_sleep_state {
 
 struct ib_conn {
 	const struct hr_conn_env *env;
-	const struct ib_device *device;
+	struct ib_device *device;
+	LIST_ENTRY(ib_conn) place;    /* in device->conns */
 	enum hr_verbs_design design;  /* in use; known once it is established */
 	struct ib_queues queues;
 	struct ib_region shared;      /* control block, ring: the peer writes */

@@ -4,6 +4,7 @@
 #include "ib/ib_device.h"
 
 #include "ib/ib_cache.h"
+#include "ib/ib_events.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -17,6 +18,9 @@
 HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
 HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto (first active)");
 HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
+HR_SETTING(pkey_setting, "HEADRACE_IB_PKEY", "auto", 0, 0, "verbs: partition key, such as 0x8001, or auto (the first)");
+HR_SETTING(sl_setting, "HEADRACE_IB_SL", "0", 0, 15, "verbs: service level");
+HR_SETTING(class_setting, "HEADRACE_IB_TRAFFIC_CLASS", "0", 0, 255, "verbs: traffic class of RoCE packets");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
 HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
 HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "pipeline", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
@@ -27,6 +31,7 @@ struct wish {
 	const char *device; /* NULL: any */
 	int port;
 	int gid_index;
+	int pkey;
 };
 
 static bool is_auto(const struct hr_setting *setting)
@@ -55,12 +60,44 @@ static int read_u32(const struct hr_setting *setting, uint32_t *number)
 	return error;
 }
 
+/* A partition key is written as the subnet manager shows it, in hexadecimal mostly. */
+static int read_pkey(int *pkey)
+{
+	const char *text = hr_setting_text(&pkey_setting);
+	char *end;
+	*pkey = -1;
+	if (is_auto(&pkey_setting))
+		return 0;
+	unsigned long value = strtoul(text, &end, 0);
+	if (*text < '0' || *text > '9' || *end || value > 0xffff || (value & 0x7fff) == 0) {
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_PKEY=%s: want a partition key from 1 to 0xffff, or auto", text);
+		return -EINVAL;
+	}
+	*pkey = (int)value;
+	return 0;
+}
+
+/* Of all packets we send. */
+static int read_service(struct ib_device *device)
+{
+	uint64_t level, class = 0;
+	int error = hr_setting_u64(&sl_setting, &level);
+	if (!error)
+		error = hr_setting_u64(&class_setting, &class);
+	if (error)
+		return error;
+	device->service_level = (uint8_t)level;
+	device->traffic_class = (uint8_t)class;
+	return 0;
+}
+
 static int read_settings(struct ib_device *device, struct wish *wish)
 {
 	int error;
 	wish->device = is_auto(&device_setting) ? NULL : hr_setting_text(&device_setting);
 	if ((error = read_number(&port_setting, &wish->port)) ||
-	    (error = read_number(&gid_setting, &wish->gid_index)) ||
+	    (error = read_number(&gid_setting, &wish->gid_index)) || (error = read_pkey(&wish->pkey)) ||
+	    (error = read_service(device)) ||
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
 	    (error = read_u32(&chunk_setting, &device->chunk_bytes)))
 		return error;
@@ -125,6 +162,52 @@ static int choose_gid(struct ib_device *device, int wanted)
 	return 0;
 }
 
+/* The port's partition with that key, whatever its membership; -1: the first one there is. */
+static int choose_pkey(struct ib_device *device, int wanted)
+{
+	bool found = false;
+	for (int i = 0; i < device->port_attr.pkey_tbl_len; i++) {
+		__be16 entry;
+		if (ibv_query_pkey(device->verbs, device->port, i, &entry))
+			continue;
+		uint16_t pkey = be16toh(entry);
+		if ((pkey & 0x7fff) == 0 || (wanted >= 0 && (pkey & 0x7fff) != (wanted & 0x7fff)))
+			continue;
+		/* In a table with both memberships the full one. */
+		if (found && !(pkey & 0x8000))
+			continue;
+		device->pkey_index = (uint16_t)i;
+		device->address.pkey = htole16(pkey);
+		found = true;
+		if (wanted < 0 || pkey & 0x8000)
+			break;
+	}
+	if (!found && wanted >= 0)
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_PKEY=%#x: port %u of %s is not in that partition", (unsigned)wanted,
+		       device->port, ibv_get_device_name(device->verbs->device));
+	return found ? 0 : -ENODEV;
+}
+
+const char *ib_device_fault(const struct ib_device *device)
+{
+	struct ibv_port_attr port;
+	struct ibv_gid_entry gid;
+	__be16 pkey;
+	if (device->dead)
+		return "the device failed";
+	if (ibv_query_port(device->verbs, device->port, &port) || port.state != IBV_PORT_ACTIVE)
+		return "the port is down";
+	if (htole16(port.lid) != device->address.lid)
+		return "the port has another LID";
+	if (ibv_query_gid_ex(device->verbs, device->port, device->gid_index, &gid, 0) ||
+	    memcmp(gid.gid.raw, device->address.gid, sizeof gid.gid.raw))
+		return "the port has lost its GID";
+	if (ibv_query_pkey(device->verbs, device->port, device->pkey_index, &pkey) ||
+	    htole16(be16toh(pkey)) != device->address.pkey)
+		return "the port has left its partition";
+	return NULL;
+}
+
 /* ---- choosing device and port ---- */
 
 static int choose_port(struct ib_device *device, const struct wish *wish)
@@ -136,7 +219,7 @@ static int choose_port(struct ib_device *device, const struct wish *wish)
 		    device->port_attr.state != IBV_PORT_ACTIVE)
 			continue;
 		device->port = (uint8_t)port;
-		if (!choose_gid(device, wish->gid_index))
+		if (!choose_gid(device, wish->gid_index) && !choose_pkey(device, wish->pkey))
 			return 0;
 	}
 	return -ENODEV;
@@ -280,7 +363,10 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		return error;
 	}
 	clamp_depth(made);
-	error = ib_cache_open(made, &made->cache);
+	LIST_INIT(&made->conns);
+	error = ib_events_open(made);
+	if (!error)
+		error = ib_cache_open(made, &made->cache);
 	if (error) {
 		ib_device_close(made);
 		return error;
@@ -303,7 +389,10 @@ void ib_device_close(struct ib_device *device)
 bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer)
 {
 	const struct ib_address *own = &device->address;
-	if (peer->version != own->version || peer->link != own->link)
+	uint16_t pkey = le16toh(own->pkey), peer_pkey = le16toh(peer->pkey);
+	if (peer->version != own->version || peer->link != own->link || device->error)
+		return false;
+	if ((pkey & 0x7fff) != (peer_pkey & 0x7fff) || !((pkey | peer_pkey) & 0x8000))
 		return false;
 	if (own->link == IB_LINK_INFINIBAND) /* the same subnet: GID prefix */
 		return !memcmp(peer->gid, own->gid, 8);

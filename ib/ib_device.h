@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 enum { IB_WIRE_VERSION = 2, IB_QPS_MAX = 16 };
 
@@ -21,16 +22,22 @@ struct ib_address {
 	uint16_t lid; /* 0 on Ethernet */
 	uint8_t link; /* enum ib_link */
 	uint8_t version; /* IB_WIRE_VERSION */
+	uint16_t pkey; /* partition; the highest bit is full membership, and of two limited members none reaches the other */
+	uint16_t reserved;
 };
-_Static_assert(sizeof(struct ib_address) == 20, "wire format");
+_Static_assert(sizeof(struct ib_address) == 24, "wire format");
 
 struct ib_cache;
+struct ib_conn;
 
 struct ib_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	uint8_t port;
 	uint8_t gid_index;
+	uint16_t pkey_index;   /* of address.pkey in the port's table */
+	uint8_t service_level; /* HEADRACE_IB_SL */
+	uint8_t traffic_class; /* HEADRACE_IB_TRAFFIC_CLASS; on Ethernet the DSCP, shifted by two */
 	struct ibv_device_attr limits;
 	struct ibv_port_attr port_attr;
 	struct ib_address address;
@@ -39,16 +46,23 @@ struct ib_device {
 	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
 	uint32_t timeout_ms;
 	struct ib_cache *cache; /* of the user's memory */
+	LIST_HEAD(, ib_conn) conns;
+	int error; /* why no connection works now; 0: they do (ib_events.h) */
+	bool dead; /* the device itself failed */
 	enum hr_verbs_design design; /* the attribute's, else HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */
 };
 
 /*
- * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX; each "auto" by default: the first device with an
- * active port, and on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local. -ENODEV: there is none; -EINVAL:
- * a setting is out of range.
+ * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX, HEADRACE_IB_PKEY; each "auto" by default: the first
+ * device with an active port, on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local, and the first partition
+ * of the port's table. -ENODEV: there is none; -EINVAL: a setting is out of range.
  */
 int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
 void ib_device_close(struct ib_device *device);
+
+/* What is wrong with the port now, for the log: it is not active, or no longer has the address that the card names.
+ * NULL: nothing. */
+const char *ib_device_fault(const struct ib_device *device);
 
 /* "basic" and so on. Static storage. */
 const char *ib_design_name(enum hr_verbs_design design);

@@ -81,6 +81,7 @@ static int open_qp(struct ib_queues *queues, const struct ib_device *device, uns
 	}
 	queues->queue[i].qp = qp;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
+				    .pkey_index = device->pkey_index,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
 	int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	if (error)
@@ -123,12 +124,14 @@ static uint8_t ack_timeout(uint32_t timeout_ms)
 
 static void fill_path(struct ibv_ah_attr *path, const struct ib_device *device, const struct ib_remote *remote)
 {
-	*path = (struct ibv_ah_attr){ .dlid = le16toh(remote->address.lid), .port_num = device->port };
+	*path = (struct ibv_ah_attr){ .dlid = le16toh(remote->address.lid), .port_num = device->port,
+				       .sl = device->service_level };
 	if (device->address.link != IB_LINK_INFINIBAND) {
 		path->is_global = 1;
 		memcpy(path->grh.dgid.raw, remote->address.gid, sizeof path->grh.dgid.raw);
 		path->grh.sgid_index = device->gid_index;
 		path->grh.hop_limit = 64;
+		path->grh.traffic_class = device->traffic_class;
 	}
 }
 

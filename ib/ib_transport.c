@@ -4,6 +4,7 @@
 
 #include "ib/ib_cache.h"
 #include "ib/ib_conn.h"
+#include "ib/ib_events.h"
 #include "ib/ib_flat.h"
 
 #include "rdma_channel/base/log.h"
@@ -44,10 +45,22 @@ static bool verbs_reaches(void *context, const uint8_t *section, size_t section_
 	return ib_device_reaches(context, &peer);
 }
 
+static int verbs_fd(void *context)
+{
+	struct ib_device *device = context;
+	return device->verbs->async_fd;
+}
+
+static void verbs_event(void *context)
+{
+	ib_events_take(context);
+}
+
 /* ---- setting up ---- */
 
 static void conn_free(struct ib_conn *conn)
 {
+	LIST_REMOVE(conn, place);
 	ib_queues_close(&conn->queues);
 	ib_region_close(&conn->own);
 	ib_region_close(&conn->shared);
@@ -81,6 +94,7 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 		return -ENOMEM;
 	conn->env = env;
 	conn->device = device;
+	LIST_INSERT_HEAD(&device->conns, conn, place);
 	conn->stream = -1;
 	struct ib_geometry geometry = ib_geometry_fit(env->ring_bytes, device->chunk_bytes);
 	int error = ib_region_open(&conn->shared, device, IB_CONTROL_BYTES + ib_geometry_bytes(&geometry), true);
@@ -152,6 +166,8 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 	struct ib_conn *conn = data;
 	struct ib_half half;
 	conn->stream = stream;
+	if (conn->error) /* the port went down meanwhile */
+		return conn->error;
 	if (peer->len == sizeof half)
 		memcpy(&half, peer->blob, sizeof half);
 	if (peer->len != sizeof half || !half_is_valid(conn, &half)) {
@@ -257,6 +273,8 @@ const struct hr_transport hr_transport_verbs = {
 	.open = verbs_open,
 	.close = verbs_close,
 	.reaches = verbs_reaches,
+	.fd = verbs_fd,
+	.event = verbs_event,
 	.conn_open = verbs_conn_open,
 	.conn_establish = verbs_conn_establish,
 	.conn_shutdown = verbs_conn_shutdown,
