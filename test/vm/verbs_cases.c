@@ -32,8 +32,8 @@ static void set_link(const char *state)
 
 static void check_is_loss(int error)
 {
-	if (error != -ECONNRESET && error != -ETIMEDOUT)
-		check_failed(__FILE__, __LINE__, "the error is -ECONNRESET or -ETIMEDOUT", error);
+	if (error != -ECONNRESET && error != -ETIMEDOUT && error != -ENETDOWN)
+		check_failed(__FILE__, __LINE__, "the error is -ECONNRESET, -ETIMEDOUT or -ENETDOWN", error);
 }
 
 /* Puts until it fails; returns the error. */
