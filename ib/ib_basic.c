@@ -11,15 +11,17 @@
 #include "ib/ib_conn.h"
 #include "ib/ib_flat.h"
 
-#include "rdma_channel/base/log.h"
-
 #include <endian.h>
 #include <errno.h>
 
 enum { DATA_WRITES = 2 }; /* at most, where the end of the ring lies between */
 
-static bool has_room(struct ib_conn *conn)
+bool ib_basic_can_put(struct ib_conn *conn)
 {
+	if (ib_sender_room(&conn->sender) == 0)
+		ib_conn_take_tail(conn);
+	if (ib_sender_room(&conn->sender) == 0)
+		return false;
 	if (ib_queues_places(&conn->queues, 0) < DATA_WRITES)
 		ib_conn_progress(conn);
 	return ib_conn_control_room(conn) && ib_queues_places(&conn->queues, 0) >= DATA_WRITES;
@@ -52,7 +54,7 @@ int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *a
 	struct ib_span spans[2];
 	if (ib_sender_room(&conn->sender) < total)
 		ib_conn_take_tail(conn);
-	if (ib_sender_room(&conn->sender) > 0 && has_room(conn))
+	if (ib_basic_can_put(conn))
 		taken = ib_flat_fill(&conn->sender, &place, total, spans);
 	if (taken > 0 && post_data(conn, spans))
 		taken = 0;
@@ -84,11 +86,8 @@ int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *d
 {
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	int64_t taken = ib_flat_take(&conn->receiver, head_told(conn), &place, hr_iov_total(iov, n));
-	if (taken < 0) {
-		if (!conn->error)
-			hr_log(HR_LOG_ERROR, "verbs: %s wrote a head that cannot be", conn->env->peer);
-		ib_conn_fail(conn, (int)taken);
-	}
+	if (taken < 0)
+		ib_conn_violated(conn, "wrote a head that cannot be");
 	if (taken > 0)
 		ib_conn_pay_tail(conn);
 	else if (conn->error)

@@ -27,6 +27,16 @@ void ib_conn_fail(struct ib_conn *conn, int error)
 	 * has returned the error. */
 	if (error != -ESHUTDOWN)
 		ib_queues_stop(&conn->queues);
+	/* Reads go into the user's memory, which is the user's again once the error is known. */
+	if (ib_zerocopy_under_way(conn))
+		ib_queues_destroy(&conn->queues);
+}
+
+void ib_conn_violated(struct ib_conn *conn, const char *what)
+{
+	if (!conn->error)
+		hr_log(HR_LOG_ERROR, "verbs: %s %s", conn->env->peer, what);
+	ib_conn_fail(conn, -EPROTO);
 }
 
 void ib_conn_check_stream(struct ib_conn *conn)
@@ -56,7 +66,14 @@ static int failure_error(enum ibv_wc_status status)
 void ib_conn_progress(struct ib_conn *conn)
 {
 	struct ib_failure failure;
-	if (conn->error || !ib_queues_poll(&conn->queues, &failure))
+	if (conn->error || conn->taking)
+		return;
+	conn->taking = true; /* what acts on completions needs room, and looks for it here */
+	int error = ib_queues_poll(&conn->queues, &failure);
+	if (!error && conn->zerocopy)
+		ib_zerocopy_advance(conn);
+	conn->taking = false;
+	if (!error)
 		return;
 	/* A peer that closed or died takes its queue pairs with it; the stream then knows better what happened. */
 	ib_conn_check_stream(conn);
@@ -89,25 +106,66 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	int error = ib_sender_credit(&conn->sender, tail);
 	while (!error && conn->design != HR_VERBS_BASIC && ib_sender_room(&conn->sender) == 0 && ib_receiver_peek(&conn->receiver, &tail))
 		error = ib_sender_credit(&conn->sender, tail);
-	if (error && !conn->error) {
-		hr_log(HR_LOG_ERROR, "verbs: %s consumed more than it was sent", conn->env->peer);
-		ib_conn_fail(conn, -EPROTO);
-	}
+	if (error)
+		ib_conn_violated(conn, "consumed more than it was sent");
+}
+
+void ib_conn_credit(struct ib_conn *conn, uint32_t tail)
+{
+	if (ib_sender_credit(&conn->sender, tail))
+		ib_conn_violated(conn, "consumed more than it was sent");
+}
+
+bool ib_conn_has_room(struct ib_conn *conn)
+{
+	/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes first. */
+	unsigned queue = conn->sender.head % conn->queues.n;
+	if (ib_sender_room(&conn->sender) == 0)
+		ib_conn_take_tail(conn);
+	if (!ib_queues_room(&conn->queues, queue))
+		ib_conn_progress(conn);
+	return !conn->error && ib_sender_room(&conn->sender) > 0 && ib_queues_room(&conn->queues, queue);
+}
+
+int ib_conn_post_chunk(struct ib_conn *conn, const struct ib_span *span)
+{
+	int error = ib_queues_post(&conn->queues, (conn->sender.head - 1) % conn->queues.n, IB_KIND_DATA, &conn->own,
+				   conn->sender.staging + span->offset, span->len,
+				   conn->peer_control + IB_CONTROL_BYTES + span->offset, conn->peer_rkey);
+	if (error)
+		ib_conn_fail(conn, error);
+	else
+		conn->receiver.tail_told = conn->receiver.next;
+	return error;
+}
+
+size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left)
+{
+	uint32_t tail;
+	int size = ib_receiver_take(&conn->receiver, place, left, &tail);
+	if (size < 0)
+		ib_conn_violated(conn, "sent a chunk that cannot be");
+	if (size > 0 && !conn->error)
+		ib_conn_credit(conn, tail);
+	return size > 0 ? (size_t)size : 0;
 }
 
 bool ib_conn_can_get(const struct ib_conn *conn)
 {
-	return conn->design == HR_VERBS_BASIC ? ib_basic_can_get(conn) : ib_receiver_ready(&conn->receiver);
+	switch (conn->design) {
+	case HR_VERBS_BASIC: return ib_basic_can_get(conn);
+	case HR_VERBS_ZEROCOPY: return ib_zerocopy_can_get(conn);
+	default: return ib_receiver_ready(&conn->receiver);
+	}
 }
 
 bool ib_conn_can_put(struct ib_conn *conn)
 {
-	ib_conn_take_tail(conn);
-	if (ib_sender_room(&conn->sender) == 0)
-		return false;
-	if (conn->design == HR_VERBS_BASIC)
-		return ib_queues_places(&conn->queues, 0) >= 2 && ib_conn_control_room(conn);
-	return ib_queues_room(&conn->queues, conn->sender.head % conn->queues.n);
+	switch (conn->design) {
+	case HR_VERBS_BASIC: return ib_basic_can_put(conn);
+	case HR_VERBS_ZEROCOPY: return ib_zerocopy_can_put(conn);
+	default: return ib_conn_has_room(conn);
+	}
 }
 
 static bool control_room(const struct ib_conn *conn)
@@ -149,12 +207,14 @@ static bool owes_tail(const struct ib_conn *conn)
 
 void ib_conn_pay_tail(struct ib_conn *conn)
 {
-	if (conn->error || !owes_tail(conn))
+	uint32_t acked = conn->zerocopy ? ib_zerocopy_acknowledged(conn) : 0;
+	if (conn->error || (acked == conn->acks_told && !owes_tail(conn)))
 		return;
-	uint32_t tail = htole32(conn->receiver.next);
-	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), &tail, sizeof tail))
+	uint32_t words[2] = { htole32(conn->receiver.next), htole32(acked) };
+	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), words, sizeof words))
 		return; /* tried again by the next call, which finds it still owed */
 	conn->receiver.tail_told = conn->receiver.next;
+	conn->acks_told = acked;
 	conn->env->stats->tail_updates++;
 	ib_sleep_told(conn, IB_WAKE_ON_ROOM);
 }

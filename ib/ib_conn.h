@@ -4,7 +4,7 @@
  *
  *	ib_transport.c  its life, and the channel's contract
  *	ib_conn.c       completions, the peer's life, control messages
- *	ib_basic.c, ib_piggyback.c, ib_pipeline.c
+ *	ib_basic.c, ib_piggyback.c, ib_pipeline.c, ib_zerocopy.c
  *	                the designs that move the data: put and get
  *	ib_sleep.c      going to sleep and being woken
  *
@@ -124,6 +124,9 @@ struct ib_conn {
 	uint32_t wake_seq;            /* of our last request */
 	uint32_t answered_seq;        /* of the peer's last request that we answered */
 	uint32_t probes_posted;
+	uint32_t acks_told;           /* the count of the peer's announcements that it was last told */
+	bool taking;                  /* completions are being taken */
+	struct ib_zerocopy *zerocopy; /* that design's own; NULL in the others */
 };
 
 /* ---- ib_conn.c ---- */
@@ -147,7 +150,19 @@ void ib_conn_take_tail(struct ib_conn *conn);
 bool ib_conn_control_room(struct ib_conn *conn);
 /* Writes len <= 8 bytes to that offset of the peer's control block. -EAGAIN: too many are under way. */
 int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes, uint32_t len);
-/* Tells the peer our tail by a message of its own if that is due. */
+/* Can the next chunk be built and posted, for the ring and the queue pair that it goes out on? Looks for news only when
+ * not. */
+bool ib_conn_has_room(struct ib_conn *conn);
+/* Posts the chunk that was built last. A failure ends the connection. */
+int ib_conn_post_chunk(struct ib_conn *conn, const struct ib_span *span);
+/* Takes what has arrived of the next chunk, at most left > 0 bytes, and the tail in it. Returns the bytes, 0 if there is
+ * none; a chunk that cannot be ends the connection. */
+size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left);
+/* The peer sent what no peer sends: ends the connection, with that reason in the log. */
+void ib_conn_violated(struct ib_conn *conn, const char *what);
+/* Takes a tail that came in a chunk. */
+void ib_conn_credit(struct ib_conn *conn, uint32_t tail);
+/* Tells the peer our tail and what we have read of its memory by a message of its own if that is due. */
 void ib_conn_pay_tail(struct ib_conn *conn);
 
 /* ---- ib_sleep.c ---- */
@@ -166,11 +181,31 @@ int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *a
 int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
 /* Has the peer written bytes that get has not taken? */
 bool ib_basic_can_get(const struct ib_conn *conn);
+/* Is there room for bytes and for requests? Looks for news. */
+bool ib_basic_can_put(struct ib_conn *conn);
 
+/* Builds and posts one chunk of at most left > 0 bytes; returns the bytes, 0 if there is no room. */
+size_t ib_pipeline_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left);
 int ib_pipeline_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
 
 int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
 /* Of piggyback and pipeline. */
 int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
+
+int ib_zerocopy_open(struct ib_conn *conn);
+/* After the queue pairs are gone. NULL inside is allowed. */
+void ib_zerocopy_close(struct ib_conn *conn);
+int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
+int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
+bool ib_zerocopy_can_get(const struct ib_conn *conn);
+bool ib_zerocopy_can_put(struct ib_conn *conn);
+/* Completions have been taken: acts on those of reads. */
+void ib_zerocopy_advance(struct ib_conn *conn);
+/* Are reads of ours under way? */
+bool ib_zerocopy_under_way(const struct ib_conn *conn);
+/* The peer's announcements that we have read, ever. */
+uint32_t ib_zerocopy_acknowledged(const struct ib_conn *conn);
+/* Has the peer acknowledged more than that many of ours that we knew of? count: what a probe says. */
+bool ib_zerocopy_is_news(const struct ib_conn *conn, uint32_t count);
 
 #endif

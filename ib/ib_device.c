@@ -5,6 +5,7 @@
 
 #include "ib/ib_cache.h"
 #include "ib/ib_events.h"
+#include "ib/ib_qp.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -23,7 +24,10 @@ HR_SETTING(sl_setting, "HEADRACE_IB_SL", "0", 0, 15, "verbs: service level");
 HR_SETTING(class_setting, "HEADRACE_IB_TRAFFIC_CLASS", "0", 0, 255, "verbs: traffic class of RoCE packets");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
 HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
-HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "pipeline", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
+HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "zerocopy", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
+HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "64k", HR_ZERO_COPY_MIN, UINT32_MAX,
+	   "verbs: pieces of this many bytes and more are read by the receiver, not copied");
+HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: bytes of one zero-copy read");
 HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: bytes of one chunk of the ring");
 
 /* What was asked for; -1 is auto. */
@@ -99,7 +103,9 @@ static int read_settings(struct ib_device *device, struct wish *wish)
 	    (error = read_number(&gid_setting, &wish->gid_index)) || (error = read_pkey(&wish->pkey)) ||
 	    (error = read_service(device)) ||
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
-	    (error = read_u32(&chunk_setting, &device->chunk_bytes)))
+	    (error = read_u32(&chunk_setting, &device->chunk_bytes)) ||
+	    (error = read_u32(&zero_copy_setting, &device->zero_copy_bytes)) ||
+	    (error = read_u32(&read_setting, &device->read_bytes)))
 		return error;
 	return 0;
 }
@@ -312,9 +318,8 @@ static void log_choice(const struct ib_device *device)
 /* The device may be able to do less than the settings ask. */
 static void clamp_depth(struct ib_device *device)
 {
-	enum { BESIDE_DATA = 32 }; /* requests that a connection needs beside its chunks */
 	uint32_t most = (uint32_t)device->limits.max_qp_wr;
-	most = most > BESIDE_DATA + 2 ? most - BESIDE_DATA : 2;
+	most = most > IB_BESIDE_DATA + 2 ? most - IB_BESIDE_DATA : 2;
 	if (device->depth > most) {
 		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u", device->depth, most);
 		device->depth = most;

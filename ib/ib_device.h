@@ -44,6 +44,8 @@ struct ib_device {
 	uint32_t n_qps;       /* queue pairs of a connection, HEADRACE_IB_QPS */
 	uint32_t depth;       /* send requests per queue pair, HEADRACE_IB_DEPTH, within what the device can */
 	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
+	uint32_t zero_copy_bytes; /* pieces of this size and more are not copied, HEADRACE_IB_ZERO_COPY */
+	uint32_t read_bytes;  /* of one zero-copy read, HEADRACE_IB_READ */
 	uint32_t timeout_ms;
 	struct ib_cache *cache; /* of the user's memory */
 	LIST_HEAD(, ib_conn) conns;

@@ -8,10 +8,6 @@
 
 #include "ib/ib_conn.h"
 
-#include "rdma_channel/base/log.h"
-
-#include <errno.h>
-
 /* How many chunks may be built now: those that the ring and the queue pairs, which take turns, have places for. */
 static uint32_t chunks_that_fit(const struct ib_conn *conn)
 {
@@ -99,18 +95,10 @@ int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), left = total;
 	while (left > 0) {
-		uint32_t tail;
-		int size = ib_receiver_take(&conn->receiver, &place, left, &tail);
-		if (size > 0 && !conn->error)
-			size = ib_sender_credit(&conn->sender, tail) ? -EPROTO : size;
-		if (size < 0) {
-			if (!conn->error)
-				hr_log(HR_LOG_ERROR, "verbs: %s sent a chunk that cannot be", conn->env->peer);
-			ib_conn_fail(conn, size);
-		}
-		if (size <= 0)
+		size_t size = ib_conn_take_chunk(conn, &place, left);
+		if (size == 0)
 			break;
-		left -= (size_t)size;
+		left -= size;
 	}
 	if (left < total)
 		ib_conn_pay_tail(conn);

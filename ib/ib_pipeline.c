@@ -7,30 +7,13 @@
 
 #include "ib/ib_conn.h"
 
-/* Room in the peer's ring and on the queue pair that the next chunk goes out on? Looks for news only when there is
- * none. */
-static bool has_room(struct ib_conn *conn, unsigned queue)
-{
-	if (ib_sender_room(&conn->sender) == 0)
-		ib_conn_take_tail(conn);
-	if (!ib_queues_room(&conn->queues, queue))
-		ib_conn_progress(conn);
-	return !conn->error && ib_sender_room(&conn->sender) > 0 && ib_queues_room(&conn->queues, queue);
-}
-
-/* Builds the next chunk and posts it; returns the payload bytes taken, 0 if it could not be posted. */
-static uint32_t post_chunk(struct ib_conn *conn, unsigned queue, struct hr_iov_place *place, size_t left)
+size_t ib_pipeline_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left)
 {
 	struct ib_span span;
-	uint32_t size = ib_sender_build(&conn->sender, place, left, conn->receiver.next, &span);
-	int error = ib_queues_post(&conn->queues, queue, IB_KIND_DATA, &conn->own, conn->sender.staging + span.offset,
-				   span.len, conn->peer_control + IB_CONTROL_BYTES + span.offset, conn->peer_rkey);
-	if (error) {
-		ib_conn_fail(conn, error);
+	if (!ib_conn_has_room(conn))
 		return 0;
-	}
-	conn->receiver.tail_told = conn->receiver.next;
-	return size;
+	size_t size = ib_sender_build(&conn->sender, place, left, conn->receiver.next, &span);
+	return ib_conn_post_chunk(conn, &span) ? 0 : size;
 }
 
 int ib_pipeline_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted)
@@ -40,10 +23,7 @@ int ib_pipeline_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), left = total;
 	while (left > 0) {
-		/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes
-		 * first. */
-		unsigned queue = conn->sender.head % conn->queues.n;
-		uint32_t size = has_room(conn, queue) ? post_chunk(conn, queue, &place, left) : 0;
+		size_t size = ib_pipeline_chunk(conn, &place, left);
 		if (size == 0)
 			break;
 		left -= size;

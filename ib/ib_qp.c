@@ -43,7 +43,7 @@ static int open_cq(struct ib_queues *queues, const struct ib_device *device)
 		hr_log(HR_LOG_ERROR, "fcntl of the completion channel: %s", strerror(errno));
 		return -errno;
 	}
-	uint32_t entries = device->n_qps * (device->depth + 2 * IB_CONTROL_DEPTH);
+	uint32_t entries = device->n_qps * (device->depth + IB_BESIDE_DATA);
 	entries = min_u32(entries, (uint32_t)device->limits.max_cqe);
 	queues->cq = ibv_create_cq(device->verbs, (int)entries, NULL, queues->events, 0);
 	if (queues->cq)
@@ -58,7 +58,7 @@ static struct ibv_qp *create_qp(struct ib_queues *queues, const struct ib_device
 		.send_cq = queues->cq,
 		.recv_cq = queues->cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = queues->depth + 2 * IB_CONTROL_DEPTH, .max_recv_wr = 1, .max_send_sge = 1,
+		.cap = { .max_send_wr = queues->depth + IB_BESIDE_DATA, .max_recv_wr = 1, .max_send_sge = 1,
 			 .max_recv_sge = 1, .max_inline_data = queues->max_inline },
 	};
 	struct ibv_qp *qp = ibv_create_qp(device->pd, &attr);
@@ -175,6 +175,9 @@ int ib_queues_join(struct ib_queues *queues, const struct ib_device *device, con
 		ibv_destroy_qp(queues->queue[--queues->n].qp);
 		queues->queue[queues->n].qp = NULL;
 	}
+	/* As many as both can do, but one: a probe must not wait for the user's data. */
+	uint32_t reads = min_u32(remote->reads, (uint32_t)device->limits.max_qp_init_rd_atom);
+	queues->reads = min_u32(reads > 1 ? reads - 1 : 1, IB_READS_DEPTH);
 	for (unsigned i = 0; i < queues->n; i++) {
 		int error = join_qp(queues, device, remote, i);
 		if (error)
@@ -193,11 +196,18 @@ void ib_queues_stop(struct ib_queues *queues)
 			ibv_modify_qp(queues->queue[i].qp, &attr, IBV_QP_STATE);
 }
 
-void ib_queues_close(struct ib_queues *queues)
+void ib_queues_destroy(struct ib_queues *queues)
 {
 	for (unsigned i = 0; i < queues->n; i++)
 		if (queues->queue[i].qp)
 			ibv_destroy_qp(queues->queue[i].qp);
+	for (unsigned i = 0; i < queues->n; i++)
+		queues->queue[i].qp = NULL;
+}
+
+void ib_queues_close(struct ib_queues *queues)
+{
+	ib_queues_destroy(queues);
 	if (queues->cq)
 		ibv_destroy_cq(queues->cq);
 	if (queues->events)
@@ -250,6 +260,8 @@ void ib_queues_stage(struct ib_queues *queues, unsigned i, enum ib_kind kind, ui
 		request[-1].next = request;
 	batch->n++;
 	queue->posted++;
+	if (kind == IB_KIND_READ)
+		queues->reads_posted[i]++;
 	queue->unsignaled = signal ? 0 : queue->unsignaled + 1;
 }
 
@@ -277,8 +289,11 @@ int ib_queues_post(struct ib_queues *queues, unsigned i, enum ib_kind kind, cons
  * it. */
 static void complete(struct ib_queues *queues, uint64_t id)
 {
-	queues->queue[id >> 32 & 0xff].completed = (uint32_t)id;
+	unsigned i = id >> 32 & 0xff;
+	queues->queue[i].completed = (uint32_t)id;
 	queues->done[id >> 40]++;
+	if (id >> 40 == IB_KIND_READ)
+		queues->reads_done[i]++;
 }
 
 int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure)

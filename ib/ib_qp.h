@@ -17,12 +17,15 @@ enum ib_kind {
 	IB_KIND_DATA,    /* a chunk; signaled now and then */
 	IB_KIND_CONTROL, /* a write to the peer's control block; always signaled, like all that follow */
 	IB_KIND_PROBE,   /* a read of the peer's progress */
+	IB_KIND_READ,    /* a zero-copy read of the peer's user's memory */
 	IB_KIND_FLUSH,   /* a read behind everything: when it is done, all that went before is in the peer's memory */
 	IB_KINDS,
 };
 
 enum {
 	IB_CONTROL_DEPTH = 16, /* requests other than data that may be under way on one queue pair */
+	IB_READS_DEPTH = 16,   /* zero-copy reads that may be under way on one queue pair */
+	IB_BESIDE_DATA = 2 * IB_CONTROL_DEPTH + IB_READS_DEPTH, /* what a queue pair holds beside its chunks */
 	IB_INLINE_BYTES = 128, /* writes up to this size go out with the request where the device can do it */
 	IB_BATCH = 16,         /* requests that one call hands to the adapter */
 };
@@ -56,6 +59,8 @@ struct ib_queues {
 	uint32_t max_inline;  /* bytes; 0: the device has none */
 	uint32_t psn;         /* of the first packet we send, the same on each queue pair */
 	uint32_t done[IB_KINDS]; /* completions seen */
+	uint32_t reads;       /* zero-copy reads that may be under way per queue pair; known once joined */
+	uint32_t reads_posted[IB_QPS_MAX], reads_done[IB_QPS_MAX]; /* zero-copy reads, ever */
 	struct ib_queue queue[IB_QPS_MAX];
 	struct ib_batch batch;
 };
@@ -84,6 +89,8 @@ int ib_queues_open(struct ib_queues *queues, const struct ib_device *device);
 int ib_queues_join(struct ib_queues *queues, const struct ib_device *device, const struct ib_remote *remote);
 /* Makes the adapter stop: nothing more arrives and nothing more is sent. */
 void ib_queues_stop(struct ib_queues *queues);
+/* The same for good: when it returns, nothing is read or written any more on their behalf. They are gone. */
+void ib_queues_destroy(struct ib_queues *queues);
 /* Safe in any state, also twice. */
 void ib_queues_close(struct ib_queues *queues);
 /* RDMA reads that a peer may have under way on one of our queue pairs. */

@@ -5,6 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
+enum { SIZE_MASK = (1 << IB_CHUNK_KIND_SHIFT) - 1 };
+
+/* A chunk that has arrived. */
+struct arrival {
+	const struct ib_chunk_front *front;
+	uint32_t size;
+	enum ib_chunk_kind kind;
+};
+
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
 	return value < low ? low : value > high ? high : value;
@@ -91,23 +100,38 @@ uint32_t ib_sender_room(const struct ib_sender *sender)
 	return sender->geometry.n_chunks - (sender->head - sender->tail);
 }
 
-uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
-			 struct ib_span *span)
+/* Writes the next chunk's flags around size payload bytes; returns where those go. */
+static uint8_t *open_chunk(struct ib_sender *sender, enum ib_chunk_kind kind, uint32_t size, uint32_t tail,
+			   struct ib_span *span)
 {
-	uint32_t capacity = ib_geometry_payload(&sender->geometry);
-	uint32_t size = left < capacity ? (uint32_t)left : capacity;
 	uint32_t seq = htole32(sender->head + 1);
 	span->len = span_len(size);
 	span->offset = slot_end(&sender->geometry, sender->head) - span->len;
 
 	struct ib_chunk_front front = { .seq = seq, .tail = htole32(tail) };
-	struct ib_chunk_end end = { .size = htole32(size), .seq = seq };
+	struct ib_chunk_end end = { .size = htole32(size | (uint32_t)kind << IB_CHUNK_KIND_SHIFT), .seq = seq };
 	uint8_t *at = sender->staging + span->offset;
 	memcpy(at, &front, sizeof front);
-	ib_gather(place, at + sizeof front, size);
 	memcpy(at + span->len - sizeof end, &end, sizeof end);
 	sender->head++;
+	return at + sizeof front;
+}
+
+uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
+			 struct ib_span *span)
+{
+	uint32_t capacity = ib_geometry_payload(&sender->geometry);
+	uint32_t size = left < capacity ? (uint32_t)left : capacity;
+	ib_gather(place, open_chunk(sender, IB_CHUNK_DATA, size, tail, span), size);
 	return size;
+}
+
+void ib_sender_announce(struct ib_sender *sender, const struct ib_announcement *announcement, uint32_t tail,
+			struct ib_span *span)
+{
+	struct ib_announcement wire = { htole64(announcement->address), htole32(announcement->rkey), 0,
+					htole64(announcement->len) };
+	memcpy(open_chunk(sender, IB_CHUNK_ANNOUNCEMENT, sizeof wire, tail, span), &wire, sizeof wire);
 }
 
 struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk)
@@ -115,7 +139,7 @@ struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk)
 	uint32_t top = slot_end(&sender->geometry, chunk);
 	struct ib_chunk_end end;
 	memcpy(&end, sender->staging + top - sizeof end, sizeof end);
-	uint32_t len = span_len(le32toh(end.size));
+	uint32_t len = span_len(le32toh(end.size) & SIZE_MASK);
 	return (struct ib_span){ top - len, len };
 }
 
@@ -137,10 +161,9 @@ void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *ge
 	*receiver = (struct ib_receiver){ .geometry = *geometry, .ring = ring };
 }
 
-/* Looks for a chunk, of the n_chunks from the next one on. 1: it has arrived, with its front and size; 0: not yet;
- * -EPROTO: a size that cannot be. */
-static int arrived(const struct ib_receiver *receiver, uint32_t chunk, const struct ib_chunk_front **front,
-		   uint32_t *size)
+/* Looks for a chunk, of the n_chunks from the next one on. 1: it has arrived, all of it; 0: not yet; -EPROTO: a size or
+ * kind that cannot be. */
+static int arrived(const struct ib_receiver *receiver, uint32_t chunk, struct arrival *arrival)
 {
 	uint32_t seq = htole32(chunk + 1);
 	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, chunk);
@@ -150,52 +173,85 @@ static int arrived(const struct ib_receiver *receiver, uint32_t chunk, const str
 	if (__atomic_load_n(&end->seq, __ATOMIC_ACQUIRE) != seq)
 		return 0;
 	/* Relaxed: ordered by the flag. Read once, as the peer could change what was checked. */
-	*size = le32toh(__atomic_load_n(&end->size, __ATOMIC_RELAXED));
-	if (*size == 0 || *size > ib_geometry_payload(&receiver->geometry))
+	uint32_t word = le32toh(__atomic_load_n(&end->size, __ATOMIC_RELAXED));
+	arrival->size = word & SIZE_MASK;
+	arrival->kind = (enum ib_chunk_kind)(word >> IB_CHUNK_KIND_SHIFT);
+	if (arrival->size == 0 || arrival->size > ib_geometry_payload(&receiver->geometry) ||
+	    arrival->kind > IB_CHUNK_ANNOUNCEMENT ||
+	    (arrival->kind == IB_CHUNK_ANNOUNCEMENT && arrival->size != sizeof(struct ib_announcement)))
 		return -EPROTO;
-	*front = (const void *)(top - span_len(*size));
+	arrival->front = (const void *)(top - span_len(arrival->size));
 	/* Acquire, as above: only an adapter that writes out of order makes it matter. */
-	return __atomic_load_n(&(*front)->seq, __ATOMIC_ACQUIRE) == seq;
+	return __atomic_load_n(&arrival->front->seq, __ATOMIC_ACQUIRE) == seq;
 }
 
 bool ib_receiver_ready(const struct ib_receiver *receiver)
 {
-	const struct ib_chunk_front *front;
-	uint32_t size;
-	return arrived(receiver, receiver->next, &front, &size) != 0;
+	struct arrival arrival;
+	return arrived(receiver, receiver->next, &arrival) != 0;
+}
+
+bool ib_receiver_is_announcement(const struct ib_receiver *receiver)
+{
+	struct arrival arrival;
+	return arrived(receiver, receiver->next, &arrival) > 0 && arrival.kind == IB_CHUNK_ANNOUNCEMENT;
+}
+
+bool ib_receiver_holds_announcement(const struct ib_receiver *receiver)
+{
+	struct arrival arrival;
+	for (uint32_t i = 0; i < receiver->geometry.n_chunks; i++) {
+		if (arrived(receiver, receiver->next + i, &arrival) <= 0)
+			return false;
+		if (arrival.kind == IB_CHUNK_ANNOUNCEMENT)
+			return true;
+	}
+	return false;
 }
 
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail)
 {
-	const struct ib_chunk_front *front;
-	uint32_t size;
-	int found = arrived(receiver, receiver->next, &front, &size);
+	struct arrival arrival;
+	int found = arrived(receiver, receiver->next, &arrival);
 	if (found <= 0)
 		return found;
-	if (size <= receiver->used)
+	if (arrival.kind != IB_CHUNK_DATA || arrival.size <= receiver->used)
 		return -EPROTO;
-	uint32_t rest = size - receiver->used;
+	uint32_t rest = arrival.size - receiver->used;
 	uint32_t take = left < rest ? (uint32_t)left : rest;
-	ib_scatter(place, (const uint8_t *)(front + 1) + receiver->used, take);
-	*tail = le32toh(front->tail);
+	ib_scatter(place, (const uint8_t *)(arrival.front + 1) + receiver->used, take);
+	*tail = le32toh(arrival.front->tail);
 	receiver->used += take;
-	if (receiver->used == size) {
+	if (receiver->used == arrival.size) {
 		receiver->used = 0;
 		receiver->next++;
 	}
 	return (int)take;
 }
 
+void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_announcement *announcement, uint32_t *tail)
+{
+	/* Found before, so no look at the flag or at the size, which the peer could have changed since. */
+	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, receiver->next);
+	const struct ib_chunk_front *front = (const void *)(top - span_len(sizeof *announcement));
+	struct ib_announcement wire;
+	memcpy(&wire, front + 1, sizeof wire);
+	*announcement = (struct ib_announcement){ le64toh(wire.address), le32toh(wire.rkey), le32toh(wire.reserved),
+						  le64toh(wire.len) };
+	*tail = le32toh(front->tail);
+	receiver->used = 0;
+	receiver->next++;
+}
+
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail)
 {
-	const struct ib_chunk_front *front;
-	uint32_t size;
+	struct arrival arrival;
 	if ((int32_t)(receiver->peeked - receiver->next) < 0)
 		receiver->peeked = receiver->next;
 	if (receiver->peeked - receiver->next >= receiver->geometry.n_chunks ||
-	    arrived(receiver, receiver->peeked, &front, &size) <= 0)
+	    arrived(receiver, receiver->peeked, &arrival) <= 0)
 		return false;
-	*tail = le32toh(front->tail);
+	*tail = le32toh(arrival.front->tail);
 	receiver->peeked++;
 	return true;
 }

@@ -54,6 +54,7 @@ enum {
 	IB_CHUNKS_USUAL = 16, /* at least this many, unless chunks would become too small */
 	IB_CHUNKS_MAX = 1 << 16,
 	IB_RING_BYTES_MAX = 1 << 30,
+	IB_ANNOUNCED_BYTES_MAX = 1 << 26,
 };
 
 /* ---- in memory that the peer's adapter writes; all little-endian ---- */
@@ -67,10 +68,27 @@ _Static_assert(sizeof(struct ib_chunk_front) == 8, "wire format");
 
 /* The last bytes of a slot. Written by the sender, polled by the receiver. */
 struct ib_chunk_end {
-	uint32_t size; /* payload bytes, 1 to the slot's capacity */
+	uint32_t size; /* bits 0 to 23: payload bytes, 1 to the slot's capacity; from 24: enum ib_chunk_kind */
 	uint32_t seq;  /* chunk number + 1: the end flag; last in memory */
 };
 _Static_assert(sizeof(struct ib_chunk_end) == 8, "wire format");
+
+enum ib_chunk_kind {
+	IB_CHUNK_DATA = 0,         /* bytes of the stream */
+	IB_CHUNK_ANNOUNCEMENT = 1, /* zerocopy only: where the stream's next bytes can be read */
+};
+enum { IB_CHUNK_KIND_SHIFT = 24 };
+
+/* The payload of an announcement. Written by the sender, who keeps the memory readable until the receiver acknowledges
+ * (struct ib_control); read by the receiver. */
+struct ib_announcement {
+	uint64_t address;
+	uint32_t rkey;
+	uint32_t reserved; /* 0 */
+	uint64_t len;      /* bytes, 1 to IB_ANNOUNCED_BYTES_MAX */
+};
+_Static_assert(sizeof(struct ib_announcement) == 24, "wire format");
+_Static_assert(sizeof(struct ib_announcement) <= IB_CHUNK_BYTES_MIN - 16, "fits the smallest chunk");
 
 /* ---- the shape of a ring, chosen by its receiver ---- */
 
@@ -113,6 +131,9 @@ uint32_t ib_sender_room(const struct ib_sender *sender);
  * this side has consumed of the other direction. Returns the payload's size; *span is what to write. */
 uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
 			 struct ib_span *span);
+/* Builds the next chunk as an announcement, given in the host's byte order; room must be > 0. */
+void ib_sender_announce(struct ib_sender *sender, const struct ib_announcement *announcement, uint32_t tail,
+			struct ib_span *span);
 /* Where a chunk lies that has been built and that the peer has not consumed. */
 struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk);
 /* Takes a tail that the peer told. -EPROTO: it consumed more than it was sent. */
@@ -133,11 +154,18 @@ struct ib_receiver {
 void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *geometry, const uint8_t *ring);
 /* Has the next chunk arrived? -EPROTO counts as arrived. */
 bool ib_receiver_ready(const struct ib_receiver *receiver);
+/* Has it, and is it an announcement? */
+bool ib_receiver_is_announcement(const struct ib_receiver *receiver);
+/* Is there one among the chunks that have arrived, up to the first that has not? */
+bool ib_receiver_holds_announcement(const struct ib_receiver *receiver);
 /*
  * Copies what has arrived of the next chunk to the place; at most left > 0 bytes. 0: nothing has arrived; > 0: the
- * bytes taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes.
+ * bytes taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes, or an announcement.
  */
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail);
+/* Takes the next chunk, which is an announcement; in the host's byte order, unchecked. */
+void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_announcement *announcement,
+				   uint32_t *tail);
 /* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a
  * sender without room: the user may not get for a long time, and the tail that it waits for is told only once. */
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail);

@@ -7,7 +7,7 @@
  * see the request carries no wake-up, and may still be under way when S looks at its ring for the last time. Therefore:
  *
  *	S: RDMA write of the request into P's control block, then, on the same queue pair, RDMA read of P's progress
- *	   (the counts of chunks and of tails that P has posted); S sleeps for good only when that read is done and
+ *	   (the counts of chunks, of tails and of acknowledgements that P has posted); S sleeps for good only when that read is done and
  *	   its ring has everything that the counts promise.
  *	P: on each put and tail update: posts, stores its progress, full fence, loads the request.
  *
@@ -18,7 +18,7 @@
  * read only while P stores it, hence in the second case; if it looks too large, S finds nothing coming and asks anew.
  *
  * While the read is under way S may sleep: its completion wakes it (completion channel, armed before the completion
- * queue is looked at for the last time).
+ * queue is looked at for the last time). In the same way S sleeps while its own zero-copy reads are under way.
  *
  * A request is answered at most once: P remembers the number of the last one that it answered and never writes into the
  * word that S's adapter writes. S regards its request as good until a wake-up has come; when that belongs to an older
@@ -39,6 +39,7 @@ void ib_sleep_told(struct ib_conn *conn, uint32_t bits)
 	struct ib_wake_request *request = &conn->control->wake;
 	__atomic_store_n(&progress->posted, htole32(conn->sender.head), __ATOMIC_RELAXED);
 	__atomic_store_n(&progress->tail, htole32(conn->receiver.tail_told), __ATOMIC_RELAXED);
+	__atomic_store_n(&progress->acked, htole32(conn->acks_told), __ATOMIC_RELAXED);
 	/* Orders the stores above before the load below; pairs with the peer's write and read in one queue pair. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* Acquire: bits, which lie before seq and were written before it, are read after it. */
@@ -98,8 +99,12 @@ void ib_sleep_arm(struct ib_conn *conn, bool want_put)
 static bool probe_promises(struct ib_conn *conn, bool want_put)
 {
 	const struct ib_progress *probed = &conn->scratch->probed;
-	bool data = (int32_t)(le32toh(probed->posted) - conn->receiver.next) > 0;
-	bool room = want_put && conn->put_short && (int32_t)(le32toh(probed->tail) - conn->sender.tail) > 0;
+	/* A chunk that has arrived and waits for bytes before it that are being read is no promise. */
+	bool data = (int32_t)(le32toh(probed->posted) - conn->receiver.next) > 0 &&
+		    (conn->design == HR_VERBS_BASIC || !ib_receiver_ready(&conn->receiver));
+	bool room = want_put && conn->put_short &&
+		    ((int32_t)(le32toh(probed->tail) - conn->sender.tail) > 0 ||
+		     (conn->zerocopy && ib_zerocopy_is_news(conn, le32toh(probed->acked))));
 	if (data || room)
 		conn->sleep = IB_AWAKE;
 	return data || room;
@@ -109,7 +114,7 @@ bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 {
 	if (conn->error || ib_conn_can_get(conn))
 		return true;
-	if (conn->sleep != IB_AWAKE || (want_put && conn->put_short))
+	if (conn->sleep != IB_AWAKE || (want_put && conn->put_short) || ib_zerocopy_under_way(conn))
 		ib_conn_progress(conn);
 	else
 		ib_conn_idle(conn);

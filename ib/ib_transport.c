@@ -62,6 +62,7 @@ static void conn_free(struct ib_conn *conn)
 {
 	LIST_REMOVE(conn, place);
 	ib_queues_close(&conn->queues);
+	ib_zerocopy_close(conn);
 	ib_region_close(&conn->own);
 	ib_region_close(&conn->shared);
 	free(conn);
@@ -149,7 +150,7 @@ static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 		geometry = ib_flat_geometry(&geometry);
 	}
 	ib_sender_init(&conn->sender, &geometry, conn->own.base + IB_SCRATCH_BYTES);
-	return 0;
+	return conn->design == HR_VERBS_ZEROCOPY ? ib_zerocopy_open(conn) : 0;
 }
 
 static int join(struct ib_conn *conn, const struct ib_half *half)
@@ -206,9 +207,14 @@ static int verbs_conn_shutdown(void *data)
 	struct ib_conn *conn = data;
 	if (conn->said_goodbye || conn->stream < 0)
 		return 1;
-	if (!conn->error && !conn->flushing)
-		begin_flush(conn);
 	ib_conn_progress(conn);
+	/* The peer's put of what we have read to the end is to succeed. */
+	if (!conn->error && !conn->flushing) {
+		ib_conn_pay_tail(conn);
+		if (conn->zerocopy && ib_zerocopy_acknowledged(conn) != conn->acks_told)
+			return 0;
+		begin_flush(conn);
+	}
 	ib_conn_idle(conn);
 	if (!conn->error && conn->queues.done[IB_KIND_FLUSH] < conn->queues.n)
 		return 0;
@@ -230,6 +236,7 @@ static int verbs_put(void *data, const struct iovec *iov, int n, size_t *accepte
 	switch (conn->design) {
 	case HR_VERBS_BASIC: return ib_basic_put(conn, iov, n, accepted);
 	case HR_VERBS_PIGGYBACK: return ib_piggyback_put(conn, iov, n, accepted);
+	case HR_VERBS_ZEROCOPY: return ib_zerocopy_put(conn, iov, n, accepted);
 	default: return ib_pipeline_put(conn, iov, n, accepted);
 	}
 }
@@ -237,9 +244,11 @@ static int verbs_put(void *data, const struct iovec *iov, int n, size_t *accepte
 static int verbs_get(void *data, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct ib_conn *conn = data;
-	if (conn->design == HR_VERBS_BASIC)
-		return ib_basic_get(conn, iov, n, delivered);
-	return ib_piggyback_get(conn, iov, n, delivered);
+	switch (conn->design) {
+	case HR_VERBS_BASIC: return ib_basic_get(conn, iov, n, delivered);
+	case HR_VERBS_ZEROCOPY: return ib_zerocopy_get(conn, iov, n, delivered);
+	default: return ib_piggyback_get(conn, iov, n, delivered);
+	}
 }
 
 static int verbs_conn_arm(void *data, bool want_put)

@@ -117,7 +117,7 @@ struct flow {
 	uint64_t seed, random, done, total;
 	size_t low, high; /* bytes asked for in one call */
 	uint8_t *bytes;
-	size_t begin, left; /* of bytes: offered to put before and not accepted, to be offered again */
+	size_t begin, left; /* of bytes: offered before and not accepted or delivered, to be offered again */
 };
 
 static bool flow_put(struct side *side, struct flow *flow)
@@ -144,15 +144,19 @@ static bool flow_get(struct side *side, struct flow *flow)
 {
 	if (flow->done == flow->total)
 		return false;
-	size_t n = rng_between(&flow->random, flow->low, flow->high);
-	if (n > flow->total - flow->done)
-		n = (size_t)(flow->total - flow->done);
-	struct iovec iov = { flow->bytes, n };
+	if (!flow->left) {
+		size_t n = rng_between(&flow->random, flow->low, flow->high);
+		flow->left = n < flow->total - flow->done ? n : (size_t)(flow->total - flow->done);
+		flow->begin = 0;
+	}
+	struct iovec iov = { flow->bytes + flow->begin, flow->left };
 	size_t delivered = 12345;
 	CHECK_IS(hr_channel_get(side->conn, &iov, 1, &delivered), 0);
-	CHECK(delivered <= n);
-	pattern_check(flow->seed, flow->done, flow->bytes, delivered);
+	CHECK(delivered <= flow->left);
+	pattern_check(flow->seed, flow->done, iov.iov_base, delivered);
 	flow->done += delivered;
+	flow->begin += delivered;
+	flow->left -= delivered;
 	return delivered > 0;
 }
 

@@ -2,11 +2,14 @@
 
 if HAVE_CHECK
 # The verbs rings' protocols, on plain memory; need no libibverbs.
-check_PROGRAMS += test/channel/verbs_flat test/channel/verbs_ring
-TESTS += test/channel/verbs_flat test/channel/verbs_ring
+check_PROGRAMS += test/channel/verbs_flat test/channel/verbs_pull test/channel/verbs_ring
+TESTS += test/channel/verbs_flat test/channel/verbs_pull test/channel/verbs_ring
 test_channel_verbs_flat_SOURCES = test/channel/verbs_flat.c ib/ib_flat.c ib/ib_flat.h ib/ib_ring.c ib/ib_ring.h
 test_channel_verbs_flat_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_flat_LDADD = $(CHECK_LIBS)
+test_channel_verbs_pull_SOURCES = test/channel/verbs_pull.c ib/ib_offer.c ib/ib_offer.h ib/ib_pull.c ib/ib_pull.h
+test_channel_verbs_pull_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_verbs_pull_LDADD = $(CHECK_LIBS)
 test_channel_verbs_ring_SOURCES = test/channel/verbs_ring.c ib/ib_ring.c ib/ib_ring.h
 test_channel_verbs_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_ring_LDADD = $(CHECK_LIBS)
@@ -25,6 +28,7 @@ conformance_sources = \
 	test/channel/case_data.c \
 	test/channel/case_demand.c \
 	test/channel/case_end.c \
+	test/channel/case_long.c \
 	test/channel/case_setup.c \
 	test/channel/case_sleep.c \
 	test/channel/conformance.c \

@@ -323,14 +323,15 @@ void get_all(struct side *side, void *bytes, size_t n)
 int get_until_error(struct side *side, uint64_t seed, uint64_t *offset)
 {
 	static uint8_t bytes[100000];
-	for (;;) {
-		struct iovec iov = { bytes, sizeof bytes };
+	for (size_t begin = 0;;) {
+		struct iovec iov = { bytes + begin, sizeof bytes - begin };
 		size_t delivered = 0;
 		int error = hr_channel_get(side->conn, &iov, 1, &delivered);
 		if (error)
 			return error;
-		pattern_check(seed, *offset, bytes, delivered);
+		pattern_check(seed, *offset, iov.iov_base, delivered);
 		*offset += delivered;
+		begin = (begin + delivered) % sizeof bytes;
 		if (delivered == 0)
 			CHECK(hr_channel_wait(side->channel, 0, PAIR_TIMEOUT_MS) >= 0);
 	}

@@ -344,6 +344,56 @@ START_TEST(chunks_built_before_can_be_found_to_be_posted)
 }
 END_TEST
 
+START_TEST(an_announcement_arrives_among_data)
+{
+	struct pipe pipe;
+	pipe_make(&pipe, 256, 8);
+	struct ib_announcement sent = { 0x1122334455667788, 0x99aabbcc, 0, 70000 }, got;
+	struct ib_span span;
+	uint32_t tail;
+	uint8_t out[240];
+	send_bytes(&pipe, "before", 6, 1);
+	ib_sender_announce(&pipe.sender, &sent, 9, &span);
+	struct ib_span found = ib_sender_span(&pipe.sender, 1);
+	ck_assert_uint_eq(found.offset, span.offset);
+	ck_assert_uint_eq(found.len, span.len);
+	ck_assert(!ib_receiver_holds_announcement(&pipe.receiver));
+	carry(&pipe, span);
+	send_bytes(&pipe, "after", 5, 2);
+	ck_assert(!ib_receiver_is_announcement(&pipe.receiver));
+	ck_assert(ib_receiver_holds_announcement(&pipe.receiver));
+	ck_assert_int_eq(take(&pipe, out, sizeof out, &tail), 6);
+	ck_assert(ib_receiver_is_announcement(&pipe.receiver));
+	/* A design without zero-copy does not take it for bytes. */
+	ck_assert_int_eq(take(&pipe, out, sizeof out, &tail), -EPROTO);
+	ib_receiver_take_announcement(&pipe.receiver, &got, &tail);
+	ck_assert_uint_eq(tail, 9);
+	ck_assert_mem_eq(&sent, &got, sizeof got);
+	ck_assert(!ib_receiver_holds_announcement(&pipe.receiver));
+	ck_assert_int_eq(take(&pipe, out, sizeof out, &tail), 5);
+	ck_assert_mem_eq(out, "after", 5);
+	pipe_free(&pipe);
+}
+END_TEST
+
+START_TEST(an_impossible_kind_is_an_error)
+{
+	/* An unknown kind; announcements that are too short and too long. */
+	static const uint32_t words[] = { 2u << 24 | 24, 0xffu << 24 | 24, 1u << 24 | 23, 1u << 24 | 25 };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		struct pipe pipe;
+		uint8_t out[256];
+		uint32_t tail;
+		pipe_make(&pipe, 256, 2);
+		struct ib_chunk_end end = { htole32(words[i]), htole32(1) };
+		memcpy(pipe.ring + 256 - sizeof end, &end, sizeof end);
+		ck_assert(!ib_receiver_is_announcement(&pipe.receiver));
+		ck_assert_int_eq(take(&pipe, out, sizeof out, &tail), -EPROTO);
+		pipe_free(&pipe);
+	}
+}
+END_TEST
+
 START_TEST(counts_wrap_around)
 {
 	struct pipe pipe;
@@ -416,6 +466,8 @@ int main(void)
 	tcase_add_test(tcase, tails_in_chunks_not_consumed_can_be_seen);
 	tcase_add_test(tcase, a_tail_half_written_is_never_too_large);
 	tcase_add_test(tcase, chunks_built_before_can_be_found_to_be_posted);
+	tcase_add_test(tcase, an_announcement_arrives_among_data);
+	tcase_add_test(tcase, an_impossible_kind_is_an_error);
 	tcase_add_test(tcase, counts_wrap_around);
 	tcase_add_test(tcase, an_impossible_size_is_an_error);
 	tcase_add_test(tcase, every_size_asked_for_gives_a_usable_shape);

@@ -24,7 +24,7 @@ try()
 }
 
 try selftest "$here/selftest.sh"
-for design in basic piggyback pipeline; do
+for design in basic piggyback pipeline zerocopy; do
 	try "conformance-$design" "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs \
 		--design $design --scale 0.02
 done

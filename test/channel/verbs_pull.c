@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both ends of zero-copy on plain memory: a copy of bytes stands for the adapter's RDMA read. */
+#include "config.h"
+
+#include "headrace/channel.h"
+#include "ib/ib_pull.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUEUES = 3, LEN = 400000, BOUNCE = 100000 };
+
+static uint8_t source[LEN], target[LEN], bounce[BOUNCE];
+
+/* A receiver whose reads wait, per queue pair, to be carried out. */
+struct reader {
+	struct ib_pulls pulls;
+	struct ib_read_request waiting[QUEUES][IB_READS_MAX];
+	uint32_t posted[QUEUES], done[QUEUES];
+};
+
+static struct reader *reader_make(void)
+{
+	struct reader *reader = calloc(1, sizeof *reader);
+	ck_assert_ptr_nonnull(reader);
+	ib_pulls_bounce(&reader->pulls, bounce, sizeof bounce, 77);
+	for (size_t i = 0; i < LEN; i++)
+		source[i] = (uint8_t)(i * 2654435761u >> 17);
+	memset(target, 0, sizeof target);
+	memset(bounce, 0, sizeof bounce);
+	return reader;
+}
+
+static int announce(struct reader *reader, size_t at, size_t len)
+{
+	struct ib_announcement announcement = { (uintptr_t)(source + at), 5, 0, len };
+	return ib_pulls_announce(&reader->pulls, &announcement);
+}
+
+/* Posts all there is to post, on queue pairs in turn. */
+static void post(struct reader *reader, uint64_t most)
+{
+	struct ib_read_request request;
+	for (unsigned i = 0; ib_pulls_next_read(&reader->pulls, most, &request); i = (i + 1) % QUEUES) {
+		ck_assert_uint_le(request.len, most);
+		ck_assert_uint_eq(request.rkey, 5);
+		reader->waiting[i][reader->posted[i]++ % IB_READS_MAX] = request;
+		ib_pulls_posted(&reader->pulls, request.len, i, reader->posted[i]);
+	}
+}
+
+/* Carries out the oldest read of a queue pair; false if there is none. */
+static bool carry(struct reader *reader, unsigned i)
+{
+	if (reader->done[i] == reader->posted[i])
+		return false;
+	struct ib_read_request *request = &reader->waiting[i][reader->done[i]++ % IB_READS_MAX];
+	memcpy(request->to, (const void *)(uintptr_t)request->from, request->len);
+	ib_pulls_complete(&reader->pulls, reader->done);
+	return true;
+}
+
+static void carry_all(struct reader *reader)
+{
+	for (unsigned i = 0; i < QUEUES; i++)
+		while (carry(reader, i))
+			continue;
+}
+
+static size_t deliver(struct reader *reader, void *to, size_t len)
+{
+	struct iovec iov = { to, len };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	return ib_pulls_deliver(&reader->pulls, &place, len);
+}
+
+START_TEST(a_direct_pull_is_delivered_once_all_of_it_is_here)
+{
+	struct reader *reader = reader_make();
+	int memory;
+	ck_assert_int_eq(announce(reader, 0, LEN), 0);
+	ck_assert_uint_eq(ib_pulls_plannable(&reader->pulls), LEN);
+	ib_pulls_plan_direct(&reader->pulls, target, LEN, 3, &memory);
+	ck_assert_uint_eq(ib_pulls_plannable(&reader->pulls), 0);
+	post(reader, 10000);
+	/* Queue pair 2 first, then 1: nothing is without a gap until 0 begins, and all only with the last. */
+	while (carry(reader, 2) || carry(reader, 1))
+		ck_assert(!ib_pulls_ready(&reader->pulls));
+	ck_assert_uint_eq(ib_pulls_acknowledged(&reader->pulls), 0);
+	while (reader->done[0] + 1 < reader->posted[0]) {
+		ck_assert(carry(reader, 0));
+		ck_assert(!ib_pulls_ready(&reader->pulls));
+		ck_assert_ptr_null(ib_pulls_release(&reader->pulls));
+		ck_assert_uint_eq(deliver(reader, target, LEN), 0);
+	}
+	ck_assert(ib_pulls_under_way(&reader->pulls));
+	ck_assert(carry(reader, 0));
+	ck_assert(!ib_pulls_under_way(&reader->pulls));
+	ck_assert_uint_eq(ib_pulls_acknowledged(&reader->pulls), 1);
+	ck_assert_ptr_eq(ib_pulls_release(&reader->pulls), &memory);
+	ck_assert_ptr_null(ib_pulls_release(&reader->pulls));
+	ck_assert(ib_pulls_ready(&reader->pulls));
+	ck_assert_uint_eq(reader->pulls.backlog, LEN);
+	/* A part of it, then the rest. */
+	ck_assert_uint_eq(deliver(reader, target, 1000), 1000);
+	ck_assert_uint_eq(deliver(reader, target + 1000, LEN), LEN - 1000);
+	ck_assert_uint_eq(reader->pulls.backlog, 0);
+	ck_assert_mem_eq(source, target, LEN);
+	free(reader);
+}
+END_TEST
+
+START_TEST(bytes_that_were_to_go_elsewhere_are_copied_there)
+{
+	struct reader *reader = reader_make();
+	static uint8_t other[30000];
+	ck_assert_int_eq(announce(reader, 100, sizeof other), 0);
+	ib_pulls_plan_direct(&reader->pulls, target, sizeof other, 3, NULL);
+	post(reader, LEN);
+	struct iovec iov = { other, sizeof other };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	size_t left = sizeof other;
+	ck_assert(!ib_pulls_skip(&reader->pulls, &place, &left));
+	carry_all(reader);
+	ck_assert_uint_eq(deliver(reader, other, sizeof other), sizeof other);
+	ck_assert_mem_eq(source + 100, other, sizeof other);
+	free(reader);
+}
+END_TEST
+
+/* Where the next pull may go: behind everything planned, and directly only behind what is bound to stay. */
+START_TEST(the_place_behind_what_is_planned)
+{
+	struct reader *reader = reader_make();
+	ck_assert_int_eq(announce(reader, 0, LEN), 0);
+	ib_pulls_plan_direct(&reader->pulls, target, 50000, 3, NULL);
+	struct iovec iov[] = { { target, 60000 }, { target + 60000, 40000 } };
+	struct hr_iov_place place = hr_iov_begin(iov, 2);
+	size_t left = 100000;
+	ck_assert(ib_pulls_skip(&reader->pulls, &place, &left));
+	ck_assert_uint_eq(left, 50000);
+	ck_assert_uint_eq(place.offset, 50000);
+	/* Ten more into the rest of the first piece, which is a short one now. */
+	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, 10), 10);
+	place = hr_iov_begin(iov, 2);
+	left = 100000;
+	ck_assert(!ib_pulls_skip(&reader->pulls, &place, &left));
+	ck_assert_uint_eq(left, 49990);
+	/* A vector that is shorter than what is planned. */
+	place = hr_iov_begin(iov, 1);
+	left = 20000;
+	ib_pulls_skip(&reader->pulls, &place, &left);
+	ck_assert_uint_eq(left, 0);
+	free(reader);
+}
+END_TEST
+
+START_TEST(the_bounce_buffer_wraps_and_is_never_overwritten)
+{
+	struct reader *reader = reader_make();
+	size_t got = 0;
+	uint32_t random = 1;
+	ck_assert_int_eq(announce(reader, 0, LEN / 2), 0);
+	ck_assert_int_eq(announce(reader, LEN / 2, LEN / 2), 0);
+	while (got < LEN) {
+		random = random * 1664525 + 1013904223;
+		while (ib_pulls_plan_bounce(&reader->pulls, 1 + (random >> 8) % 40000) > 0)
+			random = random * 1664525 + 1013904223;
+		post(reader, 7000);
+		for (unsigned k = 0; k < 5; k++)
+			carry(reader, (random >> k) % QUEUES);
+		got += deliver(reader, target + got, 1 + (random >> 4) % 50000 < LEN - got ?
+					       1 + (random >> 4) % 50000 : LEN - got);
+		ck_assert_mem_eq(source, target, got);
+	}
+	ck_assert_uint_eq(ib_pulls_acknowledged(&reader->pulls), 2);
+	ck_assert_uint_eq(reader->pulls.backlog, 0);
+	free(reader);
+}
+END_TEST
+
+/* Bytes that came in chunks, before and between announcements, keep their place in the stream. */
+START_TEST(absorbed_bytes_keep_their_place)
+{
+	struct reader *reader = reader_make();
+	uint8_t *at;
+	for (int round = 0; round < 200; round++) {
+		size_t begin = (size_t)round * 101;
+		ck_assert_uint_gt(ib_pulls_space(&reader->pulls, &at), 0);
+		uint64_t first = ib_pulls_space(&reader->pulls, &at) < 100 ? 1 : 100;
+		memcpy(at, source + begin, first);
+		ib_pulls_absorbed(&reader->pulls, first);
+		ck_assert_int_eq(announce(reader, begin + first, 20000), 0);
+		for (uint64_t planned = 0, n; planned < 20000; planned += n) {
+			n = ib_pulls_plan_bounce(&reader->pulls, 20000);
+			ck_assert_uint_gt(n, 0);
+		}
+		ib_pulls_space(&reader->pulls, &at);
+		*at = source[begin + first + 20000];
+		ib_pulls_absorbed(&reader->pulls, 1);
+		size_t got = deliver(reader, target, LEN);
+		ck_assert_uint_eq(got, first);
+		post(reader, 9000);
+		carry_all(reader);
+		while (ib_pulls_release(&reader->pulls))
+			continue;
+		got += deliver(reader, target + got, LEN);
+		ck_assert_uint_eq(got, first + 20001);
+		ck_assert_mem_eq(source + begin, target, got);
+		ck_assert_uint_eq(reader->pulls.backlog, 0);
+		ck_assert_uint_eq(ib_pulls_acknowledged(&reader->pulls), (uint32_t)round + 1);
+	}
+	free(reader);
+}
+END_TEST
+
+/* More pulls than there are places: planning stops, and nothing is lost; also where numbers wrap. */
+START_TEST(queues_fill_up_and_go_on)
+{
+	struct reader *reader = reader_make();
+	struct ib_pulls *pulls = &reader->pulls;
+	pulls->first = pulls->release = pulls->reading = pulls->post = pulls->end = UINT32_MAX - 20;
+	pulls->ann_first = pulls->ann_plan = pulls->ann_end = UINT32_MAX - 3;
+	pulls->read_first = pulls->read_end = UINT32_MAX - 50;
+	for (unsigned i = 0; i < QUEUES; i++)
+		reader->posted[i] = reader->done[i] = UINT32_MAX - 9;
+	size_t planned = 0, got = 0;
+	int memory, held = 0;
+	for (int i = 0; i < 8; i++)
+		ck_assert_int_eq(announce(reader, (size_t)i * (LEN / 8), LEN / 8), 0);
+	while (got < LEN) {
+		uint64_t plannable;
+		while ((plannable = ib_pulls_plannable(pulls)) > 0) {
+			size_t len = plannable < 1500 ? (size_t)plannable : 1500;
+			ib_pulls_plan_direct(pulls, target + planned, len, 3, &memory);
+			planned += len;
+			held++;
+		}
+		ck_assert_uint_le(pulls->end - pulls->first, IB_PULLS_MAX);
+		post(reader, 200);
+		ck_assert_uint_le(pulls->read_end - pulls->read_first, IB_READS_MAX);
+		for (unsigned k = 0; k < 60; k++)
+			carry(reader, k * 7 % QUEUES);
+		while (ib_pulls_release(pulls))
+			held--;
+		got += deliver(reader, target + got, LEN - got);
+	}
+	ck_assert_int_eq(held, 0);
+	ck_assert_uint_eq(ib_pulls_acknowledged(pulls), UINT32_MAX - 3 + 8);
+	ck_assert_mem_eq(source, target, LEN);
+	free(reader);
+}
+END_TEST
+
+START_TEST(what_is_abandoned_gives_back_its_memory_once)
+{
+	struct reader *reader = reader_make();
+	int memory[3];
+	ck_assert_int_eq(announce(reader, 0, LEN), 0);
+	for (int i = 0; i < 3; i++)
+		ib_pulls_plan_direct(&reader->pulls, target + i * 20000, 20000, 3, &memory[i]);
+	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, 500), 500);
+	post(reader, 20000);
+	ck_assert(carry(reader, 0));
+	ck_assert_ptr_eq(ib_pulls_release(&reader->pulls), &memory[0]);
+	ck_assert_ptr_eq(ib_pulls_abandon(&reader->pulls), &memory[1]);
+	ck_assert_ptr_eq(ib_pulls_abandon(&reader->pulls), &memory[2]);
+	ck_assert_ptr_null(ib_pulls_abandon(&reader->pulls));
+	free(reader);
+}
+END_TEST
+
+START_TEST(impossible_announcements_are_refused)
+{
+	static const struct ib_announcement wrong[] = {
+		{ 4096, 1, 0, 0 },
+		{ 4096, 1, 0, (uint64_t)IB_ANNOUNCED_BYTES_MAX + 1 },
+		{ 4096, 1, 1, 100 },
+		{ UINT64_MAX - 10, 1, 0, 100 },
+	};
+	struct reader *reader = reader_make();
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		ck_assert_int_eq(ib_pulls_announce(&reader->pulls, &wrong[i]), -EPROTO);
+	ck_assert_uint_eq(reader->pulls.backlog, 0);
+	for (int i = 0; i < IB_OFFERS_MAX; i++)
+		ck_assert_int_eq(announce(reader, 0, 100), 0);
+	ck_assert_int_eq(announce(reader, 0, 100), -EPROTO);
+	free(reader);
+}
+END_TEST
+
+START_TEST(only_a_prefix_of_what_is_free_again_is_accepted)
+{
+	struct ib_offers offers = { 0 };
+	uint32_t news;
+	int memory[2];
+	ib_offers_copied(&offers, 10);
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 10);
+	offers.accepted += 10;
+	ib_offers_announced(&offers, 50000, &memory[0]);
+	ib_offers_copied(&offers, 20);
+	ib_offers_announced(&offers, 30000, &memory[1]);
+	ib_offers_copied(&offers, 5);
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 0);
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, 0, &news), 0);
+	ck_assert_uint_eq(news, 0);
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, 1, &news), 0);
+	ck_assert_uint_eq(news, 1);
+	ck_assert_ptr_eq(ib_offers_pop(&offers).memory, &memory[0]);
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 50020);
+	offers.accepted += 50020;
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 0);
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, 3, &news), -EPROTO);
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, 2, &news), 0);
+	ck_assert_ptr_eq(ib_offers_pop(&offers).memory, &memory[1]);
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 30005);
+}
+END_TEST
+
+START_TEST(offers_are_bounded_and_counts_wrap)
+{
+	struct ib_offers offers = { .first = UINT32_MAX - 5, .end = UINT32_MAX - 5 };
+	uint32_t news;
+	for (int i = 0; i < IB_OFFERS_MAX; i++) {
+		ck_assert(ib_offers_room(&offers));
+		ib_offers_announced(&offers, 100, NULL);
+	}
+	ck_assert(!ib_offers_room(&offers));
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, UINT32_MAX - 5 + 20, &news), 0);
+	ck_assert_uint_eq(news, 20);
+	for (; news > 0; news--)
+		ib_offers_pop(&offers);
+	ck_assert(ib_offers_room(&offers));
+	ck_assert_uint_eq(ib_offers_acceptable(&offers), 2000);
+	/* An older count, half of a newer one. */
+	ck_assert_int_eq(ib_offers_acknowledge(&offers, 3, &news), 0);
+	ck_assert_uint_eq(news, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("verbs zero-copy");
+	TCase *tcase = tcase_create("pulls and offers");
+	tcase_add_test(tcase, a_direct_pull_is_delivered_once_all_of_it_is_here);
+	tcase_add_test(tcase, bytes_that_were_to_go_elsewhere_are_copied_there);
+	tcase_add_test(tcase, the_place_behind_what_is_planned);
+	tcase_add_test(tcase, the_bounce_buffer_wraps_and_is_never_overwritten);
+	tcase_add_test(tcase, absorbed_bytes_keep_their_place);
+	tcase_add_test(tcase, queues_fill_up_and_go_on);
+	tcase_add_test(tcase, what_is_abandoned_gives_back_its_memory_once);
+	tcase_add_test(tcase, impossible_announcements_are_refused);
+	tcase_add_test(tcase, only_a_prefix_of_what_is_free_again_is_accepted);
+	tcase_add_test(tcase, offers_are_bounded_and_counts_wrap);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
