@@ -238,6 +238,7 @@ static void fall_asleep(struct hr_conn *conn)
 
 static bool conn_has_something(struct hr_conn *conn, bool want_put)
 {
+	conn->stats.looks++;
 	if (conn->attention & HR_CONN_NEWS)
 		return true;
 	return conn->phase == HR_PHASE_UP && !conn->get_failed && conn->transport->conn_pending(conn->data, want_put);

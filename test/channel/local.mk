@@ -38,3 +38,11 @@ test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
 
 dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
 TESTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
+
+# A thousand connections in one process. The linker lets the test count the channel's system calls.
+check_PROGRAMS += test/channel/many
+test_channel_many_SOURCES = test/channel/many.c test/channel/pair.c test/channel/pair.h
+test_channel_many_LDADD = rdma_channel/libhrchannel.la
+test_channel_many_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv,--wrap=recvmsg,--wrap=epoll_wait
+dist_check_SCRIPTS += test/channel/many_shm.sh test/channel/many_tcp.sh
+TESTS += test/channel/many_shm.sh test/channel/many_tcp.sh

@@ -200,6 +200,7 @@ typedef struct hr_conn_stats {
 	 * queues, tcp's buffer and the most that the kernel's two may take (0 where the kernel decides that). */
 	uint64_t memory_bytes;
 	uint64_t zero_copy_puts, zero_copy_bytes; /* pieces, and their bytes, that were accepted without a copy */
+	uint64_t looks; /* times that waiting looked at this connection; stands still while it is asleep */
 } hr_conn_stats_t;
 HR_API int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats);
 

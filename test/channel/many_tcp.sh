@@ -1,0 +1,6 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A hundred idle connections, then a thousand at work in one process, over TCP.
+set -e
+"$top_builddir/test/channel/many" --transport tcp --conns 100
+exec "$top_builddir/test/channel/many" --transport tcp --conns 1000
