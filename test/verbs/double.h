@@ -211,6 +211,7 @@ struct vd_context {
 	int timer_fd;
 	uint64_t timer_ns;  /* when the timer goes off; UINT64_MAX: not set */
 	bool polled;        /* the process has polled since the engine last looked */
+	bool away;          /* it had not when the engine last looked: nothing due is left to it */
 	uint64_t executed;  /* requests placed, on all queue pairs */
 	uint64_t due_ns;    /* read without the lock as a hint: nothing to do before; UINT64_MAX: nothing at all */
 	struct verbs_context verbs; /* must be last: see struct verbs_context */

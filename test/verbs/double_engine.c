@@ -287,9 +287,9 @@ static void plan(struct vd_context *context, uint64_t due, uint64_t now)
 	__atomic_store_n(&context->due_ns, due, __ATOMIC_RELAXED);
 	if (due == UINT64_MAX)
 		return;
-	uint64_t grace = __atomic_load_n(&context->polled, __ATOMIC_RELAXED) ? context->set.grace_ns : 0;
+	uint64_t grace = context->away ? 0 : context->set.grace_ns;
 	uint64_t when = max_u64(due, now) + grace;
-	if (when < context->timer_ns || context->timer_ns < now + grace / 2)
+	if (when < context->timer_ns || context->timer_ns < max_u64(due, now) + grace / 2)
 		set_timer(context, when);
 }
 
@@ -317,6 +317,7 @@ void vd_progress_hint(struct vd_context *context)
 		__atomic_store_n(&context->polled, true, __ATOMIC_RELAXED);
 	if (vd_now() < due || pthread_mutex_trylock(&context->lock))
 		return;
+	context->away = false;
 	vd_progress(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -335,9 +336,10 @@ static void *run_engine(void *argument)
 		pthread_mutex_lock(&context->lock);
 		context->timer_ns = UINT64_MAX;
 		stop = context->engine_stop;
+		/* Whoever polled since the last time is only late, and will be given the first chance again. */
+		context->away = !__atomic_exchange_n(&context->polled, false, __ATOMIC_RELAXED);
 		if (!stop)
 			vd_progress(context);
-		__atomic_store_n(&context->polled, false, __ATOMIC_RELAXED);
 		pthread_mutex_unlock(&context->lock);
 	}
 	return NULL;
