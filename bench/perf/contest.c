@@ -105,15 +105,39 @@ static double run_floor(struct contest *c, enum floor floor, size_t size, unsign
 	return 0;
 }
 
+/*
+ * Rank 0 ends a sample, having received its last message. Rank 1 stays in the library until then: what it sent last may
+ * need it still, as a program's would that goes on to wait for the next message.
+ */
+static void end_sample(struct contest *c, const struct contender *contender)
+{
+	if (c->pair->rank == 0) {
+		pair_tell_end(c->pair);
+		return;
+	}
+	for (unsigned spins = 1; !pair_told_end(c->pair); spins++) {
+		if (contender->path)
+			endpoint_poll(contender->path);
+		else if (contender->floor == FLOOR_WRITE || contender->floor == FLOOR_READ)
+			raw_verbs_poll(c->raw);
+		if (spins % (1u << 20) == 0)
+			control_check(c->pair->control);
+	}
+}
+
+static double run_path(struct contest *c, endpoint_t *path, size_t size, unsigned count)
+{
+	return c->options->test == TEST_LAT ? ping_pong(c, path, size, count) : stream(c, path, size, count);
+}
+
 double contest_run(struct contest *contest, const struct contender *contender, size_t size, unsigned count)
 {
 	/* Both begin together: else a sample would wait for a peer that is late from the one before. */
 	pair_flag_one_way(contest->pair, 2);
-	if (!contender->path)
-		return run_floor(contest, contender->floor, size, count);
-	if (contest->options->test == TEST_LAT)
-		return ping_pong(contest, contender->path, size, count);
-	return stream(contest, contender->path, size, count);
+	double seconds = contender->path ? run_path(contest, contender->path, size, count) :
+					   run_floor(contest, contender->floor, size, count);
+	end_sample(contest, contender);
+	return seconds;
 }
 
 /* ---- who takes part ---- */

@@ -276,6 +276,20 @@ void endpoint_receive(endpoint_t *ep, void *bytes, size_t len)
 	}
 }
 
+void endpoint_poll(endpoint_t *ep)
+{
+	char byte;
+	struct iovec room = { &byte, 1 };
+	size_t delivered = 0;
+	int error = 0;
+	if (ep->layer == LAYER_CH3)
+		ch3_progress_poll(ep->engine);
+	else if (ep->layer == LAYER_CHANNEL)
+		error = hr_channel_get(ep->conn, &room, 1, &delivered);
+	if (error || delivered)
+		fail("hr_channel_get between two samples", error ? error : EPROTO);
+}
+
 const char *endpoint_transport(const endpoint_t *ep)
 {
 	return ep->layer == LAYER_RAW_TCP ? "tcp" : hr_conn_transport(ep->conn);

@@ -26,6 +26,9 @@ void endpoint_send(endpoint_t *ep, const void *bytes, size_t len);
 /* Waits for exactly len bytes (one message of ch3). Spins. */
 void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
 
+/* Goes through the library once, for a peer that may still wait for what was sent; nothing may be on its way here. */
+void endpoint_poll(endpoint_t *ep);
+
 /* "shm", "verbs", "tcp". */
 const char *endpoint_transport(const endpoint_t *ep);
 

@@ -17,6 +17,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+enum { PAIR_FLAGS = 3 };
+
 /* Pins the caller to the nth core it may use. False when there are fewer than two. */
 static bool pin_to_core(int n)
 {
@@ -37,7 +39,7 @@ int pair_run(pair_fn fn, void *argument)
 	cpu_set_t before;
 	int sockets[2];
 	struct pair pair = { 0 };
-	pair.flags = mmap(NULL, 2 * sizeof *pair.flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pair.flags = mmap(NULL, PAIR_FLAGS * sizeof *pair.flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (pair.flags == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) ||
 	    sched_getaffinity(0, sizeof before, &before)) {
 		fprintf(stderr, "headrace-perf: %s\n", strerror(errno));
@@ -61,7 +63,7 @@ int pair_run(pair_fn fn, void *argument)
 	int status = 0;
 	waitpid(child, &status, 0);
 	close(pair.control);
-	munmap(pair.flags, 2 * sizeof *pair.flags);
+	munmap(pair.flags, PAIR_FLAGS * sizeof *pair.flags);
 	sched_setaffinity(0, sizeof before, &before);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
@@ -90,4 +92,18 @@ double pair_flag_one_way(struct pair *pair, unsigned turns)
 			flag_wait(pair, theirs, turn);
 	}
 	return 1e6 * (now_seconds() - begin) / turns / 2;
+}
+
+void pair_tell_end(struct pair *pair)
+{
+	/* As with the turns, the value carries no other data. */
+	__atomic_store_n(&pair->flags[2].value, ++pair->ends, __ATOMIC_RELEASE);
+}
+
+bool pair_told_end(struct pair *pair)
+{
+	if (__atomic_load_n(&pair->flags[2].value, __ATOMIC_ACQUIRE) == pair->ends)
+		return false;
+	pair->ends++;
+	return true;
 }

@@ -17,8 +17,9 @@ struct flag_line {
 struct pair {
 	int rank;                /* 0 or 1 */
 	int control;             /* stream socket to the other process */
-	struct flag_line *flags; /* two, shared; flags[r] is written by rank r */
+	struct flag_line *flags; /* three, shared; flags[r] is written by rank r, flags[2] by rank 0 */
 	uint64_t turns;          /* flag round trips done so far */
+	uint64_t ends;           /* how often the end of something was told, or awaited */
 	bool one_core;           /* the two share a core: spinning measures the scheduler */
 };
 
@@ -32,5 +33,9 @@ int pair_run(pair_fn fn, void *argument);
  * Both ranks call it; returns the one-way time in microseconds, the mean over `turns` round trips.
  */
 double pair_flag_one_way(struct pair *pair, unsigned turns);
+
+/* Rank 0 tells that it has come to an end; rank 1 asks, until it is true, whether that was told. */
+void pair_tell_end(struct pair *pair);
+bool pair_told_end(struct pair *pair);
 
 #endif

@@ -24,6 +24,9 @@ void raw_verbs_close(raw_verbs_t *raw);
 /* Round trips of RDMA writes of size bytes, the last byte polled in memory; seconds. Both ranks call it. */
 double raw_verbs_ping_pong(raw_verbs_t *raw, size_t size, unsigned turns);
 
+/* Looks at the completion queue: a software device may move the last requests on only then. */
+void raw_verbs_poll(raw_verbs_t *raw);
+
 /*
  * Moves messages of size bytes from rank 0 to rank 1, by writes of rank 0 or by reads of rank 1, up to 128 under way.
  * Returns at rank 0 the seconds until all were complete; with reads that includes telling rank 1 to begin and hearing
