@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -357,6 +358,10 @@ VD_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	}
 	fill_operations(context);
+	/* Keys of two nodes differ, and a key does not come back at once in the next process. */
+	if (getrandom(&context->next_mr, sizeof context->next_mr, GRND_NONBLOCK) < 0 ||
+	    getrandom(&context->mr_count, sizeof context->mr_count, GRND_NONBLOCK) < 0)
+		context->next_mr = context->mr_count = context->node->id * 4099;
 	context->node->async_fd = context->verbs.context.async_fd;
 	context->due_ns = context->timer_ns = UINT64_MAX;
 	pthread_mutex_init(&context->lock, NULL);

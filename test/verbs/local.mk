@@ -23,6 +23,22 @@ test_verbs_libibverbs_la_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_verbs_libibverbs_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nonexistent -version-info 1:0:0 \
 	-Wl,--version-script=$(srcdir)/test/verbs/libibverbs.map
 EXTRA_test_verbs_libibverbs_la_DEPENDENCIES = test/verbs/libibverbs.map
+
+if HAVE_CHECK
+check_PROGRAMS += test/verbs/rules
+TESTS += test/verbs/rules.sh
+test_verbs_rules_SOURCES = \
+	test/verbs/ends.c test/verbs/ends.h \
+	test/verbs/rules.c \
+	test/verbs/rules_data.c \
+	test/verbs/rules_faults.c \
+	test/verbs/rules_keys.c \
+	test/verbs/rules_peers.c \
+	test/verbs/rules_queues.c
+test_verbs_rules_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) $(CHECK_CFLAGS)
+test_verbs_rules_LDADD = $(IBVERBS_LIBS) $(CHECK_LIBS)
+endif
+TESTS += test/verbs/perftest.sh
 endif
 EXTRA_DIST += test/verbs/libibverbs.map
-dist_check_SCRIPTS += test/verbs/with_double.sh
+dist_check_SCRIPTS += test/verbs/perftest.sh test/verbs/rules.sh test/verbs/with_double.sh
