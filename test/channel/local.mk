@@ -46,3 +46,12 @@ test_channel_many_LDADD = rdma_channel/libhrchannel.la
 test_channel_many_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv,--wrap=recvmsg,--wrap=epoll_wait
 dist_check_SCRIPTS += test/channel/many_shm.sh test/channel/many_tcp.sh
 TESTS += test/channel/many_shm.sh test/channel/many_tcp.sh
+
+if HAVE_IBVERBS
+check_PROGRAMS += test/channel/verbs_events
+test_channel_verbs_events_SOURCES = test/channel/verbs_events.c test/channel/pair.c test/channel/pair.h
+test_channel_verbs_events_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+test_channel_verbs_events_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/channel/verbs_events.sh
+endif
+dist_check_SCRIPTS += test/channel/verbs_events.sh
