@@ -197,6 +197,14 @@ bool ib_receiver_is_announcement(const struct ib_receiver *receiver)
 	return arrived(receiver, receiver->next, &arrival) > 0 && arrival.kind == IB_CHUNK_ANNOUNCEMENT;
 }
 
+bool ib_receiver_is_data(const struct ib_receiver *receiver)
+{
+	struct arrival arrival;
+	int found = arrived(receiver, receiver->next, &arrival);
+	/* What cannot be is for ib_receiver_take to find. */
+	return found < 0 || (found > 0 && arrival.kind == IB_CHUNK_DATA);
+}
+
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver)
 {
 	struct arrival arrival;

@@ -154,8 +154,9 @@ struct ib_receiver {
 void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *geometry, const uint8_t *ring);
 /* Has the next chunk arrived? -EPROTO counts as arrived. */
 bool ib_receiver_ready(const struct ib_receiver *receiver);
-/* Has it, and is it an announcement? */
+/* Has it, and what is it? Look once and act on that: the next look may find a chunk where this one found none. */
 bool ib_receiver_is_announcement(const struct ib_receiver *receiver);
+bool ib_receiver_is_data(const struct ib_receiver *receiver);
 /* Is there one among the chunks that have arrived, up to the first that has not? */
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver);
 /*

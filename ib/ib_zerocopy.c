@@ -229,19 +229,16 @@ static size_t deliver(struct ib_conn *conn, struct hr_iov_place *place, size_t l
 	struct ib_pulls *pulls = &conn->zerocopy->pulls;
 	size_t total = 0;
 	while (total < left) {
-		size_t size;
-		if (pulls->backlog == 0 && ib_receiver_is_announcement(&conn->receiver))
-			take_announcements(conn);
+		size_t size = 0;
 		if (pulls->backlog > 0)
 			size = ib_pulls_deliver(pulls, place, left - total);
-		else
+		else if (ib_receiver_is_data(&conn->receiver))
 			size = ib_conn_take_chunk(conn, place, left - total);
 		if (size == 0)
 			break;
 		total += size;
 	}
-	if (pulls->backlog > 0)
-		take_announcements(conn);
+	take_announcements(conn);
 	return total;
 }
 
@@ -303,6 +300,8 @@ static void take_acknowledgements(struct ib_conn *conn)
 bool ib_zerocopy_can_put(struct ib_conn *conn)
 {
 	take_acknowledgements(conn);
+	/* So that what a probe says of the tail is not taken for news. */
+	ib_conn_take_tail(conn);
 	const struct ib_offers *offers = &conn->zerocopy->offers;
 	return ib_offers_acceptable(offers) > 0 || (offers->first == offers->end && ib_conn_has_room(conn));
 }
@@ -397,7 +396,8 @@ static void take_in(struct ib_conn *conn)
 		while (ib_pulls_plan_bounce(pulls, BOUNCE_MOST) > 0)
 			continue;
 		/* Copied bytes may follow only when all that was announced before them has its place. */
-		if (pulls->ann_plan == pulls->ann_end && (room = ib_pulls_space(pulls, &at)) > 0) {
+		if (pulls->ann_plan == pulls->ann_end && ib_receiver_is_data(&conn->receiver) &&
+		    (room = ib_pulls_space(pulls, &at)) > 0) {
 			struct iovec iov = { at, (size_t)room };
 			struct hr_iov_place place = hr_iov_begin(&iov, 1);
 			ib_pulls_absorbed(pulls, ib_conn_take_chunk(conn, &place, (size_t)room));

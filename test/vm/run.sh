@@ -188,7 +188,7 @@ start_machine()
 	setpriv --pdeathsig KILL qemu-system-x86_64 \
 		-accel tcg,thread=multi -cpu max -smp 2 -m "$memory" -display none -no-reboot -nic none -monitor none \
 		-kernel "$cache/vmlinuz" -initrd "$cache/initramfs" \
-		-append "console=ttyS0 quiet panic=-1 headrace.work=$work headrace.merge=$merge" \
+		-append "console=ttyS0 quiet panic=-1 tsc=reliable headrace.work=$work headrace.merge=$merge" \
 		-fsdev local,id=r,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=r,mount_tag=hostroot \
 		-chardev file,id=console,path="$work/console" -serial chardev:console \
