@@ -218,7 +218,10 @@ static int verbs_conn_shutdown(void *data)
 	ib_conn_idle(conn);
 	if (!conn->error && conn->queues.done[IB_KIND_FLUSH] < conn->queues.n)
 		return 0;
-	hr_stream_goodbye(conn->stream);
+	/* After an error of ours bytes that put accepted may be lost: that is no orderly end, and the peer learns of it
+	 * by the stream that closes. */
+	if (!conn->error || conn->error == -ESHUTDOWN)
+		hr_stream_goodbye(conn->stream);
 	conn->said_goodbye = true;
 	return 1;
 }
