@@ -342,6 +342,7 @@ VD_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = ENOMEM;
 		return NULL;
 	}
+	context->timer_fd = context->verbs.context.async_fd = -1;
 	int error = read_settings(&context->set, context->dir);
 	if (!error)
 		error = vd_fault_parse(&context->faults, getenv("HR_VERBS_DOUBLE_FAULT"));
