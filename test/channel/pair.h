@@ -31,6 +31,7 @@ enum {
 	PAIR_0_DIES = 1u << 3,     /* process 0 ends by SIGKILL, not by returning */
 	PAIR_GIVEN_UNIX = 1u << 4, /* given is a Unix socket pair */
 	PAIR_GIVEN_TCP = 1u << 5,  /* given is a TCP connection */
+	PAIR_0_MAY_DIE = 1u << 7,  /* or by returning */
 	PAIR_FULL_FENCE = 1u << 6, /* as where the kernel has no membarrier */
 };
 

@@ -40,5 +40,12 @@ test_verbs_rules_LDADD = $(IBVERBS_LIBS) $(CHECK_LIBS)
 endif
 TESTS += test/verbs/perftest.sh
 endif
+if HAVE_IBVERBS
+check_PROGRAMS += test/verbs/fault_matrix
+test_verbs_fault_matrix_SOURCES = test/verbs/fault_matrix.c test/channel/pair.c test/channel/pair.h
+test_verbs_fault_matrix_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/verbs/fault_matrix.sh
+endif
+dist_check_SCRIPTS += test/verbs/fault_matrix.sh
 EXTRA_DIST += test/verbs/libibverbs.map
 dist_check_SCRIPTS += test/verbs/perftest.sh test/verbs/rules.sh test/verbs/with_double.sh
