@@ -269,6 +269,7 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	conn->extra_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
 	hr_wireup_init(&conn->wireup, -1, false);
 	conn->sleeps_before = channel->sleeps;
+	conn->puts_checked = UINT64_MAX; /* the set-up's last message may not have been acknowledged */
 	TAILQ_INSERT_HEAD(&channel->conns, conn, all);
 	TAILQ_INSERT_TAIL(&channel->setting_up, conn, place);
 	channel->n_conns++;

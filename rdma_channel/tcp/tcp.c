@@ -30,6 +30,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
@@ -49,6 +50,7 @@
 #define COPIED_MAX 1024      /* bytes of a message that are copied behind their length */
 #define KERNEL_SIZES (1u << 20) /* from this ring size on the kernel sizes its buffers itself, between hosts */
 #define LOOPBACK_SIZE (256u << 10) /* bytes of each, within a host: what stays in the caches streams faster */
+#define SILENCE_MIN_MS 2000  /* kernels delay answers, and leave probes unanswered that come within half a second */
 #define IDLE_CALLS 64        /* puts and gets without success, before the clock is looked at */
 
 struct tcp_conn {
@@ -214,10 +216,21 @@ static int error_of_stream(const struct tcp_conn *conn, int number)
 /* ---- is the peer there? ---- */
 
 /*
+ * Does the peer owe an answer? It does to data sent after it was heard last; what it had no room for is sent again in
+ * growing intervals, and where that is overdue, the kernel finds no way to send it. Where nothing is in flight because
+ * its window is closed, it owes one to a probe of that (in growing intervals too: RFC 9293, 3.8.6.1).
+ */
+static bool owes_answer(const struct tcp_info *info)
+{
+	if (!info->tcpi_unacked)
+		return info->tcpi_probes > 0;
+	return info->tcpi_last_ack_recv > info->tcpi_last_data_sent ||
+	       info->tcpi_last_data_sent > info->tcpi_rto / 1000 + 100;
+}
+
+/*
  * Asks the kernel what it heard of the peer. 1: something is still to be acknowledged; 0: nothing; -ETIMEDOUT: it owes an
- * answer and has not been heard for the connection's time-out. It owes one to data in flight, and where nothing is in
- * flight because its window is closed, to a probe of that, which the kernel sends in growing intervals (RFC 9293,
- * 3.8.6.1): answered probes mean that it lives, however long the window stays closed.
+ * answer and has not been heard for the connection's time-out. One that answers lives, however long it takes nothing.
  */
 static int ask_kernel(struct tcp_conn *conn)
 {
@@ -229,17 +242,15 @@ static int ask_kernel(struct tcp_conn *conn)
 		return 0;
 	if (!info.tcpi_unacked && !info.tcpi_notsent_bytes)
 		return 0;
-	if (!info.tcpi_unacked && !info.tcpi_probes)
+	if (now - info.tcpi_last_ack_recv * HR_NS_PER_MS > since)
+		since = 0; /* heard meanwhile */
+	if (!since && !owes_answer(&info))
 		return 1;
-	uint64_t heard = now - info.tcpi_last_ack_recv * HR_NS_PER_MS;
-	if (!since)
-		since = now;
-	else if (heard > since)
-		since = heard;
-	conn->silence.since = since;
-	if (now - since < conn->env->timeout_ms * HR_NS_PER_MS)
+	conn->silence.since = since ? since : now;
+	uint64_t limit = conn->env->timeout_ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : conn->env->timeout_ms;
+	if (now - conn->silence.since < limit * HR_NS_PER_MS)
 		return 1;
-	hr_log(HR_LOG_ERROR, "tcp: connection to %s: it has not answered for %u ms", conn->peer, conn->env->timeout_ms);
+	hr_log(HR_LOG_ERROR, "tcp: connection to %s: it has not answered for %" PRIu64 " ms", conn->peer, limit);
 	return -ETIMEDOUT;
 }
 

@@ -140,6 +140,31 @@ static void close_wakes_sleeper(struct side *side)
 	}
 }
 
+/* A reader that does nothing for longer than the time-out is alive, whatever waits for it meanwhile. */
+static void slow_reader_lives(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.timeout_ms = 500;
+	attr.ring_bytes = 65536;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	static uint8_t bytes[100000];
+	uint64_t total = 3000000;
+	if (side->index == 1)
+		usleep(2500000);
+	for (uint64_t done = 0; done < total; done += sizeof bytes) {
+		if (side->index == 0) {
+			pattern_fill(8, done, bytes, sizeof bytes);
+			put_all(side, bytes, sizeof bytes);
+		} else {
+			get_all(side, bytes, sizeof bytes);
+			pattern_check(8, done, bytes, sizeof bytes);
+		}
+	}
+	side_meet(side);
+}
+
 /* A side that only puts learns of the orderly end too. */
 static void put_learns_of_close(struct side *side)
 {
@@ -279,6 +304,7 @@ static void death_wakes_sleeping_sender(struct side *side)
 }
 
 const struct test_case end_cases[] = {
+	{ "slow-reader-lives", slow_reader_lives, PAIR_OWN_SETUP },
 	{ "orderly-close-of-nothing", orderly_close_of_nothing, 0 },
 	{ "orderly-close-of-little", orderly_close_of_little, 0 },
 	{ "orderly-close-of-much", orderly_close_of_much, 0 },

@@ -55,3 +55,10 @@ test_channel_verbs_events_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_events.sh
 endif
 dist_check_SCRIPTS += test/channel/verbs_events.sh
+
+# Two hosts, a cable that can be cut.
+check_PROGRAMS += test/channel/between_hosts
+test_channel_between_hosts_SOURCES = test/channel/between_hosts.c test/channel/pair.c test/channel/pair.h
+test_channel_between_hosts_LDADD = rdma_channel/libhrchannel.la
+dist_check_SCRIPTS += test/channel/between_hosts.sh
+TESTS += test/channel/between_hosts.sh

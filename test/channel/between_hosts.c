@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One end of a TCP pipe between two hosts, for between_hosts.sh, which cuts the cable.
+ *
+ *	between_hosts DIR INDEX MODE
+ *
+ * The two ends (INDEX 0 and 1) exchange their cards through files in DIR, and tell in DIR/up.INDEX that they are ready
+ * for the cut. Modes: exchange (nothing is cut), idle (both sleep), stream (0 puts all the time), full (1 never gets, 0
+ * sleeps for room). Exit status 0: it ended as the mode wants it.
+ */
+#include "config.h"
+
+#include "test/channel/pair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *folder;
+
+static void write_file(const char *name, int index, const void *bytes, size_t n)
+{
+	char path[300], temporary[310];
+	snprintf(path, sizeof path, "%s/%s.%d", folder, name, index);
+	snprintf(temporary, sizeof temporary, "%s.new", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	CHECK(fd >= 0);
+	CHECK_IS(write(fd, bytes, n), n);
+	close(fd);
+	CHECK_IS(rename(temporary, path), 0);
+}
+
+static void read_card(int index, hr_card_t *card)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s/card.%d", folder, index);
+	int fd;
+	while ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		usleep(10000);
+	CHECK_IS(read(fd, card, sizeof *card), sizeof *card);
+	close(fd);
+}
+
+static void exchange(struct side *side)
+{
+	static uint8_t bytes[300000];
+	pattern_fill((uint64_t)side->index, 0, bytes, sizeof bytes);
+	if (side->index == 0)
+		put_all(side, bytes, sizeof bytes);
+	else
+		get_all(side, bytes, sizeof bytes);
+	pattern_check(0, 0, bytes, sizeof bytes);
+	pattern_fill(1, 0, bytes, sizeof bytes);
+	if (side->index == 1)
+		put_all(side, bytes, sizeof bytes);
+	else
+		get_all(side, bytes, sizeof bytes);
+	pattern_check(1, 0, bytes, sizeof bytes);
+}
+
+/* Puts or gets as the mode says, asleep in between, until an error ends it. */
+static int until_error(struct side *side, bool puts, bool gets, bool *full)
+{
+	static uint8_t bytes[65536];
+	for (;;) {
+		struct iovec iov = { bytes, sizeof bytes };
+		size_t put = 0, got = 0;
+		int error = puts ? hr_channel_put(side->conn, &iov, 1, &put) : 0;
+		if (!error && gets)
+			error = hr_channel_get(side->conn, &iov, 1, &got);
+		if (error)
+			return error;
+		if (puts && put < sizeof bytes && full && !*full) {
+			*full = true;
+			write_file("up", side->index, "", 0);
+		}
+		if (put < sizeof bytes && !got)
+			CHECK_IS(hr_channel_wait(side->channel, puts, -1), 1);
+	}
+}
+
+static int run(struct side *side, const char *mode)
+{
+	bool full = false;
+	if (!strcmp(mode, "exchange")) {
+		exchange(side);
+		return 0;
+	}
+	if (strcmp(mode, "full") || side->index == 1)
+		write_file("up", side->index, "", 0);
+	int error;
+	if (!strcmp(mode, "full") && side->index == 1) {
+		pause(); /* until the script ends it */
+		return 1;
+	}
+	error = until_error(side, side->index == 0 && strcmp(mode, "idle"), strcmp(mode, "full"),
+			    strcmp(mode, "full") ? NULL : &full);
+	if (error == -ETIMEDOUT)
+		return 0;
+	fprintf(stderr, "process %d: the error is %d\n", side->index, error);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	folder = argv[1];
+	struct side side = { .index = atoi(argv[2]), .transport = HR_TRANSPORT_TCP, .transport_name = "tcp" };
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	attr.transports = HR_TRANSPORT_TCP;
+	alarm(100);
+	CHECK_IS(hr_channel_init(&attr, &side.channel, &side.own), 0);
+	write_file("card", side.index, &side.own, sizeof side.own);
+	read_card(!side.index, &side.peer);
+	CHECK_IS(hr_channel_connect(side.channel, &side.peer, NULL, &side.conn), 0);
+	side_wait_up(&side, side.conn);
+	int status = run(&side, argv[3]);
+	hr_channel_finalize(side.channel);
+	return status;
+}
