@@ -87,6 +87,14 @@ static void describe(const struct ib_conn *conn, struct ib_half *half)
 		half->qpn[i] = htole32(conn->queues.queue[i].qp->qp_num);
 }
 
+/* Without what the driver allots to queue pairs, and the bounce buffer that only unaligned long pieces need. */
+static size_t verbs_conn_bytes(void *context, uint32_t ring_bytes)
+{
+	const struct ib_device *device = context;
+	struct ib_geometry geometry = ib_geometry_fit(ring_bytes, device->chunk_bytes);
+	return sizeof(struct ib_conn) + IB_CONTROL_BYTES + IB_SCRATCH_BYTES + 2 * ib_geometry_bytes(&geometry);
+}
+
 static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct hr_half *own, void **data)
 {
 	struct ib_device *device = context;
@@ -105,6 +113,7 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 		conn_free(conn);
 		return error;
 	}
+	env->stats->memory_bytes = sizeof *conn + conn->shared.len;
 	conn->control = (struct ib_control *)conn->shared.base;
 	ib_receiver_init(&conn->receiver, &geometry, conn->shared.base + IB_CONTROL_BYTES);
 	struct ib_half half;
@@ -140,6 +149,7 @@ static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 	int error = ib_region_open(&conn->own, conn->device, IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry), false);
 	if (error)
 		return error;
+	conn->env->stats->memory_bytes += conn->own.len;
 	conn->scratch = (struct ib_scratch *)conn->own.base;
 	conn->peer_control = le64toh(half->control);
 	conn->peer_rkey = le32toh(half->rkey);
@@ -297,4 +307,5 @@ const struct hr_transport hr_transport_verbs = {
 	.conn_pending = verbs_conn_pending,
 	.conn_event = verbs_conn_event,
 	.conn_fd = verbs_conn_fd,
+	.conn_bytes = verbs_conn_bytes,
 };

@@ -143,6 +143,7 @@ static bool has_bounce(struct ib_conn *conn)
 		ib_conn_fail(conn, error);
 		return false;
 	}
+	conn->env->stats->memory_bytes += bytes;
 	ib_pulls_bounce(&zerocopy->pulls, zerocopy->bounce.base, bytes, zerocopy->bounce.mr->lkey);
 	return true;
 }

@@ -525,9 +525,10 @@ int hr_conn_stats(const hr_conn_t *conn, hr_conn_stats_t *stats)
 size_t hr_channel_conn_bytes(const hr_channel_t *channel, uint32_t transport)
 {
 	for (int i = 0; i < channel->n_opened; i++) {
-		const struct hr_transport *opened = channel->opened[i].transport;
-		if (opened->bit == transport && opened->conn_bytes)
-			return sizeof(struct hr_conn) + opened->conn_bytes(channel->ring_bytes);
+		const struct hr_opened *opened = &channel->opened[i];
+		if (opened->transport->bit == transport && opened->transport->conn_bytes)
+			return sizeof(struct hr_conn) +
+			       opened->transport->conn_bytes(opened->context, channel->ring_bytes);
 	}
 	return 0;
 }

@@ -146,7 +146,7 @@ struct hr_transport {
 	int (*conn_check)(void *conn);
 	/* What a connection with that ring size takes on this side, bytes: what memory_bytes will say. NULL: not known
 	 * before there is one. */
-	size_t (*conn_bytes)(uint32_t ring_bytes);
+	size_t (*conn_bytes)(void *context, uint32_t ring_bytes);
 	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked
 	 * once, after conn_establish. */
 	int (*conn_fd)(void *conn);

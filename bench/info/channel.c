@@ -71,7 +71,7 @@ void info_versions(void)
 }
 
 /* Opens a channel on one transport alone: what it says on the way is no error here, so stderr is put aside. */
-static int try_transport(uint32_t transport)
+static int try_transport(uint32_t transport, size_t *conn_bytes)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	hr_channel_t *channel;
@@ -81,6 +81,7 @@ static int try_transport(uint32_t transport)
 	if (null >= 0 && saved >= 0)
 		dup2(null, STDERR_FILENO);
 	int error = hr_channel_init(&attr, &channel, &card);
+	*conn_bytes = error ? 0 : hr_channel_conn_bytes(channel, transport);
 	if (!error)
 		hr_channel_finalize(channel);
 	if (saved >= 0) {
@@ -104,8 +105,13 @@ void info_transports(void)
 	};
 	puts("Transports");
 	for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
-		int error = try_transport(transports[i].bit);
-		printf("  %-6s %-4s %s%s%s%s\n", transports[i].name, error ? "no" : "yes", transports[i].what,
-		       error ? " (" : "", error ? strerror(-error) : "", error ? ")" : "");
+		size_t bytes;
+		int error = try_transport(transports[i].bit, &bytes);
+		printf("  %-6s %-4s %s", transports[i].name, error ? "no" : "yes", transports[i].what);
+		if (error)
+			printf(" (%s)", strerror(-error));
+		else if (bytes) /* with the ring size that is set; what the kernel sizes by itself is not counted */
+			printf("; a connection takes %zu KB", (bytes + 1023) / 1024);
+		puts("");
 	}
 }

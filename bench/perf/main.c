@@ -5,6 +5,7 @@
 #include "cuda_calls.h"
 #include "measure.h"
 #include "options.h"
+#include "wake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ static int run(const struct options *options, const char *self)
 		return -1;
 	}
 #endif
+	if (options->test == TEST_WAKE)
+		return measure_wake(options);
 	return measure_messages(options);
 }
 

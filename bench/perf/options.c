@@ -12,9 +12,9 @@
 
 const char *argp_program_version = "headrace-perf " PACKAGE_VERSION;
 
-const char *const test_names[] = { "lat", "bw", "rate", "sweep", "cuda", "cuda-client" };
+const char *const test_names[] = { "lat", "bw", "rate", "sweep", "wake", "cuda", "cuda-client" };
 
-#define TESTS_WANTED "lat, bw, rate, sweep or cuda"
+#define TESTS_WANTED "lat, bw, rate, sweep, wake or cuda"
 
 static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20 };
 
@@ -254,7 +254,7 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 void options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct argp parser = {
-		option_table, check_options, "lat|bw|rate|sweep|cuda",
+		option_table, check_options, "lat|bw|rate|sweep|wake|cuda",
 		"Measures latency, bandwidth or message rate between two processes of this machine, the effect of queue "
 		"pairs and depths over verbs, or the cost of remote CUDA calls, beside the machine's own floor in the "
 		"same run.",

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_SWEEP, TEST_CUDA, TEST_CUDA_CLIENT };
+enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_SWEEP, TEST_WAKE, TEST_CUDA, TEST_CUDA_CLIENT };
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };
 

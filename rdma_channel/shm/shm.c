@@ -122,8 +122,9 @@ static uint32_t round_to_power(uint32_t bytes)
 	return power;
 }
 
-static size_t shm_conn_bytes(uint32_t ring_bytes)
+static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 {
+	(void)context;
 	size_t ring = SHM_CONTROL_BYTES + (size_t)round_to_power(ring_bytes);
 	return sizeof(struct shm_conn) + 2 * ring; /* the peer's too, which has the same size unless it was set otherwise */
 }

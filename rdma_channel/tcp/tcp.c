@@ -99,8 +99,9 @@ static struct tcp_shares tcp_shares_of(uint32_t ring_bytes)
 	return shares;
 }
 
-static size_t tcp_conn_bytes(uint32_t ring_bytes)
+static size_t tcp_conn_bytes(void *context, uint32_t ring_bytes)
 {
+	(void)context;
 	struct tcp_shares shares = tcp_shares_of(ring_bytes);
 	return sizeof(struct tcp_conn) + shares.buffer + shares.kernel_receive + shares.kernel_send;
 }
@@ -132,7 +133,6 @@ static bool tcp_reaches(void *context, const uint8_t *section, size_t section_le
 
 static int tcp_conn_open(void *context, const struct hr_conn_env *env, struct hr_half *own, void **out)
 {
-	(void)context;
 	struct tcp_shares shares = tcp_shares_of(env->ring_bytes);
 	struct tcp_conn *conn = malloc(sizeof *conn + shares.buffer);
 	if (!conn)
@@ -142,7 +142,7 @@ static int tcp_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	conn->env = env;
 	conn->peer = env->peer;
 	conn->in.size = shares.buffer;
-	env->stats->memory_bytes = tcp_conn_bytes(env->ring_bytes);
+	env->stats->memory_bytes = tcp_conn_bytes(context, env->ring_bytes);
 	own->len = 0;
 	own->n_fds = 0;
 	*out = conn;

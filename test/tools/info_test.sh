@@ -11,6 +11,8 @@ fail() {
 
 out=$($info versions transports settings) || fail "exit status"
 grep -Eq '^  tcp +yes' <<< "$out" || fail "no tcp: $out"
+HEADRACE_RING_BYTES=16k $info transports | grep -Eq '^  tcp .*a connection takes ([1-5]?[0-9]|6[0-4]) KB' ||
+	fail "the smallest connection is not within 64 KB"
 grep -Eq '^  HEADRACE_TIMEOUT_MS +[0-9]+ +default ' <<< "$out" || fail "a default setting: $out"
 [ "$(grep -c HEADRACE_TIMEOUT_MS <<< "$out")" = 1 ] || fail "a setting twice"
 HEADRACE_TIMEOUT_MS=4321 $info settings | grep -Eq '^  HEADRACE_TIMEOUT_MS +4321 +environment ' || fail "a setting from the environment"
