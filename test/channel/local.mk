@@ -36,8 +36,15 @@ conformance_sources = \
 test_channel_conformance_SOURCES = $(conformance_sources)
 test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
 
-dist_check_SCRIPTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
-TESTS += test/channel/conformance_shm.sh test/channel/conformance_tcp.sh test/channel/conformance_verbs.sh
+conformance_scripts = \
+	test/channel/conformance_shm.sh \
+	test/channel/conformance_tcp.sh \
+	test/channel/verbs_basic.sh \
+	test/channel/verbs_piggyback.sh \
+	test/channel/verbs_pipeline.sh \
+	test/channel/verbs_zerocopy.sh
+dist_check_SCRIPTS += $(conformance_scripts) test/channel/conformance_verbs.sh
+TESTS += $(conformance_scripts)
 
 # A thousand connections in one process. The linker lets the test count the channel's system calls.
 check_PROGRAMS += test/channel/many
