@@ -29,8 +29,9 @@
  *	HR_VERBS_DOUBLE_RATE_MBPS      10^6 bytes per second that a node can send
  *	HR_VERBS_DOUBLE_QP_RATE_MBPS   and that one of its queue pairs can
  *	HR_VERBS_DOUBLE_OVERHEAD_NS    what the link is occupied by one request beside its bytes
- *	HR_VERBS_DOUBLE_GRACE_NS       how long what is due is left to a process that polls before the engine thread
- *	                               does it; default 20000
+ *	HR_VERBS_DOUBLE_GRACE_NS       how long what is due is left to a process that has been polling before the
+ *	                               engine thread does it; default 200000. Pin processes to cores of
+ *	                               their own to have latencies kept
  * And faults, HR_VERBS_DOUBLE_FAULT: see double_fault.h.
  */
 #ifndef VERBS_DOUBLE_H
@@ -184,7 +185,7 @@ struct vd_settings {
 	bool timed;        /* any of the four below */
 	uint64_t latency_ns, overhead_ns;
 	double ns_per_byte, qp_ns_per_byte;
-	uint64_t grace_ns;
+	uint64_t grace_ns; /* what the engine thread leaves to a process that polls */
 };
 
 struct vd_context {
@@ -210,8 +211,8 @@ struct vd_context {
 	pthread_t engine;
 	int timer_fd;
 	uint64_t timer_ns;  /* when the timer goes off; UINT64_MAX: not set */
-	bool polled;        /* the process has polled since the engine last looked */
-	bool away;          /* it had not when the engine last looked: nothing due is left to it */
+	enum { VD_POSTING, VD_POLLING, VD_ENGINE } at_work; /* who looks after requests just now */
+	unsigned late;      /* how often in turn the engine carried out what the process had not */
 	uint64_t executed;  /* requests placed, on all queue pairs */
 	uint64_t due_ns;    /* read without the lock as a hint: nothing to do before; UINT64_MAX: nothing at all */
 	struct verbs_context verbs; /* must be last: see struct verbs_context */
@@ -264,6 +265,7 @@ struct vd_request {
 	uint8_t *inline_data;
 	struct vd_fault_plan plan;
 	uint64_t len;
+	uint64_t posted_ns;
 	uint64_t begin_ns, arrive_ns; /* first byte sent, last byte there */
 	double byte_ns;               /* how long one byte takes */
 	uint64_t done;                /* bytes moved */
@@ -293,11 +295,12 @@ struct vd_qp_own {
 	uint32_t read;      /* reads placed here, apart from others; at most sent */
 	uint32_t completed;
 	uint32_t reclaimed; /* their slots are free */
+	uint32_t begun;     /* have their times, in the model of time; between completed and posted */
+	uint64_t begun_ns;  /* when the last of these began */
 	uint64_t free_ns;   /* until then it is busy sending */
 	uint64_t executed;  /* requests placed ever */
-	uint64_t reads_posted;
-	uint64_t read_arrive_ns[VD_READS_MAX]; /* of the last reads */
-	uint64_t write_arrive_ns;              /* of the last of the others */
+	uint64_t reads_begun;
+	uint64_t read_arrive_ns[VD_READS_MAX]; /* of the last of these */
 	uint32_t asyncs_got;
 	struct vd_qp_own *next_active, **active_link;
 };
@@ -420,15 +423,22 @@ enum vd_result {
 enum vd_result vd_execute(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request, uint64_t now,
 			  uint64_t *due);
 
+/* ---- double_time.c ---- */
+
+/* Gives their times to the requests that can begin by now. */
+void vd_schedule(struct vd_context *context, uint64_t now);
+/* Has request i none yet? Then *due is when to look again. */
+bool vd_is_waiting(const struct vd_context *context, struct vd_qp_own *qp, uint32_t i, uint64_t *due);
+
 /* ---- double_engine.c: all requests ---- */
 
 uint64_t vd_now(void);
-/* Says when a request that has just been posted goes over the link. */
-void vd_schedule(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request);
 /* Does what is due, and sees to it that the rest will be done. The context's lock is held. */
 void vd_progress(struct vd_context *context);
 /* The same for a caller that polls, cheap if nothing is due or somebody else is at it. */
 void vd_progress_hint(struct vd_context *context);
+/* The process will not poll for a while: what is due is left to the engine thread. */
+void vd_progress_soon(struct vd_context *context);
 void vd_qp_activate(struct vd_context *context, struct vd_qp_own *qp);
 void vd_qp_deactivate(struct vd_qp_own *qp);
 /* Completes everything in the send queue with IBV_WC_WR_FLUSH_ERR, but the first with its own status if it has one. */

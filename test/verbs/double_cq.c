@@ -96,9 +96,12 @@ int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct vd_cq *shared = shared_of(cq);
 	uint32_t wanted = solicited_only ? 1 : 2;
-	int error = vd_fault_call(vd_context_of(cq->context), VD_CALL_REQ_NOTIFY_CQ, 0);
+	struct vd_context *context = vd_context_of(cq->context);
+	int error = vd_fault_call(context, VD_CALL_REQ_NOTIFY_CQ, 0);
 	if (error)
 		return error;
+	/* It is about to sleep, so that the engine must be in time. */
+	vd_progress_soon(context);
 	vd_lock(&shared->lock);
 	/* Asking for less does not take back having asked for more. */
 	if (shared->armed < wanted)

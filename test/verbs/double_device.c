@@ -85,7 +85,7 @@ static int read_times(struct vd_settings *set)
 	if (number("HR_VERBS_DOUBLE_LATENCY_NS", 0, &latency) || number("HR_VERBS_DOUBLE_RATE_MBPS", 0, &rate) ||
 	    number("HR_VERBS_DOUBLE_QP_RATE_MBPS", 0, &qp_rate) ||
 	    number("HR_VERBS_DOUBLE_OVERHEAD_NS", 0, &overhead) ||
-	    number("HR_VERBS_DOUBLE_GRACE_NS", 20000, &grace) || number("HR_VERBS_DOUBLE_RETRY_MS", 0, &retry_ms))
+	    number("HR_VERBS_DOUBLE_GRACE_NS", 200000, &grace) || number("HR_VERBS_DOUBLE_RETRY_MS", 0, &retry_ms))
 		return EINVAL;
 	set->latency_ns = (uint64_t)latency;
 	set->overhead_ns = (uint64_t)overhead;

@@ -3,9 +3,6 @@
  * All requests of a device, in the order that an adapter keeps (InfiniBand specification, 10.8.3.3): on one queue pair
  * what goes out (writes, sends, atomics) is carried out in order; a read only after everything before it; but what
  * comes after a read may overtake it unless it is fenced. Completions are in the order of posting.
- *
- * The model of time: a request occupies its node's link for its bytes, in the order of posting, and its queue pair for
- * as long as that may take at the queue pair's rate; the answer to a read occupies the link of the target.
  */
 #include "test/verbs/double.h"
 
@@ -13,68 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { LATE_ALWAYS = 4, LATE_MOST = 20 };
 
 uint64_t vd_now(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* ---- when ---- */
-
-/* The time at which the link of that node has room for bytes, not before earliest. */
-static uint64_t reserve(struct vd_context *context, struct vd_node *node, uint64_t earliest, uint64_t bytes)
-{
-	vd_lock(&node->access);
-	uint64_t begin = max_u64(earliest, node->link_free_ns);
-	node->link_free_ns = begin + context->set.overhead_ns +
-			     (uint64_t)((double)bytes * context->set.ns_per_byte);
-	vd_unlock(&node->access);
-	return begin + context->set.overhead_ns;
-}
-
-static void schedule_read(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request, uint64_t now)
-{
-	const struct vd_settings *set = &context->set;
-	unsigned most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
-	uint64_t asked = max_u64(now, qp->write_arrive_ns > set->latency_ns ? qp->write_arrive_ns - set->latency_ns : 0);
-	/* No more at once than the target serves: this one goes out when the answer to an earlier one is there. */
-	if (qp->reads_posted >= most)
-		asked = max_u64(asked, qp->read_arrive_ns[(qp->reads_posted - most) % VD_READS_MAX]);
-	uint64_t last = qp->reads_posted ? qp->read_arrive_ns[(qp->reads_posted - 1) % VD_READS_MAX] : 0;
-	uint64_t earliest = max_u64(asked + set->latency_ns, last > set->latency_ns ? last - set->latency_ns : 0);
-	request->begin_ns = qp->peer ? reserve(context, qp->peer->node, earliest, request->len) : earliest;
-	request->arrive_ns = request->begin_ns + (uint64_t)((double)request->len * request->byte_ns) + set->latency_ns;
-	qp->read_arrive_ns[qp->reads_posted++ % VD_READS_MAX] = request->arrive_ns;
-}
-
-void vd_schedule(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request)
-{
-	const struct vd_settings *set = &context->set;
-	if (!set->timed)
-		return;
-	uint64_t now = vd_now();
-	request->byte_ns = set->qp_ns_per_byte > set->ns_per_byte ? set->qp_ns_per_byte : set->ns_per_byte;
-	if (request->opcode == IBV_WR_RDMA_READ) {
-		schedule_read(context, qp, request, now);
-		return;
-	}
-	uint64_t earliest = max_u64(now, qp->free_ns);
-	if (request->flags & IBV_SEND_FENCE && qp->reads_posted)
-		earliest = max_u64(earliest, qp->read_arrive_ns[(qp->reads_posted - 1) % VD_READS_MAX]);
-	request->begin_ns = reserve(context, context->node, earliest, request->len);
-	qp->free_ns = request->begin_ns + (uint64_t)((double)request->len * request->byte_ns);
-	request->arrive_ns = qp->free_ns + set->latency_ns;
-	qp->write_arrive_ns = request->arrive_ns;
 }
 
 /* ---- the send queue of one queue pair ---- */
@@ -122,7 +69,7 @@ void vd_flush_send_queue(struct vd_context *context, struct vd_qp_own *qp)
 		struct vd_request *request = at(qp, qp->completed);
 		complete(context, qp, request->status != IBV_WC_SUCCESS ? request->status : IBV_WC_WR_FLUSH_ERR);
 	}
-	qp->sent = qp->read = qp->posted;
+	qp->begun = qp->sent = qp->read = qp->posted;
 	vd_qp_deactivate(qp);
 }
 
@@ -137,6 +84,11 @@ static void placed(struct vd_context *context, struct vd_qp_own *qp, struct vd_r
 	request->placed = true;
 	qp->executed++;
 	context->executed++;
+	/* Posting says nothing of who looks after what is due. */
+	if (context->at_work == VD_POLLING)
+		context->late = 0;
+	else if (context->at_work == VD_ENGINE && ++context->late == LATE_MOST)
+		context->late = 0;
 }
 
 static bool is_read(const struct vd_request *request)
@@ -150,6 +102,10 @@ static bool progress_out(struct vd_context *context, struct vd_qp_own *qp, uint6
 	for (; qp->sent != qp->posted; qp->sent++) {
 		struct vd_request *request = at(qp, qp->sent);
 		uint64_t due;
+		if (vd_is_waiting(context, qp, qp->sent, &due)) {
+			take_due(earliest, due);
+			return true;
+		}
 		if (is_read(request))
 			continue;
 		if (request->flags & IBV_SEND_FENCE && qp->read != qp->sent)
@@ -279,18 +235,20 @@ static void set_timer(struct vd_context *context, uint64_t when)
 	context->timer_ns = when;
 }
 
-/* Sees to it that what is due then will be done even if the process does not poll. A process that polls is given the
- * first chance; for it the timer is only pushed on, so that it seldom goes off. */
+/* Sees to it that what is due then will be done even if the process does not poll. As long as the process itself does
+ * what gets due, it is given the first chance: the timer is then only pushed on, and seldom goes off. (A thread that is
+ * woken on a core that a program spins on costs both more time than a short latency is.) Each time that the engine was
+ * first, it leaves less; but it tries again now and then, as it may have been first by chance. */
 static void plan(struct vd_context *context, uint64_t due, uint64_t now)
 {
 	/* Relaxed: a hint for vd_progress_hint; who acts on it takes the lock. */
 	__atomic_store_n(&context->due_ns, due, __ATOMIC_RELAXED);
 	if (due == UINT64_MAX)
 		return;
-	uint64_t grace = context->away ? 0 : context->set.grace_ns;
-	uint64_t when = max_u64(due, now) + grace;
-	if (when < context->timer_ns || context->timer_ns < max_u64(due, now) + grace / 2)
-		set_timer(context, when);
+	uint64_t grace = context->late < LATE_ALWAYS ? context->set.grace_ns >> 2 * context->late : 0;
+	uint64_t first = due > now ? due : now;
+	if (first + grace < context->timer_ns || context->timer_ns < first + grace / 2)
+		set_timer(context, first + grace);
 }
 
 void vd_progress(struct vd_context *context)
@@ -301,6 +259,7 @@ void vd_progress(struct vd_context *context)
 		return;
 	}
 	uint64_t now = vd_now();
+	vd_schedule(context, now);
 	for (struct vd_qp_own *next, *qp = context->active; qp; qp = next) {
 		next = qp->next_active;
 		progress_qp(context, qp, now, &earliest);
@@ -313,22 +272,50 @@ void vd_progress_hint(struct vd_context *context)
 	uint64_t due = __atomic_load_n(&context->due_ns, __ATOMIC_RELAXED);
 	if (due == UINT64_MAX)
 		return;
-	if (!__atomic_load_n(&context->polled, __ATOMIC_RELAXED))
-		__atomic_store_n(&context->polled, true, __ATOMIC_RELAXED);
 	if (vd_now() < due || pthread_mutex_trylock(&context->lock))
 		return;
-	context->away = false;
+	context->at_work = VD_POLLING;
+	vd_progress(context);
+	context->at_work = VD_POSTING;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void vd_progress_soon(struct vd_context *context)
+{
+	if (__atomic_load_n(&context->due_ns, __ATOMIC_RELAXED) == UINT64_MAX)
+		return;
+	pthread_mutex_lock(&context->lock);
+	context->late = LATE_ALWAYS;
+	context->timer_ns = UINT64_MAX; /* to be set anew, without the grace */
 	vd_progress(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- the engine thread ---- */
 
+/* What sched_setattr(2) takes, the first version of it; libc has it only of late. */
+struct sched_request {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+/* To run soon after being woken, although programs that spin have all cores: by the smallest slice that the kernel
+ * grants (Linux 6.12 and later; others take no notice). */
+static void ask_for_short_waits(void)
+{
+	struct sched_request request = { .size = sizeof request, .runtime_ns = 100000 };
+	syscall(SYS_sched_setattr, 0, &request, 0);
+	prctl(PR_SET_TIMERSLACK, 1);
+}
+
 static void *run_engine(void *argument)
 {
 	struct vd_context *context = argument;
 	prctl(PR_SET_NAME, "verbs-double");
-	prctl(PR_SET_TIMERSLACK, 1);
+	ask_for_short_waits();
 	for (bool stop = false; !stop;) {
 		uint64_t count;
 		if (read(context->timer_fd, &count, sizeof count) < 0 && errno != EINTR)
@@ -336,8 +323,6 @@ static void *run_engine(void *argument)
 		pthread_mutex_lock(&context->lock);
 		context->timer_ns = UINT64_MAX;
 		stop = context->engine_stop;
-		/* Whoever polled since the last time is only late, and will be given the first chance again. */
-		context->away = !__atomic_exchange_n(&context->polled, false, __ATOMIC_RELAXED);
 		if (!stop)
 			vd_progress(context);
 		pthread_mutex_unlock(&context->lock);

@@ -97,7 +97,7 @@ static int post_one(struct vd_context *context, struct vd_qp_own *qp, const stru
 		vd_fault_kill();
 	if (down)
 		port_down(context);
-	vd_schedule(context, qp, request);
+	request->posted_ns = context->set.timed ? vd_now() : 0;
 	qp->posted++;
 	vd_qp_activate(context, qp);
 	return 0;

@@ -368,7 +368,7 @@ static void reset(struct vd_context *context, struct vd_qp_own *qp)
 	if (!shared->shared_rq)
 		context->node->rq[shared->rq].tail = context->node->rq[shared->rq].head;
 	vd_unlock(&context->node->access);
-	qp->sent = qp->read = qp->completed = qp->posted;
+	qp->begun = qp->sent = qp->read = qp->completed = qp->posted;
 	vd_cq_remove(context->node, ((struct vd_cq_own *)base->send_cq)->index, qp->index);
 	vd_cq_remove(context->node, ((struct vd_cq_own *)base->recv_cq)->index, qp->index);
 	__atomic_store_n(&qp->reclaimed, qp->posted, __ATOMIC_RELEASE);

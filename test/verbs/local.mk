@@ -17,7 +17,8 @@ test_verbs_libibverbs_la_SOURCES = \
 	test/verbs/double_names.c \
 	test/verbs/double_node.c \
 	test/verbs/double_post.c \
-	test/verbs/double_qp.c
+	test/verbs/double_qp.c \
+	test/verbs/double_time.c
 test_verbs_libibverbs_la_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 # With an rpath, so that a shared object is made although it is not installed.
 test_verbs_libibverbs_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nonexistent -version-info 1:0:0 \
