@@ -6,12 +6,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A rendezvous costs one more round trip, an eager message at most one more copy, and that only where the receiver did
  * not expect it. At 64 KB the copy takes about as long as the round trip over the slowest transport, TCP. */
 HR_SETTING(eager_max, "HEADRACE_EAGER_MAX", "64k", 0, 1u << 30, "longest payload sent without asking first, bytes");
+
+HR_SETTING(rendezvous, "HEADRACE_RENDEZVOUS", "read", 0, 0,
+	   "how long payloads go after the handshake: read (by the pipe) or write (into the receiver's memory)");
 
 /* Gets per connection and pass: a busy one must not starve the others. */
 #define GETS_PER_PASS 16
@@ -28,12 +32,24 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static int read_rendezvous(bool *writes)
+{
+	const char *text = hr_setting_text(&rendezvous);
+	*writes = !strcmp(text, "write");
+	if (*writes || !strcmp(text, "read"))
+		return 0;
+	hr_log(HR_LOG_ERROR, "HEADRACE_RENDEZVOUS=%s: want read or write", text);
+	return -EINVAL;
+}
+
 int ch3_open(const hr_channel_attr_t *attr, ch3_t **engine, hr_card_t *card)
 {
 	ch3_t *opened = calloc(1, sizeof *opened);
 	if (!opened)
 		return -ENOMEM;
 	int error = hr_setting_u64(&eager_max, &opened->eager_max);
+	if (!error)
+		error = read_rendezvous(&opened->writes);
 	if (error)
 		goto free_engine;
 	opened->close_ms = attr && attr->timeout_ms ? attr->timeout_ms : CLOSE_MS;
@@ -137,6 +153,7 @@ static void vc_cancel(ch3_vc_t *vc, int error)
 		ch3_request_complete(request, error);
 	}
 	vc->queue_end = &vc->queue;
+	ch3_write_cancel(vc, error);
 	for (uint32_t i = 0; i < vc->announced.n; i++)
 		if (vc->announced.slot[i].object)
 			ch3_request_complete(vc->announced.slot[i].object, error);
@@ -159,6 +176,9 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 	if (vc->error)
 		return;
 	vc->error = error;
+	/* What completes with an error is its owner's again: the peer must not write there any more. */
+	if (vc->writing || ch3_write_exposed(vc))
+		hr_remote_stop(vc->conn);
 	vc_cancel(vc, error);
 	vc->engine->ran++;
 	if (vc->engine->on_failure)
@@ -170,6 +190,8 @@ static void vc_progress(ch3_vc_t *vc)
 	bool more = true;
 	if (vc->queue && !vc->send_error)
 		ch3_queue_flush(vc);
+	if (vc->writing && !vc->send_error)
+		ch3_write_progress(vc);
 	for (int i = 0; more && i < GETS_PER_PASS; i++) {
 		int error = ch3_receive_some(vc, &more);
 		if (error) {
@@ -216,12 +238,21 @@ int ch3_progress_wait(ch3_t *engine, int timeout_ms)
 }
 
 /* Reads and drops what a peer sends to a connection that is closing, so that it is not stopped by a full pipe in front
- * of reading what we still have to send. */
+ * of reading what we still have to send. A payload that is half here goes on to where it belongs: an adapter may be
+ * writing there already (hr_channel_get). */
 static int receive_drop(ch3_vc_t *vc)
 {
-	size_t delivered;
-	struct iovec iov = { vc->receive.inbox, sizeof vc->receive.inbox };
-	return hr_channel_get(vc->conn, &iov, 1, &delivered);
+	struct ch3_receive *receive = &vc->receive;
+	bool in_place = receive->in_payload && receive->cursor.n > 0;
+	struct iovec inbox = { receive->inbox, sizeof receive->inbox };
+	size_t delivered = 0;
+	int error = in_place ? hr_channel_get(vc->conn, receive->cursor.piece, receive->cursor.n, &delivered)
+			     : hr_channel_get(vc->conn, &inbox, 1, &delivered);
+	if (!error && in_place) {
+		ch3_cursor_advance(&receive->cursor, delivered);
+		receive->moved += delivered;
+	}
+	return error;
 }
 
 /* Puts what is queued, up to the deadline. Announced payloads are given up. */
@@ -241,18 +272,15 @@ static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
 
 static void vc_close(ch3_vc_t *vc, uint64_t deadline)
 {
-	struct ch3_receive *receive = &vc->receive;
-	ch3_done_fn done = receive->in_payload ? receive->done : NULL;
-	receive->done = NULL;
-	if (done)
-		done(receive->context, -ECANCELED, receive->moved);
 	vc_drain(vc, deadline);
 	if (!vc->error)
 		vc->error = -ECANCELED;
+	/* Before anything completes: until then an adapter may write into what is being received. */
+	hr_conn_close(vc->conn);
+	vc->conn = NULL;
 	vc_cancel(vc, -ECANCELED);
 	while (vc->deferred)
 		ch3_rndv_free(vc->deferred);
-	hr_conn_close(vc->conn);
 	*vc->link = vc->next;
 	if (vc->next)
 		vc->next->link = vc->link;

@@ -72,6 +72,7 @@ enum ch3_request_stage {
 	CH3_STAGE_QUEUED,   /* in the send queue: cursor is what remains to be put */
 	CH3_STAGE_ANNOUNCE, /* in the send queue: the announcement of a payload that waits in iov[1..] */
 	CH3_STAGE_WAITING,  /* announced; the receiver's CLEAR will queue the payload */
+	CH3_STAGE_WRITING,  /* cleared; the payload is being written into the receiver's memory */
 	CH3_STAGE_COMPLETE,
 };
 
@@ -83,6 +84,7 @@ struct ch3_request {
 	bool detached;         /* the user gave it back, or never had it: freed on completion */
 	uint32_t sender_id;    /* of an announced payload, else 0 */
 	uint64_t payload_len;
+	struct ch3_writes *writes; /* WRITING, owned */
 	struct ch3_cursor cursor;
 	int n;                 /* pieces in iov, the front included */
 	struct iovec *iov;     /* iov[0] is the front, then the payload; inline_iov unless that is too small */
@@ -99,6 +101,9 @@ struct ch3_rndv {
 	uint64_t wanted;                 /* what the CLEAR asked for */
 	ch3_done_fn done;
 	void *context;
+	bool can_write;                  /* the sender said so */
+	int n_exposed;                   /* memory that the sender may write until it is DONE */
+	hr_exposed_t *exposed[CH3_PLACES_MAX];
 	ch3_rndv_t *next, **link; /* in the connection's list of deferred ones, until accepted */
 	struct ch3_cursor cursor;
 	struct iovec *iov; /* inline_iov unless that is too small */
@@ -130,6 +135,7 @@ struct ch3_vc {
 	int send_error; /* put failed; what the peer sent before is still received, then this becomes error */
 	uint8_t send_sequence; /* of the next packet */
 	ch3_request_t *queue, **queue_end;
+	ch3_request_t *writing; /* in CH3_STAGE_WRITING */
 	struct ch3_ids announced; /* ch3_request_t: sends waiting for CLEAR */
 	struct ch3_ids accepted;  /* ch3_rndv_t: receives waiting for DATA */
 	ch3_rndv_t *deferred;
@@ -145,6 +151,7 @@ struct ch3 {
 	ch3_failure_fn on_failure;
 	void *failure_context;
 	uint64_t eager_max;
+	bool writes;       /* HEADRACE_RENDEZVOUS=write */
 	uint32_t close_ms; /* how long closing may wait for queued messages to leave */
 	ch3_vc_t *vcs;
 	int n_vcs;
@@ -169,7 +176,8 @@ void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
 /* Puts from the queue until the pipe is full or the queue empty. */
 void ch3_queue_flush(ch3_vc_t *vc);
 /* Sends one of CH3's own packets, without a payload. */
-int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sender_id, uint32_t receiver_id);
+int ch3_send_own(ch3_vc_t *vc, unsigned type, const struct ch3_packet_more *more, const void *header,
+		 size_t header_len);
 
 /* rndv.c */
 int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
@@ -178,9 +186,27 @@ int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header
 int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front);
 /* The receiver's CLEAR came: queues the payload. */
 int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front);
+/* Queues the payload for the pipe, as that receiver asked for it. */
+void ch3_rndv_queue_data(ch3_vc_t *vc, ch3_request_t *send, uint64_t payload_len, uint32_t receiver_id);
 /* DATA came: finds where its payload goes. */
 int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front);
 void ch3_rndv_free(ch3_rndv_t *rndv);
+
+/* write.c: rendezvous by writing into the receiver's memory. May this payload go so, as far as we can tell? */
+bool ch3_write_can(const ch3_vc_t *vc, uint64_t payload_len);
+/* Exposes where an accepted payload goes and describes it; returns the number of places, 0: it must come by the pipe. */
+int ch3_write_expose(ch3_rndv_t *rndv, struct ch3_place place[CH3_PLACES_MAX]);
+void ch3_write_hide(ch3_rndv_t *rndv);
+/* The receiver's CLEAR came with places: starts to write. 0: it must go by the pipe; 1: under way; -EPROTO. */
+int ch3_write_start(ch3_vc_t *vc, ch3_request_t *send, const struct ch3_front *front);
+/* Goes on with all that are under way; each that is complete is told to the receiver and completed. */
+void ch3_write_progress(ch3_vc_t *vc);
+/* DONE came. */
+int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front);
+/* Of a connection that takes no more bytes: ends what is under way. */
+void ch3_write_cancel(ch3_vc_t *vc, int error);
+/* Is memory of this connection exposed? */
+bool ch3_write_exposed(const ch3_vc_t *vc);
 
 /* receive.c: one get and what follows from it. *more: the pipe may hold more. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);

@@ -10,9 +10,17 @@
  *	receiver  CH3_PACKET_CLEAR, payload_len wanted (<= announced), both ids                      (clear to send)
  *	sender    CH3_PACKET_DATA, payload_len as wanted, receiver_id, the payload
  * The third is left out where nothing is wanted: an empty payload, or one that the receiver drops.
+ *
+ * With HEADRACE_RENDEZVOUS=write on both sides, over a transport that can write into the peer's memory, a long one is:
+ *	sender    as above, with CH3_PACKET_WRITES: it can
+ *	receiver  CH3_PACKET_CLEAR, whose header is the places to write to: struct ch3_place, 1 to CH3_PLACES_MAX of them
+ *	sender    writes the payload there, and when it is complete CH3_PACKET_DONE, payload_len as wanted, receiver_id;
+ *	          or CH3_PACKET_DATA as above, if it cannot after all
  */
 #ifndef HR_CH3_PACKET_H
 #define HR_CH3_PACKET_H
+
+#include "rdma_channel/remote_write.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -25,18 +33,20 @@
 enum {
 	CH3_PACKET_CLEAR = 1, /* with MORE */
 	CH3_PACKET_DATA = 2,  /* with MORE */
+	CH3_PACKET_DONE = 3,  /* with MORE */
 };
 
 /* Flags of a packet. */
 enum {
 	CH3_PACKET_MORE = 1u << 0,  /* a struct ch3_packet_more follows */
+	CH3_PACKET_WRITES = 1u << 2, /* with WAITS: the sender can write the payload into the receiver's memory */
 	CH3_PACKET_WAITS = 1u << 1, /* the payload waits at the sender for the receiver's CLEAR; with MORE */
 };
 
 struct ch3_packet {
 	uint8_t type;         /* sender: what this is; receiver: chooses the handler */
-	uint8_t flags;        /* sender: set of CH3_PACKET_MORE, CH3_PACKET_WAITS */
-	uint8_t header_len;   /* sender: bytes of the type's header, <= CH3_HEADER_MAX; 0 for CH3's own types */
+	uint8_t flags;        /* sender: set of CH3_PACKET_MORE, CH3_PACKET_WAITS, CH3_PACKET_WRITES */
+	uint8_t header_len;   /* sender: bytes of the type's header, <= CH3_HEADER_MAX; of CH3's own types, CLEAR's places */
 	uint8_t sequence;     /* sender: packets put into this pipe before, modulo 256; receiver: none may be missing */
 	uint32_t payload_len; /* sender: bytes of payload that follow; 0 with MORE */
 };
@@ -48,5 +58,14 @@ struct ch3_packet_more {
 	uint32_t receiver_id; /* receiver: its name for the place, in CLEAR; sender: returns it in DATA; else 0 */
 };
 static_assert(sizeof(struct ch3_packet_more) == 16, "wire format");
+
+/* Memory of the receiver, in the order in which the payload goes there. Receiver: both; sender: writes that much. */
+struct ch3_place {
+	struct hr_token token;
+	uint64_t len; /* > 0; the sum is the CLEAR's payload_len */
+};
+static_assert(sizeof(struct ch3_place) == 24, "wire format");
+
+enum { CH3_PLACES_MAX = 5 };
 
 #endif

@@ -22,13 +22,17 @@ static int packet_check(const ch3_vc_t *vc, const struct ch3_packet *packet)
 		return bad_packet(vc, packet, "out of sequence");
 	if (packet->flags & CH3_PACKET_MORE && packet->payload_len)
 		return bad_packet(vc, packet, "malformed");
-	if (packet->type == CH3_PACKET_CLEAR || packet->type == CH3_PACKET_DATA)
+	if (packet->type == CH3_PACKET_CLEAR && packet->header_len <= CH3_PLACES_MAX * sizeof(struct ch3_place) &&
+	    packet->header_len % sizeof(struct ch3_place) == 0)
+		return packet->flags != CH3_PACKET_MORE ? bad_packet(vc, packet, "malformed") : 0;
+	if (packet->type == CH3_PACKET_CLEAR || packet->type == CH3_PACKET_DATA || packet->type == CH3_PACKET_DONE)
 		return packet->flags != CH3_PACKET_MORE || packet->header_len ? bad_packet(vc, packet, "malformed") : 0;
 	if (packet->type >= CH3_TYPES || !vc->engine->handler[packet->type].fn)
 		return bad_packet(vc, packet, "of an unknown type");
 	if (packet->header_len > CH3_HEADER_MAX)
 		return bad_packet(vc, packet, "too long a header");
-	if (packet->flags && packet->flags != CH3_PACKET_MORE && packet->flags != (CH3_PACKET_MORE | CH3_PACKET_WAITS))
+	unsigned kind = packet->flags & CH3_PACKET_WAITS ? packet->flags & ~(unsigned)CH3_PACKET_WRITES : packet->flags;
+	if (kind && kind != CH3_PACKET_MORE && kind != (CH3_PACKET_MORE | CH3_PACKET_WAITS))
 		return bad_packet(vc, packet, "malformed");
 	return 0;
 }
@@ -105,6 +109,8 @@ static int front_start(ch3_vc_t *vc, const struct ch3_front *front)
 	int error;
 	if (front->type == CH3_PACKET_CLEAR)
 		return ch3_rndv_cleared(vc, front);
+	if (front->type == CH3_PACKET_DONE)
+		return ch3_write_done(vc, front);
 	if (front->type == CH3_PACKET_DATA) {
 		error = ch3_rndv_data(vc, front);
 		if (!error)

@@ -41,7 +41,8 @@ int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header
 		goto recycle;
 
 	struct ch3_packet_more more = { payload_len, send->sender_id, 0 };
-	size_t front_len = ch3_front_write(vc, send->front, type, CH3_PACKET_WAITS, header, header_len, 0, &more);
+	unsigned waits = CH3_PACKET_WAITS | (ch3_write_can(vc, payload_len) ? CH3_PACKET_WRITES : 0);
+	size_t front_len = ch3_front_write(vc, send->front, type, waits, header, header_len, 0, &more);
 	send->payload_len = payload_len;
 	send->iov[0] = (struct iovec){ send->front, front_len };
 	send->cursor.n = 1;
@@ -72,14 +73,25 @@ int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front)
 		ch3_request_complete(send, 0);
 		return 0;
 	}
-	struct ch3_packet_more more = { front->payload_len, 0, front->receiver_id };
+	int writing = front->header_len > 0 ? ch3_write_start(vc, send, front) : 0;
+	if (writing < 0) {
+		ch3_request_complete(send, writing);
+		return writing;
+	}
+	if (!writing)
+		ch3_rndv_queue_data(vc, send, front->payload_len, front->receiver_id);
+	return 0;
+}
+
+void ch3_rndv_queue_data(ch3_vc_t *vc, ch3_request_t *send, uint64_t payload_len, uint32_t receiver_id)
+{
+	struct ch3_packet_more more = { payload_len, 0, receiver_id };
 	size_t front_len = ch3_front_write(vc, send->front, CH3_PACKET_DATA, 0, NULL, 0, 0, &more);
 	send->iov[0] = (struct iovec){ send->front, front_len };
 	send->cursor = (struct ch3_cursor){ send->iov, send->n };
-	ch3_cursor_trim(&send->cursor, front_len + front->payload_len);
+	ch3_cursor_trim(&send->cursor, front_len + payload_len);
 	send->stage = CH3_STAGE_QUEUED;
 	ch3_queue_append(vc, send);
-	return 0;
 }
 
 static void deferred_unlink(ch3_rndv_t *rndv)
@@ -95,6 +107,7 @@ static void deferred_unlink(ch3_rndv_t *rndv)
 void ch3_rndv_free(ch3_rndv_t *rndv)
 {
 	deferred_unlink(rndv);
+	ch3_write_hide(rndv);
 	if (rndv->iov != rndv->inline_iov)
 		free(rndv->iov);
 	free(rndv);
@@ -108,6 +121,7 @@ static ch3_rndv_t *rndv_new(ch3_vc_t *vc, const struct ch3_front *front)
 	rndv->vc = vc;
 	rndv->sender_id = front->sender_id;
 	rndv->payload_len = front->payload_len;
+	rndv->can_write = front->flags & CH3_PACKET_WRITES;
 	rndv->iov = rndv->inline_iov;
 	rndv->next = vc->deferred;
 	rndv->link = &vc->deferred;
@@ -167,10 +181,12 @@ int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_f
 		return error;
 	rndv->done = done;
 	rndv->context = context;
-	uint32_t sender_id = rndv->sender_id, receiver_id = rndv->receiver_id;
+	struct ch3_packet_more more = { rndv->wanted, rndv->sender_id, rndv->receiver_id };
+	struct ch3_place place[CH3_PLACES_MAX];
+	int n_places = ch3_write_expose(rndv, place);
 	deferred_unlink(rndv);
 	/* A CLEAR that cannot be sent fails the connection soon, and that completes this receive. */
-	error = ch3_send_own(vc, CH3_PACKET_CLEAR, rndv->wanted, sender_id, receiver_id);
+	error = ch3_send_own(vc, CH3_PACKET_CLEAR, &more, place, (size_t)n_places * sizeof *place);
 	if (error && !vc->send_error)
 		vc->send_error = error;
 	if (rndv->wanted == 0) {
@@ -191,6 +207,7 @@ int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 		return -EPROTO;
 	}
 	ch3_ids_remove(&vc->accepted, front->receiver_id);
+	ch3_write_hide(rndv);
 	struct ch3_receive *receive = &vc->receive;
 	receive->rndv = rndv;
 	receive->cursor = rndv->cursor;

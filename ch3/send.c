@@ -118,11 +118,11 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 	return 0;
 }
 
-int ch3_send_own(ch3_vc_t *vc, unsigned type, uint64_t payload_len, uint32_t sender_id, uint32_t receiver_id)
+int ch3_send_own(ch3_vc_t *vc, unsigned type, const struct ch3_packet_more *more, const void *header,
+		 size_t header_len)
 {
 	uint8_t front[CH3_FRONT_MAX];
-	struct ch3_packet_more more = { payload_len, sender_id, receiver_id };
-	size_t front_len = ch3_front_write(vc, front, type, 0, NULL, 0, 0, &more);
+	size_t front_len = ch3_front_write(vc, front, type, 0, header, header_len, 0, more);
 	struct iovec iov = { front, front_len };
 	size_t accepted;
 	int error = put_now(vc, &iov, 1, &accepted);

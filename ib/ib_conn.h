@@ -3,6 +3,7 @@
  * One connection over verbs, as the parts of ib/ share it:
  *
  *	ib_transport.c  its life, and the channel's contract
+ *	ib_write.c      writing into the peer's memory beside the ring
  *	ib_conn.c       completions, the peer's life, control messages
  *	ib_basic.c, ib_piggyback.c, ib_pipeline.c, ib_zerocopy.c
  *	                the designs that move the data: put and get
@@ -124,6 +125,8 @@ struct ib_conn {
 	uint32_t wake_seq;            /* of our last request */
 	uint32_t answered_seq;        /* of the peer's last request that we answered */
 	uint32_t probes_posted;
+	uint32_t writes_posted;       /* requests of IB_KIND_WRITE, and turns that found no room */
+	uint32_t writes_seen;         /* completions of them when one was asked for last */
 	uint32_t acks_told;           /* the count of the peer's announcements that it was last told */
 	bool taking;                  /* completions are being taken */
 	struct ib_zerocopy *zerocopy; /* that design's own; NULL in the others */

@@ -242,7 +242,7 @@ void ib_queues_stage(struct ib_queues *queues, unsigned i, enum ib_kind kind, ui
 	struct ib_batch *batch = &queues->batch;
 	struct ibv_send_wr *request = &batch->request[batch->n];
 	struct ibv_sge *piece = &batch->piece[batch->n];
-	bool write = kind == IB_KIND_DATA || kind == IB_KIND_CONTROL;
+	bool write = kind == IB_KIND_DATA || kind == IB_KIND_CONTROL || kind == IB_KIND_WRITE;
 	bool signal = must_signal(queues, queue, kind);
 	*piece = (struct ibv_sge){ .addr = (uintptr_t)at, .length = len, .lkey = lkey };
 	/* Field by field: the rest of the structure is for other kinds of request, and large. */

@@ -18,6 +18,7 @@ enum ib_kind {
 	IB_KIND_CONTROL, /* a write to the peer's control block; always signaled, like all that follow */
 	IB_KIND_PROBE,   /* a read of the peer's progress */
 	IB_KIND_READ,    /* a zero-copy read of the peer's user's memory */
+	IB_KIND_WRITE,   /* a write into memory that the peer's user exposed (remote_write.h) */
 	IB_KIND_FLUSH,   /* a read behind everything: when it is done, all that went before is in the peer's memory */
 	IB_KINDS,
 };

@@ -27,6 +27,7 @@
 #include "config.h"
 
 #include "ib/ib_conn.h"
+#include "ib/ib_write.h"
 
 #include "rdma_channel/stream.h"
 
@@ -118,7 +119,7 @@ bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 		ib_conn_progress(conn);
 	else
 		ib_conn_idle(conn);
-	if (conn->error || (want_put && conn->put_short && ib_conn_can_put(conn)))
+	if (conn->error || ib_write_pending(conn) || (want_put && conn->put_short && ib_conn_can_put(conn)))
 		return true;
 	switch (conn->sleep) {
 	case IB_AWAKE:

@@ -6,6 +6,7 @@
 #include "ib/ib_conn.h"
 #include "ib/ib_events.h"
 #include "ib/ib_flat.h"
+#include "ib/ib_write.h"
 
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/stream.h"
@@ -289,6 +290,31 @@ static int verbs_conn_fd(void *data)
 	return conn->queues.events->fd;
 }
 
+/* ---- writing into the peer's memory ---- */
+
+static int verbs_remote_expose(void *data, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	return ib_write_expose(data, address, len, exposed, token);
+}
+
+static int verbs_remote_write(void *data, const struct hr_token *token, uint64_t offset, const void *address,
+			      size_t len, hr_remote_write_t **write)
+{
+	return ib_write_start(data, token, offset, address, len, write);
+}
+
+static int verbs_remote_test(void *data, hr_remote_write_t *write)
+{
+	return ib_write_test(data, write);
+}
+
+static void verbs_remote_stop(void *data)
+{
+	struct ib_conn *conn = data;
+	ib_conn_fail(conn, -ECANCELED);
+	ib_queues_stop(&conn->queues); /* also where it had failed without stopping them */
+}
+
 const struct hr_transport hr_transport_verbs = {
 	.name = "verbs",
 	.bit = HR_TRANSPORT_VERBS,
@@ -308,4 +334,10 @@ const struct hr_transport hr_transport_verbs = {
 	.conn_event = verbs_conn_event,
 	.conn_fd = verbs_conn_fd,
 	.conn_bytes = verbs_conn_bytes,
+	.remote_expose = verbs_remote_expose,
+	.remote_hide = ib_write_hide,
+	.remote_write = verbs_remote_write,
+	.remote_test = verbs_remote_test,
+	.remote_end = ib_write_end,
+	.remote_stop = verbs_remote_stop,
 };

@@ -28,6 +28,7 @@
 #define HR_TRANSPORT_H
 
 #include "headrace/channel.h"
+#include "rdma_channel/remote_write.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,6 +60,14 @@ struct hr_conn_env {
 struct hr_channel_env {
 	uint32_t timeout_ms;
 	uint32_t verbs_design; /* enum hr_verbs_design */
+};
+
+/* What a transport's own structures for these begin with (remote_write.h). */
+struct hr_exposed {
+	const struct hr_transport *transport;
+};
+struct hr_remote_write {
+	const struct hr_transport *transport;
 };
 
 struct hr_transport {
@@ -150,6 +159,16 @@ struct hr_transport {
 	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked
 	 * once, after conn_establish. */
 	int (*conn_fd)(void *conn);
+
+	/* ---- writing into the peer's memory: as remote_write.h says; all NULL where the transport has none ---- */
+
+	int (*remote_expose)(void *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
+	void (*remote_hide)(hr_exposed_t *exposed);
+	int (*remote_write)(void *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
+			    hr_remote_write_t **write);
+	int (*remote_test)(void *conn, hr_remote_write_t *write);
+	void (*remote_end)(hr_remote_write_t *write);
+	void (*remote_stop)(void *conn);
 };
 
 /* The transports built in, best first; NULL ends the list (transports.c). */

@@ -7,8 +7,11 @@ ch3_memory = \
 	test/ch3/pair.c test/ch3/pair.h
 ch3_memory_libs = ch3/libhrch3core.la rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 
-check_PROGRAMS += test/ch3/messages test/ch3/failures
-TESTS += test/ch3/messages test/ch3/failures
+check_PROGRAMS += test/ch3/messages test/ch3/failures test/ch3/remote_writes
+TESTS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/write.sh
+test_ch3_remote_writes_SOURCES = test/ch3/remote_writes.c $(ch3_memory)
+test_ch3_remote_writes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_remote_writes_LDADD = $(ch3_memory_libs)
 test_ch3_messages_SOURCES = test/ch3/messages.c $(ch3_memory)
 test_ch3_messages_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_messages_LDADD = $(ch3_memory_libs)
@@ -22,3 +25,5 @@ check_PROGRAMS += test/ch3/processes
 TESTS += test/ch3/processes
 test_ch3_processes_SOURCES = test/ch3/processes.c
 test_ch3_processes_LDADD = ch3/libhrch3.la
+dist_check_SCRIPTS += test/ch3/write.sh test/ch3/verbs.sh
+TESTS += test/ch3/verbs.sh

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/ch3/memory_channel.h"
 
+#include "rdma_channel/remote_write.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,27 @@ struct hr_channel {
 };
 
 static hr_channel_t *channels[CHANNELS];
+
+/* A token's key is the number of the exposed memory. Like memory that stays registered, it can be written after it was
+ * hidden, until the connection is stopped: the caller must see to it that nobody does. */
+struct hr_exposed {
+	hr_exposed_t *next;
+	const struct pipe *in; /* of the connection that exposed it */
+	uint32_t key;
+	uint8_t *address;
+	size_t len;
+	bool hidden;
+};
+
+static hr_exposed_t *all_exposed;
+
+/* Nobody writes any more to what this end of the connection exposed. */
+static void exposed_end(const struct pipe *in)
+{
+	for (hr_exposed_t *exposed = all_exposed; exposed; exposed = exposed->next)
+		if (exposed->in == in)
+			exposed->key = 0;
+}
 
 int hr_channel_init(const hr_channel_attr_t *attr, hr_channel_t **channel, hr_card_t *card)
 {
@@ -179,6 +202,7 @@ void hr_conn_close(hr_conn_t *conn)
 	while (*link != conn)
 		link = &(*link)->next;
 	*link = conn->next;
+	exposed_end(conn->in);
 	pipe_release(conn->in, -ESHUTDOWN);
 	pipe_release(conn->out, -ESHUTDOWN);
 	free(conn);
@@ -232,4 +256,92 @@ void memory_conn_break(hr_conn_t *conn, int error)
 uint64_t memory_conn_puts(const hr_conn_t *conn)
 {
 	return conn->puts;
+}
+
+/* ---- writing into the peer's memory ---- */
+
+uint64_t memory_remote_bytes;
+
+struct hr_remote_write {
+	struct hr_token token;
+	uint64_t offset;
+	const void *from;
+	size_t len;
+	int polls;
+	bool done;
+};
+
+/* Is it time for a failure that is counted down? */
+static bool fails_now(int *countdown)
+{
+	return *countdown > 0 && --*countdown == 0;
+}
+
+bool hr_remote_can(hr_conn_t *conn)
+{
+	return conn->matched && !memory_faults.no_remote;
+}
+
+int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	static uint32_t keys;
+	if (conn->in->error || fails_now(&memory_faults.expose_fails))
+		return conn->in->error ? conn->in->error : -ENOMEM;
+	hr_exposed_t *made = malloc(sizeof *made);
+	*made = (hr_exposed_t){ all_exposed, conn->in, ++keys, address, len, false };
+	all_exposed = made;
+	*exposed = made;
+	*token = (struct hr_token){ 0, made->key, 0 };
+	return 0;
+}
+
+void hr_remote_hide(hr_exposed_t *exposed)
+{
+	exposed->hidden = true;
+}
+
+int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
+		    hr_remote_write_t **write)
+{
+	if (conn->out->error || fails_now(&memory_faults.write_fails))
+		return conn->out->error ? conn->out->error : -ENOMEM;
+	*write = malloc(sizeof **write);
+	**write = (hr_remote_write_t){ *token, offset, address, len, memory_faults.write_polls, false };
+	return 0;
+}
+
+int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
+{
+	if (write->done)
+		return 1;
+	if (conn->out->error)
+		return conn->out->error;
+	if (write->polls-- > 0)
+		return 0;
+	hr_exposed_t *to = all_exposed;
+	while (to && (to->key != write->token.key || to->in != conn->out))
+		to = to->next;
+	if (!to || write->offset > to->len || write->len > to->len - write->offset) {
+		memory_conn_break(conn, -EPROTO);
+		return -EPROTO;
+	}
+	if (to->hidden) {
+		fprintf(stderr, "memory channel: memory was written after it had been hidden\n");
+		abort();
+	}
+	memcpy(to->address + write->offset, write->from, write->len);
+	memory_remote_bytes += write->len;
+	write->done = true;
+	return 1;
+}
+
+void hr_remote_end(hr_remote_write_t *write)
+{
+	free(write);
+}
+
+void hr_remote_stop(hr_conn_t *conn)
+{
+	exposed_end(conn->in);
+	memory_conn_break(conn, -ECANCELED);
 }

@@ -2,7 +2,8 @@
 /*
  * A channel within one process, for tests of what stands on it: the five functions of headrace/channel.h over byte
  * queues in memory, and faults on command. It checks its caller: a put that was short must be continued with the same
- * bytes at the same place, as hr_channel_put asks; otherwise the test aborts.
+ * bytes at the same place, as hr_channel_put asks; otherwise the test aborts. And writing into the peer's memory
+ * (rdma_channel/remote_write.h), where it aborts when memory is written that had been hidden.
  */
 #ifndef TEST_CH3_MEMORY_CHANNEL_H
 #define TEST_CH3_MEMORY_CHANNEL_H
@@ -17,6 +18,10 @@ struct memory_faults {
 	size_t get_max;     /* bytes a get delivers at most; 0: no limit */
 	unsigned put_every; /* only every so many puts take anything; 0: all do */
 	size_t capacity;    /* bytes in flight per direction; 0: 64 KB */
+	bool no_remote;     /* it cannot write into the peer's memory */
+	int expose_fails;   /* that exposing, counted down from this, fails; 0: none does */
+	int write_fails;    /* that starting of a write does */
+	int write_polls;    /* tests until a write is done */
 };
 extern struct memory_faults memory_faults;
 
@@ -24,6 +29,8 @@ extern struct memory_faults memory_faults;
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len);
 /* Both sides' puts fail with error from now on, their gets after what is in flight. */
 void memory_conn_break(hr_conn_t *conn, int error);
+/* Bytes written into the peer's memory, all connections together. */
+extern uint64_t memory_remote_bytes;
 /* Puts that took something. */
 uint64_t memory_conn_puts(const hr_conn_t *conn);
 

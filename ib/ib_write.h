@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing into the peer's memory beside the ring: remote_write.h for verbs. */
+#ifndef IB_WRITE_H
+#define IB_WRITE_H
+
+#include "ib/ib_conn.h"
+#include "rdma_channel/remote_write.h"
+
+int ib_write_expose(struct ib_conn *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
+void ib_write_hide(hr_exposed_t *exposed);
+int ib_write_start(struct ib_conn *conn, const struct hr_token *token, uint64_t offset, const void *address,
+		   size_t len, hr_remote_write_t **write);
+int ib_write_test(struct ib_conn *conn, hr_remote_write_t *write);
+void ib_write_end(hr_remote_write_t *write);
+
+/* Have writes completed since the last test? Then there is a reason not to sleep. */
+bool ib_write_pending(const struct ib_conn *conn);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rdma_channel/remote_write.h"
+
+#include "rdma_channel/impl.h"
+
+#include <errno.h>
+
+/* The transport's part is under way; as put and get do, it may take an event away unseen. */
+static int before(hr_conn_t *conn)
+{
+	if (conn->phase != HR_PHASE_UP || conn->error)
+		return conn->error ? conn->error : -ENOTCONN;
+	hr_conn_rouse(conn);
+	return 0;
+}
+
+bool hr_remote_can(hr_conn_t *conn)
+{
+	return conn->phase == HR_PHASE_UP && conn->transport->remote_expose;
+}
+
+int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	int error = before(conn);
+	if (error)
+		return error;
+	return hr_remote_can(conn) ? conn->transport->remote_expose(conn->data, address, len, exposed, token)
+				   : -ENOTSUP;
+}
+
+void hr_remote_hide(hr_exposed_t *exposed)
+{
+	exposed->transport->remote_hide(exposed);
+}
+
+int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
+		    hr_remote_write_t **write)
+{
+	int error = before(conn);
+	if (error)
+		return error;
+	return hr_remote_can(conn) ? conn->transport->remote_write(conn->data, token, offset, address, len, write)
+				   : -ENOTSUP;
+}
+
+int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
+{
+	int error = before(conn);
+	return error ? error : conn->transport->remote_test(conn->data, write);
+}
+
+void hr_remote_end(hr_remote_write_t *write)
+{
+	write->transport->remote_end(write);
+}
+
+void hr_remote_stop(hr_conn_t *conn)
+{
+	if (conn->data && conn->transport->remote_stop)
+		conn->transport->remote_stop(conn->data);
+}

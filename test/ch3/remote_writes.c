@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rendezvous by writing into the receiver's memory: what goes so and what does not, and how it ends. */
+#include "ch3/packet.h"
+#include "test/ch3/memory_channel.h"
+#include "test/ch3/pair.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE (200 * 1024)
+
+static char *source, *target;
+
+static void setup(void)
+{
+	memory_faults = (struct memory_faults){ 0 };
+	memory_remote_bytes = 0;
+	setenv("HEADRACE_RENDEZVOUS", "write", 1);
+	source = malloc(LARGE);
+	target = calloc(1, LARGE);
+	pair_fill(source, LARGE, 1);
+	pair_open();
+	pair_b.buffer = target;
+	pair_b.room = LARGE;
+}
+
+static void teardown(void)
+{
+	pair_close();
+	free(source);
+	free(target);
+}
+
+/* One message arrives whole, this many of its bytes by a write. */
+static void arrives(uint64_t written)
+{
+	memory_remote_bytes = 0;
+	memset(target, 0, LARGE);
+	int before = pair_b.messages;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), 0);
+	ch3_request_free(request);
+	ck_assert_int_eq(pair_b.messages, before + 1);
+	const struct pair_message *message = &pair_b.message[before];
+	ck_assert_int_eq(message->done, 1);
+	ck_assert_int_eq(message->error, 0);
+	ck_assert_uint_eq(message->bytes, LARGE);
+	ck_assert(pair_filled(target, LARGE, 1));
+	ck_assert_uint_eq(memory_remote_bytes, written);
+}
+
+START_TEST(a_long_payload_is_written)
+{
+	arrives(LARGE);
+	memory_faults.write_polls = 3;
+	arrives(LARGE);
+}
+END_TEST
+
+START_TEST(without_the_setting_it_goes_by_the_pipe)
+{
+	pair_close();
+	unsetenv("HEADRACE_RENDEZVOUS");
+	pair_open();
+	pair_b.buffer = target;
+	pair_b.room = LARGE;
+	arrives(0);
+}
+END_TEST
+
+START_TEST(where_the_channel_cannot_it_goes_by_the_pipe)
+{
+	memory_faults.no_remote = true;
+	arrives(0);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_exposed_is_sent_by_the_pipe)
+{
+	memory_faults.expose_fails = 1;
+	arrives(0);
+	pair_b.split = true;
+	memory_faults.expose_fails = 1;
+	arrives(0);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_written_from_is_sent_by_the_pipe)
+{
+	memory_faults.write_fails = 1;
+	arrives(0);
+	arrives(LARGE);
+}
+END_TEST
+
+/* Sends pieces of the source in order; each is a stretch of its own. */
+static ch3_request_t *send_pieces(int n)
+{
+	struct iovec iov[CH3_IOV_MAX];
+	size_t each = LARGE / (size_t)n;
+	for (int i = 0; i < n; i++)
+		iov[i] = (struct iovec){ source + (size_t)i * each, i == n - 1 ? LARGE - (size_t)i * each : each };
+	ch3_request_t *request;
+	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, "abcd", 4, iov, n, 0, &request), 0);
+	return request;
+}
+
+static void arrives_in_pieces(int n, uint64_t written)
+{
+	memory_remote_bytes = 0;
+	memset(target, 0, LARGE);
+	ch3_request_t *request = send_pieces(n);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), 0);
+	ch3_request_free(request);
+	ck_assert(pair_filled(target, LARGE, 1));
+	ck_assert_uint_eq(memory_remote_bytes, written);
+}
+
+START_TEST(pieces_of_both_sides_are_matched)
+{
+	arrives_in_pieces(3, LARGE);
+	arrives_in_pieces(16, LARGE);
+	/* Of a payload of more pieces the first may be written, and then all of it goes by the pipe. */
+	memory_faults.write_polls = 5;
+	arrives_in_pieces(17, LARGE / 17 * 16);
+	memory_faults.write_fails = 3;
+	arrives_in_pieces(4, LARGE / 4 * 2);
+}
+END_TEST
+
+START_TEST(a_deferred_and_a_short_receive_are_written_too)
+{
+	pair_b.defer = true;
+	pair_b.room = LARGE / 2;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 0);
+	pair_accept(0);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ch3_request_free(request);
+	ck_assert_uint_eq(memory_remote_bytes, LARGE / 2);
+	ck_assert_uint_eq(pair_b.message[0].bytes, LARGE / 2);
+	ck_assert(pair_filled(target, LARGE / 2, 1));
+	ck_assert_int_eq(target[LARGE / 2], 0);
+}
+END_TEST
+
+/* The receiver's connection fails while the sender writes. */
+START_TEST(nothing_is_written_after_the_receive_failed)
+{
+	memory_faults.write_polls = 20;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	for (int i = 0; i < 4; i++) {
+		ch3_progress_poll(pair_a.engine);
+		ch3_progress_poll(pair_b.engine);
+	}
+	ck_assert_int_eq(pair_b.message[0].done, 0);
+	static const char garbage[64] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	memory_conn_inject(ch3_vc_conn(pair_b.vc), garbage, sizeof garbage);
+	ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(pair_b.failures, 1);
+	ck_assert_int_eq(pair_b.message[0].done, 1);
+	ck_assert_int_eq(pair_b.message[0].error, -EPROTO);
+	memset(target, 0x55, LARGE);
+	pair_settle();
+	for (int i = 0; i < LARGE; i++)
+		ck_assert_int_eq(target[i], 0x55);
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_ne(ch3_request_error(request), 0);
+	ch3_request_free(request);
+	ck_assert_int_eq(pair_a.failures, 1);
+}
+END_TEST
+
+/* Closing gives the memory back too. */
+START_TEST(nothing_is_written_after_the_receiver_closed)
+{
+	memory_faults.write_polls = 20;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	for (int i = 0; i < 4; i++) {
+		ch3_progress_poll(pair_a.engine);
+		ch3_progress_poll(pair_b.engine);
+	}
+	ch3_vc_close(pair_b.vc);
+	ck_assert_int_eq(pair_b.message[0].error, -ECANCELED);
+	memset(target, 0x55, LARGE);
+	pair_settle();
+	for (int i = 0; i < LARGE; i++)
+		ck_assert_int_eq(target[i], 0x55);
+	ck_assert_int_ne(ch3_request_error(request), 0);
+	ch3_request_free(request);
+}
+END_TEST
+
+START_TEST(a_sender_may_close_while_it_writes)
+{
+	memory_faults.write_polls = 20;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	for (int i = 0; i < 4; i++) {
+		ch3_progress_poll(pair_a.engine);
+		ch3_progress_poll(pair_b.engine);
+	}
+	ch3_vc_close(pair_a.vc);
+	ck_assert_int_eq(ch3_request_error(request), -ECANCELED);
+	ch3_request_free(request);
+	pair_settle();
+	ck_assert_int_eq(pair_b.message[0].done, 1);
+	ck_assert_int_ne(pair_b.message[0].error, 0);
+}
+END_TEST
+
+/* What a peer that keeps to no rules may send. */
+static void expect_refused(struct pair_end *end, const void *bytes, size_t len)
+{
+	memory_conn_inject(ch3_vc_conn(end->vc), bytes, len);
+	pair_settle();
+	ck_assert_int_eq(end->failures, 1);
+	ck_assert_int_eq(end->failure, -EPROTO);
+}
+
+struct clear {
+	struct ch3_packet packet;
+	struct ch3_packet_more more;
+	struct ch3_place place[2];
+} __attribute__((packed));
+
+/* A clears for the announced payload; sequence 0, as b has sent nothing. */
+static void refuse_places(uint64_t wanted, uint64_t first, uint64_t second)
+{
+	pair_b.defer = true;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	pair_settle();
+	struct clear clear = {
+		.packet = { .type = CH3_PACKET_CLEAR, .flags = CH3_PACKET_MORE,
+			    .header_len = 2 * sizeof(struct ch3_place) },
+		.more = { wanted, 1u << 20 | 1, 9 }, /* the first id of a fresh table */
+		.place = { { { 0, 77, 0 }, first }, { { 0, 78, 0 }, second } },
+	};
+	expect_refused(&pair_a, &clear, sizeof clear);
+	ck_assert_int_eq(ch3_request_error(request), -EPROTO);
+	ch3_request_free(request);
+	ck_assert_uint_eq(memory_remote_bytes, 0);
+}
+
+START_TEST(places_that_do_not_add_up_are_refused)
+{
+	static const uint64_t places[][3] = {
+		{ 100, 50, 49 }, { 100, 50, 51 }, { 100, 100, 0 }, { 100, UINT64_MAX, 101 }, { LARGE + 1, LARGE, 1 },
+	};
+	refuse_places(places[_i][0], places[_i][1], places[_i][2]);
+}
+END_TEST
+
+START_TEST(done_for_what_was_not_exposed_is_refused)
+{
+	struct {
+		struct ch3_packet packet;
+		struct ch3_packet_more more;
+	} __attribute__((packed)) done = {
+		.packet = { .type = CH3_PACKET_DONE, .flags = CH3_PACKET_MORE }, .more = { 100, 0, 1 },
+	};
+	expect_refused(&pair_b, &done, sizeof done);
+}
+END_TEST
+
+START_TEST(a_setting_that_is_none_is_refused)
+{
+	ch3_t *engine;
+	hr_card_t card;
+	setenv("HEADRACE_RENDEZVOUS", "sideways", 1);
+	ck_assert_int_eq(ch3_open(NULL, &engine, &card), -EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("remote_writes");
+	TCase *tests = tcase_create("remote_writes");
+	tcase_set_timeout(tests, 60);
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, a_long_payload_is_written);
+	tcase_add_test(tests, without_the_setting_it_goes_by_the_pipe);
+	tcase_add_test(tests, where_the_channel_cannot_it_goes_by_the_pipe);
+	tcase_add_test(tests, memory_that_cannot_be_exposed_is_sent_by_the_pipe);
+	tcase_add_test(tests, memory_that_cannot_be_written_from_is_sent_by_the_pipe);
+	tcase_add_test(tests, pieces_of_both_sides_are_matched);
+	tcase_add_test(tests, a_deferred_and_a_short_receive_are_written_too);
+	tcase_add_test(tests, nothing_is_written_after_the_receive_failed);
+	tcase_add_test(tests, nothing_is_written_after_the_receiver_closed);
+	tcase_add_test(tests, a_sender_may_close_while_it_writes);
+	tcase_add_loop_test(tests, places_that_do_not_add_up_are_refused, 0, 5);
+	tcase_add_test(tests, done_for_what_was_not_exposed_is_refused);
+	tcase_add_test(tests, a_setting_that_is_none_is_refused);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
