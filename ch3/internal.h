@@ -194,7 +194,7 @@ void ch3_rndv_free(ch3_rndv_t *rndv);
 
 /* write.c: rendezvous by writing into the receiver's memory. May this payload go so, as far as we can tell? */
 bool ch3_write_can(const ch3_vc_t *vc, uint64_t payload_len);
-/* Exposes where an accepted payload goes and describes it; returns the number of places, 0: it must come by the pipe. */
+/* Exposes where an accepted payload goes and describes it; returns how many places, 0: it must come by the pipe. */
 int ch3_write_expose(ch3_rndv_t *rndv, struct ch3_place place[CH3_PLACES_MAX]);
 void ch3_write_hide(ch3_rndv_t *rndv);
 /* The receiver's CLEAR came with places: starts to write. 0: it must go by the pipe; 1: under way; -EPROTO. */

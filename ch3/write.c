@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rendezvous by writing: the sender writes the payload straight into the receiver's buffer, where the transport can
- * (rdma_channel/remote_write.h). The alternative that Liu et al., IPDPS 2004, section 6, build into CH3 and compare with
- * the channel's own zero-copy. Everything that cannot go so goes by the pipe.
+ * (rdma_channel/remote_write.h). The alternative that Liu et al., IPDPS 2004, section 6, build into CH3 and compare
+ * with the channel's own zero-copy. Everything that cannot go so goes by the pipe.
  */
 #include "ch3/internal.h"
 

@@ -7,8 +7,8 @@
  * The receiver exposes memory and sends the token to the peer through the pipe. The peer writes with it, and says so
  * through the pipe when the writes are complete. Then the receiver hides the memory.
  *
- * Threads and returns as in headrace/channel.h; nothing here blocks. What is exposed or being written when the connection
- * is closed is given back (hide, end) after that, and before the channel is finalized.
+ * Threads and returns as in headrace/channel.h; nothing here blocks. What is exposed or being written when the
+ * connection is closed is given back (hide, end) after that, and before the channel is finalized.
  */
 #ifndef HR_REMOTE_WRITE_H
 #define HR_REMOTE_WRITE_H
@@ -40,8 +40,8 @@ int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **
 /* The peer has said that it is done, or hr_remote_stop has been called, or the connection has been closed. */
 void hr_remote_hide(hr_exposed_t *exposed);
 
-/* Starts to write len > 0 bytes at address, which must stay, into the peer's memory, offset bytes behind where the token
- * begins. An error of the connection, or one that means that this memory cannot be written from: use the pipe. */
+/* Starts to write len > 0 bytes at address, which must stay, into the peer's memory, offset bytes behind where the
+ * token begins. An error of the connection, or one that means that this memory cannot be written from: use the pipe. */
 int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
 		    hr_remote_write_t **write);
 /* 1: every byte is in the peer's memory; 0: not yet (goes on with it); else the connection's error. */
