@@ -92,8 +92,9 @@ int count_entries(const char *folder)
 	if (!dir)
 		return -1;
 	int n = 0;
-	while (readdir(dir))
-		n++;
+	/* Another test may be the first to use the libibverbs double, which has a folder in /dev/shm. */
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += strncmp(entry->d_name, "hr-verbs-double", 15) != 0;
 	closedir(dir);
 	return n;
 }
