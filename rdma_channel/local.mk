@@ -40,4 +40,10 @@ rdma_channel_libheadrace_channel_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 
 rdma_channel_libheadrace_channel_la_DEPENDENCIES = rdma_channel/libhrchannel.la rdma_channel/channel.map
 EXTRA_DIST += rdma_channel/channel.map
 pkgconfig_DATA += rdma_channel/headrace-channel.pc
-dist_man_MANS += docs/man/hr_channel.7
+dist_man_MANS += docs/man/hr_channel.7 \
+	docs/man/hr_channel_arm.3 docs/man/hr_channel_conn_bytes.3 docs/man/hr_channel_connect.3 docs/man/hr_channel_fd.3 \
+	docs/man/hr_channel_finalize.3 docs/man/hr_channel_get.3 docs/man/hr_channel_incoming.3 \
+	docs/man/hr_channel_init.3 docs/man/hr_channel_put.3 docs/man/hr_channel_ready.3 \
+	docs/man/hr_channel_version.3 docs/man/hr_channel_wait.3 docs/man/hr_conn_close.3 \
+	docs/man/hr_conn_peer.3 docs/man/hr_conn_set_user.3 docs/man/hr_conn_state.3 \
+	docs/man/hr_conn_stats.3 docs/man/hr_conn_transport.3 docs/man/hr_conn_user.3

@@ -21,6 +21,25 @@ for transport in shm tcp; do
 	cmp "$work/in" "$work/out"
 done
 
+echo "the other examples of the channel, with the shared library and with the static one"
+mkdir "$work/shared" "$work/static"
+for example in pipe file_copy echo_server echo_client; do
+	# shellcheck disable=SC2046
+	${CC:-cc} -Wall -pthread "$prefix/share/doc/headrace/examples/$example.c" \
+		$(pkg-config --cflags --libs headrace-channel) -o "$work/shared/$example"
+	# shellcheck disable=SC2046
+	${CC:-cc} -Wall -pthread "$prefix/share/doc/headrace/examples/$example.c" -L"$prefix/lib" \
+		-Wl,-Bstatic -lheadrace-channel -Wl,-Bdynamic \
+		$(pkg-config --cflags --libs --static headrace-channel | sed 's/-lheadrace-channel//') \
+		-o "$work/static/$example"
+	if ldd "$work/static/$example" | grep -q libheadrace; then
+		echo "$example needs the shared library all the same"
+		exit 1
+	fi
+done
+LD_LIBRARY_PATH=$prefix/lib "${BASH_SOURCE%/*}/alone/examples_test.sh" "$work/shared"
+"${BASH_SOURCE%/*}/alone/examples_test.sh" "$work/static"
+
 echo "the same, as C++ sees the header"
 printf '#include <headrace/channel.h>\nint main() { return hr_channel_version()[0] == 0; }\n' >"$work/v.cc"
 # shellcheck disable=SC2046
@@ -51,6 +70,6 @@ done
 headrace-perf cuda
 
 echo "man pages"
-for page in hr_channel.7 headrace-run.1 headraced.8 headrace-info.1 headrace-perf.1; do
+for page in hr_channel.7 hr_channel_init.3 hr_channel_get.3 headrace-run.1 headraced.8 headrace-info.1 headrace-perf.1; do
 	test -s "$prefix/share/man/man${page##*.}/$page"
 done

@@ -4,6 +4,7 @@ include test/ch3/local.mk
 include test/faults/local.mk
 include test/adi/local.mk
 include test/verbs/local.mk
+include test/alone/local.mk
 include test/vm/local.mk
 include test/tools/local.mk
 include test/fuzz/local.mk
