@@ -403,9 +403,15 @@ int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *acce
 	conn->stats.put_calls++;
 	*accepted = 0;
 	if (!ready) {
-		conn->stats.put_short += has_bytes(iov, n);
+		if (has_bytes(iov, n)) {
+			conn->stats.put_short++;
+			conn->put_short = true;
+			conn->attention |= HR_CONN_EARLY_PUT;
+		}
 		return 0;
 	}
+	if (__builtin_expect(conn->attention, 0))
+		conn->attention &= (uint8_t)~HR_CONN_EARLY_PUT;
 	if (conn->error)
 		return conn->error;
 	int error = conn->transport->put(conn->data, iov, n, accepted);

@@ -241,6 +241,8 @@ static bool conn_has_something(struct hr_conn *conn, bool want_put)
 	conn->stats.looks++;
 	if (conn->attention & HR_CONN_NEWS)
 		return true;
+	if (want_put && conn->phase == HR_PHASE_UP && (conn->attention & HR_CONN_EARLY_PUT))
+		return true;
 	return conn->phase == HR_PHASE_UP && !conn->get_failed && conn->transport->conn_pending(conn->data, want_put);
 }
 

@@ -219,6 +219,36 @@ static void arm_sees_data(struct side *side)
 	side_meet(side);
 }
 
+/* A put was short because the connection was not up, and it is a get that finds it up: there is room now. */
+static void early_put_may_go_on(struct side *side)
+{
+	uint64_t value = 42;
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	if (side->index == 1)
+		side_meet(side);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	if (side->index == 0) {
+		struct iovec out = { &value, sizeof value };
+		char byte;
+		struct iovec in = { &byte, 1 };
+		size_t n;
+		CHECK_IS(hr_channel_put(side->conn, &out, 1, &n), 0);
+		CHECK_IS(n, 0);
+		side_meet(side);
+		do
+			CHECK_IS(hr_channel_get(side->conn, &in, 1, &n), 0);
+		while (!strcmp(hr_conn_transport(side->conn), "none"));
+		CHECK_IS(hr_channel_arm(side->channel, 0) & ~1, 0); /* room is not asked for */
+		CHECK_IS(hr_channel_arm(side->channel, 1), 1);
+		put_all(side, &value, sizeof value);
+	} else {
+		get_all(side, &value, sizeof value);
+		CHECK_IS(value, 42);
+	}
+	side_meet(side);
+}
+
 const struct test_case sleep_cases[] = {
 	{ "receivers-asleep-in-wait", receivers_asleep_in_wait, PAIR_NO_SPIN },
 	{ "receivers-asleep-in-poll", receivers_asleep_in_poll, 0 },
@@ -231,5 +261,6 @@ const struct test_case sleep_cases[] = {
 	{ "long-sleep", long_sleep, 0 },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },
+	{ "early-put-may-go-on", early_put_may_go_on, PAIR_OWN_SETUP },
 	{ 0 },
 };
