@@ -24,6 +24,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/listen.c \
 	rdma_channel/shm/shm.c rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/remote_write.c rdma_channel/remote_write.h \
+	rdma_channel/shm/single.c rdma_channel/shm/single.h \
 	rdma_channel/stream.c rdma_channel/stream.h \
 	rdma_channel/tcp/tcp.c \
 	rdma_channel/transport.h \

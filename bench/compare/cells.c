@@ -218,6 +218,8 @@ void cells_serve(const struct contender *contender, int rank, const char *folder
 			command.window = most ? (unsigned)most : 1;
 		need(&cells.send, &cells.send_room, command.size);
 		need(&cells.receive, &cells.receive_room, command.touch ? command.size * command.window : command.size);
+		if (contender->prepare)
+			contender->prepare(contender->context, cells.receive, command.size);
 		cells.turn = __atomic_load_n(&cells.flags[rank].value, __ATOMIC_RELAXED); /* ours; left equal in both */
 		flag_one_way(&cells, 1); /* until both are awake */
 		double before = flag_one_way(&cells, FLAG_TURNS);

@@ -22,6 +22,8 @@
 
 struct contender {
 	void *context;
+	/* Tells, before a cell, where its messages will go. NULL where nobody needs to know. */
+	void (*prepare)(void *context, void *bytes, size_t len);
 	/* Blocking; both ranks may call either. */
 	void (*send)(void *context, const void *bytes, size_t len);
 	void (*receive)(void *context, void *bytes, size_t len);

@@ -38,12 +38,14 @@ SETTINGS = {
 }
 
 
-def mpirun_line(mpirun, setting, program, folder, name):
+def mpirun_line(options, setting, program, folder, name):
     if setting.startswith("ucx"):
         pml = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
     else:
         pml = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
-    return [mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", *pml,
+    if options.backing:
+        pml += ["--mca", "btl_vader_backing_directory", options.backing]
+    return [options.mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", *pml,
             "--mca", "orte_base_help_aggregate", "0", *SETTINGS[setting], program, folder, name]
 
 
@@ -87,10 +89,14 @@ class Contender:
             except OSError:
                 pass
         try:
-            self.process.wait(10)
+            self.process.wait(2)
         except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.terminate()
+            try:
+                self.process.wait(2)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
         self.log.close()
         os.close(self.answers)
 
@@ -120,7 +126,7 @@ def start(options, folder):
     contenders = [Contender(layer, [f"{here}compare_headrace", folder, layer, layer], folder)
                   for layer in OURS if layer in options.layers]
     for setting in options.settings:
-        line = mpirun_line(options.mpirun, setting, f"{here}compare_mpi", folder, setting)
+        line = mpirun_line(options, setting, f"{here}compare_mpi", folder, setting)
         contenders.append(Contender(setting, line, folder))
     alive = []
     for contender in contenders:
@@ -210,6 +216,7 @@ def parse():
     parser.add_argument("--programs", default=os.path.dirname(os.path.abspath(__file__)),
                         help="folder with compare_headrace and compare_mpi (a build's bench/compare)")
     parser.add_argument("--mpirun", default=shutil.which("mpirun.openmpi") or shutil.which("mpirun"))
+    parser.add_argument("--backing", help="folder of Open MPI's shared memory, where /dev/shm is not to be used")
     parser.add_argument("--tests", default="lat,bw,rate", help="of lat, bw and rate (bw of 8 bytes)")
     parser.add_argument("--sizes", type=sizes, default=sizes("8,1k,16k,64k,256k,1M,4M"))
     parser.add_argument("--layers", default="channel,ch3", help="of headrace's")
@@ -231,8 +238,15 @@ def parse():
     return options
 
 
+def ended(number, _):
+    """So that a driver that is told to end does not leave its contenders spinning."""
+    sys.exit(128 + number)
+
+
 def main():
     options = parse()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, ended)
     if not options.mpirun or not os.path.exists(os.path.join(options.programs, "compare_mpi")):
         print("SKIP: no Open MPI to compare with (Debian: openmpi-bin and libopenmpi-dev)")
         sys.exit(77)

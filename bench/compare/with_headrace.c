@@ -19,6 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void headrace_prepare(void *context, void *bytes, size_t len)
+{
+	endpoint_post(context, bytes, len);
+}
+
 static void headrace_send(void *context, const void *bytes, size_t len)
 {
 	endpoint_send(context, bytes, len);
@@ -55,6 +60,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[3], "ch3"))
 		layer = LAYER_CH3;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that was killed leaves nobody spinning */
 	pid_t child = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || (child = fork()) < 0) {
 		fprintf(stderr, "compare: %s\n", strerror(errno));
@@ -67,8 +73,8 @@ int main(int argc, char **argv)
 	cells_pin(rank);
 	const struct variant variant = { .layer = layer, .transports = HR_TRANSPORT_SHM };
 	endpoint_t *endpoint = endpoint_open(&variant, sockets[rank]);
-	const struct contender contender = { endpoint, headrace_send, headrace_receive, headrace_send_window,
-					     headrace_receive_window };
+	const struct contender contender = { endpoint, headrace_prepare, headrace_send, headrace_receive,
+					     headrace_send_window, headrace_receive_window };
 	cells_serve(&contender, rank, argv[1], argv[2]);
 	endpoint_close(endpoint);
 	close(sockets[rank]);

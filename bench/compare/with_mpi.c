@@ -6,8 +6,10 @@
 #include "cells.h"
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #define TAG 1
 
@@ -54,6 +56,7 @@ int main(int argc, char **argv)
 {
 	struct mpi mpi;
 	int rank, size;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left spinning when mpirun was killed */
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -64,7 +67,7 @@ int main(int argc, char **argv)
 	}
 	mpi.peer = !rank;
 	cells_pin(rank);
-	const struct contender contender = { &mpi, mpi_send, mpi_receive, mpi_send_window, mpi_receive_window };
+	const struct contender contender = { &mpi, NULL, mpi_send, mpi_receive, mpi_send_window, mpi_receive_window };
 	cells_serve(&contender, rank, argv[1], argv[2]);
 	MPI_Finalize();
 	return EXIT_SUCCESS;

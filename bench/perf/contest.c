@@ -38,6 +38,7 @@ uint32_t contest_agree(const struct contest *contest, uint32_t value)
 
 static double ping_pong(struct contest *c, endpoint_t *ep, size_t size, unsigned turns)
 {
+	endpoint_post(ep, c->receive, size);
 	double begin = now_seconds();
 	for (unsigned i = 0; i < turns; i++) {
 		if (c->pair->rank == 0) {

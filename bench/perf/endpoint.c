@@ -290,6 +290,12 @@ void endpoint_poll(endpoint_t *ep)
 		fail("hr_channel_get between two samples", error ? error : EPROTO);
 }
 
+void endpoint_post(endpoint_t *ep, void *bytes, size_t len)
+{
+	ep->sink = bytes;
+	ep->sink_len = len;
+}
+
 const char *endpoint_transport(const endpoint_t *ep)
 {
 	return ep->layer == LAYER_RAW_TCP ? "tcp" : hr_conn_transport(ep->conn);

@@ -29,6 +29,9 @@ void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
 /* Goes through the library once, for a peer that may still wait for what was sent; nothing may be on its way here. */
 void endpoint_poll(endpoint_t *ep);
 
+/* Where messages that come before the next endpoint_receive may go: while sending, one may already arrive. */
+void endpoint_post(endpoint_t *ep, void *bytes, size_t len);
+
 /* "shm", "verbs", "tcp". */
 const char *endpoint_transport(const endpoint_t *ep);
 

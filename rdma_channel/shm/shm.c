@@ -9,10 +9,12 @@
 #include "rdma_channel/barrier.h"
 #include "rdma_channel/clock.h"
 #include "rdma_channel/shm/ring.h"
+#include "rdma_channel/shm/single.h"
 #include "rdma_channel/stream.h"
 #include "rdma_channel/transport.h"
 
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -30,17 +32,35 @@
 /* A put or get without success asks the stream for the peer's end, if so many came before it and a tick has passed. */
 #define IDLE_CALLS 64
 
+/* An offer that nobody takes up in so many puts, without a get between them, is taken back if the peer has put too. */
+#define PATIENT_PUTS 64
+
+#define RECORD_LEAST 8192u /* a longer put is cut into records of so many bytes and more */
+
+/* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of twice as many. */
+HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
+	   "shared memory: pieces of so many bytes are copied once, not through the ring (at least 16k); 0: never");
+
+HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
+	   "shared memory: records of so many bytes are written past the cache; 0: never");
+
 enum { SHM_HALF_HEAVY = 1u << 0 }; /* of flags: this side sleeps with the heavy barrier, and honours the peer's */
 
 /* A side's half: written by it, read by its peer, which sends into the ring. Little-endian; with it, the ring. */
 struct shm_half_wire {
 	uint32_t ring_bytes; /* a power of two */
 	uint32_t flags;
+	uint64_t token, token_address; /* where the peer finds this process's token (single.h); 0: nowhere */
+	uint32_t pid;
+	uint32_t zero;
 };
-_Static_assert(sizeof(struct shm_half_wire) == 8, "wire format");
+_Static_assert(sizeof(struct shm_half_wire) == 32, "wire format");
 
 struct shm_context {
 	bool heavy; /* this process is registered for the heavy barrier */
+	size_t zero_copy; /* bytes of the shortest piece that is copied once; SIZE_MAX: none is */
+	size_t stream;    /* bytes of the shortest record that is written past the cache; SIZE_MAX: none is */
+	struct shm_identity self;
 };
 
 struct shm_conn {
@@ -48,6 +68,14 @@ struct shm_conn {
 	struct shm_receiver in;
 	bool both_heavy;
 	bool put_was_short;
+	bool broken;       /* get met what no peer writes */
+	bool was_answered; /* bytes came since the last put: the peer probably waits for what is put now */
+	size_t credit;     /* bytes that the receiver took by single copy, and put has not yet accepted */
+	unsigned vain_puts; /* with an offer open, since the last get */
+	size_t by_ring;    /* of the piece that put will see first: bytes not to be offered */
+	struct shm_pusher pusher;
+	struct shm_puller puller;
+	struct shm_process peer;
 	bool said_goodbye;
 	int ended; /* how the stream ended; 0: the peer lives */
 	int stream;
@@ -87,14 +115,29 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	struct shm_context *context = malloc(sizeof *context);
 	if (!context)
 		return -ENOMEM;
+	uint64_t zero_copy, stream;
+	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
+	if (!error)
+		error = hr_setting_u64(&stream_setting, &stream);
+	if (error) {
+		free(context);
+		return error;
+	}
 	context->heavy = hr_barrier_register();
+	context->zero_copy = zero_copy == 0 ? SIZE_MAX : zero_copy < HR_ZERO_COPY_MIN ? HR_ZERO_COPY_MIN : zero_copy;
+	context->stream = stream ? stream : SIZE_MAX;
+	context->self = (struct shm_identity){ NULL, 0 };
+	if (zero_copy)
+		shm_identity_open(&context->self);
 	*section_len = 0;
 	*out = context;
 	return 0;
 }
 
-static void shm_close_channel(void *context)
+static void shm_close_channel(void *data)
 {
+	struct shm_context *context = data;
+	shm_identity_close(&context->self);
 	free(context);
 }
 
@@ -104,6 +147,42 @@ static bool shm_reaches(void *context, const uint8_t *section, size_t section_le
 	(void)section;
 	(void)section_len;
 	return same_host;
+}
+
+/* ---- the peer's end ---- */
+
+static void ask_stream(struct shm_conn *conn)
+{
+	if (!conn->ended)
+		conn->ended = hr_stream_check(conn->stream);
+}
+
+/* Called when a put or a get had no success: a peer that puts and gets is alive. */
+static void ask_stream_sometimes(struct shm_conn *conn)
+{
+	if (++conn->idle_calls < IDLE_CALLS)
+		return;
+	conn->idle_calls = 0;
+	uint64_t now = hr_now_coarse_ns();
+	if (now == conn->asked_at)
+		return;
+	conn->asked_at = now;
+	ask_stream(conn);
+}
+
+/* Wakes the peer if it armed this flag. The caller has just published what the peer sleeps for. */
+static inline void wake_if_armed(struct shm_conn *conn, uint32_t *armed)
+{
+	/* Orders the publishing store before the load of the flag; pairs with the heavy barrier between the peer's
+	 * store of the flag and its last look. */
+	hr_barrier_light(conn->both_heavy);
+	if (__builtin_expect(!__atomic_load_n(armed, __ATOMIC_RELAXED), 1))
+		return;
+	/* Relaxed: which of two wake-ups clears it does not matter, and it publishes nothing. */
+	if (__atomic_exchange_n(armed, 0, __ATOMIC_RELAXED)) {
+		hr_stream_wake(conn->stream);
+		conn->env->stats->wakeups_sent++;
+	}
 }
 
 /* ---- setting up ---- */
@@ -168,7 +247,14 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 		free(conn);
 		return error;
 	}
-	struct shm_half_wire wire = { htole32(bytes), htole32(conn->context->heavy ? SHM_HALF_HEAVY : 0) };
+	const struct shm_identity *self = &conn->context->self;
+	struct shm_half_wire wire = {
+		.ring_bytes = htole32(bytes),
+		.flags = htole32(conn->context->heavy ? SHM_HALF_HEAVY : 0),
+		.token = htole64(self->token ? *self->token : 0),
+		.token_address = htole64((uintptr_t)self->token),
+		.pid = htole32((uint32_t)self->pid),
+	};
 	memcpy(own->blob, &wire, sizeof wire);
 	own->len = sizeof wire;
 	own->n_fds = 1;
@@ -212,6 +298,20 @@ static int join_ring(struct shm_conn *conn, uint32_t bytes, int fd)
 	return 0;
 }
 
+/* Both directions of single copy; the peer learns before it may put whether we can read its memory. */
+static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire)
+{
+	conn->peer = (struct shm_process){
+		.pid = (pid_t)le32toh(wire->pid), .token_address = le64toh(wire->token_address),
+		.token = le64toh(wire->token), .self = &conn->context->self, .name = conn->env->peer,
+	};
+	shm_process_probe(&conn->peer);
+	conn->pusher = (struct shm_pusher){ .control = conn->out.control, .peer = &conn->peer };
+	conn->puller = (struct shm_puller){ .control = conn->in.control, .peer = &conn->peer };
+	/* Relaxed: the channel's "ready" message comes after it. */
+	__atomic_store_n(&conn->in.control->pulls, conn->peer.reachable, __ATOMIC_RELAXED);
+}
+
 static int shm_conn_establish(void *data, const struct hr_half *peer, int stream)
 {
 	struct shm_conn *conn = data;
@@ -229,6 +329,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		return error;
 	conn->env->stats->memory_bytes = sizeof *conn + conn->in_size + conn->out_size;
 	conn->both_heavy = conn->context->heavy && (le32toh(wire.flags) & SHM_HALF_HEAVY);
+	join_process(conn, &wire);
 	conn->stream = stream;
 	return 0;
 }
@@ -236,11 +337,17 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 static int shm_conn_shutdown(void *data)
 {
 	struct shm_conn *conn = data;
-	/* What put accepted lies in memory that the peer has mapped: nothing here is needed to deliver it. */
-	if (!conn->said_goodbye)
+	/* What put accepted lies in memory that the peer has mapped: nothing here is needed to deliver it. What it has
+	 * not accepted, the caller may take back from now on. */
+	if (!conn->said_goodbye) {
+		shm_pusher_revoke(&conn->pusher);
 		hr_stream_goodbye(conn->stream);
+	}
 	conn->said_goodbye = true;
-	return 1;
+	if (shm_puller_withdraw(&conn->puller))
+		return 1;
+	ask_stream(conn);
+	return conn->ended != 0;
 }
 
 static void shm_conn_close(void *data)
@@ -253,48 +360,11 @@ static void shm_conn_close(void *data)
 	free(conn);
 }
 
-/* ---- the peer's end ---- */
-
-static void ask_stream(struct shm_conn *conn)
-{
-	if (!conn->ended)
-		conn->ended = hr_stream_check(conn->stream);
-}
-
-/* Called when a put or a get had no success: a peer that puts and gets is alive. */
-static void ask_stream_sometimes(struct shm_conn *conn)
-{
-	if (++conn->idle_calls < IDLE_CALLS)
-		return;
-	conn->idle_calls = 0;
-	uint64_t now = hr_now_coarse_ns();
-	if (now == conn->asked_at)
-		return;
-	conn->asked_at = now;
-	ask_stream(conn);
-}
-
-/* Wakes the peer if it armed this flag. The caller has just published what the peer sleeps for. */
-static inline void wake_if_armed(struct shm_conn *conn, uint32_t *armed)
-{
-	/* Orders the publishing store before the load of the flag; pairs with the heavy barrier between the peer's
-	 * store of the flag and its last look. */
-	hr_barrier_light(conn->both_heavy);
-	if (__builtin_expect(!__atomic_load_n(armed, __ATOMIC_RELAXED), 1))
-		return;
-	/* Relaxed: which of two wake-ups clears it does not matter, and it publishes nothing. */
-	if (__atomic_exchange_n(armed, 0, __ATOMIC_RELAXED)) {
-		hr_stream_wake(conn->stream);
-		conn->env->stats->wakeups_sent++;
-	}
-}
-
 /* ---- put ---- */
 
 /* Copies length bytes from the place into the record being built. */
-static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *place)
+static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *place, bool streaming)
 {
-	bool streaming = length >= SHM_STREAM_MIN;
 	for (uint32_t done = 0; done < length;) {
 		uint8_t *from;
 		size_t count = hr_iov_piece(place, &from);
@@ -311,34 +381,160 @@ static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *
 		shm_copy_done();
 }
 
-/* The payload bytes that the next record may have: up to the end of the ring, up to the last free line but one. */
-static uint32_t record_room(const struct shm_sender *out)
-{
-	uint32_t to_end = out->mask + 1 - (out->head & out->mask);
-	uint32_t usable = shm_sender_free(out) - 1;
-	if (!usable)
-		return 0;
-	return shm_payload_of(usable < to_end ? usable : to_end);
-}
-
-/* Puts one record of at most left bytes; returns its payload bytes, 0 without room, or -EPROTO. */
-static int put_record(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
+/* Lines for a record of `wanted` bytes of payload, or fewer; loads the tail anew where that may help. -EPROTO. */
+static int find_room(struct shm_conn *conn, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
-	uint32_t wanted = left < SHM_RECORD_MAX ? (uint32_t)left : SHM_RECORD_MAX;
-	if (shm_sender_free(out) < shm_record_lines(wanted) + 1 && !shm_sender_refresh(out)) {
+	if (shm_sender_free(out) < shm_record_lines(wanted) + SHM_SPARE && !shm_sender_refresh(out)) {
 		hr_log(HR_LOG_ERROR, "shm: %s gave back room that it did not have", conn->env->peer);
 		return -EPROTO;
 	}
-	uint32_t length = record_room(out);
+	return (int)shm_sender_usable(out);
+}
+
+/* Puts one record of at most `wanted` bytes; returns its payload bytes, 0 without room, or -EPROTO. */
+static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t wanted)
+{
+	struct shm_sender *out = &conn->out;
+	int lines = find_room(conn, wanted);
+	if (lines <= 0)
+		return lines;
+	uint32_t length = shm_payload_of((uint32_t)lines);
 	if (length > wanted)
 		length = wanted;
-	if (!length)
-		return 0;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
-	fill_record(record + shm_payload_offset(length), length, place);
-	shm_sender_publish(out, length);
+	fill_record(record + shm_payload_offset(length), length, place, length >= conn->context->stream);
+	shm_sender_publish(out, length, 0);
 	return (int)length;
+}
+
+/* Offers a piece for single copy: 1, 0 without room, or -EPROTO. */
+static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
+{
+	struct shm_sender *out = &conn->out;
+	int lines = find_room(conn, sizeof(struct shm_offer));
+	if (lines <= 0)
+		return lines;
+	struct shm_offer offer = shm_pusher_offer(&conn->pusher, piece, length);
+	memcpy((uint8_t *)shm_sender_word(out, out->head) + 8, &offer, sizeof offer);
+	shm_sender_publish(out, sizeof offer, SHM_OFFER);
+	return 1;
+}
+
+static int damaged(struct shm_conn *conn, const char *what)
+{
+	hr_log(HR_LOG_ERROR, "shm: %s from %s is damaged", what, conn->env->peer);
+	return -EPROTO;
+}
+
+/* Has the receiver answered the offer under way? Then put may accept what it took. 0, or -EPROTO. */
+static int collect_answer(struct shm_conn *conn)
+{
+	struct shm_pusher *pusher = &conn->pusher;
+	size_t taken;
+	int answered = shm_pusher_answered(pusher, &taken);
+	if (answered < 0)
+		return damaged(conn, "an answer");
+	if (answered) {
+		conn->credit = taken;
+		conn->by_ring = pusher->length - taken;
+		conn->env->stats->zero_copy_puts += taken > 0;
+		conn->env->stats->zero_copy_bytes += taken;
+	}
+	return 0;
+}
+
+/* Goes on with the offer under way. 0, or -EPROTO. */
+static int drive_offer(struct shm_conn *conn)
+{
+	if (!shm_pusher_work(&conn->pusher))
+		return damaged(conn, "a grant");
+	int error = collect_answer(conn);
+	if (error || !conn->pusher.open || ++conn->vain_puts < PATIENT_PUTS)
+		return error;
+	/* The peer may be waiting in the same way for a get of ours. */
+	conn->vain_puts = 0;
+	if ((conn->in.length || shm_receiver_look(&conn->in)) && shm_pusher_take_back(&conn->pusher))
+		conn->by_ring = conn->pusher.length;
+	return 0;
+}
+
+/* From how many bytes on a piece is offered now. Where the peer waits for it, the time of one copy counts; where bytes
+ * stream, two copies of a short piece overlap with those of the next, and an offer would interrupt them. */
+static size_t offered_from(const struct shm_conn *conn)
+{
+	size_t least = conn->context->zero_copy;
+	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
+		return SIZE_MAX;
+	return conn->was_answered ? least : 2 * least;
+}
+
+/* Bytes for the next record: those before the first piece to be offered, and not too many, so that the receiver copies
+ * them out while the next ones are copied in. */
+static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place place, size_t offered, size_t left)
+{
+	size_t most = left / 4 & ~(size_t)(RECORD_LEAST - 1), wanted = 0, piece;
+	uint8_t *from;
+	most = most < RECORD_LEAST ? RECORD_LEAST : most > SHM_RECORD_MAX ? SHM_RECORD_MAX : most;
+	if (conn->by_ring)
+		return (uint32_t)(conn->by_ring < most ? conn->by_ring : most);
+	while (wanted < most && (piece = hr_iov_piece(&place, &from)) > 0 && piece < offered) {
+		wanted += piece;
+		hr_iov_advance(&place, piece);
+	}
+	return (uint32_t)(wanted < most ? wanted : most);
+}
+
+/* Accepts what the receiver took of the offered piece by single copy. */
+static size_t take_credit(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
+{
+	size_t count = conn->credit < left ? conn->credit : left;
+	conn->credit -= count;
+	hr_iov_advance(place, count);
+	return count;
+}
+
+/* Puts the next offer or record. Returns the bytes accepted, 0 for now, or -EPROTO. *published: there is news for the
+ * receiver. */
+static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_t left, bool *published)
+{
+	uint8_t *from;
+	size_t piece = hr_iov_piece(place, &from), offered = offered_from(conn);
+	if (piece >= offered && !conn->by_ring) {
+		int put = put_offer(conn, from, piece);
+		*published |= put > 0;
+		return put < 0 ? put : 0;
+	}
+	uint32_t wanted = record_wanted(conn, *place, offered, left);
+	int length = put_record(conn, place, wanted < left ? wanted : (uint32_t)left);
+	if (length <= 0)
+		return length;
+	*published = true;
+	conn->by_ring -= conn->by_ring ? (uint32_t)length : 0;
+	return length;
+}
+
+/* Puts as much as is accepted now. *accepted is set also when it fails. */
+static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t total, size_t *accepted)
+{
+	bool published = false;
+	ssize_t count = 1;
+	size_t done = 0;
+	while (done < total && count > 0) {
+		if (conn->pusher.open) {
+			count = drive_offer(conn);
+			if (count < 0 || conn->pusher.open)
+				break;
+		}
+		count = conn->credit ? (ssize_t)take_credit(conn, place, total - done)
+				     : put_next(conn, place, total - done, &published);
+		if (count > 0)
+			done += (size_t)count;
+	}
+	if (published)
+		wake_if_armed(conn, &conn->out.control->get_armed);
+	*accepted = done;
+	return count < 0 ? (int)count : 0;
 }
 
 /* The everyday small message: one piece that goes into one line, and a line is free. False: it is not that. */
@@ -346,42 +542,50 @@ static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_sender *out = &conn->out;
 	size_t n = iov->iov_len;
-	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 2)
+	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 1 + SHM_SPARE || conn->pusher.open || conn->credit)
 		return false;
 	shm_copy((uint8_t *)shm_sender_word(out, out->head) + 8, iov->iov_base, n);
-	shm_sender_publish(out, (uint32_t)n);
+	shm_sender_publish(out, (uint32_t)n, 0);
 	conn->put_was_short = false;
+	conn->was_answered = false;
 	wake_if_armed(conn, &out->control->get_armed);
 	return true;
+}
+
+/* The peer has ended; it may have answered before. What it took is accepted, then put fails. */
+static int put_after_end(struct shm_conn *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	if (conn->pusher.open && collect_answer(conn))
+		return conn->ended;
+	if (!conn->credit)
+		return conn->ended;
+	struct hr_iov_place place = hr_iov_begin(iov, n);
+	*accepted = take_credit(conn, &place, hr_iov_total(iov, n));
+	conn->put_was_short = *accepted < hr_iov_total(iov, n);
+	return 0;
 }
 
 static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct shm_conn *conn = data;
-	if (conn->ended)
-		return conn->ended;
+	if (__builtin_expect(conn->ended, 0))
+		return put_after_end(conn, iov, n, accepted);
 	if (n == 1 && put_line(conn, iov)) {
 		*accepted = iov->iov_len;
 		return 0;
 	}
 	struct hr_iov_place place = hr_iov_begin(iov, n);
-	size_t total = hr_iov_total(iov, n), done = 0;
-	while (done < total) {
-		int length = put_record(conn, &place, total - done);
-		if (length < 0) {
-			conn->ended = length;
-			return length;
-		}
-		if (length == 0)
-			break;
-		done += (size_t)length;
+	size_t total = hr_iov_total(iov, n);
+	int error = put_all(conn, &place, total, accepted);
+	if (error) {
+		conn->ended = error;
+		return error;
 	}
-	if (done)
-		wake_if_armed(conn, &conn->out.control->get_armed);
+	if (*accepted)
+		conn->was_answered = false;
 	else
 		ask_stream_sometimes(conn);
-	conn->put_was_short = done < total;
-	*accepted = done;
+	conn->put_was_short = *accepted < total;
 	return 0;
 }
 
@@ -394,32 +598,85 @@ static void report_tail(struct shm_conn *conn)
 	wake_if_armed(conn, &conn->in.control->put_armed);
 }
 
-/* Delivers what the ring has, as far as it fits; -EPROTO if that is no record and nothing came before it. */
-static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *delivered)
+/* Takes up the offer whose record the receiver stands at. 0, or -EPROTO. */
+static int begin_offer(struct shm_conn *conn)
 {
 	struct shm_receiver *in = &conn->in;
-	size_t done = 0, room;
-	uint8_t *to;
-	while ((room = hr_iov_piece(place, &to)) > 0) {
-		int there = shm_receiver_look(in);
-		if (there == 0)
-			break;
-		if (there < 0 && done)
-			break;
-		if (there < 0) {
-			hr_log(HR_LOG_ERROR, "shm: the ring from %s is damaged", conn->env->peer);
-			return -EPROTO;
+	struct shm_offer offer;
+	memcpy(&offer, shm_receiver_payload(in), sizeof offer);
+	if (in->length != sizeof offer || !shm_puller_begin(&conn->puller, &offer))
+		return damaged(conn, "an offer");
+	if (shm_receiver_take(in, sizeof offer))
+		report_tail(conn);
+	return 0;
+}
+
+/* Delivers from the offer under way. */
+static ssize_t deliver_offered(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
+{
+	ssize_t count = shm_puller_take(&conn->puller, to, room, early);
+	if (count < 0)
+		return damaged(conn, "the state of a grant");
+	if (!conn->puller.open)
+		wake_if_armed(conn, &conn->in.control->put_armed);
+	return count;
+}
+
+/* Delivers from the record that the receiver stands at. */
+static ssize_t deliver_record(struct shm_conn *conn, uint8_t *to, size_t room)
+{
+	struct shm_receiver *in = &conn->in;
+	uint32_t count = in->length - in->taken;
+	if (count > room)
+		count = (uint32_t)room;
+	shm_copy(to, shm_receiver_payload(in), count);
+	if (shm_receiver_take(in, count))
+		report_tail(conn);
+	return count;
+}
+
+/* Delivers the next bytes; 0: there are none now; -EPROTO: what is there is none of ours. */
+static ssize_t deliver_next(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
+{
+	for (;;) {
+		if (conn->puller.open) {
+			ssize_t count = deliver_offered(conn, to, room, early);
+			if (count || conn->puller.open)
+				return count;
 		}
-		uint32_t count = in->length - in->taken;
-		if (count > room)
-			count = (uint32_t)room;
-		shm_copy(to, shm_receiver_payload(in), count);
-		hr_iov_advance(place, count);
-		done += count;
-		if (shm_receiver_take(in, count))
-			report_tail(conn);
+		int there = shm_receiver_look(&conn->in);
+		if (there < 0)
+			return early ? 0 : damaged(conn, "the ring");
+		if (there == 0)
+			return 0;
+		if (!conn->in.offer)
+			return deliver_record(conn, to, room);
+		int error = begin_offer(conn);
+		if (error)
+			return error;
+	}
+}
+
+/* Delivers what there is, as far as it fits; an error only if nothing came before it. */
+static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *delivered)
+{
+	size_t done = 0, room;
+	ssize_t count = 1;
+	uint8_t *to;
+	while (count > 0 && (room = hr_iov_piece(place, &to)) > 0) {
+		count = deliver_next(conn, to, room, done > 0);
+		if (count > 0) {
+			hr_iov_advance(place, (size_t)count);
+			done += (size_t)count;
+		}
+	}
+	if (count < 0) {
+		conn->broken = true;
+		if (!done)
+			return -EPROTO;
 	}
 	*delivered = done;
+	conn->was_answered |= done > 0;
 	return 0;
 }
 
@@ -427,9 +684,11 @@ static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *de
 static inline bool get_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_receiver *in = &conn->in;
-	if (in->length || shm_receiver_look(in) <= 0 || in->length != iov->iov_len || in->length > SHM_INLINE_MAX)
+	if (in->length || conn->puller.open || shm_receiver_look(in) <= 0 || in->length != iov->iov_len ||
+	    in->length > SHM_INLINE_MAX || in->offer)
 		return false;
 	shm_copy(iov->iov_base, shm_receiver_payload(in), in->length);
+	conn->was_answered = true;
 	if (shm_receiver_take(in, in->length))
 		report_tail(conn);
 	return true;
@@ -438,11 +697,14 @@ static inline bool get_line(struct shm_conn *conn, const struct iovec *iov)
 static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct shm_conn *conn = data;
+	if (conn->broken)
+		return -EPROTO;
 	if (n == 1 && get_line(conn, iov)) {
 		*delivered = iov->iov_len;
 		return 0;
 	}
 	struct hr_iov_place place = hr_iov_begin(iov, n);
+	conn->vain_puts = 0;
 	int error = deliver(conn, &place, delivered);
 	if (error || *delivered)
 		return error;
@@ -470,11 +732,13 @@ static int shm_conn_arm(void *data, bool want_put)
 static bool shm_conn_pending(void *data, bool want_put)
 {
 	struct shm_conn *conn = data;
-	if (shm_receiver_look(&conn->in) != 0 || conn->ended)
+	if (conn->puller.open || shm_receiver_look(&conn->in) != 0 || conn->ended)
 		return true;
 	if (!want_put || !conn->put_was_short)
 		return false;
-	return !shm_sender_refresh(&conn->out) || record_room(&conn->out) > 0;
+	if (conn->pusher.open)
+		return shm_pusher_pending(&conn->pusher);
+	return !shm_sender_refresh(&conn->out) || shm_sender_usable(&conn->out) > 0;
 }
 
 static void shm_conn_event(void *data)

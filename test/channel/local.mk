@@ -36,8 +36,14 @@ conformance_sources = \
 test_channel_conformance_SOURCES = $(conformance_sources)
 test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
 
+check_PROGRAMS += test/channel/shm_single
+TESTS += test/channel/shm_single
+test_channel_shm_single_SOURCES = test/channel/shm_single.c test/channel/pair.c test/channel/pair.h
+test_channel_shm_single_LDADD = rdma_channel/libhrchannel.la
+
 conformance_scripts = \
 	test/channel/conformance_shm.sh \
+	test/channel/conformance_shm_ring.sh \
 	test/channel/conformance_tcp.sh \
 	test/channel/verbs_basic.sh \
 	test/channel/verbs_piggyback.sh \

@@ -25,7 +25,8 @@ test_fuzz_fuzz_tcp_SOURCES = %D%/fuzz_tcp.c $(fuzz_common)
 test_fuzz_fuzz_tcp_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_tcp_LDADD = rdma_channel/libhrchannel.la
 test_fuzz_fuzz_shm_SOURCES = %D%/fuzz_shm.c $(fuzz_common)
-test_fuzz_fuzz_shm_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=mmap,--wrap=munmap
+test_fuzz_fuzz_shm_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=mmap,--wrap=munmap \
+	-Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_fuzz_fuzz_shm_LDADD = rdma_channel/libhrchannel.la
 test_fuzz_fuzz_ib_ring_SOURCES = %D%/fuzz_ib_ring.c %D%/input.h ib/ib_ring.c ib/ib_ring.h
 test_fuzz_fuzz_ib_ring_LDFLAGS = $(fuzz_ldflags)
