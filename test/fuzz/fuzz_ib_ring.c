@@ -46,6 +46,17 @@ static void announce(struct ends *ends, struct fuzz_input *input)
 	memcpy(ends->ring + top - span, &front, sizeof front);
 }
 
+/* The memory at the peer that is announced may be any. */
+static void announce_memory(struct ends *ends, struct fuzz_input *input)
+{
+	struct ib_announcement announcement = { .address = fuzz_u32(input), .rkey = 1, .len = fuzz_u16(input) };
+	struct ib_span span;
+	if (!ib_sender_room(&ends->sender))
+		return;
+	ib_sender_announce(&ends->sender, &announcement, fuzz_u32(input), &span);
+	memcpy(ends->ring + span.offset, ends->staging + span.offset, span.len);
+}
+
 /* Builds one chunk, and lets it arrive whole, as it would at an honest peer's. */
 static void build(struct ends *ends, struct fuzz_input *input)
 {
@@ -63,21 +74,6 @@ static void build(struct ends *ends, struct fuzz_input *input)
 	free(bytes);
 }
 
-static void take(struct ends *ends, struct fuzz_input *input)
-{
-	size_t n = 1 + fuzz_u16(input) % 1000;
-	uint8_t *bytes = malloc(n);
-	struct iovec iov = { bytes, n };
-	struct hr_iov_place place = hr_iov_begin(&iov, 1);
-	uint32_t tail;
-	bool ready = ib_receiver_ready(&ends->receiver);
-	int taken = ib_receiver_take(&ends->receiver, &place, n, &tail);
-	if (taken > (int)n || (!ready && taken))
-		abort();
-	ends->dead = taken < 0;
-	free(bytes);
-}
-
 static void credit(struct ends *ends, uint32_t tail)
 {
 	if (ib_sender_credit(&ends->sender, tail))
@@ -86,10 +82,32 @@ static void credit(struct ends *ends, uint32_t tail)
 		abort();
 }
 
+static void take(struct ends *ends, struct fuzz_input *input)
+{
+	size_t n = 1 + fuzz_u16(input) % 1000;
+	uint8_t *bytes = malloc(n);
+	struct iovec iov = { bytes, n };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	uint32_t tail;
+	if (ib_receiver_is_announcement(&ends->receiver)) {
+		struct ib_announcement announcement;
+		ib_receiver_take_announcement(&ends->receiver, &announcement, &tail);
+		credit(ends, tail);
+		free(bytes);
+		return;
+	}
+	bool ready = ib_receiver_ready(&ends->receiver);
+	int taken = ib_receiver_take(&ends->receiver, &place, n, &tail);
+	if (taken > (int)n || (!ready && taken))
+		abort();
+	ends->dead = taken < 0;
+	free(bytes);
+}
+
 static void step(struct ends *ends, struct fuzz_input *input)
 {
 	uint32_t tail;
-	switch (fuzz_u8(input) % 8) {
+	switch (fuzz_u8(input) % 9) {
 	case 0: scribble(ends, input); break;
 	case 1: announce(ends, input); break;
 	case 2: build(ends, input); break;
@@ -103,6 +121,7 @@ static void step(struct ends *ends, struct fuzz_input *input)
 		if (ib_receiver_owes(&ends->receiver))
 			ends->receiver.tail_told = ends->receiver.next;
 		break;
+	case 7: announce_memory(ends, input); break;
 	default: take(ends, input); break;
 	}
 }

@@ -19,8 +19,9 @@ static inline size_t fuzz_take(struct fuzz_input *input, void *to, size_t n)
 {
 	size_t have = n < input->left ? n : input->left;
 	memset(to, 0, n);
-	if (have)
-		memcpy(to, input->at, have);
+	if (!have)
+		return 0;
+	memcpy(to, input->at, have);
 	input->at += have;
 	input->left -= have;
 	return have;

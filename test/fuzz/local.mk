@@ -7,11 +7,13 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter %D%/seeds/fuzz-server/list 
 	%D%/seeds/fuzz-wireup/shm %D%/seeds/fuzz-wireup/tcp %D%/seeds/fuzz-wireup/tcp-over-unix \
 	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
 	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
-	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
+	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ib-pull/traffic \
+	%D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
 	%D%/seeds/fuzz-ch3/rendezvous
 if FUZZERS
 fuzz_ldflags = -fsanitize=fuzzer
-fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ch3
+fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ib-pull \
+	%D%/fuzz-ch3
 noinst_PROGRAMS += $(fuzz_programs)
 fuzz_common = %D%/input.h %D%/quiet_log.c
 
@@ -31,6 +33,9 @@ test_fuzz_fuzz_shm_LDADD = rdma_channel/libhrchannel.la
 test_fuzz_fuzz_ib_ring_SOURCES = %D%/fuzz_ib_ring.c %D%/input.h ib/ib_ring.c ib/ib_ring.h
 test_fuzz_fuzz_ib_ring_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ib_ring_LDADD =
+test_fuzz_fuzz_ib_pull_SOURCES = %D%/fuzz_ib_pull.c %D%/input.h ib/ib_pull.c ib/ib_pull.h ib/ib_offer.h
+test_fuzz_fuzz_ib_pull_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_ib_pull_LDADD =
 test_fuzz_fuzz_ch3_SOURCES = %D%/fuzz_ch3.c $(fuzz_common) test/ch3/memory_channel.c test/ch3/memory_channel.h
 test_fuzz_fuzz_ch3_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
@@ -57,8 +62,8 @@ else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ib_ring.c %D%/fuzz_ptx.c \
-	%D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
+	%D%/fuzz_ib_ring.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
 FUZZ_SECONDS = 60
