@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,6 +189,38 @@ static void put_meets_falling_asleep(struct side *side)
 	}
 }
 
+static uint64_t looks_of(struct side *side)
+{
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+	return stats.looks;
+}
+
+/* The answers come long after the longest spin: soon only a wait now and then is spun through. */
+static void long_waits_are_not_spun(struct side *side)
+{
+	setenv("HEADRACE_SPIN_US", "300", 1);
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	int spun = 0;
+	for (uint64_t i = 0; i < 40; i++) {
+		uint64_t value = i;
+		if (side->index == 1) {
+			get_all(side, &value, sizeof value);
+			usleep(3000);
+			put_all(side, &value, sizeof value);
+			continue;
+		}
+		put_all(side, &value, sizeof value);
+		uint64_t before = looks_of(side);
+		get_all(side, &value, sizeof value);
+		spun += i >= 8 && looks_of(side) - before > 32;
+	}
+	CHECK(spun <= 8);
+}
+
 /* Nothing happens: the wait ends by itself, says so, and has slept. */
 static void wait_ends_by_itself(struct side *side)
 {
@@ -259,6 +292,7 @@ const struct test_case sleep_cases[] = {
 	{ "put-meets-falling-asleep", put_meets_falling_asleep, 0 },
 	{ "put-meets-falling-asleep-full-fence", put_meets_falling_asleep, PAIR_FULL_FENCE },
 	{ "long-sleep", long_sleep, 0 },
+	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },
 	{ "early-put-may-go-on", early_put_may_go_on, PAIR_OWN_SETUP },
