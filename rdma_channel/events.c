@@ -354,9 +354,12 @@ static void learn_wait(struct hr_conn *conn, uint64_t ns)
  */
 static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t start, uint64_t limit_ns)
 {
-	struct hr_conn *spun[SPUN_MAX], *conn = first_with_something(channel, want_put);
+	struct hr_conn *spun[SPUN_MAX], *conn;
 	int n = 0;
-	if (conn || !limit_ns)
+	if (!limit_ns) /* arming looks too */
+		return NULL;
+	conn = first_with_something(channel, want_put);
+	if (conn)
 		return conn;
 	TAILQ_FOREACH(conn, &channel->awake, place) {
 		if (!spin_pays(conn, channel->spin_ns))

@@ -189,6 +189,42 @@ static void put_meets_falling_asleep(struct side *side)
 	}
 }
 
+/* A get between two sleeps may take the wake-up of the first away unseen; the second must be armed anew all the same. */
+static void polling_between_two_sleeps(struct side *side)
+{
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t value = i;
+		struct iovec iov = { &value, sizeof value };
+		if (side->index == 0) {
+			side_meet(side);
+			put_all(side, &value, sizeof value);
+			side_meet(side);
+			usleep(30000); /* it sleeps by then */
+			put_all(side, &value, sizeof value);
+			side_meet(side);
+			continue;
+		}
+		while (hr_channel_arm(side->channel, 0))
+			CHECK(!hr_channel_ready(side->channel, 0));
+		side_meet(side);
+		get_all(side, &value, sizeof value);
+		side_meet(side);
+		for (int polls = 0; polls < 4000; polls++) {
+			size_t delivered;
+			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &delivered), 0);
+			if (delivered)
+				goto got;
+			if (polls % 500 == 0)
+				usleep(1000);
+		}
+		CHECK_IS(hr_channel_wait(side->channel, 0, 20000), 1);
+		get_all(side, &value, sizeof value);
+got:
+		CHECK_IS(value, i);
+		side_meet(side);
+	}
+}
+
 static uint64_t looks_of(struct side *side)
 {
 	hr_conn_stats_t stats = { .size = sizeof stats };
@@ -292,6 +328,7 @@ const struct test_case sleep_cases[] = {
 	{ "put-meets-falling-asleep", put_meets_falling_asleep, 0 },
 	{ "put-meets-falling-asleep-full-fence", put_meets_falling_asleep, PAIR_FULL_FENCE },
 	{ "long-sleep", long_sleep, 0 },
+	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
 	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },

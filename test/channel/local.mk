@@ -75,3 +75,9 @@ test_channel_between_hosts_SOURCES = test/channel/between_hosts.c test/channel/p
 test_channel_between_hosts_LDADD = rdma_channel/libhrchannel.la
 dist_check_SCRIPTS += test/channel/between_hosts.sh
 TESTS += test/channel/between_hosts.sh
+
+check_PROGRAMS += test/channel/crossing
+test_channel_crossing_SOURCES = test/channel/crossing.c test/channel/pair.c test/channel/pair.h
+test_channel_crossing_LDADD = rdma_channel/libhrchannel.la
+test_channel_crossing_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=socket
+TESTS += test/channel/crossing
