@@ -361,7 +361,7 @@ static int not_up(struct hr_conn *conn)
 	if (conn->phase < HR_PHASE_UP)
 		hr_channel_step(conn->channel);
 	conn->attention &= (uint8_t)~HR_CONN_NEWS;
-	hr_conn_rouse(conn); /* a put or get may take away what would have woken us */
+	hr_conn_rouse(conn); /* what a put or get does may have to be armed for anew */
 	if (conn->phase == HR_PHASE_FAILED)
 		return conn->error;
 	return conn->phase == HR_PHASE_UP;

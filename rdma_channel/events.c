@@ -6,8 +6,7 @@
  * A channel of a thousand connections must not look at all of them each time. A connection that is armed, and had
  * nothing when it was looked at after that, is asleep: whatever comes to it raises an event on its descriptors, so
  * nobody needs to look at it, nor arm it again, before one has. It is awake again after an event, and after any put or
- * get, as these may take an event away unseen (an edge that is no longer there when the kernel is asked is not
- * reported). So arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
+ * get: a put that was short must be armed for room, and a get may take the wake-up of the last arming away unseen. So arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
  */
 #include "rdma_channel/impl.h"
 

@@ -225,6 +225,34 @@ got:
 	}
 }
 
+/* A connection that fell asleep with nothing wanted for puts is armed for room when a later put finds none. */
+static void full_after_falling_asleep(struct side *side)
+{
+	static uint8_t bytes[50000];
+	struct iovec iov = { bytes, sizeof bytes };
+	uint64_t put = 0, got = 0;
+	size_t moved = 1;
+	if (side->index == 1) {
+		side_receive(side, &put, sizeof put);
+		usleep(30000); /* it sleeps by then */
+		while (got < put) {
+			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), 0);
+			got += moved;
+		}
+		side_meet(side);
+		return;
+	}
+	while (hr_channel_arm(side->channel, 0))
+		CHECK(!hr_channel_ready(side->channel, 0));
+	while (moved) {
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), 0);
+		put += moved;
+	}
+	side_send(side, &put, sizeof put);
+	CHECK_IS(hr_channel_wait(side->channel, 1, 20000), 1);
+	side_meet(side);
+}
+
 static uint64_t looks_of(struct side *side)
 {
 	hr_conn_stats_t stats = { .size = sizeof stats };
@@ -328,6 +356,7 @@ const struct test_case sleep_cases[] = {
 	{ "put-meets-falling-asleep", put_meets_falling_asleep, 0 },
 	{ "put-meets-falling-asleep-full-fence", put_meets_falling_asleep, PAIR_FULL_FENCE },
 	{ "long-sleep", long_sleep, 0 },
+	{ "full-after-falling-asleep", full_after_falling_asleep, PAIR_NO_SPIN },
 	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
 	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
