@@ -230,27 +230,29 @@ static void full_after_falling_asleep(struct side *side)
 {
 	static uint8_t bytes[50000];
 	struct iovec iov = { bytes, sizeof bytes };
-	uint64_t put = 0, got = 0;
-	size_t moved = 1;
-	if (side->index == 1) {
-		side_receive(side, &put, sizeof put);
-		usleep(30000); /* it sleeps by then */
-		while (got < put) {
-			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), 0);
-			got += moved;
+	for (int round = 0; round < 3; round++) {
+		uint64_t put = 0, got = 0;
+		size_t moved = 1;
+		if (side->index == 1) {
+			side_receive(side, &put, sizeof put);
+			usleep(30000); /* it sleeps by then */
+			while (got < put) {
+				CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), 0);
+				got += moved;
+			}
+			side_meet(side);
+			continue;
 		}
+		while (hr_channel_arm(side->channel, 0))
+			CHECK(!hr_channel_ready(side->channel, 0));
+		while (moved) {
+			CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), 0);
+			put += moved;
+		}
+		side_send(side, &put, sizeof put);
+		CHECK_IS(hr_channel_wait(side->channel, 1, 20000), 1);
 		side_meet(side);
-		return;
 	}
-	while (hr_channel_arm(side->channel, 0))
-		CHECK(!hr_channel_ready(side->channel, 0));
-	while (moved) {
-		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), 0);
-		put += moved;
-	}
-	side_send(side, &put, sizeof put);
-	CHECK_IS(hr_channel_wait(side->channel, 1, 20000), 1);
-	side_meet(side);
 }
 
 static uint64_t looks_of(struct side *side)
