@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct memory_faults memory_faults;
+int memory_connections;
 
 #define CHANNELS 16
 
@@ -94,6 +95,7 @@ int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_co
 		return -EEXIST;
 	hr_conn_t *made = calloc(1, sizeof *made);
 	hr_conn_t *other = find(channels[peer], channel->index);
+	memory_connections++;
 	made->channel = channel;
 	made->peer = peer;
 	made->in = other ? other->out : calloc(1, sizeof *made->in);
@@ -203,6 +205,7 @@ void hr_conn_close(hr_conn_t *conn)
 		link = &(*link)->next;
 	*link = conn->next;
 	exposed_end(conn->in);
+	memory_connections--;
 	pipe_release(conn->in, -ESHUTDOWN);
 	pipe_release(conn->out, -ESHUTDOWN);
 	free(conn);

@@ -29,6 +29,8 @@ extern struct memory_faults memory_faults;
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len);
 /* Both sides' puts fail with error from now on, their gets after what is in flight. */
 void memory_conn_break(hr_conn_t *conn, int error);
+/* Connections that are open. */
+extern int memory_connections;
 /* Bytes written into the peer's memory, all connections together. */
 extern uint64_t memory_remote_bytes;
 /* Puts that took something. */

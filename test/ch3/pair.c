@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/ch3/pair.h"
 
+#include "test/ch3/memory_channel.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ static void on_done(void *context, int error, size_t bytes)
 	message->done++;
 	message->error = error;
 	message->bytes = bytes;
+	message->connections = memory_connections;
 	end->done_order[end->dones++] = message->header;
 }
 

@@ -19,6 +19,7 @@ struct pair_message {
 	int done;             /* how often done ran */
 	int error;
 	size_t bytes;
+	int connections;      /* open when it was done */
 	ch3_rndv_t *rndv;     /* deferred */
 };
 

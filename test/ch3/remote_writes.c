@@ -190,6 +190,7 @@ START_TEST(nothing_is_written_after_the_receiver_closed)
 	}
 	ch3_vc_close(pair_b.vc);
 	ck_assert_int_eq(pair_b.message[0].error, -ECANCELED);
+	ck_assert_int_eq(pair_b.message[0].connections, 1); /* the sender's: an adapter has nowhere to write any more */
 	memset(target, 0x55, LARGE);
 	pair_settle();
 	for (int i = 0; i < LARGE; i++)
@@ -270,6 +271,28 @@ START_TEST(done_for_what_was_not_exposed_is_refused)
 }
 END_TEST
 
+/* Of another length, or where the payload was to come by the pipe. */
+START_TEST(done_that_does_not_fit_is_refused)
+{
+	memory_faults.write_polls = 1000;
+	memory_faults.expose_fails = _i;
+	pair_b.defer = true;
+	ch3_request_t *request = pair_send(5, source, LARGE, 0);
+	pair_settle();
+	pair_accept(0);
+	struct {
+		struct ch3_packet packet;
+		struct ch3_packet_more more;
+	} __attribute__((packed)) done = {
+		.packet = { .type = CH3_PACKET_DONE, .flags = CH3_PACKET_MORE, .sequence = 1 },
+		.more = { _i ? LARGE : LARGE - 1, 0, 1u << 20 | 1 },
+	};
+	expect_refused(&pair_b, &done, sizeof done);
+	ck_assert_int_eq(pair_b.message[0].error, -EPROTO);
+	ch3_request_free(request);
+}
+END_TEST
+
 START_TEST(a_setting_that_is_none_is_refused)
 {
 	ch3_t *engine;
@@ -297,6 +320,7 @@ int main(void)
 	tcase_add_test(tests, a_sender_may_close_while_it_writes);
 	tcase_add_loop_test(tests, places_that_do_not_add_up_are_refused, 0, 5);
 	tcase_add_test(tests, done_for_what_was_not_exposed_is_refused);
+	tcase_add_loop_test(tests, done_that_does_not_fit_is_refused, 0, 2);
 	tcase_add_test(tests, a_setting_that_is_none_is_refused);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
