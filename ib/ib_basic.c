@@ -70,8 +70,8 @@ int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *a
 	return 0;
 }
 
-/* Acquire: the bytes, which the peer's adapter wrote before the head, are read after it; the order of writing is that of
- * two requests of one queue pair. */
+/* Acquire: the bytes, which the peer's adapter wrote before the head, are read after it; the order of writing is
+ * that of two requests of one queue pair. */
 static uint32_t head_told(const struct ib_conn *conn)
 {
 	return le32toh(__atomic_load_n(&conn->control->head, __ATOMIC_ACQUIRE));

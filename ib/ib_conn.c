@@ -104,7 +104,8 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	 * gets our next request after that by the order that ibv_post_send gives. */
 	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
 	int error = ib_sender_credit(&conn->sender, tail);
-	while (!error && conn->design != HR_VERBS_BASIC && ib_sender_room(&conn->sender) == 0 && ib_receiver_peek(&conn->receiver, &tail))
+	while (!error && conn->design != HR_VERBS_BASIC && ib_sender_room(&conn->sender) == 0 &&
+	       ib_receiver_peek(&conn->receiver, &tail))
 		error = ib_sender_credit(&conn->sender, tail);
 	if (error)
 		ib_conn_violated(conn, "consumed more than it was sent");

@@ -9,9 +9,9 @@
  *	                the designs that move the data: put and get
  *	ib_sleep.c      going to sleep and being woken
  *
- * A design is a put and a get that share a ring (ib_ring.h; basic: ib_flat.h) and what is below; ib_transport.c calls the
- * one in use. The paper: Liu et al., "Design and Implementation of MPICH2 over InfiniBand with RDMA Support", IPDPS 2004,
- * section 4.
+ * A design is a put and a get that share a ring (ib_ring.h; basic: ib_flat.h) and what is below; ib_transport.c
+ * calls the one in use. The paper: Liu et al., "Design and Implementation of MPICH2 over InfiniBand with RDMA
+ * Support", IPDPS 2004, section 4.
  */
 #ifndef IB_CONN_H
 #define IB_CONN_H
@@ -158,8 +158,8 @@ int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes
 bool ib_conn_has_room(struct ib_conn *conn);
 /* Posts the chunk that was built last. A failure ends the connection. */
 int ib_conn_post_chunk(struct ib_conn *conn, const struct ib_span *span);
-/* Takes what has arrived of the next chunk, at most left > 0 bytes, and the tail in it. Returns the bytes, 0 if there is
- * none; a chunk that cannot be ends the connection. */
+/* Takes what has arrived of the next chunk, at most left > 0 bytes, and the tail in it. Returns the bytes, 0 if
+ * there is none; a chunk that cannot be ends the connection. */
 size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left);
 /* The peer sent what no peer sends: ends the connection, with that reason in the log. */
 void ib_conn_violated(struct ib_conn *conn, const char *what);

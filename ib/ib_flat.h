@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring of the basic design (paper, section 4.2): a flat buffer of bytes, with head and tail as words of their own of
- * which either end has a copy. No verbs here, so that it can be tested on plain memory.
+ * The ring of the basic design (paper, section 4.2): a flat buffer of bytes, with head and tail as words of their
+ * own of which either end has a copy. No verbs here, so that it can be tested on plain memory.
  *
- * It is the ring of ib_ring.h with chunks of one byte: both ends count bytes instead of chunks, modulo 2^32, and credit,
- * room and tail are its. Byte number i of the stream lies at i mod n_chunks of the staging area and of the ring. What has
- * arrived is what the head says, which the sender writes after the bytes; so bytes and head must arrive in order.
+ * It is the ring of ib_ring.h with chunks of one byte: both ends count bytes instead of chunks, modulo 2^32, and
+ * credit, room and tail are its. Byte number i of the stream lies at i mod n_chunks of the staging area and of the
+ * ring. What has arrived is what the head says, which the sender writes after the bytes; so bytes and head must
+ * arrive in order.
  */
 #ifndef IB_FLAT_H
 #define IB_FLAT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending end of zero-copy: which bytes of the stream have been sent, and which of those put may report as accepted.
- * No verbs here, so that it can be tested on plain memory.
+ * The sending end of zero-copy: which bytes of the stream have been sent, and which of those put may report as
+ * accepted. No verbs here, so that it can be tested on plain memory.
  *
  * The stream is a sequence of chunks with copied bytes and of announcements of memory that the receiver reads. Copied
  * bytes are the caller's again at once, announced ones when the receiver has acknowledged them. As put reports only a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The piggyback design (paper, section 4.3): a chunk is one RDMA write with its flags and the other direction's tail in it
- * (ib_ring.h). All chunks of a put are built first and then posted together, each queue pair's with one call, so
- * nothing is copied while the adapter works.
+ * The piggyback design (paper, section 4.3): a chunk is one RDMA write with its flags and the other direction's
+ * tail in it (ib_ring.h). All chunks of a put are built first and then posted together, each queue pair's with one
+ * call, so nothing is copied while the adapter works.
  */
 #include "config.h"
 

@@ -105,7 +105,8 @@ bool ib_pulls_next_read(const struct ib_pulls *pulls, uint64_t most, struct ib_r
 void ib_pulls_posted(struct ib_pulls *pulls, uint64_t len, uint32_t queue, uint32_t count);
 /* Takes completions: done[queue] reads have completed there. */
 void ib_pulls_complete(struct ib_pulls *pulls, const uint32_t *done);
-/* The memory of the next direct pull that needs it no more; NULL: none. To be called until then after each completion. */
+/* The memory of the next direct pull that needs it no more; NULL: none. To be called until then after each
+ * completion. */
 void *ib_pulls_release(struct ib_pulls *pulls);
 /* The memory of pulls that are not done, one after the other; NULL at the end. Nothing may be under way any more. */
 void *ib_pulls_abandon(struct ib_pulls *pulls);

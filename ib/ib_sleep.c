@@ -7,8 +7,8 @@
  * see the request carries no wake-up, and may still be under way when S looks at its ring for the last time. Therefore:
  *
  *	S: RDMA write of the request into P's control block, then, on the same queue pair, RDMA read of P's progress
- *	   (the counts of chunks, of tails and of acknowledgements that P has posted); S sleeps for good only when that read is done and
- *	   its ring has everything that the counts promise.
+ *	   (the counts of chunks, of tails and of acknowledgements that P has posted); S sleeps for good only when
+ *	   that read is done and its ring has everything that the counts promise.
  *	P: on each put and tail update: posts, stores its progress, full fence, loads the request.
  *
  * No wake-up is lost: the read is carried out after the write (requests of one queue pair, InfiniBand specification

@@ -133,7 +133,8 @@ static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half
 	uint64_t control = le64toh(half->control);
 	if (le32toh(half->version) != IB_WIRE_VERSION || !ib_device_reaches(conn->device, &half->address) ||
 	    half->mtu < IBV_MTU_256 || half->mtu > IBV_MTU_4096 || half->n_qps < 1 || half->n_qps > IB_QPS_MAX ||
-	    half->reads < 1 || half->design < HR_VERBS_BASIC || half->design > HR_VERBS_ZEROCOPY || le32toh(half->psn) > 0xffffff || !ib_geometry_valid(&geometry))
+	    half->reads < 1 || half->design < HR_VERBS_BASIC || half->design > HR_VERBS_ZEROCOPY ||
+	    le32toh(half->psn) > 0xffffff || !ib_geometry_valid(&geometry))
 		return false;
 	if (control == 0 || control % 8 || control + IB_CONTROL_BYTES + ib_geometry_bytes(&geometry) < control)
 		return false;

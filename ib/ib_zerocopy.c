@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The zero-copy design (paper, section 4.5). Short pieces go through the ring as in the pipeline design. A piece of
- * HEADRACE_IB_ZERO_COPY bytes and more stays where it is: a chunk of the ring announces its address and key, the receiver
- * reads it by RDMA, and its acknowledgement completes the put (ib_offer.h, ib_pull.h).
+ * HEADRACE_IB_ZERO_COPY bytes and more stays where it is: a chunk of the ring announces its address and key, the
+ * receiver reads it by RDMA, and its acknowledgement completes the put (ib_offer.h, ib_pull.h).
  *
  * On put: sends what was not sent yet, whatever is still to be acknowledged before it, and reports what has been.
- * On get: takes chunks in ring order; behind an announcement nothing is delivered before its bytes are. Reads go straight
- * into the user's pieces of HR_ZERO_COPY_MIN bytes and more; shorter ones get theirs by way of the bounce buffer, a few
- * pages at first and more with each time, as the next piece may be a long one.
+ * On get: takes chunks in ring order; behind an announcement nothing is delivered before its bytes are. Reads go
+ * straight into the user's pieces of HR_ZERO_COPY_MIN bytes and more; shorter ones get theirs by way of the bounce
+ * buffer, a few pages at first and more with each time, as the next piece may be a long one.
  * On completion (from put, get, sleeping and closing alike): posts further reads, acknowledges.
  * On an error: the queue pairs are gone before put or get says so, so nothing arrives in the user's memory after it.
  *
@@ -284,7 +284,8 @@ static void take_acknowledgements(struct ib_conn *conn)
 	struct ib_offers *offers = &conn->zerocopy->offers;
 	uint32_t news;
 	/* Acquire: the peer's reads of our memory were over before it wrote the count, and only after this load may the
-	 * caller write there. Pairs with the order of the peer's requests: it posts the count when they are complete. */
+	 * caller write there. Pairs with the order of the peer's requests: it posts the count when they are
+	 * complete. */
 	uint32_t count = le32toh(__atomic_load_n(&conn->control->acked, __ATOMIC_ACQUIRE));
 	if (ib_offers_acknowledge(offers, count, &news)) {
 		ib_conn_violated(conn, "acknowledged more than was announced");

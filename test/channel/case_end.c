@@ -23,8 +23,8 @@ static void check_is_death(int error)
 
 enum { PUT_AT_ONCE = 65536 };
 
-/* Puts what is accepted of the pattern without waiting for the peer; returns how much. Up to PUT_AT_ONCE bytes more may be
- * on their way without a copy when the last put was not accepted. */
+/* Puts what is accepted of the pattern without waiting for the peer; returns how much. Up to PUT_AT_ONCE bytes
+ * more may be on their way without a copy when the last put was not accepted. */
 static uint64_t put_what_fits(struct side *side, uint64_t seed, uint64_t most)
 {
 	static uint8_t bytes[PUT_AT_ONCE];

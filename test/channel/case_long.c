@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Long pieces, which a transport may move without a copy: every way in which the two sides may cut the same bytes, memory
- * that is used again at once, both sides at the same time, and an end in the middle of it. */
+/* Long pieces, which a transport may move without a copy: every way in which the two sides may cut the same bytes,
+ * memory that is used again at once, both sides at the same time, and an end in the middle of it. */
 #include "config.h"
 
 #include "test/channel/pair.h"
@@ -206,7 +206,8 @@ static void from_read_only_memory(struct side *side)
 	munmap(bytes, n);
 }
 
-/* After the error nothing is written into memory that was offered to get, and no byte of what was delivered is wrong. */
+/* After the error nothing is written into memory that was offered to get, and no byte of what was delivered is
+ * wrong. */
 static void check_memory_is_mine_again(struct side *side, size_t n)
 {
 	uint8_t *bytes = allocate(n);

@@ -31,7 +31,8 @@ static void pipe_make(struct pipe *pipe, uint32_t start)
 /* Puts and carries as much as there is room for. */
 static uint32_t send_bytes(struct pipe *pipe, const uint8_t *data, size_t len)
 {
-	struct iovec iov[] = { { (void *)(uintptr_t)data, len / 3 }, { (void *)(uintptr_t)(data + len / 3), len - len / 3 } };
+	uint8_t *from = (uint8_t *)(uintptr_t)data;
+	struct iovec iov[] = { { from, len / 3 }, { from + len / 3, len - len / 3 } };
 	struct hr_iov_place place = hr_iov_begin(iov, 2);
 	struct ib_span spans[2];
 	uint32_t taken = ib_flat_fill(&pipe->sender, &place, len, spans);

@@ -24,10 +24,7 @@ try()
 }
 
 try selftest "$here/selftest.sh"
-for design in basic piggyback pipeline zerocopy; do
-	try "conformance-$design" "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs \
-		--design $design --scale 0.02
-done
+try conformance-designs "$here/run.sh" "$here/designs.sh"
 # Many queue pairs, all of them nearly always full, and the smallest chunks that hold each case's single messages.
 HEADRACE_IB_QPS=16 HEADRACE_IB_DEPTH=2 HEADRACE_IB_CHUNK=4k \
 	try conformance-narrow "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.01
