@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void preferred_over_tcp(struct side *side)
@@ -94,7 +95,38 @@ static void dead_link_under_a_sleeper(struct side *side)
 	}
 }
 
+/* Memory that was sent from before and has been replaced since, at the same address: on an adapter, a registration from
+ * before would send what lay there then. Then the same memory again and again, which needs no registration. */
+static void replaced_memory_is_sent_as_it_is_now(struct side *side)
+{
+	enum { LEN = 1 << 20, ROUNDS = 8 };
+	uint8_t *bytes = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(bytes != MAP_FAILED);
+	for (uint64_t i = 0; i < 2 * ROUNDS; i++) {
+		if (side->index == 0) {
+			pattern_fill(i, 0, bytes, LEN);
+			put_all(side, bytes, LEN);
+		} else {
+			get_all(side, bytes, LEN);
+			pattern_check(i, 0, bytes, LEN);
+		}
+		side_meet(side);
+		if (i % 2 && i < ROUNDS)
+			CHECK(madvise(bytes, LEN, MADV_DONTNEED) == 0);
+		else if (i < ROUNDS)
+			CHECK(mmap(bytes, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+			      bytes);
+	}
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+	CHECK(stats.registration_misses >= ROUNDS);
+	CHECK(stats.registration_hits >= ROUNDS - 2);
+	munmap(bytes, LEN);
+	side_meet(side);
+}
+
 static const struct test_case cases[] = {
+	{ "replaced-memory-is-sent-as-it-is-now", replaced_memory_is_sent_as_it_is_now, 0 },
 	{ "preferred-over-tcp", preferred_over_tcp, PAIR_OWN_SETUP },
 	{ "dead-link-under-puts", dead_link_under_puts, 0 },
 	{ "dead-link-under-a-sleeper", dead_link_under_a_sleeper, PAIR_NO_SPIN },
