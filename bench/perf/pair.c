@@ -39,7 +39,8 @@ int pair_run(pair_fn fn, void *argument)
 	cpu_set_t before;
 	int sockets[2];
 	struct pair pair = { 0 };
-	pair.flags = mmap(NULL, PAIR_FLAGS * sizeof *pair.flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pair.flags = mmap(NULL, PAIR_FLAGS * sizeof *pair.flags, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
 	if (pair.flags == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) ||
 	    sched_getaffinity(0, sizeof before, &before)) {
 		fprintf(stderr, "headrace-perf: %s\n", strerror(errno));

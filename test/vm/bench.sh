@@ -43,9 +43,9 @@ trap 'rm -f "$log"' EXIT
 port=18515
 perf=$top_builddir/headrace-perf
 
-# perftest COLUMN TOOL OPTION…: runs both ends on this machine; prints that column of its result line. The device and the
-# GID index are rxe0's; HEADRACE_IB_DEVICE and HEADRACE_IB_GID_INDEX name others. perftest gauges the processor's clock
-# first, which fails on a busy host and makes its figures "inf": then it is run again.
+# perftest COLUMN TOOL OPTION…: runs both ends on this machine; prints that column of its result line. The device and
+# the GID index are rxe0's; HEADRACE_IB_DEVICE and HEADRACE_IB_GID_INDEX name others. perftest gauges the processor's
+# clock first, which fails on a busy host and makes its figures "inf": then it is run again.
 perftest()
 {
 	local column=$1 try
