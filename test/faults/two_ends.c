@@ -122,7 +122,8 @@ static bool is_done(const struct two_ends *two)
 	if (two->to_the_end)
 		return two->ends[0].get_error && two->ends[1].get_error;
 	for (int i = 0; i < 2; i++)
-		if (!two->ends[i].get_error && (two->ends[i].put < two->amount || two->ends[i].got < two->amount))
+		if (!two->ends[i].get_error && (hr_conn_state(two->ends[i].conn) != 1 ||
+						two->ends[i].put < two->amount || two->ends[i].got < two->amount))
 			return false;
 	/* Where one has failed the other must come to learn of it. */
 	return !two->ends[0].get_error == !two->ends[1].get_error;
