@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """figures.py [--best-chunk] DOCS: makes the figures' CSV and PNG files in DOCS/figures of what figures.sh measured
-there, their tables in DOCS/BENCHMARKS.md, and checks the order of the designs. With --best-chunk only tells the chunk size that is best.
+there, their tables in DOCS/BENCHMARKS.md, and checks the order of the designs. With --best-chunk it only tells the
+chunk size that is best.
 
 PNG files need gnuplot (Debian: gnuplot-nox); without it there are none, and a line says so.
 """
