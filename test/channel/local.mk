@@ -21,6 +21,14 @@ test_channel_verbs_cache_SOURCES = test/channel/verbs_cache.c \
 	ib/ib_cache.c ib/ib_cache.h ib/ib_maps.c ib/ib_maps.h ib/ib_memory.c ib/ib_memory.h ib/ib_register.h
 test_channel_verbs_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_cache_LDADD = rdma_channel/base/libhrbase.la $(CHECK_LIBS)
+
+# Single copy over shared memory, step by step; the system calls are the test's.
+check_PROGRAMS += test/channel/shm_grant
+TESTS += test/channel/shm_grant
+test_channel_shm_grant_SOURCES = test/channel/shm_grant.c
+test_channel_shm_grant_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_shm_grant_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
+test_channel_shm_grant_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 endif
 check_PROGRAMS += test/channel/conformance
 # test/faults builds it once more, through the fault channel.

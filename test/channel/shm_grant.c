@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two ends of a single copy step by step, in one process. The linker lets the test act while one end is in its
+ * system call: the other then takes its units, as it would on another processor.
+ */
+#include "config.h"
+
+#include "rdma_channel/shm/single.h"
+
+#include "headrace/channel.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE (256u * 1024)
+
+static struct shm_control control;
+static struct shm_identity self;
+static struct shm_process pushing_process, pulling_process;
+static struct shm_pusher pusher;
+static struct shm_puller puller;
+static uint8_t *from, *to;
+static size_t delivered;
+static void (*during_read)(void), (*during_write)(void); /* called before the bytes move, once each */
+static int reads, writes, failing_writes;
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags);
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags);
+
+static void act(void (**action)(void))
+{
+	void (*once)(void) = *action;
+	*action = NULL;
+	if (once)
+		once();
+}
+
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags)
+{
+	reads++;
+	act(&during_read);
+	return __real_process_vm_readv(pid, here, n, there, m, flags);
+}
+
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags)
+{
+	writes++;
+	act(&during_write);
+	if (failing_writes) {
+		errno = EPERM;
+		return -1;
+	}
+	return __real_process_vm_writev(pid, here, n, there, m, flags);
+}
+
+static void setup(void)
+{
+	memset(&control, 0, sizeof control);
+	shm_identity_open(&self);
+	pushing_process = (struct shm_process){ .pid = getpid(), .token_address = (uintptr_t)self.token,
+						.token = *self.token, .self = &self, .name = "receiver" };
+	pulling_process = pushing_process;
+	pulling_process.name = "sender";
+	shm_process_probe(&pushing_process);
+	shm_process_probe(&pulling_process);
+	ck_assert(pulling_process.reachable);
+	control.pulls = 1;
+	pusher = (struct shm_pusher){ .control = &control, .peer = &pushing_process };
+	puller = (struct shm_puller){ .control = &control, .peer = &pulling_process };
+	from = malloc(PIECE);
+	to = malloc(PIECE);
+	for (size_t i = 0; i < PIECE; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	memset(to, 0xdd, PIECE);
+	delivered = 0;
+	reads = writes = failing_writes = 0;
+	during_read = during_write = NULL;
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(puller.open);
+}
+
+static void teardown(void)
+{
+	free(from);
+	free(to);
+	shm_identity_close(&self);
+}
+
+static void get(void)
+{
+	ssize_t count = shm_puller_take(&puller, to + delivered, PIECE - delivered, false);
+	ck_assert(count >= 0);
+	delivered += (size_t)count;
+	ck_assert(!memcmp(from, to, delivered));
+}
+
+static void push(void)
+{
+	ck_assert(shm_pusher_work(&pusher));
+}
+
+/* Another get while the sender's write has begun and not ended: what it writes is not delivered, and a part of the piece
+ * is left over that long that the caller must go on with the same memory. */
+static void get_during_write(void)
+{
+	get();
+	ck_assert(delivered <= PIECE - HR_ZERO_COPY_MIN);
+	ck_assert(puller.open);
+}
+
+static void check_all_accepted(void)
+{
+	size_t taken = 0;
+	ck_assert_uint_eq(delivered, PIECE);
+	ck_assert(!puller.open);
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
+	ck_assert_uint_eq(taken, PIECE);
+}
+
+START_TEST(receiver_alone)
+{
+	get();
+	ck_assert_int_eq(writes, 0);
+	check_all_accepted();
+}
+END_TEST
+
+START_TEST(sender_pushes_during_a_pull)
+{
+	reads = 0;
+	during_read = push;
+	get();
+	ck_assert_int_gt(writes, 0);
+	ck_assert_int_eq(reads, 1); /* the sender took all but the first unit */
+	check_all_accepted();
+}
+END_TEST
+
+static void push_with_get_inside(void)
+{
+	during_write = get_during_write;
+	push();
+}
+
+START_TEST(push_under_way_is_awaited)
+{
+	/* The sender's first push is under way while the receiver goes on to the end of its own units. */
+	during_read = push_with_get_inside;
+	get();
+	while (puller.open)
+		get();
+	check_all_accepted();
+}
+END_TEST
+
+START_TEST(push_that_fails_is_taken_over)
+{
+	failing_writes = 1;
+	during_read = push;
+	get();
+	ck_assert_int_eq(writes, 1);
+	check_all_accepted();
+}
+END_TEST
+
+static void withdraw_inside(void)
+{
+	ck_assert(!shm_puller_withdraw(&puller));
+}
+
+static void push_with_withdraw_inside(void)
+{
+	during_write = withdraw_inside;
+	push();
+}
+
+START_TEST(withdrawing_waits_for_a_push)
+{
+	during_read = push_with_withdraw_inside;
+	get();
+	ck_assert(shm_puller_withdraw(&puller));
+	int before = writes;
+	push(); /* nothing is left to take */
+	ck_assert_int_eq(writes, before);
+}
+END_TEST
+
+START_TEST(revoked_during_a_pull)
+{
+	static struct shm_pusher *closing;
+	closing = &pusher;
+	shm_pusher_revoke(closing);
+	memset(from, 0xee, PIECE);
+	ck_assert_int_eq(shm_puller_take(&puller, to, PIECE, false), 0);
+	ck_assert(!puller.open);
+}
+END_TEST
+
+START_TEST(taken_back_or_taken_up)
+{
+	ck_assert(!shm_pusher_take_back(&pusher)); /* the receiver has it */
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	puller.open = false;
+	ck_assert(shm_pusher_take_back(&pusher));
+	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(!puller.open);
+}
+END_TEST
+
+START_TEST(grant_outside_of_the_offer)
+{
+	during_read = NULL;
+	control.grant = (struct shm_grant){ (uintptr_t)to, PIECE - 100, 4096, 4096 };
+	control.claims = (uint64_t)5 << 32;
+	ck_assert(!shm_pusher_work(&pusher));
+	ck_assert_int_eq(writes, 0);
+}
+END_TEST
+
+START_TEST(another_process_with_the_same_number)
+{
+	*self.token ^= 2; /* what is there now is not what the peer was known by */
+	get();
+	ck_assert_uint_eq(delivered, 0);
+	ck_assert(!pulling_process.reachable);
+	size_t taken = 1;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
+	ck_assert_uint_eq(taken, 0);
+	ck_assert(!shm_pusher_ready(&pusher));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("single copy");
+	TCase *tcase = tcase_create("steps");
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, receiver_alone);
+	tcase_add_test(tcase, sender_pushes_during_a_pull);
+	tcase_add_test(tcase, push_under_way_is_awaited);
+	tcase_add_test(tcase, push_that_fails_is_taken_over);
+	tcase_add_test(tcase, withdrawing_waits_for_a_push);
+	tcase_add_test(tcase, revoked_during_a_pull);
+	tcase_add_test(tcase, taken_back_or_taken_up);
+	tcase_add_test(tcase, grant_outside_of_the_offer);
+	tcase_add_test(tcase, another_process_with_the_same_number);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_set_fork_status(runner, CK_NOFORK); /* a child has no token */
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
