@@ -25,7 +25,7 @@
  *	HR_VERBS_DOUBLE_RETRY_MS       how long a silent peer is waited for; default: by the queue pair's timeout and
  *	                               retry count, as an adapter does
  * A model of time; without it everything happens as fast as it goes:
- *	HR_VERBS_DOUBLE_LATENCY_NS     from the end of sending to the arrival of the last byte, and for an acknowledgement
+ *	HR_VERBS_DOUBLE_LATENCY_NS     from the end of sending to the arrival of the last byte; an acknowledgement too
  *	HR_VERBS_DOUBLE_RATE_MBPS      10^6 bytes per second that a node can send
  *	HR_VERBS_DOUBLE_QP_RATE_MBPS   and that one of its queue pairs can
  *	HR_VERBS_DOUBLE_OVERHEAD_NS    what the link is occupied by one request beside its bytes

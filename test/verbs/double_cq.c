@@ -157,7 +157,8 @@ VD_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void 
 	if (!error && !made)
 		error = ENOMEM;
 	if (!error) {
-		made->cq = (struct ibv_cq){ .context = verbs, .channel = channel, .cq_context = cq_context, .cqe = cqe };
+		made->cq = (struct ibv_cq){ .context = verbs, .channel = channel, .cq_context = cq_context,
+					    .cqe = cqe };
 		pthread_mutex_init(&made->cq.mutex, NULL);
 		pthread_cond_init(&made->cq.cond, NULL);
 		pthread_mutex_lock(&context->lock);

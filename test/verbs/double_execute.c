@@ -334,7 +334,8 @@ static enum vd_result move_bytes(const struct job *job, const struct iovec *loca
 		there = request->len / 2;
 	while (request->done < there) {
 		uint64_t some = there - request->done < VD_COPY_MOST ? there - request->done : VD_COPY_MOST;
-		int error = vd_copy(job->target.node->pid, local, n_local, remote, n_remote, request->done, some, write);
+		int error = vd_copy(job->target.node->pid, local, n_local, remote, n_remote, request->done, some,
+				    write);
 		if (error)
 			return copy_failed(job, error);
 		request->done += some;

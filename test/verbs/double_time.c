@@ -2,11 +2,11 @@
 /*
  * The model of time: when each request goes over the link.
  *
- * A request begins when its queue pair is free, which is busy with the one before for as long as its bytes take at the
- * queue pair's rate, and when the node's link is free, which is busy for as long as the bytes take at the link's. So two
- * slow queue pairs share a fast link, and what is posted on one does not wait for all that was posted on the other. The
- * answer to a read occupies the link of the target. A read goes out only when fewer than max_rd_atomic are under way,
- * and holds up what is behind it until then, as a send queue does.
+ * A request begins when its queue pair is free, which is busy with the one before for as long as its bytes take at
+ * the queue pair's rate, and when the node's link is free, which is busy for as long as the bytes take at the link's.
+ * So two slow queue pairs share a fast link, and what is posted on one does not wait for all that was posted on the
+ * other. The answer to a read occupies the link of the target. A read goes out only when fewer than max_rd_atomic are
+ * under way, and holds up what is behind it until then, as a send queue does.
  *
  * Requests are given their times in the order in which they can begin, by whoever looks next; the times are those at
  * which it would have happened, whether or not somebody looked then.

@@ -33,6 +33,13 @@ extern struct ends_plan plan;
 
 #define IS(expression, expected) ck_assert_int_eq((long long)(expression), (long long)(expected))
 
+/* For many bytes: each of check's assertions is a write to a file. */
+static inline void byte_is(uint8_t byte, unsigned expected, size_t at)
+{
+	if (byte != expected)
+		ck_abort_msg("byte %zu is %u, not %u", at, byte, expected);
+}
+
 void end_open(struct end *end);
 /* Everything that end_open made, each call's result checked. */
 void end_close(struct end *end);

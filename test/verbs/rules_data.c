@@ -21,7 +21,8 @@ START_TEST(a_write_moves_just_its_bytes)
 		end_fill(&end[0], (unsigned)i);
 		IS(end_do(IBV_WR_RDMA_WRITE, &end[0], &end[1], offset, lens[i]), IBV_WC_SUCCESS);
 		for (size_t at = 0; at < END_BYTES; at++)
-			IS(end[1].bytes[at], at >= offset && at < offset + lens[i] ? pattern((unsigned)i, at) : 0);
+			byte_is(end[1].bytes[at], at >= offset && at < offset + lens[i] ? pattern((unsigned)i, at) : 0,
+				at);
 	}
 	ends_close(end);
 }
@@ -33,7 +34,7 @@ START_TEST(a_read_fetches_just_its_bytes)
 	end_fill(&end[1], 5);
 	IS(end_do(IBV_WR_RDMA_READ, &end[0], &end[1], 777, 30001), IBV_WC_SUCCESS);
 	for (size_t at = 0; at < END_BYTES; at++)
-		IS(end[0].bytes[at], at >= 777 && at < 777 + 30001 ? pattern(5, at) : 0);
+		byte_is(end[0].bytes[at], at >= 777 && at < 777 + 30001 ? pattern(5, at) : 0, at);
 	ends_close(end);
 }
 END_TEST
@@ -55,7 +56,7 @@ START_TEST(a_send_fills_the_receives_in_their_order)
 		IS(got.qp_num, end[1].qp->qp_num);
 	}
 	for (size_t at = 0; at < END_BYTES; at++)
-		IS(end[1].bytes[at], at < 100 || (at >= 8192 && at < 8192 + 4096) ? pattern(1, at) : 0);
+		byte_is(end[1].bytes[at], at < 100 || (at >= 8192 && at < 8192 + 4096) ? pattern(1, at) : 0, at);
 	ends_close(end);
 }
 END_TEST

@@ -224,7 +224,7 @@ START_TEST(a_process_is_killed_at_each_step)
 	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	IS(end[1].bytes[60000], 1);
 	for (size_t i = 0; i < 60000; i++)
-		IS(end[1].bytes[i], i < steps[_i].arrived);
+		byte_is(end[1].bytes[i], i < steps[_i].arrived, i);
 	munmap((void *)shared, 4096);
 	end_close(&end[1]); /* and no lock is left taken */
 }

@@ -27,7 +27,7 @@ static void refused(struct ibv_send_wr *request, enum ibv_wc_status status, enum
 	IS(end_state(&end[0]), IBV_QPS_ERR);
 	IS(end_state(&end[1]), IBV_QPS_ERR);
 	for (size_t i = 0; i < END_BYTES; i++)
-		IS(end[1].bytes[i], 0);
+		byte_is(end[1].bytes[i], 0, i);
 	ends_close(end);
 }
 
@@ -129,7 +129,8 @@ START_TEST(another_domains_key_is_refused)
 	struct ibv_sge sge;
 	ends_open(end);
 	struct ibv_pd *other = ibv_alloc_pd(end[1].verbs);
-	struct ibv_mr *mr = ibv_reg_mr(other, end[1].bytes, END_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *mr = ibv_reg_mr(other, end[1].bytes, END_BYTES, access);
 	ck_assert_ptr_nonnull(mr);
 	struct ibv_send_wr request = write_of(10, &sge);
 	request.wr.rdma.rkey = mr->rkey;

@@ -80,7 +80,7 @@ START_TEST(an_error_flushes_what_is_behind_it)
 	for (unsigned i = 0; i < 4; i++) {
 		request[i] = end_request(IBV_WR_RDMA_WRITE, &end[0], &end[1], 0, 8, &sge[i]);
 		request[i].wr_id = i;
-		request[i].send_flags = 0; /* all are told of, although none is signaled; but not the first, which was good */
+		request[i].send_flags = 0; /* all but the first, which is good, are told of although none is signaled */
 		request[i].next = i < 3 ? &request[i + 1] : NULL;
 	}
 	request[1].wr.rdma.rkey++;
