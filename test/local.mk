@@ -5,6 +5,7 @@ include test/faults/local.mk
 include test/adi/local.mk
 include test/verbs/local.mk
 include test/alone/local.mk
+include test/model/local.mk
 include test/vm/local.mk
 include test/tools/local.mk
 include test/fuzz/local.mk

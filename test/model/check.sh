@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# check.sh [MODEL]: lets spin visit every state of each model, and demands that it finds an error in each mutation: a
+# variant from which something was taken that is there for a reason. Exit 77 without spin.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+only=${1:-}
+command -v spin >/dev/null || { echo "spin is missing (Debian package spin)"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+checked=0 failed=0
+
+# visit MODEL DEFINE...: prints what spin says; the verifier keeps to 4 GB of memory. -n: no list of unreached states.
+visit() {
+	local model=$1
+	shift
+	(cd "$work" && rm -f pan* && spin -a "$@" "$here/$model.pml" &&
+		${CC:-cc} -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c && ./pan -n -m2000000) 2>&1
+}
+
+report() {
+	checked=$((checked + 1))
+	printf '%-10s %-58s %s\n' "$1" "${2//-D/}" "$3"
+}
+
+# holds MODEL DEFINE...: no error, and every state was visited.
+holds() {
+	local out states
+	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
+	out=$(visit "$@")
+	states=$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/\1/p' <<<"$out")
+	if grep -q 'errors: 0$' <<<"$out" && ! grep -qE 'too small|error: |resource limit|out of memory|not completed' <<<"$out"; then
+		report "$1" "${*:2}" "holds in all $states states"
+	else
+		report "$1" "${*:2}" FAILED
+		tail -n 20 <<<"$out"
+		failed=$((failed + 1))
+	fi
+}
+
+# breaks MODEL WHAT DEFINE...: spin finds an error: in an assertion, or ("stuck") a state from which nothing moves.
+breaks() {
+	local out model=$1 what=$2
+	[ -z "$only" ] || [ "$only" = "$model" ] || return 0
+	shift 2
+	out=$(visit "$model" "$@")
+	if { [ "$what" = wrong ] && grep -q 'pan:1: assertion violated' <<<"$out"; } ||
+		{ [ "$what" = stuck ] && grep -q 'pan:1: invalid end state' <<<"$out"; }; then
+		report "$model" "$*" "found: $what"
+	else
+		report "$model" "$*" "FAILED: spin does not find the error ($what)"
+		tail -n 20 <<<"$out"
+		failed=$((failed + 1))
+	fi
+}
+
+# ---- shared memory: with a fence on both sides, and with the sleeper's membarrier ----
+holds shm
+holds shm -DBOTH_HEAVY
+breaks shm stuck -DM_NO_FENCE
+breaks shm stuck -DBOTH_HEAVY -DM_NO_MEMBARRIER
+breaks shm stuck -DM_NO_SECOND_LOOK
+breaks shm stuck -DM_EVENTS_AFTER_ARMING
+breaks shm stuck -DM_FLAG_BEFORE_DATA
+breaks shm stuck -DM_NO_WAKE_FOR_ROOM
+breaks shm stuck -DM_LATE_TAIL
+breaks shm wrong -DM_EARLY_TAIL
+breaks shm wrong -DM_NO_ZERO
+breaks shm wrong -DM_NO_SFENCE
+breaks shm wrong -DM_NO_SPARE_LINE
+
+# ---- verbs: the ring, over two queue pairs ----
+holds verbs -DSIDE_1_PUTS=0
+holds verbs -DSIDE_1_PUTS=1 -DPUT_ONLY
+breaks verbs wrong -DSIDE_1_PUTS=0 -DM_FRONT_FLAG_ONLY
+breaks verbs wrong -DSIDE_1_PUTS=0 -DM_TAIL_BEFORE_COPY
+breaks verbs stuck -DSIDE_1_PUTS=0 -DM_NO_TAIL_ALONE
+few="-DQPS=1 -DDEPTH=1 -DSIDE_0_PUTS=3 -DSIDE_1_PUTS=3"
+four="-DCHUNKS=4 -DCOUNTS=32 -DQPS=1 -DDEPTH=1 -DSIDE_0_PUTS=5 -DSIDE_1_PUTS=4 -DPUT_ONLY"
+# shellcheck disable=SC2086 # the settings are words
+{
+	holds verbs $few
+	breaks verbs stuck $few -DM_TAIL_NEEDS_CREDIT
+	holds verbs $four
+	breaks verbs stuck $four -DM_NO_PEEK
+}
+breaks verbs wrong -DSIDE_1_PUTS=1 -DM_TAIL_TWICE
+breaks verbs wrong -DSIDE_1_PUTS=1 -DPUT_ONLY -DM_PEEK_ONLY_WITHOUT_ROOM
+
+# ---- verbs: the receiver sleeps for data, the sender for room ----
+data="-DSLEEP -DCOUNTS=8 -DQPS=1 -DDEPTH=1 -DSIDE_0_PUTS=2 -DSIDE_1_PUTS=0 -DSLEEPER=1"
+room="-DSLEEP -DCOUNTS=8 -DQPS=1 -DDEPTH=1 -DSIDE_0_PUTS=3 -DSIDE_1_PUTS=0 -DSLEEPER=0"
+# shellcheck disable=SC2086 # the settings are words
+{
+	holds verbs $data
+	holds verbs $room
+	breaks verbs stuck $data -DM_NO_FENCE
+	breaks verbs stuck $data -DM_PROGRESS_AFTER_LOOK
+	breaks verbs stuck $data -DM_NO_PROBE
+	breaks verbs stuck $data -DM_PROBE_FIRST
+	breaks verbs stuck ${data/QPS=1/QPS=2} -DM_PROBE_ON_ANOTHER_QP
+	breaks verbs stuck $data -DM_PROMISE_IGNORED
+	breaks verbs stuck $data -DM_NOTIFY_AFTER_LOOK
+	breaks verbs stuck $data -DM_NO_SECOND_LOOK
+	breaks verbs stuck $room -DM_TAIL_WAKES_NOBODY
+}
+
+# ---- zero-copy ----
+holds zerocopy
+breaks zerocopy wrong -DM_ACK_BEFORE_READ
+breaks zerocopy wrong -DM_ACK_OUT_OF_ORDER
+breaks zerocopy wrong -DM_ACCEPTED_WHEN_SENT
+breaks zerocopy wrong -DM_DELIVERED_BEFORE_READ
+breaks zerocopy stuck -DM_NO_BOUNCE
+
+echo "$checked checked, $failed failed"
+[ "$failed" = 0 ]
