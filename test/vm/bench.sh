@@ -111,10 +111,10 @@ sort "$log.all" | awk '
 	END {
 		flush()
 		print "8 bytes, one way                     us   of ib_write_lat   of raw RDMA write"
-		line("ib_write_lat", "ib_write_lat", "lat/floor")
-		line("raw RDMA write", "lat/floor", "lat/floor")
+		line("ib_write_lat", "ib_write_lat")
+		line("raw RDMA write", "lat/floor")
 		for (i = 1; i <= names; i++) if (order[i] ~ /^lat\// && order[i] != "lat/floor")
-			line(substr(order[i], 5), order[i], "lat/floor")
+			line(substr(order[i], 5), order[i])
 		print "1 MB messages                      MB/s     of ib_read_bw      of ib_write_bw"
 		bandwidth = 1
 		line("ib_read_bw", "ib_read_bw"); line("ib_write_bw", "ib_write_bw")
