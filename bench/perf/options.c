@@ -19,8 +19,8 @@ const char *const test_names[] = { "lat", "bw", "rate", "sweep", "wake", "cuda",
 static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20 };
 
 enum {
-	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_SIZE,
-	OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_QUICK, OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
+	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
+	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_QUICK, OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
 };
 
 static const struct argp_option option_table[] = {
@@ -30,6 +30,7 @@ static const struct argp_option option_table[] = {
 	{ "qps", OPTION_QPS, "N[,N...]", 0, "verbs: queue pairs per connection", 0 },
 	{ "depth", OPTION_DEPTH, "N[,N...]", 0, "verbs: send requests under way per queue pair", 0 },
 	{ "chunk", OPTION_CHUNK, "N[,N...]", 0, "verbs: bytes of one chunk of the ring", 0 },
+	{ "rendezvous", OPTION_RENDEZVOUS, "NAME[,NAME]", 0, "ch3: long messages by read or by write", 0 },
 	{ "size", OPTION_SIZE, "N[,N...]", 0, "message sizes in bytes; k, M, G are powers of 1024", 0 },
 	{ "iters", OPTION_ITERS, "N", 0, "messages a size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
@@ -173,6 +174,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 		parse_names(&o->designs, "design", text, design_by_name, "basic, piggyback, pipeline or zerocopy",
 			    state);
 		break;
+	case OPTION_RENDEZVOUS:
+		parse_names(&o->rendezvous, "rendezvous", text, rendezvous_by_name, "read or write", state);
+		break;
 	case OPTION_TRANSPORT: o->transports = parse_transport(text, state); break;
 	case OPTION_QPS: parse_numbers(&o->qps, "qps", "HEADRACE_IB_QPS", text, state); break;
 	case OPTION_DEPTH: parse_numbers(&o->depths, "depth", "HEADRACE_IB_DEPTH", text, state); break;
@@ -212,7 +216,7 @@ static unsigned at_least_one(unsigned n)
 static bool combine(struct options *o)
 {
 	unsigned n = at_least_one(o->layers.n) * at_least_one(o->designs.n) * at_least_one(o->qps.n) *
-		     at_least_one(o->depths.n) * at_least_one(o->chunks.n);
+		     at_least_one(o->depths.n) * at_least_one(o->chunks.n) * at_least_one(o->rendezvous.n);
 	if (n > VARIANTS_MAX)
 		return false;
 	for (unsigned v = 0; v < n; v++) {
@@ -224,6 +228,7 @@ static bool combine(struct options *o)
 		variant->qps = pick(&o->qps, &i);
 		variant->chunk = pick(&o->chunks, &i);
 		variant->design = pick(&o->designs, &i);
+		variant->rendezvous = pick(&o->rendezvous, &i);
 		variant->layer = (enum layer)pick(&o->layers, &i);
 	}
 	o->variants = n;
@@ -242,9 +247,11 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 		argp_error(state, "sweep, --design, --qps, --depth and --chunk are for --transport verbs");
 	if (of_verbs)
 		o->transports = HR_TRANSPORT_VERBS;
+	if (o->rendezvous.n && !(o->layers.n == 1 && o->layers.value[0] == LAYER_CH3))
+		argp_error(state, "--rendezvous is for --layer ch3");
 	if (o->test == TEST_SWEEP && (o->qps.n || o->depths.n))
 		argp_error(state, "sweep goes through the queue pairs and depths itself: no --qps, no --depth");
-	if (o->test == TEST_SWEEP && (o->designs.n > 1 || o->chunks.n > 1 || o->layers.n > 1))
+	if (o->test == TEST_SWEEP && (o->designs.n > 1 || o->chunks.n > 1 || o->layers.n > 1 || o->rendezvous.n > 1))
 		argp_error(state, "sweep: want one design, one chunk size and one layer");
 	if (!combine(o))
 		argp_error(state, "the lists have more than %d combinations", VARIANTS_MAX);

@@ -25,7 +25,7 @@ struct values {
 struct options {
 	enum test test;
 	uint32_t transports; /* HR_TRANSPORT_* set; 0: automatic */
-	struct values layers, designs, qps, depths, chunks;
+	struct values layers, designs, qps, depths, chunks, rendezvous;
 	size_t size[SIZES_MAX];
 	unsigned sizes;
 	struct variant variant[VARIANTS_MAX]; /* what is measured: each combination of the lists, or the sweep's */

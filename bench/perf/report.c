@@ -20,7 +20,7 @@ const char *placement(double flag_before_us, double flag_after_us)
 
 /* ---- the columns, the same in all formats but that the table leaves out what says nothing in its test ---- */
 
-enum shown { ALWAYS, LATENCY, STREAM, VERBS, NO_TABLE };
+enum shown { ALWAYS, LATENCY, STREAM, VERBS, CH3, NO_TABLE };
 
 struct column {
 	const char *name;
@@ -52,6 +52,7 @@ static const struct column columns[] = {
 	{ "flag_us", 8, 3, ALWAYS },
 	{ "flag_p99_us", 11, 3, ALWAYS },
 	{ "placement", -9, 0, ALWAYS },
+	{ "rendezvous", -10, 0, CH3 }, /* last, so that scripts that count columns go on */
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -69,6 +70,7 @@ static bool in_table(const struct column *column, const struct options *options)
 	case LATENCY: return options->test == TEST_LAT;
 	case STREAM: return options->test != TEST_LAT;
 	case VERBS: return options->transports == HR_TRANSPORT_VERBS;
+	case CH3: return options->rendezvous.n > 0;
 	case NO_TABLE: break;
 	}
 	return false;
@@ -113,6 +115,7 @@ static void fill_row(const struct cell *cell, struct value row[COLUMNS])
 		{ NULL, cell->flag_us },
 		{ NULL, cell->flag_p99_us },
 		{ cell->placement, 0 },
+		{ variant_rendezvous(v), 0 },
 	};
 	_Static_assert(sizeof values / sizeof *values == COLUMNS, "a value for each column");
 	memcpy(row, values, sizeof values);

@@ -19,6 +19,8 @@ static const char *const design_names[] = {
 	[HR_VERBS_ZEROCOPY] = "zerocopy",
 };
 
+static const char *const rendezvous_names[] = { NULL, "read", "write" };
+
 /* A variable of the environment that variants set, and what it was at first. */
 struct kept {
 	const char *name;
@@ -26,29 +28,36 @@ struct kept {
 	bool known;
 };
 
-static void set(struct kept *kept, uint32_t value)
+static void set_text(struct kept *kept, const char *text)
 {
 	if (!kept->known) {
 		const char *now = getenv(kept->name);
 		kept->at_first = now ? strdup(now) : NULL;
 		kept->known = true;
 	}
-	char text[16];
-	snprintf(text, sizeof text, "%u", value);
-	const char *wanted = value ? text : kept->at_first;
+	const char *wanted = text ? text : kept->at_first;
 	if (wanted ? setenv(kept->name, wanted, 1) : unsetenv(kept->name)) {
 		fprintf(stderr, "headrace-perf: cannot set %s: %s\n", kept->name, strerror(errno));
 		exit(EXIT_FAILURE);
 	}
 }
 
+static void set(struct kept *kept, uint32_t value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%u", value);
+	set_text(kept, value ? text : NULL);
+}
+
 void variant_settings(const struct variant *variant)
 {
 	static struct kept qps = { "HEADRACE_IB_QPS", NULL, false }, depth = { "HEADRACE_IB_DEPTH", NULL, false },
-			   chunk = { "HEADRACE_IB_CHUNK", NULL, false };
+			   chunk = { "HEADRACE_IB_CHUNK", NULL, false },
+			   rendezvous = { "HEADRACE_RENDEZVOUS", NULL, false };
 	set(&qps, variant->qps);
 	set(&depth, variant->depth);
 	set(&chunk, variant->chunk);
+	set_text(&rendezvous, rendezvous_names[variant->rendezvous]);
 }
 
 /* A setting of the channel that is linked in; NULL: it was built without its part. */
@@ -78,6 +87,24 @@ const char *variant_design(const struct variant *variant)
 		return design_names[variant->design];
 	const struct hr_setting *setting = find_setting("HEADRACE_IB_DESIGN");
 	return setting ? hr_setting_text(setting) : NULL;
+}
+
+const char *variant_rendezvous(const struct variant *variant)
+{
+	if (variant->layer != LAYER_CH3)
+		return NULL;
+	if (variant->rendezvous)
+		return rendezvous_names[variant->rendezvous];
+	const struct hr_setting *setting = find_setting("HEADRACE_RENDEZVOUS");
+	return setting ? hr_setting_text(setting) : NULL;
+}
+
+int rendezvous_by_name(const char *name)
+{
+	for (int i = 1; i <= 2; i++)
+		if (!strcmp(name, rendezvous_names[i]))
+			return i;
+	return -1;
 }
 
 int design_by_name(const char *name)

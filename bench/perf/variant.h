@@ -17,6 +17,7 @@ struct variant {
 	uint32_t qps;        /* HEADRACE_IB_QPS */
 	uint32_t depth;      /* HEADRACE_IB_DEPTH */
 	uint32_t chunk;      /* HEADRACE_IB_CHUNK, bytes */
+	uint32_t rendezvous; /* HEADRACE_RENDEZVOUS: 1 read, 2 write */
 };
 
 #define VARIANTS_MAX 32
@@ -36,6 +37,12 @@ const char *variant_design(const struct variant *variant);
 /* Does the setting take this value? Its range is left in *least and *most. True for a setting that was not built in:
  * then opening the channel says what is missing. */
 bool variant_in_range(const char *variable, uint32_t value, uint64_t *least, uint64_t *most);
+
+/* "read" or "write": how ch3 moves a long message; NULL for another layer. */
+const char *variant_rendezvous(const struct variant *variant);
+
+/* The variant's number for one of those names, or -1. */
+int rendezvous_by_name(const char *name);
 
 /* enum hr_verbs_design of a name, or -1. */
 int design_by_name(const char *name);

@@ -38,6 +38,8 @@ refused '--design fast: want basic, piggyback, pipeline or zerocopy' lat --desig
 refused '--design basic,: want basic' lat --design basic,
 refused '--qps 0: want' lat --qps 0
 refused 'are for --transport verbs' lat --transport tcp --qps 2
+refused '--rendezvous push: want read or write' lat --layer ch3 --rendezvous push
+refused 'is for --layer ch3' lat --rendezvous write
 refused 'are for --transport verbs' sweep --transport shm
 refused 'sweep goes through the queue pairs and depths itself' sweep --depth 4
 refused 'more than 32 combinations' lat --qps 1,2,4 --depth 2,4,8,16 --chunk 4k,8k,16k
