@@ -104,8 +104,7 @@ void ib_conn_take_tail(struct ib_conn *conn)
 	 * gets our next request after that by the order that ibv_post_send gives. */
 	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
 	int error = ib_sender_credit(&conn->sender, tail);
-	while (!error && conn->design != HR_VERBS_BASIC && ib_sender_room(&conn->sender) == 0 &&
-	       ib_receiver_peek(&conn->receiver, &tail))
+	while (!error && conn->design != HR_VERBS_BASIC && ib_receiver_peek(&conn->receiver, &tail))
 		error = ib_sender_credit(&conn->sender, tail);
 	if (error)
 		ib_conn_violated(conn, "consumed more than it was sent");
@@ -142,7 +141,7 @@ int ib_conn_post_chunk(struct ib_conn *conn, const struct ib_span *span)
 
 size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left)
 {
-	uint32_t tail;
+	uint32_t tail = conn->sender.tail; /* nothing new */
 	int size = ib_receiver_take(&conn->receiver, place, left, &tail);
 	if (size < 0)
 		ib_conn_violated(conn, "sent a chunk that cannot be");
@@ -214,7 +213,7 @@ void ib_conn_pay_tail(struct ib_conn *conn)
 	uint32_t words[2] = { htole32(conn->receiver.next), htole32(acked) };
 	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), words, sizeof words))
 		return; /* tried again by the next call, which finds it still owed */
-	conn->receiver.tail_told = conn->receiver.next;
+	conn->receiver.tail_told = conn->receiver.tail_written = conn->receiver.next;
 	conn->acks_told = acked;
 	conn->env->stats->tail_updates++;
 	ib_sleep_told(conn, IB_WAKE_ON_ROOM);

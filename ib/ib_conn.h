@@ -146,8 +146,7 @@ void ib_conn_idle(struct ib_conn *conn);
 /* Has something arrived that get would deliver or report? Would put accept something now? */
 bool ib_conn_can_get(const struct ib_conn *conn);
 bool ib_conn_can_put(struct ib_conn *conn);
-/* Takes the tail that the peer wrote into the control block, or if that gives no room, those in chunks not yet
- * consumed. */
+/* Takes the tail that the peer wrote into the control block, and those in chunks not yet consumed. */
 void ib_conn_take_tail(struct ib_conn *conn);
 /* May a control write be posted now? Takes completions when it looks as if not. */
 bool ib_conn_control_room(struct ib_conn *conn);

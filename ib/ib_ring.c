@@ -217,6 +217,15 @@ bool ib_receiver_holds_announcement(const struct ib_receiver *receiver)
 	return false;
 }
 
+/* The next chunk's tail, if it was not heard before. */
+static void hear_tail(struct ib_receiver *receiver, const struct ib_chunk_front *front, uint32_t *tail)
+{
+	if (receiver->peeked != receiver->next)
+		return;
+	*tail = le32toh(front->tail);
+	receiver->peeked++;
+}
+
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail)
 {
 	struct arrival arrival;
@@ -228,7 +237,7 @@ int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, s
 	uint32_t rest = arrival.size - receiver->used;
 	uint32_t take = left < rest ? (uint32_t)left : rest;
 	ib_scatter(place, (const uint8_t *)(arrival.front + 1) + receiver->used, take);
-	*tail = le32toh(arrival.front->tail);
+	hear_tail(receiver, arrival.front, tail);
 	receiver->used += take;
 	if (receiver->used == arrival.size) {
 		receiver->used = 0;
@@ -246,7 +255,7 @@ void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_annou
 	memcpy(&wire, front + 1, sizeof wire);
 	*announcement = (struct ib_announcement){ le64toh(wire.address), le32toh(wire.rkey), le32toh(wire.reserved),
 						  le64toh(wire.len) };
-	*tail = le32toh(front->tail);
+	hear_tail(receiver, front, tail);
 	receiver->used = 0;
 	receiver->next++;
 }
@@ -254,8 +263,6 @@ void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_annou
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail)
 {
 	struct arrival arrival;
-	if ((int32_t)(receiver->peeked - receiver->next) < 0)
-		receiver->peeked = receiver->next;
 	if (receiver->peeked - receiver->next >= receiver->geometry.n_chunks ||
 	    arrived(receiver, receiver->peeked, &arrival) <= 0)
 		return false;
@@ -266,5 +273,6 @@ bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail)
 
 bool ib_receiver_owes(const struct ib_receiver *receiver)
 {
-	return receiver->next - receiver->tail_told >= receiver->geometry.n_chunks / 2;
+	return receiver->next - receiver->tail_told >= receiver->geometry.n_chunks / 2 ||
+	       receiver->next - receiver->tail_written >= IB_TAIL_WRITTEN_EVERY;
 }

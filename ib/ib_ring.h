@@ -54,6 +54,7 @@ enum {
 	IB_CHUNKS_USUAL = 16, /* at least this many, unless chunks would become too small */
 	IB_CHUNKS_MAX = 1 << 16,
 	IB_RING_BYTES_MAX = 1 << 30,
+	IB_TAIL_WRITTEN_EVERY = 1 << 30, /* chunks; half of what a count may be behind and still be known as older */
 	IB_ANNOUNCED_BYTES_MAX = 1 << 26,
 };
 
@@ -144,10 +145,11 @@ int ib_sender_credit(struct ib_sender *sender, uint32_t tail);
 struct ib_receiver {
 	struct ib_geometry geometry;
 	const uint8_t *ring;
-	uint32_t next;      /* chunks consumed: the tail */
-	uint32_t used;      /* payload bytes already taken of the chunk that comes next */
-	uint32_t tail_told; /* the tail the peer was last told */
-	uint32_t peeked;    /* up to this chunk, tails have been looked at; nothing if it lies behind next */
+	uint32_t next;         /* chunks consumed: the tail */
+	uint32_t used;         /* payload bytes already taken of the chunk that comes next */
+	uint32_t tail_told;    /* the tail the peer was last told */
+	uint32_t tail_written; /* the tail the peer was last told by a message of its own */
+	uint32_t peeked;       /* up to this chunk, from next to n_chunks further, tails have been heard */
 };
 
 /* ring must be zero. */
@@ -161,17 +163,21 @@ bool ib_receiver_is_data(const struct ib_receiver *receiver);
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver);
 /*
  * Copies what has arrived of the next chunk to the place; at most left > 0 bytes. 0: nothing has arrived; > 0: the
- * bytes taken, and *tail is the tail that came with them; -EPROTO: a size no sender writes, or an announcement.
+ * bytes taken, and *tail is set to the tail that came with the chunk if it was not heard before: each is heard once,
+ * as one heard again after the counts have gone half around would look new. -EPROTO: a size no sender writes, or an
+ * announcement.
  */
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail);
-/* Takes the next chunk, which is an announcement; in the host's byte order, unchecked. */
+/* Takes the next chunk, which is an announcement; in the host's byte order, unchecked. *tail as above. */
 void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_announcement *announcement,
 				   uint32_t *tail);
 /* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a
- * sender without room: the user may not get for a long time, and the tail that it waits for is told only once. */
+ * sender without room: the user may not get for a long time, and the tail that it waits for is told only once. It must
+ * then hear all that have come, or one of them may be heard when it is old enough to look new. */
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail);
 /* Must the peer be told the tail by a message of its own? When half of the ring is consumed and it knows of none
- * of it: it may have no credit left, and this side perhaps nothing to send. */
+ * of it: it may have no credit left, and this side perhaps nothing to send. And now and then when tails have only been
+ * riding on chunks, so that the one written last never gets so old that it looks new. */
 bool ib_receiver_owes(const struct ib_receiver *receiver);
 
 #endif

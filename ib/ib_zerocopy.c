@@ -153,7 +153,7 @@ static void take_announcements(struct ib_conn *conn)
 {
 	while (ib_receiver_is_announcement(&conn->receiver)) {
 		struct ib_announcement announcement;
-		uint32_t tail;
+		uint32_t tail = conn->sender.tail; /* nothing new */
 		ib_receiver_take_announcement(&conn->receiver, &announcement, &tail);
 		if (ib_pulls_announce(&conn->zerocopy->pulls, &announcement))
 			ib_conn_violated(conn, "announced memory that cannot be");

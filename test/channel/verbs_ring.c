@@ -293,6 +293,42 @@ START_TEST(tails_in_chunks_not_consumed_can_be_seen)
 }
 END_TEST
 
+/* Else a chunk that its user leaves lying, or takes byte by byte, brings an old tail again when the counts have gone half
+ * around and it looks new. */
+START_TEST(the_tail_of_a_chunk_is_heard_once)
+{
+	struct pipe pipe;
+	pipe_make(&pipe, 256, 4);
+	uint32_t tail = 0;
+	char byte;
+	send_bytes(&pipe, "xyz", 3, 5);
+	ck_assert_int_eq(take(&pipe, &byte, 1, &tail), 1);
+	ck_assert_uint_eq(tail, 5);
+	pipe.sender.head = pipe.sender.tail = 5 + (1u << 31) + 1;
+	tail = pipe.sender.tail;
+	ck_assert(!ib_receiver_peek(&pipe.receiver, &tail));
+	ck_assert_int_eq(take(&pipe, &byte, 1, &tail), 1);
+	ck_assert_int_eq(take(&pipe, &byte, 1, &tail), 1);
+	ck_assert_int_eq(ib_sender_credit(&pipe.sender, tail), 0);
+	ck_assert_uint_eq(tail, pipe.sender.tail);
+	pipe_free(&pipe);
+}
+END_TEST
+
+START_TEST(a_tail_that_only_rides_is_written_now_and_then)
+{
+	struct pipe pipe;
+	pipe_make(&pipe, 256, 4);
+	pipe.receiver.next = pipe.receiver.tail_told = IB_TAIL_WRITTEN_EVERY - 1;
+	ck_assert(!ib_receiver_owes(&pipe.receiver));
+	pipe.receiver.next = pipe.receiver.tail_told = IB_TAIL_WRITTEN_EVERY;
+	ck_assert(ib_receiver_owes(&pipe.receiver));
+	pipe.receiver.tail_written = IB_TAIL_WRITTEN_EVERY;
+	ck_assert(!ib_receiver_owes(&pipe.receiver));
+	pipe_free(&pipe);
+}
+END_TEST
+
 /* The tail as it looks after each byte of a write: never more than the true one. */
 START_TEST(a_tail_half_written_is_never_too_large)
 {
@@ -399,7 +435,8 @@ START_TEST(counts_wrap_around)
 	struct pipe pipe;
 	pipe_make(&pipe, 256, 8);
 	uint32_t start = UINT32_MAX - 40;
-	pipe.sender.head = pipe.sender.tail = pipe.receiver.next = pipe.receiver.tail_told = start;
+	pipe.sender.head = pipe.sender.tail = pipe.receiver.next = start;
+	pipe.receiver.peeked = pipe.receiver.tail_told = pipe.receiver.tail_written = start;
 	for (uint32_t i = 0; i < 100; i++) {
 		uint32_t out, tail;
 		ck_assert(!ib_receiver_ready(&pipe.receiver));
@@ -464,6 +501,8 @@ int main(void)
 	tcase_add_test(tcase, chunks_that_arrive_out_of_order_are_taken_in_order);
 	tcase_add_test(tcase, credits_bound_what_is_under_way_and_come_back_once);
 	tcase_add_test(tcase, tails_in_chunks_not_consumed_can_be_seen);
+	tcase_add_test(tcase, the_tail_of_a_chunk_is_heard_once);
+	tcase_add_test(tcase, a_tail_that_only_rides_is_written_now_and_then);
 	tcase_add_test(tcase, a_tail_half_written_is_never_too_large);
 	tcase_add_test(tcase, chunks_built_before_can_be_found_to_be_posted);
 	tcase_add_test(tcase, an_announcement_arrives_among_data);

@@ -88,7 +88,7 @@ static void take(struct ends *ends, struct fuzz_input *input)
 	uint8_t *bytes = malloc(n);
 	struct iovec iov = { bytes, n };
 	struct hr_iov_place place = hr_iov_begin(&iov, 1);
-	uint32_t tail;
+	uint32_t tail = ends->sender.tail;
 	if (ib_receiver_is_announcement(&ends->receiver)) {
 		struct ib_announcement announcement;
 		ib_receiver_take_announcement(&ends->receiver, &announcement, &tail);
@@ -141,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ib_receiver_init(&ends.receiver, &ends.geometry, ends.ring);
 	/* Near the end of the count, half of the time. */
 	if (fuzz_u8(&input) & 1)
-		ends.sender.head = ends.sender.tail = ends.receiver.next = ends.receiver.tail_told =
+		ends.sender.head = ends.sender.tail = ends.receiver.next = ends.receiver.peeked =
+			ends.receiver.tail_told = ends.receiver.tail_written =
 			UINT32_MAX - fuzz_u8(&input) % 16;
 	while (input.left && !ends.dead)
 		step(&ends, &input);

@@ -24,8 +24,7 @@
  *	SIDE_0_PUTS	as well; without, side 0 goes on for ever
  *	PUT_ONLY	side 0 never gets
  * Each M_... is a mutation that check.sh demands to be found.
- * What the code lacks of it: OWES of a tail that was not written for COUNTS / 4 chunks, and peeking at each chunk that has
- * arrived once, also with room (M_PEEK_ONLY_WITHOUT_ROOM and M_TAIL_TWICE are what it does); see docs/STATUS.md.
+ * COUNTS / 4 is the code's IB_TAIL_WRITTEN_EVERY.
  * Not here: full queue pairs, partly taken chunks, failures.
  */
 
