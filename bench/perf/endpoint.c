@@ -20,6 +20,7 @@
 
 struct endpoint {
 	enum layer layer;
+	bool sleeps;
 	hr_channel_t *channel;
 	hr_conn_t *conn;
 	ch3_t *engine;
@@ -164,6 +165,7 @@ endpoint_t *endpoint_open(const struct variant *variant, int control)
 	attr.transports = variant->transports;
 	attr.verbs_design = variant->design;
 	ep->layer = variant->layer;
+	ep->sleeps = variant->sleeps;
 	ep->socket = -1;
 	variant_settings(variant);
 	switch (ep->layer) {
@@ -184,27 +186,49 @@ void endpoint_close(endpoint_t *ep)
 	free(ep);
 }
 
-static void channel_send(hr_conn_t *conn, const void *bytes, size_t len)
+/* After a put or get that moved nothing. */
+static void channel_idle(endpoint_t *ep, int want_put)
+{
+	if (!ep->sleeps)
+		return;
+	int error = hr_channel_wait(ep->channel, want_put, -1);
+	if (error < 0 && error != -EINTR)
+		fail("hr_channel_wait", error);
+}
+
+static void ch3_step(endpoint_t *ep)
+{
+	if (ep->sleeps)
+		ch3_progress_wait(ep->engine, -1);
+	else
+		ch3_progress_poll(ep->engine);
+}
+
+static void channel_send(endpoint_t *ep, const void *bytes, size_t len)
 {
 	struct iovec rest = { (void *)bytes, len };
 	while (rest.iov_len) {
 		size_t accepted;
-		int error = hr_channel_put(conn, &rest, 1, &accepted);
+		int error = hr_channel_put(ep->conn, &rest, 1, &accepted);
 		if (error)
 			fail("hr_channel_put", error);
+		if (!accepted)
+			channel_idle(ep, 1);
 		rest.iov_base = (char *)rest.iov_base + accepted;
 		rest.iov_len -= accepted;
 	}
 }
 
-static void channel_receive(hr_conn_t *conn, void *bytes, size_t len)
+static void channel_receive(endpoint_t *ep, void *bytes, size_t len)
 {
 	struct iovec room = { bytes, len };
 	while (room.iov_len) {
 		size_t delivered;
-		int error = hr_channel_get(conn, &room, 1, &delivered);
+		int error = hr_channel_get(ep->conn, &room, 1, &delivered);
 		if (error)
 			fail("hr_channel_get", error);
+		if (!delivered)
+			channel_idle(ep, 0);
 		room.iov_base = (char *)room.iov_base + delivered;
 		room.iov_len -= delivered;
 	}
@@ -220,7 +244,7 @@ static void ch3_send_all(endpoint_t *ep, const void *bytes, size_t len)
 	if (!request)
 		return;
 	while (!ch3_request_test(request))
-		ch3_progress_poll(ep->engine);
+		ch3_step(ep);
 	if (ch3_request_error(request))
 		fail("ch3_send", ch3_request_error(request));
 	ch3_request_free(request);
@@ -251,7 +275,7 @@ static void tcp_send(int fd, const void *bytes, size_t len)
 void endpoint_send(endpoint_t *ep, const void *bytes, size_t len)
 {
 	switch (ep->layer) {
-	case LAYER_CHANNEL: channel_send(ep->conn, bytes, len); break;
+	case LAYER_CHANNEL: channel_send(ep, bytes, len); break;
 	case LAYER_CH3: ch3_send_all(ep, bytes, len); break;
 	case LAYER_RAW_TCP: tcp_send(ep->socket, bytes, len); break;
 	}
@@ -261,13 +285,13 @@ void endpoint_receive(endpoint_t *ep, void *bytes, size_t len)
 {
 	switch (ep->layer) {
 	case LAYER_CHANNEL:
-		channel_receive(ep->conn, bytes, len);
+		channel_receive(ep, bytes, len);
 		break;
 	case LAYER_CH3:
 		ep->sink = bytes;
 		ep->sink_len = len;
 		while (ep->arrived == ep->taken)
-			ch3_progress_poll(ep->engine);
+			ch3_step(ep);
 		ep->taken++;
 		break;
 	case LAYER_RAW_TCP:

@@ -20,10 +20,10 @@ typedef struct endpoint endpoint_t;
 endpoint_t *endpoint_open(const struct variant *variant, int control);
 void endpoint_close(endpoint_t *ep);
 
-/* Hands all of the bytes over; returns when they may be overwritten. Spins. */
+/* Hands all of the bytes over; returns when they may be overwritten. Spins, or sleeps where the variant says so. */
 void endpoint_send(endpoint_t *ep, const void *bytes, size_t len);
 
-/* Waits for exactly len bytes (one message of ch3). Spins. */
+/* Waits for exactly len bytes (one message of ch3). Spins or sleeps as above. */
 void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
 
 /* Goes through the library once, for a peer that may still wait for what was sent; nothing may be on its way here. */

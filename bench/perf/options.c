@@ -20,7 +20,7 @@ static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 2
 
 enum {
 	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
-	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_QUICK, OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
+	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_SLEEP, OPTION_QUICK, OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
 };
 
 static const struct argp_option option_table[] = {
@@ -35,6 +35,7 @@ static const struct argp_option option_table[] = {
 	{ "iters", OPTION_ITERS, "N", 0, "messages a size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
 	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
+	{ "sleep", OPTION_SLEEP, NULL, 0, "both ends sleep after a short spin, as where processors are shared", 0 },
 	{ "quick", OPTION_QUICK, NULL, 0, "sweep: eight sizes instead of 22, a tenth of the time each", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
 	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
@@ -185,6 +186,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	case OPTION_ITERS: o->iters = parse_count("iters", text, state); break;
 	case OPTION_WINDOW: o->window = parse_count("window", text, state); break;
 	case OPTION_SECONDS: o->seconds = parse_seconds(text, state); break;
+	case OPTION_SLEEP: o->sleeps = true; break;
 	case OPTION_QUICK: o->quick = true; break;
 	case OPTION_JSON: o->format = FORMAT_JSON; break;
 	case OPTION_CSV: o->format = FORMAT_CSV; break;
@@ -230,6 +232,7 @@ static bool combine(struct options *o)
 		variant->design = pick(&o->designs, &i);
 		variant->rendezvous = pick(&o->rendezvous, &i);
 		variant->layer = (enum layer)pick(&o->layers, &i);
+		variant->sleeps = o->sleeps;
 	}
 	o->variants = n;
 	return true;

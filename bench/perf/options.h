@@ -33,6 +33,7 @@ struct options {
 	unsigned iters;  /* messages a cell; 0: as many as fit in `seconds` */
 	unsigned window; /* messages before an answer (bw, rate); 0: as many as a sample has */
 	double seconds;  /* time for one variant's samples of a size */
+	bool sleeps;     /* of each variant */
 	bool quick;      /* sweep: fewer sizes, less time */
 	enum format format;
 	int result_fd; /* TEST_CUDA_CLIENT: where the figures go */

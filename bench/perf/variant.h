@@ -18,6 +18,7 @@ struct variant {
 	uint32_t depth;      /* HEADRACE_IB_DEPTH */
 	uint32_t chunk;      /* HEADRACE_IB_CHUNK, bytes */
 	uint32_t rendezvous; /* HEADRACE_RENDEZVOUS: 1 read, 2 write */
+	bool sleeps;         /* waits in hr_channel_wait (ch3_progress_wait), which sleeps after a spin; else it only spins */
 };
 
 #define VARIANTS_MAX 32

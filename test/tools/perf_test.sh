@@ -90,6 +90,9 @@ assert abs(cell["MBps"] - cell["size"] / cell["median_us"]) < 1e-6 * cell["MBps"
 assert abs(cell["ratio"] - cell["MBps"] / cell["floor_MBps"]) < 1e-6 * cell["ratio"], cell
 EOT
 
+# Ends that sleep get their messages all the same.
+[ "$(HEADRACE_SPIN_US=0 $perf lat --layer channel,ch3 --sleep --size 8,300k --iters 50 --csv | grep -c ',shm,')" = 4 ] || fail "sleep"
+
 # A measurement that cannot be made is status 1, not 64.
 if ! ls /sys/class/infiniband/* >/dev/null 2>&1 && [ -z "${LD_PRELOAD:-}" ]; then
 	$perf lat --transport verbs --size 8 --iters 1 >/dev/null 2>&1
