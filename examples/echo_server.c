@@ -19,7 +19,8 @@
 #define BUFFER 65536
 #define TURNS 256 /* connections served before new clients and the timer are looked at again */
 
-/* What a client sent and was not sent back yet. */
+/* What a client sent and was not sent back yet: from begin to end. What comes next goes behind it, where the get before
+ * stopped. */
 struct client {
 	size_t begin, end;
 	char bytes[BUFFER];
@@ -75,11 +76,12 @@ static void serve(hr_conn_t *conn)
 	struct client *client = hr_conn_user(conn);
 	size_t moved;
 	int error = 0;
+	if (client->begin == BUFFER)
+		client->begin = client->end = 0;
 	if (client->begin == client->end) {
-		struct iovec room = { client->bytes, BUFFER };
+		struct iovec room = { client->bytes + client->end, BUFFER - client->end };
 		error = hr_channel_get(conn, &room, 1, &moved);
-		client->begin = 0;
-		client->end = error ? 0 : moved;
+		client->end += error ? 0 : moved;
 	}
 	if (!error && client->begin < client->end) {
 		struct iovec rest = { client->bytes + client->begin, client->end - client->begin };

@@ -102,9 +102,11 @@ static void receive_file(const char *name, int card_out, int card_in)
 	static char piece[PIECE];
 	uint64_t total = 0;
 	size_t len;
-	while ((len = get_some(channel, conn, piece, sizeof piece)) > 0) {
+	/* Each get goes on where the one before stopped, until the piece is full. */
+	for (size_t have = 0; (len = get_some(channel, conn, piece + have, sizeof piece - have)) > 0;
+	     have = (have + len) % sizeof piece) {
 		for (size_t done = 0; done < len;) {
-			ssize_t written = write(file, piece + done, len - done);
+			ssize_t written = write(file, piece + have + done, len - done);
 			if (written < 0)
 				fail(name, errno);
 			done += (size_t)written;
