@@ -138,8 +138,10 @@ static bool make_room(struct ib_cache *cache, uint64_t bytes)
 	return true;
 }
 
-static void drop_unused(struct ib_cache *cache)
+void ib_cache_give_up(struct ib_cache *cache)
 {
+	if (!is_ours(cache))
+		return;
 	lock(cache);
 	for (size_t i = cache->n_kept; i-- > 0;)
 		if (cache->kept[i]->users == 0)
@@ -209,10 +211,8 @@ void ib_cache_close(struct ib_cache *cache)
 {
 	if (!cache)
 		return;
-	if (is_ours(cache)) {
-		drop_unused(cache);
-		ib_memory_leave(&cache->user);
-	}
+	ib_cache_give_up(cache);
+	ib_memory_leave(&cache->user);
 	/* In the child of a fork these are the copies of the parent's. */
 	for (size_t i = 0; i < cache->n_kept; i++)
 		free(cache->kept[i]);
@@ -348,7 +348,7 @@ static int register_entry(struct ib_cached *made, uintptr_t start, uintptr_t end
 	unsigned most = made->uses;
 	int error = register_range(made, made->start, made->end, most);
 	if (error && error != -EFAULT && error != -EACCES)
-		drop_unused(made->cache);
+		ib_cache_give_up(made->cache);
 	if (error)
 		error = register_range(made, start, end, most);
 	if (error && most != uses)

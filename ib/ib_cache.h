@@ -64,6 +64,9 @@ int ib_cache_get(struct ib_cache *cache, hr_conn_stats_t *stats, const void *add
 		 struct ib_cached **cached);
 void ib_cache_put(struct ib_cached *cached);
 
+/* Deregisters all that is kept and not in use: for who has to register other memory and is refused. */
+void ib_cache_give_up(struct ib_cache *cache);
+
 /* Deregisters what was found to be gone since the last get or put; cheap when there is nothing. To be called before
  * going to sleep, so that memory the user gave back does not stay pinned. */
 void ib_cache_sweep(struct ib_cache *cache);

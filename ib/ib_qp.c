@@ -3,6 +3,7 @@
 
 #include "ib/ib_qp.h"
 
+#include "ib/ib_cache.h"
 #include "rdma_channel/base/log.h"
 
 #include <endian.h>
@@ -320,25 +321,38 @@ int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure)
 
 /* ---- memory ---- */
 
-int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
+/* One try, without a word. */
+static int region_try(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
 {
-	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (base == MAP_FAILED) {
-		hr_log(HR_LOG_ERROR, "mmap of %zu bytes: %s", len, strerror(errno));
-		return -errno;
-	}
 	int access = IBV_ACCESS_LOCAL_WRITE | (shared ? IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ : 0);
+	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return -errno;
 	struct ibv_mr *mr = NULL;
+	errno = 0;
 	if (!madvise(base, len, MADV_DONTFORK))
 		mr = ibv_reg_mr(device->pd, base, len, access);
 	if (!mr) {
-		int error = errno;
-		hr_log(HR_LOG_ERROR, "ibv_reg_mr of %zu bytes: %s (see ulimit -l)", len, strerror(error));
+		int error = errno ? -errno : -ENOMEM;
 		munmap(base, len);
-		return -error;
+		return error;
 	}
 	*region = (struct ib_region){ base, len, mr };
 	return 0;
+}
+
+int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, size_t least, bool shared)
+{
+	int error = region_try(region, device, len, shared);
+	if (error) {
+		ib_cache_give_up(device->cache);
+		error = region_try(region, device, len, shared);
+	}
+	for (size_t less = len / 2; error && less >= least; less /= 2)
+		error = region_try(region, device, less, shared);
+	if (error)
+		hr_log(HR_LOG_ERROR, "verbs: cannot register %zu bytes: %s (see ulimit -l)", least, strerror(-error));
+	return error;
 }
 
 void ib_region_close(struct ib_region *region)

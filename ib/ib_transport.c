@@ -107,7 +107,8 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 	LIST_INSERT_HEAD(&device->conns, conn, place);
 	conn->stream = -1;
 	struct ib_geometry geometry = ib_geometry_fit(env->ring_bytes, device->chunk_bytes);
-	int error = ib_region_open(&conn->shared, device, IB_CONTROL_BYTES + ib_geometry_bytes(&geometry), true);
+	size_t shared = IB_CONTROL_BYTES + ib_geometry_bytes(&geometry);
+	int error = ib_region_open(&conn->shared, device, shared, shared, true);
 	if (!error)
 		error = ib_queues_open(&conn->queues, device);
 	if (error) {
@@ -148,7 +149,8 @@ static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half
 static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 {
 	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
-	int error = ib_region_open(&conn->own, conn->device, IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry), false);
+	size_t own_bytes = IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry);
+	int error = ib_region_open(&conn->own, conn->device, own_bytes, own_bytes, false);
 	if (error)
 		return error;
 	conn->env->stats->memory_bytes += conn->own.len;

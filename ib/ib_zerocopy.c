@@ -16,7 +16,7 @@
  *
  * Two sides that put long pieces to each other, and get nothing before their put is through, would wait for each other
  * for ever where the ring's room would have been enough for both. So a put that gets nowhere takes what has been
- * announced to it into the bounce buffer, which is as large as the ring.
+ * announced to it into the bounce buffer, which is as large as the ring, or less where memory to register is scarce.
  */
 #include "config.h"
 
@@ -131,20 +131,21 @@ void ib_zerocopy_advance(struct ib_conn *conn)
 	ib_conn_pay_tail(conn);
 }
 
-/* Opens the bounce buffer, as large as our ring, unless it is open. */
+/* Opens the bounce buffer, as large as our ring if so much can be registered, unless it is open. */
 static bool has_bounce(struct ib_conn *conn)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
 	if (zerocopy->bounce.base)
 		return true;
 	size_t bytes = ib_geometry_bytes(&conn->receiver.geometry);
-	int error = ib_region_open(&zerocopy->bounce, conn->device, bytes, false);
+	int error = ib_region_open(&zerocopy->bounce, conn->device, bytes, BOUNCE_FIRST, false);
 	if (error) {
 		ib_conn_fail(conn, error);
 		return false;
 	}
-	conn->env->stats->memory_bytes += bytes;
-	ib_pulls_bounce(&zerocopy->pulls, zerocopy->bounce.base, bytes, zerocopy->bounce.mr->lkey);
+	const struct ib_region *bounce = &zerocopy->bounce;
+	conn->env->stats->memory_bytes += bounce->len;
+	ib_pulls_bounce(&zerocopy->pulls, bounce->base, bounce->len, bounce->mr->lkey);
 	return true;
 }
 
