@@ -106,8 +106,9 @@ void ib_events_take(struct ib_device *device)
 {
 	struct ibv_async_event event;
 	while (!ibv_get_async_event(device->verbs, &event)) {
-		take(device, &event);
-		/* Before anything is destroyed: that would wait for it. */
+		/* Before it is acted on: that may destroy the queue pair it is about, which would wait for this. What
+		 * the event names stays until then, as nobody else destroys it. */
 		ibv_ack_async_event(&event);
+		take(device, &event);
 	}
 }

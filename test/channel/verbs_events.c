@@ -21,6 +21,8 @@ static struct ibv_qp_attr seen_init, seen_rtr;
 static enum ibv_event_type injected;
 static bool inject, injected_out;
 static unsigned told; /* injected events that were taken */
+static bool fail_reads;    /* a queue pair fails when a long read has been posted on it */
+static unsigned destroyed; /* queue pairs */
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -59,6 +61,29 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 	injected_out = false;
 	told++;
+}
+
+/* As libibverbs' waits for ever until what was got of the queue pair's events has been acknowledged. */
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int (*real)(struct ibv_qp *) = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+	CHECK(!injected_out);
+	destroyed++;
+	return real(qp);
+}
+
+/* Stands before the double's own, which ibv_post_send calls through the context. */
+static int (*post)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+
+static int post_and_fail_reads(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **bad)
+{
+	if (fail_reads && request->opcode == IBV_WR_RDMA_READ && request->sg_list->length >= HR_ZERO_COPY_MIN) {
+		last_qp = qp;
+		injected = IBV_EVENT_QP_FATAL;
+		inject = true;
+		fail_reads = false;
+	}
+	return post(qp, request, bad);
 }
 
 /* What this process writes to stderr between capture and release is kept. */
@@ -211,6 +236,40 @@ static void a_failed_queue_pair(struct side *side)
 	events_that_end_a_connection(side, IBV_EVENT_QP_FATAL, -ECONNRESET, "work queue");
 }
 
+/* While the adapter writes into the user's memory: the queue pairs go before get says so. */
+static void a_queue_pair_that_fails_with_reads_under_way(struct side *side)
+{
+	enum { BYTES = 256 << 10 };
+	uint8_t *bytes = calloc(BYTES, 1);
+	struct iovec iov = { bytes, BYTES };
+	size_t moved;
+	int error = 0;
+	if (side->index == 0) {
+		setenv("HR_VERBS_DOUBLE_LATENCY_NS", "60000000000", 1); /* its reads stay under way */
+		connect_by(side, HR_TRANSPORT_VERBS);
+		side_wait_up(side, side->conn);
+		struct ibv_context_ops *ops = &last_qp->context->ops;
+		post = ops->post_send;
+		ops->post_send = post_and_fail_reads;
+		destroyed = 0;
+		fail_reads = true;
+		while (!error)
+			error = hr_channel_get(side->conn, &iov, 1, &moved);
+		CHECK_IS(error, -ECONNRESET);
+		CHECK_IS(told, 1);
+		CHECK(destroyed > 0);
+	} else {
+		connect_by(side, HR_TRANSPORT_VERBS);
+		side_wait_up(side, side->conn);
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), 0);
+		CHECK_IS(moved, 0);
+	}
+	side_meet(side);
+	hr_conn_close(side->conn);
+	side->conn = NULL;
+	free(bytes);
+}
+
 static void a_failed_completion_queue(struct side *side)
 {
 	events_that_end_a_connection(side, IBV_EVENT_CQ_ERR, -ECONNRESET, "CQ");
@@ -298,6 +357,8 @@ static const struct test_case cases[] = {
 	  PAIR_OWN_SETUP | PAIR_NO_SPIN },
 	{ "a-port-that-is-down-is-not-used", a_port_that_is_down_is_not_used, PAIR_OWN_SETUP },
 	{ "a-failed-queue-pair", a_failed_queue_pair, 0 },
+	{ "a-queue-pair-that-fails-with-reads-under-way", a_queue_pair_that_fails_with_reads_under_way,
+	  PAIR_OWN_SETUP },
 	{ "a-failed-completion-queue", a_failed_completion_queue, 0 },
 	{ "a-peer-that-may-not", a_peer_that_may_not, 0 },
 	{ "a-failed-device", a_failed_device, 0 },
