@@ -96,6 +96,12 @@ static bool range_add(uintptr_t start, uintptr_t end)
 	return true;
 }
 
+static void tell(uintptr_t start, uintptr_t end)
+{
+	for (struct ib_memory_user *user = watch->users; user; user = user->next)
+		user->lost(user, start, end);
+}
+
 static void range_remove(uintptr_t start, uintptr_t end)
 {
 	unsigned first = range_after(start), last = first;
@@ -107,19 +113,16 @@ static void range_remove(uintptr_t start, uintptr_t end)
 		if (watch->range[last].end > end)
 			rest[n++] = (struct range){ end, watch->range[last].end };
 	}
-	/* With no room for the second part it is forgotten: watched again when it is asked for. */
-	if (watch->n_ranges - (last - first) + n > RANGES_MOST)
+	/* With no room for the second part it is forgotten: watched again when it is asked for. Until then nothing
+	 * may be kept there. */
+	if (watch->n_ranges - (last - first) + n > RANGES_MOST) {
 		n--;
+		tell(rest[n].start, rest[n].end);
+	}
 	range_replace(first, last, rest, n);
 }
 
 /* ---- events ---- */
-
-static void tell(uintptr_t start, uintptr_t end)
-{
-	for (struct ib_memory_user *user = watch->users; user; user = user->next)
-		user->lost(user, start, end);
-}
 
 static void take_event(const struct uffd_msg *event)
 {
@@ -393,21 +396,28 @@ bool ib_memory_is_here(const struct ib_memory_user *user)
 /* With the lock held: an event that comes meanwhile is told after the range has been noted. */
 static int watch_mapping(uintptr_t at, uintptr_t *end)
 {
+	enum { TRIES = 16 };
 	struct ib_mapping mapping, again;
-	if (ib_maps_find(watch->maps, at, &mapping) || !mapping.private_anonymous)
-		return -ENOTSUP;
-	struct uffdio_register range = { .range = { mapping.start, mapping.end - mapping.start },
-					 .mode = UFFDIO_REGISTER_MODE_WP };
-	if (ioctl(watch->uffd, UFFDIO_REGISTER, &range))
-		return -ENOTSUP;
-	/* Another thread may have changed it before it was watched. */
-	if (ib_maps_find(watch->maps, at, &again) || !again.private_anonymous || again.start > mapping.start ||
-	    again.end < mapping.end || !range_add(mapping.start, mapping.end)) {
+	for (int i = 0; i < TRIES; i++) {
+		if (ib_maps_find(watch->maps, at, &mapping) || !mapping.private_anonymous)
+			return -ENOTSUP;
+		struct uffdio_register range = { .range = { mapping.start, mapping.end - mapping.start },
+						 .mode = UFFDIO_REGISTER_MODE_WP };
+		if (ioctl(watch->uffd, UFFDIO_REGISTER, &range) || ib_maps_find(watch->maps, at, &again) ||
+		    !again.private_anonymous)
+			return -ENOTSUP;
+		/* Another thread may have changed it before it was watched. Not undone: some of it may have been
+		 * watched before, for what is kept. */
+		if (again.start > mapping.start || again.end < mapping.end)
+			continue;
+		*end = mapping.end;
+		if (range_add(mapping.start, mapping.end))
+			return 0;
+		/* Nothing of it was: else there would be no need of room for one more. */
 		ioctl(watch->uffd, UFFDIO_UNREGISTER, &range.range);
 		return -ENOTSUP;
 	}
-	*end = mapping.end;
-	return 0;
+	return -ENOTSUP;
 }
 
 int ib_memory_watch(uintptr_t start, uintptr_t end)
