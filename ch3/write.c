@@ -178,13 +178,16 @@ static void writes_free(ch3_request_t *send)
 /* 1: all of it is in the receiver's memory; 0: not yet; or the connection's error. */
 static int writes_test(ch3_vc_t *vc, struct ch3_writes *writes)
 {
-	while (writes->n > 0) {
-		int done = hr_remote_test(vc->conn, writes->write[writes->n - 1]);
-		if (done <= 0)
+	for (int i = writes->n; i-- > 0;) {
+		int done = hr_remote_test(vc->conn, writes->write[i]);
+		if (done < 0)
 			return done;
-		hr_remote_end(writes->write[--writes->n]);
+		if (done == 0)
+			continue;
+		hr_remote_end(writes->write[i]);
+		writes->write[i] = writes->write[--writes->n];
 	}
-	return 1;
+	return writes->n == 0;
 }
 
 static void complete(ch3_vc_t *vc, ch3_request_t *send)

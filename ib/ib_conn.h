@@ -127,6 +127,7 @@ struct ib_conn {
 	uint32_t probes_posted;
 	uint32_t writes_posted;       /* requests of IB_KIND_WRITE, and turns that found no room */
 	uint32_t writes_seen;         /* completions of them when one was asked for last */
+	uint32_t writes_short;        /* writes of which a part waits for room in the queue pairs */
 	uint32_t acks_told;           /* the count of the peer's announcements that it was last told */
 	bool taking;                  /* completions are being taken */
 	struct ib_zerocopy *zerocopy; /* that design's own; NULL in the others */

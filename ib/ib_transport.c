@@ -315,7 +315,8 @@ static void verbs_remote_stop(void *data)
 {
 	struct ib_conn *conn = data;
 	ib_conn_fail(conn, -ECANCELED);
-	ib_queues_stop(&conn->queues); /* also where it had failed without stopping them */
+	/* An adapter may still be in the middle of one of the peer's writes when it has been told to stop. */
+	ib_queues_destroy(&conn->queues);
 }
 
 const struct hr_transport hr_transport_verbs = {

@@ -106,6 +106,7 @@ int ib_write_start(struct ib_conn *conn, const struct hr_token *token, uint64_t 
 		ib_write_end(&made->common);
 		return error;
 	}
+	conn->writes_short += made->left > 0;
 	*write = &made->common;
 	return 0;
 }
@@ -132,6 +133,7 @@ int ib_write_test(struct ib_conn *conn, hr_remote_write_t *started)
 		int error = post(conn, write);
 		if (error)
 			return error;
+		conn->writes_short -= write->left == 0;
 	}
 	/* Looks after the peer now and then, as a put that moved nothing would. */
 	ib_conn_idle(conn);
@@ -147,5 +149,10 @@ void ib_write_end(hr_remote_write_t *started)
 
 bool ib_write_pending(const struct ib_conn *conn)
 {
-	return conn->queues.done[IB_KIND_WRITE] != conn->writes_seen;
+	if (conn->queues.done[IB_KIND_WRITE] != conn->writes_seen)
+		return true;
+	for (unsigned i = 0; conn->writes_short > 0 && i < conn->queues.n; i++)
+		if (ib_queues_room(&conn->queues, i))
+			return true;
+	return false;
 }

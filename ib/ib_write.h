@@ -13,7 +13,8 @@ int ib_write_start(struct ib_conn *conn, const struct hr_token *token, uint64_t 
 int ib_write_test(struct ib_conn *conn, hr_remote_write_t *write);
 void ib_write_end(hr_remote_write_t *write);
 
-/* Have writes completed since the last test? Then there is a reason not to sleep. */
+/* Have writes completed since the last test, or could one that found no room go on now? Then there is a reason not to
+ * sleep. */
 bool ib_write_pending(const struct ib_conn *conn);
 
 #endif

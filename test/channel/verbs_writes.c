@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing into the peer's memory (remote_write.h) over verbs, on the libibverbs double. */
+#include "config.h"
+
+#include "rdma_channel/remote_write.h"
+#include "test/channel/pair.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BYTES = 300000 };
+
+static unsigned destroyed; /* queue pairs */
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int (*real)(struct ibv_qp *) = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+	destroyed++;
+	return real(qp);
+}
+
+static void connect_with(struct side *side, const char *qps, const char *depth)
+{
+	setenv("HEADRACE_IB_QPS", qps, 1);
+	setenv("HEADRACE_IB_DEPTH", depth, 1);
+	setenv("HEADRACE_IB_DESIGN", "pipeline", 1);
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+}
+
+static void close_conn(struct side *side)
+{
+	hr_conn_close(side->conn);
+	side->conn = NULL;
+}
+
+/* The receiver: exposes memory, and has what the peer writes there when they meet. */
+static void receive(struct side *side)
+{
+	uint8_t *bytes = calloc(BYTES, 1);
+	struct hr_token token;
+	hr_exposed_t *exposed;
+	CHECK_IS(hr_remote_expose(side->conn, bytes, BYTES, &exposed, &token), 0);
+	side_send(side, &token, sizeof token);
+	side_meet(side);
+	pattern_check(5, 0, bytes, BYTES);
+	hr_remote_hide(exposed);
+	close_conn(side);
+	free(bytes);
+}
+
+/* The queue pair is full of chunks when the write begins. When they complete, which nobody else waits for, it is its
+ * turn. */
+static void a_write_that_finds_no_room_is_waited_for(struct side *side)
+{
+	if (side->index == 0)
+		setenv("HR_VERBS_DOUBLE_LATENCY_NS", "20000000", 1);
+	connect_with(side, "1", "2");
+	if (side->index == 1) {
+		receive(side);
+		return;
+	}
+	uint8_t *bytes = malloc(BYTES);
+	pattern_fill(5, 0, bytes, BYTES);
+	struct hr_token token;
+	side_receive(side, &token, sizeof token);
+	struct iovec iov = { bytes, BYTES };
+	size_t accepted;
+	CHECK_IS(hr_channel_put(side->conn, &iov, 1, &accepted), 0);
+	CHECK(accepted > 0 && accepted < BYTES);
+	hr_remote_write_t *write;
+	CHECK_IS(hr_remote_write(side->conn, &token, 0, bytes, BYTES, &write), 0);
+	int done;
+	while (!(done = hr_remote_test(side->conn, write)))
+		CHECK_IS(hr_channel_wait(side->channel, 0, 30000), 1);
+	CHECK_IS(done, 1);
+	hr_remote_end(write);
+	side_meet(side);
+	close_conn(side);
+	free(bytes);
+}
+
+/* An adapter that has been told to stop may be in the middle of a packet; one without the queue pair is not. */
+static void when_stopped_the_queue_pairs_are_gone(struct side *side)
+{
+	connect_with(side, "2", "16");
+	side_meet(side);
+	if (side->index == 0) {
+		uint8_t byte = 0;
+		struct iovec iov = { &byte, 1 };
+		size_t moved;
+		destroyed = 0;
+		hr_remote_stop(side->conn);
+		CHECK_IS(destroyed, 2);
+		CHECK(hr_channel_get(side->conn, &iov, 1, &moved) < 0);
+		CHECK(hr_channel_put(side->conn, &iov, 1, &moved) < 0);
+	}
+	side_meet(side);
+	close_conn(side);
+}
+
+static const struct test_case cases[] = {
+	{ "a-write-that-finds-no-room-is-waited-for", a_write_that_finds_no_room_is_waited_for,
+	  PAIR_OWN_SETUP | PAIR_NO_SPIN },
+	{ "when-stopped-the-queue-pairs-are-gone", when_stopped_the_queue_pairs_are_gone, PAIR_OWN_SETUP },
+};
+
+int main(void)
+{
+	int failed = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		bool passed = pair_run(&cases[i], HR_TRANSPORT_VERBS, "verbs", 1);
+		printf("%s: %s\n", passed ? "PASS" : "FAIL", cases[i].name);
+		fflush(stdout);
+		failed += !passed;
+	}
+	return failed ? 1 : 0;
+}
