@@ -29,5 +29,9 @@ void ib_deregister(struct ib_registration *registration)
 
 bool ib_register_survives_fork(void)
 {
+#ifdef HAVE_IBV_IS_FORK_INITIALIZED
 	return ibv_is_fork_initialized() != IBV_FORK_DISABLED;
+#else
+	return false; /* nobody tells */
+#endif
 }

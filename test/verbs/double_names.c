@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The texts of enumerations, the arithmetic of rates, and the little that verbs need of fork and sysfs. */
+#include "config.h"
+
 #include "test/verbs/double.h"
 
 #include <errno.h>
@@ -138,10 +140,12 @@ VD_EXPORT int ibv_fork_init(void)
 	return 0;
 }
 
+#ifdef HAVE_IBV_IS_FORK_INITIALIZED
 VD_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 {
 	return IBV_FORK_UNNEEDED;
 }
+#endif
 
 /* ---- sysfs ---- */
 
