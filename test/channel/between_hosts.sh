@@ -7,6 +7,7 @@ work=$(mktemp -d) || exit 1
 namespace=hrc$$
 status=0
 remove() {
+	# shellcheck disable=SC2046 # a number each
 	kill $(jobs -p) 2> "$work/null"
 	ip netns del "${namespace}0" 2> "$work/null"
 	ip netns del "${namespace}1" 2> "$work/null"
