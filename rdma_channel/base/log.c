@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rdma_channel/base/log.h"
 
+#include "rdma_channel/base/setting.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+HR_SETTING(level_setting, "HEADRACE_LOG", "error", 0, 0, "what is said on standard error: error, warn, info or debug");
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
@@ -15,9 +18,7 @@ static int log_level = -1;
 
 static int level_from_environment(void)
 {
-	const char *text = getenv("HEADRACE_LOG");
-	if (!text || !*text)
-		return HR_LOG_ERROR;
+	const char *text = hr_setting_text(&level_setting);
 	for (int i = 0; i <= HR_LOG_DEBUG; i++)
 		if (!strcmp(text, level_names[i]))
 			return i;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """api.py TOP LIBRARY: the functions of channel.h, the names in channel.map, what the shared library exports and the man
-pages of section 3 are the same set; each page has the header's prototypes; the code in docs/CHANNEL.md is in the examples."""
+pages of section 3 are the same set; each page has the header's prototypes and fields; hr_channel(7) has the settings with
+their defaults; the code in docs/CHANNEL.md is in the examples."""
 import pathlib
 import re
 import subprocess
@@ -67,6 +68,27 @@ overview = (manual / "hr_channel.7").read_text()
 for name in sorted(functions):
     if name not in overview:
         errors.append(f"hr_channel.7: does not mention {name}")
+
+# What grows without anybody thinking of the manual: settings with their defaults, and the fields of the structs.
+items = {}
+for item in overview[overview.index(".SH ENVIRONMENT"):].split("\n.TP\n")[1:]:
+    heading, _, text = item.partition("\n")
+    for name in re.findall(r"HEADRACE_\w+", heading):
+        items[name] = text.partition("\n.PP\n")[0]
+settings = {}
+for source in [*(top / "rdma_channel").rglob("*.c"), *(top / "ib").glob("*.c")]:
+    settings.update(re.findall(r'^HR_SETTING\(\w+, "(\w+)", "(\w*)"', source.read_text(), flags=re.M))
+for name in sorted(settings.keys() | items.keys()):
+    if name not in items or name not in settings:
+        errors.append(f"hr_channel.7: {name} is {'not there' if name in settings else 'no setting of the channel'}")
+    elif not re.search(rf"\b{settings[name]}\b", items[name]):
+        errors.append(f"hr_channel.7: {name}: does not say that the default is {settings[name]}")
+for struct, page in ("hr_channel_attr", "hr_channel_init"), ("hr_connect_attr", "hr_channel_connect"), \
+        ("hr_conn_stats", "hr_conn_stats"):
+    body = re.search(rf"struct {struct} \{{(.*?)\}}", code, flags=re.S).group(1)
+    for field in re.findall(r"(\w+)\s*[,;]", body):
+        if field not in ("size", "reserved") and not re.search(rf"\b{field}\b", (manual / f"{page}.3").read_text()):
+            errors.append(f"{page}.3: does not mention the field {field}")
 
 quoted = 0
 guide = (top / "docs/CHANNEL.md").read_text()
