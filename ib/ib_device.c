@@ -297,9 +297,10 @@ static int choose_adapter(struct ib_device *device, const struct wish *wish)
 			error = try_adapter(device, list[i], wish);
 	if (list)
 		ibv_free_device_list(list);
-	if (error && wish->device)
-		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s: no such RDMA device, or no usable port on it",
-		       wish->device);
+	if (error && (wish->device || wish->port >= 0 || wish->gid_index >= 0))
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s, HEADRACE_IB_PORT=%s, HEADRACE_IB_GID_INDEX=%s: of %d RDMA "
+		       "devices none has that, with the port active", hr_setting_text(&device_setting),
+		       hr_setting_text(&port_setting), hr_setting_text(&gid_setting), n);
 	else if (error)
 		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
 	return error;

@@ -12,16 +12,21 @@ HR_SETTING(membarrier_wanted, "HEADRACE_MEMBARRIER", "1", 0, 1,
 
 static bool registered;
 
-bool hr_barrier_register(void)
+int hr_barrier_register(bool *heavy)
 {
 	uint64_t wanted;
-	if (hr_setting_u64(&membarrier_wanted, &wanted) < 0 || !wanted)
-		return false;
+	int error = hr_setting_u64(&membarrier_wanted, &wanted);
+	if (error)
+		return error;
+	*heavy = false;
+	if (!wanted)
+		return 0;
 	bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 	/* Relaxed: only tells a later hr_barrier_heavy which call to use; a stale false means a call that
 	 * connections opened before this one did not count on. */
 	__atomic_store_n(&registered, done, __ATOMIC_RELAXED);
-	return done;
+	*heavy = done;
+	return 0;
 }
 
 void hr_barrier_heavy(void)

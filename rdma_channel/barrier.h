@@ -14,8 +14,9 @@
 
 #include <stdbool.h>
 
-/* Registers this process; true if it sleeps with membarrier. Any thread, repeatedly. */
-bool hr_barrier_register(void);
+/* Registers this process; *heavy: it sleeps with membarrier. -EINVAL: HEADRACE_MEMBARRIER is out of range. Any thread,
+ * repeatedly. */
+int hr_barrier_register(bool *heavy);
 
 /* The sleeper's side: orders the stores before it, before the loads behind it, against light barriers of all others. */
 void hr_barrier_heavy(void);

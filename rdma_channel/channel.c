@@ -36,16 +36,36 @@ static uint32_t transport_named(const char *name, size_t len)
 	return 0;
 }
 
+static uint32_t all_transports(void)
+{
+	uint32_t set = 0;
+	for (const struct hr_transport *const *t = hr_transports; *t; t++)
+		set |= (*t)->bit;
+	return set;
+}
+
+/* The names of a set, a space before each, for messages. */
+static const char *transport_names(uint32_t set, char *text, size_t size)
+{
+	size_t used = 0;
+	*text = '\0';
+	for (const struct hr_transport *const *t = hr_transports; *t && used < size; t++)
+		if (set & (*t)->bit)
+			used += (size_t)snprintf(text + used, size - used, " %s", (*t)->name);
+	return text;
+}
+
 /* The set that a comma list names. */
 static int parse_transports(const char *text, uint32_t *transports)
 {
+	char names[64];
 	uint32_t set = 0;
 	for (const char *at = text; *at;) {
 		size_t len = strcspn(at, ",");
 		uint32_t bit = transport_named(at, len);
 		if (!bit) {
-			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"", text,
-			       (int)len, at);
+			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"; want some of:%s",
+			       text, (int)len, at, transport_names(all_transports(), names, sizeof names));
 			return -EINVAL;
 		}
 		set |= bit;
@@ -54,14 +74,6 @@ static int parse_transports(const char *text, uint32_t *transports)
 	}
 	*transports = set;
 	return 0;
-}
-
-static uint32_t all_transports(void)
-{
-	uint32_t set = 0;
-	for (const struct hr_transport *const *t = hr_transports; *t; t++)
-		set |= (*t)->bit;
-	return set;
 }
 
 static int read_settings(hr_channel_attr_t *attr, uint64_t *spin_us, uint64_t *pending_max)
@@ -160,7 +172,9 @@ static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *
 	}
 	if (channel->n_opened)
 		return 0;
-	hr_log(HR_LOG_ERROR, "hr_channel_init: none of the transports asked for can be opened here");
+	char names[64];
+	hr_log(HR_LOG_ERROR, "hr_channel_init: none of the transports asked for can be opened here:%s (HEADRACE_LOG=info "
+	       "says why)", transport_names(attr->transports, names, sizeof names));
 	return -ENODEV;
 }
 

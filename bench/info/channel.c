@@ -100,7 +100,7 @@ void info_transports(void)
 		uint32_t bit;
 	} transports[] = {
 		{ "shm", "processes of one host", HR_TRANSPORT_SHM },
-		{ "verbs", "InfiniBand, RoCE, iWARP", HR_TRANSPORT_VERBS },
+		{ "verbs", "InfiniBand, RoCE", HR_TRANSPORT_VERBS },
 		{ "tcp", "any network", HR_TRANSPORT_TCP },
 	};
 	puts("Transports");

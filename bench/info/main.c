@@ -29,7 +29,8 @@ static bool choose(char **arguments, bool *wanted)
 		while (i < SECTIONS && strcmp(*arguments, names[i]))
 			i++;
 		if (i == SECTIONS) {
-			fprintf(stderr, "headrace-info: there is no section \"%s\"\n", *arguments);
+			fprintf(stderr, "headrace-info: there is no section \"%s\": want versions, transports, devices "
+				"or settings\n", *arguments);
 			return false;
 		}
 		wanted[i] = true;

@@ -119,11 +119,12 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
 	if (!error)
 		error = hr_setting_u64(&stream_setting, &stream);
+	if (!error)
+		error = hr_barrier_register(&context->heavy);
 	if (error) {
 		free(context);
 		return error;
 	}
-	context->heavy = hr_barrier_register();
 	context->zero_copy = zero_copy == 0 ? SIZE_MAX : zero_copy < HR_ZERO_COPY_MIN ? HR_ZERO_COPY_MIN : zero_copy;
 	context->stream = stream ? stream : SIZE_MAX;
 	context->self = (struct shm_identity){ NULL, 0 };

@@ -336,7 +336,9 @@ static void bad_attributes(struct side *side)
 	CHECK_IS(hr_channel_init(&attr, &channel, &card), -EINVAL);
 	static const char *const wrong[][2] = { { "HEADRACE_TRANSPORT", "smoke" }, { "HEADRACE_TRANSPORT", "shm,,tcp" },
 						{ "HEADRACE_TIMEOUT_MS", "soon" }, { "HEADRACE_TIMEOUT_MS", "0" },
-						{ "HEADRACE_RING_BYTES", "1" }, { "HEADRACE_SPIN_US", "-1" } };
+						{ "HEADRACE_RING_BYTES", "1" }, { "HEADRACE_SPIN_US", "-1" },
+						{ "HEADRACE_PENDING_MAX", "3" }, { "HEADRACE_MEMBARRIER", "2" },
+						{ "HEADRACE_SHM_ZERO_COPY", "16kB" }, { "HEADRACE_SHM_STREAM", "2G" } };
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		setenv(wrong[i][0], wrong[i][1], 1);
 		CHECK_IS(hr_channel_init(NULL, &channel, &card), -EINVAL);

@@ -17,7 +17,8 @@ grep -Eq '^  HEADRACE_TIMEOUT_MS +[0-9]+ +default ' <<< "$out" || fail "a defaul
 [ "$(grep -c HEADRACE_TIMEOUT_MS <<< "$out")" = 1 ] || fail "a setting twice"
 HEADRACE_TIMEOUT_MS=4321 $info settings | grep -Eq '^  HEADRACE_TIMEOUT_MS +4321 +environment ' || fail "a setting from the environment"
 $info settings | grep -q '^Transports' && fail "a section that was not asked for"
-$info nonsense 2> /dev/null && fail "a section that is none"
+out=$($info nonsense 2>&1) && fail "a section that is none: exit status"
+grep -q 'nonsense.*want versions, transports, devices or settings' <<< "$out" || fail "a section that is none: $out"
 if out=$($info devices); grep -q "built without the CUDA toolkit" <<< "$out"; then
 	echo "(no devices: built without CUDA)"
 else
