@@ -250,6 +250,13 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 		argp_error(state, "sweep, --design, --qps, --depth and --chunk are for --transport verbs");
 	if (of_verbs)
 		o->transports = HR_TRANSPORT_VERBS;
+	if (o->test >= TEST_WAKE && (o->layers.n || of_verbs || o->rendezvous.n || o->sizes || o->iters || o->seconds ||
+				     o->sleeps))
+		argp_error(state, "wake and cuda want no options but --json or --csv, and wake --transport");
+	if (o->window && o->test != TEST_BW && o->test != TEST_RATE && o->test != TEST_SWEEP)
+		argp_error(state, "--window is for bw, rate and sweep");
+	if (o->quick && o->test != TEST_SWEEP)
+		argp_error(state, "--quick is for sweep");
 	if (o->rendezvous.n && !(o->layers.n == 1 && o->layers.value[0] == LAYER_CH3))
 		argp_error(state, "--rendezvous is for --layer ch3");
 	if (o->test == TEST_SWEEP && (o->qps.n || o->depths.n))

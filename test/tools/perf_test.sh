@@ -42,6 +42,10 @@ refused '--rendezvous push: want read or write' lat --layer ch3 --rendezvous pus
 refused 'is for --layer ch3' lat --rendezvous write
 refused 'are for --transport verbs' sweep --transport shm
 refused 'sweep goes through the queue pairs and depths itself' sweep --depth 4
+refused '--window is for bw, rate and sweep' lat --window 3
+refused '--quick is for sweep' bw --quick
+refused 'wake and cuda want no options but' wake --size 8
+refused 'wake and cuda want no options but' cuda --design basic
 refused 'more than 32 combinations' lat --qps 1,2,4 --depth 2,4,8,16 --chunk 4k,8k,16k
 if $perf --help >/dev/null && $top_builddir/bench/info/headrace-info settings | grep -q HEADRACE_IB_QPS; then
 	refused '--qps 1,999: want numbers from 1 to ' lat --qps 1,999
