@@ -8,4 +8,11 @@ include cuda_remote/server/daemon/local.mk
 include cuda_remote/softgpu/local.mk
 include cuda_remote/runtime/local.mk
 include cuda_remote/run/local.mk
+CUDA_IS_LISTED = :
+else
+CUDA_IS_LISTED = false
 endif
+
+# What these files list is left out of a tarball where they are not read.
+dist-hook:
+	@$(CUDA_IS_LISTED) || { echo "make dist: configure with the CUDA toolkit; a tarball made without lacks cuda_remote" >&2; exit 1; }
