@@ -24,6 +24,8 @@
 #include "ib/ib_conn.h"
 #include "ib/ib_pull.h"
 
+#include "rdma_channel/base/log.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -421,6 +423,11 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	take_acknowledgements(conn);
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);
+	if (acceptable > total && !conn->error) {
+		hr_log(HR_LOG_ERROR, "verbs: hr_channel_put to %s does not go on with what was not accepted: %llu bytes of that have been taken",
+		       conn->env->peer, (unsigned long long)acceptable);
+		ib_conn_fail(conn, -EINVAL);
+	}
 	size_t taken = acceptable < total ? (size_t)acceptable : total;
 	zerocopy->offers.accepted += taken;
 	conn->put_short = taken < total;

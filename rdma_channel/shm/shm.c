@@ -535,6 +535,11 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 	if (published)
 		wake_if_armed(conn, &conn->out.control->get_armed);
 	*accepted = done;
+	if (conn->credit && done == total) {
+		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s does not go on with what was not accepted: %zu bytes more of that have been taken",
+		       conn->env->peer, conn->credit);
+		return -EINVAL;
+	}
 	return count < 0 ? (int)count : 0;
 }
 

@@ -113,6 +113,7 @@ HR_API int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, cons
  * must neither change nor go away before it is accepted or the connection is closed. That holds for pieces of
  * HR_ZERO_COPY_MIN bytes and more; the rest of a shorter piece may be continued from a copy of it elsewhere. The peer may
  * have the bytes, and have answered them, before they are accepted: a caller that has its answer puts the rest first.
+ * -EINVAL: the call offers less than has been taken already of what an earlier one offered (found out where it can be).
  * -ESHUTDOWN: the peer finalized; -ECONNRESET, -ETIMEDOUT: the peer died or fell silent; -ENETDOWN: our own adapter or
  * its port went down; -EPROTO: the peer sent what no peer sends. After an error the connection only fails; close it. A
  * peer that finalized in the middle of a put that was not all accepted may look dead (over tcp), as its message was cut
