@@ -360,7 +360,7 @@ const struct test_case sleep_cases[] = {
 	{ "long-sleep", long_sleep, 0 },
 	{ "full-after-falling-asleep", full_after_falling_asleep, PAIR_NO_SPIN },
 	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
-	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP },
+	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },
 	{ "early-put-may-go-on", early_put_may_go_on, PAIR_OWN_SETUP },

@@ -32,6 +32,7 @@ enum {
 	PAIR_GIVEN_UNIX = 1u << 4, /* given is a Unix socket pair */
 	PAIR_GIVEN_TCP = 1u << 5,  /* given is a TCP connection */
 	PAIR_0_MAY_DIE = 1u << 7,  /* or by returning */
+	PAIR_UNDISTURBED = 1u << 8, /* counts looks and waits: not through the fault channel, which makes more of them */
 	PAIR_FULL_FENCE = 1u << 6, /* as where the kernel has no membarrier */
 };
 

@@ -55,8 +55,8 @@ for signal in INT TERM HUP KILL; do
 	echo "- ended by SIG$signal"
 	# What "sleep" sees is what the program sees: headrace-run has become it.
 	rm -f "$work/server"
-	# (A shell's background jobs ignore SIGINT: env undoes that.)
-	env --default-signal=INT "$work/bin/headrace-run" --driver=softgpu \
+	# (A shell's background jobs ignore SIGINT, and under nohup all ignore SIGHUP: env undoes that.)
+	env --default-signal=INT,HUP "$work/bin/headrace-run" --driver=softgpu \
 		sh -c 'echo $HEADRACE_SERVER; exec sleep 30' > "$work/server" &
 	pid=$!
 	eventually 10 test -s "$work/server" || fail "not started"
