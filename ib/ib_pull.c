@@ -120,8 +120,16 @@ void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len)
 	uint8_t *to;
 	if (len == 0 || ib_pulls_space(pulls, &to) < len)
 		return;
-	*pull_of(pulls, pulls->end++) = (struct ib_pull){ .to = to, .len = len, .posted = len, .done = len,
-							  .bounce = true };
+	struct ib_pull *last = pull_of(pulls, pulls->end - 1);
+	if (pulls->first != pulls->end && last->bounce && last->done == last->len && last->to + last->len == to) {
+		/* Goes on where that ends: many short messages must not use up the places. */
+		last->len += len;
+		last->posted += len;
+		last->done += len;
+	} else {
+		*pull_of(pulls, pulls->end++) = (struct ib_pull){ .to = to, .len = len, .posted = len, .done = len,
+								  .bounce = true };
+	}
 	pulls->bounce_head += len;
 	pulls->backlog += len;
 	pass_absorbed(pulls);

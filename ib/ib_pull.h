@@ -26,7 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { IB_PULLS_MAX = 64, IB_READS_MAX = 256 }; /* powers of two */
+/* Powers of two. Pulls enough for a bounce buffer that holds all announcements there may be, with bytes that came in
+ * chunks before each. */
+enum { IB_PULLS_MAX = 4 * IB_OFFERS_MAX, IB_READS_MAX = 256 };
 
 struct ib_announced {
 	uint64_t address;

@@ -397,8 +397,10 @@ static void take_in(struct ib_conn *conn)
 	bool waits = pulls->backlog > 0 || ib_receiver_holds_announcement(&conn->receiver);
 	if (!waits || !has_bounce(conn))
 		return;
+	uint64_t before;
 	do {
-		while (ib_pulls_plan_bounce(pulls, BOUNCE_MOST) > 0)
+		before = pulls->bounce_head;
+		while (ib_pulls_plan_bounce(pulls, UINT64_MAX) > 0)
 			continue;
 		/* Copied bytes may follow only when all that was announced before them has its place. */
 		if (pulls->ann_plan == pulls->ann_end && ib_receiver_is_data(&conn->receiver) &&
@@ -408,7 +410,8 @@ static void take_in(struct ib_conn *conn)
 			ib_pulls_absorbed(pulls, ib_conn_take_chunk(conn, &place, (size_t)room));
 		}
 		take_announcements(conn);
-	} while (!conn->error && ib_pulls_plannable(pulls) > 0 && ib_pulls_space(pulls, &at) > 0);
+		waits = ib_pulls_plannable(pulls) > 0 || ib_receiver_holds_announcement(&conn->receiver);
+	} while (!conn->error && waits && pulls->bounce_head != before);
 	post_reads(conn);
 	ib_conn_pay_tail(conn);
 }

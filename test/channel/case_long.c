@@ -164,6 +164,30 @@ static void both_put_before_they_get(struct side *side)
 	free(bytes);
 }
 
+/* The same in a ring that holds many short messages before the long one. */
+static void many_short_and_a_long_one_before_they_get(struct side *side)
+{
+	enum { SHORT = 200, LENGTH = 200000 };
+	uint8_t *bytes = allocate(LENGTH);
+	hr_channel_attr_t attr = side_attr(side);
+	attr.ring_bytes = 4 * MIB;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	for (uint64_t i = 0; i < SHORT; i++)
+		put_all(side, &i, sizeof i);
+	pattern_fill((uint64_t)side->index, 0, bytes, LENGTH);
+	put_all(side, bytes, LENGTH);
+	memset(bytes, 0, LENGTH);
+	for (uint64_t i = 0, got; i < SHORT; i++) {
+		get_all(side, &got, sizeof got);
+		CHECK_IS(got, i);
+	}
+	get_all(side, bytes, LENGTH);
+	pattern_check(!side->index, 0, bytes, LENGTH);
+	free(bytes);
+}
+
 /* Sleeps whenever nothing moves: reads and acknowledgements must wake both. */
 static void long_pieces_asleep(struct side *side)
 {
@@ -311,6 +335,7 @@ const struct test_case long_cases[] = {
 	{ "long-pieces-both-ways", long_pieces_both_ways, 0 },
 	{ "long-pieces-both-ways-small-ring", long_pieces_both_ways, PAIR_SMALL_RING },
 	{ "both-put-before-they-get", both_put_before_they_get, 0 },
+	{ "many-short-and-a-long-one-before-they-get", many_short_and_a_long_one_before_they_get, PAIR_OWN_SETUP },
 	{ "long-pieces-asleep", long_pieces_asleep, PAIR_NO_SPIN },
 	{ "from-read-only-memory", from_read_only_memory, 0 },
 	{ "close-under-a-long-put", close_under_a_long_put, 0 },

@@ -216,6 +216,30 @@ START_TEST(absorbed_bytes_keep_their_place)
 }
 END_TEST
 
+/* However short and many, they leave places for what is announced behind them. */
+START_TEST(absorbed_bytes_do_not_use_up_the_places)
+{
+	struct reader *reader = reader_make();
+	enum { SHORT = 8, SHORTS = 10 * IB_PULLS_MAX, ALL = SHORT * SHORTS };
+	uint8_t *at;
+	for (size_t i = 0; i < ALL; i += SHORT) {
+		ck_assert_uint_ge(ib_pulls_space(&reader->pulls, &at), SHORT);
+		memcpy(at, source + i, SHORT);
+		ib_pulls_absorbed(&reader->pulls, SHORT);
+		if (i == 100 * SHORT) /* the place that goes on may have been delivered in part */
+			ck_assert_uint_eq(deliver(reader, target, 20), 20);
+	}
+	ck_assert_int_eq(announce(reader, ALL, 20000), 0);
+	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, UINT64_MAX), 20000);
+	post(reader, 9000);
+	carry_all(reader);
+	ck_assert_uint_eq(deliver(reader, target + 20, LEN), ALL - 20 + 20000);
+	ck_assert_mem_eq(source, target, ALL + 20000);
+	ck_assert_uint_eq(reader->pulls.backlog, 0);
+	free(reader);
+}
+END_TEST
+
 /* More pulls than there are places: planning stops, and nothing is lost; also where numbers wrap. */
 START_TEST(queues_fill_up_and_go_on)
 {
@@ -349,6 +373,7 @@ int main(void)
 	tcase_add_test(tcase, the_place_behind_what_is_planned);
 	tcase_add_test(tcase, the_bounce_buffer_wraps_and_is_never_overwritten);
 	tcase_add_test(tcase, absorbed_bytes_keep_their_place);
+	tcase_add_test(tcase, absorbed_bytes_do_not_use_up_the_places);
 	tcase_add_test(tcase, queues_fill_up_and_go_on);
 	tcase_add_test(tcase, what_is_abandoned_gives_back_its_memory_once);
 	tcase_add_test(tcase, impossible_announcements_are_refused);
