@@ -81,7 +81,7 @@ void shm_process_probe(struct shm_process *process)
 /* ---- units ---- */
 
 struct claims {
-	uint32_t generation, back, front;
+	uint32_t generation, back, left;
 };
 
 static struct claims claims_of(uint64_t word)
@@ -91,7 +91,7 @@ static struct claims claims_of(uint64_t word)
 
 static uint64_t word_of(struct claims claims)
 {
-	return (uint64_t)claims.generation << 32 | claims.back << 16 | claims.front;
+	return (uint64_t)claims.generation << 32 | claims.back << 16 | claims.left;
 }
 
 /* A power of two, at least a page: two units of a short piece, more of a long one. */
@@ -152,12 +152,13 @@ static bool claim_back(struct shm_control *control, struct shm_grant *grant, str
 	uint64_t seen = __atomic_load_n(&control->claims, __ATOMIC_ACQUIRE);
 	do {
 		*claims = claims_of(seen);
-		*grant = control->grant;
-		if (claims->front + claims->back >= units_of(grant))
+		if (!claims->left)
 			return false;
+		*grant = control->grant;
 		claims->back++;
-		/* Success means that the grant read above is this word's: the receiver writes it only while all units are
-		 * taken. Release: it was read before; acquire on failure: as above. */
+		claims->left--;
+		/* Success means that the grant read above is this word's: the receiver writes the next one only when the
+		 * word says that none is left. Release: it was read before; acquire on failure: as above. */
 	} while (!__atomic_compare_exchange_n(&control->claims, &seen, word_of(*claims), true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return true;
@@ -170,7 +171,8 @@ bool shm_pusher_work(struct shm_pusher *pusher)
 	struct claims claims;
 	while (pusher->peer->reachable && claim_back(control, &grant, &claims)) {
 		/* Its own memory outside of what it offered is not the peer's to ask for. */
-		if (grant.offset > pusher->length || grant.length > pusher->length - grant.offset)
+		if (grant.offset > pusher->length || grant.length > pusher->length - grant.offset ||
+		    claims.back > units_of(&grant))
 			return false;
 		uint32_t pushed = claims.back;
 		if (!push_unit(pusher, &grant, units_of(&grant) - claims.back)) {
@@ -189,9 +191,7 @@ bool shm_pusher_pending(const struct shm_pusher *pusher)
 	/* Relaxed: shm_pusher_answered and shm_pusher_work look again. */
 	if (__atomic_load_n(&control->answer, __ATOMIC_RELAXED) == pusher->number)
 		return true;
-	struct claims claims = claims_of(__atomic_load_n(&control->claims, __ATOMIC_ACQUIRE));
-	const struct shm_grant grant = control->grant;
-	return pusher->peer->reachable && claims.front + claims.back < units_of(&grant);
+	return pusher->peer->reachable && claims_of(__atomic_load_n(&control->claims, __ATOMIC_RELAXED)).left > 0;
 }
 
 int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken)
@@ -278,7 +278,7 @@ static void open_grant(struct shm_puller *puller, void *to, size_t length)
 	puller->control->grant = *grant;
 	/* The first unit is the receiver's from the start. Release: the grant is there for whoever sees the word; pairs
 	 * with claim_back. */
-	__atomic_store_n(&puller->control->claims, word_of((struct claims){ puller->generation, 0, 1 }),
+	__atomic_store_n(&puller->control->claims, word_of((struct claims){ puller->generation, 0, puller->units - 1 }),
 			 __ATOMIC_RELEASE);
 }
 
@@ -289,11 +289,11 @@ static int claim_front(struct shm_puller *puller, bool all, struct claims *claim
 	uint64_t seen = __atomic_load_n(&puller->control->claims, __ATOMIC_RELAXED);
 	do {
 		*claims = claims_of(seen);
-		if (claims->generation != puller->generation || claims->front + claims->back > puller->units)
+		if (claims->generation != puller->generation || claims->back + claims->left > puller->units)
 			return -EPROTO;
-		if (claims->front + claims->back == puller->units)
+		if (!claims->left)
 			return 0;
-		claims->front = all ? puller->units - claims->back : claims->front + 1;
+		claims->left = all ? 0 : claims->left - 1;
 	} while (!__atomic_compare_exchange_n(&puller->control->claims, &seen, word_of(*claims), true,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return 1;

@@ -9,8 +9,10 @@
  *	        units, and opens them to both: the receiver takes units from the front and pulls them, the sender, while
  *	        its caller calls put, takes units from the back and pushes them. A sender that does not call leaves all
  *	        to the receiver. Who takes which is settled by compare-and-swap on one word, claims:
- *	        generation << 32 | units taken from the back << 16 | units taken from the front.
- *	        The word names the generation of the grant, so that a sender that read an older one takes nothing.
+ *	        generation << 32 | units taken from the back << 16 | units that nobody has taken.
+ *	        The word names the generation of the grant, so that a sender that read an older one takes nothing. It
+ *	        says by itself that there is something to take: the grant alone does not, as the next one is being
+ *	        written while the word is still the last one's.
  *	pushed: generation << 32 | units that the sender has pushed; SHM_PUSH_FAILED: it pushes no more, and what it took
  *	        beyond those is the receiver's.
  *	answer: when all of the piece is there the receiver tells, and the sender accepts it. It may answer earlier: with

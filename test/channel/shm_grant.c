@@ -219,11 +219,33 @@ START_TEST(taken_back_or_taken_up)
 }
 END_TEST
 
+/* The receiver has written its next grant, and not yet the word that opens it. */
+START_TEST(grant_that_is_not_open_yet)
+{
+	get();
+	check_all_accepted();
+	shm_pusher_offer(&pusher, from, PIECE);
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, PIECE, 4096 }; /* more units than the last one had */
+	ck_assert(!shm_pusher_pending(&pusher));
+	push();
+	ck_assert_int_eq(writes, 0);
+}
+END_TEST
+
 START_TEST(grant_outside_of_the_offer)
 {
 	during_read = NULL;
 	control.grant = (struct shm_grant){ (uintptr_t)to, PIECE - 100, 4096, 4096 };
-	control.claims = (uint64_t)5 << 32;
+	control.claims = (uint64_t)5 << 32 | 1;
+	ck_assert(!shm_pusher_work(&pusher));
+	ck_assert_int_eq(writes, 0);
+}
+END_TEST
+
+START_TEST(more_units_than_the_grant_has)
+{
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096 };
+	control.claims = (uint64_t)5 << 32 | 1 << 16 | 1;
 	ck_assert(!shm_pusher_work(&pusher));
 	ck_assert_int_eq(writes, 0);
 }
@@ -254,7 +276,9 @@ int main(void)
 	tcase_add_test(tcase, withdrawing_waits_for_a_push);
 	tcase_add_test(tcase, revoked_during_a_pull);
 	tcase_add_test(tcase, taken_back_or_taken_up);
+	tcase_add_test(tcase, grant_that_is_not_open_yet);
 	tcase_add_test(tcase, grant_outside_of_the_offer);
+	tcase_add_test(tcase, more_units_than_the_grant_has);
 	tcase_add_test(tcase, another_process_with_the_same_number);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
