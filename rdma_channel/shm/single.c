@@ -6,6 +6,7 @@
 
 #include "headrace/channel.h"
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/clock.h"
 #include "rdma_channel/host.h"
 
 #include <errno.h>
@@ -19,6 +20,9 @@
 #define UNITS_MAX 16u     /* of one grant, about: the two processors end together */
 #define GRANT_MIN 16384u  /* bytes: less is pulled by the receiver alone */
 #define SMALL_ROOM 4096u  /* a caller that asks for less of a large piece is served from the ring */
+
+/* A peer that did something so short a time ago is the process it was: numbers do not go round so fast. */
+#define FRESH_NS (20 * HR_NS_PER_MS)
 
 /* ---- processes ---- */
 
@@ -66,16 +70,25 @@ static bool pull(struct shm_process *process, uint64_t address, void *to, size_t
 	ssize_t n = process_vm_readv(process->pid, here, 2, there, 2, 0);
 	if (n == (ssize_t)(length + sizeof token) && token == process->token)
 		return true;
-	unreachable(process, "process_vm_readv", n < 0 ? strerror(errno) : "not all of it could be read");
+	const char *why = n < 0 ? strerror(errno)
+			: n < (ssize_t)(length + sizeof token) ? "not all of it could be read"
+							       : "another process has its number";
+	unreachable(process, "process_vm_readv", why);
 	return false;
+}
+
+/* Is it still the same process? It is unreachable from now on if not. */
+static bool is_same(struct shm_process *process)
+{
+	uint64_t token;
+	return pull(process, process->token_address, &token, sizeof token);
 }
 
 void shm_process_probe(struct shm_process *process)
 {
-	uint64_t token;
 	process->reachable = process->pid > 0 && process->token && process->self->token;
-	if (process->reachable && pull(process, process->token_address, &token, sizeof token) && token != process->token)
-		unreachable(process, "process_vm_readv", "another process has its number");
+	if (process->reachable)
+		is_same(process);
 }
 
 /* ---- units ---- */
@@ -126,6 +139,7 @@ struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, s
 	pusher->length = length;
 	pusher->number++;
 	pusher->open = true;
+	pusher->seen_at = hr_now_coarse_ns();
 	/* Relaxed: the offer's record is published after it. */
 	__atomic_store_n(&pusher->control->offered, 2 * pusher->number, __ATOMIC_RELAXED);
 	return (struct shm_offer){ (uintptr_t)from, length, pusher->number, 0 };
@@ -164,12 +178,31 @@ static bool claim_back(struct shm_control *control, struct shm_grant *grant, str
 	return true;
 }
 
+/*
+ * Is there a unit to take, and a process to write it to that is the peer? A grant may have lain there for long when this
+ * side's caller puts again, and the peer's number be another's by now. Asked before a unit is taken: a receiver that
+ * closes takes those that are left away first.
+ */
+static bool may_push(struct shm_pusher *pusher)
+{
+	uint64_t now = hr_now_coarse_ns();
+	/* Relaxed: claim_back looks again. */
+	if (!claims_of(__atomic_load_n(&pusher->control->claims, __ATOMIC_RELAXED)).left) {
+		pusher->seen_at = now; /* what is opened from now on, a peer opens that lives now */
+		return false;
+	}
+	if (now - pusher->seen_at < FRESH_NS)
+		return true;
+	pusher->seen_at = now;
+	return is_same(pusher->peer);
+}
+
 bool shm_pusher_work(struct shm_pusher *pusher)
 {
 	struct shm_control *control = pusher->control;
 	struct shm_grant grant;
 	struct claims claims;
-	while (pusher->peer->reachable && claim_back(control, &grant, &claims)) {
+	while (pusher->peer->reachable && may_push(pusher) && claim_back(control, &grant, &claims)) {
 		/* Its own memory outside of what it offered is not the peer's to ask for. */
 		if (grant.offset > pusher->length || grant.length > pusher->length - grant.offset ||
 		    claims.back > units_of(&grant))
@@ -211,7 +244,7 @@ bool shm_pusher_take_back(struct shm_pusher *pusher)
 {
 	uint32_t offered = 2 * pusher->number;
 	/* Relaxed: a receiver that loses does nothing with the offer, and what follows goes through the ring. */
-	if (!__atomic_compare_exchange_n(&pusher->control->offered, &offered, 0, false, __ATOMIC_RELAXED,
+	if (!__atomic_compare_exchange_n(&pusher->control->offered, &offered, offered + 1, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return false;
 	pusher->open = false;
@@ -253,11 +286,17 @@ static bool was_revoked(const struct shm_puller *puller)
 	return __atomic_load_n(&puller->control->revoked, __ATOMIC_RELAXED);
 }
 
+/* The peer can be reached, and addresses of this process are what the peer takes for them. */
+static bool can_copy(const struct shm_puller *puller)
+{
+	return puller->peer->reachable && !is_child(puller->peer->self);
+}
+
 /* Tells the sender that it may go on: the offer's bytes up to done have been delivered. */
 static void answer(struct shm_puller *puller)
 {
 	struct shm_control *control = puller->control;
-	if (!puller->peer->reachable)
+	if (!can_copy(puller))
 		__atomic_store_n(&control->pulls, 0, __ATOMIC_RELAXED); /* ordered by the release below */
 	control->answer_bytes = puller->done;
 	/* Release: the count is there, and the bytes have been read; pairs with shm_pusher_answered. */
@@ -397,15 +436,16 @@ ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool e
 {
 	size_t left = puller->length - puller->done, wanted = left < room ? left : room;
 	ssize_t count = 0;
-	if (puller->granted && ((uintptr_t)to != puller->grant.address + puller->reported ||
+	if (puller->granted && (is_child(puller->peer->self) ||
+				(uintptr_t)to != puller->grant.address + puller->reported ||
 				wanted < puller->grant.length - puller->reported)) {
-		/* The caller does not go on where it stopped. */
+		/* The caller does not go on where it stopped, or this is a copy of the process that granted. */
 		if (!shm_puller_withdraw(puller))
 			return 0;
 	}
 	if (!puller->granted && early && wanted < left && wanted < HR_ZERO_COPY_MIN)
 		return 0;
-	if (!puller->granted && (!puller->peer->reachable || (wanted < left && wanted < SMALL_ROOM))) {
+	if (!puller->granted && (!can_copy(puller) || (wanted < left && wanted < SMALL_ROOM))) {
 		answer(puller);
 		return 0;
 	}

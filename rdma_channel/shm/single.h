@@ -21,7 +21,7 @@
  *
  * Two callers that both put and do not get would wait for each other. So a sender may take an offer back as long as the
  * receiver has not taken it up; compare-and-swap on `offered` settles which of the two happened: twice the number of
- * the offer while it is open to both, one more when it was taken up, 0 when it was taken back.
+ * the offer while it is open to both, one more when one of them has closed it.
  *
  * One offer at a time in each direction: copies are made by the two processors themselves, so that a second one under
  * way at the same time could not be faster.
@@ -31,7 +31,8 @@
  * revoked its offer, which it does before its caller may take the buffer back. While a grant is open, what get has
  * delivered of the caller's piece stays so short that HR_ZERO_COPY_MIN bytes of it are left: the caller must go on with
  * the same memory (hr_channel_get). A process that forks takes its token out of the child, where it neither offers nor
- * grants: addresses mean the parent's memory.
+ * grants: addresses mean the parent's memory. What is written cannot be tied to the token in that way; so a sender that
+ * has not seen the peer at work for a while looks for the token before it writes.
  */
 #ifndef HR_SHM_SINGLE_H
 #define HR_SHM_SINGLE_H
@@ -82,6 +83,7 @@ struct shm_pusher {
 	size_t length;
 	uint32_t number; /* of the offer under way, or the last one */
 	bool open;
+	uint64_t seen_at; /* when the peer was last known to be the process it was, coarse ns */
 };
 
 /* Can an offer be made now? */

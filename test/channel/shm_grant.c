@@ -47,7 +47,7 @@ static void act(void (**action)(void))
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
 				unsigned long m, unsigned long flags)
 {
-	reads++;
+	reads += here->iov_len > sizeof *self.token; /* and not a look at the token alone */
 	act(&during_read);
 	return __real_process_vm_readv(pid, here, n, there, m, flags);
 }
@@ -225,7 +225,8 @@ START_TEST(grant_that_is_not_open_yet)
 	get();
 	check_all_accepted();
 	shm_pusher_offer(&pusher, from, PIECE);
-	control.grant = (struct shm_grant){ (uintptr_t)to, 0, PIECE, 4096 }; /* more units than the last one had */
+	/* More units than the last one had. */
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, PIECE, 4096 };
 	ck_assert(!shm_pusher_pending(&pusher));
 	push();
 	ck_assert_int_eq(writes, 0);
@@ -264,6 +265,58 @@ START_TEST(another_process_with_the_same_number)
 }
 END_TEST
 
+/* Opens a grant of one unit to the sender, which has not put for long. */
+static void grant_to_a_sender_that_was_away(void)
+{
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096 };
+	control.claims = (uint64_t)5 << 32 | 1;
+	pusher.seen_at = 0;
+}
+
+START_TEST(another_process_is_not_written_to)
+{
+	grant_to_a_sender_that_was_away();
+	*self.token ^= 2;
+	push();
+	ck_assert_int_eq(writes, 0);
+	ck_assert(!pushing_process.reachable);
+}
+END_TEST
+
+START_TEST(the_same_process_is_written_to_after_long)
+{
+	grant_to_a_sender_that_was_away();
+	push();
+	ck_assert_int_eq(writes, 1);
+	ck_assert(!memcmp(from, to, 4096));
+}
+END_TEST
+
+START_TEST(child_grants_nothing)
+{
+	reads = 0;
+	*self.token = 0; /* what the kernel does to it in a child */
+	get();
+	push();
+	ck_assert_uint_eq(delivered, 0);
+	ck_assert_int_eq(reads + writes, 0);
+	size_t taken = 1;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
+	ck_assert_uint_eq(taken, 0);
+	ck_assert_uint_eq(control.pulls, 0);
+}
+END_TEST
+
+START_TEST(taken_back_when_the_number_wraps)
+{
+	pusher.number = UINT32_MAX / 2; /* the next one is 2^31, and twice that is 0 */
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	ck_assert(shm_pusher_take_back(&pusher));
+	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(!puller.open);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("single copy");
@@ -280,6 +333,10 @@ int main(void)
 	tcase_add_test(tcase, grant_outside_of_the_offer);
 	tcase_add_test(tcase, more_units_than_the_grant_has);
 	tcase_add_test(tcase, another_process_with_the_same_number);
+	tcase_add_test(tcase, another_process_is_not_written_to);
+	tcase_add_test(tcase, the_same_process_is_written_to_after_long);
+	tcase_add_test(tcase, child_grants_nothing);
+	tcase_add_test(tcase, taken_back_when_the_number_wraps);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_set_fork_status(runner, CK_NOFORK); /* a child has no token */

@@ -260,6 +260,29 @@ static void put_and_get_by_a_child(struct side *side)
 		CHECK_IS(bytes[i], 0x77);
 }
 
+/* Only the receiver is a child: its parent lives, and has memory at the addresses where the child gets. */
+static void get_by_a_child(struct side *side)
+{
+	uint8_t *bytes = allocate(4 * MIB);
+	transfer(side, 10, bytes, 4 * MIB);
+	side_meet(side);
+	fflush(NULL);
+	pid_t child = side->index == 1 ? fork() : 0;
+	if (child == 0) {
+		for (uint64_t seed = 30; seed < 50; seed++)
+			transfer(side, seed, bytes, 4 * MIB);
+		if (side->index == 1)
+			_exit(0);
+		return;
+	}
+	memset(bytes, 0x77, 4 * MIB);
+	int status;
+	CHECK_IS(waitpid(child, &status, 0), child);
+	CHECK_IS(status, 0);
+	for (size_t i = 0; i < 4 * MIB; i++)
+		CHECK_IS(bytes[i], 0x77);
+}
+
 /* Refused from the start, to this process or to the other: nothing is offered. */
 static void refused_from_the_start(struct side *side)
 {
@@ -314,6 +337,7 @@ static const struct test_case cases[] = {
 	{ "death-of-a-sender-at-work", death_of_a_sender_at_work, PAIR_0_DIES },
 	{ "close-while-the-sender-pushes", close_while_the_sender_pushes, PAIR_OWN_SETUP },
 	{ "put-and-get-by-a-child", put_and_get_by_a_child, 0 },
+	{ "get-by-a-child", get_by_a_child, 0 },
 	{ "refused-from-the-start", refused_from_the_start, PAIR_OWN_SETUP },
 	{ "refused-to-the-receiver-later", refused_to_the_receiver_later, 0 },
 	{ "refused-to-the-sender-later", refused_to_the_sender_later, 0 },
