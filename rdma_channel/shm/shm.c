@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,13 +300,24 @@ static int join_ring(struct shm_conn *conn, uint32_t bytes, int fd)
 	return 0;
 }
 
+/* Which process is read and written is the peer's word. One of another user could name one that it may not touch itself,
+ * to a process that may: root. */
+static bool is_of_our_user(int stream)
+{
+	struct ucred peer;
+	socklen_t len = sizeof peer;
+	return getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+}
+
 /* Both directions of single copy; the peer learns before it may put whether we can read its memory. */
-static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire)
+static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire, int stream)
 {
 	conn->peer = (struct shm_process){
-		.pid = (pid_t)le32toh(wire->pid), .token_address = le64toh(wire->token_address),
-		.token = le64toh(wire->token), .self = &conn->context->self, .name = conn->env->peer,
+		.token_address = le64toh(wire->token_address), .token = le64toh(wire->token),
+		.self = &conn->context->self, .name = conn->env->peer,
 	};
+	if (is_of_our_user(stream))
+		conn->peer.pid = (pid_t)le32toh(wire->pid);
 	shm_process_probe(&conn->peer);
 	conn->pusher = (struct shm_pusher){ .control = conn->out.control, .peer = &conn->peer };
 	conn->puller = (struct shm_puller){ .control = conn->in.control, .peer = &conn->peer };
@@ -330,7 +342,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		return error;
 	conn->env->stats->memory_bytes = sizeof *conn + conn->in_size + conn->out_size;
 	conn->both_heavy = conn->context->heavy && (le32toh(wire.flags) & SHM_HALF_HEAVY);
-	join_process(conn, &wire);
+	join_process(conn, &wire, stream);
 	conn->stream = stream;
 	return 0;
 }

@@ -60,7 +60,7 @@ struct shm_identity {
 
 /* Another process, as far as its memory is concerned. */
 struct shm_process {
-	pid_t pid;
+	pid_t pid; /* 0: not to be touched */
 	uint64_t token_address, token;
 	bool reachable; /* its memory can be read; never true again once it was not */
 	const struct shm_identity *self;

@@ -298,6 +298,25 @@ static void refused_from_the_start(struct side *side)
 	CHECK_IS(stats_of(side).zero_copy_puts, 0);
 }
 
+/* Root may read and write any process that its peer names, and a peer of another user may not choose one for it. (Run by
+ * another user than root, both are of one user.) */
+static void peer_of_another_user(struct side *side)
+{
+	uint8_t *bytes = allocate(MIB);
+	hr_channel_attr_t attr = side_attr(side);
+	bool root = geteuid() == 0;
+	if (root && side->index == 0)
+		CHECK_IS(setresuid(65534, 65534, 65534), 0);
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	transfer(side, 51, bytes, MIB);
+	CHECK_IS(stats_of(side).zero_copy_puts, side->index == 0 && !root);
+	side->index = !side->index;
+	transfer(side, 52, bytes, MIB);
+	CHECK_IS(stats_of(side).zero_copy_puts, !root);
+}
+
 /* Refused to the receiver from some time on: it is offered once, refused, and all the rest goes through the ring. */
 static void refused_to_the_receiver_later(struct side *side)
 {
@@ -339,6 +358,7 @@ static const struct test_case cases[] = {
 	{ "put-and-get-by-a-child", put_and_get_by_a_child, 0 },
 	{ "get-by-a-child", get_by_a_child, 0 },
 	{ "refused-from-the-start", refused_from_the_start, PAIR_OWN_SETUP },
+	{ "peer-of-another-user", peer_of_another_user, PAIR_OWN_SETUP },
 	{ "refused-to-the-receiver-later", refused_to_the_receiver_later, 0 },
 	{ "refused-to-the-sender-later", refused_to_the_sender_later, 0 },
 	{ 0 },
