@@ -299,7 +299,7 @@ static void free_conn(struct hr_conn *conn)
 	TAILQ_REMOVE(&channel->awake, conn, place);
 	TAILQ_REMOVE(&channel->conns, conn, all);
 	channel->n_conns--;
-	channel->n_watched -= conn->watched;
+	hr_conn_unwatch(conn);
 	hr_watch_remove(channel, &conn->extra_watch);
 	hr_watch_remove(channel, &conn->stream_watch);
 	if (conn->data)

@@ -6,7 +6,8 @@
  * A channel of a thousand connections must not look at all of them each time. A connection that is armed, and had
  * nothing when it was looked at after that, is asleep: whatever comes to it raises an event on its descriptors, so
  * nobody needs to look at it, nor arm it again, before one has. It is awake again after an event, and after any put or
- * get: a put that was short must be armed for room, and a get may take the wake-up of the last arming away unseen. So arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
+ * get: a put that was short must be armed for room, and a get may take the wake-up of the last arming away unseen. So
+ * arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
  */
 #include "rdma_channel/impl.h"
 
@@ -147,12 +148,22 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 	}
 }
 
+void hr_conn_unwatch(struct hr_conn *conn)
+{
+	struct hr_channel *channel = conn->channel;
+	if (!conn->watched)
+		return;
+	conn->watched = false;
+	if (--channel->n_watched == 0)
+		channel->check_due = UINT64_MAX; /* a time that is past would keep the timer from being set */
+}
+
 static uint64_t next_check(const struct hr_channel *channel)
 {
 	return hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS / 4;
 }
 
-/* To be looked after while it is asleep, if it has put something and nobody would tell that the peer is gone. */
+/* To be looked after while the channel sleeps, if it has put something and nobody would tell that the peer is gone. */
 static void watch_silence(struct hr_conn *conn)
 {
 	struct hr_channel *channel = conn->channel;
@@ -173,13 +184,13 @@ static void check_watched(struct hr_channel *channel)
 		int state = conn->transport->conn_check(conn->data);
 		if (state > 0)
 			continue;
-		conn->watched = false;
 		conn->puts_checked = put;
-		channel->n_watched--;
+		hr_conn_unwatch(conn);
 		if (state < 0)
 			hr_conn_rouse(conn);
 	}
-	channel->check_due = channel->n_watched ? next_check(channel) : UINT64_MAX;
+	if (channel->n_watched)
+		channel->check_due = next_check(channel);
 }
 
 /* What is due without an event: time-outs of set-ups and new attempts, listeners whose edge is gone, silent peers. */
@@ -231,8 +242,6 @@ static void fall_asleep(struct hr_conn *conn)
 	TAILQ_REMOVE(&conn->channel->awake, conn, place);
 	conn->attention |= HR_CONN_ASLEEP;
 	conn->bytes_at_sleep = bytes_moved(conn);
-	if (conn->phase == HR_PHASE_UP)
-		watch_silence(conn);
 }
 
 static bool conn_has_something(struct hr_conn *conn, bool want_put)
@@ -282,9 +291,13 @@ static int arm_awake(struct hr_channel *channel, bool want_put)
 		hr_barrier_heavy();
 	for (conn = TAILQ_FIRST(&channel->awake); conn; conn = next) {
 		next = TAILQ_NEXT(conn, place);
-		if (conn_has_something(conn, want_put))
+		if (conn_has_something(conn, want_put)) {
 			ready = true;
-		else if (want_put || !conn->put_short) /* else it must be armed for room too, when that is wanted */
+			continue;
+		}
+		if (conn->phase == HR_PHASE_UP)
+			watch_silence(conn);
+		if (want_put || !conn->put_short) /* else it must be armed for room too, when that is wanted */
 			fall_asleep(conn);
 	}
 	return ready;

@@ -198,6 +198,8 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms);
 void hr_channel_step(struct hr_channel *channel);
 /* Into the list of those awake, if it is asleep; from that of set-ups, if its phase is still one of those. */
 void hr_conn_rouse(struct hr_conn *conn);
+/* No more conn_check for it. */
+void hr_conn_unwatch(struct hr_conn *conn);
 void hr_conn_leave_set_up(struct hr_conn *conn);
 
 /* ---- channel.c ---- */

@@ -348,6 +348,31 @@ static void early_put_may_go_on(struct side *side)
 	side_meet(side);
 }
 
+/* A set-up that nobody answers ends by itself, asleep, whatever a connection that was closed before still had to wait for. */
+static void nobody_answers_a_sleeper(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.timeout_ms = 1000;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	uint64_t value = 1;
+	put_all(side, &value, sizeof value);
+	get_all(side, &value, sizeof value);
+	CHECK(hr_channel_wait(side->channel, 0, 1) >= 0); /* falls asleep, and the kernel has still to be asked */
+	side_meet(side);
+	hr_conn_close(side->conn);
+	side_meet(side);
+	if (side->index == 0) {
+		int state;
+		CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+		while ((state = hr_conn_state(side->conn)) == 0)
+			CHECK_IS(hr_channel_wait(side->channel, 0, 10000), 1);
+		CHECK_IS(state, -ETIMEDOUT);
+	}
+	side_meet(side);
+}
+
 const struct test_case sleep_cases[] = {
 	{ "receivers-asleep-in-wait", receivers_asleep_in_wait, PAIR_NO_SPIN },
 	{ "receivers-asleep-in-poll", receivers_asleep_in_poll, 0 },
@@ -364,5 +389,6 @@ const struct test_case sleep_cases[] = {
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },
 	{ "early-put-may-go-on", early_put_may_go_on, PAIR_OWN_SETUP },
+	{ "nobody-answers-a-sleeper", nobody_answers_a_sleeper, PAIR_OWN_SETUP },
 	{ 0 },
 };
