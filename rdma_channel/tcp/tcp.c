@@ -64,6 +64,7 @@ struct tcp_conn {
 		uint64_t since; /* the peer has owed an answer and was not heard since then, ns; 0: it owes none */
 		uint64_t asked; /* when the kernel was asked last by check_sometimes, coarse ns */
 		unsigned idle_calls;
+		int error; /* -ETIMEDOUT: given up; what has arrived is still to be read. 0: not */
 	} silence;
 	struct {
 		uint32_t length; /* little-endian; its last length_left bytes are still to be sent */
@@ -257,11 +258,11 @@ static int ask_kernel(struct tcp_conn *conn)
 static int tcp_conn_check(void *data)
 {
 	struct tcp_conn *conn = data;
-	if (conn->in.error)
-		return conn->in.error;
+	if (conn->in.error || conn->silence.error)
+		return conn->in.error ? conn->in.error : conn->silence.error;
 	int state = ask_kernel(conn);
 	if (state < 0)
-		conn->in.error = state;
+		conn->silence.error = state;
 	return state;
 }
 
@@ -425,7 +426,9 @@ static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered
 	if (!done)
 		check_sometimes(conn);
 	*delivered = done;
-	return done ? 0 : conn->in.error;
+	if (done)
+		return 0;
+	return conn->in.error ? conn->in.error : conn->silence.error; /* nothing more has arrived */
 }
 
 /* ---- put ---- */
@@ -513,8 +516,8 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct tcp_conn *conn = data;
 	conn->armed = false;
-	if (conn->in.error == -ETIMEDOUT)
-		return conn->in.error;
+	if (conn->in.error == -ETIMEDOUT || conn->silence.error)
+		return -ETIMEDOUT;
 	int error;
 	*accepted = 0;
 	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left && put_copied(conn, iov, accepted, &error)) {
@@ -575,6 +578,8 @@ static bool drop_input(struct tcp_conn *conn)
 static int tcp_conn_shutdown(void *data)
 {
 	struct tcp_conn *conn = data;
+	if (conn->silence.error)
+		return 1;
 	if (!conn->out.ended) {
 		if (!say_goodbye(conn))
 			return drop_input(conn); /* so that a peer that closes too gets rid of its own */
@@ -606,7 +611,7 @@ static bool has_room(const struct tcp_conn *conn)
 static bool tcp_conn_pending(void *data, bool want_put)
 {
 	struct tcp_conn *conn = data;
-	if (payload_buffered(conn) || conn->in.error)
+	if (payload_buffered(conn) || conn->in.error || conn->silence.error)
 		return true;
 	/* Armed and drained: what has come since raises an event, and that one has not been taken yet. */
 	if (!conn->armed || !conn->drained)

@@ -6,7 +6,8 @@
  *
  * The two ends (INDEX 0 and 1) exchange their cards through files in DIR, and tell in DIR/up.INDEX that they are ready
  * for the cut. Modes: exchange (nothing is cut), idle (both sleep), stream (0 puts all the time), full (1 never gets, 0
- * sleeps for room). Exit status 0: it ended as the mode wants it.
+ * sleeps for room), unwanted (as full, but 0 does not want to know of room), late (as full, and 0 gets what 1 has put only
+ * after its own put has failed). Exit status 0: it ended as the mode wants it.
  */
 #include "config.h"
 
@@ -82,22 +83,75 @@ static int until_error(struct side *side, bool puts, bool gets, bool *full)
 	}
 }
 
+static void put_until_full(struct side *side)
+{
+	static uint8_t bytes[65536];
+	for (;;) {
+		struct iovec iov = { bytes, sizeof bytes };
+		size_t put;
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &put), 0);
+		if (!put)
+			break;
+		usleep(1000); /* the kernel still makes its buffers larger */
+	}
+	write_file("up", side->index, "", 0);
+}
+
+static int sleep_until_error(struct side *side)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+	for (;;) {
+		size_t got;
+		int error = hr_channel_get(side->conn, &iov, 1, &got);
+		if (error)
+			return error;
+		CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1);
+	}
+}
+
+#define LATE 60000 /* bytes: more than the transport's own buffer holds */
+
+static int get_after_error(struct side *side)
+{
+	static uint8_t bytes[65536];
+	uint64_t offset = 1;
+	get_all(side, bytes, 1);
+	put_until_full(side);
+	CHECK_IS(until_error(side, true, false, NULL), -ETIMEDOUT);
+	int error = get_until_error(side, 1, &offset);
+	CHECK_IS(offset, LATE);
+	return error;
+}
+
 static int run(struct side *side, const char *mode)
 {
-	bool full = false;
+	bool full = false, never_gets = !strcmp(mode, "full") || !strcmp(mode, "unwanted") || !strcmp(mode, "late");
 	if (!strcmp(mode, "exchange")) {
 		exchange(side);
 		return 0;
 	}
-	if (strcmp(mode, "full") || side->index == 1)
+	if (!strcmp(mode, "late") && side->index == 1) {
+		static uint8_t bytes[LATE];
+		pattern_fill(1, 0, bytes, sizeof bytes);
+		put_all(side, bytes, sizeof bytes);
+	}
+	if (!never_gets || side->index == 1)
 		write_file("up", side->index, "", 0);
 	int error;
-	if (!strcmp(mode, "full") && side->index == 1) {
+	if (never_gets && side->index == 1) {
 		pause(); /* until the script ends it */
 		return 1;
 	}
-	error = until_error(side, side->index == 0 && strcmp(mode, "idle"), strcmp(mode, "full"),
-			    strcmp(mode, "full") ? NULL : &full);
+	if (!strcmp(mode, "late")) {
+		error = get_after_error(side);
+	} else if (!strcmp(mode, "unwanted")) {
+		put_until_full(side);
+		error = sleep_until_error(side);
+	} else {
+		error = until_error(side, side->index == 0 && strcmp(mode, "idle"), strcmp(mode, "full"),
+				    strcmp(mode, "full") ? NULL : &full);
+	}
 	if (error == -ETIMEDOUT)
 		return 0;
 	fprintf(stderr, "process %d: the error is %d\n", side->index, error);

@@ -64,13 +64,13 @@ start exchange; both_well "many addresses"
 on 0 ip link del void
 
 export HEADRACE_TIMEOUT_MS=2000
-for mode in idle stream full; do
+for mode in idle stream full unwanted late; do
 	echo "- the cable cut: $mode"
 	start $mode
 	both_up $mode
 	cable down
 	wait $pid0 || fail "the cable cut, $mode: process 0 does not notice"
-	if [ $mode = full ]; then
+	if [ $mode != idle ] && [ $mode != stream ]; then
 		kill $pid1
 	else
 		wait $pid1 || fail "the cable cut, $mode: process 1 does not notice"
