@@ -265,6 +265,8 @@ static uint64_t looks_of(struct side *side)
 /* The answers come long after the longest spin: soon only a wait now and then is spun through. */
 static void long_waits_are_not_spun(struct side *side)
 {
+	if (getenv("HR_FAULTS")) /* waits that end, and then nothing is had, are short ones */
+		return;
 	setenv("HEADRACE_SPIN_US", "300", 1);
 	hr_channel_attr_t attr = side_attr(side);
 	side_open(side, &attr);
