@@ -13,7 +13,8 @@
  *
  *	yield   use the stream that comes from me
  *
- * and the other side, when a hello reaches it, drops its own. Reads take exactly one message, never what follows it: behind "ready" the stream is the transport's.
+ * and the other side, when a hello reaches it, drops its own. Reads take exactly one message, never what follows it:
+ * behind "ready" the stream is the transport's.
  * This file moves messages; what they mean is connect.c's. Nothing blocks. One thread at a time.
  */
 #ifndef HR_WIREUP_H
