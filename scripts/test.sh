@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
+# test.sh [CONFIGURE-OPTION...]
 # From a fresh clone: installs what is missing, builds out of tree into build/ and runs all the quick tests.
 # The last line says how many passed, failed and were skipped; logs are beside the tests in build/test/.
 set -euo pipefail
@@ -8,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 need_cuda
-build_tree "$build" --prefix="$build/prefix" --with-cuda="$cuda_home"
+build_tree "$build" --prefix="$build/prefix" --with-cuda="$cuda_home" "$@"
 say "running the quick tests"
 status=0
 make -C "$build" check >"$build/check.log" 2>&1 || status=$?
