@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_man_MANS += %D%/man/headrace-perf.1
-dist_doc_DATA += \
+# Installed as they lie in the tree, so that the links between README, docs/, figures and examples hold there too.
+docsdir = $(docdir)/docs
+dist_docs_DATA = \
 	%D%/BENCHMARKS.md %D%/CHANNEL.md %D%/DECISIONS.md %D%/DESIGN.md %D%/PROTOCOL.md %D%/STATUS.md
 # Written by make figures; BENCHMARKS.md shows them.
+figuresdir = $(docsdir)/figures
+dist_figures_DATA = \
+	%D%/figures/figure04.png %D%/figures/figure05.png %D%/figures/figure06.png %D%/figures/figure07.png \
+	%D%/figures/figure08.png %D%/figures/figure09.png %D%/figures/figure10.png %D%/figures/figure11.png \
+	%D%/figures/sweep_depth.png %D%/figures/sweep_qps.png
 EXTRA_DIST += %D%/figures
