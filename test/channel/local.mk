@@ -29,6 +29,15 @@ test_channel_shm_grant_SOURCES = test/channel/shm_grant.c
 test_channel_shm_grant_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_grant_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_channel_shm_grant_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
+# Both ends of a connection over shared memory in one process: its end while a single copy is under way.
+shm_ends = test/channel/shm_ends.c test/channel/shm_ends.h
+check_PROGRAMS += test/channel/shm_shutdown
+TESTS += test/channel/shm_shutdown
+test_channel_shm_shutdown_SOURCES = test/channel/shm_shutdown.c $(shm_ends)
+test_channel_shm_shutdown_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_shm_shutdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
+test_channel_shm_shutdown_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 endif
 check_PROGRAMS += test/channel/conformance
 # test/faults builds it once more, through the fault channel.

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A receiver that ends a connection while its peer writes into the receiver's memory by single copy: the end waits for
+ * that write, and afterwards the memory is the receiver's again. The linker holds the peer's system call open.
+ */
+#include "config.h"
+
+#include "test/channel/shm_ends.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PIECE (1u << 20)
+
+static struct shm_ends ends;
+static uint8_t *from, *to;
+static sem_t may_push, writing, may_write;
+static int reads, writes;
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags);
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags);
+
+/* The receiver's first copy of the piece: lets the sender take a unit, and goes on when that is being written. */
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				unsigned long m, unsigned long flags)
+{
+	if (here->iov_base == to && reads++ == 0) {
+		sem_post(&may_push);
+		sem_wait(&writing);
+	}
+	return __real_process_vm_readv(pid, here, n, there, m, flags);
+}
+
+/* The sender's first write: held until the test lets it go. */
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
+				 unsigned long m, unsigned long flags)
+{
+	if (writes++ == 0) {
+		sem_post(&writing);
+		sem_wait(&may_write);
+	}
+	return __real_process_vm_writev(pid, here, n, there, m, flags);
+}
+
+static void *push(void *unused)
+{
+	struct iovec iov = { from, PIECE };
+	size_t accepted;
+	sem_wait(&may_push);
+	hr_transport_shm.put(ends.end[0].conn, &iov, 1, &accepted);
+	return unused;
+}
+
+START_TEST(the_end_waits_for_the_senders_write)
+{
+	struct iovec out = { from, PIECE }, in = { to, PIECE };
+	size_t accepted, delivered;
+	pthread_t sender;
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted), 0);
+	ck_assert_uint_eq(accepted, 0); /* it is offered */
+	ck_assert_int_eq(pthread_create(&sender, NULL, push, NULL), 0);
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, &in, 1, &delivered), 0);
+	ck_assert_uint_lt(delivered, PIECE);
+	ck_assert_mem_eq(from, to, delivered);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
+	sem_post(&may_write);
+	pthread_join(sender, NULL);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 1);
+	memset(to, 0x11, PIECE);
+	int before = writes;
+	hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted);
+	ck_assert_int_eq(writes, before);
+	for (size_t i = 0; i < PIECE; i++)
+		ck_assert_msg(to[i] == 0x11, "byte %zu was written after the end", i);
+}
+END_TEST
+
+static void setup(void)
+{
+	unsetenv("HEADRACE_SHM_ZERO_COPY");
+	sem_init(&may_push, 0, 0);
+	sem_init(&writing, 0, 0);
+	sem_init(&may_write, 0, 0);
+	from = malloc(PIECE);
+	to = malloc(PIECE);
+	for (size_t i = 0; i < PIECE; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	memset(to, 0xdd, PIECE);
+	reads = writes = 0;
+	shm_ends_make(&ends, 1u << 20);
+	shm_ends_join(&ends);
+}
+
+static void teardown(void)
+{
+	shm_ends_close(&ends);
+	free(from);
+	free(to);
+}
+
+int main(void)
+{
+	uint8_t a = 1, b = 2;
+	struct iovec here = { &a, 1 }, there = { &b, 1 };
+	if (__real_process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 1) {
+		printf("SKIP: no process may read another's memory here (process_vm_readv)\n");
+		return 77;
+	}
+	Suite *suite = suite_create("shutdown of single copy");
+	TCase *tcase = tcase_create("steps");
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, the_end_waits_for_the_senders_write);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_set_fork_status(runner, CK_NOFORK);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
