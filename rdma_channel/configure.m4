@@ -15,6 +15,9 @@ m4_append([hr_summary_lines], [
 HR_SUMMARY_LINE([mr cache], [$hr_have_fork_status],
   [verbs registers the memory of each transfer anew: needs rdma-core 35])])
 
+HR_WITH_LIBRARY([numa], [NUMA], [numa], [numaif.h], [mbind], [numa],
+  [rings of shared memory lie on the node that touches them first])
+
 # Open MPI's development files: only bench/compare links with Open MPI, and only to be compared with it.
 hr_have_ompi=no
 AS_IF([test "x$with_openmpi" != xno],

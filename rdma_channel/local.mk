@@ -23,6 +23,8 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/iov.h \
 	rdma_channel/listen.c \
 	rdma_channel/shm/shm.c rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
+	rdma_channel/shm/segment.c rdma_channel/shm/segment.h \
+	rdma_channel/shm/numa.c rdma_channel/shm/numa.h \
 	rdma_channel/remote_write.c rdma_channel/remote_write.h \
 	rdma_channel/shm/single.c rdma_channel/shm/single.h \
 	rdma_channel/stream.c rdma_channel/stream.h \
@@ -30,7 +32,8 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/transport.h \
 	rdma_channel/transports.c \
 	rdma_channel/wireup.c rdma_channel/wireup.h
-rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la
+rdma_channel_libhrchannel_la_CPPFLAGS = $(AM_CPPFLAGS) $(NUMA_CFLAGS)
+rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la $(NUMA_LIBS)
 
 # The installed library.
 lib_LTLIBRARIES += rdma_channel/libheadrace-channel.la

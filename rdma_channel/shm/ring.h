@@ -48,7 +48,7 @@ struct shm_grant {
 	uint64_t length, unit;
 };
 
-/* The shared head of the segment. Each field has its line, and the line that is fetched with it, to itself. */
+/* The control page of the segment. Each field has its line, and the line that is fetched with it, to itself. */
 struct shm_control {
 	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: all before this position is consumed */
 	_Alignas(128) uint32_t get_armed; /* receiver sets before it sleeps for data; sender clears and wakes it */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: two processes of one host, a ring (ring.h) in memory for each direction. The receiver makes its ring as a memfd
- * and passes it over the Unix stream: it has no name, so nothing can be left behind. The stream stays for wake-ups and
- * for the peer's end, which the data path asks about only now and then.
+ * shm: two processes of one host, a ring (ring.h) in memory (segment.h) for each direction. The receiver makes it and
+ * passes its descriptor over the Unix stream. The stream stays for wake-ups and for the peer's end, which the data path
+ * asks about only now and then.
  */
 #include "config.h"
 
 #include "rdma_channel/barrier.h"
 #include "rdma_channel/clock.h"
 #include "rdma_channel/shm/ring.h"
+#include "rdma_channel/shm/segment.h"
 #include "rdma_channel/shm/single.h"
 #include "rdma_channel/stream.h"
 #include "rdma_channel/transport.h"
@@ -18,17 +19,13 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define RING_MIN_BYTES 4096u
 #define RING_MAX_BYTES (1u << 30)
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* A put or get without success asks the stream for the peer's end, if so many came before it and a tick has passed. */
 #define IDLE_CALLS 64
@@ -45,7 +42,11 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
 HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
 	   "shared memory: records of so many bytes are written past the cache; 0: never");
 
-enum { SHM_HALF_HEAVY = 1u << 0 }; /* of flags: this side sleeps with the heavy barrier, and honours the peer's */
+/* Of flags. */
+enum {
+	SHM_HALF_HEAVY = 1u << 0, /* this side sleeps with the heavy barrier, and honours the peer's */
+	SHM_HALF_HUGE = 1u << 1,  /* the ring is for huge pages */
+};
 
 /* A side's half: written by it, read by its peer, which sends into the ring. Little-endian; with it, the ring. */
 struct shm_half_wire {
@@ -53,7 +54,7 @@ struct shm_half_wire {
 	uint32_t flags;
 	uint64_t token, token_address; /* where the peer finds this process's token (single.h); 0: nowhere */
 	uint32_t pid;
-	uint32_t zero;
+	uint32_t segment_bytes; /* of the memory: ring, control page, and what fills a huge page up */
 };
 _Static_assert(sizeof(struct shm_half_wire) == 32, "wire format");
 
@@ -62,6 +63,7 @@ struct shm_context {
 	size_t zero_copy; /* bytes of the shortest piece that is copied once; SIZE_MAX: none is */
 	size_t stream;    /* bytes of the shortest record that is written past the cache; SIZE_MAX: none is */
 	struct shm_identity self;
+	struct shm_placement placement;
 };
 
 struct shm_conn {
@@ -84,35 +86,15 @@ struct shm_conn {
 	uint64_t asked_at; /* when the stream was last asked, coarse ns */
 	const struct shm_context *context;
 	const struct hr_conn_env *env;
-	void *out_map, *in_map;
-	size_t out_size, in_size;
+	struct shm_segment out_segment, in_segment;
 };
 
 /* ---- per channel ---- */
-
-static int make_memory(size_t size)
-{
-	int fd = memfd_create("headrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	/* Sealed, so that a peer which shrinks it cannot make our next access a bus error. */
-	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0)
-		return fd;
-	int error = -errno;
-	close(fd);
-	return error;
-}
 
 static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_t *section, size_t *section_len)
 {
 	(void)env;
 	(void)section;
-	int fd = make_memory(RING_MIN_BYTES);
-	if (fd < 0) {
-		hr_log(HR_LOG_INFO, "shm: memfd_create: %s", strerror(-fd));
-		return -ENODEV;
-	}
-	close(fd);
 	struct shm_context *context = malloc(sizeof *context);
 	if (!context)
 		return -ENOMEM;
@@ -122,6 +104,8 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 		error = hr_setting_u64(&stream_setting, &stream);
 	if (!error)
 		error = hr_barrier_register(&context->heavy);
+	if (!error)
+		error = shm_placement_read(&context->placement);
 	if (error) {
 		free(context);
 		return error;
@@ -189,12 +173,6 @@ static inline void wake_if_armed(struct shm_conn *conn, uint32_t *armed)
 
 /* ---- setting up ---- */
 
-static void *map_memory(int fd, size_t size)
-{
-	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return map == MAP_FAILED ? NULL : map;
-}
-
 static uint32_t round_to_power(uint32_t bytes)
 {
 	uint32_t power = RING_MIN_BYTES;
@@ -205,32 +183,21 @@ static uint32_t round_to_power(uint32_t bytes)
 
 static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 {
-	(void)context;
-	size_t ring = SHM_CONTROL_BYTES + (size_t)round_to_power(ring_bytes);
-	return sizeof(struct shm_conn) + 2 * ring; /* the peer's too, which has the same size unless it was set otherwise */
+	const struct shm_context *shm = context;
+	size_t segment = shm_segment_bytes(&shm->placement, round_to_power(ring_bytes));
+	/* The peer's too, which has the same size unless it was set otherwise. */
+	return sizeof(struct shm_conn) + 2 * segment;
 }
 
-static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *out)
+static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *fd, bool *huge)
 {
-	size_t size = SHM_CONTROL_BYTES + (size_t)bytes;
-	int fd = make_memory(size);
-	if (fd < 0) {
-		hr_log(HR_LOG_ERROR, "shm: cannot make a ring of %u bytes: %s", bytes, strerror(-fd));
-		return fd;
-	}
-	conn->in_map = map_memory(fd, size);
-	if (!conn->in_map) {
-		int error = -errno;
-		hr_log(HR_LOG_ERROR, "shm: mmap of %zu bytes: %s", size, strerror(errno));
-		close(fd);
+	int error = shm_segment_make(&conn->context->placement, bytes, &conn->in_segment, fd, huge);
+	if (error)
 		return error;
-	}
-	conn->in_size = size;
-	conn->in.control = conn->in_map;
-	conn->in.lines = (uint8_t *)conn->in_map + SHM_CONTROL_BYTES;
+	conn->in.control = shm_segment_control(&conn->in_segment, bytes);
+	conn->in.lines = conn->in_segment.map;
 	conn->in.mask = bytes / SHM_LINE - 1;
 	conn->in.at = conn->in.reported = conn->in.control->tail = SHM_FIRST_POSITION;
-	*out = fd;
 	return 0;
 }
 
@@ -244,7 +211,8 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	conn->env = env;
 	conn->stream = -1;
 	uint32_t bytes = round_to_power(env->ring_bytes);
-	int error = make_own_ring(conn, bytes, &own->fds[0]);
+	bool huge;
+	int error = make_own_ring(conn, bytes, &own->fds[0], &huge);
 	if (error) {
 		free(conn);
 		return error;
@@ -252,10 +220,11 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	const struct shm_identity *self = &conn->context->self;
 	struct shm_half_wire wire = {
 		.ring_bytes = htole32(bytes),
-		.flags = htole32(conn->context->heavy ? SHM_HALF_HEAVY : 0),
+		.flags = htole32((conn->context->heavy ? SHM_HALF_HEAVY : 0) | (huge ? SHM_HALF_HUGE : 0)),
 		.token = htole64(self->token ? *self->token : 0),
 		.token_address = htole64((uintptr_t)self->token),
 		.pid = htole32((uint32_t)self->pid),
+		.segment_bytes = htole32((uint32_t)conn->in_segment.size),
 	};
 	memcpy(own->blob, &wire, sizeof wire);
 	own->len = sizeof wire;
@@ -264,37 +233,19 @@ static int shm_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	return 0;
 }
 
-/* What makes the descriptor unfit to be the ring that the half describes; NULL: nothing. */
-static const char *fault_of_memory(int fd, size_t size)
+static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, int fd)
 {
-	struct stat status;
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size != (off_t)size)
-		return "its ring has not the size it says";
-	if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
-		return "its ring could be taken away under our feet";
-	return NULL;
-}
-
-static int join_ring(struct shm_conn *conn, uint32_t bytes, int fd)
-{
-	size_t size = SHM_CONTROL_BYTES + (size_t)bytes;
-	const char *fault = NULL;
-	if (bytes < RING_MIN_BYTES || bytes > RING_MAX_BYTES || (bytes & (bytes - 1)))
-		fault = "its ring has an impossible size";
-	else
-		fault = fault_of_memory(fd, size);
-	if (fault) {
-		hr_log(HR_LOG_ERROR, "shm: %s: %s", conn->env->peer, fault);
+	uint32_t bytes = le32toh(wire->ring_bytes), segment_bytes = le32toh(wire->segment_bytes);
+	bool huge = le32toh(wire->flags) & SHM_HALF_HUGE;
+	if (bytes < RING_MIN_BYTES || bytes > RING_MAX_BYTES || (bytes & (bytes - 1))) {
+		hr_log(HR_LOG_ERROR, "shm: %s: its ring has an impossible size", conn->env->peer);
 		return -EPROTO;
 	}
-	conn->out_map = map_memory(fd, size);
-	if (!conn->out_map) {
-		hr_log(HR_LOG_ERROR, "shm: mmap of the ring of %s: %s", conn->env->peer, strerror(errno));
-		return -errno;
-	}
-	conn->out_size = size;
-	conn->out.control = conn->out_map;
-	conn->out.lines = (uint8_t *)conn->out_map + SHM_CONTROL_BYTES;
+	int error = shm_segment_join(fd, bytes, segment_bytes, huge, conn->env->peer, &conn->out_segment);
+	if (error)
+		return error;
+	conn->out.control = shm_segment_control(&conn->out_segment, bytes);
+	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
 	conn->out.head = conn->out.tail = SHM_FIRST_POSITION;
 	return 0;
@@ -332,7 +283,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 	int error = -EPROTO;
 	if (peer->len == sizeof wire && peer->n_fds == 1) {
 		memcpy(&wire, peer->blob, sizeof wire);
-		error = join_ring(conn, le32toh(wire.ring_bytes), peer->fds[0]);
+		error = join_ring(conn, &wire, peer->fds[0]);
 	} else {
 		hr_log(HR_LOG_ERROR, "shm: %s describes its half in an unknown way", conn->env->peer);
 	}
@@ -340,7 +291,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		close(peer->fds[i]);
 	if (error)
 		return error;
-	conn->env->stats->memory_bytes = sizeof *conn + conn->in_size + conn->out_size;
+	conn->env->stats->memory_bytes = sizeof *conn + conn->in_segment.size + conn->out_segment.size;
 	conn->both_heavy = conn->context->heavy && (le32toh(wire.flags) & SHM_HALF_HEAVY);
 	join_process(conn, &wire, stream);
 	conn->stream = stream;
@@ -366,10 +317,8 @@ static int shm_conn_shutdown(void *data)
 static void shm_conn_close(void *data)
 {
 	struct shm_conn *conn = data;
-	if (conn->in_map)
-		munmap(conn->in_map, conn->in_size);
-	if (conn->out_map)
-		munmap(conn->out_map, conn->out_size);
+	shm_segment_unmap(&conn->in_segment);
+	shm_segment_unmap(&conn->out_segment);
 	free(conn);
 }
 

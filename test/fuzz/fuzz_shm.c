@@ -135,9 +135,9 @@ static void scribble(struct end *end, struct fuzz_input *input)
 	uint8_t kind = fuzz_u8(input);
 	uint64_t word;
 	if (kind & 1)
-		at = at % 64 * 64;
+		at = end->size - 4096 + at % 64 * 64; /* the control page */
 	else if (kind & 2)
-		at = 4096 + at % ((end->size - 4096) / 64) * 64;
+		at = at % ((end->size - 4096) / 64) * 64;
 	at %= end->size - sizeof word + 1;
 	memcpy(&word, end->memory + at, sizeof word);
 	if (kind & 4)
