@@ -119,7 +119,9 @@ bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 		ib_conn_progress(conn);
 	else
 		ib_conn_idle(conn);
-	if (conn->error || ib_write_pending(conn) || (want_put && conn->put_short && ib_conn_can_put(conn)))
+	/* Again: a read of ours that has completed before we armed raises no event, and has just been taken. */
+	if (conn->error || ib_conn_can_get(conn) || ib_write_pending(conn) ||
+	    (want_put && conn->put_short && ib_conn_can_put(conn)))
 		return true;
 	switch (conn->sleep) {
 	case IB_AWAKE:

@@ -96,8 +96,14 @@ test_channel_verbs_writes_SOURCES = test/channel/verbs_writes.c test/channel/pai
 test_channel_verbs_writes_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_channel_verbs_writes_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_writes.sh
+
+check_PROGRAMS += test/channel/verbs_sleep
+test_channel_verbs_sleep_SOURCES = test/channel/verbs_sleep.c test/channel/pair.c test/channel/pair.h
+test_channel_verbs_sleep_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+test_channel_verbs_sleep_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/channel/verbs_sleep.sh
 endif
-dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_writes.sh
+dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_sleep.sh test/channel/verbs_writes.sh
 
 # Two hosts, a cable that can be cut.
 check_PROGRAMS += test/channel/between_hosts
