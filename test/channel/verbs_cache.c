@@ -112,8 +112,9 @@ int ioctl(int fd, unsigned long request, ...)
 	void *argument = va_arg(arguments, void *);
 	va_end(arguments);
 	int result = (int)syscall(SYS_ioctl, fd, request, argument);
-	void (*call)(void) = behind_watching;
-	if (request == UFFDIO_REGISTER && call) {
+	/* The watch's own thread makes other requests. */
+	if (request == UFFDIO_REGISTER && behind_watching) {
+		void (*call)(void) = behind_watching;
 		behind_watching = NULL;
 		call();
 	}
