@@ -26,6 +26,7 @@
 #define SPUN_MAX 16      /* connections looked at while spinning; with more at work, the epoll set is cheaper */
 #define PROBE_WAITS 16   /* a connection whose waits were long is spun on once in so many, to see whether they still are */
 #define SPIN_ALONE_NS 2000
+#define ACCEPT_AGAIN_NS (50 * HR_NS_PER_MS) /* nobody tells when there are descriptors again */
 
 int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
 {
@@ -220,6 +221,9 @@ void hr_channel_step(struct hr_channel *channel)
 static void set_timer(struct hr_channel *channel)
 {
 	uint64_t next = channel->setup_due < channel->check_due ? channel->setup_due : channel->check_due;
+	uint64_t again = channel->accept_again ? hr_now_ns() + ACCEPT_AGAIN_NS : UINT64_MAX;
+	if (again < next)
+		next = again;
 	if (channel->timer_at == next)
 		return;
 	channel->timer_at = next;

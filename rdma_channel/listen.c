@@ -307,7 +307,8 @@ static int read_hello(struct hr_pending *pending)
 	return 1;
 }
 
-/* A peer that waits for our hello says nothing: it has given up, perhaps to come again. */
+/* A peer that waits for our hello says nothing: else it has given up, perhaps to come again. That may have come with its
+ * hello, and no event tells it then. */
 static void check_waiting(struct hr_pending *pending)
 {
 	char byte;
@@ -325,7 +326,8 @@ void hr_pending_step(struct hr_pending *pending)
 		return;
 	struct hr_conn *conn = conn_for(channel, pending->hello.sender);
 	if (!conn) { /* kept until hr_channel_connect */
-		channel->incoming_news = true;
+		check_waiting(pending);
+		channel->incoming_news |= !pending->dead;
 		return;
 	}
 	switch (hr_conn_meets(conn)) {
@@ -336,6 +338,7 @@ void hr_pending_step(struct hr_pending *pending)
 		yield_to_ours(pending);
 		break;
 	case HR_MEETING_LATER:
+		check_waiting(pending);
 		break;
 	case HR_MEETING_REFUSE:
 		refuse(pending, "a connection to it is being set up already");

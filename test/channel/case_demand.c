@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void greet(struct side *side)
@@ -66,6 +67,35 @@ static void both_at_once(struct side *side)
 		side_meet(side);
 		hr_conn_close(side->conn);
 	}
+}
+
+/* A process that has no descriptor left when a peer comes, and sleeps, takes it when there is one again. */
+static void no_descriptor_for_a_while(struct side *side)
+{
+	struct rlimit whole, spent;
+	pid_t pid = getpid();
+	hr_channel_attr_t attr = side_attr(side);
+	hr_card_t card;
+	side_open(side, &attr);
+	CHECK_IS(getrlimit(RLIMIT_NOFILE, &whole), 0);
+	if (side->index == 0) {
+		side_receive(side, &pid, sizeof pid);
+		CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+		CHECK(hr_conn_state(side->conn) >= 0);
+		usleep(100000); /* the other has tried by then, and sleeps */
+		CHECK_IS(prlimit(pid, RLIMIT_NOFILE, &whole, NULL), 0);
+	} else {
+		int next = dup(0);
+		CHECK(next >= 0);
+		close(next);
+		spent = (struct rlimit){ (rlim_t)next, whole.rlim_max };
+		CHECK_IS(setrlimit(RLIMIT_NOFILE, &spent), 0);
+		side_send(side, &pid, sizeof pid);
+		while (!hr_channel_incoming(side->channel, &card))
+			CHECK_IS(hr_channel_wait(side->channel, 0, 2 * PAIR_TIMEOUT_MS), 1);
+		CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &side->conn), 0);
+	}
+	greet(side);
 }
 
 /* One that is not answered gives up in its time; it can come again, and is told of anew. */
@@ -193,5 +223,6 @@ const struct test_case demand_cases[] = {
 	{ "both-at-once", both_at_once, PAIR_OWN_SETUP },
 	{ "a-peer-that-is-not-answered", a_peer_that_is_not_answered, PAIR_OWN_SETUP },
 	{ "a-server-of-many", a_server_of_many, PAIR_OWN_SETUP },
+	{ "no-descriptor-for-a-while", no_descriptor_for_a_while, PAIR_OWN_SETUP },
 	{ 0 },
 };

@@ -115,5 +115,5 @@ TESTS += test/channel/between_hosts.sh
 check_PROGRAMS += test/channel/crossing
 test_channel_crossing_SOURCES = test/channel/crossing.c test/channel/pair.c test/channel/pair.h
 test_channel_crossing_LDADD = rdma_channel/libhrchannel.la
-test_channel_crossing_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=socket
+test_channel_crossing_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=socket,--wrap=sendmsg
 TESTS += test/channel/crossing
