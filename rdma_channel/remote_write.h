@@ -44,8 +44,8 @@ void hr_remote_hide(hr_exposed_t *exposed);
  * token begins. An error of the connection, or one that means that this memory cannot be written from: use the pipe. */
 int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
 		    hr_remote_write_t **write);
-/* 1: every byte is in the peer's memory; 0: not yet (goes on with it); else the connection's error. When hr_channel_wait
- * returns all that are under way are to be asked: one may have completed, or found room to go on. */
+/* 1: every byte is in the peer's memory; 0: not yet (goes on with it); else the connection's error. Ask for all that are
+ * under way when hr_channel_wait returns: one may have completed, or find room to go on. */
 int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write);
 /* Frees it: complete, or failed, or the connection has been closed. */
 void hr_remote_end(hr_remote_write_t *write);
