@@ -251,8 +251,8 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	return 0;
 }
 
-/* Which process is read and written is the peer's word. One of another user could name one that it may not touch itself,
- * to a process that may: root. */
+/* Which process is read and written is the peer's word. One of another user could name to root a process that it may not
+ * touch itself. */
 static bool is_of_our_user(int stream)
 {
 	struct ucred peer;

@@ -171,17 +171,17 @@ static bool claim_back(struct shm_control *control, struct shm_grant *grant, str
 		*grant = control->grant;
 		claims->back++;
 		claims->left--;
-		/* Success means that the grant read above is this word's: the receiver writes the next one only when the
-		 * word says that none is left. Release: it was read before; acquire on failure: as above. */
+		/* Success means that the grant read above is this word's: the receiver writes the next one only when
+		 * the word says that none is left. Release: it was read before; acquire on failure: as above. */
 	} while (!__atomic_compare_exchange_n(&control->claims, &seen, word_of(*claims), true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return true;
 }
 
 /*
- * Is there a unit to take, and a process to write it to that is the peer? A grant may have lain there for long when this
- * side's caller puts again, and the peer's number be another's by now. Asked before a unit is taken: a receiver that
- * closes takes those that are left away first.
+ * Is there a unit to take, and a process to write it to that is the peer? A grant may have lain there for long when
+ * this side's caller puts again, and the peer's number be another's by now. Asked before a unit is taken: a receiver
+ * that closes takes those that are left away first.
  */
 static bool may_push(struct shm_pusher *pusher)
 {
