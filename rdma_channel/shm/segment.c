@@ -28,7 +28,7 @@
 HR_SETTING(numa_setting, "HEADRACE_SHM_NUMA", "1", 0, 1,
 	   "shared memory: 1: a ring lies on its receiver's NUMA node, where there are several");
 
-HR_SETTING(pages_setting, "HEADRACE_SHM_HUGE_PAGES", "auto", 0, 0,
+HR_SETTING(pages_setting, "HEADRACE_SHM_HUGE_PAGES", "0", 0, 0,
 	   "shared memory: huge pages: 0: not asked for; auto: by rings of 2M and more; 1: insisted on from 1M on");
 
 static size_t whole_pages(size_t size)
