@@ -58,7 +58,7 @@ static void let_in(hr_channel_t *channel)
 	hr_card_t card;
 	int more;
 	while ((more = hr_channel_incoming(channel, &card)) == 1) {
-		hr_conn_t *conn;
+		hr_conn_t *conn = NULL;
 		struct client *client = calloc(1, sizeof *client);
 		int error = client ? hr_channel_connect(channel, &card, NULL, &conn) : -ENOMEM;
 		if (error)
