@@ -37,7 +37,7 @@ listens() {
 
 # both WANTED COMMAND...: runs it as server and client; both must succeed, and the client print a line like WANTED.
 both() {
-	local wanted=$1 port=$((20000 + RANDOM % 20000)) server i
+	local wanted=$1 port=$((20000 + RANDOM % 12000)) server i # below those that the kernel hands out
 	shift
 	while listens $port; do port=$((port + 1)); done
 	timeout 100 "$with" "$@" -p $port >"$out/server" 2>&1 &
