@@ -194,9 +194,12 @@ static void init_number(struct ptx_parser *parser, struct init_cursor *cursor)
 	struct ptx_lexer *lexer = &parser->lexer;
 	enum ptx_type type = cursor->variable->type;
 	bool negative = false;
+	uint64_t bits = lexer->value;
+	if (cursor->element > sizeof bits)
+		ptx_unsupported(parser->context, lexer->token_line, "an initialiser of %u-byte elements", cursor->element);
 	while (ptx_type_float(type) && ptx_take_mark(lexer, '-'))
 		negative = !negative;
-	uint64_t bits = lexer->value;
+	bits = lexer->value;
 	if (lexer->kind == PTX_TOKEN_DOUBLE && type == PTX_F32) {
 		double wide;
 		memcpy(&wide, &bits, sizeof wide);
@@ -287,7 +290,7 @@ static struct variable_head parse_head(struct ptx_parser *parser)
 		}
 		if (ptx_at_word(lexer, ".v2") || ptx_at_word(lexer, ".v4"))
 			head.lanes = lexer->text.at[2] == '2' ? 2 : 4;
-		else if (type != PTX_NO_TYPE && type != PTX_PRED)
+		else if (type != PTX_NO_TYPE && type != PTX_PRED && head.type == PTX_NO_TYPE)
 			head.type = type;
 		else if (ptx_at_word(lexer, ".ptr"))
 			pointer = true;

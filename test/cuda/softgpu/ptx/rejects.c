@@ -43,6 +43,8 @@ static const struct {
 	{ ".extern .global .u32 elsewhere;\n" BODY("ld.global.u32 %r1, "
 		"[elsewhere];"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY + 1, "external" },
 	{ ".global .u32 x = { 1, 2 };\n", CUDA_ERROR_INVALID_PTX, 4, "x" },
+	{ ".global .b8.b32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "a type" },
+	{ ".global .b128 x[2] = { 1, 4 };\n", CUDA_ERROR_NOT_SUPPORTED, 4, "16-byte" },
 	{ ".global .u64 x = y;\n", CUDA_ERROR_INVALID_PTX, 4, "y" },
 	{ "/* no end", CUDA_ERROR_INVALID_PTX, 4, "comment" },
 	{ ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, 4, "'}'" },
