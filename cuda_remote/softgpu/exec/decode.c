@@ -343,7 +343,7 @@ static insn_handler *const roundings[] = { NULL, op_rounded_zero, op_rounded_dow
 
 static struct draft *emit_form(struct decoder *decoder, const struct op_form *form)
 {
-	insn_handler *handler = decoder->ops->ops[form->op];
+	insn_handler *handler = decoder->ops->ops[form->table][form->op];
 	struct draft *draft = decode_emit(decoder, form->rounding ? roundings[form->rounding] : handler);
 	if (form->rounding)
 		draft->insn.inner = handler;

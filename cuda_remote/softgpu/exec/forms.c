@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The forms of ops.table by mnemonic, and which build of their handlers runs. */
+/* The forms of the tables in ops/ by mnemonic, and which build of their handlers runs. */
 #include "cuda_remote/softgpu/exec/insn.h"
 
 #include "rdma_channel/base/log.h"
@@ -12,7 +12,7 @@ HR_SETTING(isa_setting, "HEADRACE_SOFTGPU_ISA", "auto", 0, 0,
 	   "vector instructions of the software GPU: auto, avx512, avx2 or baseline");
 
 static const struct op_form forms[] = {
-#include "cuda_remote/softgpu/exec/ops_forms.h"
+#include "cuda_remote/softgpu/exec/ops/forms.h"
 };
 
 static int compare(const void *key, const void *form)

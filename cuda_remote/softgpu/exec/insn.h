@@ -140,18 +140,19 @@ struct op_form {
 	const char *mnemonic;
 	const char *operands; /* one letter each, the result first: p h w l (predicate, 16, 32, 64 bits), e f d
 				 (floats), i */
+	uint8_t table;        /* and number there of its operation */
 	uint16_t op;
 	uint8_t rounding;     /* 0 nearest; 1 toward zero, 2 down, 3 up */
 };
 const struct op_form *op_find(const char *mnemonic);
 
-/* One build of the lane operations for one instruction set; handlers by op number. */
+/* One build of the lane operations for one instruction set; handlers by number. */
 struct lane_ops {
 	const char *isa;
 	void (*run)(struct warp *warp,
 		    const struct insn *insn); /* the interpreter: from insn on until the warp stops */
-	insn_handler *const *ops;
-	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.h */
+	insn_handler *const *const *ops; /* by table and number */
+	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.c */
 	insn_handler *const (*signed_loads)[4][4];
 	insn_handler *const (*stores)[4][4];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the floating-point expressions of ops.table call. Approximations compute in double and stay well below the error
+ * What the floating-point expressions of the tables in ops/ call. Approximations compute in double and stay well below the error
  * that the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
  */
 #ifndef SOFTGPU_EXEC_LANE_FLOAT_H

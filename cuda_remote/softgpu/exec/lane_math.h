@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the expressions of ops.table call: one lane's integer and bit operations and conversions. Everything here is
+ * What the expressions of the tables in ops/ call: one lane's integer and bit operations and conversions. Everything here is
  * inlined into loops over 32 lanes that the compiler vectorises, so there is no branch where a selection does.
  */
 #ifndef SOFTGPU_EXEC_LANE_MATH_H

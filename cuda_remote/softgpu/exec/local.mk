@@ -28,12 +28,24 @@ cuda_remote_softgpu_libsgengine_la_CPPFLAGS = $(softgpu_cppflags)
 cuda_remote_softgpu_libsgengine_la_CFLAGS = $(softgpu_cflags)
 cuda_remote_softgpu_libsgengine_la_LIBADD = cuda_remote/softgpu/exec/liblanes_baseline.la -lm
 
+# The tables of operations; a new one needs no more than its line here.
+softgpu_tables = \
+	cuda_remote/softgpu/exec/ops/integer.table \
+	cuda_remote/softgpu/exec/ops/logic.table \
+	cuda_remote/softgpu/exec/ops/float.table \
+	cuda_remote/softgpu/exec/ops/half.table \
+	cuda_remote/softgpu/exec/ops/compare.table \
+	cuda_remote/softgpu/exec/ops/convert.table \
+	cuda_remote/softgpu/exec/ops/vector.table
+
 # The lane operations, once for each instruction set.
-softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lane_float.h \
-	cuda_remote/softgpu/exec/lane_math.h cuda_remote/softgpu/exec/memory_ops.h
+softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lanes.h cuda_remote/softgpu/exec/memory_ops.c \
+	cuda_remote/softgpu/exec/lane_float.h cuda_remote/softgpu/exec/lane_math.h
+softgpu_op_sources = $(softgpu_tables:.table=.c)
 softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_baseline.la
 cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_lane_sources)
+nodist_cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_op_sources)
 cuda_remote_softgpu_exec_liblanes_baseline_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=baseline
 cuda_remote_softgpu_exec_liblanes_baseline_la_CFLAGS = $(softgpu_lane_cflags)
 if SOFTGPU_X86_64
@@ -41,29 +53,25 @@ cuda_remote_softgpu_libsgengine_la_CPPFLAGS += -DSOFTGPU_X86_64
 cuda_remote_softgpu_libsgengine_la_LIBADD += cuda_remote/softgpu/exec/liblanes_avx2.la cuda_remote/softgpu/exec/liblanes_avx512.la
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_avx2.la cuda_remote/softgpu/exec/liblanes_avx512.la
 cuda_remote_softgpu_exec_liblanes_avx2_la_SOURCES = $(softgpu_lane_sources)
+nodist_cuda_remote_softgpu_exec_liblanes_avx2_la_SOURCES = $(softgpu_op_sources)
 cuda_remote_softgpu_exec_liblanes_avx2_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=avx2
 cuda_remote_softgpu_exec_liblanes_avx2_la_CFLAGS = $(softgpu_lane_cflags) -mavx2 -mfma -mbmi2 -mno-vzeroupper
 cuda_remote_softgpu_exec_liblanes_avx512_la_SOURCES = $(softgpu_lane_sources)
+nodist_cuda_remote_softgpu_exec_liblanes_avx512_la_SOURCES = $(softgpu_op_sources)
 cuda_remote_softgpu_exec_liblanes_avx512_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=avx512
 cuda_remote_softgpu_exec_liblanes_avx512_la_CFLAGS = $(softgpu_lane_cflags) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 \
 	-mfma -mbmi2 -mprefer-vector-width=512 -mno-vzeroupper
 endif
 
-# Generated from the table; never edited.
+# Generated from the tables; never edited. The tables are in the sources, what is made of them in the build's folder.
 softgpu_generator = $(srcdir)/cuda_remote/softgpu/exec/generate.py
-softgpu_table = $(srcdir)/cuda_remote/softgpu/exec/ops.table
-cuda_remote/softgpu/exec/ops_handlers.h: $(softgpu_generator) $(softgpu_table)
-	$(AM_V_GEN)$(MKDIR_P) cuda_remote/softgpu/exec && \
-		$(PYTHON) $(softgpu_generator) handlers $(softgpu_table) > $@.new && mv $@.new $@
-cuda_remote/softgpu/exec/ops_forms.h: $(softgpu_generator) $(softgpu_table)
-	$(AM_V_GEN)$(MKDIR_P) cuda_remote/softgpu/exec && \
-		$(PYTHON) $(softgpu_generator) forms $(softgpu_table) > $@.new && mv $@.new $@
-# Through variables: a target written out here would replace automake's own rule.
-softgpu_forms_object = cuda_remote/softgpu/exec/libsgengine_la-forms.lo
-softgpu_lane_objects = cuda_remote/softgpu/exec/liblanes_baseline_la-lanes.lo \
-	cuda_remote/softgpu/exec/liblanes_avx2_la-lanes.lo cuda_remote/softgpu/exec/liblanes_avx512_la-lanes.lo
-$(softgpu_forms_object): cuda_remote/softgpu/exec/ops_forms.h
-$(softgpu_lane_objects): cuda_remote/softgpu/exec/ops_handlers.h
-BUILT_SOURCES += cuda_remote/softgpu/exec/ops_handlers.h cuda_remote/softgpu/exec/ops_forms.h
-CLEANFILES += cuda_remote/softgpu/exec/ops_handlers.h cuda_remote/softgpu/exec/ops_forms.h
-EXTRA_DIST += cuda_remote/softgpu/exec/generate.py cuda_remote/softgpu/exec/ops.table
+softgpu_generated = $(softgpu_op_sources) cuda_remote/softgpu/exec/ops/forms.h cuda_remote/softgpu/exec/ops/tables.h
+softgpu_table_files = $(addprefix $(srcdir)/,$(softgpu_tables))
+$(softgpu_op_sources): cuda_remote/softgpu/exec/ops/%.c: $(srcdir)/cuda_remote/softgpu/exec/ops/%.table $(softgpu_generator)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) handlers $< > $@.new && mv $@.new $@
+cuda_remote/softgpu/exec/ops/forms.h cuda_remote/softgpu/exec/ops/tables.h: cuda_remote/softgpu/exec/ops/%.h: $(softgpu_generator) $(softgpu_table_files) \
+		$(srcdir)/cuda_remote/softgpu/exec/local.mk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) $* $(softgpu_table_files) > $@.new && mv $@.new $@
+BUILT_SOURCES += $(softgpu_generated)
+CLEANFILES += $(softgpu_generated)
+EXTRA_DIST += cuda_remote/softgpu/exec/generate.py $(softgpu_tables)

@@ -1,10 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads and stores of a warp, part of lanes.c. An access is sorted first: lanes side by side in memory (one vector
- * copy), all at one address, or scattered (one by one). Its bounds are checked once for all lanes where it can be; what
- * does not pass there goes through memory_resolve, which checks lane by lane and reports the fault.
+ * Loads and stores of a warp, compiled once for each instruction set. An access is sorted first: lanes side by side in
+ * memory (one vector copy), all at one address, or scattered (one by one). Its bounds are checked once for all lanes where
+ * it can be; what does not pass there goes through memory_resolve, which checks lane by lane and reports the fault.
  */
+#include "cuda_remote/softgpu/exec/lanes.h"
+
 #define INLINED static inline __attribute__((always_inline))
+
+/* The mask of lanes whose address is not base + lane * step; step is a power of two, or 0. */
+static inline uint32_t strangers_narrow(const uint32_t *rows, uint32_t base, uint32_t step)
+{
+#if defined(__AVX512DQ__)
+	__m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	__m512i steps = _mm512_set1_epi32((int)step),
+		want = _mm512_add_epi32(_mm512_mullo_epi32(lanes, steps), _mm512_set1_epi32((int)base));
+	uint32_t first = _mm512_cmpneq_epi32_mask(_mm512_load_si512(rows), want);
+	want = _mm512_add_epi32(want, _mm512_slli_epi32(steps, 4));
+	return first | (uint32_t)_mm512_cmpneq_epi32_mask(_mm512_load_si512(rows + 16), want) << 16;
+#else
+	_Alignas(64) int32_t truth[WARP_LANES];
+	ALL_LANES
+		truth[lane] = -(int32_t)(rows[lane] != base + (uint32_t)lane * step);
+	return mask_of(truth);
+#endif
+}
+
+static inline uint32_t strangers_wide(const uint64_t *rows, uint64_t base, uint64_t step)
+{
+#if defined(__AVX512DQ__)
+	__m512i steps = _mm512_set1_epi64((long long)step), lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+	__m512i want = _mm512_add_epi64(_mm512_mul_epu32(lanes, steps), _mm512_set1_epi64((long long)base));
+	__m512i eight = _mm512_slli_epi64(steps, 3);
+	uint32_t mask = 0;
+	for (int n = 0; n < 4; n++) {
+		mask |= (uint32_t)_mm512_cmpneq_epi64_mask(_mm512_load_si512(rows + 8 * n), want) << 8 * n;
+		want = _mm512_add_epi64(want, eight);
+	}
+	return mask;
+#else
+	_Alignas(64) int32_t truth[WARP_LANES];
+	ALL_LANES
+		truth[lane] = -(int32_t)(rows[lane] != base + (uint64_t)lane * step);
+	return mask_of(truth);
+#endif
+}
 
 enum access_kind { ACCESS_FAILED, ACCESS_RUN, ACCESS_ONE, ACCESS_SCATTERED };
 
@@ -336,7 +376,6 @@ DEFINE_STORES(store_32_32, uint32_t, uint32_t)
 DEFINE_STORES(store_32_64, uint32_t, uint64_t)
 DEFINE_STORES(store_64_64, uint64_t, uint64_t)
 
-/* By space, log2 of the bytes of an element, row (1: 16 bits, 2: 32, 3: 64). */
 #define LOADS_OF(space)                                                                                  \
 	{                                                                                                \
 		{ NULL, load_u8_16_##space, load_u8_32_##space, load_u8_64_##space },                    \
@@ -358,12 +397,12 @@ DEFINE_STORES(store_64_64, uint64_t, uint64_t)
 		{ NULL, NULL, store_32_32_##space, store_32_64_##space },                                \
 		{ NULL, NULL, NULL, store_64_64_##space },                                               \
 	}
-static insn_handler *const loads[ACCESS_SPACES][4][4] = {
+insn_handler *const LANES_NAME(loads)[ACCESS_SPACES][4][4] = {
 	LOADS_OF(global), LOADS_OF(shared), LOADS_OF(local), LOADS_OF(generic)
 };
-static insn_handler *const signed_loads[ACCESS_SPACES][4][4] = {
+insn_handler *const LANES_NAME(signed_loads)[ACCESS_SPACES][4][4] = {
 	SIGNED_LOADS_OF(global), SIGNED_LOADS_OF(shared), SIGNED_LOADS_OF(local), SIGNED_LOADS_OF(generic)
 };
-static insn_handler *const stores[ACCESS_SPACES][4][4] = {
+insn_handler *const LANES_NAME(stores)[ACCESS_SPACES][4][4] = {
 	STORES_OF(global), STORES_OF(shared), STORES_OF(local), STORES_OF(generic)
 };
