@@ -168,6 +168,10 @@ static bool claim_back(struct shm_control *control, struct shm_grant *grant, str
 		*claims = claims_of(seen);
 		if (!claims->left)
 			return false;
+		/* A count told 2^32 grants ago would pass for one of this grant. Relaxed: the exchange below releases
+		 * it to a receiver that sees a unit taken. */
+		if (!claims->back && __atomic_load_n(&control->pushed, __ATOMIC_RELAXED) >> 32 == claims->generation)
+			__atomic_store_n(&control->pushed, (uint64_t)claims->generation << 32, __ATOMIC_RELAXED);
 		*grant = control->grant;
 		claims->back++;
 		claims->left--;
@@ -271,6 +275,10 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer)
 	/* Relaxed: the record was read with acquire, and nothing else is read before the peer's memory. */
 	puller->open = __atomic_compare_exchange_n(&puller->control->offered, &offered, offered + 1, false,
 						   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	/* The sender does not ask for it any more. But an answer that stays for 2^32 offers, all of them taken back,
+	 * would pass for the next one's. Relaxed: it says nothing else. */
+	if (!puller->open)
+		__atomic_store_n(&puller->control->answer, offer->number, __ATOMIC_RELAXED);
 	puller->address = offer->address;
 	puller->length = offer->length;
 	puller->number = offer->number;
@@ -324,8 +332,8 @@ static void open_grant(struct shm_puller *puller, void *to, size_t length)
 /* Takes a unit from the front (all that are left: `all`). 1: done; 0: none is left; -EPROTO: no peer writes that. */
 static int claim_front(struct shm_puller *puller, bool all, struct claims *claims)
 {
-	/* Relaxed, here and below: the word orders nothing for the receiver, which wrote the grant itself. */
-	uint64_t seen = __atomic_load_n(&puller->control->claims, __ATOMIC_RELAXED);
+	/* Acquire, here and below: pairs with the release in claim_back; settled reads pushed after it. */
+	uint64_t seen = __atomic_load_n(&puller->control->claims, __ATOMIC_ACQUIRE);
 	do {
 		*claims = claims_of(seen);
 		if (claims->generation != puller->generation || claims->back + claims->left > puller->units)
@@ -334,7 +342,7 @@ static int claim_front(struct shm_puller *puller, bool all, struct claims *claim
 			return 0;
 		claims->left = all ? 0 : claims->left - 1;
 	} while (!__atomic_compare_exchange_n(&puller->control->claims, &seen, word_of(*claims), true,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+					      __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
 	return 1;
 }
 

@@ -317,6 +317,36 @@ START_TEST(taken_back_when_the_number_wraps)
 }
 END_TEST
 
+/* 2^32 offers after the last one that was answered, the number comes again. All of those between were taken back. */
+START_TEST(answer_of_long_ago_is_not_the_next_ones)
+{
+	get();
+	check_all_accepted();
+	uint32_t answered = pusher.number;
+	pusher.number = answered - 2;
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	ck_assert(shm_pusher_take_back(&pusher));
+	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(!puller.open);
+	shm_pusher_offer(&pusher, from, PIECE);
+	ck_assert_uint_eq(pusher.number, answered);
+	size_t taken;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 0);
+}
+END_TEST
+
+/* The sender's last push was 2^32 grants ago, and told as many units as it has taken now. */
+START_TEST(count_of_long_ago_is_not_this_grants)
+{
+	control.pushed = (uint64_t)1 << 32 | 1; /* the generation of the first grant */
+	during_read = push_with_get_inside;
+	get();
+	while (puller.open)
+		get();
+	check_all_accepted();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("single copy");
@@ -337,6 +367,8 @@ int main(void)
 	tcase_add_test(tcase, the_same_process_is_written_to_after_long);
 	tcase_add_test(tcase, child_grants_nothing);
 	tcase_add_test(tcase, taken_back_when_the_number_wraps);
+	tcase_add_test(tcase, answer_of_long_ago_is_not_the_next_ones);
+	tcase_add_test(tcase, count_of_long_ago_is_not_this_grants);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_set_fork_status(runner, CK_NOFORK); /* a child has no token */
