@@ -135,23 +135,35 @@ void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len)
 	pass_absorbed(pulls);
 }
 
-bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, size_t *left)
+bool ib_pulls_goes_on(const struct ib_pulls *pulls, struct hr_iov_place place, size_t left)
 {
-	bool stays = true;
-	for (uint32_t i = pulls->first; i != pulls->end && *left > 0; i++) {
+	for (uint32_t i = pulls->first; i != pulls->end && !pull_at(pulls, i)->bounce; i++) {
 		const struct ib_pull *pull = pull_at(pulls, i);
-		for (uint64_t at = pull->taken; at < pull->len && *left > 0;) {
+		for (uint64_t at = 0; at < pull->len;) {
 			uint8_t *to;
-			size_t piece = hr_iov_piece(place, &to);
-			if (piece < HR_ZERO_COPY_MIN || (!pull->bounce && to != pull->to + at))
-				stays = false;
-			size_t step = (size_t)min_u64(min_u64(piece, *left), pull->len - at);
-			hr_iov_advance(place, step);
-			*left -= step;
+			size_t piece = hr_iov_piece(&place, &to);
+			size_t step = (size_t)min_u64(min_u64(piece, left), pull->len - at);
+			if (step == 0 || to != pull->to + at)
+				return false;
+			hr_iov_advance(&place, step);
+			left -= step;
 			at += step;
 		}
 	}
-	return stays;
+	return true;
+}
+
+bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, size_t *left)
+{
+	bool direct = true;
+	for (uint32_t i = pulls->first; i != pulls->end && *left > 0; i++) {
+		const struct ib_pull *pull = pull_at(pulls, i);
+		size_t step = (size_t)min_u64(pull->len - pull->taken, *left);
+		direct = direct && !pull->bounce;
+		hr_iov_advance(place, step);
+		*left -= step;
+	}
+	return direct;
 }
 
 /* ---- reads ---- */
@@ -238,7 +250,7 @@ bool ib_pulls_ready(const struct ib_pulls *pulls)
 	return deliverable(pulls) > 0;
 }
 
-/* Moves len bytes of a pull to the place, where they are not there already. */
+/* Moves len bytes of a pull to the place; those of a direct one are there already. */
 static void move(const struct ib_pull *pull, struct hr_iov_place *place, size_t len)
 {
 	const uint8_t *from = pull->to + pull->taken;
@@ -246,8 +258,8 @@ static void move(const struct ib_pull *pull, struct hr_iov_place *place, size_t 
 		uint8_t *to;
 		size_t step = hr_iov_piece(place, &to);
 		step = step < len ? step : len;
-		if (to != from)
-			memmove(to, from, step);
+		if (pull->bounce)
+			memcpy(to, from, step);
 		hr_iov_advance(place, step);
 		from += step;
 		len -= step;

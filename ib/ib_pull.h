@@ -14,7 +14,9 @@
  *
  * A direct pull is delivered in one piece, when all of it is there. Its place was a piece of HR_ZERO_COPY_MIN bytes and
  * more from its first byte on, and stays one until then, because nothing behind it is delivered before; so the caller
- * is bound to offer the same memory again (channel.h). Should it offer another, the bytes are copied there.
+ * is bound to offer the same memory again (channel.h). Whether it does is asked with each get (ib_pulls_goes_on),
+ * before anything is delivered. Only direct pulls are ever before a direct one: what is in the bounce buffer may be
+ * delivered in part, and the caller is then free to take the rest elsewhere, or to leave it.
  */
 #ifndef IB_PULL_H
 #define IB_PULL_H
@@ -44,7 +46,7 @@ struct ib_pull {
 	uint64_t from;   /* address at the peer */
 	uint64_t posted; /* bytes that reads have been posted for */
 	uint64_t done;   /* bytes that are here */
-	uint64_t taken;  /* bytes delivered */
+	uint64_t taken;  /* bytes delivered; of a direct one none or all */
 	uint32_t rkey, lkey;
 	bool bounce;
 	void *memory; /* what keeps a direct one's place writable; the caller's */
@@ -94,11 +96,11 @@ uint64_t ib_pulls_plan_bounce(struct ib_pulls *pulls, uint64_t most);
  * stream's next bytes, which came in a chunk. Only when everything announced is planned. */
 uint64_t ib_pulls_space(const struct ib_pulls *pulls, uint8_t **at);
 void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len);
-/*
- * Moves the place, of *left bytes, over everything that is planned and not delivered. True: a direct pull may follow
- * there, as all of that is bound to stay where it is: no piece shorter than HR_ZERO_COPY_MIN is among it, and direct
- * pulls go where they went.
- */
+/* Does the place, of left bytes, offer the memory of every direct pull that is not delivered, in order from its first
+ * byte on? Else its caller does not go on with the rest, and nothing may be delivered there. */
+bool ib_pulls_goes_on(const struct ib_pulls *pulls, struct hr_iov_place place, size_t left);
+/* Moves the place, of *left bytes, which goes on, over everything that is planned and not delivered. True: a direct
+ * pull may follow there, as all of that is direct. */
 bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, size_t *left);
 
 /* The next read to post, of at most that many bytes. False: none. */
@@ -116,7 +118,7 @@ void *ib_pulls_abandon(struct ib_pulls *pulls);
 /* Are reads under way? Would deliver deliver something? */
 bool ib_pulls_under_way(const struct ib_pulls *pulls);
 bool ib_pulls_ready(const struct ib_pulls *pulls);
-/* Delivers up to left bytes to the place, as far as they are here; returns how many. */
+/* Delivers up to left bytes to the place, which goes on, as far as they are here; returns how many. */
 size_t ib_pulls_deliver(struct ib_pulls *pulls, struct hr_iov_place *place, size_t left);
 
 #endif

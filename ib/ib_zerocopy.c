@@ -205,7 +205,7 @@ static void plan_short(struct ib_conn *conn, struct hr_iov_place place, size_t l
 static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, bool moved)
 {
 	struct ib_pulls *pulls = &conn->zerocopy->pulls;
-	bool stays = ib_pulls_skip(pulls, &place, &left);
+	bool direct = ib_pulls_skip(pulls, &place, &left);
 	uint64_t plannable;
 	while (left > 0 && !conn->error && (plannable = ib_pulls_plannable(pulls)) > 0) {
 		uint8_t *to;
@@ -216,9 +216,10 @@ static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, b
 				plan_short(conn, place, left);
 			return;
 		}
-		if (!stays)
+		if (!direct)
 			return;
-		if (!plan_direct(conn, to, len))
+		direct = plan_direct(conn, to, len);
+		if (!direct)
 			len = has_bounce(conn) ? ib_pulls_plan_bounce(pulls, len) : 0;
 		if (len == 0)
 			return;
@@ -246,12 +247,26 @@ static size_t deliver(struct ib_conn *conn, struct hr_iov_place *place, size_t l
 	return total;
 }
 
+/* The caller offers other memory than the reads under way, or done and not delivered, go to. */
+static int does_not_go_on(struct ib_conn *conn)
+{
+	if (conn->error)
+		return conn->error;
+	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s does not go on with what was not delivered: its bytes are being "
+	       "read into the memory that an earlier get offered, which this one does not", conn->env->peer);
+	/* The queue pairs are gone after it, and the adapter writes there no more. */
+	ib_conn_fail(conn, -EINVAL);
+	return conn->error;
+}
+
 int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n);
 	zerocopy->stuck_puts = 0;
+	if (total > 0 && !ib_pulls_goes_on(&zerocopy->pulls, place, total))
+		return does_not_go_on(conn);
 	if (ib_pulls_under_way(&zerocopy->pulls)) {
 		ib_conn_progress(conn);
 		complete_reads(conn);

@@ -71,7 +71,7 @@ struct shm_conn {
 	struct shm_receiver in;
 	bool both_heavy;
 	bool put_was_short;
-	bool broken;       /* get met what no peer writes */
+	int broken;        /* what get returns from now on, as it met what no peer writes or no caller does; 0: all is well */
 	bool was_answered; /* bytes came since the last put: the peer probably waits for what is put now */
 	size_t credit;     /* bytes that the receiver took by single copy, and put has not yet accepted */
 	unsigned vain_puts; /* with an offer open, since the last get */
@@ -578,10 +578,19 @@ static int begin_offer(struct shm_conn *conn)
 	return 0;
 }
 
+static int does_not_go_on(const struct shm_conn *conn)
+{
+	hr_log(HR_LOG_ERROR, "shm: hr_channel_get from %s does not go on with what was not delivered: its bytes are being "
+	       "written into the memory that an earlier get offered, which this one does not", conn->env->peer);
+	return -EINVAL;
+}
+
 /* Delivers from the offer under way. */
 static ssize_t deliver_offered(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
 {
 	ssize_t count = shm_puller_take(&conn->puller, to, room, early);
+	if (count == -EINVAL)
+		return does_not_go_on(conn);
 	if (count < 0)
 		return damaged(conn, "the state of a grant");
 	if (!conn->puller.open)
@@ -602,7 +611,8 @@ static ssize_t deliver_record(struct shm_conn *conn, uint8_t *to, size_t room)
 	return count;
 }
 
-/* Delivers the next bytes; 0: there are none now; -EPROTO: what is there is none of ours. */
+/* Delivers the next bytes; 0: there are none now; -EPROTO: what is there is none of ours; -EINVAL: the caller does not
+ * go on with the rest. */
 static ssize_t deliver_next(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
 {
 	for (;;) {
@@ -638,9 +648,9 @@ static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *de
 		}
 	}
 	if (count < 0) {
-		conn->broken = true;
+		conn->broken = (int)count;
 		if (!done)
-			return -EPROTO;
+			return conn->broken;
 	}
 	*delivered = done;
 	conn->was_answered |= done > 0;
@@ -665,7 +675,7 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 {
 	struct shm_conn *conn = data;
 	if (conn->broken)
-		return -EPROTO;
+		return conn->broken;
 	if (n == 1 && get_line(conn, iov)) {
 		*delivered = iov->iov_len;
 		return 0;

@@ -444,12 +444,14 @@ ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool e
 {
 	size_t left = puller->length - puller->done, wanted = left < room ? left : room;
 	ssize_t count = 0;
-	if (puller->granted && (is_child(puller->peer->self) ||
-				(uintptr_t)to != puller->grant.address + puller->reported ||
+	/* In a copy of the process that granted the memory is another. */
+	if (puller->granted && is_child(puller->peer->self) && !shm_puller_withdraw(puller))
+		return 0;
+	if (puller->granted && ((uintptr_t)to != puller->grant.address + puller->reported ||
 				wanted < puller->grant.length - puller->reported)) {
-		/* The caller does not go on where it stopped, or this is a copy of the process that granted. */
-		if (!shm_puller_withdraw(puller))
-			return 0;
+		/* The sender takes no more of it; what it has taken it is writing. */
+		shm_puller_withdraw(puller);
+		return -EINVAL;
 	}
 	if (!puller->granted && early && wanted < left && wanted < HR_ZERO_COPY_MIN)
 		return 0;

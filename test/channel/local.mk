@@ -91,6 +91,11 @@ test_channel_verbs_events_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_channel_verbs_events_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_events.sh
 
+check_PROGRAMS += test/channel/verbs_gets
+test_channel_verbs_gets_SOURCES = test/channel/verbs_gets.c test/channel/pair.c test/channel/pair.h
+test_channel_verbs_gets_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/channel/verbs_gets.sh
+
 check_PROGRAMS += test/channel/verbs_writes
 test_channel_verbs_writes_SOURCES = test/channel/verbs_writes.c test/channel/pair.c test/channel/pair.h
 test_channel_verbs_writes_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
@@ -103,7 +108,8 @@ test_channel_verbs_sleep_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_channel_verbs_sleep_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_sleep.sh
 endif
-dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_sleep.sh test/channel/verbs_writes.sh
+dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_gets.sh test/channel/verbs_sleep.sh \
+	test/channel/verbs_writes.sh
 
 # Two hosts, a cable that can be cut.
 check_PROGRAMS += test/channel/between_hosts

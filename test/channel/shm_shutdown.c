@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A receiver that ends a connection while its peer writes into the receiver's memory by single copy: the end waits for
- * that write, and afterwards the memory is the receiver's again. The linker holds the peer's system call open.
+ * that write, and afterwards the memory is the receiver's again; a get that offers other memory meanwhile is refused. The
+ * linker holds the peer's system call open.
  */
 #include "config.h"
 
 #include "test/channel/shm_ends.h"
 
 #include <check.h>
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -63,17 +65,26 @@ static void *push(void *unused)
 	return unused;
 }
 
-START_TEST(the_end_waits_for_the_senders_write)
+/* Comes to where the sender is writing; returns how much of the piece has been delivered. */
+static size_t get_until_written(pthread_t *sender)
 {
 	struct iovec out = { from, PIECE }, in = { to, PIECE };
 	size_t accepted, delivered;
-	pthread_t sender;
 	ck_assert_int_eq(hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted), 0);
 	ck_assert_uint_eq(accepted, 0); /* it is offered */
-	ck_assert_int_eq(pthread_create(&sender, NULL, push, NULL), 0);
+	ck_assert_int_eq(pthread_create(sender, NULL, push, NULL), 0);
 	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, &in, 1, &delivered), 0);
 	ck_assert_uint_lt(delivered, PIECE);
 	ck_assert_mem_eq(from, to, delivered);
+	return delivered;
+}
+
+START_TEST(the_end_waits_for_the_senders_write)
+{
+	struct iovec out = { from, PIECE };
+	size_t accepted;
+	pthread_t sender;
+	get_until_written(&sender);
 	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
 	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
 	sem_post(&may_write);
@@ -85,6 +96,34 @@ START_TEST(the_end_waits_for_the_senders_write)
 	ck_assert_int_eq(writes, before);
 	for (size_t i = 0; i < PIECE; i++)
 		ck_assert_msg(to[i] == 0x11, "byte %zu was written after the end", i);
+}
+END_TEST
+
+/* Other memory, less of the same, or the same behind other memory. */
+START_TEST(a_get_that_does_not_go_on_is_refused)
+{
+	pthread_t sender;
+	size_t delivered = get_until_written(&sender), moved = 77;
+	uint8_t *other = malloc(PIECE), *rest = to + delivered;
+	memset(other, 0x55, PIECE);
+	struct iovec wrong[][2] = {
+		{ { other, PIECE }, { other, 0 } },
+		{ { rest, PIECE - delivered - 1 }, { other, 0 } },
+		{ { other, 8 }, { rest, PIECE - delivered } },
+	};
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, wrong[_i], 2, &moved), -EINVAL);
+	/* It stays so, whatever is offered then. */
+	struct iovec right = { rest, PIECE - delivered };
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, &right, 1, &moved), -EINVAL);
+	for (size_t i = 0; i < PIECE; i++)
+		ck_assert_uint_eq(other[i], 0x55);
+	/* And the end waits for the write as ever. */
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
+	sem_post(&may_write);
+	pthread_join(sender, NULL);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 1);
+	ck_assert_int_eq(writes, 1);
+	free(other);
 }
 END_TEST
 
@@ -124,6 +163,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, the_end_waits_for_the_senders_write);
+	tcase_add_loop_test(tcase, a_get_that_does_not_go_on_is_refused, 0, 3);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_set_fork_status(runner, CK_NOFORK);
