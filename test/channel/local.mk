@@ -17,7 +17,9 @@ test_channel_verbs_ring_LDADD = $(CHECK_LIBS)
 # The registration cache with registering of the test's own; needs no libibverbs either.
 check_PROGRAMS += test/channel/verbs_cache
 TESTS += test/channel/verbs_cache
-test_channel_verbs_cache_SOURCES = test/channel/verbs_cache.c \
+test_channel_verbs_cache_SOURCES = test/channel/verbs_cache.c test/channel/verbs_cache.h \
+	test/channel/verbs_cache_forking.c test/channel/verbs_cache_going.c \
+	test/channel/verbs_cache_keeping.c test/channel/verbs_cache_kit.c \
 	ib/ib_cache.c ib/ib_cache.h ib/ib_maps.c ib/ib_maps.h ib/ib_memory.c ib/ib_memory.h ib/ib_register.h
 test_channel_verbs_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_verbs_cache_LDADD = rdma_channel/base/libhrbase.la $(CHECK_LIBS)
