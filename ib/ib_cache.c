@@ -243,9 +243,9 @@ void ib_cache_sweep(struct ib_cache *cache)
 
 /* ---- a hit ---- */
 
+/* When all changes of memory have been told. */
 static struct ib_cached *take_kept(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses)
 {
-	ib_memory_settle();
 	lock(cache);
 	struct ib_cached *entry = covering(cache, start, end);
 	if (entry && (entry->uses & uses) == uses) {
@@ -288,8 +288,6 @@ static void take_in(struct ib_cache *cache, struct ib_cached *made)
 /* Decides what to register for the range asked for, and makes room. False: it will not be kept. */
 static bool plan(struct ib_cache *cache, struct ib_cached *made)
 {
-	if (!cache->watched)
-		return false;
 	lock(cache);
 	/* Registered already, but not for these uses: all of it again, for all uses. */
 	struct ib_cached *narrow = covering(cache, made->start, made->end);
@@ -312,9 +310,9 @@ static bool plan(struct ib_cache *cache, struct ib_cached *made)
 /* Puts it into the cache unless what was registered may be gone already. */
 static void keep_entry(struct ib_cache *cache, struct ib_cached *made)
 {
-	ib_memory_settle();
+	bool settled = ib_memory_settle();
 	lock(cache);
-	if (!cache->window_lost && !covering(cache, made->start, made->end)) {
+	if (settled && !cache->window_lost && !covering(cache, made->start, made->end)) {
 		size_t first = first_after(cache, made->start), last = first;
 		while (first < cache->n_kept && cache->kept[first]->start < made->start)
 			first++;
@@ -383,15 +381,17 @@ static void log_refusal(struct ib_cache *cache, size_t len, int error)
 	       error == -ENOMEM ? " (see ulimit -l)" : "");
 }
 
-static int take_new(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses, struct ib_cached **cached)
+/* may_keep: else it is registered by itself, for this once, and what is kept stays as it is. */
+static int take_new(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses, bool may_keep,
+		    struct ib_cached **cached)
 {
 	struct ib_cached *made = entry_new(cache);
 	if (!made)
 		return -ENOMEM;
 	made->start = start;
 	made->end = end;
-	made->uses = uses | IB_USE_SEND | IB_USE_RECEIVE;
-	bool keep = plan(cache, made) && !ib_memory_watch(made->start, made->end);
+	made->uses = may_keep ? uses | IB_USE_SEND | IB_USE_RECEIVE : uses;
+	bool keep = may_keep && plan(cache, made) && !ib_memory_watch(made->start, made->end);
 	if (!keep) {
 		made->start = start;
 		made->end = end;
@@ -422,14 +422,15 @@ int ib_cache_get(struct ib_cache *cache, hr_conn_stats_t *stats, const void *add
 	if (!is_ours(cache))
 		return -ECHILD;
 	ib_cache_sweep(cache);
-	struct ib_cached *entry = cache->watched ? take_kept(cache, start, end, uses) : NULL;
+	bool settled = cache->watched && ib_memory_settle();
+	struct ib_cached *entry = settled ? take_kept(cache, start, end, uses) : NULL;
 	if (entry) {
 		stats->registration_hits++;
 		*cached = entry;
 		return 0;
 	}
 	stats->registration_misses++;
-	return take_new(cache, start, end, uses, cached);
+	return take_new(cache, start, end, uses, settled, cached);
 }
 
 void ib_cache_put(struct ib_cached *cached)

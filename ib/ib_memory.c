@@ -28,6 +28,11 @@ enum {
 	RANGES_MOST = 4096, /* mappings watched; with more than that, the rest is not */
 	EVENTS_AT_ONCE = 16,
 	READER_STACK = 256 << 10,
+	/* Looks for a moment without a change under way: of who gives the processor to the others, and then of who sleeps
+	 * for a millisecond. */
+	YIELDS = 100,
+	SLEEPS = 4,
+	SLEEPS_TO_PROVE = 2000,
 };
 
 struct range {
@@ -233,6 +238,22 @@ static int open_uffd(void)
 	return uffd;
 }
 
+/* Looks until all has been told, at most so often. */
+static bool settle(unsigned looks)
+{
+	/* In this order; take_events has the reverse. */
+	for (unsigned i = 0; is_changing() || __atomic_load_n(&watch->telling, __ATOMIC_ACQUIRE); i++) {
+		if (i == looks)
+			return false;
+		/* The reader must run, and then the thread that changes memory. */
+		if (i < YIELDS)
+			sched_yield();
+		else
+			poll(NULL, 0, 1);
+	}
+	return true;
+}
+
 static int start_reader(void)
 {
 	pthread_attr_t attr;
@@ -261,9 +282,9 @@ static int prove(void)
 	ib_memory_unlock();
 	madvise(memory, page, MADV_DONTNEED);
 	munmap(memory, page);
-	ib_memory_settle();
+	bool settled = settle(YIELDS + SLEEPS_TO_PROVE);
 	ib_memory_lock();
-	bool told = watch->removes != removes && watch->unmaps != unmaps && watch->seen_changing;
+	bool told = settled && watch->removes != removes && watch->unmaps != unmaps && watch->seen_changing;
 	ib_memory_unlock();
 	return error ? error : told ? 0 : -ENOTSUP;
 }
@@ -340,7 +361,9 @@ static void watch_close(void)
 	ib_memory_lock();
 	unregister_all();
 	ib_memory_unlock();
-	ib_memory_settle(); /* a thread may be waiting in the kernel to be read */
+	/* A thread may be waiting in the kernel to be read. No other can come to wait, so it ends. */
+	while (!settle(YIELDS + SLEEPS))
+		continue;
 	stop_reader();
 	watch->epoch = 0;
 	close_descriptors();
@@ -430,17 +453,9 @@ int ib_memory_watch(uintptr_t start, uintptr_t end)
 	return error;
 }
 
-void ib_memory_settle(void)
+bool ib_memory_settle(void)
 {
-	enum { PATIENCE = 100 };
-	/* In this order; take_events has the reverse. */
-	for (unsigned i = 0; is_changing() || __atomic_load_n(&watch->telling, __ATOMIC_ACQUIRE); i++) {
-		/* The reader must run, and then the thread that changes memory. */
-		if (i < PATIENCE)
-			sched_yield();
-		else
-			poll(NULL, 0, 1);
-	}
+	return settle(YIELDS + SLEEPS);
 }
 
 void ib_memory_lock(void)

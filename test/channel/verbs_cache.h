@@ -34,6 +34,11 @@ extern hr_conn_stats_t stats;
 /* Called once, when a mapping has just been put under watch. */
 extern void (*behind_watching)(void);
 
+/* So many times, the kernel says that a change is under way whose event was not read. Atomic. */
+extern unsigned changing_for;
+/* Times that it was asked whether there is one. Atomic. */
+extern unsigned asked_changing;
+
 void open_with(const char *entries, const char *bytes);
 /* The fixture. */
 void make_arena(void);

@@ -358,6 +358,48 @@ static void random_turns(unsigned seed, unsigned turns, unsigned n)
 	ck_assert_uint_gt(stats.registration_misses, 50);
 }
 
+/* Other threads change memory so busily that there is no moment without a change under way. */
+START_TEST(without_a_quiet_moment_each_use_registers_for_itself)
+{
+	enum { WITHOUT_END = 100000 };
+	map(0, 16);
+	use_pages(0, 8);
+	unsigned kept = adapter.alive;
+	__atomic_store_n(&asked_changing, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&changing_for, WITHOUT_END, __ATOMIC_RELAXED);
+	struct ib_cached *found = get(at_page(0), 8 * PAGE), *new = get(at_page(6), 4 * PAGE);
+	ck_assert_uint_lt(__atomic_load_n(&asked_changing, __ATOMIC_RELAXED), 1000);
+	ck_assert_uint_eq(stats.registration_hits, 0);
+	ck_assert_uint_eq(adapter.alive, kept + 2);
+	ck_assert_uint_eq(new->start, (uintptr_t)at_page(6));
+	ck_assert_uint_eq(new->end, (uintptr_t)at_page(10));
+	ib_cache_put(found);
+	ib_cache_put(new);
+	ck_assert_uint_eq(adapter.alive, kept);
+	__atomic_store_n(&changing_for, 0, __ATOMIC_RELAXED);
+	ck_assert(hits_pages(0, 8));
+	ck_assert(!hits_pages(6, 4));
+}
+END_TEST
+
+static void change_without_end(void)
+{
+	__atomic_store_n(&changing_for, 100000, __ATOMIC_RELAXED);
+}
+
+/* They begin while a registration is made. */
+START_TEST(what_was_registered_before_a_quiet_moment_is_not_kept)
+{
+	map(0, 8);
+	adapter.meanwhile = change_without_end;
+	use_pages(0, 8);
+	ck_assert_uint_eq(adapter.alive, 0);
+	__atomic_store_n(&changing_for, 0, __ATOMIC_RELAXED);
+	ck_assert(!hits_pages(0, 8));
+	ck_assert(hits_pages(0, 8));
+}
+END_TEST
+
 START_TEST(at_random_every_page_handed_out_is_the_one_that_is_there)
 {
 	ib_cache_close(cache);
@@ -399,6 +441,8 @@ void add_going(TCase *tests)
 	tcase_add_test(tests, memory_that_can_change_without_a_call_is_not_kept);
 	tcase_add_test(tests, two_caches_are_both_told);
 	tcase_add_test(tests, addresses_freed_by_another_thread_are_not_found_registered);
+	tcase_add_test(tests, without_a_quiet_moment_each_use_registers_for_itself);
+	tcase_add_test(tests, what_was_registered_before_a_quiet_moment_is_not_kept);
 	tcase_add_loop_test(tests, at_random_every_page_handed_out_is_the_one_that_is_there, 0, 4);
 	tcase_add_test(tests, at_random_beside_another_thread_too);
 }

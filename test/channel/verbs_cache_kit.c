@@ -79,12 +79,25 @@ bool ib_register_survives_fork(void)
 
 void (*behind_watching)(void);
 
+unsigned changing_for, asked_changing;
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list arguments;
 	va_start(arguments, request);
 	void *argument = va_arg(arguments, void *);
 	va_end(arguments);
+	if (request == UFFDIO_WRITEPROTECT) {
+		__atomic_add_fetch(&asked_changing, 1, __ATOMIC_RELAXED);
+		unsigned left = __atomic_load_n(&changing_for, __ATOMIC_RELAXED);
+		while (left && !__atomic_compare_exchange_n(&changing_for, &left, left - 1, true, __ATOMIC_RELAXED,
+							    __ATOMIC_RELAXED))
+			continue;
+		if (left) {
+			errno = EAGAIN;
+			return -1;
+		}
+	}
 	int result = (int)syscall(SYS_ioctl, fd, request, argument);
 	/* The watch's own thread makes other requests. */
 	if (request == UFFDIO_REGISTER && behind_watching) {
