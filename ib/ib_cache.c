@@ -16,6 +16,8 @@ HR_SETTING(entries_setting, "HEADRACE_IB_CACHE_ENTRIES", "1024", 0, 65536,
 	   "verbs: registrations of user memory kept, 0: none");
 HR_SETTING(bytes_setting, "HEADRACE_IB_CACHE_BYTES", "1G", 0, 1ull << 50,
 	   "verbs: bytes of user memory kept registered, 0: none");
+HR_SETTING(exposed_setting, "HEADRACE_IB_KEEP_EXPOSED", "0", 0, 1,
+	   "verbs: 1: what was exposed for remote writes stays registered, and writable by the peer, as long as kept");
 
 struct ib_cache {
 	struct ib_memory_user user; /* the first, so that it is told of changes */
@@ -23,6 +25,7 @@ struct ib_cache {
 	uintptr_t page;
 	pid_t owner;
 	bool watched; /* changes of memory are told; else nothing is kept */
+	bool keeps_exposed; /* also what the peer may write */
 	bool refused; /* a registration was, and the log has it */
 
 	/* From here to window_lost only with the memory's lock held, where it is watched. */
@@ -166,12 +169,15 @@ static void lost(struct ib_memory_user *user, uintptr_t start, uintptr_t end)
 
 static int read_settings(struct ib_cache *cache)
 {
-	uint64_t entries, bytes;
+	uint64_t entries, bytes, exposed;
 	int error = hr_setting_u64(&entries_setting, &entries);
 	if (!error)
 		error = hr_setting_u64(&bytes_setting, &bytes);
+	if (!error)
+		error = hr_setting_u64(&exposed_setting, &exposed);
 	if (error)
 		return error;
+	cache->keeps_exposed = exposed;
 	cache->most_kept = (size_t)entries;
 	cache->most_bytes = bytes;
 	return 0;
@@ -422,7 +428,8 @@ int ib_cache_get(struct ib_cache *cache, hr_conn_stats_t *stats, const void *add
 	if (!is_ours(cache))
 		return -ECHILD;
 	ib_cache_sweep(cache);
-	bool settled = cache->watched && ib_memory_settle();
+	bool keeps = cache->watched && (cache->keeps_exposed || !(uses & IB_USE_REMOTE_WRITE));
+	bool settled = keeps && ib_memory_settle();
 	struct ib_cached *entry = settled ? take_kept(cache, start, end, uses) : NULL;
 	if (entry) {
 		stats->registration_hits++;

@@ -5,7 +5,8 @@
  * the sender can write into the receive buffer itself. Only some transports have it (verbs); ask first.
  *
  * The receiver exposes memory and sends the token to the peer through the pipe. The peer writes with it, and says so
- * through the pipe when the writes are complete. Then the receiver hides the memory.
+ * through the pipe when the writes are complete. Then the receiver hides the memory, and the token is worth nothing any
+ * more (over verbs unless HEADRACE_IB_KEEP_EXPOSED is set): a write with it ends the writer's connection with -EPROTO.
  *
  * Threads and returns as in headrace/channel.h; nothing here blocks. What is exposed or being written when the
  * connection is closed is given back (hide, end) after that, and before the channel is finalized.

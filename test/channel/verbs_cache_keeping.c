@@ -5,6 +5,7 @@
 #include "test/channel/verbs_cache.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* ---- keeping ---- */
 
@@ -158,8 +159,34 @@ START_TEST(read_only_memory_can_be_sent_and_later_received_into)
 }
 END_TEST
 
+START_TEST(what_the_peer_may_write_is_not_kept)
+{
+	struct ib_cached *cached;
+	map(0, 8);
+	use_pages(0, 4);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(ib_cache_get(cache, &stats, at_page(0), 2 * PAGE, IB_USE_RECEIVE | IB_USE_REMOTE_WRITE,
+					      &cached), 0);
+		ck_assert_uint_eq(adapter.alive, 2);
+		/* Nothing else becomes writable with it. */
+		ck_assert_uint_eq(cached->start, (uintptr_t)at_page(0));
+		ck_assert_uint_eq(cached->end, (uintptr_t)at_page(2));
+		ib_cache_put(cached);
+		ck_assert_uint_eq(adapter.alive, 1);
+	}
+	ck_assert_uint_eq(stats.registration_misses, 3);
+	cached = get(at_page(0), 4 * PAGE);
+	ck_assert_uint_eq(cached->uses & IB_USE_REMOTE_WRITE, 0);
+	ck_assert_uint_eq(stats.registration_hits, 1);
+	ib_cache_put(cached);
+}
+END_TEST
+
 START_TEST(the_peer_may_write_only_where_that_was_asked_for)
 {
+	setenv("HEADRACE_IB_KEEP_EXPOSED", "1", 1);
+	ib_cache_close(cache);
+	open_with("1024", "1G");
 	map(0, 8);
 	struct ib_cached *cached = get(at_page(0), 2 * PAGE);
 	ck_assert_uint_eq(cached->uses & IB_USE_REMOTE_WRITE, 0);
@@ -203,6 +230,7 @@ void add_keeping(TCase *tests)
 	tcase_add_test(tests, what_is_in_use_never_goes);
 	tcase_add_test(tests, what_is_in_use_may_be_taken_in_by_a_longer_range);
 	tcase_add_test(tests, read_only_memory_can_be_sent_and_later_received_into);
+	tcase_add_test(tests, what_the_peer_may_write_is_not_kept);
 	tcase_add_test(tests, the_peer_may_write_only_where_that_was_asked_for);
 	tcase_add_test(tests, over_the_limit_what_is_not_in_use_is_given_up);
 }

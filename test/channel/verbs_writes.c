@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BYTES = 300000 };
 
@@ -85,6 +86,45 @@ static void a_write_that_finds_no_room_is_waited_for(struct side *side)
 	free(bytes);
 }
 
+/* A peer that writes once more with the token of memory that is hidden gets an error, and the memory stays as it is. */
+static void hidden_memory_cannot_be_written(struct side *side)
+{
+	struct hr_token token;
+	uint8_t *bytes = malloc(BYTES);
+	connect_with(side, "1", "64");
+	if (side->index == 1) {
+		hr_exposed_t *exposed;
+		CHECK_IS(hr_remote_expose(side->conn, bytes, BYTES, &exposed, &token), 0);
+		side_send(side, &token, sizeof token);
+		side_meet(side);
+		pattern_check(5, 0, bytes, BYTES);
+		hr_remote_hide(exposed);
+		memset(bytes, 0x77, BYTES);
+		side_meet(side);
+		side_meet(side);
+		for (size_t i = 0; i < BYTES; i++)
+			CHECK_IS(bytes[i], 0x77);
+	} else {
+		hr_remote_write_t *write;
+		int done = 1;
+		pattern_fill(5, 0, bytes, BYTES);
+		side_receive(side, &token, sizeof token);
+		for (int turn = 0; turn < 2; turn++) {
+			CHECK_IS(done, 1);
+			CHECK_IS(hr_remote_write(side->conn, &token, 0, bytes, BYTES, &write), 0);
+			while (!(done = hr_remote_test(side->conn, write)))
+				CHECK(hr_channel_wait(side->channel, 0, 30000) >= 0);
+			hr_remote_end(write);
+			side_meet(side);
+			if (turn == 0)
+				side_meet(side); /* hidden */
+		}
+		CHECK_IS(done, -EPROTO);
+	}
+	close_conn(side);
+	free(bytes);
+}
+
 /* An adapter that has been told to stop may be in the middle of a packet; one without the queue pair is not. */
 static void when_stopped_the_queue_pairs_are_gone(struct side *side)
 {
@@ -107,6 +147,7 @@ static void when_stopped_the_queue_pairs_are_gone(struct side *side)
 static const struct test_case cases[] = {
 	{ "a-write-that-finds-no-room-is-waited-for", a_write_that_finds_no_room_is_waited_for,
 	  PAIR_OWN_SETUP | PAIR_NO_SPIN },
+	{ "hidden-memory-cannot-be-written", hidden_memory_cannot_be_written, PAIR_OWN_SETUP },
 	{ "when-stopped-the-queue-pairs-are-gone", when_stopped_the_queue_pairs_are_gone, PAIR_OWN_SETUP },
 };
 
