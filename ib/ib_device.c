@@ -6,6 +6,7 @@
 #include "ib/ib_cache.h"
 #include "ib/ib_events.h"
 #include "ib/ib_qp.h"
+#include "ib/ib_ring.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { DEPTH_MIN = 2 };
+
 HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
 HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto (first active)");
 HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
@@ -23,11 +26,13 @@ HR_SETTING(pkey_setting, "HEADRACE_IB_PKEY", "auto", 0, 0, "verbs: partition key
 HR_SETTING(sl_setting, "HEADRACE_IB_SL", "0", 0, 15, "verbs: service level");
 HR_SETTING(class_setting, "HEADRACE_IB_TRAFFIC_CLASS", "0", 0, 255, "verbs: traffic class of RoCE packets");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
-HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", 2, 8192, "verbs: send requests under way per queue pair");
+HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", DEPTH_MIN, 8192, "verbs: send requests under way per queue pair");
 HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "zerocopy", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
 HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "64k", HR_ZERO_COPY_MIN, UINT32_MAX,
 	   "verbs: pieces of this many bytes and more are read by the receiver, not copied");
 HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: bytes of one zero-copy read");
+HR_SETTING(staging_setting, "HEADRACE_IB_STAGING", "16M", 0, IB_RING_BYTES_MAX,
+	   "verbs: bytes of staging memory that a peer's larger ring may ask for; always as much as our own ring");
 HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: bytes of one chunk of the ring");
 
 /* What was asked for; -1 is auto. */
@@ -105,6 +110,7 @@ static int read_settings(struct ib_device *device, struct wish *wish)
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
 	    (error = read_u32(&chunk_setting, &device->chunk_bytes)) ||
 	    (error = read_u32(&zero_copy_setting, &device->zero_copy_bytes)) ||
+	    (error = read_u32(&staging_setting, &device->staging_bytes)) ||
 	    (error = read_u32(&read_setting, &device->read_bytes)))
 		return error;
 	return 0;
@@ -316,15 +322,30 @@ static void log_choice(const struct ib_device *device)
 	       device->address.link == IB_LINK_ROCE_V1 ? " (RoCE v1)" : "");
 }
 
-/* The device may be able to do less than the settings ask. */
-static void clamp_depth(struct ib_device *device)
+/* The device may be able to do less than the settings ask: in a queue pair, or in the completion queue, which has a
+ * place for each request of all queue pairs. */
+static int fit_queues(struct ib_device *device)
 {
-	uint32_t most = (uint32_t)device->limits.max_qp_wr;
-	most = most > IB_BESIDE_DATA + 2 ? most - IB_BESIDE_DATA : 2;
+	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;
+	if (requests < IB_BESIDE_DATA + DEPTH_MIN || completions < IB_BESIDE_DATA + DEPTH_MIN) {
+		hr_log(HR_LOG_WARN, "verbs: not used: %s has queue pairs of %u requests and completion queues of %u; a "
+		       "connection needs %u", ibv_get_device_name(device->verbs->device), requests, completions,
+		       IB_BESIDE_DATA + DEPTH_MIN);
+		return -ENODEV;
+	}
+	if (device->n_qps > completions / (IB_BESIDE_DATA + DEPTH_MIN)) {
+		uint32_t n = completions / (IB_BESIDE_DATA + DEPTH_MIN);
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues are enough for %u", device->n_qps, n);
+		device->n_qps = n;
+	}
+	uint32_t each = completions / device->n_qps;
+	uint32_t most = (requests < each ? requests : each) - IB_BESIDE_DATA;
 	if (device->depth > most) {
-		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u", device->depth, most);
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u with %u queue pairs", device->depth, most,
+		       device->n_qps);
 		device->depth = most;
 	}
+	return 0;
 }
 
 static const char *const design_names[] = {
@@ -368,9 +389,10 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		free(made);
 		return error;
 	}
-	clamp_depth(made);
 	LIST_INIT(&made->conns);
-	error = ib_events_open(made);
+	error = fit_queues(made);
+	if (!error)
+		error = ib_events_open(made);
 	if (!error)
 		error = ib_cache_open(made, &made->cache);
 	if (error) {

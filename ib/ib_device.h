@@ -41,9 +41,10 @@ struct ib_device {
 	struct ibv_device_attr limits;
 	struct ibv_port_attr port_attr;
 	struct ib_address address;
-	uint32_t n_qps;       /* queue pairs of a connection, HEADRACE_IB_QPS */
+	uint32_t n_qps;       /* queue pairs of a connection, HEADRACE_IB_QPS, within what the device can */
 	uint32_t depth;       /* send requests per queue pair, HEADRACE_IB_DEPTH, within what the device can */
 	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
+	uint32_t staging_bytes; /* for a peer's ring that is larger than ours, HEADRACE_IB_STAGING */
 	uint32_t zero_copy_bytes; /* pieces of this size and more are not copied, HEADRACE_IB_ZERO_COPY */
 	uint32_t read_bytes;  /* of one zero-copy read, HEADRACE_IB_READ */
 	uint32_t timeout_ms;

@@ -44,8 +44,8 @@ static int open_cq(struct ib_queues *queues, const struct ib_device *device)
 		hr_log(HR_LOG_ERROR, "fcntl of the completion channel: %s", strerror(errno));
 		return -errno;
 	}
+	/* So many the device has: ib_device_open has fitted depth and n_qps to that. */
 	uint32_t entries = device->n_qps * (device->depth + IB_BESIDE_DATA);
-	entries = min_u32(entries, (uint32_t)device->limits.max_cqe);
 	queues->cq = ibv_create_cq(device->verbs, (int)entries, NULL, queues->events, 0);
 	if (queues->cq)
 		return 0;

@@ -145,11 +145,25 @@ static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half
 	return true;
 }
 
+/* How much memory the peer asks us for is ours to say. */
+static bool may_stage(const struct ib_conn *conn, size_t bytes)
+{
+	size_t own = ib_geometry_bytes(&conn->receiver.geometry), set = conn->device->staging_bytes;
+	size_t most = own > set ? own : set;
+	if (bytes <= most)
+		return true;
+	hr_log(HR_LOG_ERROR, "verbs: %s has a ring of %zu bytes, for which as much staging memory would be needed here; the most is "
+	       "%zu (HEADRACE_IB_STAGING, or a ring of ours that is as large)", conn->env->peer, bytes, most);
+	return false;
+}
+
 /* The staging area has the shape of the peer's ring. */
 static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 {
 	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
 	size_t own_bytes = IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry);
+	if (!may_stage(conn, ib_geometry_bytes(&geometry)))
+		return -ENOBUFS;
 	int error = ib_region_open(&conn->own, conn->device, own_bytes, own_bytes, false);
 	if (error)
 		return error;

@@ -98,6 +98,12 @@ test_channel_verbs_gets_SOURCES = test/channel/verbs_gets.c test/channel/pair.c 
 test_channel_verbs_gets_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_gets.sh
 
+check_PROGRAMS += test/channel/verbs_limits
+test_channel_verbs_limits_SOURCES = test/channel/verbs_limits.c test/channel/pair.c test/channel/pair.h
+test_channel_verbs_limits_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+test_channel_verbs_limits_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/channel/verbs_limits.sh
+
 check_PROGRAMS += test/channel/verbs_writes
 test_channel_verbs_writes_SOURCES = test/channel/verbs_writes.c test/channel/pair.c test/channel/pair.h
 test_channel_verbs_writes_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
@@ -110,8 +116,8 @@ test_channel_verbs_sleep_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_channel_verbs_sleep_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/channel/verbs_sleep.sh
 endif
-dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_gets.sh test/channel/verbs_sleep.sh \
-	test/channel/verbs_writes.sh
+dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_gets.sh test/channel/verbs_limits.sh \
+	test/channel/verbs_sleep.sh test/channel/verbs_writes.sh
 
 # Two hosts, a cable that can be cut.
 check_PROGRAMS += test/channel/between_hosts

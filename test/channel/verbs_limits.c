@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Verbs where something is scarce, on the libibverbs double: places in the device's queues, memory for a peer with a large
+ * ring, memory that may be locked. What the device says it has is this test's.
+ */
+#include "config.h"
+
+#include "test/channel/pair.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (1024u * 1024u)
+
+/* ---- the device ---- */
+
+static int most_completions, most_requests;            /* 0: what it has */
+static unsigned places_asked, requests_asked, qps_asked; /* of the completion queue; of all queue pairs; how many */
+
+int (ibv_query_device)(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	int (*real)(struct ibv_context *, struct ibv_device_attr *) = dlsym(RTLD_NEXT, "ibv_query_device");
+	int error = real(context, attr);
+	if (most_completions)
+		attr->max_cqe = most_completions;
+	if (most_requests)
+		attr->max_qp_wr = most_requests;
+	return error;
+}
+
+struct ibv_cq *(ibv_create_cq)(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+			       int vector)
+{
+	struct ibv_cq *(*real)(struct ibv_context *, int, void *, struct ibv_comp_channel *, int) =
+		dlsym(RTLD_NEXT, "ibv_create_cq");
+	places_asked = (unsigned)cqe;
+	if (most_completions && cqe > most_completions) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return real(context, cqe, cq_context, channel, vector);
+}
+
+struct ibv_qp *(ibv_create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *(*real)(struct ibv_pd *, struct ibv_qp_init_attr *) = dlsym(RTLD_NEXT, "ibv_create_qp");
+	if (most_requests && attr->cap.max_send_wr > (unsigned)most_requests) {
+		errno = EINVAL;
+		return NULL;
+	}
+	requests_asked += attr->cap.max_send_wr;
+	qps_asked++;
+	return real(pd, attr);
+}
+
+/* ---- places in queues ---- */
+
+static void connect_with(struct side *side, uint32_t ring_bytes)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.ring_bytes = ring_bytes;
+	setenv("HEADRACE_IB_DESIGN", "zerocopy", 1);
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+}
+
+static void set_queues(int completions, int requests, const char *depth, const char *qps)
+{
+	most_completions = completions;
+	most_requests = requests;
+	setenv("HEADRACE_IB_DEPTH", depth, 1);
+	setenv("HEADRACE_IB_QPS", qps, 1);
+}
+
+static void check_exchange(struct side *side)
+{
+	size_t n = MIB;
+	uint8_t *bytes = malloc(n);
+	for (int turn = 0; turn < 4; turn++) {
+		if (turn % 2 == side->index) {
+			pattern_fill((uint64_t)turn, 0, bytes, n);
+			put_all(side, bytes, n);
+		} else {
+			get_all(side, bytes, n);
+			pattern_check((uint64_t)turn, 0, bytes, n);
+		}
+	}
+	free(bytes);
+}
+
+/* Every request of every queue pair has its place in the completion queue. */
+static void the_depth_fits_the_completion_queue(struct side *side)
+{
+	set_queues(300, 0, "1000", "4");
+	connect_with(side, 0);
+	CHECK_IS(qps_asked, 4);
+	CHECK(places_asked <= 300);
+	CHECK(places_asked >= requests_asked);
+	check_exchange(side);
+}
+
+static void the_number_of_queue_pairs_fits_the_completion_queue(struct side *side)
+{
+	set_queues(120, 0, "1000", "4");
+	connect_with(side, 0);
+	CHECK_IS(qps_asked, 2);
+	CHECK(places_asked <= 120);
+	CHECK(places_asked >= requests_asked);
+	check_exchange(side);
+}
+
+static void a_device_with_too_few_places_is_not_used(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	hr_card_t card;
+	set_queues(40, 0, "16", "1");
+	CHECK_IS(hr_channel_init(&attr, &side->channel, &card), -ENODEV);
+	set_queues(0, 40, "16", "1");
+	CHECK_IS(hr_channel_init(&attr, &side->channel, &card), -ENODEV);
+	set_queues(60, 60, "16", "1");
+	CHECK_IS(hr_channel_init(&attr, &side->channel, &card), 0);
+}
+
+/* ---- staging memory ---- */
+
+static int state_at_last(struct side *side)
+{
+	int state;
+	while ((state = hr_conn_state(side->conn)) == 0)
+		CHECK(hr_channel_wait(side->channel, 1, 1000) >= 0);
+	return state;
+}
+
+static void open_rings(struct side *side, uint32_t ring_0, uint32_t ring_1)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.ring_bytes = side->index == 0 ? ring_0 : ring_1;
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+}
+
+static void a_peers_ring_beyond_the_limit_is_refused(struct side *side)
+{
+	setenv("HEADRACE_IB_STAGING", "1M", 1);
+	open_rings(side, 4 * MIB, MIB);
+	int state = state_at_last(side);
+	if (side->index == 0)
+		CHECK(state == 1 || state == -ECONNRESET || state == -ESHUTDOWN);
+	else
+		CHECK_IS(state, -ENOBUFS);
+	side_meet(side);
+}
+
+static void a_peers_ring_up_to_the_limit_is_served(struct side *side)
+{
+	setenv("HEADRACE_IB_STAGING", "4M", 1);
+	open_rings(side, 4 * MIB, MIB);
+	CHECK_IS(state_at_last(side), 1);
+	check_exchange(side);
+}
+
+static void a_peers_ring_like_our_own_is_served(struct side *side)
+{
+	setenv("HEADRACE_IB_STAGING", "0", 1);
+	open_rings(side, 4 * MIB, 4 * MIB);
+	CHECK_IS(state_at_last(side), 1);
+	check_exchange(side);
+}
+
+static const struct test_case cases[] = {
+	{ "the-depth-fits-the-completion-queue", the_depth_fits_the_completion_queue, PAIR_OWN_SETUP },
+	{ "the-number-of-queue-pairs-fits-the-completion-queue", the_number_of_queue_pairs_fits_the_completion_queue,
+	  PAIR_OWN_SETUP },
+	{ "a-device-with-too-few-places-is-not-used", a_device_with_too_few_places_is_not_used, PAIR_OWN_SETUP },
+	{ "a-peers-ring-beyond-the-limit-is-refused", a_peers_ring_beyond_the_limit_is_refused, PAIR_OWN_SETUP },
+	{ "a-peers-ring-up-to-the-limit-is-served", a_peers_ring_up_to_the_limit_is_served, PAIR_OWN_SETUP },
+	{ "a-peers-ring-like-our-own-is-served", a_peers_ring_like_our_own_is_served, PAIR_OWN_SETUP },
+};
+
+int main(void)
+{
+	int failed = 0;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		bool passed = pair_run(&cases[i], HR_TRANSPORT_VERBS, "verbs", 1);
+		printf("%s: %s\n", passed ? "PASS" : "FAIL", cases[i].name);
+		fflush(stdout);
+		failed += !passed;
+	}
+	return failed ? 1 : 0;
+}
