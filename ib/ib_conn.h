@@ -68,10 +68,12 @@ struct ib_scratch {
 	uint64_t source[IB_CONTROL_DEPTH]; /* what control writes send; one each, as it must not change under way */
 	struct ib_progress probed;         /* where the peer's progress arrives */
 	struct ib_progress flushed;        /* where the flushing read's result goes */
+	uint64_t reserved[12];
+	uint8_t window[3840];              /* reads for a bounce buffer that cannot be registered (ib_zerocopy.c) */
 };
 
 enum { IB_SCRATCH_BYTES = 4096 };
-_Static_assert(sizeof(struct ib_scratch) <= IB_SCRATCH_BYTES, "staging area begins behind it");
+_Static_assert(sizeof(struct ib_scratch) == IB_SCRATCH_BYTES, "staging area begins behind it");
 
 /* One side's half of a connection. Written by its owner, checked by the peer; integers little-endian. */
 struct ib_half {

@@ -48,6 +48,12 @@ static bool has_place(const struct ib_pulls *pulls)
 	return pulls->end - pulls->first < IB_PULLS_MAX && pulls->end - pulls->release < IB_PULLS_MAX;
 }
 
+bool ib_pulls_get_may_plan(const struct ib_pulls *pulls)
+{
+	return pulls->end - pulls->first < IB_PULLS_MAX - IB_PULLS_KEPT &&
+	       pulls->end - pulls->release < IB_PULLS_MAX - IB_PULLS_KEPT;
+}
+
 uint64_t ib_pulls_plannable(const struct ib_pulls *pulls)
 {
 	const struct ib_announced *announced = &pulls->announced[pulls->ann_plan % IB_OFFERS_MAX];
@@ -80,6 +86,13 @@ void ib_pulls_bounce(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32
 	pulls->bounce = base;
 	pulls->bounce_bytes = bytes;
 	pulls->bounce_lkey = lkey;
+}
+
+void ib_pulls_window(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32_t lkey)
+{
+	pulls->window = base;
+	pulls->window_bytes = bytes;
+	pulls->window_lkey = lkey;
 }
 
 uint64_t ib_pulls_space(const struct ib_pulls *pulls, uint8_t **at)
@@ -168,6 +181,11 @@ bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, siz
 
 /* ---- reads ---- */
 
+static bool lands_in_window(const struct ib_pulls *pulls, const struct ib_pull *pull)
+{
+	return pull->bounce && pulls->window;
+}
+
 bool ib_pulls_next_read(const struct ib_pulls *pulls, uint64_t most, struct ib_read_request *request)
 {
 	if (pulls->post == pulls->end || pulls->read_end - pulls->read_first >= IB_READS_MAX)
@@ -175,22 +193,39 @@ bool ib_pulls_next_read(const struct ib_pulls *pulls, uint64_t most, struct ib_r
 	const struct ib_pull *pull = pull_at(pulls, pulls->post);
 	*request = (struct ib_read_request){ pull->to + pull->posted, min_u64(most, pull->len - pull->posted),
 					     pull->from + pull->posted, pull->lkey, pull->rkey };
-	return true;
+	if (lands_in_window(pulls, pull)) {
+		uint64_t offset = pulls->window_head % pulls->window_bytes;
+		uint64_t room = pulls->window_bytes - (pulls->window_head - pulls->window_tail);
+		request->to = pulls->window + offset;
+		request->lkey = pulls->window_lkey;
+		request->len = min_u64(request->len, min_u64(room, pulls->window_bytes - offset));
+	}
+	return request->len > 0;
 }
 
 void ib_pulls_posted(struct ib_pulls *pulls, uint64_t len, uint32_t queue, uint32_t count)
 {
 	struct ib_pull *pull = pull_of(pulls, pulls->post);
-	pulls->read[pulls->read_end++ % IB_READS_MAX] = (struct ib_read){ len, queue, count };
+	const uint8_t *landing = NULL;
+	if (lands_in_window(pulls, pull)) {
+		landing = pulls->window + pulls->window_head % pulls->window_bytes;
+		pulls->window_head += len;
+	}
+	pulls->read[pulls->read_end++ % IB_READS_MAX] = (struct ib_read){ len, queue, count, landing };
 	pull->posted += len;
 	pass_absorbed(pulls);
 }
 
-/* len more bytes are here without a gap. */
-static void advance(struct ib_pulls *pulls, uint64_t len)
+/* The bytes of one more read are here without a gap. */
+static void advance(struct ib_pulls *pulls, const struct ib_read *read)
 {
 	struct ib_pull *pull = pull_of(pulls, pulls->reading);
 	struct ib_announced *announced = &pulls->announced[pulls->ann_first % IB_OFFERS_MAX];
+	uint64_t len = read->len;
+	if (read->landing) {
+		memcpy(pull->to + pull->done, read->landing, len);
+		pulls->window_tail += len;
+	}
 	pull->done += len;
 	pass_absorbed(pulls);
 	announced->read += len;
@@ -205,7 +240,7 @@ void ib_pulls_complete(struct ib_pulls *pulls, const uint32_t *done)
 		if ((int32_t)(done[read->queue] - read->count) < 0)
 			return;
 		pulls->read_first++;
-		advance(pulls, read->len);
+		advance(pulls, read);
 	}
 }
 

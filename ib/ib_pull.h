@@ -28,9 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Powers of two. Pulls enough for a bounce buffer that holds all announcements there may be, with bytes that came in
- * chunks before each. */
-enum { IB_PULLS_MAX = 4 * IB_OFFERS_MAX, IB_READS_MAX = 256 };
+/*
+ * Powers of two. A get plans pulls only while IB_PULLS_KEPT more would find a place: so many take a bounce buffer full of
+ * all announcements there may be, each cut once where the buffer ends, and with bytes that came in chunks before it.
+ */
+enum { IB_PULLS_MAX = 4 * IB_OFFERS_MAX, IB_PULLS_KEPT = 2 * IB_OFFERS_MAX + 8, IB_READS_MAX = 256 };
 
 struct ib_announced {
 	uint64_t address;
@@ -56,6 +58,7 @@ struct ib_read {
 	uint64_t len;
 	uint32_t queue; /* queue pair that it was posted on */
 	uint32_t count; /* reads posted there with it */
+	const uint8_t *landing; /* in the window; NULL: it goes to the pull's place */
 };
 
 struct ib_pulls {
@@ -70,6 +73,10 @@ struct ib_pulls {
 	size_t bounce_bytes;
 	uint64_t bounce_head, bounce_tail; /* bytes of it ever planned, ever delivered */
 	uint32_t bounce_lkey;
+	uint8_t *window;               /* where reads for a bounce buffer go that is not registered; NULL: it is */
+	size_t window_bytes;
+	uint64_t window_head, window_tail; /* bytes of it ever posted for, ever copied out */
+	uint32_t window_lkey;
 };
 
 /* What to post: a read of len bytes. */
@@ -83,11 +90,15 @@ struct ib_read_request {
 int ib_pulls_announce(struct ib_pulls *pulls, const struct ib_announcement *announcement);
 /* Gives the bounce buffer: registered memory of any size, zero content not needed. */
 void ib_pulls_bounce(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32_t lkey);
+/* The bounce buffer is not registered: reads for it go to this memory, which is, and are copied on when they complete. */
+void ib_pulls_window(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32_t lkey);
 /* Announcements that have been read, ever; modulo 2^32. */
 uint32_t ib_pulls_acknowledged(const struct ib_pulls *pulls);
 
 /* Bytes that one pull could be planned for now. */
 uint64_t ib_pulls_plannable(const struct ib_pulls *pulls);
+/* May a get plan one more, or must its place be kept for a put that gets nowhere? */
+bool ib_pulls_get_may_plan(const struct ib_pulls *pulls);
 /* Plans the next pull: len bytes, at most what is plannable, to the user's memory. */
 void ib_pulls_plan_direct(struct ib_pulls *pulls, uint8_t *to, uint64_t len, uint32_t lkey, void *memory);
 /* The same with up to most bytes into the bounce buffer. Returns how many, 0 if there is no room. */
@@ -103,7 +114,7 @@ bool ib_pulls_goes_on(const struct ib_pulls *pulls, struct hr_iov_place place, s
  * pull may follow there, as all of that is direct. */
 bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, size_t *left);
 
-/* The next read to post, of at most that many bytes. False: none. */
+/* The next read to post, of at most that many bytes. False: none, or none until one completes. */
 bool ib_pulls_next_read(const struct ib_pulls *pulls, uint64_t most, struct ib_read_request *request);
 /* It has been posted with len bytes on that queue pair, as its count-th read. */
 void ib_pulls_posted(struct ib_pulls *pulls, uint64_t len, uint32_t queue, uint32_t count);

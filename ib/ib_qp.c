@@ -321,8 +321,8 @@ int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure)
 
 /* ---- memory ---- */
 
-/* One try, without a word. */
-static int region_try(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
+/* One try. */
+static int region_make(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | (shared ? IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ : 0);
 	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -341,17 +341,20 @@ static int region_try(struct ib_region *region, const struct ib_device *device, 
 	return 0;
 }
 
-int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, size_t least, bool shared)
+int ib_region_try(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
 {
-	int error = region_try(region, device, len, shared);
-	if (error) {
-		ib_cache_give_up(device->cache);
-		error = region_try(region, device, len, shared);
-	}
-	for (size_t less = len / 2; error && less >= least; less /= 2)
-		error = region_try(region, device, less, shared);
+	int error = region_make(region, device, len, shared);
+	if (!error)
+		return 0;
+	ib_cache_give_up(device->cache);
+	return region_make(region, device, len, shared);
+}
+
+int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
+{
+	int error = ib_region_try(region, device, len, shared);
 	if (error)
-		hr_log(HR_LOG_ERROR, "verbs: cannot register %zu bytes: %s (see ulimit -l)", least, strerror(-error));
+		hr_log(HR_LOG_ERROR, "verbs: cannot register %zu bytes: %s (see ulimit -l)", len, strerror(-error));
 	return error;
 }
 

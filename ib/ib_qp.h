@@ -119,10 +119,10 @@ int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure);
 /*
  * Zeroed memory of len bytes, registered for the peer's writes and reads (shared) or for our own requests only. Not
  * inherited by a child process: after a fork the adapter would go on with pages that only the child has. Where the
- * system refuses to register so much, the registration cache gives up what is not in use; where that is not enough,
- * region->len is a half, a quarter and so on, not below least.
+ * system refuses to register so much, the registration cache gives up what is not in use. try says nothing in the log.
  */
-int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, size_t least, bool shared);
+int ib_region_open(struct ib_region *region, const struct ib_device *device, size_t len, bool shared);
+int ib_region_try(struct ib_region *region, const struct ib_device *device, size_t len, bool shared);
 void ib_region_close(struct ib_region *region);
 
 #endif

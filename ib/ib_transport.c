@@ -108,7 +108,7 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 	conn->stream = -1;
 	struct ib_geometry geometry = ib_geometry_fit(env->ring_bytes, device->chunk_bytes);
 	size_t shared = IB_CONTROL_BYTES + ib_geometry_bytes(&geometry);
-	int error = ib_region_open(&conn->shared, device, shared, shared, true);
+	int error = ib_region_open(&conn->shared, device, shared, true);
 	if (!error)
 		error = ib_queues_open(&conn->queues, device);
 	if (error) {
@@ -164,7 +164,7 @@ static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 	size_t own_bytes = IB_SCRATCH_BYTES + ib_geometry_bytes(&geometry);
 	if (!may_stage(conn, ib_geometry_bytes(&geometry)))
 		return -ENOBUFS;
-	int error = ib_region_open(&conn->own, conn->device, own_bytes, own_bytes, false);
+	int error = ib_region_open(&conn->own, conn->device, own_bytes, false);
 	if (error)
 		return error;
 	conn->env->stats->memory_bytes += conn->own.len;

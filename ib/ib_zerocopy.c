@@ -16,7 +16,9 @@
  *
  * Two sides that put long pieces to each other, and get nothing before their put is through, would wait for each other
  * for ever where the ring's room would have been enough for both. So a put that gets nowhere takes what has been
- * announced to it into the bounce buffer, which is as large as the ring, or less where memory to register is scarce.
+ * announced to it into the bounce buffer, which is as large as the ring. Where so much cannot be registered, it is
+ * ordinary memory, and reads for it go through a window of a few KB that was registered with the connection: slower,
+ * but who waits for whom does not depend on how much memory may be locked.
  */
 #include "config.h"
 
@@ -29,6 +31,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	STUCK_PUTS = 64,            /* puts in a row that got nowhere, before the bounce buffer helps */
@@ -41,6 +44,8 @@ struct ib_zerocopy {
 	struct ib_offers offers;
 	struct ib_pulls pulls;
 	struct ib_region bounce;   /* opened when first needed */
+	uint8_t *plain_bounce;     /* in its place where that cannot be registered */
+	bool bounces_long;         /* the last long piece of a get could not be registered */
 	uint64_t copy_until;       /* place in the stream: long pieces before it could not be registered */
 	uint32_t bounce_next;      /* bytes to read ahead next time */
 	unsigned next_queue;       /* queue pair of the next read */
@@ -67,6 +72,7 @@ void ib_zerocopy_close(struct ib_conn *conn)
 	while ((memory = ib_pulls_abandon(&zerocopy->pulls)))
 		ib_cache_put(memory);
 	ib_region_close(&zerocopy->bounce);
+	free(zerocopy->plain_bounce);
 	free(zerocopy);
 	conn->zerocopy = NULL;
 }
@@ -133,21 +139,39 @@ void ib_zerocopy_advance(struct ib_conn *conn)
 	ib_conn_pay_tail(conn);
 }
 
-/* Opens the bounce buffer, as large as our ring if so much can be registered, unless it is open. */
+/* A bounce buffer of ordinary memory, and the window to it. */
+static bool open_plain_bounce(struct ib_conn *conn, size_t bytes, int refusal)
+{
+	struct ib_zerocopy *zerocopy = conn->zerocopy;
+	struct ib_scratch *scratch = conn->scratch;
+	zerocopy->plain_bounce = malloc(bytes);
+	hr_log(zerocopy->plain_bounce ? HR_LOG_WARN : HR_LOG_ERROR,
+	       "verbs: %s: cannot register a bounce buffer of %zu bytes: %s (see ulimit -l); %s", conn->env->peer, bytes,
+	       strerror(-refusal), zerocopy->plain_bounce ? "long messages in short pieces are slower" :
+							    "nor is there ordinary memory for it");
+	if (!zerocopy->plain_bounce) {
+		ib_conn_fail(conn, -ENOMEM);
+		return false;
+	}
+	ib_pulls_bounce(&zerocopy->pulls, zerocopy->plain_bounce, bytes, 0);
+	ib_pulls_window(&zerocopy->pulls, scratch->window, sizeof scratch->window, conn->own.mr->lkey);
+	return true;
+}
+
+/* Opens the bounce buffer, as large as our ring, unless it is open. */
 static bool has_bounce(struct ib_conn *conn)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
-	if (zerocopy->bounce.base)
+	struct ib_region *bounce = &zerocopy->bounce;
+	if (zerocopy->pulls.bounce)
 		return true;
 	size_t bytes = ib_geometry_bytes(&conn->receiver.geometry);
-	int error = ib_region_open(&zerocopy->bounce, conn->device, bytes, BOUNCE_FIRST, false);
-	if (error) {
-		ib_conn_fail(conn, error);
+	int error = ib_region_try(bounce, conn->device, bytes, false);
+	if (error && !open_plain_bounce(conn, bytes, error))
 		return false;
-	}
-	const struct ib_region *bounce = &zerocopy->bounce;
-	conn->env->stats->memory_bytes += bounce->len;
-	ib_pulls_bounce(&zerocopy->pulls, bounce->base, bounce->len, bounce->mr->lkey);
+	if (!error)
+		ib_pulls_bounce(&zerocopy->pulls, bounce->base, bytes, bounce->mr->lkey);
+	conn->env->stats->memory_bytes += bytes;
 	return true;
 }
 
@@ -204,7 +228,8 @@ static void plan_short(struct ib_conn *conn, struct hr_iov_place place, size_t l
  * user is likely to come back with other memory than the rest of a short piece. */
 static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, bool moved)
 {
-	struct ib_pulls *pulls = &conn->zerocopy->pulls;
+	struct ib_zerocopy *zerocopy = conn->zerocopy;
+	struct ib_pulls *pulls = &zerocopy->pulls;
 	bool direct = ib_pulls_skip(pulls, &place, &left);
 	uint64_t plannable;
 	while (left > 0 && !conn->error && (plannable = ib_pulls_plannable(pulls)) > 0) {
@@ -216,9 +241,11 @@ static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, b
 				plan_short(conn, place, left);
 			return;
 		}
-		if (!direct)
+		if (!(direct || zerocopy->bounces_long) || !ib_pulls_get_may_plan(pulls))
 			return;
-		direct = plan_direct(conn, to, len);
+		if (direct)
+			zerocopy->bounces_long = !plan_direct(conn, to, len);
+		direct = direct && !zerocopy->bounces_long;
 		if (!direct)
 			len = has_bounce(conn) ? ib_pulls_plan_bounce(pulls, len) : 0;
 		if (len == 0)

@@ -172,7 +172,81 @@ static void a_peers_ring_like_our_own_is_served(struct side *side)
 	check_exchange(side);
 }
 
+/* ---- memory that may be locked ---- */
+
+enum { LONG = 190000 };
+
+/* Both put what the other's ring would hold, and get only then. beside: what may be registered beside the rings and the
+ * piece that is put, which is less than a bounce buffer for the other's. */
+static void put_before_get(struct side *side, unsigned beside)
+{
+	enum { RINGS = 2105344, PIECE = 200704 };
+	char fault[40];
+	uint8_t *out = malloc(LONG), *in = malloc(LONG);
+	snprintf(fault, sizeof fault, "budget:%u", RINGS + PIECE + beside);
+	setenv("HR_VERBS_DOUBLE_FAULT", fault, 1);
+	connect_with(side, MIB);
+	for (uint64_t turn = 0; turn < 5; turn++) {
+		pattern_fill(turn * 2 + (uint64_t)side->index, 0, out, LONG);
+		put_all(side, out, LONG);
+		memset(in, 0, LONG);
+		get_all(side, in, LONG);
+		pattern_check(turn * 2 + !side->index, 0, in, LONG);
+		hr_conn_stats_t stats = { .size = sizeof stats };
+		CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+		CHECK_IS(stats.zero_copy_puts, turn + 1);
+		side_meet(side);
+	}
+	free(out);
+	free(in);
+}
+
+static void both_put_before_they_get_with_nothing_to_register(struct side *side)
+{
+	put_before_get(side, 0);
+}
+
+static void both_put_before_they_get_with_little_to_register(struct side *side)
+{
+	put_before_get(side, 70000);
+}
+
+/* 0 stops in the middle of a get of many long pieces, and only puts. 1 puts all that these pieces and 0's ring hold. */
+static void a_get_of_many_pieces_that_stops_does_not_hold_back_the_peer(struct side *side)
+{
+	enum { PIECE = 16384, PIECES = 160, BEHIND = PIECES * PIECE };
+	uint8_t *in = malloc(BEHIND), *out = malloc(BEHIND);
+	connect_with(side, 4 * MIB);
+	pattern_fill((uint64_t)side->index, 0, out, BEHIND);
+	if (side->index == 0) {
+		struct iovec iov[PIECES];
+		hr_conn_stats_t stats = { .size = sizeof stats };
+		size_t got;
+		for (size_t i = 0; i < PIECES; i++)
+			iov[i] = (struct iovec){ in + i * PIECE, PIECE };
+		do {
+			CHECK_IS(hr_channel_get(side->conn, iov, PIECES, &got), 0);
+			CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+		} while (!got && stats.registration_hits + stats.registration_misses == 0);
+		put_all(side, out, LONG);
+		get_all(side, in + got, BEHIND - got);
+		pattern_check(1, 0, in, BEHIND);
+	} else {
+		put_all(side, out, BEHIND);
+		get_all(side, in, LONG);
+		pattern_check(0, 0, in, LONG);
+	}
+	free(in);
+	free(out);
+}
+
 static const struct test_case cases[] = {
+	{ "both-put-before-they-get-with-nothing-to-register", both_put_before_they_get_with_nothing_to_register,
+	  PAIR_OWN_SETUP },
+	{ "both-put-before-they-get-with-little-to-register", both_put_before_they_get_with_little_to_register,
+	  PAIR_OWN_SETUP },
+	{ "a-get-of-many-pieces-that-stops-does-not-hold-back-the-peer",
+	  a_get_of_many_pieces_that_stops_does_not_hold_back_the_peer, PAIR_OWN_SETUP },
 	{ "the-depth-fits-the-completion-queue", the_depth_fits_the_completion_queue, PAIR_OWN_SETUP },
 	{ "the-number-of-queue-pairs-fits-the-completion-queue", the_number_of_queue_pairs_fits_the_completion_queue,
 	  PAIR_OWN_SETUP },

@@ -12,7 +12,7 @@
 
 enum { QUEUES = 3, LEN = 400000, BOUNCE = 100000 };
 
-static uint8_t source[LEN], target[LEN], bounce[BOUNCE];
+static uint8_t source[LEN], target[LEN], bounce[BOUNCE], window[5000];
 
 /* A receiver whose reads wait, per queue pair, to be carried out. */
 struct reader {
@@ -174,6 +174,8 @@ START_TEST(the_bounce_buffer_wraps_and_is_never_overwritten)
 	struct reader *reader = reader_make();
 	size_t got = 0;
 	uint32_t random = 1;
+	if (_i)
+		ib_pulls_window(&reader->pulls, window, sizeof window, 78);
 	ck_assert_int_eq(announce(reader, 0, LEN / 2), 0);
 	ck_assert_int_eq(announce(reader, LEN / 2, LEN / 2), 0);
 	while (got < LEN) {
@@ -189,6 +191,71 @@ START_TEST(the_bounce_buffer_wraps_and_is_never_overwritten)
 	}
 	ck_assert_uint_eq(ib_pulls_acknowledged(&reader->pulls), 2);
 	ck_assert_uint_eq(reader->pulls.backlog, 0);
+	free(reader);
+}
+END_TEST
+
+/* Where the bounce buffer is not registered, nothing is read into it; and never more is under way than the window has. */
+START_TEST(reads_for_the_window_wait_for_room)
+{
+	struct reader *reader = reader_make();
+	struct ib_read_request request;
+	ib_pulls_window(&reader->pulls, window, sizeof window, 78);
+	ck_assert_int_eq(announce(reader, 0, 30000), 0);
+	ib_pulls_plan_direct(&reader->pulls, target, 20000, 3, NULL);
+	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, 10000), 10000);
+	/* What goes straight to the user needs no window. */
+	ck_assert(ib_pulls_next_read(&reader->pulls, LEN, &request));
+	ck_assert_ptr_eq(request.to, target);
+	ck_assert_uint_eq(request.lkey, 3);
+	post(reader, 20000);
+	ck_assert_uint_eq(reader->pulls.read_end - reader->pulls.read_first, 2);
+	ck_assert(!ib_pulls_next_read(&reader->pulls, LEN, &request));
+	carry_all(reader);
+	ck_assert(ib_pulls_next_read(&reader->pulls, LEN, &request));
+	ck_assert_ptr_eq(request.to, window);
+	ck_assert_uint_eq(request.lkey, 78);
+	ck_assert_uint_eq(request.len, sizeof window);
+	ck_assert_mem_eq(bounce, source + 20000, sizeof window);
+	post(reader, 3000);
+	carry_all(reader);
+	ck_assert_uint_eq(deliver(reader, target, 30000), 30000);
+	ck_assert_mem_eq(source, target, 30000);
+	free(reader);
+}
+END_TEST
+
+/* A get of many pieces may stop, and puts follow: what the peer announces then must find places. */
+START_TEST(a_get_leaves_places_for_a_put_that_gets_nowhere)
+{
+	struct reader *reader = reader_make();
+	size_t planned = 0;
+	uint8_t *at;
+	ck_assert_int_eq(announce(reader, 0, LEN), 0);
+	while (ib_pulls_get_may_plan(&reader->pulls)) {
+		ib_pulls_plan_direct(&reader->pulls, target + planned, 1000, 3, NULL);
+		planned += 1000;
+	}
+	ck_assert_uint_gt(planned, 20000);
+	ib_pulls_plan_direct(&reader->pulls, target + planned, LEN - planned, 3, NULL);
+	post(reader, LEN);
+	carry_all(reader);
+	/* A bounce buffer full of announcements, with a byte from a chunk before each. */
+	for (size_t i = 0; i < IB_OFFERS_MAX; i++) {
+		ck_assert_uint_gt(ib_pulls_space(&reader->pulls, &at), 0);
+		*at = source[i * 3001];
+		ib_pulls_absorbed(&reader->pulls, 1);
+		ck_assert_int_eq(announce(reader, i * 3001 + 1, 3000), 0);
+		while (ib_pulls_plannable(&reader->pulls))
+			ck_assert_uint_gt(ib_pulls_plan_bounce(&reader->pulls, 3000), 0);
+	}
+	ck_assert_uint_eq(deliver(reader, target, LEN), LEN);
+	post(reader, LEN);
+	carry_all(reader);
+	while (ib_pulls_release(&reader->pulls))
+		continue;
+	ck_assert_uint_eq(deliver(reader, target, LEN), IB_OFFERS_MAX * 3001);
+	ck_assert_mem_eq(source, target, IB_OFFERS_MAX * 3001);
 	free(reader);
 }
 END_TEST
@@ -383,7 +450,9 @@ int main(void)
 	tcase_add_test(tcase, a_direct_pull_is_delivered_once_all_of_it_is_here);
 	tcase_add_test(tcase, who_offers_other_memory_does_not_go_on);
 	tcase_add_test(tcase, the_place_behind_what_is_planned);
-	tcase_add_test(tcase, the_bounce_buffer_wraps_and_is_never_overwritten);
+	tcase_add_loop_test(tcase, the_bounce_buffer_wraps_and_is_never_overwritten, 0, 2);
+	tcase_add_test(tcase, reads_for_the_window_wait_for_room);
+	tcase_add_test(tcase, a_get_leaves_places_for_a_put_that_gets_nowhere);
 	tcase_add_test(tcase, absorbed_bytes_keep_their_place);
 	tcase_add_test(tcase, absorbed_bytes_do_not_use_up_the_places);
 	tcase_add_test(tcase, queues_fill_up_and_go_on);

@@ -4,7 +4,7 @@
  * in order, through the bounce buffer or straight to the user, in reads of any size that complete late. No read may go
  * outside of what was announced, or write outside of the memory it was planned for.
  *
- * Input: the size of the bounce buffer, then operations.
+ * Input: the sizes of the bounce buffer and of the window to it (0: there is none), then operations.
  */
 #include "config.h"
 
@@ -151,10 +151,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&it, 0, sizeof it);
 	size_t bounce_bytes = 256 + (size_t)fuzz_u16(&input);
 	uint8_t *bounce = malloc(bounce_bytes);
+	size_t window_bytes = fuzz_u8(&input) % 64 * 16;
+	uint8_t *window = window_bytes ? malloc(window_bytes) : NULL;
 	ib_pulls_bounce(&it.pulls, bounce, bounce_bytes, 2);
+	if (window)
+		ib_pulls_window(&it.pulls, window, window_bytes, 3);
 	while (input.left)
 		step(&input);
 	free(it.user);
 	free(bounce);
+	free(window);
 	return 0;
 }
