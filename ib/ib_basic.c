@@ -58,16 +58,7 @@ int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *a
 		taken = ib_flat_fill(&conn->sender, &place, total, spans);
 	if (taken > 0 && post_data(conn, spans))
 		taken = 0;
-	conn->put_short = taken < total;
-	if (taken > 0)
-		ib_sleep_told(conn, IB_WAKE_ON_DATA);
-	else
-		ib_conn_idle(conn);
-	/* What was posted counts as accepted; an error that came after it is returned by the next call. */
-	if (taken == 0 && conn->error)
-		return conn->error;
-	*accepted = taken;
-	return 0;
+	return ib_conn_end_put(conn, total, taken, IB_WAKE_ON_DATA, accepted);
 }
 
 /* Acquire: the bytes, which the peer's adapter wrote before the head, are read after it; the order of writing is
@@ -88,12 +79,5 @@ int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *d
 	int64_t taken = ib_flat_take(&conn->receiver, head_told(conn), &place, hr_iov_total(iov, n));
 	if (taken < 0)
 		ib_conn_violated(conn, "wrote a head that cannot be");
-	if (taken > 0)
-		ib_conn_pay_tail(conn);
-	else if (conn->error)
-		return conn->error;
-	else
-		ib_conn_idle(conn);
-	*delivered = (size_t)taken;
-	return 0;
+	return ib_conn_end_get(conn, taken > 0 ? (size_t)taken : 0, delivered);
 }

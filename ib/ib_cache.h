@@ -18,9 +18,9 @@
  * Memory that is unmapped, moved, replaced or given back to the kernel is not found by any get after that (ib_memory.h
  * says how; it stays pinned until the next get or sweep). Where the kernel does not tell us of such calls, and for
  * memory that it does not tell us about (all but private anonymous memory), nothing is kept: each get registers and
- * each put deregisters. So it is with memory that the peer may write, unless HEADRACE_IB_KEEP_EXPOSED says otherwise: with
- * the put the peer's key is worth nothing any more. So does a get that has waited in vain for a moment in which all changes have been told, as other
- * threads change memory without a pause.
+ * each put deregisters. So it is with memory that the peer may write, unless HEADRACE_IB_KEEP_EXPOSED says otherwise:
+ * with the put the peer's key is worth nothing any more. So does a get that has waited in vain for a moment in which
+ * all changes have been told, as other threads change memory without a pause.
  *
  * Threads: a cache belongs to its channel's thread. Inside, entries are protected by the lock of ib_memory.h.
  * After a fork the child's get fails with -ECHILD, its put and close leave the parent's registrations alone.

@@ -218,3 +218,28 @@ void ib_conn_pay_tail(struct ib_conn *conn)
 	conn->env->stats->tail_updates++;
 	ib_sleep_told(conn, IB_WAKE_ON_ROOM);
 }
+
+int ib_conn_end_put(struct ib_conn *conn, size_t total, size_t taken, uint32_t wake_bits, size_t *accepted)
+{
+	conn->put_short = taken < total;
+	if (taken > 0)
+		ib_sleep_told(conn, wake_bits);
+	else
+		ib_conn_idle(conn);
+	if (taken == 0 && conn->error)
+		return conn->error;
+	*accepted = taken;
+	return 0;
+}
+
+int ib_conn_end_get(struct ib_conn *conn, size_t taken, size_t *delivered)
+{
+	if (taken > 0)
+		ib_conn_pay_tail(conn);
+	else if (conn->error)
+		return conn->error;
+	else
+		ib_conn_idle(conn);
+	*delivered = taken;
+	return 0;
+}

@@ -167,6 +167,13 @@ size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size
 void ib_conn_violated(struct ib_conn *conn, const char *what);
 /* Takes a tail that came in a chunk. */
 void ib_conn_credit(struct ib_conn *conn, uint32_t tail);
+/*
+ * How a put of total bytes, of which some have been posted, and a get end: tells a peer that sleeps or waits for its
+ * tail, looks for news where nothing moved, and returns what the caller returns. What was posted counts as accepted,
+ * and what was taken as delivered; an error that came after it is returned by the next call.
+ */
+int ib_conn_end_put(struct ib_conn *conn, size_t total, size_t taken, uint32_t wake_bits, size_t *accepted);
+int ib_conn_end_get(struct ib_conn *conn, size_t taken, size_t *delivered);
 /* Tells the peer our tail and what we have read of its memory by a message of its own if that is due. */
 void ib_conn_pay_tail(struct ib_conn *conn);
 

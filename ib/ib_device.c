@@ -335,14 +335,15 @@ static int fit_queues(struct ib_device *device)
 	}
 	if (device->n_qps > completions / (IB_BESIDE_DATA + DEPTH_MIN)) {
 		uint32_t n = completions / (IB_BESIDE_DATA + DEPTH_MIN);
-		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues are enough for %u", device->n_qps, n);
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues are enough for %u",
+		       device->n_qps, n);
 		device->n_qps = n;
 	}
 	uint32_t each = completions / device->n_qps;
 	uint32_t most = (requests < each ? requests : each) - IB_BESIDE_DATA;
 	if (device->depth > most) {
-		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u with %u queue pairs", device->depth, most,
-		       device->n_qps);
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u with %u queue pairs", device->depth,
+		       most, device->n_qps);
 		device->depth = most;
 	}
 	return 0;

@@ -22,7 +22,7 @@ struct ib_address {
 	uint16_t lid; /* 0 on Ethernet */
 	uint8_t link; /* enum ib_link */
 	uint8_t version; /* IB_WIRE_VERSION */
-	uint16_t pkey; /* partition; the highest bit is full membership, and of two limited members none reaches the other */
+	uint16_t pkey; /* partition; highest bit: full membership. Of two limited members none reaches the other */
 	uint16_t reserved;
 };
 _Static_assert(sizeof(struct ib_address) == 24, "wire format");
@@ -56,9 +56,9 @@ struct ib_device {
 };
 
 /*
- * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX, HEADRACE_IB_PKEY; each "auto" by default: the first
- * device with an active port, on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local, and the first partition
- * of the port's table. -ENODEV: there is none; -EINVAL: a setting is out of range.
+ * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX, HEADRACE_IB_PKEY; each "auto" by default: the
+ * first device with an active port, on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local, and the first
+ * partition of the port's table. -ENODEV: there is none; -EINVAL: a setting is out of range.
  */
 int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
 void ib_device_close(struct ib_device *device);

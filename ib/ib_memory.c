@@ -28,8 +28,8 @@ enum {
 	RANGES_MOST = 4096, /* mappings watched; with more than that, the rest is not */
 	EVENTS_AT_ONCE = 16,
 	READER_STACK = 256 << 10,
-	/* Looks for a moment without a change under way: of who gives the processor to the others, and then of who sleeps
-	 * for a millisecond. */
+	/* Looks for a moment without a change under way: of who gives the processor to the others, and then of who
+	 * sleeps for a millisecond. */
 	YIELDS = 100,
 	SLEEPS = 4,
 	SLEEPS_TO_PROVE = 2000,

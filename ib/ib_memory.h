@@ -55,9 +55,9 @@ bool ib_memory_is_here(const struct ib_memory_user *user);
 int ib_memory_watch(uintptr_t start, uintptr_t end);
 
 /*
- * Returns when every change of memory that happened before the call has been told, or after a while: while other threads
- * change watched memory without a pause, there may be no moment in which the kernel has none under way. False: then
- * nothing that is remembered of memory may be used. Without the lock held.
+ * Returns when every change of memory that happened before the call has been told, or after a while: while other
+ * threads change watched memory without a pause, there may be no moment in which the kernel has none under way. False:
+ * then nothing that is remembered of memory may be used. Without the lock held.
  */
 bool ib_memory_settle(void);
 

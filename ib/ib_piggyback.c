@@ -78,16 +78,7 @@ int ib_piggyback_put(struct ib_conn *conn, const struct iovec *iov, int n, size_
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n);
 	size_t taken = put_chunks(conn, &place, total);
-	conn->put_short = taken < total;
-	if (taken > 0)
-		ib_sleep_told(conn, IB_WAKE_ON_DATA | IB_WAKE_ON_ROOM);
-	else
-		ib_conn_idle(conn);
-	/* What was posted counts as accepted; an error that came after it is returned by the next call. */
-	if (taken == 0 && conn->error)
-		return conn->error;
-	*accepted = taken;
-	return 0;
+	return ib_conn_end_put(conn, total, taken, IB_WAKE_ON_DATA | IB_WAKE_ON_ROOM, accepted);
 }
 
 int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered)
@@ -100,12 +91,5 @@ int ib_piggyback_get(struct ib_conn *conn, const struct iovec *iov, int n, size_
 			break;
 		left -= size;
 	}
-	if (left < total)
-		ib_conn_pay_tail(conn);
-	else if (conn->error)
-		return conn->error;
-	else
-		ib_conn_idle(conn);
-	*delivered = total - left;
-	return 0;
+	return ib_conn_end_get(conn, total - left, delivered);
 }

@@ -28,14 +28,5 @@ int ib_pipeline_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 			break;
 		left -= size;
 	}
-	conn->put_short = left > 0;
-	if (left < total)
-		ib_sleep_told(conn, IB_WAKE_ON_DATA | IB_WAKE_ON_ROOM);
-	else
-		ib_conn_idle(conn);
-	/* What was posted counts as accepted; an error that came after it is returned by the next call. */
-	if (left == total && conn->error)
-		return conn->error;
-	*accepted = total - left;
-	return 0;
+	return ib_conn_end_put(conn, total, total - left, IB_WAKE_ON_DATA | IB_WAKE_ON_ROOM, accepted);
 }

@@ -29,8 +29,9 @@
 #include <stdint.h>
 
 /*
- * Powers of two. A get plans pulls only while IB_PULLS_KEPT more would find a place: so many take a bounce buffer full of
- * all announcements there may be, each cut once where the buffer ends, and with bytes that came in chunks before it.
+ * Powers of two. A get plans pulls only while IB_PULLS_KEPT more would find a place: so many take a bounce buffer full
+ * of all announcements there may be, each cut once where the buffer ends, and with bytes that came in chunks before
+ * it.
  */
 enum { IB_PULLS_MAX = 4 * IB_OFFERS_MAX, IB_PULLS_KEPT = 2 * IB_OFFERS_MAX + 8, IB_READS_MAX = 256 };
 
@@ -90,7 +91,8 @@ struct ib_read_request {
 int ib_pulls_announce(struct ib_pulls *pulls, const struct ib_announcement *announcement);
 /* Gives the bounce buffer: registered memory of any size, zero content not needed. */
 void ib_pulls_bounce(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32_t lkey);
-/* The bounce buffer is not registered: reads for it go to this memory, which is, and are copied on when they complete. */
+/* The bounce buffer is not registered: reads for it go to this memory, which is, and are copied on when they
+ * complete. */
 void ib_pulls_window(struct ib_pulls *pulls, uint8_t *base, size_t bytes, uint32_t lkey);
 /* Announcements that have been read, ever; modulo 2^32. */
 uint32_t ib_pulls_acknowledged(const struct ib_pulls *pulls);

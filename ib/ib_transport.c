@@ -152,8 +152,9 @@ static bool may_stage(const struct ib_conn *conn, size_t bytes)
 	size_t most = own > set ? own : set;
 	if (bytes <= most)
 		return true;
-	hr_log(HR_LOG_ERROR, "verbs: %s has a ring of %zu bytes, for which as much staging memory would be needed here; the most is "
-	       "%zu (HEADRACE_IB_STAGING, or a ring of ours that is as large)", conn->env->peer, bytes, most);
+	hr_log(HR_LOG_ERROR, "verbs: %s has a ring of %zu bytes, for which as much staging memory would be needed "
+	       "here; the most is %zu (HEADRACE_IB_STAGING, or a ring of ours that is as large)", conn->env->peer,
+	       bytes, most);
 	return false;
 }
 

@@ -68,7 +68,8 @@ static int post(struct ib_conn *conn, struct write *write)
 		}
 		full = 0;
 		uint32_t len = write->left < WRITE_BYTES ? (uint32_t)write->left : WRITE_BYTES;
-		ib_queues_stage(queues, i, IB_KIND_WRITE, write->cached->lkey, write->from, len, write->to, write->rkey);
+		ib_queues_stage(queues, i, IB_KIND_WRITE, write->cached->lkey, write->from, len, write->to,
+				write->rkey);
 		write->posted_on[i] = true;
 		write->last[i] = queues->queue[i].posted;
 		int error = ib_queues_send(queues, i);

@@ -146,8 +146,8 @@ static bool open_plain_bounce(struct ib_conn *conn, size_t bytes, int refusal)
 	struct ib_scratch *scratch = conn->scratch;
 	zerocopy->plain_bounce = malloc(bytes);
 	hr_log(zerocopy->plain_bounce ? HR_LOG_WARN : HR_LOG_ERROR,
-	       "verbs: %s: cannot register a bounce buffer of %zu bytes: %s (see ulimit -l); %s", conn->env->peer, bytes,
-	       strerror(-refusal), zerocopy->plain_bounce ? "long messages in short pieces are slower" :
+	       "verbs: %s: cannot register a bounce buffer of %zu bytes: %s (see ulimit -l); %s", conn->env->peer,
+	       bytes, strerror(-refusal), zerocopy->plain_bounce ? "long messages in short pieces are slower" :
 							    "nor is there ordinary memory for it");
 	if (!zerocopy->plain_bounce) {
 		ib_conn_fail(conn, -ENOMEM);
@@ -279,8 +279,8 @@ static int does_not_go_on(struct ib_conn *conn)
 {
 	if (conn->error)
 		return conn->error;
-	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s does not go on with what was not delivered: its bytes are being "
-	       "read into the memory that an earlier get offered, which this one does not", conn->env->peer);
+	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s does not go on with what was not delivered: its bytes are "
+	       "being read into the memory that an earlier get offered, which this one does not", conn->env->peer);
 	/* The queue pairs are gone after it, and the adapter writes there no more. */
 	ib_conn_fail(conn, -EINVAL);
 	return conn->error;
@@ -303,14 +303,7 @@ int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 		plan(conn, place, total - moved, moved > 0);
 		post_reads(conn);
 	}
-	if (moved > 0)
-		ib_conn_pay_tail(conn);
-	else if (conn->error)
-		return conn->error;
-	else
-		ib_conn_idle(conn);
-	*delivered = moved;
-	return 0;
+	return ib_conn_end_get(conn, moved, delivered);
 }
 
 bool ib_zerocopy_can_get(const struct ib_conn *conn)
@@ -469,8 +462,8 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);
 	if (acceptable > total && !conn->error) {
-		hr_log(HR_LOG_ERROR, "verbs: hr_channel_put to %s does not go on with what was not accepted: %llu bytes of that have been taken",
-		       conn->env->peer, (unsigned long long)acceptable);
+		hr_log(HR_LOG_ERROR, "verbs: hr_channel_put to %s does not go on with what was not accepted: %llu "
+		       "bytes of that have been taken", conn->env->peer, (unsigned long long)acceptable);
 		ib_conn_fail(conn, -EINVAL);
 	}
 	size_t taken = acceptable < total ? (size_t)acceptable : total;

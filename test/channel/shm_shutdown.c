@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A receiver that ends a connection while its peer writes into the receiver's memory by single copy: the end waits for
- * that write, and afterwards the memory is the receiver's again; a get that offers other memory meanwhile is refused. The
- * linker holds the peer's system call open.
+ * that write, and afterwards the memory is the receiver's again; a get that offers other memory meanwhile is refused.
+ * The linker holds the peer's system call open.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registration cache without an adapter: verbs_cache_kit.c brings the registering itself. Here: what holds also where
- * nothing is kept.
+ * The registration cache without an adapter: verbs_cache_kit.c brings the registering itself. Here: what holds also
+ * where nothing is kept.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of the registration cache share: an adapter that they bring themselves, whose registrations remember for
- * each page which memory lay there (a number that the test changes whenever it changes the memory), so that a
+ * What the tests of the registration cache share: an adapter that they bring themselves, whose registrations remember
+ * for each page which memory lay there (a number that the test changes whenever it changes the memory), so that a
  * registration that outlived its memory is found out when the cache hands it out; and a part of the address space.
  */
 #ifndef HR_TEST_VERBS_CACHE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Verbs where something is scarce, on the libibverbs double: places in the device's queues, memory for a peer with a large
- * ring, memory that may be locked. What the device says it has is this test's.
+ * Verbs where something is scarce, on the libibverbs double: places in the device's queues, memory for a peer with a
+ * large ring, memory that may be locked. What the device says it has is this test's.
  */
 #include "config.h"
 

@@ -126,7 +126,8 @@ START_TEST(who_offers_other_memory_does_not_go_on)
 	ib_pulls_plan_direct(&reader->pulls, target + 30000, 20000, 3, NULL);
 	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, 500), 500);
 	ck_assert(goes_on(reader, &(struct iovec){ target, 50000 }, 1));
-	ck_assert(goes_on(reader, (struct iovec[]){ { target, 1 }, { other, 0 }, { target + 1, 49999 }, { other, 9 } }, 4));
+	struct iovec cut[] = { { target, 1 }, { other, 0 }, { target + 1, 49999 }, { other, 9 } };
+	ck_assert(goes_on(reader, cut, 4));
 	ck_assert(!goes_on(reader, &(struct iovec){ target, 49999 }, 1));
 	ck_assert(!goes_on(reader, &(struct iovec){ target + 1, 50000 }, 1));
 	ck_assert(!goes_on(reader, &(struct iovec){ other, 60000 }, 1));
@@ -154,7 +155,8 @@ START_TEST(the_place_behind_what_is_planned)
 	ck_assert(ib_pulls_skip(&reader->pulls, &place, &left));
 	ck_assert_uint_eq(left, 50000);
 	ck_assert_uint_eq(place.offset, 50000);
-	/* Twenty thousand more by way of the bounce buffer: may be delivered in part, and the rest asked for elsewhere. */
+	/* Twenty thousand more by way of the bounce buffer: may be delivered in part, and the rest asked for
+	 * elsewhere. */
 	ck_assert_uint_eq(ib_pulls_plan_bounce(&reader->pulls, 20000), 20000);
 	place = hr_iov_begin(iov, 2);
 	left = 100000;
@@ -195,7 +197,8 @@ START_TEST(the_bounce_buffer_wraps_and_is_never_overwritten)
 }
 END_TEST
 
-/* Where the bounce buffer is not registered, nothing is read into it; and never more is under way than the window has. */
+/* Where the bounce buffer is not registered, nothing is read into it; and never more is under way than the window
+ * has. */
 START_TEST(reads_for_the_window_wait_for_room)
 {
 	struct reader *reader = reader_make();

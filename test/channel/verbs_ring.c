@@ -293,8 +293,8 @@ START_TEST(tails_in_chunks_not_consumed_can_be_seen)
 }
 END_TEST
 
-/* Else a chunk that its user leaves lying, or takes byte by byte, brings an old tail again when the counts have gone half
- * around and it looks new. */
+/* Else a chunk that its user leaves lying, or takes byte by byte, brings an old tail again when the counts have gone
+ * half around and it looks new. */
 START_TEST(the_tail_of_a_chunk_is_heard_once)
 {
 	struct pipe pipe;

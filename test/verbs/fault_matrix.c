@@ -43,7 +43,7 @@ struct record {
 	int opened;   /* what hr_channel_init and hr_channel_connect returned */
 	int error;    /* the first; 0: none */
 	uint64_t put, got;
-	uint64_t offered; /* put, and what the last put was offered: zero-copy, it may be delivered before it is accepted */
+	uint64_t offered; /* put, and what the last put was offered, which may be delivered before it is accepted */
 	bool ended;   /* orderly, by itself */
 };
 
@@ -203,7 +203,8 @@ static void run(struct side *side)
 
 static bool wrong(const char *why)
 {
-	printf("FAIL: %s, %s: %s (0: opened %d, error %d, put %llu, got %llu; 1: opened %d, error %d, put %llu, got %llu)\n",
+	printf("FAIL: %s, %s: %s (0: opened %d, error %d, put %llu, got %llu; 1: opened %d, error %d, put %llu, "
+	       "got %llu)\n",
 	       design, fault, why, records[0].opened, records[0].error, (unsigned long long)records[0].put,
 	       (unsigned long long)records[0].got, records[1].opened, records[1].error,
 	       (unsigned long long)records[1].put, (unsigned long long)records[1].got);

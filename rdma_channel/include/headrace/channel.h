@@ -122,14 +122,15 @@ HR_API int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, cons
 HR_API int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted);
 
 /*
- * Reads from the pipe into iov[0..n-1], in order; *delivered tells how many bytes arrived, from 0 to all. A caller whose
- * get delivered less than all continues later with exactly the rest, as with put: an adapter or the peer may already be
- * writing into pieces of HR_ZERO_COPY_MIN bytes and more, so they must not go away, nor be read, before they are
- * delivered or the connection is closed. It may add more behind the rest, and cut the same memory into other pieces. The
- * rest of a shorter piece may be asked for elsewhere, or not at all.
- * -EINVAL: bytes are on their way into memory that an earlier call offered, and this one, which offers some, does not offer
- * all of that first (the log says so). Nothing is delivered; over verbs the adapter has stopped writing there when the
- * call returns, over shared memory the peer may be in the middle of its last write until the connection is closed.
+ * Reads from the pipe into iov[0..n-1], in order; *delivered tells how many bytes arrived, from 0 to all. A caller
+ * whose get delivered less than all continues later with exactly the rest, as with put: an adapter or the peer may
+ * already be writing into pieces of HR_ZERO_COPY_MIN bytes and more, so they must not go away, nor be read, before
+ * they are delivered or the connection is closed. It may add more behind the rest, and cut the same memory into other
+ * pieces. The rest of a shorter piece may be asked for elsewhere, or not at all.
+ * -EINVAL: bytes are on their way into memory that an earlier call offered, and this one, which offers some, does not
+ * offer all of that first (the log says so). Nothing is delivered; over verbs the adapter has stopped writing there
+ * when the call returns, over shared memory the peer may be in the middle of its last write until the connection is
+ * closed.
  * Errors else as hr_channel_put; they come only after every byte that arrived before was delivered.
  */
 HR_API int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered);
