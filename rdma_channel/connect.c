@@ -108,6 +108,19 @@ static void drop_stream(struct hr_conn *conn)
 	hr_wireup_close(&conn->wireup);
 }
 
+static bool is_patient(const struct hr_conn *conn)
+{
+	return conn->channel->flags & HR_CHANNEL_PATIENT;
+}
+
+/* When set-up is given up, ns. A patient channel leaves that to the stream from when there is one: the kernel of a peer
+ * that lives keeps it, however long the peer itself computes. */
+static uint64_t given_up_at(const struct hr_conn *conn)
+{
+	bool has_stream = conn->phase >= HR_PHASE_HELLO;
+	return is_patient(conn) && has_stream ? UINT64_MAX : conn->deadline;
+}
+
 /* Of two streams that meet, this side's counts. Both sides come to opposite answers. */
 static bool ours_counts(const struct hr_conn *conn)
 {
@@ -119,6 +132,8 @@ static int on_yield(struct hr_conn *conn)
 {
 	drop_stream(conn);
 	conn->phase = HR_PHASE_WAIT;
+	if (is_patient(conn)) /* the time until now was the peer's to take */
+		conn->deadline = hr_now_ns() + conn->env.timeout_ms * HR_NS_PER_MS;
 	hr_pending_claim(conn);
 	return 0;
 }
@@ -294,21 +309,31 @@ static bool step_stream(struct hr_conn *conn)
 	return true;
 }
 
+/* True if the set-up ended or an attempt did, as its time is over. */
+static bool step_late(struct hr_conn *conn)
+{
+	uint64_t now = hr_now_ns();
+	if (now >= given_up_at(conn)) {
+		hr_log(HR_LOG_ERROR, "connection to %s: not set up after %u ms: %s", conn->peer_name,
+		       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "it did not connect" : "no answer");
+		hr_conn_fail(conn, -ETIMEDOUT);
+		return true;
+	}
+	if (conn->phase != HR_PHASE_DIAL || conn->wireup.fd < 0 || now < conn->dial_deadline)
+		return false;
+	dial_failed(conn, -ETIMEDOUT);
+	return true;
+}
+
+/* What has come is looked at before the clock: a caller that was away for long finds the answer, not the time-out. */
 static void step_while_possible(struct hr_conn *conn)
 {
 	while (conn->phase < HR_PHASE_UP) {
-		uint64_t now = hr_now_ns();
-		if (now >= conn->deadline) {
-			hr_log(HR_LOG_ERROR, "connection to %s: not set up after %u ms: %s", conn->peer_name,
-			       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "it did not connect" : "no answer");
-			hr_conn_fail(conn, -ETIMEDOUT);
-			return;
-		}
-		if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd >= 0 && now >= conn->dial_deadline)
-			dial_failed(conn, -ETIMEDOUT);
 		if (conn->phase == HR_PHASE_DIAL)
 			dial(conn);
-		if (conn->phase >= HR_PHASE_UP || conn->wireup.fd < 0 || !step_stream(conn))
+		if (conn->phase >= HR_PHASE_UP)
+			return;
+		if ((conn->wireup.fd < 0 || !step_stream(conn)) && !step_late(conn))
 			return;
 	}
 }
@@ -325,7 +350,7 @@ void hr_conn_step(struct hr_conn *conn)
 
 uint64_t hr_conn_next_time(const struct hr_conn *conn)
 {
-	uint64_t next = conn->deadline;
+	uint64_t next = given_up_at(conn);
 	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd >= 0 && conn->dial_deadline < next)
 		next = conn->dial_deadline;
 	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd < 0 && conn->retry_at < next)

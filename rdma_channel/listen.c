@@ -366,6 +366,8 @@ int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
 		if (pending->told || conn_for(channel, pending->hello.sender))
 			continue;
 		pending->told = true;
+		if (channel->flags & HR_CHANNEL_PATIENT)
+			pending->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 		*card = pending->card;
 		return 1;
 	}
@@ -373,19 +375,25 @@ int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
 	return 0;
 }
 
-static void let_late_die(struct hr_pending_list *list, uint64_t now)
+/* Of one list. A patient channel sends only those away of whom the caller knows: the others' time may have passed while
+ * nobody looked, here or there. */
+static void let_late_die(struct hr_channel *channel, struct hr_pending_list *list, uint64_t now)
 {
-	struct hr_pending *oldest;
-	while ((oldest = TAILQ_FIRST(list)) && now >= oldest->deadline)
-		let_die(oldest);
+	struct hr_pending *pending = TAILQ_FIRST(list), *next;
+	bool patient = channel->flags & HR_CHANNEL_PATIENT;
+	for (; pending && (patient || now >= pending->deadline); pending = next) {
+		next = TAILQ_NEXT(pending, place);
+		if (now >= pending->deadline && (!patient || pending->told))
+			let_die(pending);
+	}
 }
 
 void hr_pending_reap(struct hr_channel *channel)
 {
 	if (channel->n_pending) {
 		uint64_t now = hr_now_coarse_ns();
-		let_late_die(&channel->silent, now);
-		let_late_die(&channel->waiting, now);
+		let_late_die(channel, &channel->silent, now);
+		let_late_die(channel, &channel->waiting, now);
 	}
 	while (!TAILQ_EMPTY(&channel->dead)) {
 		struct hr_pending *pending = TAILQ_FIRST(&channel->dead);

@@ -49,6 +49,10 @@ enum {
 enum {
 	/* Do not listen for peers: this side opens every connection itself, or hands in sockets (hr_connect_attr_t.fd). */
 	HR_CHANNEL_NO_LISTEN = 1u << 0,
+	/* Peers that have our stream are waited for as long as they live: one that computes answers when it next calls its
+	 * channel. timeout_ms is then how long it may take to find a peer, and nobody who came to us is sent away for
+	 * waiting too long. For both sides of connections on demand between processes that are not always listening. */
+	HR_CHANNEL_PATIENT = 1u << 1,
 };
 
 /*
@@ -97,7 +101,7 @@ HR_API int hr_channel_init(const hr_channel_attr_t *attr, hr_channel_t **channel
  * Starts a connection to the channel that card describes; both sides must call it with the other's card, in any order
  * (a side that never had the other's card gets it from hr_channel_incoming). Chooses the best transport both have:
  * shared memory on one host, verbs, then TCP. Returns at once: put and get return 0 bytes until the peer has done the
- * same and the transport is up, and -ETIMEDOUT if that takes longer than timeout_ms.
+ * same and the transport is up, and -ETIMEDOUT if that takes longer than timeout_ms (see also HR_CHANNEL_PATIENT).
  * At most one connection per pair of channels.
  * attr: NULL for all defaults.
  * -EINVAL: not a card, damaged, or of another protocol version; -EHOSTUNREACH: no transport in common, or neither
