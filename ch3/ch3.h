@@ -45,10 +45,27 @@ hr_channel_t *ch3_channel(ch3_t *engine);
 
 /* As hr_channel_connect. user: the layer above's own pointer, returned by ch3_vc_user. */
 int ch3_connect(ch3_t *engine, const hr_card_t *card, const hr_connect_attr_t *attr, void *user, ch3_vc_t **vc);
+
+/*
+ * A virtual connection on demand, to one of many peers of whom most may never have anything to say: nothing is opened
+ * before the first send to it, ch3_vc_open, or the peer's own connecting. Both sides must have added the other. A peer
+ * that comes is known by its card, which must be one of those added; others are left to time out. The engine's channel
+ * ought to be HR_CHANNEL_PATIENT. -EEXIST: that card has been added.
+ */
+int ch3_add(ch3_t *engine, const hr_card_t *card, void *user, ch3_vc_t **vc);
+
+/* Opens one on demand, for who waits for that peer and wants to hear of its end. 0 also if it is open, or on its way;
+ * errors as ch3_connect's (it may be tried again), or that of a connection that has failed. */
+int ch3_vc_open(ch3_vc_t *vc);
+
+/* How many connections of the channel the engine has, not counting those on demand that were never opened. */
+int ch3_connections(const ch3_t *engine);
+
 void *ch3_vc_user(const ch3_vc_t *vc);
+/* NULL: on demand, and not opened yet. */
 hr_conn_t *ch3_vc_conn(ch3_vc_t *vc);
 
-/* 0 being set up, 1 up, negated errno once failed (the cause, from then on). */
+/* 0 not opened or being set up, 1 up, negated errno once failed (the cause, from then on). */
 int ch3_vc_state(ch3_vc_t *vc);
 
 /* Closes one virtual connection. Eager messages still queued leave first, up to the channel's time-out (what the peer
@@ -116,7 +133,11 @@ int ch3_request_error(const ch3_request_t *request);
 /* Gives the request back, complete or not (then it goes on by itself and buffers must still stay). NULL is allowed. */
 void ch3_request_free(ch3_request_t *request);
 
-/* Moves what can be moved, calls handlers and completions. Returns how many of them ran; never blocks. */
+/*
+ * Moves what can be moved, calls handlers and completions. Returns how many of them ran; never blocks. Each call looks
+ * at the connections at work of late, at most 16 of them; every 64 calls, and when waiting, the channel is asked which
+ * of the others have something, and who has come.
+ */
 int ch3_progress_poll(ch3_t *engine);
 
 /* As poll, but spins briefly, then sleeps, until at least one handler, completion or failure ran or timeout_ms passed

@@ -13,7 +13,13 @@
 #include "ch3/ch3.h"
 #include "ch3/packet.h"
 
+#include <sys/queue.h>
+#include <time.h>
+
 #define CH3_SINK_IOV ((int)(sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)))
+
+/* How many connections every poll looks at; those with writes under way or a failure to tell come on top. */
+#define CH3_ACTIVE_MAX 16
 
 /* Bytes of an inbox: one get brings in this much of small messages. */
 #define CH3_INBOX 8192
@@ -123,14 +129,17 @@ struct ch3_receive {
 	void *context;
 	ch3_rndv_t *rndv;         /* whose payload this is, or NULL */
 	ch3_sink_t sink;
-	uint8_t inbox[CH3_INBOX];
+	uint8_t *inbox;           /* CH3_INBOX bytes; NULL until the connection is opened */
 };
 
 struct ch3_vc {
 	ch3_t *engine;
-	hr_conn_t *conn;
+	hr_conn_t *conn; /* NULL: on demand, not opened yet */
 	void *user;
-	ch3_vc_t *next, **link;
+	TAILQ_ENTRY(ch3_vc) all;    /* in engine->vcs */
+	TAILQ_ENTRY(ch3_vc) active; /* in engine->active, if is_active */
+	bool is_active;
+	struct ch3_peer *peer; /* on demand: its place in the table of cards, owned; else NULL */
 	int error;      /* the connection failed, its requests are complete, the layer above has been told */
 	int send_error; /* put failed; what the peer sent before is still received, then this becomes error */
 	uint8_t send_sequence; /* of the next packet */
@@ -140,6 +149,20 @@ struct ch3_vc {
 	struct ch3_ids accepted;  /* ch3_rndv_t: receives waiting for DATA */
 	ch3_rndv_t *deferred;
 	struct ch3_receive receive;
+};
+
+TAILQ_HEAD(ch3_vc_list, ch3_vc);
+
+/* peers.c: virtual connections on demand by the cards of their peers; a hash table that grows by doubling. */
+struct ch3_peer {
+	struct ch3_peer *next;
+	uint64_t hash;
+	ch3_vc_t *vc;
+	hr_card_t card;
+};
+struct ch3_peers {
+	struct ch3_peer **bucket;
+	size_t n_buckets, n; /* a power of two, or 0 */
 };
 
 struct ch3 {
@@ -153,13 +176,33 @@ struct ch3 {
 	uint64_t eager_max;
 	bool writes;       /* HEADRACE_RENDEZVOUS=write */
 	uint32_t close_ms; /* how long closing may wait for queued messages to leave */
-	ch3_vc_t *vcs;
-	int n_vcs;
+	struct ch3_vc_list vcs;
+	/* Those that every poll looks at: on which something moved of late, the latest first. The others are the
+	 * channel's to tell of. */
+	struct ch3_vc_list active;
+	int n_active;
+	int n_conns;
+	unsigned polls;    /* since the channel was asked last */
+	struct ch3_peers peers;
 	unsigned queued;   /* connections whose send queue is not empty */
 	unsigned ran;      /* handlers, completions and failures so far; wraps */
 	ch3_request_t *free_requests;
 	struct ch3_slab *slabs;
 };
+
+/* -EEXIST, -ENOMEM. */
+int ch3_peers_add(struct ch3_peers *peers, const hr_card_t *card, ch3_vc_t *vc);
+/* The one whose card that is, every byte of it; NULL. */
+ch3_vc_t *ch3_peers_find(const struct ch3_peers *peers, const hr_card_t *card);
+void ch3_peers_remove(struct ch3_peers *peers, struct ch3_peer *peer);
+void ch3_peers_destroy(struct ch3_peers *peers);
+
+static inline uint64_t ch3_now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 /* request.c: NULL when memory runs out. A new request is QUEUED, with room for n payload pieces behind the front. */
 ch3_request_t *ch3_request_new(ch3_t *engine, int n);
@@ -211,7 +254,12 @@ bool ch3_write_exposed(const ch3_vc_t *vc);
 /* receive.c: one get and what follows from it. *more: the pipe may hold more. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);
 
-/* engine.c: fails the connection: completes everything of it with error and tells the layer above. */
+/* vc.c: fails the connection: completes everything of it with error and tells the layer above. */
 void ch3_vc_fail(ch3_vc_t *vc, int error);
+/* Has every poll look at it from now on, as long as it is among those used last. */
+void ch3_vc_activate(ch3_vc_t *vc);
+
+/* progress.c: one connection: puts what is queued, gets what has come. */
+void ch3_vc_progress(ch3_vc_t *vc);
 
 #endif

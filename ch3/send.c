@@ -41,16 +41,25 @@ static void queue_pop(ch3_vc_t *vc)
 		ch3_request_complete(request, 0);
 }
 
+/* A connection that took something is at work; of one that failed progress must tell, which the channel did here. One
+ * that is not up yet is left alone until the channel says that it is. */
+static void note_put(ch3_vc_t *vc, int error, size_t accepted)
+{
+	if (error)
+		vc->send_error = error;
+	if (error || accepted > 0)
+		ch3_vc_activate(vc);
+}
+
 void ch3_queue_flush(ch3_vc_t *vc)
 {
 	while (vc->queue && !vc->send_error) {
 		ch3_request_t *request = vc->queue;
 		size_t accepted = 0;
 		int error = hr_channel_put(vc->conn, request->cursor.piece, request->cursor.n, &accepted);
-		if (error) {
-			vc->send_error = error;
+		note_put(vc, error, accepted);
+		if (error)
 			return;
-		}
 		ch3_cursor_advance(&request->cursor, accepted);
 		if (request->cursor.n > 0)
 			return;
@@ -81,8 +90,7 @@ static int put_now(ch3_vc_t *vc, const struct iovec *iov, int n, size_t *accepte
 	if (vc->queue)
 		return 0;
 	int error = hr_channel_put(vc->conn, iov, n, accepted);
-	if (error)
-		vc->send_error = error;
+	note_put(vc, error, *accepted);
 	return error;
 }
 
@@ -162,6 +170,8 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 	size_t payload_len = iov_bytes(iov, n);
 	if (payload_len == SIZE_MAX)
 		return -EMSGSIZE;
+	if (__builtin_expect(!vc->conn, 0) && (error = ch3_vc_open(vc)))
+		return error;
 	if ((flags & CH3_SEND_SYNC) || (payload_len > vc->engine->eager_max && !(flags & CH3_SEND_EAGER)))
 		return ch3_rndv_send(vc, type, header, header_len, iov, n, payload_len, flags, request);
 

@@ -18,9 +18,15 @@ test_ch3_messages_LDADD = $(ch3_memory_libs)
 test_ch3_failures_SOURCES = test/ch3/failures.c $(ch3_memory)
 test_ch3_failures_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_failures_LDADD = $(ch3_memory_libs)
-endif
 
 # Over the real channel.
+check_PROGRAMS += test/ch3/demand
+TESTS += test/ch3/demand
+test_ch3_demand_SOURCES = test/ch3/demand.c
+test_ch3_demand_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_demand_LDADD = ch3/libhrch3.la $(CHECK_LIBS)
+endif
+
 check_PROGRAMS += test/ch3/processes
 TESTS += test/ch3/processes
 test_ch3_processes_SOURCES = test/ch3/processes.c

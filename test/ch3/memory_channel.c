@@ -29,6 +29,7 @@ struct hr_conn {
 	struct pipe *in, *out;
 	unsigned attempts;
 	uint64_t puts;
+	void *user;
 	const void *rest; /* first byte of a large piece that a put left behind */
 	char name[16];
 };
@@ -226,14 +227,55 @@ int hr_conn_state(hr_conn_t *conn)
 	return conn->in->error ? conn->in->error : conn->matched;
 }
 
+static bool has_something(const hr_conn_t *conn, int want_put)
+{
+	return conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len));
+}
+
 /* Nothing else runs in this process: something has happened already, or never will. */
 int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 {
 	(void)timeout_ms;
 	for (const hr_conn_t *conn = channel->conns; conn; conn = conn->next)
-		if (conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len)))
+		if (has_something(conn, want_put))
 			return 1;
 	return 0;
+}
+
+/* Those that have something take turns by going to the list's end. */
+hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
+{
+	for (hr_conn_t **link = &channel->conns; *link; link = &(*link)->next) {
+		hr_conn_t *conn = *link;
+		if (!has_something(conn, want_put))
+			continue;
+		hr_conn_t **end = link;
+		*link = conn->next;
+		while (*end)
+			end = &(*end)->next;
+		*end = conn;
+		conn->next = NULL;
+		return conn;
+	}
+	return NULL;
+}
+
+/* Nobody comes by himself. */
+int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
+{
+	(void)channel;
+	(void)card;
+	return 0;
+}
+
+void hr_conn_set_user(hr_conn_t *conn, void *user)
+{
+	conn->user = user;
+}
+
+void *hr_conn_user(const hr_conn_t *conn)
+{
+	return conn->user;
 }
 
 const char *hr_conn_peer(const hr_conn_t *conn)

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Virtual connections: opening, at once or on demand; failing; closing. */
+#include "ch3/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- opening ---- */
+
+static ch3_vc_t *vc_new(ch3_t *engine, void *user)
+{
+	ch3_vc_t *vc = malloc(sizeof *vc);
+	if (!vc)
+		return NULL;
+	*vc = (ch3_vc_t){ .engine = engine, .user = user };
+	vc->queue_end = &vc->queue;
+	vc->receive.ahead = CH3_INBOX;
+	TAILQ_INSERT_TAIL(&engine->vcs, vc, all);
+	return vc;
+}
+
+static void vc_free(ch3_vc_t *vc)
+{
+	ch3_t *engine = vc->engine;
+	TAILQ_REMOVE(&engine->vcs, vc, all);
+	if (vc->is_active) {
+		TAILQ_REMOVE(&engine->active, vc, active);
+		engine->n_active--;
+	}
+	if (vc->peer)
+		ch3_peers_remove(&engine->peers, vc->peer);
+	free(vc->receive.inbox);
+	free(vc);
+}
+
+static int vc_connect(ch3_vc_t *vc, const hr_card_t *card, const hr_connect_attr_t *attr)
+{
+	vc->receive.inbox = malloc(CH3_INBOX);
+	if (!vc->receive.inbox) {
+		if (attr && attr->fd >= 0)
+			close(attr->fd);
+		return -ENOMEM;
+	}
+	int error = hr_channel_connect(vc->engine->channel, card, attr, &vc->conn);
+	if (error) {
+		free(vc->receive.inbox);
+		vc->receive.inbox = NULL;
+		return error;
+	}
+	hr_conn_set_user(vc->conn, vc);
+	vc->engine->n_conns++;
+	return 0;
+}
+
+int ch3_connect(ch3_t *engine, const hr_card_t *card, const hr_connect_attr_t *attr, void *user, ch3_vc_t **vc)
+{
+	ch3_vc_t *opened = vc_new(engine, user);
+	if (!opened) {
+		if (attr && attr->fd >= 0)
+			close(attr->fd);
+		return -ENOMEM;
+	}
+	int error = vc_connect(opened, card, attr);
+	if (error) {
+		vc_free(opened);
+		return error;
+	}
+	ch3_vc_activate(opened);
+	*vc = opened;
+	return 0;
+}
+
+int ch3_add(ch3_t *engine, const hr_card_t *card, void *user, ch3_vc_t **vc)
+{
+	if (card->len == 0 || card->len > HR_CARD_MAX)
+		return -EINVAL;
+	ch3_vc_t *added = vc_new(engine, user);
+	if (!added)
+		return -ENOMEM;
+	int error = ch3_peers_add(&engine->peers, card, added);
+	if (error) {
+		vc_free(added);
+		return error;
+	}
+	*vc = added;
+	return 0;
+}
+
+int ch3_vc_open(ch3_vc_t *vc)
+{
+	if (vc->error || vc->send_error)
+		return vc->error ? vc->error : vc->send_error;
+	return vc->conn ? 0 : vc_connect(vc, &vc->peer->card, NULL);
+}
+
+int ch3_connections(const ch3_t *engine)
+{
+	return engine->n_conns;
+}
+
+void *ch3_vc_user(const ch3_vc_t *vc)
+{
+	return vc->user;
+}
+
+hr_conn_t *ch3_vc_conn(ch3_vc_t *vc)
+{
+	return vc->conn;
+}
+
+int ch3_vc_state(ch3_vc_t *vc)
+{
+	if (vc->error || vc->send_error)
+		return vc->error ? vc->error : vc->send_error;
+	int state = vc->conn ? hr_conn_state(vc->conn) : 0;
+	if (state) /* the caller has this news now, so the channel does not tell it any more */
+		ch3_vc_activate(vc);
+	return state;
+}
+
+void ch3_vc_activate(ch3_vc_t *vc)
+{
+	if (vc->is_active)
+		return;
+	vc->is_active = true;
+	TAILQ_INSERT_HEAD(&vc->engine->active, vc, active);
+	vc->engine->n_active++;
+}
+
+/* ---- failing ---- */
+
+/* Completes everything of a connection that takes no more bytes. */
+static void vc_cancel(ch3_vc_t *vc, int error)
+{
+	struct ch3_receive *receive = &vc->receive;
+	if (receive->in_payload) {
+		receive->in_payload = false;
+		ch3_done_fn done = receive->done;
+		if (receive->rndv)
+			ch3_rndv_free(receive->rndv);
+		receive->rndv = NULL;
+		receive->done = NULL;
+		if (done)
+			done(receive->context, error, receive->moved);
+	}
+	if (vc->queue)
+		vc->engine->queued--;
+	while (vc->queue) {
+		ch3_request_t *request = vc->queue;
+		vc->queue = request->next;
+		ch3_ids_remove(&vc->announced, request->sender_id);
+		ch3_request_complete(request, error);
+	}
+	vc->queue_end = &vc->queue;
+	ch3_write_cancel(vc, error);
+	for (uint32_t i = 0; i < vc->announced.n; i++)
+		if (vc->announced.slot[i].object)
+			ch3_request_complete(vc->announced.slot[i].object, error);
+	ch3_ids_destroy(&vc->announced);
+	for (uint32_t i = 0; i < vc->accepted.n; i++) {
+		ch3_rndv_t *rndv = vc->accepted.slot[i].object;
+		if (!rndv)
+			continue;
+		ch3_done_fn done = rndv->done;
+		void *context = rndv->context;
+		ch3_rndv_free(rndv);
+		if (done)
+			done(context, error, 0);
+	}
+	ch3_ids_destroy(&vc->accepted);
+}
+
+void ch3_vc_fail(ch3_vc_t *vc, int error)
+{
+	if (vc->error)
+		return;
+	vc->error = error;
+	/* What completes with an error is its owner's again: the peer must not write there any more. */
+	if (vc->writing || ch3_write_exposed(vc))
+		hr_remote_stop(vc->conn);
+	vc_cancel(vc, error);
+	vc->engine->ran++;
+	if (vc->engine->on_failure)
+		vc->engine->on_failure(vc->engine->failure_context, vc, error);
+}
+
+/* ---- closing ---- */
+
+/* Reads and drops what a peer sends to a connection that is closing, so that it is not stopped by a full pipe in front
+ * of reading what we still have to send. A payload that is half here goes on to where it belongs: an adapter may be
+ * writing there already (hr_channel_get). */
+static int receive_drop(ch3_vc_t *vc)
+{
+	struct ch3_receive *receive = &vc->receive;
+	bool in_place = receive->in_payload && receive->cursor.n > 0;
+	struct iovec inbox = { receive->inbox, CH3_INBOX };
+	size_t delivered = 0;
+	int error = in_place ? hr_channel_get(vc->conn, receive->cursor.piece, receive->cursor.n, &delivered)
+			     : hr_channel_get(vc->conn, &inbox, 1, &delivered);
+	if (!error && in_place) {
+		ch3_cursor_advance(&receive->cursor, delivered);
+		receive->moved += delivered;
+	}
+	return error;
+}
+
+/* Puts what is queued, up to the deadline. Announced payloads are given up. */
+static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
+{
+	while (vc->queue && !vc->error && !vc->send_error) {
+		ch3_queue_flush(vc);
+		if (!vc->queue || vc->send_error)
+			return;
+		uint64_t now = ch3_now_ms();
+		if (now >= deadline || receive_drop(vc))
+			return;
+		if (hr_channel_wait(vc->engine->channel, 1, (int)(deadline - now)) < 0)
+			return;
+	}
+}
+
+static void vc_close(ch3_vc_t *vc, uint64_t deadline)
+{
+	vc_drain(vc, deadline);
+	if (!vc->error)
+		vc->error = -ECANCELED;
+	/* Before anything completes: until then an adapter may write into what is being received. */
+	if (vc->conn)
+		vc->engine->n_conns--;
+	hr_conn_close(vc->conn);
+	vc->conn = NULL;
+	vc_cancel(vc, -ECANCELED);
+	while (vc->deferred)
+		ch3_rndv_free(vc->deferred);
+	vc_free(vc);
+}
+
+void ch3_vc_close(ch3_vc_t *vc)
+{
+	vc_close(vc, ch3_now_ms() + vc->engine->close_ms);
+}
+
+void ch3_close(ch3_t *engine)
+{
+	if (!engine)
+		return;
+	uint64_t deadline = ch3_now_ms() + engine->close_ms;
+	while (!TAILQ_EMPTY(&engine->vcs))
+		vc_close(TAILQ_FIRST(&engine->vcs), deadline);
+	ch3_peers_destroy(&engine->peers);
+	hr_channel_finalize(engine->channel);
+	ch3_requests_destroy(engine);
+	free(engine);
+}
