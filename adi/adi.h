@@ -2,7 +2,8 @@
 /*
  * The abstract device's insides, shared by the files of adi/ only: MPI's matching, requests and errors over CH3.
  *
- * One process has one engine and one virtual connection to every other rank of MPI_COMM_WORLD. A message is a CH3
+ * One process has one engine and one virtual connection to every other rank of MPI_COMM_WORLD, opened by the first
+ * message either way, or by a receive that names the rank, which so hears of its death. A message is a CH3
  * packet of type ADI_PACKET_MESSAGE whose header is struct adi_envelope; who sent it is known from the connection. The
  * handler looks for a posted receive; without one the message is unexpected: an eager payload goes into memory of its
  * own, a rendezvous waits at the sender. A message to oneself takes the same queues without a packet.
@@ -85,6 +86,10 @@ extern struct adi adi;
 int adi_launch_init(int *rank, int *size, int *local_size);
 /* Gives mine to everybody; cards[0..size-1] receives everybody's. Collective. */
 int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size);
+/* Meeting, collective, once: start says that this process has come; test is 1 when all have, 0 not yet, or a negated
+ * errno value. Between the two the caller makes progress. */
+int adi_launch_meet_start(void);
+int adi_launch_meet_test(void);
 /* Asks for the end of the whole job. Returns where there is nobody to ask. */
 void adi_launch_abort(int code, const char *message);
 void adi_launch_finalize(void);

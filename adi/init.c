@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MEET_MS_MAX 32 /* between two questions whether all have come */
+
 /* Usable before MPI_Init for reporting errors: they end the process. */
 struct adi adi = {
 	.world = { "MPI_COMM_WORLD", ADI_CONTEXT_WORLD, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
@@ -27,24 +29,17 @@ int adi_check_running(const char *function)
 			 adi.state == ADI_BEFORE ? "before MPI_Init" : "after MPI_Finalize");
 }
 
-/* Connects to everybody and waits until everybody is there: a program may compute for long before its first message,
- * and a connection half made would be given up meanwhile. */
-static int connect_all(const hr_card_t *cards)
+/* Makes everybody known to the engine. Connections are opened by the first message, or the first receive that names a
+ * rank: most pairs of a large job never have anything to say. */
+static int add_all(const hr_card_t *cards)
 {
 	for (int i = 0; i < adi.world.size; i++) {
 		adi.peer[i].rank = i;
 		if (i == adi.world.rank)
 			continue;
-		int error = ch3_connect(adi.engine, &cards[i], NULL, &adi.peer[i], &adi.peer[i].vc);
+		int error = ch3_add(adi.engine, &cards[i], &adi.peer[i], &adi.peer[i].vc);
 		if (error)
 			return error;
-	}
-	for (int i = 0; i < adi.world.size; i++) {
-		int state = 0;
-		while (adi.peer[i].vc && (state = ch3_vc_state(adi.peer[i].vc)) == 0)
-			ch3_progress_wait(adi.engine, 1);
-		if (state < 0)
-			return state;
 	}
 	return 0;
 }
@@ -57,7 +52,10 @@ static int start(void)
 		return error;
 	adi.oversubscribed = local_size > sysconf(_SC_NPROCESSORS_ONLN);
 	hr_card_t card;
-	error = ch3_open(NULL, &adi.engine, &card);
+	/* A program may compute for long between two calls of MPI, and its peers must not give it up meanwhile. */
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	attr.flags = HR_CHANNEL_PATIENT;
+	error = ch3_open(&attr, &adi.engine, &card);
 	if (error)
 		return error;
 	error = adi_match_start();
@@ -67,7 +65,7 @@ static int start(void)
 	adi.peer = calloc((size_t)adi.world.size, sizeof *adi.peer);
 	error = cards && adi.peer ? adi_launch_exchange(&card, cards, adi.world.size) : -ENOMEM;
 	if (!error)
-		error = connect_all(cards);
+		error = add_all(cards);
 	free(cards);
 	adi.self.first = adi.world.rank;
 	return error;
@@ -138,13 +136,35 @@ int PMPI_Finalized(int *flag)
 }
 ADI_PROFILED(Finalized);
 
+/* The first peer that died, as far as this process knows: 0, or its error. */
+static int somebody_died(void)
+{
+	for (int i = 0; i < adi.world.size; i++)
+		if (adi.peer[i].error && adi.peer[i].error != -ESHUTDOWN)
+			return adi.peer[i].error;
+	return 0;
+}
+
+/* Waits until everybody is here, by the process manager: a barrier of messages would connect ranks that have nothing to
+ * say to each other. Goes on with what peers still want of this process. Returns a class. */
+static int meet_all(void)
+{
+	int state = adi_launch_meet_start(), error = 0;
+	for (int ms = 1; !state && !error; ms = ms < MEET_MS_MAX ? 2 * ms : ms) {
+		ch3_progress_wait(adi.engine, ms);
+		state = adi_launch_meet_test();
+		error = state ? 0 : somebody_died();
+	}
+	return adi_class(state < 0 ? state : error);
+}
+
 int PMPI_Finalize(void)
 {
 	int class = adi_check_running("MPI_Finalize");
 	if (class)
 		return class;
 	/* Nobody closes while another still has to send: a peer that ends early is an error to who waits for it. */
-	class = adi_barrier(&adi.world);
+	class = meet_all();
 	if (class)
 		class = adi_raise(&adi.world, "MPI_Finalize", class, "%s", adi_class_text(class));
 	adi.state = ADI_AFTER;

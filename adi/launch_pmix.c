@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pmix.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 
 static pmix_proc_t self;
 static bool managed;
+static atomic_bool met;
+static pmix_status_t met_status;
 
 static int launch_error(const char *call, pmix_status_t status)
 {
@@ -118,6 +121,36 @@ int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
 	for (int i = 0; !error && i < size; i++)
 		error = card_fetch(i, &cards[i]);
 	return error;
+}
+
+/* On a thread of PMIx. */
+static void on_met(pmix_status_t status, void *context)
+{
+	(void)context;
+	met_status = status;
+	/* Orders the status before the flag; pairs with the acquire in adi_launch_meet_test. */
+	atomic_store_explicit(&met, true, memory_order_release);
+}
+
+int adi_launch_meet_start(void)
+{
+	if (!managed)
+		return 1;
+	pmix_status_t status = PMIx_Fence_nb(NULL, 0, NULL, 0, on_met, NULL);
+	if (status == PMIX_OPERATION_SUCCEEDED)
+		return 1;
+	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence_nb", status);
+}
+
+int adi_launch_meet_test(void)
+{
+	if (!atomic_load_explicit(&met, memory_order_acquire))
+		return 0;
+	if (met_status == PMIX_ERR_PARTIAL_SUCCESS || met_status == PMIX_ERR_LOST_CONNECTION) {
+		hr_log(HR_LOG_ERROR, "adi: other ranks ended without MPI_Finalize");
+		return -ECONNRESET;
+	}
+	return met_status == PMIX_SUCCESS ? 1 : launch_error("PMIx_Fence_nb", met_status);
 }
 
 void adi_launch_abort(int code, const char *message)

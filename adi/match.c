@@ -204,8 +204,8 @@ void adi_send(struct adi_request *request, struct adi_comm *comm, uint32_t conte
 		send_complete(request, adi_class(error));
 }
 
-/* Why no message can come any more for a receive from source, or 0. A wildcard has nobody left when one peer has died,
- * as the message might have been its, or when all have ended. */
+/* Why no message can come any more for a receive from source, or 0. A wildcard has nobody left when a peer has died, as
+ * the message might have been its, or when all have ended; of a peer without a connection nothing is known. */
 static int nobody_left(int source)
 {
 	if (source != MPI_ANY_SOURCE)
@@ -252,6 +252,9 @@ void adi_receive(struct adi_request *request, struct adi_comm *comm, uint32_t co
 		return;
 	}
 	int error = context < ADI_CONTEXT_SELF ? nobody_left(source) : 0;
+	/* Without a connection nobody would tell that the sender is gone. */
+	if (!error && source != MPI_ANY_SOURCE && adi.peer[source].vc)
+		error = ch3_vc_open(adi.peer[source].vc);
 	if (error) {
 		receive_complete(request, error);
 		return;

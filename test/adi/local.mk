@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 EXTRA_DIST += test/adi/check_mpi.h
-adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends
+adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends \
+	test/adi/demand
 check_PROGRAMS += $(adi_programs)
 adi_cppflags = -I$(srcdir)/adi $(AM_CPPFLAGS)
 test_adi_ring_SOURCES = test/adi/ring.c
@@ -19,11 +20,14 @@ test_adi_arguments_LDADD = adi/libmpi_abi.la
 test_adi_barrier_SOURCES = test/adi/barrier.c
 test_adi_barrier_CPPFLAGS = $(adi_cppflags)
 test_adi_barrier_LDADD = adi/libmpi_abi.la
+test_adi_demand_SOURCES = test/adi/demand.c
+test_adi_demand_CPPFLAGS = $(adi_cppflags)
+test_adi_demand_LDADD = adi/libmpi_abi.la
 test_adi_ends_SOURCES = test/adi/ends.c
 test_adi_ends_CPPFLAGS = $(adi_cppflags)
 test_adi_ends_LDADD = adi/libmpi_abi.la
 
-adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/symbols.sh
+adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/symbols.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/hrmpicc.sh test/adi/ring-vm.sh
 # What a user builds knows nothing of the sanitizers that the library was built with.
