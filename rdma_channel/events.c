@@ -26,6 +26,7 @@
 #define SPUN_MAX 16      /* connections looked at while spinning; with more at work, the epoll set is cheaper */
 #define PROBE_WAITS 16   /* a connection whose waits were long is spun on once in so many, to see whether they still are */
 #define SPIN_ALONE_NS 2000
+#define SPIN_OTHERS_NS 50000 /* how long a spin may leave everybody else unlooked at: what they wait by default */
 #define ACCEPT_AGAIN_NS (50 * HR_NS_PER_MS) /* nobody tells when there are descriptors again */
 
 int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
@@ -363,15 +364,25 @@ static void learn_wait(struct hr_conn *conn, uint64_t ns)
 	conn->wait_ns = (3 * conn->wait_ns + (ns < most ? ns : most)) / 4;
 }
 
+/* In the middle of a long spin: events, what is due, and all that are awake. True if the spin is to end: with *found, or
+ * as a peer has come. */
+static bool look_at_others(struct hr_channel *channel, bool want_put, struct hr_conn **found)
+{
+	hr_channel_step(channel);
+	*found = first_with_something(channel, want_put);
+	return *found || channel->incoming_news;
+}
+
 /*
  * Looks again and again, up to the limit, at the connections where that pays. The first microseconds belong to a peer
  * that runs on another processor and is about to put; after them, whoever else wants this processor may have it between
- * looks: it may be that peer.
+ * looks: it may be that peer. The other connections and new peers have their turn every SPIN_OTHERS_NS.
  */
 static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t start, uint64_t limit_ns)
 {
 	struct hr_conn *spun[SPUN_MAX], *conn;
 	int n = 0;
+	uint64_t others_at = start + SPIN_OTHERS_NS;
 	if (!limit_ns) /* arming looks too */
 		return NULL;
 	conn = first_with_something(channel, want_put);
@@ -387,6 +398,11 @@ static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t 
 	for (uint64_t now = start; n && now - start < limit_ns; now = hr_now_ns()) {
 		if (now - start >= SPIN_ALONE_NS)
 			sched_yield();
+		if (now >= others_at) {
+			if (look_at_others(channel, want_put, &conn))
+				return conn;
+			others_at = now + SPIN_OTHERS_NS;
+		}
 		/* Several looks for each at the clock; a look may cost a system call per connection. */
 		for (int i = 0; i < 32; i += n + 1) {
 			for (int k = 0; k < n; k++)

@@ -289,6 +289,75 @@ static void long_waits_are_not_spun(struct side *side)
 	CHECK(spun <= 8);
 }
 
+/* More than a spin of 50 us looks at a connection, and far less than one of a second. */
+#define LOOKS_OF_A_SLICE 20000
+
+/* 0 spins for long on its first connection. A peer that comes meanwhile, and bytes on a connection that is asleep, are
+ * seen after a slice of that. */
+static void a_long_spin_looks_at_others(struct side *side)
+{
+	if (side->index == 0)
+		setenv("HEADRACE_SPIN_US", "10000000", 1);
+	hr_channel_attr_t attr = side_attr(side);
+	side_open(side, &attr);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	side_wait_up(side, side->conn);
+	hr_channel_t *second;
+	hr_conn_t *other;
+	hr_card_t card;
+	uint64_t value = 1;
+	if (side->index == 1) {
+		CHECK_IS(hr_channel_init(&attr, &second, &card), 0);
+		get_all(side, &value, sizeof value);
+		CHECK_IS(hr_channel_connect(second, &side->peer, NULL, &other), 0);
+		struct side visitor = *side;
+		visitor.channel = second;
+		for (int i = 0; i < 20; i++, usleep(1000))
+			CHECK_IS(hr_conn_state(other), 0); /* its hello leaves */
+		side_meet(side);
+		side_wait_up(&visitor, other);
+		side_meet(side);
+		side_meet(side); /* the host's end is asleep */
+		struct iovec iov = { &value, sizeof value };
+		size_t moved;
+		CHECK_IS(hr_channel_put(other, &iov, 1, &moved), 0);
+		CHECK_IS(moved, sizeof value);
+		side_meet(side);
+		side_meet(side);
+		hr_channel_finalize(second);
+		return;
+	}
+	put_all(side, &value, sizeof value); /* it has been at work, so that spinning on it pays */
+	side_meet(side);
+	uint64_t before = looks_of(side);
+	while (!hr_channel_incoming(side->channel, &card))
+		CHECK_IS(hr_channel_wait(side->channel, 0, 5000), 1);
+	CHECK(looks_of(side) - before < LOOKS_OF_A_SLICE);
+	CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &other), 0);
+	side_wait_up(side, other);
+	side_meet(side);
+	int armed;
+	while ((armed = hr_channel_arm(side->channel, 0)) != 0) { /* until both are asleep */
+		CHECK_IS(armed, 1);
+		hr_conn_t *ready = hr_channel_ready(side->channel, 0);
+		struct iovec iov = { &value, sizeof value };
+		size_t moved = 0;
+		if (ready)
+			CHECK_IS(hr_channel_get(ready, &iov, 1, &moved), 0);
+		CHECK_IS(moved, 0);
+	}
+	put_all(side, &value, sizeof value);
+	side_meet(side);
+	side_meet(side); /* the visitor has put */
+	before = looks_of(side);
+	CHECK_IS(hr_channel_wait(side->channel, 0, 5000), 1);
+	CHECK(looks_of(side) - before < LOOKS_OF_A_SLICE);
+	struct side host = *side;
+	host.conn = other;
+	get_all(&host, &value, sizeof value);
+	side_meet(side);
+}
+
 /* Nothing happens: the wait ends by itself, says so, and has slept. */
 static void wait_ends_by_itself(struct side *side)
 {
@@ -388,6 +457,7 @@ const struct test_case sleep_cases[] = {
 	{ "full-after-falling-asleep", full_after_falling_asleep, PAIR_NO_SPIN },
 	{ "polling-between-two-sleeps", polling_between_two_sleeps, 0 },
 	{ "long-waits-are-not-spun", long_waits_are_not_spun, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
+	{ "a-long-spin-looks-at-others", a_long_spin_looks_at_others, PAIR_OWN_SETUP | PAIR_UNDISTURBED },
 	{ "wait-ends-by-itself", wait_ends_by_itself, 0 },
 	{ "arm-sees-data", arm_sees_data, 0 },
 	{ "early-put-may-go-on", early_put_may_go_on, PAIR_OWN_SETUP },
