@@ -140,7 +140,7 @@ static int gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, 
 /* Watches the descriptor of a transport that has one. */
 static int watch_opened(struct hr_channel *channel, struct hr_opened *opened)
 {
-	opened->watch = (struct hr_watch){ HR_WATCH_OPENED, opened, -1 };
+	opened->watch = (struct hr_watch){ .kind = HR_WATCH_OPENED, .owner = opened, .fd = -1 };
 	int fd = opened->transport->fd ? opened->transport->fd(opened->context) : -1;
 	return fd < 0 ? 0 : hr_watch_add(channel, &opened->watch, fd);
 }
@@ -186,6 +186,7 @@ static void free_channel(struct hr_channel *channel)
 		channel->opened[i].transport->close(channel->opened[i].context);
 	}
 	hr_events_close(channel);
+	hr_fork_forget(channel);
 	free(channel);
 }
 
@@ -231,9 +232,14 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 	channel->ring_bytes = (attr.ring_bytes + RING_GRAIN - 1) / RING_GRAIN * RING_GRAIN;
 	channel->spin_ns = spin_us * 1000;
 	channel->epoll = -1;
-	channel->unix_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
-	channel->tcp_listener = (struct hr_watch){ HR_WATCH_LISTENER, channel, -1 };
-	channel->timer = (struct hr_watch){ HR_WATCH_TIMER, channel, -1 };
+	channel->unix_listener = (struct hr_watch){ .kind = HR_WATCH_LISTENER, .owner = channel, .fd = -1 };
+	channel->tcp_listener = (struct hr_watch){ .kind = HR_WATCH_LISTENER, .owner = channel, .fd = -1 };
+	channel->timer = (struct hr_watch){ .kind = HR_WATCH_TIMER, .owner = channel, .fd = -1 };
+	error = hr_fork_register(channel);
+	if (error) {
+		free(channel);
+		return error;
+	}
 	error = open_channel(channel, &attr);
 	if (error) {
 		free_channel(channel);
@@ -279,12 +285,14 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	conn->peer = *peer;
 	snprintf(conn->peer_name, sizeof conn->peer_name, "%s:%u", peer->host.name, peer->host.pid);
 	conn->env = (struct hr_conn_env){ channel->ring_bytes, channel->timeout_ms, conn->peer_name, &conn->stats };
-	conn->stream_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
-	conn->extra_watch = (struct hr_watch){ HR_WATCH_CONN, conn, -1 };
+	conn->stream_watch = (struct hr_watch){ .kind = HR_WATCH_CONN, .owner = conn, .fd = -1 };
+	conn->extra_watch = (struct hr_watch){ .kind = HR_WATCH_CONN, .owner = conn, .fd = -1 };
 	hr_wireup_init(&conn->wireup, -1, false);
 	conn->sleeps_before = channel->sleeps;
 	conn->puts_checked = UINT64_MAX; /* the set-up's last message may not have been acknowledged */
+	hr_fork_lock();
 	TAILQ_INSERT_HEAD(&channel->conns, conn, all);
+	hr_fork_unlock();
 	TAILQ_INSERT_TAIL(&channel->setting_up, conn, place);
 	channel->n_conns++;
 	channel->n_setting_up++;
@@ -297,7 +305,9 @@ static void free_conn(struct hr_conn *conn)
 	hr_conn_leave_set_up(conn);
 	hr_conn_rouse(conn);
 	TAILQ_REMOVE(&channel->awake, conn, place);
+	hr_fork_lock();
 	TAILQ_REMOVE(&channel->conns, conn, all);
+	hr_fork_unlock();
 	channel->n_conns--;
 	hr_conn_unwatch(conn);
 	hr_watch_remove(channel, &conn->extra_watch);
@@ -313,7 +323,7 @@ static void free_conn(struct hr_conn *conn)
 static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd, hr_conn_t **out)
 {
 	struct hr_identity peer;
-	int error = hr_card_decode(card, &peer);
+	int error = channel->forked ? -ECHILD : hr_card_decode(card, &peer);
 	if (!error)
 		error = check_peer(channel, &peer);
 	if (!error && fd >= 0)
@@ -484,7 +494,7 @@ static void shut_down(struct hr_channel *channel, struct hr_conn *only)
 
 void hr_conn_close(hr_conn_t *conn)
 {
-	if (!conn)
+	if (!conn || conn->channel->forked)
 		return;
 	shut_down(conn->channel, conn);
 	free_conn(conn);
@@ -492,7 +502,7 @@ void hr_conn_close(hr_conn_t *conn)
 
 void hr_channel_finalize(hr_channel_t *channel)
 {
-	if (!channel)
+	if (!channel || channel->forked)
 		return;
 	shut_down(channel, NULL);
 	while (!TAILQ_EMPTY(&channel->conns))

@@ -36,7 +36,10 @@ int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
 		hr_log(HR_LOG_ERROR, "epoll_ctl: %s", strerror(errno));
 		return -errno;
 	}
+	hr_fork_lock();
 	watch->fd = fd;
+	LIST_INSERT_HEAD(&channel->watches, watch, place);
+	hr_fork_unlock();
 	return 0;
 }
 
@@ -44,15 +47,23 @@ void hr_watch_move(struct hr_channel *channel, struct hr_watch *to, struct hr_wa
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = to };
 	epoll_ctl(channel->epoll, EPOLL_CTL_MOD, from->fd, &event); /* cannot fail: it is in the set */
+	hr_fork_lock();
 	to->fd = from->fd;
+	LIST_INSERT_HEAD(&channel->watches, to, place);
+	LIST_REMOVE(from, place);
 	from->fd = -1;
+	hr_fork_unlock();
 }
 
 void hr_watch_remove(struct hr_channel *channel, struct hr_watch *watch)
 {
-	if (watch->fd >= 0)
-		epoll_ctl(channel->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+	if (watch->fd < 0)
+		return;
+	epoll_ctl(channel->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+	hr_fork_lock();
+	LIST_REMOVE(watch, place);
 	watch->fd = -1;
+	hr_fork_unlock();
 }
 
 int hr_events_open(struct hr_channel *channel)
@@ -71,11 +82,13 @@ int hr_events_open(struct hr_channel *channel)
 
 void hr_events_close(struct hr_channel *channel)
 {
-	if (channel->timer.fd >= 0)
-		close(channel->timer.fd);
+	int timer = channel->timer.fd;
+	hr_watch_remove(channel, &channel->timer);
+	if (timer >= 0)
+		close(timer);
 	if (channel->epoll >= 0)
 		close(channel->epoll);
-	channel->timer.fd = channel->epoll = -1;
+	channel->epoll = -1;
 }
 
 void hr_conn_rouse(struct hr_conn *conn)
@@ -315,6 +328,8 @@ int hr_channel_fd(hr_channel_t *channel)
 
 int hr_channel_arm(hr_channel_t *channel, int want_put)
 {
+	if (channel->forked)
+		return -ECHILD;
 	hr_channel_step(channel);
 	int ready = arm_awake(channel, want_put);
 	set_timer(channel);
@@ -323,6 +338,8 @@ int hr_channel_arm(hr_channel_t *channel, int want_put)
 
 hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
 {
+	if (channel->forked)
+		return NULL;
 	struct hr_conn *conn = first_with_something(channel, want_put);
 	if (!conn) {
 		hr_channel_step(channel);
@@ -425,6 +442,8 @@ static int ms_left(uint64_t start, int timeout_ms)
 
 int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 {
+	if (channel->forked)
+		return -ECHILD;
 	uint64_t start = hr_now_ns(), limit = channel->spin_ns;
 	if (timeout_ms >= 0 && (uint64_t)timeout_ms * HR_NS_PER_MS < limit)
 		limit = (uint64_t)timeout_ms * HR_NS_PER_MS;

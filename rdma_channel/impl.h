@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of the channel, shared by channel.c (the five functions), connect.c (setting connections up), listen.c (peers
- * that come to us) and events.c (descriptors, sleeping). All of it belongs to the thread that uses the channel.
+ * that come to us), events.c (descriptors, sleeping) and fork.c. All of it belongs to the thread that uses the channel.
  */
 #ifndef HR_IMPL_H
 #define HR_IMPL_H
@@ -27,6 +27,7 @@ struct hr_watch {
 	enum hr_watch_kind kind;
 	void *owner;
 	int fd; /* -1: not watched */
+	LIST_ENTRY(hr_watch) place; /* in channel->watches, while it is watched; changes under hr_fork_lock */
 };
 
 /* A transport that this channel opened. */
@@ -54,6 +55,9 @@ TAILQ_HEAD(hr_pending_list, hr_pending);
 TAILQ_HEAD(hr_conn_list, hr_conn);
 
 struct hr_channel {
+	LIST_ENTRY(hr_channel) all; /* in fork.c's list of this process's */
+	LIST_HEAD(, hr_watch) watches;
+	bool forked; /* this is a child's copy: the channel is the parent's */
 	struct hr_identity self;
 	uint32_t flags;
 	uint32_t ring_bytes;
@@ -113,7 +117,7 @@ struct hr_conn {
 	void *data; /* the transport's connection; NULL before conn_open */
 	hr_conn_stats_t stats;
 
-	TAILQ_ENTRY(hr_conn) all;   /* in channel->conns */
+	TAILQ_ENTRY(hr_conn) all;   /* in channel->conns; changes under hr_fork_lock */
 	TAILQ_ENTRY(hr_conn) place; /* in channel->setting_up or channel->awake */
 	struct hr_channel *channel;
 	void *user;
@@ -201,6 +205,15 @@ void hr_conn_rouse(struct hr_conn *conn);
 /* No more conn_check for it. */
 void hr_conn_unwatch(struct hr_conn *conn);
 void hr_conn_leave_set_up(struct hr_conn *conn);
+
+/* ---- fork.c ---- */
+
+/* Has children of this process leave the channel to it. 0, or a negated errno. */
+int hr_fork_register(struct hr_channel *channel);
+void hr_fork_forget(struct hr_channel *channel);
+/* No fork between the two. Not on the data path. */
+void hr_fork_lock(void);
+void hr_fork_unlock(void);
 
 /* ---- channel.c ---- */
 

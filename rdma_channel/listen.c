@@ -165,7 +165,7 @@ static void add_pending(struct hr_channel *channel, int fd, bool is_unix)
 	hr_stream_prepare(fd, is_unix, channel->timeout_ms);
 	pending->channel = channel;
 	pending->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
-	pending->watch = (struct hr_watch){ HR_WATCH_PENDING, pending, -1 };
+	pending->watch = (struct hr_watch){ .kind = HR_WATCH_PENDING, .owner = pending, .fd = -1 };
 	hr_wireup_init(&pending->wireup, fd, is_unix);
 	TAILQ_INSERT_TAIL(&channel->silent, pending, place);
 	channel->n_pending++;
@@ -361,6 +361,8 @@ bool hr_pending_claim(struct hr_conn *conn)
 int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
 {
 	struct hr_pending *pending;
+	if (channel->forked)
+		return 0;
 	hr_channel_step(channel);
 	TAILQ_FOREACH(pending, &channel->waiting, place) {
 		if (pending->told || conn_for(channel, pending->hello.sender))

@@ -17,7 +17,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/clock.h \
 	rdma_channel/connect.c \
 	rdma_channel/crc32.h \
-	rdma_channel/events.c \
+	rdma_channel/events.c rdma_channel/fork.c \
 	rdma_channel/host.c rdma_channel/host.h \
 	rdma_channel/impl.h \
 	rdma_channel/iov.h \

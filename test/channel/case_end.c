@@ -303,6 +303,54 @@ static void death_wakes_sleeping_sender(struct side *side)
 	check_is_death(error);
 }
 
+/* All that a child may do with its parent's channel is to ask, and to let it be. */
+static void check_is_the_parents(struct side *side)
+{
+	uint8_t byte = 0;
+	struct iovec iov = { &byte, 1 };
+	size_t moved;
+	hr_conn_t *conn;
+	hr_card_t card;
+	CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), -ECHILD);
+	CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), -ECHILD);
+	CHECK_IS(hr_conn_state(side->conn), -ECHILD);
+	CHECK_IS(hr_channel_arm(side->channel, 0), -ECHILD);
+	CHECK_IS(hr_channel_wait(side->channel, 0, -1), -ECHILD);
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &conn), -ECHILD);
+	CHECK_IS(hr_channel_incoming(side->channel, &card), 0);
+	CHECK(!hr_channel_ready(side->channel, 1));
+	CHECK_IS(hr_channel_fd(side->channel), -1);
+	hr_conn_close(side->conn);
+	hr_channel_finalize(side->channel);
+}
+
+/* 0 dies and leaves a child behind, which lives until 1 has noticed. */
+static void a_child_does_not_hide_its_parents_death(struct side *side)
+{
+	uint64_t value = 5, offset = 0;
+	if (side->index == 1) {
+		get_all(side, &value, sizeof value);
+		CHECK_IS(value, 5);
+		check_is_death(get_until_error(side, 1, &offset));
+		side_send(side, &value, sizeof value);
+		return;
+	}
+	int told[2];
+	CHECK_IS(pipe(told), 0);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		check_is_the_parents(side);
+		CHECK_IS(write(told[1], "", 1), 1);
+		side_receive(side, &value, sizeof value);
+		_exit(0);
+	}
+	char byte;
+	CHECK_IS(read(told[0], &byte, 1), 1);
+	put_all(side, &value, sizeof value); /* the connection is none the worse */
+	die();
+}
+
 const struct test_case end_cases[] = {
 	{ "slow-reader-lives", slow_reader_lives, PAIR_OWN_SETUP },
 	{ "orderly-close-of-nothing", orderly_close_of_nothing, 0 },
@@ -312,6 +360,7 @@ const struct test_case end_cases[] = {
 	{ "close-wakes-sleeper", close_wakes_sleeper, 0 },
 	{ "put-learns-of-close", put_learns_of_close, 0 },
 	{ "both-close-at-once", both_close_at_once, 0 },
+	{ "a-child-does-not-hide-its-parents-death", a_child_does_not_hide_its_parents_death, PAIR_0_DIES },
 	{ "death-of-an-idle-peer", death_of_an_idle_peer, PAIR_0_DIES },
 	{ "death-after-a-message", death_after_a_message, PAIR_0_DIES },
 	{ "death-over-a-full-ring", death_over_a_full_ring, PAIR_0_DIES },

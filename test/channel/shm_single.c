@@ -239,13 +239,14 @@ static void close_while_the_sender_pushes(struct side *side)
 	side->channel = NULL;
 }
 
-/* A child that goes on with its parent's connection has its own memory at the same addresses. */
+/* A child that goes on with its parent's connection has its own memory at the same addresses. Made without fork's
+ * handlers, which would have closed the connection in it. */
 static void put_and_get_by_a_child(struct side *side)
 {
 	uint8_t *bytes = allocate(MIB);
 	transfer(side, 10, bytes, MIB);
 	fflush(NULL);
-	pid_t child = fork();
+	pid_t child = _Fork();
 	if (child == 0) {
 		transfer(side, 11, bytes, MIB);
 		side->index = !side->index;
@@ -267,7 +268,7 @@ static void get_by_a_child(struct side *side)
 	transfer(side, 10, bytes, 4 * MIB);
 	side_meet(side);
 	fflush(NULL);
-	pid_t child = side->index == 1 ? fork() : 0;
+	pid_t child = side->index == 1 ? _Fork() : 0;
 	if (child == 0) {
 		for (uint64_t seed = 30; seed < 50; seed++)
 			transfer(side, seed, bytes, 4 * MIB);

@@ -9,6 +9,10 @@
  * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
  * Threads: a channel and its connections belong to one thread at a time; different channels are independent.
  * Nothing here blocks except hr_channel_wait and, for a bounded time, hr_channel_finalize.
+ * Fork: channels stay the parent's. The child's copies of their descriptors are closed as it begins, so that they do not
+ * hide the parent's death from its peers; in it every call that can fail fails with -ECHILD, hr_channel_ready and
+ * hr_channel_incoming find nothing, hr_channel_fd is -1, and closing and finalizing do nothing. It may open channels of
+ * its own.
  */
 #ifndef HEADRACE_CHANNEL_H
 #define HEADRACE_CHANNEL_H
