@@ -80,7 +80,8 @@ struct shm_conn {
 	struct shm_puller puller;
 	struct shm_process peer;
 	bool said_goodbye;
-	int ended; /* how the stream ended; 0: the peer lives */
+	int ended; /* how the stream ended; 0: the peer lives, and may write what it was granted */
+	int put_error; /* what put found wrong; the peer may live on */
 	int stream;
 	unsigned idle_calls;
 	uint64_t asked_at; /* when the stream was last asked, coarse ns */
@@ -535,6 +536,8 @@ static int put_after_end(struct shm_conn *conn, const struct iovec *iov, int n, 
 static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct shm_conn *conn = data;
+	if (__builtin_expect(conn->put_error, 0))
+		return conn->put_error;
 	if (__builtin_expect(conn->ended, 0))
 		return put_after_end(conn, iov, n, accepted);
 	if (n == 1 && put_line(conn, iov)) {
@@ -545,7 +548,7 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	size_t total = hr_iov_total(iov, n);
 	int error = put_all(conn, &place, total, accepted);
 	if (error) {
-		conn->ended = error;
+		conn->put_error = error;
 		return error;
 	}
 	if (*accepted)
@@ -687,7 +690,7 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 		return error;
 	ask_stream_sometimes(conn);
 	if (!conn->ended)
-		return 0;
+		return conn->put_error;
 	/* All that the peer stored before its end is visible now, and may have come since the look above. */
 	error = deliver(conn, &place, delivered);
 	return error || *delivered ? error : conn->ended;
@@ -709,7 +712,7 @@ static int shm_conn_arm(void *data, bool want_put)
 static bool shm_conn_pending(void *data, bool want_put)
 {
 	struct shm_conn *conn = data;
-	if (conn->puller.open || shm_receiver_look(&conn->in) != 0 || conn->ended)
+	if (conn->puller.open || shm_receiver_look(&conn->in) != 0 || conn->ended || conn->put_error)
 		return true;
 	if (!want_put || !conn->put_was_short)
 		return false;

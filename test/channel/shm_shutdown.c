@@ -127,6 +127,27 @@ START_TEST(a_get_that_does_not_go_on_is_refused)
 }
 END_TEST
 
+/* A put that fails says nothing of the peer: it may be writing all the same. */
+START_TEST(the_end_waits_after_a_put_that_was_refused)
+{
+	size_t moved;
+	pthread_t sender;
+	uint8_t *back = calloc(2, PIECE);
+	struct iovec offered = { back, PIECE }, taken = { back + PIECE, PIECE }, less = { back, 10 };
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[1].conn, &offered, 1, &moved), 0);
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[0].conn, &taken, 1, &moved), 0);
+	ck_assert_uint_eq(moved, PIECE);
+	get_until_written(&sender);
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[1].conn, &less, 1, &moved), -EINVAL);
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[1].conn, &offered, 1, &moved), -EINVAL);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
+	sem_post(&may_write);
+	pthread_join(sender, NULL);
+	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 1);
+	free(back);
+}
+END_TEST
+
 static void setup(void)
 {
 	unsetenv("HEADRACE_SHM_ZERO_COPY");
@@ -163,6 +184,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, the_end_waits_for_the_senders_write);
+	tcase_add_test(tcase, the_end_waits_after_a_put_that_was_refused);
 	tcase_add_loop_test(tcase, a_get_that_does_not_go_on_is_refused, 0, 3);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
