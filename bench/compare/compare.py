@@ -8,8 +8,12 @@ contender takes its turn, some milliseconds each, with a flag ping-pong before a
 cores stand: near (below 117 ns one way) or far; where all flags of a run lie within a factor of 1.6 of each other, the
 machine stood in one placement, and the median says which. For each cell and placement the best setting of Open MPI is
 set against the channel: by the medians over the rounds, and (least) by each one's best round.
+
+A setting of Open MPI that ends, or gives no answer, is told with its exit status or signal and what it wrote, started
+again once for that cell, and marked there; if it ends once more it takes no part in what follows.
 """
 import argparse
+import ctypes
 import json
 import os
 import select
@@ -24,6 +28,8 @@ BORDER_US = 0.117  # geometric mean of the flag's one-way times near and far
 SPREAD = 1.6       # of the flag within one placement
 BUSY_US = 0.5      # a flag that takes longer waited for somebody else's time on a core
 OURS = ("channel", "ch3")
+ANSWER_S = 60      # how long a contender may take for a turn
+PR_SET_PDEATHSIG = 1
 
 # The settings of Open MPI that are tried: MCA parameters, and environment for UCX.
 SETTINGS = {
@@ -49,20 +55,34 @@ def mpirun_line(options, setting, program, folder, name):
             "--mca", "orte_base_help_aggregate", "0", *SETTINGS[setting], program, folder, name]
 
 
+def die_with_driver():
+    """In a child, before it runs: a driver that was killed leaves nobody spinning."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 class Contender:
     """One contender's processes, and the pipes they are commanded through."""
 
     def __init__(self, name, line, folder):
         self.name = name
-        for suffix in ("0", "1", "out"):
-            os.mkfifo(f"{folder}/{name}.{suffix}")
-        self.log = open(f"{folder}/{name}.log", "w+", encoding="utf-8")
-        self.process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        start_new_session=True)
+        self.line = line
+        self.folder = folder
+        self.restarted = []  # cells (test, size) for which it was started again
+        self.start()
+
+    def start(self):
+        pipes = [f"{self.folder}/{self.name}.{suffix}" for suffix in ("0", "1", "out")]
+        for pipe in pipes:
+            if os.path.exists(pipe):
+                os.unlink(pipe)  # with what an earlier start left in it
+            os.mkfifo(pipe)
+        self.log = open(f"{self.folder}/{self.name}.log", "w+", encoding="utf-8", errors="replace")
+        # A child's death signal comes when the thread that made it ends: this one is the driver's only one.
+        self.process = subprocess.Popen(self.line, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        start_new_session=True, preexec_fn=die_with_driver)
         # Read-write, so that opening does not wait for a contender that failed to start.
-        self.commands = [open(os.open(f"{folder}/{name}.{rank}", os.O_RDWR), "w", buffering=1, encoding="ascii")
-                         for rank in (0, 1)]
-        self.answers = os.open(f"{folder}/{name}.out", os.O_RDWR | os.O_NONBLOCK)
+        self.commands = [open(os.open(pipe, os.O_RDWR), "w", buffering=1, encoding="ascii") for pipe in pipes[:2]]
+        self.answers = os.open(pipes[2], os.O_RDWR | os.O_NONBLOCK)
         self.pending = b""
 
     def measure(self, test, size, turns, window, touch):
@@ -71,7 +91,7 @@ class Contender:
             pipe.write(f"{test} {size} {turns} {window} {touch}\n")
         poller = select.poll()
         poller.register(self.answers, select.POLLIN)
-        for _ in range(600):
+        for _ in range(10 * ANSWER_S):
             if b"\n" in self.pending:
                 line, self.pending = self.pending.split(b"\n", 1)
                 return json.loads(line)
@@ -100,9 +120,26 @@ class Contender:
         self.log.close()
         os.close(self.answers)
 
+    def how_it_ended(self):
+        """Its exit status or signal, or that it still runs, and what it wrote."""
+        status = self.process.poll()
+        if status is None:
+            how = f"gave no answer in {ANSWER_S} s"
+        elif status < 0:
+            how = f"ended by signal {-status} ({signal.Signals(-status).name})"
+        else:
+            how = f"ended with exit status {status}"
+        return f"{how}; it wrote:\n{self.said() or '(nothing)'}"
+
     def said(self):
-        self.log.seek(0)
-        return self.log.read().strip()
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8", errors="replace") as log:
+            return log.read().strip()
+
+    def restart(self, cell):
+        self.restarted.append(cell)
+        self.close()
+        self.start()
 
 
 def place_answers(cells):
@@ -133,37 +170,57 @@ def start(options, folder):
         if contender.measure("lat", 8, 100, 1, 0):
             alive.append(contender)
         elif contender.name in OURS:
-            sys.exit(f"compare: {contender.name} did not start:\n{contender.said()}")
+            sys.exit(f"compare: {contender.name} did not start: it {contender.how_it_ended()}")
         else:
             print(f"compare: setting {contender.name} is not available here", file=sys.stderr)
             if options.verbose:
-                print(contender.said(), file=sys.stderr)
+                print(f"compare: it {contender.how_it_ended()}", file=sys.stderr)
             contender.close()
     return alive
 
 
+def measure_contender(contender, test, size, turns, window, options):
+    """An answer. One of Open MPI's that has ended is told and started again once a cell; None: it ended again."""
+    while True:
+        answer = contender.measure(test, size, turns, window, options.touch)
+        if answer:
+            return answer
+        print(f"compare: {contender.name}, in {test} of {size}, {contender.how_it_ended()}", file=sys.stderr)
+        if contender.name in OURS:
+            sys.exit(1)
+        if (test, size) in contender.restarted:
+            return None
+        contender.restart((test, size))
+
+
 def measure_cell(contenders, test, size, options):
-    """Lists of answers by contender, one for each round."""
+    """Lists of answers by contender, one for each round. A contender that ended twice is taken out of the list."""
     window = 1 if test == "lat" else options.window
     answers, turns = {}, {}
+
+    def measure(contender, count):
+        answer = measure_contender(contender, test, size, count, window, options)
+        if not answer:
+            contenders.remove(contender)
+            answers.pop(contender.name, None)
+            contender.close()
+        return answer
+
     for contender in list(contenders):
-        few = 20 if test == "lat" else 2
-        first = contender.measure(test, size, few, window, options.touch)
-        if not first:
-            sys.exit(f"compare: {contender.name} ended in {test} of {size}:\n{contender.said()}")
-        each = first["us"] * (2 if test == "lat" else window)
-        turns[contender] = max(2, int(options.milliseconds * 1000 / each))
-        answers[contender.name] = []
+        first = measure(contender, 20 if test == "lat" else 2)
+        if first:
+            each = first["us"] * (2 if test == "lat" else window)
+            turns[contender] = max(2, int(options.milliseconds * 1000 / each))
+            answers[contender.name] = []
     for _ in range(options.rounds):
-        for contender in contenders:
-            answer = contender.measure(test, size, turns[contender], window, options.touch)
-            if not answer:
-                sys.exit(f"compare: {contender.name} ended in {test} of {size}:\n{contender.said()}")
-            answers[contender.name].append(answer)
+        for contender in list(contenders):
+            answer = measure(contender, turns[contender])
+            if answer:
+                answers[contender.name].append(answer)
     return answers
 
 
-def summarize(test, size, answers, options):
+def summarize(test, size, answers, restarted, options):
     """One row a layer of ours and placement that occurred."""
     rows = []
     for layer in (name for name in OURS if name in answers):
@@ -186,6 +243,7 @@ def summarize(test, size, answers, options):
                          "ratio": medians[layer] / medians[best] if test == "lat" else medians[best] / medians[layer],
                          # The same of each contender's best round, which nothing disturbed.
                          "ratio_least": least[layer] / quickest if test == "lat" else quickest / least[layer],
+                         "restarted": restarted,
                          "all_us": medians, "all_least_us": least})
     return rows
 
@@ -204,7 +262,7 @@ def show(row, options):
     met = row["ratio"] <= target if row["test"] == "lat" else row["ratio"] >= target
     print(f"{row['test']:5}{row['layer']:8}{row['size']:9}  {figures}{row['ratio']:6.2f} {row['ratio_least']:6.2f} "
           f"{'' if met else '(misses)':9}{row['placement']:6}{row['rounds']:3}  {row['flag_us'] * 1000:5.0f} ns  "
-          f"{row['best']}", flush=True)
+          f"{row['best']}{' restarted: ' + ','.join(row['restarted']) if row['restarted'] else ''}", flush=True)
 
 
 def parse():
@@ -257,7 +315,7 @@ def main():
         contenders = start(options, folder)
         if all(contender.name in OURS for contender in contenders):
             sys.exit("compare: no setting of Open MPI works here")
-        cells = []
+        everybody, cells = list(contenders), []
         try:
             for test in options.tests:
                 for size in [8] if test == "rate" else options.sizes:
@@ -271,8 +329,10 @@ def main():
             print(f"{'test':5}{'layer':8}{'bytes':>9}  {'headrace':>15}   {'best Open MPI':>14}    {'ratio':>6} "
                   f"{'least':>6} "
                   f"{'':9}{'place':6}{'n':>3}  {'flag':>5}     setting")
-        for cell in cells:
-            for row in summarize(*cell, options):
+        for test, size, answers in cells:
+            command = "lat" if test == "lat" else "bw"
+            restarted = [contender.name for contender in everybody if (command, size) in contender.restarted]
+            for row in summarize(test, size, answers, restarted, options):
                 show(row, options)
 
 
