@@ -22,7 +22,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/impl.h \
 	rdma_channel/iov.h \
 	rdma_channel/listen.c \
-	rdma_channel/shm/shm.c rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
+	rdma_channel/shm/shm.c rdma_channel/shm/near.h rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/shm/segment.c rdma_channel/shm/segment.h \
 	rdma_channel/shm/numa.c rdma_channel/shm/numa.h \
 	rdma_channel/remote_write.c rdma_channel/remote_write.h \

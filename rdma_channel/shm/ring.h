@@ -56,6 +56,7 @@ struct shm_control {
 
 	/* Single copy: single.h says how these are used. */
 	_Alignas(128) uint32_t pulls;     /* receiver stores, sender loads: it can read the sender's memory */
+	uint32_t near;                    /* receiver stores, sender loads: the two processors share a cache (near.h) */
 	_Alignas(128) uint32_t offered;   /* both change it: the offer under way and whose it is (single.h) */
 	uint32_t revoked;                 /* sender stores, receiver loads: what it offered is no longer there */
 	_Alignas(128) uint64_t answer_bytes; /* receiver stores before answer: how much of the offer it took */

@@ -8,6 +8,7 @@
 
 #include "rdma_channel/barrier.h"
 #include "rdma_channel/clock.h"
+#include "rdma_channel/shm/near.h"
 #include "rdma_channel/shm/ring.h"
 #include "rdma_channel/shm/segment.h"
 #include "rdma_channel/shm/single.h"
@@ -34,10 +35,18 @@
 #define PATIENT_PUTS 64
 
 #define RECORD_LEAST 8192u /* a longer put is cut into records of so many bytes and more */
+#define RECORD_LEAST_NEAR 4096u /* where the processors are near, and the second copy costs no more than the first */
 
 /* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of twice as many. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
 	   "shared memory: pieces of so many bytes are copied once, not through the ring (at least 16k); 0: never");
+
+/* Where a second copy comes from a cache that both share, it is quicker than a system call up to here. */
+HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
+	   "shared memory: shortest piece copied once where the two processors share a cache; 0: as elsewhere");
+
+/* There, one piece in so long is copied once all the same, so that the receiver sees whether it is still so. */
+#define PROBE_NS (2 * HR_NS_PER_MS)
 
 HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
 	   "shared memory: records of so many bytes are written past the cache; 0: never");
@@ -61,6 +70,7 @@ _Static_assert(sizeof(struct shm_half_wire) == 32, "wire format");
 struct shm_context {
 	bool heavy; /* this process is registered for the heavy barrier */
 	size_t zero_copy; /* bytes of the shortest piece that is copied once; SIZE_MAX: none is */
+	size_t near;      /* the same where the processors are near; 0: that makes no difference */
 	size_t stream;    /* bytes of the shortest record that is written past the cache; SIZE_MAX: none is */
 	struct shm_identity self;
 	struct shm_placement placement;
@@ -76,6 +86,8 @@ struct shm_conn {
 	size_t credit;     /* bytes that the receiver took by single copy, and put has not yet accepted */
 	unsigned vain_puts; /* with an offer open, since the last get */
 	size_t by_ring;    /* of the piece that put will see first: bytes not to be offered */
+	uint64_t probed_at; /* coarse ns: when a piece was last offered though the processors are near */
+	struct shm_nearness nearness; /* of the peer, as its offers show */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
 	struct shm_process peer;
@@ -99,8 +111,10 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	struct shm_context *context = malloc(sizeof *context);
 	if (!context)
 		return -ENOMEM;
-	uint64_t zero_copy, stream;
+	uint64_t zero_copy, near, stream;
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
+	if (!error)
+		error = hr_setting_u64(&near_setting, &near);
 	if (!error)
 		error = hr_setting_u64(&stream_setting, &stream);
 	if (!error)
@@ -112,6 +126,7 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 		return error;
 	}
 	context->zero_copy = zero_copy == 0 ? SIZE_MAX : zero_copy < HR_ZERO_COPY_MIN ? HR_ZERO_COPY_MIN : zero_copy;
+	context->near = near;
 	context->stream = stream ? stream : SIZE_MAX;
 	context->self = (struct shm_identity){ NULL, 0 };
 	if (zero_copy)
@@ -422,6 +437,23 @@ static int drive_offer(struct shm_conn *conn)
 	return 0;
 }
 
+/* Does the receiver say that the processors are near? */
+static bool is_near(const struct shm_conn *conn)
+{
+	/* Relaxed: it only says which way is quicker. */
+	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
+}
+
+/* Is a piece to be offered now to see whether that is still so? */
+static bool probes(struct shm_conn *conn)
+{
+	uint64_t now = hr_now_coarse_ns();
+	if (now - conn->probed_at < PROBE_NS)
+		return false;
+	conn->probed_at = now;
+	return true;
+}
+
 /* From how many bytes on a piece is offered now. Where the peer waits for it, the time of one copy counts; where bytes
  * stream, two copies of a short piece overlap with those of the next, and an offer would interrupt them. */
 static size_t offered_from(const struct shm_conn *conn)
@@ -429,16 +461,17 @@ static size_t offered_from(const struct shm_conn *conn)
 	size_t least = conn->context->zero_copy;
 	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
 		return SIZE_MAX;
-	return conn->was_answered ? least : 2 * least;
+	return conn->was_answered || is_near(conn) ? least : 2 * least;
 }
 
 /* Bytes for the next record: those before the first piece to be offered, and not too many, so that the receiver copies
  * them out while the next ones are copied in. */
 static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place place, size_t offered, size_t left)
 {
-	size_t most = left / 4 & ~(size_t)(RECORD_LEAST - 1), wanted = 0, piece;
+	size_t least = is_near(conn) ? RECORD_LEAST_NEAR : RECORD_LEAST;
+	size_t most = left / 4 & ~(least - 1), wanted = 0, piece;
 	uint8_t *from;
-	most = most < RECORD_LEAST ? RECORD_LEAST : most > SHM_RECORD_MAX ? SHM_RECORD_MAX : most;
+	most = most < least ? least : most > SHM_RECORD_MAX ? SHM_RECORD_MAX : most;
 	if (conn->by_ring)
 		return (uint32_t)(conn->by_ring < most ? conn->by_ring : most);
 	while (wanted < most && (piece = hr_iov_piece(&place, &from)) > 0 && piece < offered) {
@@ -463,6 +496,8 @@ static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_
 {
 	uint8_t *from;
 	size_t piece = hr_iov_piece(place, &from), offered = offered_from(conn);
+	if (piece >= offered && !conn->by_ring && piece < conn->context->near && is_near(conn) && !probes(conn))
+		conn->by_ring = piece;
 	if (piece >= offered && !conn->by_ring) {
 		int put = put_offer(conn, from, piece);
 		*published |= put > 0;
@@ -574,8 +609,15 @@ static int begin_offer(struct shm_conn *conn)
 	struct shm_receiver *in = &conn->in;
 	struct shm_offer offer;
 	memcpy(&offer, shm_receiver_payload(in), sizeof offer);
-	if (in->length != sizeof offer || !shm_puller_begin(&conn->puller, &offer))
+	if (in->length != sizeof offer)
 		return damaged(conn, "an offer");
+	bool measured = shm_near_is_due(&conn->nearness, hr_now_coarse_ns());
+	uint64_t begin = measured ? hr_now_ns() : 0;
+	if (!shm_puller_begin(&conn->puller, &offer))
+		return damaged(conn, "an offer");
+	/* Relaxed: it only says which way is quicker. */
+	if (measured && shm_near_sample(&conn->nearness, hr_now_ns() - begin))
+		__atomic_store_n(&in->control->near, conn->nearness.near, __ATOMIC_RELAXED);
 	if (shm_receiver_take(in, sizeof offer))
 		report_tail(conn);
 	return 0;

@@ -17,7 +17,9 @@
 
 #define PAGE 4096u
 #define UNIT_MIN 65536u   /* bytes: below it a call costs more than it is worth, except to halve a piece */
-#define UNITS_MAX 16u     /* of one grant, about: the two processors end together */
+#define UNITS_MAX 4u      /* of one grant: two halves for most, as each call costs */
+#define UNIT_MAX (4u << 20) /* but a call is to end soon, */
+#define UNITS_LIMIT 32768u  /* and the word of the claims has 16 bits for them */
 #define GRANT_MIN 16384u  /* bytes: less is pulled by the receiver alone */
 #define SMALL_ROOM 4096u  /* a caller that asks for less of a large piece is served from the ring */
 
@@ -113,7 +115,7 @@ static size_t unit_for(size_t length)
 	size_t unit = UNIT_MIN;
 	while (unit >= length && unit > PAGE)
 		unit /= 2;
-	while (length / unit >= UNITS_MAX && unit < (size_t)1 << 30)
+	while (length / unit >= UNITS_MAX && (unit < UNIT_MAX || length / unit > UNITS_LIMIT))
 		unit *= 2;
 	return unit;
 }
