@@ -5,7 +5,7 @@
 Every contender (headrace's channel and ch3, Open MPI in several settings) is alive all the time as two processes that
 sleep between cells, pinned to the same two cores. A cell (a test and a size) is measured in rounds; in a round each
 contender takes its turn, some milliseconds each, with a flag ping-pong before and behind it that tells where the two
-cores stand: near (below 117 ns one way) or far; where all flags of a run lie within a factor of 1.6 of each other, the
+cores stand: near (below 80 ns one way) or far; where all flags of a run lie within a factor of 1.6 of each other, the
 machine stood in one placement, and the median says which. For each cell and placement the best setting of Open MPI is
 set against the channel: by the medians over the rounds, and (least) by each one's best round.
 
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-BORDER_US = 0.117  # geometric mean of the flag's one-way times near and far
+BORDER_US = 0.08   # between 26 to 60 ns, the flag within a core, and 110 to 250 between two
 SPREAD = 1.6       # of the flag within one placement
 BUSY_US = 0.5      # a flag that takes longer waited for somebody else's time on a core
 OURS = ("channel", "ch3")
