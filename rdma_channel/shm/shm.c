@@ -37,7 +37,7 @@
 #define RECORD_LEAST 8192u /* a longer put is cut into records of so many bytes and more */
 #define RECORD_LEAST_NEAR 4096u /* where the processors are near, and the second copy costs no more than the first */
 
-/* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of twice as many. */
+/* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of four times as many. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
 	   "shared memory: pieces of so many bytes are copied once, not through the ring (at least 16k); 0: never");
 
@@ -82,7 +82,9 @@ struct shm_conn {
 	bool both_heavy;
 	bool put_was_short;
 	int broken;        /* what get returns from now on, as it met what no peer writes or no caller does; 0: all is well */
-	bool was_answered; /* bytes came since the last put: the peer probably waits for what is put now */
+	bool was_answered; /* bytes came since the last put */
+	bool streams;      /* more than one long message was put between the last two times that bytes came */
+	unsigned long_puts; /* since bytes came last */
 	size_t credit;     /* bytes that the receiver took by single copy, and put has not yet accepted */
 	unsigned vain_puts; /* with an offer open, since the last get */
 	size_t by_ring;    /* of the piece that put will see first: bytes not to be offered */
@@ -454,14 +456,17 @@ static bool probes(struct shm_conn *conn)
 	return true;
 }
 
-/* From how many bytes on a piece is offered now. Where the peer waits for it, the time of one copy counts; where bytes
- * stream, two copies of a short piece overlap with those of the next, and an offer would interrupt them. */
+/*
+ * From how many bytes on a piece is offered now. Where the peer waits for it, the time of one copy counts; where bytes
+ * stream, two copies of a short piece overlap with those of the next, and an offer would interrupt them. That bytes came
+ * from the peer does not say that it waits: it may have answered a whole window of messages, as more follow.
+ */
 static size_t offered_from(const struct shm_conn *conn)
 {
 	size_t least = conn->context->zero_copy;
 	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
 		return SIZE_MAX;
-	return conn->was_answered || is_near(conn) ? least : 2 * least;
+	return (conn->was_answered && !conn->streams) || is_near(conn) ? least : 4 * least;
 }
 
 /* Bytes for the next record: those before the first piece to be offered, and not too many, so that the receiver copies
@@ -581,6 +586,10 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	}
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n);
+	if (conn->was_answered && conn->long_puts) {
+		conn->streams = conn->long_puts > 1;
+		conn->long_puts = 0;
+	}
 	int error = put_all(conn, &place, total, accepted);
 	if (error) {
 		conn->put_error = error;
@@ -591,6 +600,7 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	else
 		ask_stream_sometimes(conn);
 	conn->put_was_short = *accepted < total;
+	conn->long_puts += *accepted == total;
 	return 0;
 }
 
