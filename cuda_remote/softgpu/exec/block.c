@@ -246,7 +246,8 @@ void block_exit_threads(struct block *block, uint32_t count)
 {
 	block->live_threads -= count;
 	for (uint32_t n = 0; n < BARRIERS; n++)
-		barrier_check(block, n);
+		if (block->barriers[n].arrived)
+			barrier_check(block, n);
 }
 
 /* Counts the running path in; NULL after a fault. A whole warp counts as 32 threads where a number is given. */

@@ -63,6 +63,17 @@ static char *translate(struct warp *warp, uint32_t lane, enum access_space space
 	return memory_translate(warp, (int)lane, address, bytes, write);
 }
 
+/* An address whose allocation the instruction found before. NULL: look it up. */
+static char *translate_known(const struct warp *warp, const struct insn *insn, enum access_space space,
+			     uint64_t address, uint32_t bytes, bool write)
+{
+	const struct span_cache *span = &warp->block->spans[insn->slot];
+	if ((space != ACCESS_GLOBAL && space != ACCESS_GENERIC) || address < span->low ||
+	    address > span->high - bytes || span->high - span->low < bytes || (write && span->read_only))
+		return NULL;
+	return (char *)(uintptr_t)address;
+}
+
 bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes, bool write)
 {
 	for_each_lane(lane, warp->mask) {
@@ -76,7 +87,12 @@ bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_spac
 				   write ? "misaligned write" : "misaligned read", address);
 			return false;
 		}
-		char *pointer = translate(warp, lane, space, address, bytes, write);
+		char *pointer = translate_known(warp, insn, space, address, bytes, write);
+		if (!pointer) {
+			pointer = translate(warp, lane, space, address, bytes, write);
+			if (pointer && space != ACCESS_SHARED && space != ACCESS_LOCAL && !(address >> WINDOW_SHIFT))
+				memory_span_refill(warp, insn->slot, address);
+		}
 		if (!pointer) {
 			warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 				   write ? "write outside every allocation" : "read outside every allocation", address);

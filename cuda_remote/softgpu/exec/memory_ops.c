@@ -165,14 +165,71 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 	return ACCESS_SCATTERED;
 }
 
+/*
+ * Local memory: every lane has its own, local_bytes apart. Only the offsets' bounds and alignment are to be checked,
+ * which is done for all lanes at once. window: what is added to an offset to make a generic address; 0 for ld.local.
+ */
+INLINED enum access_kind access_local(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
+				      uint64_t window)
+{
+	uint64_t size = warp->block->launch->kernel->local_bytes, start = (uint64_t)(uintptr_t)warp->local;
+	enum access_space space = window ? ACCESS_GENERIC : ACCESS_LOCAL;
+	struct address_set set;
+	if (insn->flags & INSN_NARROW)
+		set = sort_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, bytes);
+	else
+		set = sort_wide(warp, SOURCE(uint64_t, 4), insn->imm - window, bytes);
+	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low ||
+	    !scattered_aligned(warp, insn, bytes))
+		return access_slow(warp, insn, space, bytes, write);
+	if (insn->flags & INSN_NARROW) {
+		const uint32_t *rows = SOURCE(uint32_t, 4);
+		ALL_LANES
+			warp->pointers[lane] = start + (uint64_t)lane * size +
+					       (uint32_t)(rows[lane] + (uint32_t)insn->imm);
+	} else {
+		const uint64_t *rows = SOURCE(uint64_t, 4);
+		ALL_LANES
+			warp->pointers[lane] = start + (uint64_t)lane * size + rows[lane] + (insn->imm - window);
+	}
+	return ACCESS_SCATTERED;
+}
+
+/* Generic addresses that are all in the window of shared memory. */
+INLINED enum access_kind access_shared_window(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write)
+{
+	const uint64_t *rows = SOURCE(uint64_t, 4);
+	uint64_t size = warp->block->shared_bytes, offset = insn->imm - WINDOW_BASE(WINDOW_SHARED);
+	struct address_set set = sort_wide(warp, rows, offset, bytes);
+	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low ||
+	    !scattered_aligned(warp, insn, bytes))
+		return access_slow(warp, insn, ACCESS_GENERIC, bytes, write);
+	ALL_LANES
+		warp->pointers[lane] = (uint64_t)(uintptr_t)warp->block->shared + rows[lane] + offset;
+	return ACCESS_SCATTERED;
+}
+
+static __attribute__((noinline)) enum access_kind access_generic(struct warp *warp, const struct insn *insn,
+								 uint32_t bytes, bool write, char **base)
+{
+	uint64_t address = SOURCE(uint64_t, 4)[__builtin_ctz(warp->mask)] + insn->imm;
+	switch (address >> WINDOW_SHIFT) {
+	case WINDOW_SHARED: return access_shared_window(warp, insn, bytes, write);
+	case WINDOW_LOCAL: return access_local(warp, insn, bytes, write, WINDOW_BASE(WINDOW_LOCAL));
+	default: return access_global(warp, insn, bytes, write, ACCESS_GENERIC, base);
+	}
+}
+
 INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, enum access_space space,
 					 uint32_t bytes, bool write, char **base)
 {
-	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC)
+	if (space == ACCESS_GENERIC)
+		return access_generic(warp, insn, bytes, write, base);
+	if (space == ACCESS_GLOBAL)
 		return access_global(warp, insn, bytes, write, space, base);
 	if (space == ACCESS_SHARED)
 		return access_shared(warp, insn, bytes, write, base);
-	return access_slow(warp, insn, space, bytes, write);
+	return access_local(warp, insn, bytes, write, 0);
 }
 
 /* One element of a load: memory type M, register row of type R, n elements in all. */

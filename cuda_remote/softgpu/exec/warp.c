@@ -11,6 +11,10 @@ void warp_set_mask(struct warp *warp, uint32_t mask)
 	if (warp->mask == mask)
 		return;
 	warp->mask = mask;
+	if (mask == FULL_MASK) {
+		memset(warp->lanes, 0xff, sizeof warp->lanes);
+		return;
+	}
 	for (int lane = 0; lane < WARP_LANES; lane++)
 		warp->lanes[lane] = -(int32_t)(mask >> lane & 1);
 }

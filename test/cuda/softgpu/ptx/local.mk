@@ -7,7 +7,7 @@ test_cuda_softgpu_ptx_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(
 test_cuda_softgpu_ptx_libengine_la_LIBADD = cuda_remote/softgpu/libsgengine.la rdma_channel/base/libhrbase.la
 
 SOFTGPU_PTX_TESTS = test/cuda/softgpu/ptx/arithmetic test/cuda/softgpu/ptx/control test/cuda/softgpu/ptx/spaces \
-	test/cuda/softgpu/ptx/rejects
+	test/cuda/softgpu/ptx/rejects test/cuda/softgpu/ptx/windows
 check_PROGRAMS += $(SOFTGPU_PTX_TESTS)
 TESTS += $(SOFTGPU_PTX_TESTS)
 SOFTGPU_PTX_LDADD = test/cuda/softgpu/ptx/libengine.la $(CHECK_LIBS) -lm
@@ -24,4 +24,7 @@ test_cuda_softgpu_ptx_spaces_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_rejects_SOURCES = test/cuda/softgpu/ptx/rejects.c
 test_cuda_softgpu_ptx_rejects_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
 test_cuda_softgpu_ptx_rejects_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_windows_SOURCES = test/cuda/softgpu/ptx/windows.c
+test_cuda_softgpu_ptx_windows_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_windows_LDADD = $(SOFTGPU_PTX_LDADD)
 endif
