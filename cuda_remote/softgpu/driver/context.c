@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/ipc.h"
 #include "cuda_remote/softgpu/driver/module.h"
 #include "cuda_remote/softgpu/driver/pool.h"
 #include "cuda_remote/softgpu/driver/stream.h"
@@ -60,6 +61,7 @@ void context_destroy(CUcontext context)
 	event_destroy_all(context);
 	module_unload_all(context);
 	stream_destroy_all(context);
+	ipc_close_all(context);
 	softgpu_space_free_owned(context, pool_note_free);
 	pthread_mutex_destroy(&context->lock);
 	handle_release(context);

@@ -2,6 +2,7 @@
 #include "cuda_remote/softgpu/driver/copy.h"
 
 #include "cuda_remote/softgpu/driver/stream.h"
+#include "cuda_remote/softgpu/driver/virtual.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #define STAGE_BYTES (64u << 10)
 #define MAX_PITCH UINT64_C(2147483647)
 
-enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_DEVICE };
+/* SIDE_SYNC: of a device, but a synchronous call waits for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
 
 typedef struct copy_command {
 	command_t command;
@@ -39,7 +41,7 @@ static bool side_extent(const copy_side_t *side, const copy_box_t *box, uint64_t
 }
 
 /* Finds what kind of memory the side is; false if the range is not what the caller says it is. */
-static bool side_check(const copy_side_t *side, const copy_box_t *box, enum side_memory *memory)
+static bool side_check(const copy_side_t *side, const copy_box_t *box, bool write, enum side_memory *memory)
 {
 	uint64_t extent;
 	softgpu_allocation_t found;
@@ -49,9 +51,13 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, enum side
 		*memory = SIDE_PAGEABLE;
 		return side->kind != COPY_DEVICE && !softgpu_space_holds(side->address);
 	}
+	if (found.kind == SOFTGPU_SPACE_MAPPED) {
+		*memory = found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
+		return side->kind != COPY_HOST && virtual_covers(side->address, extent, write);
+	}
 	bool inside = extent <= found.size - (side->address - found.base);
 	bool host = found.kind == SOFTGPU_SPACE_HOST || found.kind == SOFTGPU_SPACE_REGISTERED;
-	*memory = host ? SIDE_PINNED : SIDE_DEVICE;
+	*memory = host ? SIDE_PINNED : found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
 	if (found.kind == SOFTGPU_SPACE_REGISTERED && !inside && side->kind != COPY_DEVICE) {
 		*memory = SIDE_PAGEABLE; /* begins in registered memory and goes on behind it */
 		return true;
@@ -116,8 +122,8 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 	if (!box->width || !box->height || !box->depth)
 		return CUDA_SUCCESS;
 	if (__builtin_mul_overflow(box->width, box->height, &bytes) ||
-	    __builtin_mul_overflow(bytes, box->depth, &bytes) || !side_check(&box->to, box, &to) ||
-	    !side_check(&box->from, box, &from))
+	    __builtin_mul_overflow(bytes, box->depth, &bytes) || !side_check(&box->to, box, true, &to) ||
+	    !side_check(&box->from, box, false, &from))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && bytes <= STAGE_BYTES;
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
@@ -260,7 +266,7 @@ CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous)
 	if (__builtin_mul_overflow(fill->count, fill->element, &box.width) ||
 	    (fill->height > 1 && fill->pitch < box.width) || fill->address % fill->element ||
 	    (fill->height > 1 && fill->pitch % fill->element) ||
-	    __builtin_mul_overflow(box.width, box.height, &bytes) || !side_check(&box.to, &box, &memory))
+	    __builtin_mul_overflow(box.width, box.height, &bytes) || !side_check(&box.to, &box, true, &memory))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytes <= INLINE_BYTES && queue_claim(stream)) {
 		fill_now(fill);

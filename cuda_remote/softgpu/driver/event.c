@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/event.h"
 
+#include "cuda_remote/softgpu/driver/ipc_event.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,6 +31,8 @@ static void drop(CUevent event)
 		return;
 	if (event->stream)
 		queue_stream_release(event->stream);
+	if (event->shared)
+		ipc_event_drop(event->shared);
 	handle_release(event);
 }
 
@@ -61,6 +65,8 @@ CUresult event_record(CUevent event, CUstream stream)
 {
 	if (!handle_valid(event, HANDLE_EVENT) || event->context != stream->context)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->shared)
+		return ipc_event_record(event->shared, stream);
 	CUstream before;
 	if (queue_claim(stream)) {
 		uint64_t time = now();
@@ -111,6 +117,8 @@ CUresult event_wait(CUevent event, CUstream stream)
 {
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->shared)
+		return ipc_event_wait(event->shared, stream);
 	uint64_t sequence;
 	CUstream on = place(event, &sequence);
 	if (!on)
@@ -118,6 +126,38 @@ CUresult event_wait(CUevent event, CUstream stream)
 	bool done = queue_submit_wait(stream, on, sequence);
 	queue_stream_release(on);
 	return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult enter(CUevent event)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	return handle_valid(event, HANDLE_EVENT) ? context_error(event->context) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* Takes shared over. */
+static CUresult create(CUcontext context, unsigned flags, struct ipc_event *shared, CUevent *output)
+{
+	CUevent event = handle_new(HANDLE_EVENT, sizeof *event);
+	if (!event) {
+		if (shared)
+			ipc_event_drop(shared);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	event->shared = shared;
+	event->context = context;
+	event->flags = flags;
+	event->references = 1;
+	pthread_mutex_lock(&context->lock);
+	event->next = context->first_event;
+	if (event->next)
+		event->next->previous = event;
+	context->first_event = event;
+	pthread_mutex_unlock(&context->lock);
+	*output = event;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -129,22 +169,32 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 	if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
+	struct ipc_event *shared = NULL;
 	if (Flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	CUevent event = handle_new(HANDLE_EVENT, sizeof *event);
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->context = context;
-	event->flags = Flags;
-	event->references = 1;
-	pthread_mutex_lock(&context->lock);
-	event->next = context->first_event;
-	if (event->next)
-		event->next->previous = event;
-	context->first_event = event;
-	pthread_mutex_unlock(&context->lock);
-	*phEvent = event;
-	return CUDA_SUCCESS;
+		result = ipc_event_new(&shared);
+	return result ? result : create(context, Flags, shared, phEvent);
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	CUresult result = enter(event);
+	if (result)
+		return result;
+	return pHandle && event->shared ? ipc_event_export(event->shared, pHandle) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	struct ipc_event *shared;
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = ipc_event_import(&handle, &shared);
+	return result ? result
+		      : create(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, shared, phEvent);
 }
 
 static void unlist(CUevent event)
@@ -188,20 +238,13 @@ CUresult cuEventDestroy(CUevent hEvent)
 	return cuEventDestroy_v2(hEvent);
 }
 
-static CUresult enter(CUevent event)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	return handle_valid(event, HANDLE_EVENT) ? context_error(event->context) : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuEventQuery(CUevent hEvent)
 {
 	CUresult result = enter(hEvent);
 	if (result)
 		return result;
+	if (hEvent->shared)
+		return ipc_event_query(hEvent->shared, false);
 	uint64_t sequence;
 	CUstream stream = place(hEvent, &sequence);
 	if (!stream)
@@ -215,6 +258,10 @@ CUresult cuEventSynchronize(CUevent hEvent)
 	CUresult result = enter(hEvent);
 	if (result)
 		return result;
+	if (hEvent->shared) {
+		result = ipc_event_query(hEvent->shared, true);
+		return result ? result : context_error(hEvent->context);
+	}
 	uint64_t sequence;
 	CUstream stream = place(hEvent, &sequence);
 	if (stream) {

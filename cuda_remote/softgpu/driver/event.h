@@ -9,6 +9,7 @@ struct CUevent_st {
 	handle_t handle;
 	CUcontext context;
 	unsigned flags;
+	struct ipc_event *shared; /* NULL or, with CU_EVENT_INTERPROCESS, what takes the place of all below */
 	CUevent previous, next; /* of the context's, under its lock */
 	/* Under the events' lock: */
 	unsigned references;    /* the handle, record commands */

@@ -40,6 +40,10 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/image.h \
 	cuda_remote/softgpu/driver/init.c \
 	cuda_remote/softgpu/driver/init.h \
+	cuda_remote/softgpu/driver/ipc.c \
+	cuda_remote/softgpu/driver/ipc.h \
+	cuda_remote/softgpu/driver/ipc_event.c \
+	cuda_remote/softgpu/driver/ipc_event.h \
 	cuda_remote/softgpu/driver/launch.c \
 	cuda_remote/softgpu/driver/launch.h \
 	cuda_remote/softgpu/driver/library.c \
@@ -58,6 +62,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/queue.h \
 	cuda_remote/softgpu/driver/stream.c \
 	cuda_remote/softgpu/driver/stream.h \
+	cuda_remote/softgpu/driver/virtual.c \
+	cuda_remote/softgpu/driver/virtual.h \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \
 	cuda_remote/softgpu/fatbin/unpack.c \
@@ -65,5 +71,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/memory/bitmap.h \
 	cuda_remote/softgpu/memory/registered.c \
 	cuda_remote/softgpu/memory/registered.h \
+	cuda_remote/softgpu/memory/shared.c \
+	cuda_remote/softgpu/memory/shared.h \
 	cuda_remote/softgpu/memory/space.c \
 	cuda_remote/softgpu/memory/space.h

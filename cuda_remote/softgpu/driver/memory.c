@@ -105,7 +105,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return result;
 	softgpu_allocation_t found;
 	if (!softgpu_space_find(dptr, &found) || found.base != dptr ||
-	    (found.kind != SOFTGPU_SPACE_DEVICE && found.kind != SOFTGPU_SPACE_MANAGED))
+	    (found.kind != SOFTGPU_SPACE_DEVICE && found.kind != SOFTGPU_SPACE_MANAGED) ||
+	    (found.imported && !found.pool)) /* cuIpcCloseMemHandle's */
 		return CUDA_ERROR_INVALID_VALUE;
 	return free_range(&found);
 }

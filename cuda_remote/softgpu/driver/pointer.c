@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a pointer points to. */
 #include "cuda_remote/softgpu/driver/context.h"
+#include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/pool.h"
+#include "cuda_remote/softgpu/driver/virtual.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
 #include <string.h>
@@ -41,7 +44,22 @@ static size_t attribute_size(CUpointer_attribute attribute)
 static CUdevice visible_device(const softgpu_allocation_t *found)
 {
 	CUcontext owner = (CUcontext)(uintptr_t)found->owner;
-	return handle_valid(owner, HANDLE_CONTEXT) ? owner->device : CU_DEVICE_INVALID;
+	if (handle_valid(owner, HANDLE_CONTEXT))
+		return owner->device;
+	for (CUdevice i = 0; !owner && i < device_count(); i++)
+		if (device_physical(i) == found->device)
+			return i;
+	return CU_DEVICE_INVALID;
+}
+
+/* Of virtual memory the range is the reservation, in which mappings may come and go. */
+static uint64_t range_of(const softgpu_allocation_t *found, bool size)
+{
+	CUdeviceptr base = found->base;
+	size_t bytes = found->size;
+	if (found->kind == SOFTGPU_SPACE_MAPPED)
+		virtual_reservation(found->base, &base, &bytes);
+	return size ? bytes : base;
 }
 
 /* The value of an attribute for a pointer into an allocation. False: the allocation has none. */
@@ -77,18 +95,32 @@ static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const s
 		*value = (uint64_t)(uintptr_t)found->pool;
 		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*value = range_of(found, attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		*value = found->base;
 		return true;
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*value = found->size;
+		return true;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*value = found->sync_memops;
+		return true;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*value = found->kind == SOFTGPU_SPACE_DEVICE && !found->pool && !found->imported;
+		return true;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*value = found->pool ? pool_handle_types(found->pool) : 0;
+		if (found->kind == SOFTGPU_SPACE_MAPPED)
+			*value = virtual_handle_types(found->base);
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*value = 1;
 		return true;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*value = found->read_only ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+		*value = found->hidden    ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE
+			 : found->read_only ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
 					  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 		return true;
 	default:
@@ -133,5 +165,19 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
 			value = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (uint64_t)CU_DEVICE_INVALID : 0;
 		memcpy(data[i], &value, attribute_size(attributes[i]));
 	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	softgpu_allocation_t found;
+	/* The only one that can be set. */
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !softgpu_space_find(ptr, &found) ||
+	    !softgpu_space_set_sync(found.base, *(const unsigned *)value != 0))
+		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

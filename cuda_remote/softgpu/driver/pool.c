@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
 #include "cuda_remote/softgpu/driver/pool.h"
 
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/ipc.h"
+#include "cuda_remote/softgpu/memory/shared.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REUSE_POLICIES 3
+#define PURPOSE "pool"
 
 /* A default pool is created with its device's first use and is never destroyed. */
 struct CUmemPoolHandle_st {
@@ -16,9 +23,12 @@ struct CUmemPoolHandle_st {
 	CUdevice device;
 	bool is_default;
 	uint64_t most; /* bytes; 0: no limit of its own */
+	int file;      /* plus 1, of a pool that other processes can import: all its memory is mapped from it */
+	bool imported; /* another process's: nothing new comes out of it */
 	/* Under the pools' lock: */
 	bool dead;     /* destroyed, but some of its memory is in use */
 	uint64_t used, high, threshold;
+	uint64_t file_end; /* pages of file given out, never twice */
 	int reuse[REUSE_POLICIES];
 };
 
@@ -65,6 +75,14 @@ static CUresult charge(CUmemoryPool pool, uint64_t bytes)
 	return result;
 }
 
+/* Of a retired pool that nothing is in use of. */
+static void release(CUmemoryPool pool)
+{
+	if (pool->file)
+		close(pool->file - 1);
+	handle_release(pool);
+}
+
 static void discharge(CUmemoryPool pool, uint64_t bytes)
 {
 	pthread_mutex_lock(&pools_lock);
@@ -72,13 +90,58 @@ static void discharge(CUmemoryPool pool, uint64_t bytes)
 	bool gone = pool->dead && !pool->used;
 	pthread_mutex_unlock(&pools_lock);
 	if (gone)
-		handle_release(pool);
+		release(pool);
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + SOFTGPU_SPACE_PAGE - 1) & ~(SOFTGPU_SPACE_PAGE - 1);
 }
 
 void pool_note_free(const softgpu_allocation_t *allocation)
 {
-	if (allocation->pool)
-		discharge((CUmemoryPool)(uintptr_t)allocation->pool, allocation->size);
+	CUmemoryPool pool = (CUmemoryPool)(uintptr_t)allocation->pool;
+	if (!pool)
+		return;
+	/* The memory behind a shared pool is the file's: a hole gives it back, at once for all processes. */
+	if (pool->file && !pool->imported)
+		(void)fallocate(pool->file - 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)(allocation->flags * SOFTGPU_SPACE_PAGE), (off_t)whole_pages(allocation->size));
+	discharge(pool, allocation->size);
+}
+
+unsigned pool_handle_types(const void *pool)
+{
+	return ((const struct CUmemPoolHandle_st *)pool)->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+}
+
+/* Maps pages of the pool's file from page on; where the mapping is goes with it when the allocation is freed. */
+static int map_file(CUmemoryPool pool, softgpu_allocation_t *want, uint64_t page)
+{
+	uint64_t at, bytes = whole_pages(want->size);
+	int error = softgpu_space_reserve(bytes, 0, 0, &at);
+	if (error)
+		return error;
+	want->base = at;
+	error = softgpu_space_map(want, at, pool->file - 1, page * SOFTGPU_SPACE_PAGE);
+	if (error)
+		softgpu_space_unreserve(at, bytes);
+	return error;
+}
+
+/* Memory of a pool: the device's, or of the pool's file. The allocation's flags are its place there. */
+static int take(CUmemoryPool pool, softgpu_allocation_t *want)
+{
+	if (!pool->file)
+		return softgpu_space_alloc(want, SOFTGPU_GRANULE);
+	pthread_mutex_lock(&pools_lock);
+	uint64_t page = pool->file_end, end = page + whole_pages(want->size) / SOFTGPU_SPACE_PAGE;
+	bool grown = end <= UINT32_MAX && !ftruncate(pool->file - 1, (off_t)(end * SOFTGPU_SPACE_PAGE));
+	if (grown)
+		pool->file_end = end;
+	pthread_mutex_unlock(&pools_lock);
+	want->flags = (unsigned)page;
+	return grown ? map_file(pool, want, page) : -1;
 }
 
 CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr *address)
@@ -94,6 +157,8 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	} else if (!handle_valid(pool, HANDLE_POOL)) {
 		return CUDA_ERROR_INVALID_HANDLE;
+	} else if (pool->imported) {
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	CUresult result = charge(pool, bytes);
 	if (result)
@@ -101,9 +166,9 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
 				      .device = device_physical(pool->device) };
 	/* What was freed in streams but not reached yet counts as free: wait for it. */
-	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE)) {
+	if (take(pool, &want)) {
 		queue_wait_group(&context->group);
-		if (softgpu_space_alloc(&want, SOFTGPU_GRANULE)) {
+		if (take(pool, &want)) {
 			discharge(pool, bytes);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -154,6 +219,21 @@ static CUresult enter(CUmemoryPool pool)
 	return handle_valid(pool, HANDLE_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* Takes the file over (-1: none). */
+static CUresult pool_with_file(CUdevice device, uint64_t most, int file, bool imported, CUmemoryPool *output)
+{
+	CUmemoryPool pool = pool_new(device, most, false);
+	if (!pool) {
+		if (file >= 0)
+			close(file);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pool->file = file + 1;
+	pool->imported = imported;
+	*output = pool;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	CUresult result = init_check();
@@ -161,12 +241,114 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		return result;
 	if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->handleTypes || poolProps->usage)
+	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->usage ||
+	    (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(poolProps->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*pool = pool_new(poolProps->location.id, poolProps->maxSize, false);
-	return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	int file = -1;
+	if (poolProps->handleTypes) {
+		file = softgpu_shared_file(PURPOSE, device_physical(poolProps->location.id), 0);
+		if (file < 0)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return pool_with_file(poolProps->location.id, poolProps->maxSize, file, false, pool);
+}
+
+CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+					  unsigned long long flags)
+{
+	CUresult result = enter(pool);
+	if (result)
+		return result;
+	if (!handle_out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!pool->file || pool->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	int file = fcntl(pool->file - 1, F_DUPFD_CLOEXEC, 0);
+	if (file < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	*(int *)handle_out = file;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
+					    unsigned long long flags)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	int physical, file = (int)(intptr_t)handle;
+	uint64_t bytes;
+	if (!pool_out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!softgpu_shared_check(file, PURPOSE, &physical, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUdevice device = 0;
+	for (CUdevice i = 0; i < device_count(); i++)
+		if (device_physical(i) == physical)
+			device = i;
+	file = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	return file < 0 ? CUDA_ERROR_OPERATING_SYSTEM : pool_with_file(device, 0, file, true, pool_out);
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	softgpu_allocation_t found;
+	ipc_handle_t handle;
+	_Static_assert(sizeof handle <= sizeof *shareData_out, "a handle fits into CUDA's");
+	if (!shareData_out || !softgpu_space_find(ptr, &found) || found.base != ptr || !found.pool || found.imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct CUmemPoolHandle_st *pool = found.pool;
+	if (!pool->file)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = ipc_describe(pool->file - 1, &handle);
+	if (result)
+		return result;
+	handle.offset = found.flags * SOFTGPU_SPACE_PAGE;
+	handle.size = found.size;
+	handle.id = found.id;
+	memset(shareData_out, 0, sizeof *shareData_out);
+	memcpy(shareData_out, &handle, sizeof handle);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (!result)
+		result = enter(pool);
+	if (result)
+		return result;
+	ipc_handle_t handle;
+	int physical;
+	uint64_t bytes;
+	if (!ptr_out || !shareData || !pool->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&handle, shareData, sizeof handle);
+	if (!ipc_describes(&handle, pool->file - 1) ||
+	    !softgpu_shared_check(pool->file - 1, PURPOSE, &physical, &bytes) || !handle.size ||
+	    handle.offset % SOFTGPU_SPACE_PAGE || handle.offset > bytes || handle.size > bytes - handle.offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	softgpu_allocation_t want = { .size = handle.size, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
+				      .device = device_physical(pool->device), .imported = true };
+	result = charge(pool, handle.size);
+	if (result)
+		return result;
+	if (map_file(pool, &want, handle.offset / SOFTGPU_SPACE_PAGE)) {
+		discharge(pool, handle.size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ptr_out = want.base;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
@@ -184,7 +366,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	bool gone = !pool->used;
 	pthread_mutex_unlock(&pools_lock);
 	if (gone)
-		handle_release(pool);
+		release(pool);
 	return CUDA_SUCCESS;
 }
 
@@ -320,10 +502,41 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 		return result;
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (pool->device != dev)
+	if (pool->device != dev || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pools_lock);
 	current_pools[dev] = pool;
 	pthread_mutex_unlock(&pools_lock);
 	return CUDA_SUCCESS;
+}
+
+/* CUDA 13's calls by location: memory of a device that is pinned there is what pools hold here. */
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!location)
+		return CUDA_ERROR_INVALID_VALUE;
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = check_location(location, type);
+	return result ? result : cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = check_location(location, type);
+	return result ? result : cuDeviceGetMemPool(pool, location->id);
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult result = check_location(location, type);
+	return result ? result : cuDeviceSetMemPool(location->id, pool);
 }

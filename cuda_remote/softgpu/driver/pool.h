@@ -18,4 +18,7 @@ CUresult pool_free(CUdeviceptr address, CUstream stream);
 /* An allocation was freed: whoever does it tells the pool it came from, if it came from one. */
 void pool_note_free(const softgpu_allocation_t *allocation);
 
+/* CUmemAllocationHandleType bits by which an allocation's pool can be given to another process. */
+unsigned pool_handle_types(const void *pool);
+
 #endif

@@ -22,8 +22,11 @@ static struct {
 	CUstream first_ready;  /* most urgent first */
 	unsigned ready;        /* how many; read without the lock by spinning workers */
 	unsigned workers, sleeping, looking;
+	unsigned running;      /* streams in QUEUE_RUNNING */
+	pthread_cond_t alone;  /* none is */
 	uint64_t ticket, next_id;
-} queue = { .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER };
+} queue = { .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER,
+	    .alone = PTHREAD_COND_INITIALIZER };
 
 static void *work(void *unused);
 
@@ -61,7 +64,13 @@ static void start_worker(void)
 static void set_state(CUstream stream, enum queue_state state)
 {
 	bool was_idle = stream->state == QUEUE_IDLE, is_idle = state == QUEUE_IDLE;
+	bool was_running = stream->state == QUEUE_RUNNING, is_running = state == QUEUE_RUNNING;
 	stream->state = state;
+	if (was_running != is_running) {
+		queue.running += is_running ? 1u : -1u;
+		if (!queue.running)
+			pthread_cond_broadcast(&queue.alone);
+	}
 	if (was_idle == is_idle)
 		return;
 	if (stream->blocking)
@@ -507,4 +516,14 @@ CUstream queue_group_live(queue_group_t *group)
 		stream = stream->next;
 	pthread_mutex_unlock(&queue.lock);
 	return stream;
+}
+
+int queue_alone(int (*call)(void *), void *argument)
+{
+	pthread_mutex_lock(&queue.lock);
+	while (queue.running)
+		pthread_cond_wait(&queue.alone, &queue.lock);
+	int result = call(argument);
+	pthread_mutex_unlock(&queue.lock);
+	return result;
 }

@@ -109,6 +109,11 @@ void queue_wait_group(queue_group_t *group);
  * Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired.
  */
 void queue_group_detach(queue_group_t *group);
+/*
+ * Calls back at a moment when no command of any stream runs, and lets none begin meanwhile. call may not call here. Waits
+ * for such a moment as long as commands follow each other without a gap.
+ */
+int queue_alone(int (*call)(void *argument), void *argument);
 /* A stream of the group whose handle is not retired; NULL. */
 CUstream queue_group_live(queue_group_t *group);
 

@@ -17,6 +17,7 @@
 #include "cuda_remote/softgpu/memory.h"
 #include "cuda_remote/softgpu/memory/bitmap.h"
 #include "cuda_remote/softgpu/memory/registered.h"
+#include "cuda_remote/softgpu/memory/shared.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
@@ -45,6 +46,8 @@ typedef struct record {
 	softgpu_allocation_t allocation;
 	struct record *next_free;
 	struct record *previous, *next; /* all live ones */
+	uint64_t pages_at, pages_bytes; /* of a mapped one: what is mapped */
+	int file;                       /* behind a large allocation that is shared, plus 1; 0: none */
 } record_t;
 
 typedef struct block {
@@ -53,6 +56,7 @@ typedef struct block {
 	uint32_t free;         /* granules */
 	uint32_t largest;      /* no free run is longer than this */
 	size_t page;
+	int file;              /* behind it, plus 1, once it is shared; 0: none */
 	struct block *previous, *next; /* blocks with room; or next: recycled blocks */
 	bool listed;
 } block_t;
@@ -157,6 +161,24 @@ static void give_pages(size_t first, size_t count)
 		MADV_DONTNEED);
 }
 
+/* Anonymous memory again in the place of a file. */
+static void unmap_file(uint64_t at, uint64_t bytes)
+{
+	/* Where that fails the file's pages stay: nobody is given them, and whoever allocates here next finds memory. */
+	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+		 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		hr_log_once(HR_LOG_ERROR, "software GPU: shared memory could not be unmapped: errno %d", errno);
+}
+
+static void drop_file(int *file, uint64_t at, uint64_t bytes)
+{
+	if (!*file)
+		return;
+	close(*file - 1);
+	*file = 0;
+	unmap_file(at, bytes);
+}
+
 static void publish_page(size_t page, uintptr_t entry)
 {
 	/* Orders the record's or block's fields before the entry; pairs with the acquire in find_record. */
@@ -257,14 +279,16 @@ static void free_small(record_t *record, block_t *block)
 	if (block->free < BLOCK_GRANULES)
 		return;
 	/*
-	 * One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call.
+	 * One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call; not
+	 * one that other processes see.
 	 */
-	if (!space.empty_blocks) {
+	if (!space.empty_blocks && !block->file) {
 		space.empty_blocks++;
 		return;
 	}
 	publish_page(block->page, 0);
 	unlist_block(block);
+	drop_file(&block->file, space.base + ((uint64_t)block->page << PAGE_SHIFT), PAGE_BYTES);
 	give_pages(block->page, 1);
 	block->next = space.spare_block;
 	space.spare_block = block;
@@ -282,12 +306,13 @@ static int alloc_large(record_t *record, uint64_t align)
 	return 0;
 }
 
-static void free_large(const record_t *record)
+static void free_large(record_t *record)
 {
 	size_t first = (size_t)((record->allocation.base - space.base) >> PAGE_SHIFT);
 	size_t count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
 	for (size_t i = first; i < first + count; i++)
 		publish_page(i, 0);
+	drop_file(&record->file, record->allocation.base, (uint64_t)count << PAGE_SHIFT);
 	give_pages(first, count);
 }
 
@@ -296,6 +321,12 @@ static uint64_t *meter(const softgpu_allocation_t *allocation, uint64_t *limit)
 	bool host = allocation->kind == SOFTGPU_SPACE_HOST;
 	*limit = host ? space.host_limit : space.total;
 	return host ? &space.host_used : &space.used[allocation->device];
+}
+
+/* Of what is mapped this is counted here: a pool's memory in the process that made it. */
+static bool maps_own_memory(const softgpu_allocation_t *allocation)
+{
+	return allocation->kind == SOFTGPU_SPACE_DEVICE && !allocation->imported;
 }
 
 static record_t *new_record(const softgpu_allocation_t *want)
@@ -311,11 +342,23 @@ static record_t *new_record(const softgpu_allocation_t *want)
 	record->allocation.device = want->device;
 	record->allocation.flags = want->flags;
 	__atomic_store_n(&record->allocation.read_only, want->read_only, __ATOMIC_RELAXED);
+	__atomic_store_n(&record->allocation.hidden, want->hidden, __ATOMIC_RELAXED);
+	record->allocation.sync_memops = want->sync_memops;
+	record->allocation.imported = want->imported;
+	record->pages_bytes = 0;
+	record->file = 0;
 	record->allocation.owner = want->owner;
 	record->allocation.pool = want->pool;
 	record->allocation.id = ++space.next_id;
 	__atomic_store_n(&record->allocation.size, want->size, __ATOMIC_RELAXED);
 	return record;
+}
+
+static void list_live(record_t *record)
+{
+	record->next = space.live.next;
+	record->previous = &space.live;
+	record->next->previous = space.live.next = record;
 }
 
 static int alloc_locked(softgpu_allocation_t *want, uint64_t align)
@@ -334,9 +377,7 @@ static int alloc_locked(softgpu_allocation_t *want, uint64_t align)
 		return -ENOMEM;
 	}
 	*used += bytes;
-	record->next = space.live.next;
-	record->previous = &space.live;
-	record->next->previous = space.live.next = record;
+	list_live(record);
 	want->base = record->allocation.base;
 	want->id = record->allocation.id;
 	return 0;
@@ -365,13 +406,27 @@ static record_t *find_record(uint64_t address, block_t **in)
 	return __atomic_load_n(&block->owner_of[(offset & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE], __ATOMIC_ACQUIRE);
 }
 
+/* A mapping goes, its addresses stay reserved. */
+static void take_mapping_away(record_t *record)
+{
+	size_t first = (size_t)((record->pages_at - space.base) >> PAGE_SHIFT);
+	for (size_t i = 0; i < record->pages_bytes >> PAGE_SHIFT; i++)
+		publish_page(first + i, 0);
+	unmap_file(record->pages_at, record->pages_bytes);
+	if (record->allocation.kind == SOFTGPU_SPACE_DEVICE)
+		give_pages(first, (size_t)(record->pages_bytes >> PAGE_SHIFT));
+}
+
 static void free_record(record_t *record, block_t *block)
 {
 	uint64_t limit;
-	*meter(&record->allocation, &limit) -= round_up(record->allocation.size, SOFTGPU_GRANULE);
+	if (!record->pages_bytes || maps_own_memory(&record->allocation))
+		*meter(&record->allocation, &limit) -= round_up(record->allocation.size, SOFTGPU_GRANULE);
 	record->next->previous = record->previous;
 	record->previous->next = record->next;
-	if (block)
+	if (record->pages_bytes)
+		take_mapping_away(record);
+	else if (block)
 		free_small(record, block);
 	else
 		free_large(record);
@@ -394,6 +449,163 @@ int softgpu_space_free(uint64_t base)
 		free_record(record, block);
 	pthread_mutex_unlock(&space.lock);
 	return found ? 0 : -EINVAL;
+}
+
+int softgpu_space_charge(int device, uint64_t bytes)
+{
+	pthread_mutex_lock(&space.lock);
+	bool fits = bytes <= space.total && space.used[device] <= space.total - bytes;
+	if (fits)
+		space.used[device] += bytes;
+	pthread_mutex_unlock(&space.lock);
+	return fits ? 0 : -ENOMEM;
+}
+
+void softgpu_space_discharge(int device, uint64_t bytes)
+{
+	pthread_mutex_lock(&space.lock);
+	space.used[device] -= bytes;
+	pthread_mutex_unlock(&space.lock);
+}
+
+/* True if the pages that hint asks for are free; they are taken then. */
+static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first)
+{
+	uint64_t offset = hint - space.base;
+	size_t at = (size_t)(offset >> PAGE_SHIFT);
+	if (!hint || offset >= space.size || (offset & (PAGE_BYTES - 1)) || at % align || count > space.pages - at ||
+	    bitmap_next(space.page_taken, at + count, at, true) != at + count ||
+	    commit((uint64_t)(at + count) << PAGE_SHIFT))
+		return false;
+	bitmap_fill(space.page_taken, at, count, true);
+	*first = at;
+	return true;
+}
+
+int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t *base)
+{
+	size_t first, count = (size_t)(size >> PAGE_SHIFT);
+	size_t page_align = align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1;
+	int error = 0;
+	pthread_mutex_lock(&space.lock);
+	if (!take_hinted(hint, count, page_align, &first))
+		error = take_pages(count, page_align, &first);
+	if (!error)
+		*base = space.base + ((uint64_t)first << PAGE_SHIFT);
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+void softgpu_space_unreserve(uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&space.lock);
+	give_pages((size_t)((base - space.base) >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
+	pthread_mutex_unlock(&space.lock);
+}
+
+int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_t offset)
+{
+	uint64_t bytes = round_up(want->base + want->size - at, PAGE_BYTES);
+	pthread_mutex_lock(&space.lock);
+	uint64_t limit, *used = maps_own_memory(want) ? meter(want, &limit) : NULL;
+	record_t *record = used && (bytes > limit || *used > limit - bytes) ? NULL : new_record(want);
+	if (!record || mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, file,
+			    (off_t)offset) == MAP_FAILED) {
+		if (record) {
+			record->next_free = space.spare_record;
+			space.spare_record = record;
+		}
+		pthread_mutex_unlock(&space.lock);
+		return -ENOMEM;
+	}
+	if (used)
+		*used += round_up(want->size, SOFTGPU_GRANULE);
+	set_base(record, want->base);
+	record->pages_at = at;
+	record->pages_bytes = bytes;
+	list_live(record);
+	for (size_t i = 0, first = (size_t)((at - space.base) >> PAGE_SHIFT); i < bytes >> PAGE_SHIFT; i++)
+		publish_page(first + i, (uintptr_t)record);
+	want->id = record->allocation.id;
+	pthread_mutex_unlock(&space.lock);
+	return 0;
+}
+
+/* The allocation that starts at base; with the lock held. */
+static record_t *starts_at(uint64_t base)
+{
+	record_t *record = find_record(base, NULL);
+	return record && record->allocation.base == base ? record : NULL;
+}
+
+bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only)
+{
+	pthread_mutex_lock(&space.lock);
+	record_t *record = starts_at(base);
+	if (record) {
+		__atomic_store_n(&record->allocation.hidden, hidden, __ATOMIC_RELAXED);
+		__atomic_store_n(&record->allocation.read_only, read_only, __ATOMIC_RELAXED);
+		/* What was found before is looked up again; pairs with the acquire in softgpu_memory_generation. */
+		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&space.lock);
+	return record;
+}
+
+bool softgpu_space_set_sync(uint64_t base, bool sync_memops)
+{
+	pthread_mutex_lock(&space.lock);
+	record_t *record = starts_at(base);
+	if (record)
+		record->allocation.sync_memops = sync_memops;
+	pthread_mutex_unlock(&space.lock);
+	return record;
+}
+
+/* Moves bytes at an address into a new file, in the same place. */
+static int move_into_file(uint64_t at, uint64_t bytes, int *file)
+{
+	int made = softgpu_shared_file("ipc", 0, bytes);
+	if (made < 0)
+		return made;
+	void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+	if (there == MAP_FAILED) {
+		close(made);
+		return -ENOMEM;
+	}
+	memcpy(there, (const void *)(uintptr_t)at, bytes);
+	munmap(there, bytes);
+	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, made, 0) == MAP_FAILED) {
+		close(made);
+		return -ENOMEM;
+	}
+	*file = made + 1;
+	return 0;
+}
+
+int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes)
+{
+	int error = 0, *known = NULL;
+	pthread_mutex_lock(&space.lock);
+	block_t *block = NULL;
+	record_t *record = find_record(address, &block);
+	if (!record || record->pages_bytes || record->allocation.kind != SOFTGPU_SPACE_DEVICE) {
+		error = -EINVAL;
+	} else if (block) {
+		known = &block->file;
+		*start = space.base + ((uint64_t)block->page << PAGE_SHIFT);
+		*bytes = PAGE_BYTES;
+	} else {
+		known = &record->file;
+		*start = record->allocation.base;
+		*bytes = round_up(record->allocation.size, PAGE_BYTES);
+	}
+	if (!error && !*known)
+		error = move_into_file(*start, *bytes, known);
+	if (!error)
+		*file = *known - 1;
+	pthread_mutex_unlock(&space.lock);
+	return error;
 }
 
 void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation))
@@ -479,7 +691,7 @@ bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
 	span->base = __atomic_load_n(&record->allocation.base, __ATOMIC_RELAXED);
 	span->size = __atomic_load_n(&record->allocation.size, __ATOMIC_RELAXED);
 	span->read_only = __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED);
-	return address - span->base < span->size;
+	return address - span->base < span->size && !__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED);
 }
 
 uint64_t softgpu_memory_generation(void)

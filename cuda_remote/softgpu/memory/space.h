@@ -24,7 +24,11 @@ enum softgpu_space_kind {
 	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts too */
 	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc */
 	SOFTGPU_SPACE_REGISTERED, /* cuMemHostRegister; outside the reserved range */
+	SOFTGPU_SPACE_MAPPED,     /* cuMemMap and the like: shareable memory, counted where it was made */
 };
+
+/* What shareable memory is mapped in: whole pages of this size. */
+#define SOFTGPU_SPACE_PAGE (UINT64_C(2) << 20)
 
 /* What is known of one allocation. */
 typedef struct softgpu_allocation {
@@ -34,6 +38,9 @@ typedef struct softgpu_allocation {
 	int device;
 	unsigned flags;         /* the caller's */
 	bool read_only;         /* for kernels */
+	bool hidden;            /* mapped, but nobody has access: kernels and copies do not find it */
+	bool sync_memops;       /* synchronous calls on it wait in every case */
+	bool imported;          /* another process's */
 	const void *owner;      /* the caller's: the context */
 	const void *pool;       /* the caller's: the memory pool it came from, or NULL */
 } softgpu_allocation_t;
@@ -64,6 +71,34 @@ int softgpu_space_unregister(uint64_t base);
 
 /* The allocation that holds address; false if none does. */
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
+
+/* Takes bytes of device's memory, or gives them back: for memory that no allocation above counts. -ENOMEM. */
+int softgpu_space_charge(int device, uint64_t bytes);
+void softgpu_space_discharge(int device, uint64_t bytes);
+
+/*
+ * Takes size bytes of addresses (whole pages; align a power of two) out of use, without anything in them: at hint if
+ * that is free, else anywhere. -ENOMEM. softgpu_space_unreserve gives them back; nothing may be mapped there.
+ */
+int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t *base);
+void softgpu_space_unreserve(uint64_t base, uint64_t size);
+
+/*
+ * Maps file from offset (a multiple of 4096) at reserved addresses: want->base and size say where and how much is to be
+ * found (not more than is reserved), at is the start of the page that base lies in. want->id is filled in; the kind is
+ * SOFTGPU_SPACE_MAPPED or _DEVICE. -ENOMEM. softgpu_space_unmap takes the allocation that starts at base away again.
+ */
+int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_t offset);
+
+/* Sets whether what starts at base is hidden and read-only, or is to be waited for. False: nothing starts there. */
+bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only);
+bool softgpu_space_set_sync(uint64_t base, bool sync_memops);
+
+/*
+ * The file behind device memory that another process is to map: the pages around address, which are moved into a file
+ * the first time (nothing may use them meanwhile). The caller does not close it. -EINVAL: no such memory; -errno.
+ */
+int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes);
 
 /* True if address lies in the reserved range, allocated or not. */
 bool softgpu_space_holds(uint64_t address);

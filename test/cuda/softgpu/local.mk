@@ -12,7 +12,9 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/memory \
 	test/cuda/softgpu/per_thread \
-	test/cuda/softgpu/streams
+	test/cuda/softgpu/processes \
+	test/cuda/softgpu/streams \
+	test/cuda/softgpu/virtual
 check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
 TESTS += $(SOFTGPU_DRIVER_TESTS)
 test_cuda_softgpu_images_SOURCES = test/cuda/softgpu/images.c test/cuda/softgpu/driver.h
@@ -30,6 +32,12 @@ test_cuda_softgpu_per_thread_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_streams_SOURCES = test/cuda/softgpu/streams.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_streams_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_processes_SOURCES = test/cuda/softgpu/processes.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_processes_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_processes_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_virtual_SOURCES = test/cuda/softgpu/virtual.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_virtual_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_virtual_LDADD = test/cuda/softgpu/libcuda_double.la
 
 # The whole software GPU.
 check_PROGRAMS += test/cuda/softgpu/load_image test/cuda/softgpu/programs
