@@ -26,6 +26,25 @@ typedef struct softgpu_log {
  * does not execute. Both name line and instruction in log (NULL: HEADRACE_LOG only).
  */
 CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **program);
+
+/* One of several texts of PTX. name: what messages call it (NULL: nothing). */
+typedef struct softgpu_unit {
+	const char *name;
+	const char *text;
+	size_t length;
+	bool on_demand; /* a library's: joined only if it defines a name that those joined so far lack */
+} softgpu_unit_t;
+
+/*
+ * The same of several texts that are linked into one program, as the PTX ISA says under "Linking Directives". Kernels are
+ * in the order of the units. CUDA_ERROR_INVALID_SOURCE: a name that is defined twice, nowhere, or differently from how it
+ * is declared; the log names it.
+ */
+CUresult softgpu_program_link(const softgpu_unit_t *units, size_t count, softgpu_log_t *log, softgpu_program_t **program);
+
+/* Only parses one unit: CUDA_ERROR_INVALID_PTX and the like at once, where the rest is found out when it is linked. */
+CUresult softgpu_program_check(const softgpu_unit_t *unit, softgpu_log_t *log);
+
 void softgpu_program_unload(softgpu_program_t *program);
 
 /* Kernels in the order of the text; NULL past the last or for an unknown name. They live as long as the program. */

@@ -204,7 +204,7 @@ struct ptx_symbol *decode_symbol(struct decoder *decoder, struct ptx_operand *op
 	if (!operand->symbol)
 		ptx_invalid(decoder->context, decoder->statement->line, "%.*s is not declared",
 			    (int)operand->name.length, operand->name.at);
-	return operand->symbol;
+	return operand->symbol->definition ? operand->symbol->definition : operand->symbol;
 }
 
 struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol *symbol, uint64_t offset)

@@ -115,6 +115,8 @@ void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder)
 	decode_shfl(struct decoder *decoder), decode_vote(struct decoder *decoder),
 	decode_match(struct decoder *decoder), decode_activemask(struct decoder *decoder),
 	decode_redux(struct decoder *decoder);
+/* Whether the engine itself has a function of this name, which PTX only declares. */
+bool decode_is_builtin(struct ptx_text name);
 /* A function's formals and locals in local memory, before any code is decoded. */
 void decode_layout_frame(struct decoder *decoder, struct code *code);
 

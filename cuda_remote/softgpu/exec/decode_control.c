@@ -218,6 +218,14 @@ static struct call_parts split_call(struct decoder *decoder)
 	return parts;
 }
 
+bool decode_is_builtin(struct ptx_text name)
+{
+	for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
+		if (ptx_text_is(name, builtins[i].name))
+			return true;
+	return false;
+}
+
 static bool call_builtin(struct decoder *decoder, const struct ptx_function *function, struct call_site *site)
 {
 	for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++) {
@@ -247,6 +255,17 @@ static void emit_call(struct decoder *decoder, struct call_site *site, insn_hand
 	draft->insn.call = site;
 }
 
+/* What an indirect call calls, as far as its parameters go: a prototype, or the first of a list of functions. */
+static struct ptx_function *signature_for(struct decoder *decoder, struct ptx_operand *operand)
+{
+	const struct ptx_symbol *symbol = operand ? decode_symbol(decoder, operand) : NULL;
+	if (symbol && symbol->kind == PTX_SYMBOL_LIST && symbol->list)
+		symbol = decode_symbol(decoder, symbol->list);
+	if (!symbol || (symbol->kind != PTX_SYMBOL_PROTOTYPE && symbol->kind != PTX_SYMBOL_FUNCTION))
+		decode_invalid(decoder, "an indirect call needs a .callprototype or .calltargets");
+	return symbol->function;
+}
+
 void decode_call(struct decoder *decoder)
 {
 	struct call_parts parts = split_call(decoder);
@@ -255,10 +274,7 @@ void decode_call(struct decoder *decoder)
 	struct value target = { ROLE_NONE, 0 };
 	bool indirect = parts.callee->kind == PTX_OPERAND_REGISTER;
 	if (indirect) {
-		const struct ptx_symbol *prototype = parts.prototype ? decode_symbol(decoder, parts.prototype) : NULL;
-		if (!prototype || prototype->kind != PTX_SYMBOL_PROTOTYPE)
-			decode_invalid(decoder, "an indirect call needs a .callprototype");
-		function = prototype->function;
+		function = signature_for(decoder, parts.prototype);
 		layout_formals(function);
 		target = decode_source(decoder, parts.callee, 'l');
 		decoder->code->calls_indirect = true;

@@ -56,10 +56,12 @@ static uint64_t allocate_variables(struct softgpu_program *program, enum ptx_spa
 static uint64_t address_of(struct softgpu_program *program, const struct ptx_relocation *relocation)
 {
 	uint32_t unused;
-	const struct ptx_symbol *symbol = ptx_lookup(&program->module->scope, relocation->name, &unused);
+	const struct ptx_symbol *symbol = ptx_lookup(relocation->scope, relocation->name, &unused);
 	if (!symbol)
 		ptx_invalid(&program->context, relocation->line, "%.*s is not declared", (int)relocation->name.length,
 			    relocation->name.at);
+	if (symbol->definition)
+		symbol = symbol->definition;
 	if (symbol->kind == PTX_SYMBOL_FUNCTION) {
 		struct code *code = symbol->function->code;
 		if (!code || symbol->function->is_kernel)
@@ -81,8 +83,9 @@ static void initialise_variables(struct softgpu_program *program)
 			continue;
 		char *memory = (char *)(uintptr_t)v->address;
 		memcpy(memory, v->init, v->size);
+		program->context.unit = v->unit;
 		for (const struct ptx_relocation *r = v->relocations; r; r = r->next) {
-			uint64_t address = address_of(program, r);
+			uint64_t address = address_of(program, r) >> r->shift;
 			memcpy(memory + r->offset, &address, r->size);
 		}
 	}
@@ -188,6 +191,7 @@ static void decode_functions(struct decoder *decoder, struct softgpu_program *pr
 {
 	uint32_t align = 1;
 	for (struct code *code = program->codes; code; code = code->next) {
+		program->context.unit = code->function->unit;
 		decode_layout_frame(decoder, code);
 		if (!code->function->is_kernel)
 			*shared = lay_out_shared(&program->context, code->function->locals, *shared, &align);
@@ -196,6 +200,7 @@ static void decode_functions(struct decoder *decoder, struct softgpu_program *pr
 		if (code->function->is_kernel)
 			continue;
 		code->register_base = program->register_bytes;
+		program->context.unit = code->function->unit;
 		decode_function(decoder, code);
 		program->register_bytes += code->register_bytes;
 		if (program->register_bytes > 1u << 28)
@@ -264,6 +269,7 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	uint32_t align = 16;
 	struct depth depth = { 0 };
 	kernel->code = code;
+	program->context.unit = code->function->unit;
 	uint64_t at = lay_out_shared(&program->context, code->function->locals, functions_shared, &align);
 	lay_out_shared(&program->context, program->module->variables, 0, &align);
 	code->shared_bytes = (uint32_t)aligned(reserve_shared(decoder, code->function, at), 16);
@@ -303,11 +309,29 @@ static void decode_all(struct softgpu_program *program)
 			decode_kernel(decoder, program, &program->kernels[n++], f->code, shared);
 }
 
-static void load(struct softgpu_program *program, const char *ptx, size_t length)
+/* The units parsed and linked. Texts and names are copied: symbols point into them. */
+static struct ptx_module *link_units(struct softgpu_program *program, const softgpu_unit_t *units, size_t count)
+{
+	struct ptx_context *context = &program->context;
+	struct ptx_module **modules = ptx_alloc(context, (count + 1) * sizeof *modules);
+	for (size_t n = 0; n < count; n++) {
+		const char *name = units[n].name;
+		if (name)
+			name = ptx_copy_text(context, name, strlen(name));
+		char *text = ptx_copy_text(context, units[n].text, units[n].length);
+		modules[n] = ptx_parse(context, name, text, units[n].length);
+		modules[n]->on_demand = units[n].on_demand;
+	}
+	context->unit = NULL;
+	if (!count)
+		ptx_invalid(context, 0, "nothing to link");
+	return ptx_link(context, modules, count, decode_is_builtin);
+}
+
+static void load(struct softgpu_program *program, const softgpu_unit_t *units, size_t count)
 {
 	uint64_t size;
-	char *text = ptx_copy_text(&program->context, ptx, length);
-	program->module = ptx_parse(&program->context, text, length);
+	program->module = link_units(program, units, count);
 	program->allocations = ptx_alloc(&program->context, 2 * sizeof *program->allocations);
 	allocate_variables(program, PTX_GLOBAL, &size);
 	program->const_base = allocate_variables(program, PTX_CONST, &program->const_size);
@@ -316,6 +340,12 @@ static void load(struct softgpu_program *program, const char *ptx, size_t length
 
 /* ---- engine.h */
 CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **result)
+{
+	const softgpu_unit_t unit = { NULL, ptx, length, false };
+	return softgpu_program_link(&unit, 1, log, result);
+}
+
+CUresult softgpu_program_link(const softgpu_unit_t *units, size_t count, softgpu_log_t *log, softgpu_program_t **result)
 {
 	struct softgpu_program *program = calloc(1, sizeof *program);
 	if (!program)
@@ -326,10 +356,24 @@ CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log
 		softgpu_program_unload(program);
 		return why;
 	}
-	load(program, ptx, length);
+	load(program, units, count);
 	program->context.log = NULL;
 	*result = program;
 	return CUDA_SUCCESS;
+}
+
+CUresult softgpu_program_check(const softgpu_unit_t *unit, softgpu_log_t *log)
+{
+	struct ptx_context *context = calloc(1, sizeof *context);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->log = log;
+	if (!setjmp(context->give_up))
+		ptx_parse(context, unit->name, unit->text, unit->length);
+	CUresult result = context->result;
+	ptx_arena_free(&context->arena);
+	free(context);
+	return result;
 }
 
 void softgpu_program_unload(softgpu_program_t *program)
@@ -355,14 +399,17 @@ softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *n
 
 CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size)
 {
-	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next) {
-		if (!v->address || !ptx_text_is(v->name, name))
-			continue;
-		*address = v->address;
-		*size = v->size;
-		return CUDA_SUCCESS;
-	}
-	return CUDA_ERROR_NOT_FOUND;
+	/* Units may have local variables of one name; what they share goes first. */
+	const struct ptx_symbol *found = NULL;
+	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next)
+		if (v->address && (!found || (found->linkage == PTX_LOCAL_LINKAGE && v->linkage != PTX_LOCAL_LINKAGE)) &&
+		    ptx_text_is(v->name, name))
+			found = v;
+	if (!found)
+		return CUDA_ERROR_NOT_FOUND;
+	*address = found->address;
+	*size = found->size;
+	return CUDA_SUCCESS;
 }
 
 void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info)

@@ -65,8 +65,11 @@ static void log_append(softgpu_log_t *log, const char *line)
 
 _Noreturn void ptx_fail(struct ptx_context *context, CUresult result, uint32_t line, const char *format, ...)
 {
-	char text[512];
-	int used = line ? snprintf(text, sizeof text, "ptx line %u: ", line) : snprintf(text, sizeof text, "ptx: ");
+	char text[512], in[128] = "";
+	if (context->unit)
+		snprintf(in, sizeof in, "%s: ", context->unit);
+	int used = line ? snprintf(text, sizeof text, "%sptx line %u: ", in, line) :
+			  snprintf(text, sizeof text, "%sptx: ", in);
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text + used, sizeof text - (size_t)used, format, args);

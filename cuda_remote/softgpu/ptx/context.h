@@ -19,6 +19,7 @@ struct ptx_arena {
 struct ptx_context {
 	struct ptx_arena arena;
 	softgpu_log_t *log; /* may be NULL */
+	const char *unit;   /* what is being read is called so in messages; NULL: the only text */
 	jmp_buf give_up;    /* ptx_fail jumps here */
 	CUresult result;    /* set by ptx_fail */
 };

@@ -134,7 +134,7 @@ static void scan_number(struct ptx_lexer *lexer)
 		lexer->value = scan_digits(lexer, *lexer->at == '0' ? 8 : 10, 0);
 	}
 	if (lexer->kind == PTX_TOKEN_INTEGER && lexer->at < lexer->end && *lexer->at == 'U')
-		lexer->at++;
+		lexer->mark = *lexer->at++;
 }
 
 /* .word, where each :: joins a further word (.shared::cta, .L2::128B). */

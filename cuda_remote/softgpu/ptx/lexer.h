@@ -14,7 +14,7 @@ enum ptx_token_kind {
 	PTX_TOKEN_END,
 	PTX_TOKEN_NAME,    /* identifier, with its leading % _ or $ */
 	PTX_TOKEN_WORD,    /* .word or .word::word: a directive, type or modifier; the text includes the dot */
-	PTX_TOKEN_INTEGER, /* value */
+	PTX_TOKEN_INTEGER, /* value; mark: U of an unsigned one */
 	PTX_TOKEN_FLOAT,   /* value: bits of a float (0f…) */
 	PTX_TOKEN_DOUBLE,  /* value: bits of a double (0d… or decimal) */
 	PTX_TOKEN_STRING,  /* text without the quotes */

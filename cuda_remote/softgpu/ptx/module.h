@@ -31,16 +31,25 @@ bool ptx_type_float(enum ptx_type type);
 enum ptx_symbol_kind { PTX_SYMBOL_REGISTER, PTX_SYMBOL_VARIABLE, PTX_SYMBOL_LABEL, PTX_SYMBOL_FUNCTION, PTX_SYMBOL_LIST,
 		       PTX_SYMBOL_PROTOTYPE };
 
+/*
+ * Who may refer to a name (PTX ISA, "Linking Directives"), the stronger the later: a weak or common definition gives way
+ * to another of its name.
+ */
+enum ptx_linkage { PTX_LOCAL_LINKAGE, PTX_WEAK, PTX_COMMON, PTX_VISIBLE };
+
 struct ptx_function;
+struct ptx_scope;
 struct ptx_symbol;
 
 /* A place in an initialiser that holds the address of something. */
 struct ptx_relocation {
 	struct ptx_relocation *next;
+	const struct ptx_scope *scope; /* where name is to be found */
 	struct ptx_text name;
 	uint64_t offset; /* in the variable */
 	int64_t addend;
-	uint32_t size;   /* bytes to write: 4 or 8 */
+	uint32_t size;   /* bytes to write: 1, 4 or 8 */
+	uint32_t shift;  /* bits of the address that are left out below them */
 	uint32_t line;
 };
 
@@ -50,9 +59,14 @@ struct ptx_symbol {
 	enum ptx_symbol_kind kind;
 	enum ptx_type type;
 	enum ptx_space space;
+	enum ptx_linkage linkage;
 	uint32_t line;
+	const char *unit; /* ptx_parse's */
+	bool referenced;  /* an operand or an initialiser names it */
+	struct ptx_symbol *definition; /* what a declaration stands for; NULL: itself (ptx_link) */
 	/* register: its number in the function, or of the first of count for NAME<count> */
 	uint32_t number, count;
+	uint32_t lanes; /* registers that each name stands for, one after the other: 1, or 2 or 4 of a vector */
 	bool is_range;
 	/* variable */
 	uint32_t align;
@@ -115,7 +129,8 @@ struct ptx_function {
 	struct ptx_function *next;
 	struct ptx_text name;
 	uint32_t line;
-	bool is_kernel, has_body, is_weak, noreturn;
+	const char *unit; /* ptx_parse's */
+	bool is_kernel, has_body, noreturn;
 	struct ptx_symbol *results, *parameters; /* in order, linked by next */
 	struct ptx_symbol *locals;    /* .local, .shared and .param of the body, linked by next */
 	struct ptx_scope *scope;
@@ -129,17 +144,40 @@ struct ptx_function {
 	void *code;                   /* the decoder's */
 };
 
+/* .alias name, target; */
+struct ptx_alias {
+	struct ptx_alias *next;
+	struct ptx_text name, target;
+	uint32_t line;
+};
+
 struct ptx_module {
 	struct ptx_context *context;
 	uint32_t version; /* 10 * major + minor of .version */
 	uint32_t target;  /* 75 of sm_75 */
 	struct ptx_scope scope;
 	struct ptx_symbol *variables; /* of module scope, linked by next */
+	struct ptx_symbol *names;     /* of functions, linked by next */
 	struct ptx_function *functions;
+	struct ptx_alias *aliases;
+	/* ptx_link's: joined only if it defines a name that is wanted; it was wanted, or need not be */
+	bool on_demand, joined;
 };
 
-/* Reads the text, which must live as long as the module. Gives up through the context on any error. */
-struct ptx_module *ptx_parse(struct ptx_context *context, const char *text, size_t length);
+/*
+ * Reads the text, which must live as long as the module. Gives up through the context on any error. unit: what messages
+ * call the text, where there are several (NULL: there is one); lives as long as the module, too.
+ */
+struct ptx_module *ptx_parse(struct ptx_context *context, const char *unit, const char *text, size_t length);
+
+/*
+ * Joins modules into one, as a linker does (PTX ISA, "Linking Directives"): declarations are bound to the definitions of
+ * other modules, weak and common definitions give way, names without .visible, .weak or .common stay their module's own.
+ * supplied: whether the engine itself has a function of this name. Gives up with CUDA_ERROR_INVALID_SOURCE on what is
+ * defined twice, declared differently or defined nowhere; the last is CUDA_ERROR_INVALID_PTX where units have no names.
+ */
+struct ptx_module *ptx_link(struct ptx_context *context, struct ptx_module **modules, size_t count,
+			    bool (*supplied)(struct ptx_text name));
 
 /* The innermost declaration of name; NULL if there is none. *number: the register's, also in a range. */
 struct ptx_symbol *ptx_lookup(const struct ptx_scope *scope, struct ptx_text name, uint32_t *number);

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-/* What stands before .func, .entry or a variable. */
-struct linkage {
-	bool is_extern, is_weak;
-};
-
 static void skip_braces(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -69,6 +64,14 @@ static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *functio
 		while (lexer->kind != PTX_TOKEN_END && !ptx_at_mark(lexer, ';'))
 			ptx_next(lexer);
 		ptx_expect_mark(lexer, ';');
+	} else if (ptx_at_word(lexer, ".reqnctapercluster")) {
+		parse_block_size(parser, size);
+		if (size[0] != 1 || size[1] != 1 || size[2] != 1)
+			ptx_unsupported(parser->context, lexer->token_line, "a kernel for clusters of several blocks");
+	} else if (ptx_at_word(lexer, ".blocksareclusters")) {
+		ptx_unsupported(parser->context, lexer->token_line, ".blocksareclusters");
+	} else if (ptx_take_word(lexer, ".explicitcluster")) {
+		return true; /* clusters of one block, which every launch has */
 	} else if (ptx_take_word(lexer, ".noreturn")) {
 		function->noreturn = true;
 	} else {
@@ -78,7 +81,7 @@ static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *functio
 }
 
 /* The function that a definition or a further declaration of the same name belongs to. */
-static struct ptx_function *declare_function(struct ptx_parser *parser, struct ptx_text name, bool is_kernel)
+static struct ptx_symbol *declare_function(struct ptx_parser *parser, struct ptx_text name, bool is_kernel)
 {
 	uint32_t unused;
 	struct ptx_symbol *symbol = ptx_lookup(&parser->module->scope, name, &unused);
@@ -87,18 +90,21 @@ static struct ptx_function *declare_function(struct ptx_parser *parser, struct p
 		ptx_invalid(parser->context, parser->lexer.token_line, "%.*s is declared twice (first on line %u)",
 			    (int)name.length, name.at, symbol->line);
 	if (symbol)
-		return symbol->function;
+		return symbol;
 	symbol = ptx_declare(parser, &parser->module->scope, name, PTX_SYMBOL_FUNCTION);
 	struct ptx_function *function = ptx_alloc(parser->context, sizeof *function);
 	symbol->function = function;
 	function->name = name;
+	function->unit = parser->context->unit;
 	function->is_kernel = is_kernel;
+	*parser->names_end = symbol;
+	parser->names_end = &symbol->next;
 	*parser->functions_end = function;
 	parser->functions_end = &function->next;
-	return function;
+	return symbol;
 }
 
-static void parse_function(struct ptx_parser *parser, const struct linkage *linkage)
+static void parse_function(struct ptx_parser *parser, bool is_extern)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
 	struct ptx_scope *scope = ptx_new_scope(parser->context, &parser->module->scope);
@@ -106,17 +112,17 @@ static void parse_function(struct ptx_parser *parser, const struct linkage *link
 	bool is_kernel = ptx_at_word(lexer, ".entry");
 	ptx_next(lexer);
 	parser->function = NULL;
-	while (ptx_take_word(lexer, ".noreturn") || ptx_at_word(lexer, ".attribute")) {
+	while (ptx_take_word(lexer, ".noreturn") || ptx_at_word(lexer, ".attribute"))
 		if (ptx_take_word(lexer, ".attribute"))
-			while (!ptx_take_mark(lexer, ')') && lexer->kind != PTX_TOKEN_END)
-				ptx_next(lexer);
-	}
+			ptx_skip_attributes(parser);
 	if (!is_kernel && ptx_at_mark(lexer, '('))
 		ptx_parse_parameters(parser, scope, &results);
 	uint32_t line = lexer->token_line;
-	struct ptx_function *function = declare_function(parser, ptx_expect_name(lexer), is_kernel);
+	struct ptx_symbol *symbol = declare_function(parser, ptx_expect_name(lexer), is_kernel);
+	struct ptx_function *function = symbol->function;
+	enum ptx_linkage linkage = is_extern ? PTX_VISIBLE : parser->linkage;
 	function->line = line;
-	function->is_weak = linkage->is_weak;
+	symbol->linkage = linkage > symbol->linkage ? linkage : symbol->linkage;
 	if (ptx_at_mark(lexer, '('))
 		ptx_parse_parameters(parser, scope, &parameters);
 	function->results = results;
@@ -128,6 +134,7 @@ static void parse_function(struct ptx_parser *parser, const struct linkage *link
 	if (!ptx_at_mark(lexer, '{'))
 		ptx_syntax_error(lexer, "'{' or ';' (or a directive that this engine knows)");
 	function->has_body = true;
+	symbol->linkage = linkage;
 	function->scope = scope;
 	parser->function = function;
 	parser->scope = scope;
@@ -158,6 +165,8 @@ static void parse_target(struct ptx_parser *parser)
 	do {
 		ptx_next(lexer);
 		struct ptx_text name = ptx_expect_name(lexer);
+		if (ptx_text_is(name, "map_f64_to_f32") || ptx_text_is(name, "texmode_independent"))
+			ptx_unsupported(parser->context, lexer->token_line, ".target %.*s", (int)name.length, name.at);
 		if (name.length < 4 || memcmp(name.at, "sm_", 3))
 			continue;
 		for (uint32_t i = 3; i < name.length && name.at[i] >= '0' && name.at[i] <= '9' && i < 7; i++)
@@ -165,27 +174,46 @@ static void parse_target(struct ptx_parser *parser)
 	} while (ptx_at_mark(lexer, ','));
 }
 
+/* .alias name, target; both were declared, the target with a body. */
+static void parse_alias(struct ptx_parser *parser)
+{
+	struct ptx_lexer *lexer = &parser->lexer;
+	struct ptx_alias *alias = ptx_alloc(parser->context, sizeof *alias);
+	alias->line = lexer->token_line;
+	alias->name = ptx_expect_name(lexer);
+	ptx_expect_mark(lexer, ',');
+	alias->target = ptx_expect_name(lexer);
+	ptx_expect_mark(lexer, ';');
+	*parser->aliases_end = alias;
+	parser->aliases_end = &alias->next;
+}
+
 static void parse_top_level(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
-	struct linkage linkage = { 0 };
+	bool is_extern = false;
+	parser->linkage = PTX_LOCAL_LINKAGE;
 	for (;; ptx_next(lexer)) {
 		if (ptx_at_word(lexer, ".extern"))
-			linkage.is_extern = true;
-		else if (ptx_at_word(lexer, ".weak") || ptx_at_word(lexer, ".common"))
-			linkage.is_weak = true;
-		else if (!ptx_at_word(lexer, ".visible"))
+			is_extern = true;
+		else if (ptx_at_word(lexer, ".weak"))
+			parser->linkage = PTX_WEAK;
+		else if (ptx_at_word(lexer, ".common"))
+			parser->linkage = PTX_COMMON;
+		else if (ptx_at_word(lexer, ".visible"))
+			parser->linkage = PTX_VISIBLE;
+		else
 			break;
 	}
 	if (ptx_at_word(lexer, ".entry") || ptx_at_word(lexer, ".func")) {
-		parse_function(parser, &linkage);
+		parse_function(parser, is_extern);
 		return;
 	}
 	enum ptx_space space = lexer->kind == PTX_TOKEN_WORD ? ptx_space_of(lexer->text) : PTX_NO_SPACE;
 	if (space == PTX_GLOBAL || space == PTX_CONST || space == PTX_SHARED) {
-		ptx_parse_variables(parser, space, linkage.is_extern, &parser->variables_end);
-	} else if (ptx_at_word(lexer, ".file") || ptx_at_word(lexer, ".loc")) {
-		ptx_skip_line(lexer);
+		ptx_parse_variables(parser, space, is_extern, &parser->variables_end);
+	} else if (ptx_at_word(lexer, ".file") || ptx_at_word(lexer, ".loc") || ptx_at_mark(lexer, '@')) {
+		ptx_skip_line(lexer); /* @@DWARF: the debugger's, as older compilers wrote it */
 	} else if (ptx_take_word(lexer, ".section")) {
 		ptx_next(lexer);
 		skip_braces(parser);
@@ -198,7 +226,9 @@ static void parse_top_level(struct ptx_parser *parser)
 			ptx_unsupported(parser->context, line, "addresses of 32 bits");
 	} else if (ptx_at_word(lexer, ".version") || ptx_at_word(lexer, ".target")) {
 		ptx_syntax_error(lexer, "one .version and one .target, at the start");
-	} else if (ptx_at_word(lexer, ".tex") || ptx_at_word(lexer, ".alias") || ptx_at_word(lexer, ".reg")) {
+	} else if (ptx_take_word(lexer, ".alias")) {
+		parse_alias(parser);
+	} else if (ptx_at_word(lexer, ".tex") || ptx_at_word(lexer, ".reg")) {
 		ptx_unsupported(parser->context, lexer->token_line, "%.*s at module scope", (int)lexer->text.length,
 				lexer->text.at);
 	} else if (!ptx_take_mark(lexer, ';')) {
@@ -206,12 +236,14 @@ static void parse_top_level(struct ptx_parser *parser)
 	}
 }
 
-struct ptx_module *ptx_parse(struct ptx_context *context, const char *text, size_t length)
+struct ptx_module *ptx_parse(struct ptx_context *context, const char *unit, const char *text, size_t length)
 {
 	struct ptx_module *module = ptx_alloc(context, sizeof *module);
 	struct ptx_parser parser = { .context = context, .module = module, .variables_end = &module->variables,
-				     .functions_end = &module->functions };
+				     .names_end = &module->names, .functions_end = &module->functions,
+				     .aliases_end = &module->aliases };
 	module->context = context;
+	context->unit = unit;
 	ptx_lexer_init(&parser.lexer, context, text, length);
 	if (!ptx_at_word(&parser.lexer, ".version"))
 		ptx_syntax_error(&parser.lexer, ".version");

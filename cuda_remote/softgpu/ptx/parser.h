@@ -9,8 +9,10 @@ struct ptx_parser {
 	struct ptx_context *context;
 	struct ptx_lexer lexer;
 	struct ptx_module *module;
-	struct ptx_symbol **variables_end;
+	struct ptx_symbol **variables_end, **names_end;
 	struct ptx_function **functions_end;
+	struct ptx_alias **aliases_end;
+	enum ptx_linkage linkage; /* of what is being declared */
 	/* of the function being read */
 	struct ptx_function *function;
 	struct ptx_scope *scope;
@@ -30,8 +32,22 @@ void ptx_parse_registers(struct ptx_parser *parser);
 void ptx_parse_variables(struct ptx_parser *parser, enum ptx_space space, bool is_extern, struct ptx_symbol ***end);
 /* A parenthesised list of parameters, appended at end. */
 void ptx_parse_parameters(struct ptx_parser *parser, struct ptx_scope *scope, struct ptx_symbol **end);
-/* A constant expression of integers. */
+/* .attribute's parentheses. */
+void ptx_skip_attributes(struct ptx_parser *parser);
+
+/* constant.c: expressions of integers, 64 bits wide, and of floats */
 int64_t ptx_parse_constant(struct ptx_parser *parser);
+double ptx_parse_float(struct ptx_parser *parser);
+
+/* How an array's elements lie: dimensions from the outermost, each with its extent and the bytes of one of its items. */
+#define PTX_DIMENSIONS_MAX 8
+struct ptx_shape {
+	uint32_t dimensions, lanes; /* lanes: of a vector, 1 if it is none */
+	uint64_t count[PTX_DIMENSIONS_MAX], step[PTX_DIMENSIONS_MAX];
+};
+
+/* initialiser.c: what stands behind '='; gives an unsized variable its size */
+void ptx_parse_initialiser(struct ptx_parser *parser, struct ptx_symbol *variable, const struct ptx_shape *shape);
 
 /* statement.c */
 void ptx_parse_body(struct ptx_parser *parser);

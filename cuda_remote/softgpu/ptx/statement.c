@@ -64,6 +64,35 @@ static struct ptx_operand *parse_operand_list(struct ptx_parser *parser, char cl
 	return first;
 }
 
+/* v.x is one of a vector's registers, v all of them as in {v.x, v.y}. */
+static struct ptx_operand *parse_vector_register(struct ptx_parser *parser, struct ptx_operand *operand)
+{
+	static const char components[] = "xyzwrgba";
+	struct ptx_lexer *lexer = &parser->lexer;
+	uint32_t lanes = operand->symbol->lanes;
+	const char *found = NULL;
+	if (lexer->kind == PTX_TOKEN_WORD && lexer->text.length == 2)
+		found = strchr(components, lexer->text.at[1]);
+	if (found) {
+		uint32_t lane = (uint32_t)(found - components) % 4;
+		if (lane >= lanes)
+			ptx_invalid(parser->context, lexer->token_line, "a vector of %u has no %.*s", lanes,
+				    (int)lexer->text.length, lexer->text.at);
+		operand->number += lane;
+		ptx_next(lexer);
+		return operand;
+	}
+	struct ptx_operand *vector = ptx_alloc(parser->context, sizeof *vector), **end = &vector->first;
+	vector->kind = PTX_OPERAND_VECTOR;
+	for (uint32_t lane = 0; lane < lanes; lane++) {
+		*end = ptx_alloc(parser->context, sizeof **end);
+		**end = *operand;
+		(*end)->number += lane;
+		end = &(*end)->next;
+	}
+	return vector;
+}
+
 static struct ptx_operand *parse_name(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -74,8 +103,12 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 		return operand;
 	}
 	operand->symbol = ptx_lookup(parser->scope, operand->name, &operand->number);
+	if (operand->symbol)
+		operand->symbol->referenced = true;
 	bool is_register = operand->symbol && operand->symbol->kind == PTX_SYMBOL_REGISTER;
 	operand->kind = is_register ? PTX_OPERAND_REGISTER : PTX_OPERAND_NAME;
+	if (is_register && operand->symbol->lanes > 1)
+		return parse_vector_register(parser, operand);
 	if (lexer->kind == PTX_TOKEN_WORD && lexer->text.length == 2 && strchr("xyzw", lexer->text.at[1])) {
 		operand->component = lexer->text.at[1];
 		ptx_next(lexer);
@@ -242,7 +275,7 @@ static void parse_instruction(struct ptx_parser *parser)
 	parser->statements_end = &statement->next;
 }
 
-/* NAME: .branchtargets a, b, c; */
+/* NAME: .branchtargets a, b, c; or .calltargets f, g; */
 static void parse_targets(struct ptx_parser *parser, struct ptx_symbol *label)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -287,7 +320,7 @@ static void parse_label(struct ptx_parser *parser, struct ptx_text name)
 	else if (ptx_at_word(&parser->lexer, ".callprototype"))
 		parse_prototype(parser, label);
 	else if (ptx_at_word(&parser->lexer, ".calltargets"))
-		ptx_unsupported(parser->context, label->line, ".calltargets");
+		parse_targets(parser, label);
 }
 
 static void parse_directive(struct ptx_parser *parser)
@@ -316,6 +349,10 @@ static void parse_statement(struct ptx_parser *parser)
 	struct ptx_lexer *lexer = &parser->lexer;
 	if (lexer->kind == PTX_TOKEN_WORD) {
 		parse_directive(parser);
+		return;
+	}
+	if (ptx_at_mark(lexer, '@') && lexer->at < lexer->end && *lexer->at == '@') {
+		ptx_skip_line(lexer); /* @@DWARF */
 		return;
 	}
 	if (lexer->kind == PTX_TOKEN_NAME) {

@@ -88,7 +88,7 @@ struct ptx_symbol *ptx_lookup(const struct ptx_scope *scope, struct ptx_text nam
 		if (!symbol || symbol->is_range)
 			symbol = find_in_range(scope, name, &index);
 		if (symbol) {
-			*number = symbol->number + index;
+			*number = symbol->number + index * (symbol->kind == PTX_SYMBOL_REGISTER ? symbol->lanes : 1);
 			return symbol;
 		}
 	}
@@ -114,6 +114,7 @@ struct ptx_symbol *ptx_declare(struct ptx_parser *parser, struct ptx_scope *scop
 	symbol->name = name;
 	symbol->kind = kind;
 	symbol->line = parser->lexer.token_line;
+	symbol->unit = parser->context->unit;
 	if (nameless)
 		return symbol;
 	uint32_t bucket = bucket_of(name);

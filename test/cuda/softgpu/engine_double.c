@@ -119,6 +119,27 @@ CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log
 	return CUDA_SUCCESS;
 }
 
+/* A program of the double's has no names to link: the kernels of all units together. */
+CUresult softgpu_program_link(const softgpu_unit_t *units, size_t count, softgpu_log_t *log, softgpu_program_t **program)
+{
+	char all[4096] = "";
+	for (size_t n = 0; n < count; n++) {
+		CUresult result = softgpu_program_check(&units[n], log);
+		if (result)
+			return result;
+		strncat(all, units[n].text, sizeof all - 1 - strlen(all));
+	}
+	return softgpu_program_load(all, strlen(all), log, program);
+}
+
+CUresult softgpu_program_check(const softgpu_unit_t *unit, softgpu_log_t *log)
+{
+	if (unit->length >= 6 && !memcmp(unit->text, "double", 6) && !strstr(unit->text, "\nerror"))
+		return CUDA_SUCCESS;
+	complain(log, "line 1: not a program of the double");
+	return CUDA_ERROR_INVALID_PTX;
+}
+
 void softgpu_program_unload(softgpu_program_t *program)
 {
 	softgpu_memory_free(program->cell);

@@ -8,6 +8,7 @@ test_cuda_softgpu_ptx_libengine_la_LIBADD = cuda_remote/softgpu/libsgengine.la r
 
 SOFTGPU_PTX_TESTS = test/cuda/softgpu/ptx/arithmetic test/cuda/softgpu/ptx/control test/cuda/softgpu/ptx/spaces \
 	test/cuda/softgpu/ptx/rejects test/cuda/softgpu/ptx/windows
+SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/linking test/cuda/softgpu/ptx/directives
 check_PROGRAMS += $(SOFTGPU_PTX_TESTS)
 TESTS += $(SOFTGPU_PTX_TESTS)
 SOFTGPU_PTX_LDADD = test/cuda/softgpu/ptx/libengine.la $(CHECK_LIBS) -lm
@@ -27,4 +28,10 @@ test_cuda_softgpu_ptx_rejects_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_windows_SOURCES = test/cuda/softgpu/ptx/windows.c
 test_cuda_softgpu_ptx_windows_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
 test_cuda_softgpu_ptx_windows_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_linking_SOURCES = test/cuda/softgpu/ptx/linking.c
+test_cuda_softgpu_ptx_linking_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_linking_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_directives_SOURCES = test/cuda/softgpu/ptx/directives.c
+test_cuda_softgpu_ptx_directives_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_directives_LDADD = $(SOFTGPU_PTX_LDADD)
 endif

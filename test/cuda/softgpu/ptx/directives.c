@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Directives and constants: what initialisers hold (the values are those that ptxas 13.0 puts into a cubin for the same
+ * text), aliases, vector registers, and everything that is read and has no effect on what runs.
+ */
+#include "test/cuda/softgpu/ptx/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *value;
+	uint64_t bits;
+} constants[] = {
+	{ "7 / 2 * 4 + (1 ? 2 : 3)", 14 },
+	{ "0xffffffffffffffff / 2", 0x7fffffffffffffff },
+	{ "-1 / 2", 0 },
+	{ "-1 >> 1", UINT64_MAX },
+	{ "0xffffffffffffffff >> 1", 0x7fffffffffffffff },
+	{ "(.u64)-1 / 2", 0x7fffffffffffffff },
+	{ "-1 < 0U", 0 },
+	{ "(3 == 3) + (2 != 2) + (4 >= 4 && 0 || 1)", 2 },
+	{ "-1 % 0x8000000000000000", 0x7fffffffffffffff },
+	{ "1 ? -1 : 0U", UINT64_MAX },
+	{ "5U - 6 > 0", 1 },
+	{ "(1 << 3 | 1) & ~1", 8 },
+	{ "(.s64)0xffffffffffffffff >> 4", UINT64_MAX },
+	{ "1 + -1U / 3", 0x5555555555555556 },
+	{ "!5 + !0", 1 },
+	{ "0b11U", 3 },
+	{ "0777", 511 },
+	{ "WARP_SZ", 32 },
+};
+
+static void expect_variable(softgpu_program_t *program, const char *name, const void *bytes, size_t size)
+{
+	uint64_t address, found;
+	ck_assert_int_eq(softgpu_program_variable(program, name, &address, &found), CUDA_SUCCESS);
+	ck_assert_msg(found == size, "%s has %llu bytes", name, (unsigned long long)found);
+	ck_assert_msg(!memcmp((const void *)(uintptr_t)address, bytes, size), "%s holds something else", name);
+}
+
+START_TEST(constant_expressions)
+{
+	char text[256];
+	snprintf(text, sizeof text, ".visible .global .u64 x = %s;\n", constants[_i].value);
+	softgpu_program_t *program = load_ptx(text);
+	expect_variable(program, "x", &constants[_i].bits, 8);
+	softgpu_program_unload(program);
+}
+END_TEST
+
+START_TEST(initialisers_nest_as_arrays_do)
+{
+	softgpu_program_t *program = load_ptx(
+		".global .u32 m[3][2] = { {1}, {2,3} };\n"
+		".global .u32 n[][2] = { {1}, {2,3} };\n"
+		".global .u32 t[2][2][2] = {{{1},{2}},{{3,4}}};\n"
+		".global .v4 .f32 v = {1.0,2.0,3.0,4.0};\n"
+		".global .v2 .u16 w[] = {{1,2},{3,4},{5,6}};\n"
+		".global .align 16 .b8 s[] = {104, 105, 0};\n"
+		".global .u32 x, y = 3, z[2];\n.global .u8 narrow = 300;\n");
+	expect_variable(program, "m", (const uint32_t[]){ 1, 0, 2, 3, 0, 0 }, 24);
+	expect_variable(program, "n", (const uint32_t[]){ 1, 0, 2, 3 }, 16);
+	expect_variable(program, "t", (const uint32_t[]){ 1, 0, 2, 0, 3, 4, 0, 0 }, 32);
+	expect_variable(program, "v", (const uint32_t[]){ 0x3f800000, 0x40000000, 0x40400000, 0x40800000 }, 16);
+	expect_variable(program, "w", (const uint16_t[]){ 1, 2, 3, 4, 5, 6 }, 12);
+	expect_variable(program, "s", "hi", 3);
+	expect_variable(program, "y", (const uint32_t[]){ 3 }, 4);
+	expect_variable(program, "narrow", (const uint8_t[]){ 300 & 255 }, 1);
+	softgpu_program_unload(program);
+}
+END_TEST
+
+START_TEST(floats_take_the_variables_width)
+{
+	softgpu_program_t *program = load_ptx(
+		".global .f32 a = (1.5);\n.global .f32 b = 0d3ff0000000000000;\n.global .f64 c = 0f3f800000;\n"
+		".global .b32 d = 1.5;\n.global .b64 e = 1.5;\n.global .b64 f = 0f3f800000;\n.global .b32 g = 0f3f800000;\n"
+		".global .f32 h = 1.5+2.0;\n.global .f32 i = -(-1.5);\n.global .f32 j = 0f7fa12345;\n"
+		".global .f32 k[2] = { -0.0, -0f3f800000 };\n");
+	expect_variable(program, "a", (const uint32_t[]){ 0x3fc00000 }, 4);
+	expect_variable(program, "b", (const uint32_t[]){ 0x3f800000 }, 4);
+	expect_variable(program, "c", (const uint64_t[]){ 0x3ff0000000000000 }, 8);
+	expect_variable(program, "d", (const uint32_t[]){ 0x3fc00000 }, 4);
+	expect_variable(program, "e", (const uint64_t[]){ 0x3ff8000000000000 }, 8);
+	expect_variable(program, "f", (const uint64_t[]){ 0x3f800000 }, 8);
+	expect_variable(program, "g", (const uint32_t[]){ 0x3f800000 }, 4);
+	expect_variable(program, "h", (const uint32_t[]){ 0x40600000 }, 4);
+	expect_variable(program, "i", (const uint32_t[]){ 0x3fc00000 }, 4);
+	expect_variable(program, "j", (const uint32_t[]){ 0x7fa12345 }, 4);
+	expect_variable(program, "k", (const uint32_t[]){ 0x80000000, 0xbf800000 }, 8);
+	softgpu_program_unload(program);
+}
+END_TEST
+
+START_TEST(addresses_whole_and_in_bytes)
+{
+	softgpu_program_t *program = load_ptx(
+		".global .u32 foo[4];\n"
+		".global .u8 b[8] = { 0xff(foo), 0xff00(foo), 0xff0000(foo), 5, 0xff000000(generic(foo)+4) };\n"
+		".global .u32 low = foo;\n.global .u64 whole = foo+4;\n");
+	uint64_t foo, size;
+	ck_assert_int_eq(softgpu_program_variable(program, "foo", &foo, &size), CUDA_SUCCESS);
+	const uint8_t bytes[8] = { (uint8_t)foo, (uint8_t)(foo >> 8), (uint8_t)(foo >> 16), 5, (uint8_t)((foo + 4) >> 24) };
+	uint32_t low = (uint32_t)foo;
+	uint64_t whole = foo + 4;
+	expect_variable(program, "b", bytes, 8);
+	expect_variable(program, "low", &low, 4);
+	expect_variable(program, "whole", &whole, 8);
+	softgpu_program_unload(program);
+}
+END_TEST
+
+START_TEST(directives_without_effect_are_read)
+{
+	uint32_t *memory = device_alloc(16);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	ck_assert_int_eq(run_ptx(".file 1 \"/a b/c.cu\", 1700000000, 42\n@@DWARF .byte 3\n.pragma \"nounroll\";\n"
+		".section .debug_str { info: .b8 104,105,0\nL1: .b32 .debug_abbrev+4\n.b64 L1 }\n"
+		".visible .func f() .noreturn { trap; }\n.func .attribute(.unified(1,2)) g() { ret; }\n"
+		".visible .entry k(.param .u64 .ptr .global .align 4 p) .maxntid 128 .minnctapersm 2 .maxnreg 32 "
+		".maxclusterrank 4 .pragma \"x\";\n{\n.reg .pred p1; .reg .b32 r; .reg .b64 l;\n"
+		".loc 1 5 3, function_name info, inlined_at 1 20 5\n.loc 1 6 1\n@@DWARF .byte 4\n"
+		"ld.param.u64 l, [p]; .pragma \"nounroll\";\nmov.u32 r, 6; st.global.u32 [l], r;\nret;\n}\n",
+		1, 1, &address), CUDA_SUCCESS);
+	ck_assert_uint_eq(memory[0], 6);
+}
+END_TEST
+
+START_TEST(aliases_and_lists_of_targets_call)
+{
+	uint32_t *memory = device_alloc(16);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	ck_assert_int_eq(run_ptx(".func (.param .b32 r) f(.param .b32 a) { .reg .b32 x; ld.param.b32 x, [a]; add.u32 x, x, 5;"
+		"st.param.b32 [r], x; ret; }\n.visible .func (.param .b32 r) g(.param .b32 a);\n.alias g, f;\n"
+		".visible .entry k(.param .u64 p) { .reg .b32 x; .reg .b64 l, q; ld.param.u64 l, [p];\n"
+		"{ .param .b32 a, o; mov.b32 x, 1; st.param.b32 [a], x; call (o), g, (a); ld.param.b32 x, [o]; }\n"
+		"st.global.u32 [l], x; mov.u64 q, f; T: .calltargets f, g;\n"
+		"{ .param .b32 a, o; st.param.b32 [a], x; call (o), q, (a), T; ld.param.b32 x, [o]; }\n"
+		"st.global.u32 [l+4], x; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+	ck_assert_uint_eq(memory[0], 6);
+	ck_assert_uint_eq(memory[1], 11);
+}
+END_TEST
+
+START_TEST(vector_registers_are_their_elements)
+{
+	uint32_t *memory = device_alloc(64);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	for (uint32_t n = 0; n < 4; n++)
+		memory[n] = 10 + n;
+	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .v4 .b32 v; .reg .v2 .b32 w<3>; .reg .b64 l, pair;\n"
+		"ld.param.u64 l, [p]; ld.global.v4.u32 v, [l]; add.u32 v.y, v.x, v.w; mov.b32 w1.x, v.z; mov.b32 w1.y, v.r;\n"
+		"mov.b32 w2.x, 3; mov.b64 pair, w1; st.global.v4.u32 [l+16], v; st.global.u64 [l+32], pair;\n"
+		"st.global.v2.u32 [l+40], {w2.x, w1.x}; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+	static const uint32_t wanted[8] = { 10, 23, 12, 13, 12, 10, 3, 12 };
+	for (int n = 0; n < 8; n++)
+		ck_assert_msg(memory[4 + n] == wanted[n], "word %d is %u", n, memory[4 + n]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ptx directives");
+	TCase *cases = tcase_create("directives");
+	tcase_add_checked_fixture(cases, NULL, device_reset);
+	tcase_add_loop_test(cases, constant_expressions, 0, sizeof constants / sizeof *constants);
+	tcase_add_test(cases, initialisers_nest_as_arrays_do);
+	tcase_add_test(cases, floats_take_the_variables_width);
+	tcase_add_test(cases, addresses_whole_and_in_bytes);
+	tcase_add_test(cases, directives_without_effect_are_read);
+	tcase_add_test(cases, aliases_and_lists_of_targets_call);
+	tcase_add_test(cases, vector_registers_are_their_elements);
+	suite_add_tcase(suite, cases);
+	return run_suite(suite);
+}
