@@ -2,6 +2,7 @@
 #include "cuda_remote/softgpu/driver/image.h"
 
 #include "cuda_remote/softgpu/driver/device.h"
+#include "cuda_remote/softgpu/fatbin/linked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #define LOG_ROOM 16384
 #define ELF_MAGIC 0x464C457Fu
+#define LINKED_MAGIC 0x54505248u /* the first four bytes of an image of the linker's */
 
 /* .nvFatBinSegment: version 1 has no units; version 2 a NULL-terminated array of the linked units' containers. */
 struct wrapper {
@@ -48,17 +50,33 @@ static CUresult jit_option(image_jit_t *jit, CUjit_option option, void **value)
 		jit->wall_time = value;
 		break;
 	case CU_JIT_GLOBAL_SYMBOL_COUNT:
+	case CU_JIT_LTO:
 		return number ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	case CU_JIT_OPTIMIZATION_LEVEL:
+		return (unsigned)number > 4 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_JIT_FALLBACK_STRATEGY:
+		return (unsigned)number > CU_PREFER_BINARY ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	default:
 		return option < 0 || option >= CU_JIT_NUM_OPTIONS ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	}
 	return CUDA_SUCCESS;
 }
 
+/* cuda.h: a block size to tune for "cannot be combined with" a target. */
+static bool contradictory(unsigned count, const CUjit_option *options)
+{
+	bool threads = false, target = false;
+	for (unsigned i = 0; i < count; i++) {
+		threads |= options[i] == CU_JIT_THREADS_PER_BLOCK;
+		target |= options[i] == CU_JIT_TARGET;
+	}
+	return threads && target;
+}
+
 CUresult image_jit_begin(image_jit_t *jit, unsigned count, const CUjit_option *options, void **values)
 {
 	memset(jit, 0, sizeof *jit);
-	if (count && (!options || !values))
+	if (count && (!options || !values || contradictory(count, options)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		CUresult result = jit_option(jit, options[i], &values[i]);
@@ -71,6 +89,14 @@ CUresult image_jit_begin(image_jit_t *jit, unsigned count, const CUjit_option *o
 	}
 	jit->started = now();
 	return CUDA_SUCCESS;
+}
+
+CUresult image_jit_check(unsigned count, const CUjit_option *options, void **values)
+{
+	image_jit_t unused;
+	CUresult result = image_jit_begin(&unused, count, options, values);
+	free(unused.log.text);
+	return result;
 }
 
 /* Copies text into one of the caller's buffers, and tells how much there is. */
@@ -114,31 +140,52 @@ static CUresult refuse_elf(softgpu_log_t *log)
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+static CUresult from_text(const char *text, size_t length, softgpu_log_t *log, fatbin_ptx_t *ptx)
+{
+	if (!length) {
+		fatbin_complain(log, "module: empty");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	char *copy = malloc(length + 1);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	*ptx = (fatbin_ptx_t){ copy, length, 0 };
+	return CUDA_SUCCESS;
+}
+
 /*
- * A program linked from relocatable device code: the linked container is machine code alone. Where only one of the
- * units has PTX that is the whole program; several would have to be linked.
+ * A program linked from relocatable device code: the linked container is machine code alone, the PTX is in the units.
+ * Those without, such as NVIDIA's device runtime, are missed when the program is linked if it needs them.
  */
 static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
-	fatbin_ptx_t found = { 0 }, more;
-	for (; *units; units++) {
-		uint32_t magic;
-		memcpy(&magic, *units, sizeof magic);
-		if (magic != FATBIN_MAGIC || fatbin_unpack(*units, SIZE_MAX, device_capability(), log, &more))
+	linked_units_t found = { 0 };
+	fatbin_ptx_t more;
+	char name[32];
+	CUresult result = CUDA_SUCCESS;
+	unsigned number = 0;
+	for (; *units && !result; units++) {
+		snprintf(name, sizeof name, "unit %u", ++number);
+		if (!fatbin_has_ptx(*units, SIZE_MAX, device_capability()))
 			continue;
-		if (found.text) {
-			fatbin_complain(
-				log, "module: several units of relocatable device code; linking PTX is not supported");
-			free(found.text);
-			free(more.text);
-			return CUDA_ERROR_NOT_SUPPORTED;
-		}
-		found = more;
+		result = fatbin_unpack(*units, SIZE_MAX, device_capability(), log, &more);
+		if (!result)
+			result = linked_add(&found, name, &more, false);
 	}
-	if (!found.text)
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	*ptx = found;
-	return CUDA_SUCCESS;
+	if (!result && !found.count) {
+		fatbin_complain(log, "module: %u units of relocatable device code, none with PTX for sm_%u: compile with "
+				"nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75", number,
+				device_capability());
+		result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	if (!result && found.count == 1)
+		result = from_text(found.unit[0].text, found.unit[0].length, log, ptx);
+	else if (!result)
+		result = linked_join(&found, ptx);
+	linked_free(&found);
+	return result;
 }
 
 static CUresult from_wrapper(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
@@ -154,19 +201,40 @@ static CUresult from_wrapper(const void *image, softgpu_log_t *log, fatbin_ptx_t
 	return fatbin_unpack(wrapper.container, SIZE_MAX, device_capability(), log, ptx);
 }
 
-static CUresult from_text(const char *text, size_t length, softgpu_log_t *log, fatbin_ptx_t *ptx)
+/* A copy; it is taken apart when the program is made. */
+static CUresult from_linked(const void *image, size_t length, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
-	if (!length) {
-		fatbin_complain(log, "module: empty");
-		return CUDA_ERROR_INVALID_IMAGE;
+	linked_units_t units;
+	CUresult result = linked_split(image, length, &units);
+	if (result) {
+		fatbin_complain(log, "module: a damaged image of the software GPU's linker");
+		return result;
 	}
-	char *copy = malloc(length + 1);
+	linked_free(&units);
+	char *copy = malloc(length);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
+	memcpy(copy, image, length);
 	*ptx = (fatbin_ptx_t){ copy, length, 0 };
 	return CUDA_SUCCESS;
+}
+
+bool image_is_linked(const void *data, size_t size)
+{
+	return size >= LINKED_HEADER_BYTES && linked_is(data);
+}
+
+CUresult image_program(const fatbin_ptx_t *ptx, softgpu_log_t *log, softgpu_program_t **program)
+{
+	linked_units_t units;
+	if (!image_is_linked(ptx->text, ptx->length))
+		return softgpu_program_load(ptx->text, ptx->length, log, program);
+	CUresult result = linked_split(ptx->text, ptx->length, &units);
+	if (result)
+		return result;
+	result = softgpu_program_link(units.unit, units.count, log, program);
+	linked_free(&units);
+	return result;
 }
 
 CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
@@ -183,13 +251,16 @@ CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *
 		return fatbin_unpack(image, SIZE_MAX, device_capability(), log, ptx);
 	case ELF_MAGIC:
 		return refuse_elf(log);
+	case LINKED_MAGIC:
+		if (linked_is(image))
+			return from_linked(image, linked_bytes(image), log, ptx);
+		return from_text(text, strlen(text), log, ptx);
 	default:
 		return from_text(text, strlen(text), log, ptx);
 	}
 }
 
-/* The whole file and a NUL. */
-static CUresult read_file(const char *name, char **data, size_t *size)
+CUresult image_read_file(const char *name, char **data, size_t *size)
 {
 	FILE *file = fopen(name, "rb");
 	if (!file)
@@ -214,7 +285,7 @@ CUresult image_from_file(const char *name, softgpu_log_t *log, fatbin_ptx_t *ptx
 {
 	char *data;
 	size_t size;
-	CUresult result = read_file(name, &data, &size);
+	CUresult result = image_read_file(name, &data, &size);
 	if (result) {
 		fatbin_complain(log, "module: cannot read %s", name);
 		return result;
@@ -225,6 +296,8 @@ CUresult image_from_file(const char *name, softgpu_log_t *log, fatbin_ptx_t *ptx
 		result = fatbin_unpack(data, size, device_capability(), log, ptx);
 	else if (magic == ELF_MAGIC)
 		result = refuse_elf(log);
+	else if (image_is_linked(data, size))
+		result = from_linked(data, size, log, ptx);
 	else
 		result = from_text(data, strlen(data), log, ptx);
 	free(data);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From whatever a program loads as a module to PTX text. */
+/* From whatever a program loads as a module to PTX text, or to several that are linked (fatbin/linked.h). */
 #ifndef SOFTGPU_IMAGE_H
 #define SOFTGPU_IMAGE_H
 
@@ -27,8 +27,21 @@ CUresult image_jit_report(image_jit_t *jit, CUresult result);
 /* The same, and frees the log. */
 CUresult image_jit_end(image_jit_t *jit, CUresult result);
 
+/* What can be wrong with options that are for one input of the linker, whose logs are the link's. */
+CUresult image_jit_check(unsigned count, const CUjit_option *options, void **values);
+
+/* Whether size bytes hold an image of the linker's. */
+bool image_is_linked(const void *data, size_t size);
+
+/* A whole file and a NUL behind it; the caller frees *data. CUDA_ERROR_FILE_NOT_FOUND. */
+CUresult image_read_file(const char *name, char **data, size_t *size);
+
+/* The program of what image_from_… gave: one text, or several to link. */
+CUresult image_program(const fatbin_ptx_t *ptx, softgpu_log_t *log, softgpu_program_t **program);
+
 /*
- * An image in memory: fat binary wrapper or container, ELF, or PTX text with a NUL at its end. The caller frees
+ * An image in memory: fat binary wrapper or container, ELF, an image of the linker's, or PTX text with a NUL at its
+ * end. The caller frees
  * ptx->text. CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _NOT_SUPPORTED: see fatbin.h; an ELF is machine code, which
  * is not executed here.
  */

@@ -68,7 +68,7 @@ static CUresult inspect(CUlibrary library, softgpu_log_t *log)
 	}
 	softgpu_program_t *program;
 	softgpu_space_module_owner(0, NULL);
-	CUresult result = softgpu_program_load(library->ptx.text, library->ptx.length, log, &program);
+	CUresult result = image_program(&library->ptx, log, &program);
 	if (result)
 		return result;
 	result = make_kernels(library, program);

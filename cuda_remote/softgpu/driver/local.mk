@@ -66,6 +66,10 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/virtual.h \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \
+	cuda_remote/softgpu/fatbin/host_object.c \
+	cuda_remote/softgpu/fatbin/host_object.h \
+	cuda_remote/softgpu/fatbin/linked.c \
+	cuda_remote/softgpu/fatbin/linked.h \
 	cuda_remote/softgpu/fatbin/unpack.c \
 	cuda_remote/softgpu/fatbin/unpack.h \
 	cuda_remote/softgpu/memory/bitmap.h \

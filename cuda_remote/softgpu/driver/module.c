@@ -84,7 +84,7 @@ CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary libra
 	module->context = context;
 	module->library = library;
 	softgpu_space_module_owner(context->physical, context);
-	CUresult result = softgpu_program_load(ptx->text, ptx->length, log, &module->program);
+	CUresult result = image_program(ptx, log, &module->program);
 	if (result)
 		goto undo_handle;
 	result = make_functions(module);

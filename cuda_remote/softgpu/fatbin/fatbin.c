@@ -34,7 +34,7 @@ struct fatbin_entry {
 	uint64_t reserved2;
 	uint64_t text_bytes; /* uncompressed */
 };
-_Static_assert(sizeof(struct fatbin_header) == 16 && sizeof(struct fatbin_entry) == 64, "as nvcc writes them");
+_Static_assert(sizeof(struct fatbin_header) == FATBIN_HEADER_BYTES && sizeof(struct fatbin_entry) == 64, "as nvcc writes them");
 
 void fatbin_complain(softgpu_log_t *log, const char *format, ...)
 {
@@ -136,36 +136,74 @@ static CUresult refuse(unsigned elf, unsigned lto, unsigned lowest_ptx, unsigned
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+/* Reads the header at data and checks it against limit. */
+static bool header_at(const void *data, size_t limit, struct fatbin_header *header)
+{
+	if (limit < sizeof *header)
+		return false;
+	memcpy(header, data, sizeof *header);
+	return header->magic == FATBIN_MAGIC && header->version == 1 && header->header_bytes >= sizeof *header &&
+	       header->header_bytes <= limit && header->bytes <= limit - header->header_bytes;
+}
+
+size_t fatbin_bytes(const void *data, size_t limit)
+{
+	struct fatbin_header header;
+	return header_at(data, limit, &header) ? header.header_bytes + (size_t)header.bytes : 0;
+}
+
+/* What a container holds, and the entry that would do best. */
+struct contents {
+	unsigned elf, lto, lowest; /* lowest: architecture of PTX; 0: none */
+	struct fatbin_entry best;
+	const unsigned char *payload; /* of best; NULL: none would do */
+	size_t damaged_at; /* bytes left before a damaged entry; 0: none is */
+};
+
+static void survey(const void *data, const struct fatbin_header *header, unsigned capability, struct contents *contents)
+{
+	struct walk walk = { (const unsigned char *)data + header->header_bytes, (size_t)header->bytes };
+	struct fatbin_entry entry;
+	const unsigned char *payload;
+	int more;
+	*contents = (struct contents){ 0 };
+	while ((more = next_entry(&walk, &entry, &payload)) > 0) {
+		contents->elf += entry.kind == KIND_ELF;
+		contents->lto += entry.kind == KIND_LTO;
+		if (entry.kind != KIND_PTX)
+			continue;
+		contents->lowest = !contents->lowest || entry.sm < contents->lowest ? entry.sm : contents->lowest;
+		if (runs_on(&entry, capability) && better(&entry, &contents->best)) {
+			contents->best = entry;
+			contents->payload = payload;
+		}
+	}
+	contents->damaged_at = more < 0 ? walk.left : 0;
+}
+
+bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability)
+{
+	struct fatbin_header header;
+	struct contents contents;
+	if (!header_at(data, limit, &header))
+		return false;
+	survey(data, &header, capability, &contents);
+	return !contents.damaged_at && contents.payload;
+}
+
 CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
 	struct fatbin_header header;
-	if (limit < sizeof header)
-		return CUDA_ERROR_INVALID_IMAGE;
-	memcpy(&header, data, sizeof header);
-	if (header.magic != FATBIN_MAGIC || header.version != 1 || header.header_bytes < sizeof header ||
-	    header.header_bytes > limit || header.bytes > limit - header.header_bytes) {
+	struct contents contents;
+	if (!header_at(data, limit, &header)) {
 		fatbin_complain(log, "fat binary: damaged header");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	struct walk walk = { (const unsigned char *)data + header.header_bytes, (size_t)header.bytes };
-	struct fatbin_entry entry, best = { 0 };
-	const unsigned char *payload, *best_payload = NULL;
-	unsigned elf = 0, lto = 0, lowest = 0;
-	int more;
-	while ((more = next_entry(&walk, &entry, &payload)) > 0) {
-		elf += entry.kind == KIND_ELF;
-		lto += entry.kind == KIND_LTO;
-		if (entry.kind != KIND_PTX)
-			continue;
-		lowest = !lowest || entry.sm < lowest ? entry.sm : lowest;
-		if (runs_on(&entry, capability) && better(&entry, &best)) {
-			best = entry;
-			best_payload = payload;
-		}
-	}
-	if (more < 0) {
-		fatbin_complain(log, "fat binary: damaged entry, %zu bytes before the end", walk.left);
+	survey(data, &header, capability, &contents);
+	if (contents.damaged_at) {
+		fatbin_complain(log, "fat binary: damaged entry, %zu bytes before the end", contents.damaged_at);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	return best_payload ? unpack(&best, best_payload, log, ptx) : refuse(elf, lto, lowest, capability, log);
+	return contents.payload ? unpack(&contents.best, contents.payload, log, ptx)
+				: refuse(contents.elf, contents.lto, contents.lowest, capability, log);
 }

@@ -13,6 +13,7 @@
 
 #define FATBIN_MAGIC 0xBA55ED50u
 #define FATBIN_WRAPPER_MAGIC 0x466243B1u
+#define FATBIN_HEADER_BYTES 16
 
 /* Text that the caller frees with free(ptx.text); NUL-terminated, length without the NUL. */
 typedef struct fatbin_ptx {
@@ -28,6 +29,12 @@ typedef struct fatbin_ptx {
  * log says what there is. CUDA_ERROR_NOT_SUPPORTED: compressed by what this build has no library for.
  */
 CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx);
+
+/* Bytes of the whole container at data if one starts there and fits in limit bytes (at least FATBIN_HEADER_BYTES), else 0. */
+size_t fatbin_bytes(const void *data, size_t limit);
+
+/* Whether fatbin_unpack would find PTX; says nothing in any log. */
+bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability);
 
 /* Appends a line to log (NULL: none) and to the log file at this level; what whoever first knows of an error calls. */
 void fatbin_complain(softgpu_log_t *log, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -40,6 +40,10 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/managed_variables.cu \
 	test/cuda/runtime/programs/printing.cu \
 	test/cuda/runtime/programs/relocatable.cu \
+	test/cuda/runtime/programs/separate.cu \
+	test/cuda/runtime/programs/separate.cuh \
+	test/cuda/runtime/programs/separate_library.cu \
+	test/cuda/runtime/programs/separate_other.cu \
 	test/cuda/runtime/programs/streams.cu \
 	test/cuda/runtime/programs/symbols.cu \
 	test/cuda/runtime/programs/symbols.cuh \
@@ -59,6 +63,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/managed_variables.cutest \
 	test/cuda/runtime/programs/printing.cutest \
 	test/cuda/runtime/programs/relocatable.cutest \
+	test/cuda/runtime/programs/separate.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
 	test/cuda/runtime/programs/templates.cutest
@@ -87,6 +92,14 @@ test/cuda/runtime/programs/relocatable.cutest: test/cuda/runtime/programs/reloca
 	$(AM_V_GEN)$(RUNTIME_NVCC) -rdc=true -gencode arch=compute_75,code=[sm_75,compute_75] \
 		-gencode arch=compute_86,code=[sm_86,compute_86] -cudart shared \
 		$(srcdir)/test/cuda/runtime/programs/relocatable.cu
+# Several units and a library of device code: all their PTX is linked when the program is loaded.
+separate = $(srcdir)/test/cuda/runtime/programs/separate
+test/cuda/runtime/programs/separate.cutest: $(separate).cu $(separate).cuh $(separate)_library.cu $(separate)_other.cu
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(NVCC) -std=c++17 -rdc=true $(RUNTIME_PTX) -lib -o $(@D)/libseparate.a \
+		$(separate)_library.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -rdc=true $(RUNTIME_PTX) -cudart shared $(separate).cu $(separate)_other.cu \
+		-L$(@D) -lseparate
+CLEANFILES += test/cuda/runtime/programs/libseparate.a
 # As a program that cannot be had with -cudart shared is relinked.
 test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
 	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \

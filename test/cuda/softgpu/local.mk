@@ -40,9 +40,12 @@ test_cuda_softgpu_virtual_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_virtual_LDADD = test/cuda/softgpu/libcuda_double.la
 
 # The whole software GPU.
-check_PROGRAMS += test/cuda/softgpu/load_image test/cuda/softgpu/programs
+check_PROGRAMS += test/cuda/softgpu/linking test/cuda/softgpu/load_image test/cuda/softgpu/programs
 dist_check_SCRIPTS += test/cuda/softgpu/images_by_nvcc.sh
-TESTS += test/cuda/softgpu/programs test/cuda/softgpu/images_by_nvcc.sh
+TESTS += test/cuda/softgpu/linking test/cuda/softgpu/programs test/cuda/softgpu/images_by_nvcc.sh
+test_cuda_softgpu_linking_SOURCES = test/cuda/softgpu/linking.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_linking_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_linking_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_load_image_SOURCES = test/cuda/softgpu/load_image.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_load_image_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_load_image_LDADD = cuda_remote/softgpu/libcuda.la

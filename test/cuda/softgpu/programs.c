@@ -114,33 +114,6 @@ static void what_cannot_run_is_named_with_its_line(void)
 	CHECK(strlen(error) == 7);
 }
 
-/* The JIT linker gives back what the module loader takes; it does not link. */
-static void the_linker_passes_one_input_on(void)
-{
-	CUlinkState state;
-	CUmodule linked;
-	CUfunction function;
-	void *cubin;
-	size_t bytes;
-	char error[500] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
-	void *values[] = { error, (void *)sizeof error };
-	OK(cuLinkCreate(2, options, values, &state));
-	EXPECT(cuLinkComplete(state, &cubin, &bytes), CUDA_ERROR_INVALID_VALUE);
-	OK(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, sizeof text, "text", 0, NULL, NULL));
-	OK(cuLinkComplete(state, &cubin, &bytes));
-	OK(cuModuleLoadData(&linked, cubin));
-	OK(cuModuleGetFunction(&function, linked, "add"));
-	OK(cuModuleUnload(linked));
-	EXPECT(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, sizeof text, "text", 0, NULL, NULL),
-	       CUDA_ERROR_NOT_SUPPORTED);
-	CHECK(strstr(error, "several"));
-	EXPECT(cuLinkAddData(state, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)text, 4, "x", 0, NULL, NULL),
-	       CUDA_ERROR_NOT_SUPPORTED);
-	OK(cuLinkDestroy(state));
-	EXPECT(cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
-}
-
 int main(void)
 {
 	start();
@@ -148,7 +121,6 @@ int main(void)
 	kernels_compute_in_many_streams();
 	wrong_addresses_are_faults_that_stay();
 	what_cannot_run_is_named_with_its_line();
-	the_linker_passes_one_input_on();
 	OK(cuDevicePrimaryCtxRelease(0));
 	return 0;
 }
