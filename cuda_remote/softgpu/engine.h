@@ -84,6 +84,15 @@ typedef struct softgpu_launch {
  */
 CUresult softgpu_launch(const softgpu_launch_t *launch);
 
+/*
+ * What a conditional handle of a graph is the device address of: cudaGraphSetConditional, which device code calls and nobody
+ * defines, stores into value. Whoever makes one sets check; memory that is not one is CUDA_ERROR_ILLEGAL_ADDRESS.
+ */
+typedef struct softgpu_conditional {
+	uint32_t value, check;
+} softgpu_conditional_t;
+#define SOFTGPU_CONDITIONAL_CHECK UINT32_C(0x5e7c04d1)
+
 /* Threads that run blocks, as HEADRACE_SOFTGPU_THREADS says: the device's multiprocessor count. At least 1; any time. */
 unsigned softgpu_threads(void);
 

@@ -148,6 +148,7 @@ static const struct {
 	{ "malloc", op_malloc, 1, 1 },
 	{ "free", op_free, 1, 0 },
 	{ "__assertfail", op_assertfail, 5, 0 },
+	{ "cudaGraphSetConditional", op_set_conditional, 2, 0 },
 };
 
 /* How the actual arguments (or results) are copied to (from) the formals; gives up if they do not match. */

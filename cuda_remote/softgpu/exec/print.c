@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail (CUDA C++ Programming
+ * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail,
+ * cudaGraphSetConditional (CUDA C++ Programming
  * Guide, "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
  */
 #include "cuda_remote/softgpu/memory.h"
@@ -254,6 +255,22 @@ const struct insn *op_free(struct warp *warp, const struct insn *insn)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 					  "free of what malloc did not return", address);
 		softgpu_memory_free(address);
+	}
+	return insn + 1;
+}
+
+/* cudaGraphSetConditional(handle, value): engine.h says what a handle is. */
+const struct insn *op_set_conditional(struct warp *warp, const struct insn *insn)
+{
+	for_each_lane(lane, warp->mask) {
+		softgpu_span_t span;
+		uint64_t handle = argument(warp, insn, lane, 0);
+		softgpu_conditional_t *conditional = (softgpu_conditional_t *)(uintptr_t)handle;
+		if (!softgpu_memory_find(handle, &span) || span.base != handle || span.size != sizeof *conditional ||
+		    conditional->check != SOFTGPU_CONDITIONAL_CHECK)
+			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+					  "cudaGraphSetConditional of what is no conditional handle", handle);
+		__atomic_store_n(&conditional->value, (uint32_t)argument(warp, insn, lane, 1), __ATOMIC_RELAXED);
 	}
 	return insn + 1;
 }

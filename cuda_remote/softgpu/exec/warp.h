@@ -168,7 +168,7 @@ insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux;
 insn_handler op_special, op_setp_combine, op_isspacep;
 insn_handler op_add_cc, op_mad_cc;
 insn_handler op_atom;
-insn_handler op_vprintf, op_assertfail, op_malloc, op_free;
+insn_handler op_vprintf, op_assertfail, op_malloc, op_free, op_set_conditional;
 
 static inline const void *operand_row(const struct warp *warp, int32_t r)
 {
