@@ -1,14 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and fills, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/copy.h"
 #include "cuda_remote/softgpu/driver/stream.h"
+
+/* The same as a graph's node describes it. */
+static CUDA_MEMCPY3D described(copy_side_t to, copy_side_t from, size_t bytes)
+{
+	static const CUmemorytype types[] = { [COPY_HOST] = CU_MEMORYTYPE_HOST, [COPY_DEVICE] = CU_MEMORYTYPE_DEVICE,
+					      [COPY_UNIFIED] = CU_MEMORYTYPE_UNIFIED };
+	CUDA_MEMCPY3D copy = { .srcMemoryType = types[from.kind], .dstMemoryType = types[to.kind],
+			       .WidthInBytes = bytes, .Height = 1, .Depth = 1 };
+	if (from.kind == COPY_HOST)
+		copy.srcHost = (const void *)(uintptr_t)from.address;
+	else
+		copy.srcDevice = from.address;
+	if (to.kind == COPY_HOST)
+		copy.dstHost = (void *)(uintptr_t)to.address;
+	else
+		copy.dstDevice = to.address;
+	return copy;
+}
 
 static CUresult linear(CUstream handle, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)
 {
 	CUcontext context;
 	CUstream stream;
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
-	return result ? result : copy_linear(stream, to, from, bytes, synchronous);
+	bool captured = false;
+	if (!result && capture_possible()) {
+		CUDA_MEMCPY3D copy = described(to, from, bytes);
+		result = capture_copy(stream, &copy, synchronous, &captured);
+	}
+	return result || captured ? result : copy_linear(stream, to, from, bytes, synchronous);
 }
 
 static copy_side_t host(const void *address)
@@ -74,7 +98,19 @@ static CUresult box_2d(CUstream handle, const CUDA_MEMCPY2D *copy, bool synchron
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
 	if (!result)
 		result = copy_box_from_2d(copy, &box);
-	return result ? result : copy_submit(stream, &box, synchronous);
+	bool captured = false;
+	if (!result && capture_possible()) {
+		CUDA_MEMCPY3D node = {
+			.srcXInBytes = copy->srcXInBytes, .srcY = copy->srcY, .srcMemoryType = copy->srcMemoryType,
+			.srcHost = copy->srcHost, .srcDevice = copy->srcDevice, .srcArray = copy->srcArray,
+			.srcPitch = copy->srcPitch, .dstXInBytes = copy->dstXInBytes, .dstY = copy->dstY,
+			.dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice,
+			.dstArray = copy->dstArray, .dstPitch = copy->dstPitch, .WidthInBytes = copy->WidthInBytes,
+			.Height = copy->Height, .Depth = 1,
+		};
+		result = capture_copy(stream, &node, synchronous, &captured);
+	}
+	return result || captured ? result : copy_submit(stream, &box, synchronous);
 }
 
 static CUresult box_3d(CUstream handle, const CUDA_MEMCPY3D *copy, bool synchronous)
@@ -85,7 +121,10 @@ static CUresult box_3d(CUstream handle, const CUDA_MEMCPY3D *copy, bool synchron
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
 	if (!result)
 		result = copy_box_from_3d(copy, &box);
-	return result ? result : copy_submit(stream, &box, synchronous);
+	bool captured = false;
+	if (!result)
+		result = capture_copy(stream, copy, synchronous, &captured);
+	return result || captured ? result : copy_submit(stream, &box, synchronous);
 }
 
 CUresult PTDS(cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy)
@@ -117,6 +156,8 @@ static CUresult peer_linear(CUstream handle, CUdeviceptr to, CUcontext to_contex
 			    CUcontext from_context, size_t bytes, bool synchronous)
 {
 	copy_box_t box = { .to = device(to), .from = device(from), .width = bytes, .height = 1, .depth = 1 };
+	if (capture_possible() && !synchronous)
+		return linear(handle, box.to, box.from, bytes, false);
 	return copy_peer(STREAM_OR_DEFAULT(handle), to_context, from_context, &box, synchronous);
 }
 
@@ -143,6 +184,8 @@ static CUresult peer_3d(CUstream handle, const CUDA_MEMCPY3D_PEER *c, bool synch
 		c->dstHost, c->dstDevice, c->dstArray, NULL, c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height,
 		c->Depth,
 	};
+	if (capture_possible() && !synchronous)
+		return box_3d(handle, &plain, false);
 	CUresult result = copy_box_from_3d(&plain, &box);
 	return result ? result : copy_peer(STREAM_OR_DEFAULT(handle), c->dstContext, c->srcContext, &box, synchronous);
 }
@@ -162,7 +205,15 @@ static CUresult fill(CUstream handle, fill_t what, bool synchronous)
 	CUcontext context;
 	CUstream stream;
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
-	return result ? result : fill_submit(stream, &what, synchronous);
+	bool captured = false;
+	if (!result && capture_possible() && synchronous)
+		result = capture_refuse_stream(stream);
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMSET,
+				   .memset = { what.address, what.pitch, what.value, what.element, what.count,
+					       what.height, NULL } };
+	if (!result)
+		result = capture_add(stream, &node, NULL, &captured);
+	return result || captured ? result : fill_submit(stream, &what, synchronous);
 }
 
 CUresult PTDS(cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls on a stream, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/host_function.h"
 #include "cuda_remote/softgpu/driver/stream.h"
@@ -83,6 +84,8 @@ CUresult PTSZ(cuStreamQuery)(CUstream hStream)
 	CUcontext context;
 	CUstream stream;
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (!result)
+		result = capture_refuse_stream(stream);
 	if (result)
 		return result;
 	if (!queue_done(stream, queue_submitted(stream)))
@@ -95,6 +98,8 @@ CUresult PTSZ(cuStreamSynchronize)(CUstream hStream)
 	CUcontext context;
 	CUstream stream;
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (!result)
+		result = capture_refuse_stream(stream);
 	if (result)
 		return result;
 	context = stream->context;
@@ -109,10 +114,9 @@ CUresult PTSZ(cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int 
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
 	if (result)
 		return result;
-	/* CU_EVENT_WAIT_EXTERNAL concerns captured waits only. */
 	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	return event_wait(hEvent, stream);
+	return event_wait(hEvent, stream, Flags & CU_EVENT_WAIT_EXTERNAL);
 }
 
 CUresult PTSZ(cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags)
@@ -124,7 +128,7 @@ CUresult PTSZ(cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned
 		return result;
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	return event_record(hEvent, stream);
+	return event_record(hEvent, stream, flags & CU_EVENT_RECORD_EXTERNAL);
 }
 
 CUresult PTSZ(cuEventRecord)(CUevent hEvent, CUstream hStream)
@@ -164,35 +168,4 @@ CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t
 	    found.kind != SOFTGPU_SPACE_MANAGED || (length && (dptr != found.base || length != found.size)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
-}
-
-/* No stream can be made to capture, so none is capturing. */
-CUresult PTSZ(cuStreamIsCapturing)(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	CUcontext context;
-	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	if (!captureStatus)
-		return CUDA_ERROR_INVALID_VALUE;
-	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
-CUresult PTSZ(cuStreamGetCaptureInfo_v2)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-					 CUgraph *graph_out, const CUgraphNode **dependencies_out,
-					 size_t *numDependencies_out)
-{
-	(void)id_out, (void)graph_out, (void)dependencies_out, (void)numDependencies_out; /* set while capturing only */
-	return PTSZ(cuStreamIsCapturing)(hStream, captureStatus_out);
-}
-
-CUresult PTSZ(cuStreamGetCaptureInfo_v3)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-					 CUgraph *graph_out, const CUgraphNode **dependencies_out,
-					 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	(void)edgeData_out;
-	return PTSZ(cuStreamGetCaptureInfo_v2)(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-					       numDependencies_out);
 }

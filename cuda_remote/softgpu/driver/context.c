@@ -2,6 +2,7 @@
 /* Life of a context and the calling thread's stack of them. The calls that ask and set are in context_state.c. */
 #include "cuda_remote/softgpu/driver/context.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/init.h"
@@ -110,6 +111,9 @@ void context_fault(CUcontext context, CUresult fault)
 
 CUresult context_synchronize(CUcontext context)
 {
+	CUresult result = capture_refuse_context(context);
+	if (result)
+		return result;
 	queue_wait_group(&context->group);
 	return context_error(context);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/copy.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/driver/virtual.h"
 #include "cuda_remote/softgpu/memory/space.h"
@@ -115,16 +116,25 @@ static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes
 	return context_error(context);
 }
 
+/* Bytes of a box that is not empty, and what memory its sides are. */
+static CUresult box_check(const copy_box_t *box, size_t *bytes, enum side_memory *to, enum side_memory *from)
+{
+	if (__builtin_mul_overflow(box->width, box->height, bytes) ||
+	    __builtin_mul_overflow(*bytes, box->depth, bytes) || !side_check(&box->to, box, true, to) ||
+	    !side_check(&box->from, box, false, from))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 {
 	enum side_memory to, from;
 	size_t bytes;
 	if (!box->width || !box->height || !box->depth)
 		return CUDA_SUCCESS;
-	if (__builtin_mul_overflow(box->width, box->height, &bytes) ||
-	    __builtin_mul_overflow(bytes, box->depth, &bytes) || !side_check(&box->to, box, true, &to) ||
-	    !side_check(&box->from, box, false, &from))
-		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = box_check(box, &bytes, &to, &from);
+	if (result)
+		return result;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && bytes <= STAGE_BYTES;
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
 		    (from == SIDE_PAGEABLE && !staged);
@@ -213,6 +223,31 @@ CUresult copy_box_from_3d(const CUDA_MEMCPY3D *c, copy_box_t *box)
 	return result ? result : describe(&from, box, &box->from);
 }
 
+static CUresult check_3d(const CUDA_MEMCPY3D *copy, copy_box_t *box)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	CUresult result = copy_box_from_3d(copy, box);
+	if (result || !box->width || !box->height || !box->depth)
+		return result;
+	return box_check(box, &bytes, &to, &from);
+}
+
+CUresult copy_check_3d(const CUDA_MEMCPY3D *copy)
+{
+	copy_box_t box;
+	return check_3d(copy, &box);
+}
+
+CUresult copy_run_3d(const CUDA_MEMCPY3D *copy)
+{
+	copy_box_t box;
+	CUresult result = check_3d(copy, &box);
+	if (!result)
+		copy_now(&box);
+	return result;
+}
+
 CUresult copy_peer(CUstream handle, CUcontext to, CUcontext from, const copy_box_t *box, bool synchronous)
 {
 	CUcontext context;
@@ -224,6 +259,9 @@ CUresult copy_peer(CUstream handle, CUcontext to, CUcontext from, const copy_box
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!synchronous)
 		return copy_submit(stream, box, false);
+	result = capture_refuse_stream(stream);
+	if (result)
+		return result;
 	/* Serialized with all work of both contexts; done before it returns, so that their later work comes after. */
 	CUcontext both[2] = { to, from };
 	for (int i = 0; i < 2; i++)
@@ -250,24 +288,47 @@ static void fill_now(const fill_t *fill)
 	}
 }
 
-static CUresult fill_run(command_t *command)
+static CUresult run_fill(command_t *command)
 {
 	fill_now(&((fill_command_t *)command)->fill);
 	return CUDA_SUCCESS;
+}
+
+static CUresult check_fill(const fill_t *fill, size_t *bytes, enum side_memory *memory)
+{
+	copy_box_t box = { .to = { COPY_DEVICE, fill->address, fill->pitch, 0 }, .height = fill->height, .depth = 1 };
+	if (__builtin_mul_overflow(fill->count, fill->element, &box.width) ||
+	    (fill->height > 1 && fill->pitch < box.width) || fill->address % fill->element ||
+	    (fill->height > 1 && fill->pitch % fill->element) ||
+	    __builtin_mul_overflow(box.width, box.height, bytes) || !side_check(&box.to, &box, true, memory))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult fill_check(const fill_t *fill)
+{
+	enum side_memory memory;
+	size_t bytes;
+	return fill->count && fill->height ? check_fill(fill, &bytes, &memory) : CUDA_SUCCESS;
+}
+
+CUresult fill_run(const fill_t *fill)
+{
+	CUresult result = fill_check(fill);
+	if (!result)
+		fill_now(fill);
+	return result;
 }
 
 CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous)
 {
 	if (!fill->count || !fill->height)
 		return CUDA_SUCCESS;
-	copy_box_t box = { .to = { COPY_DEVICE, fill->address, fill->pitch, 0 }, .height = fill->height, .depth = 1 };
 	enum side_memory memory;
 	size_t bytes;
-	if (__builtin_mul_overflow(fill->count, fill->element, &box.width) ||
-	    (fill->height > 1 && fill->pitch < box.width) || fill->address % fill->element ||
-	    (fill->height > 1 && fill->pitch % fill->element) ||
-	    __builtin_mul_overflow(box.width, box.height, &bytes) || !side_check(&box.to, &box, true, &memory))
-		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = check_fill(fill, &bytes, &memory);
+	if (result)
+		return result;
 	if (bytes <= INLINE_BYTES && queue_claim(stream)) {
 		fill_now(fill);
 		queue_unclaim(stream);
@@ -276,7 +337,7 @@ CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous)
 	fill_command_t *command = calloc(1, sizeof *command);
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	command->command.run = fill_run;
+	command->command.run = run_fill;
 	command->fill = *fill;
 	CUcontext context = stream->context;
 	uint64_t sequence = queue_submit(stream, &command->command);

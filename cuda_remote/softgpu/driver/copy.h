@@ -55,4 +55,13 @@ typedef struct fill {
 } fill_t;
 CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous);
 
+/*
+ * What a graph's nodes do: the checks that are made when a copy or fill is submitted, and the work itself in the
+ * calling thread, after them. CUDA_ERROR_INVALID_VALUE: a wrong range.
+ */
+CUresult copy_check_3d(const CUDA_MEMCPY3D *copy);
+CUresult copy_run_3d(const CUDA_MEMCPY3D *copy);
+CUresult fill_check(const fill_t *fill);
+CUresult fill_run(const fill_t *fill);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/event.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/ipc_event.h"
 
 #include <pthread.h>
@@ -33,6 +34,7 @@ static void drop(CUevent event)
 		queue_stream_release(event->stream);
 	if (event->shared)
 		ipc_event_drop(event->shared);
+	capture_event_forget(event);
 	handle_release(event);
 }
 
@@ -61,13 +63,17 @@ static CUstream move(CUevent event, CUstream stream, uint64_t sequence)
 	return before;
 }
 
-CUresult event_record(CUevent event, CUstream stream)
+CUresult event_record(CUevent event, CUstream stream, bool external)
 {
 	if (!handle_valid(event, HANDLE_EVENT) || event->context != stream->context)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CUstream before;
+	bool captured;
+	CUresult result = capture_record(stream, event, external, &captured);
+	if (result || captured)
+		return result;
 	if (event->shared)
 		return ipc_event_record(event->shared, stream);
-	CUstream before;
 	if (queue_claim(stream)) {
 		uint64_t time = now();
 		pthread_mutex_lock(&events_lock);
@@ -99,8 +105,7 @@ CUresult event_record(CUevent event, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* The event's place, with a reference to its stream; NULL if there is nothing to wait for. */
-static CUstream place(CUevent event, uint64_t *sequence)
+CUstream event_place(CUevent event, uint64_t *sequence)
 {
 	pthread_mutex_lock(&events_lock);
 	CUstream stream = event->stream;
@@ -113,14 +118,67 @@ static CUstream place(CUevent event, uint64_t *sequence)
 	return stream;
 }
 
-CUresult event_wait(CUevent event, CUstream stream)
+uint64_t event_graph_submit(CUstream stream, command_t *command, event_in_graph_t *events, unsigned count)
+{
+	unsigned recordings = 0;
+	pthread_mutex_lock(&events_lock);
+	for (unsigned i = 0; i < count; i++) {
+		if (!events[i].event)
+			continue;
+		recordings++;
+		events[i].event->references++;
+		events[i].record = ++events[i].event->record;
+		queue_stream_hold(stream);
+	}
+	/*
+	 * The list may be gone with the command as soon as it is submitted, unless there are recordings: the command's
+	 * end lets go of those, which needs the lock.
+	 */
+	uint64_t sequence = queue_submit(stream, command);
+	for (unsigned i = 0; i < count && recordings; i++) {
+		CUstream before = events[i].event ? move(events[i].event, stream, sequence) : NULL;
+		if (before)
+			queue_stream_release(before);
+	}
+	pthread_mutex_unlock(&events_lock);
+	return sequence;
+}
+
+void event_graph_reached(const event_in_graph_t *event)
+{
+	CUevent of = event->event;
+	CUstream before = NULL;
+	uint64_t time = now();
+	pthread_mutex_lock(&events_lock);
+	if (of->record == event->record) {
+		of->time = time;
+		before = move(of, NULL, 0);
+	}
+	pthread_mutex_unlock(&events_lock);
+	if (before)
+		queue_stream_release(before);
+}
+
+void event_graph_end(event_in_graph_t *event)
+{
+	if (event->event)
+		drop(event->event);
+	if (event->on)
+		queue_stream_release(event->on);
+}
+
+CUresult event_wait(CUevent event, CUstream stream, bool external)
 {
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
+	bool captured;
+	CUresult result = capture_wait(stream, event, external, &captured);
+	if (result || captured)
+		return result;
 	if (event->shared)
 		return ipc_event_wait(event->shared, stream);
 	uint64_t sequence;
-	CUstream on = place(event, &sequence);
+	CUstream on = event_place(event, &sequence);
 	if (!on)
 		return CUDA_SUCCESS;
 	bool done = queue_submit_wait(stream, on, sequence);
@@ -134,7 +192,9 @@ static CUresult enter(CUevent event)
 	CUresult result = context_enter(&context);
 	if (result)
 		return result;
-	return handle_valid(event, HANDLE_EVENT) ? context_error(event->context) : CUDA_ERROR_INVALID_HANDLE;
+	if (!handle_valid(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return capture_event(event) ? CUDA_ERROR_CAPTURED_EVENT : context_error(event->context);
 }
 
 /* Takes shared over. */
@@ -246,7 +306,7 @@ CUresult cuEventQuery(CUevent hEvent)
 	if (hEvent->shared)
 		return ipc_event_query(hEvent->shared, false);
 	uint64_t sequence;
-	CUstream stream = place(hEvent, &sequence);
+	CUstream stream = event_place(hEvent, &sequence);
 	if (!stream)
 		return CUDA_SUCCESS;
 	queue_stream_release(stream);
@@ -263,7 +323,7 @@ CUresult cuEventSynchronize(CUevent hEvent)
 		return result ? result : context_error(hEvent->context);
 	}
 	uint64_t sequence;
-	CUstream stream = place(hEvent, &sequence);
+	CUstream stream = event_place(hEvent, &sequence);
 	if (stream) {
 		queue_wait(stream, sequence);
 		queue_stream_release(stream);

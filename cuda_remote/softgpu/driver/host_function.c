@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/host_function.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/context.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
@@ -49,6 +50,11 @@ CUresult host_function_submit(CUstream stream, CUhostFn function, void *data)
 {
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
+	bool captured;
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_HOST, .host = { .fn = function, .userData = data } };
+	CUresult result = capture_add(stream, &node, NULL, &captured);
+	if (result || captured)
+		return result;
 	return submit(stream, (host_command_t){ .command.run = run_function, .function = function, .data = data });
 }
 
@@ -56,6 +62,9 @@ CUresult host_callback_submit(CUstream stream, CUstream handle, CUstreamCallback
 {
 	if (!callback)
 		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = capture_refuse_stream(stream); /* there is no such node */
+	if (result)
+		return result;
 	return submit(stream, (host_command_t){ .command.run = run_callback, .command.despite_fault = true,
 						.callback = callback, .handle = handle, .data = data });
 }

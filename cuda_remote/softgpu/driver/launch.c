@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/launch.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/stream.h"
@@ -19,8 +20,7 @@ static CUresult launch_run(command_t *command)
 	return softgpu_launch(&((launch_command_t *)command)->launch);
 }
 
-/* Dimensions against the device's limits, then against the kernel's. */
-static CUresult check_shape(const struct CUfunc_st *function, const launch_shape_t *shape)
+CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape)
 {
 	const unsigned *grid = shape->grid, *block = shape->block;
 	const softgpu_kernel_info_t *info = &function->info;
@@ -63,7 +63,8 @@ static CUresult read_extra(void **extra, const void **buffer, size_t *size)
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_parameters(const struct CUfunc_st *function, void **parameters, void **extra, unsigned char *block)
+CUresult launch_copy_parameters(const struct CUfunc_st *function, void **parameters, void **extra,
+				unsigned char *block)
 {
 	if (!function->info.parameters)
 		return CUDA_SUCCESS;
@@ -87,6 +88,28 @@ static CUresult copy_parameters(const struct CUfunc_st *function, void **paramet
 	return CUDA_SUCCESS;
 }
 
+/* In a capturing stream the launch becomes a kernel node. */
+static CUresult capture_launch(CUstream stream, CUfunction function, const launch_shape_t *shape, void **parameters,
+			       void **extra, bool *captured)
+{
+	*captured = false;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	CUgraphNode node;
+	CUgraphNodeParams params = {
+		.type = CU_GRAPH_NODE_TYPE_KERNEL,
+		.kernel = { .func = function, .gridDimX = shape->grid[0], .gridDimY = shape->grid[1],
+			    .gridDimZ = shape->grid[2], .blockDimX = shape->block[0], .blockDimY = shape->block[1],
+			    .blockDimZ = shape->block[2], .sharedMemBytes = shape->dynamic_shared,
+			    .kernelParams = parameters, .extra = extra },
+	};
+	CUresult result = capture_add(stream, &params, &node, captured);
+	if (result || !*captured || !shape->cooperative)
+		return result;
+	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+				   &(CUlaunchAttributeValue){ .cooperative = 1 });
+}
+
 CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream stream_handle, void **parameters,
 		       void **extra, CUstream *output)
 {
@@ -101,14 +124,19 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	if (function->module->context != stream->context || (parameters && extra))
 		return function->module->context != stream->context ? CUDA_ERROR_INVALID_HANDLE
 								    : CUDA_ERROR_INVALID_VALUE;
-	result = check_shape(function, shape);
+	result = launch_check_shape(function, shape);
 	if (result)
+		return result;
+	*output = stream;
+	bool captured;
+	result = capture_launch(stream, function, shape, parameters, extra, &captured);
+	if (result || captured)
 		return result;
 	launch_command_t *launch = malloc(sizeof *launch + function->info.parameter_bytes);
 	if (!launch)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memset(&launch->command, 0, sizeof launch->command);
-	result = copy_parameters(function, parameters, extra, launch->parameters);
+	result = launch_copy_parameters(function, parameters, extra, launch->parameters);
 	if (result) {
 		free(launch);
 		return result;
@@ -119,7 +147,6 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	memcpy(launch->launch.grid, shape->grid, sizeof shape->grid);
 	memcpy(launch->launch.block, shape->block, sizeof shape->block);
 	queue_submit(stream, &launch->command);
-	*output = stream;
 	return CUDA_SUCCESS;
 }
 
@@ -189,5 +216,5 @@ CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUs
 	}
 	CUstream stream;
 	CUresult result = launch_submit(function, &shape, handle, parameters, extra, &stream);
-	return result || !after ? result : event_record(after, stream);
+	return result || !after ? result : event_record(after, stream, false);
 }

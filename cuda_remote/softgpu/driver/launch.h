@@ -22,6 +22,13 @@ CUresult launch_submit(CUfunction function, const launch_shape_t *shape, CUstrea
 CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUstream handle, void **parameters,
 			  void **extra);
 
+/* Dimensions against the device's limits, then against the kernel's. */
+CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape);
+
+/* From kernelParams or extra's buffer to a parameter block of info.parameter_bytes. */
+CUresult launch_copy_parameters(const struct CUfunc_st *function, void **parameters, void **extra,
+				unsigned char *block);
+
 /* Blocks of a function that a multiprocessor holds, by the model in occupancy.c. */
 unsigned launch_occupancy(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared);
 

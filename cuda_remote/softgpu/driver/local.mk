@@ -5,7 +5,9 @@ SOFTGPU_DRIVER_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(
 # Files compiled twice, see cuda_api.h.
 SOFTGPU_TWINS = \
 	cuda_remote/softgpu/driver/calls_copy.c \
+	cuda_remote/softgpu/driver/calls_graph.c \
 	cuda_remote/softgpu/driver/calls_launch.c \
+	cuda_remote/softgpu/driver/calls_memop.c \
 	cuda_remote/softgpu/driver/calls_memory.c \
 	cuda_remote/softgpu/driver/calls_stream.c \
 	cuda_remote/softgpu/driver/calls_stream_attribute.c
@@ -20,6 +22,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	$(SOFTGPU_TWINS) \
 	cuda_remote/softgpu/engine.h \
 	cuda_remote/softgpu/memory.h \
+	cuda_remote/softgpu/driver/capture.c \
+	cuda_remote/softgpu/driver/capture.h \
 	cuda_remote/softgpu/driver/context.c \
 	cuda_remote/softgpu/driver/context.h \
 	cuda_remote/softgpu/driver/context_state.c \
@@ -32,6 +36,23 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/event.c \
 	cuda_remote/softgpu/driver/event.h \
 	cuda_remote/softgpu/driver/function.c \
+	cuda_remote/softgpu/driver/graph.c \
+	cuda_remote/softgpu/driver/graph.h \
+	cuda_remote/softgpu/driver/graph_attributes.c \
+	cuda_remote/softgpu/driver/graph_conditional.c \
+	cuda_remote/softgpu/driver/graph_dot.c \
+	cuda_remote/softgpu/driver/graph_exec.c \
+	cuda_remote/softgpu/driver/graph_exec.h \
+	cuda_remote/softgpu/driver/graph_launch.c \
+	cuda_remote/softgpu/driver/graph_memory.c \
+	cuda_remote/softgpu/driver/graph_memory.h \
+	cuda_remote/softgpu/driver/graph_node.c \
+	cuda_remote/softgpu/driver/graph_nodes.c \
+	cuda_remote/softgpu/driver/graph_params.c \
+	cuda_remote/softgpu/driver/graph_run.c \
+	cuda_remote/softgpu/driver/graph_run.h \
+	cuda_remote/softgpu/driver/graph_topology.c \
+	cuda_remote/softgpu/driver/graph_update.c \
 	cuda_remote/softgpu/driver/handle.c \
 	cuda_remote/softgpu/driver/handle.h \
 	cuda_remote/softgpu/driver/host_function.c \
@@ -50,6 +71,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/link.c \
 	cuda_remote/softgpu/driver/managed.c \
 	cuda_remote/softgpu/driver/managed.h \
+	cuda_remote/softgpu/driver/memop.c \
+	cuda_remote/softgpu/driver/memop.h \
 	cuda_remote/softgpu/driver/memory.c \
 	cuda_remote/softgpu/driver/module.c \
 	cuda_remote/softgpu/driver/module.h \
@@ -64,6 +87,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/stream.h \
 	cuda_remote/softgpu/driver/virtual.c \
 	cuda_remote/softgpu/driver/virtual.h \
+	cuda_remote/softgpu/driver/user_object.c \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \
 	cuda_remote/softgpu/fatbin/host_object.c \

@@ -2,7 +2,9 @@
 /* Allocation: device, pitched, managed, pinned and registered memory. */
 #include "cuda_remote/softgpu/memory/space.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/context.h"
+#include "cuda_remote/softgpu/driver/graph_memory.h"
 #include "cuda_remote/softgpu/driver/pool.h"
 
 #include <errno.h>
@@ -42,6 +44,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result)
 		return result;
 	if (!dptr || !bytesize)
@@ -74,6 +78,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result)
 		return result;
 	if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
@@ -101,6 +107,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result || !dptr)
 		return result;
 	softgpu_allocation_t found;
@@ -108,6 +116,11 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	    (found.kind != SOFTGPU_SPACE_DEVICE && found.kind != SOFTGPU_SPACE_MANAGED) ||
 	    (found.imported && !found.pool)) /* cuIpcCloseMemHandle's */
 		return CUDA_ERROR_INVALID_VALUE;
+	if (found.flags & GRAPH_MEMORY_FLAG) {
+		queue_wait_group(&context->group);
+		graph_memory_freed_by_call(&found, &result);
+		return result;
+	}
 	return free_range(&found);
 }
 
@@ -131,6 +144,8 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -152,6 +167,8 @@ CUresult cuMemFreeHost(void *p)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result || !p)
 		return result;
 	softgpu_allocation_t found;
@@ -210,6 +227,8 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
@@ -239,6 +258,8 @@ CUresult cuMemHostUnregister(void *p)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
+	if (!result)
+		result = capture_refuse_unsafe();
 	if (result)
 		return result;
 	softgpu_allocation_t found;

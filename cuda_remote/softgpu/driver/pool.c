@@ -3,7 +3,9 @@
 
 #include "cuda_remote/softgpu/driver/pool.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
+#include "cuda_remote/softgpu/driver/graph_memory.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/ipc.h"
 #include "cuda_remote/softgpu/memory/shared.h"
@@ -160,7 +162,19 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 	} else if (pool->imported) {
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	CUresult result = charge(pool, bytes);
+	bool captured;
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+				   .alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+									   .id = pool->device } },
+					      .bytesize = bytes } };
+	CUresult result = capture_add(stream, &node, NULL, &captured);
+	if (result || captured) {
+		if (captured)
+			*address = node.alloc.dptr;
+		return result;
+	}
+	result = charge(pool, bytes);
 	if (result)
 		return result;
 	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
@@ -198,6 +212,11 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 {
 	if (!address)
 		return CUDA_SUCCESS;
+	bool captured;
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free.dptr = address };
+	CUresult result = capture_add(stream, &node, NULL, &captured);
+	if (result || captured)
+		return result;
 	free_command_t *command = calloc(1, sizeof *command);
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -205,6 +224,14 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	    command->allocation.kind != SOFTGPU_SPACE_DEVICE) {
 		free(command);
 		return CUDA_ERROR_INVALID_VALUE;
+	}
+	/*
+	 * A graph's memory is free for its next launch by the order of the calls: the launch is ordered behind this
+	 * one.
+	 */
+	if (graph_memory_freed_by_call(&command->allocation, &result)) {
+		free(command);
+		return result;
 	}
 	command->command.finish = free_finish;
 	queue_submit(stream, &command->command);

@@ -70,6 +70,8 @@ struct CUstream_st {
 	/* Of stream.c, under its lock: */
 	CUaccessPolicyWindow access_window;
 	CUsynchronizationPolicy sync_policy; /* 0: never set */
+	/* Of capture.c, under its lock: */
+	struct capture_stream *capture; /* NULL: it does not capture */
 };
 
 /* The part of a context that belongs to the queue. */

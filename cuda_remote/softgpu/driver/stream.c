@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/stream.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
 #include <pthread.h>
@@ -21,8 +22,10 @@ static __thread struct thread_stream *thread_streams;
 
 static void retire(CUstream stream)
 {
-	if (handle_retire(stream))
-		queue_stream_release(stream);
+	if (!handle_retire(stream))
+		return;
+	capture_stream_destroyed(stream);
+	queue_stream_release(stream);
 }
 
 /* The thread ends: its streams finish what they have, and are gone. */
@@ -184,17 +187,13 @@ CUresult cuStreamDestroy(CUstream hStream)
 	return cuStreamDestroy_v2(hStream);
 }
 
-/* Streams cannot capture yet, so that the mode says only what a later exchange returns. */
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	static __thread CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
 	CUresult result = init_check();
 	if (result)
 		return result;
 	if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = current;
-	current = *mode;
-	*mode = before;
+	capture_mode_exchange(mode);
 	return CUDA_SUCCESS;
 }

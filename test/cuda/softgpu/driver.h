@@ -46,7 +46,8 @@ static inline CUfunction kernel(const char *name)
 	static CUmodule module;
 	CUfunction function;
 	if (!module)
-		OK(cuModuleLoadData(&module, "double\nappend wait fault write nothing\n"));
+		OK(cuModuleLoadData(&module,
+				"double\nappend wait fault write nothing increase meet choose decrease\n"));
 	OK(cuModuleGetFunction(&function, module, name));
 	return function;
 }

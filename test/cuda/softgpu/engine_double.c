@@ -8,6 +8,10 @@
  *	fault(u32 code)              ends with that CUresult
  *	write(u64 address, u32 n)    writes n bytes if they lie in one allocation, else CUDA_ERROR_ILLEGAL_ADDRESS
  *	nothing()
+ *	increase(u64 address, u32 n) adds n to the u32 there
+ *	meet(u64 address, u32 n)     adds 1 to the u32 there and returns when it is at least n
+ *	choose(u64 handle, u32 n)    cudaGraphSetConditional
+ *	decrease(u64 address, u64 handle) takes 1 from the u32 there and sets the condition to what is left
  *
  * Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
  */
@@ -30,7 +34,7 @@ struct softgpu_kernel {
 };
 
 struct softgpu_program {
-	const struct softgpu_kernel *kernels[8];
+	const struct softgpu_kernel *kernels[16];
 	size_t count;
 	uint64_t cell;
 };
@@ -86,12 +90,51 @@ static CUresult run_nothing(const unsigned char *parameters)
 	return CUDA_SUCCESS;
 }
 
+static CUresult run_increase(const unsigned char *parameters)
+{
+	__atomic_add_fetch((uint32_t *)(uintptr_t)u64_at(parameters), u32_at(parameters + 8), __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_meet(const unsigned char *parameters)
+{
+	uint32_t *here = (uint32_t *)(uintptr_t)u64_at(parameters);
+	__atomic_add_fetch(here, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(here, __ATOMIC_ACQUIRE) < u32_at(parameters + 8))
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+	return CUDA_SUCCESS;
+}
+
+static CUresult choose(uint64_t handle, uint32_t value)
+{
+	softgpu_conditional_t *conditional = (softgpu_conditional_t *)(uintptr_t)handle;
+	if (conditional->check != SOFTGPU_CONDITIONAL_CHECK)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	conditional->value = value;
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_choose(const unsigned char *parameters)
+{
+	return choose(u64_at(parameters), u32_at(parameters + 8));
+}
+
+static CUresult run_decrease(const unsigned char *parameters)
+{
+	uint32_t *left = (uint32_t *)(uintptr_t)u64_at(parameters);
+	return choose(u64_at(parameters + 8), --*left);
+}
+
 static const struct softgpu_kernel kernels[] = {
 	{ "append", 2, { { 0, 8 }, { 8, 4 } }, 12, run_append },
 	{ "wait", 1, { { 0, 8 } }, 8, run_wait },
 	{ "fault", 1, { { 0, 4 } }, 4, run_fault },
 	{ "write", 2, { { 0, 8 }, { 8, 4 } }, 12, run_write },
 	{ "nothing", 0, { { 0, 0 } }, 0, run_nothing },
+	{ "increase", 2, { { 0, 8 }, { 8, 4 } }, 12, run_increase },
+	{ "meet", 2, { { 0, 8 }, { 8, 4 } }, 12, run_meet },
+	{ "choose", 2, { { 0, 8 }, { 8, 4 } }, 12, run_choose },
+	{ "decrease", 2, { { 0, 8 }, { 8, 8 } }, 16, run_decrease },
 };
 
 static void complain(softgpu_log_t *log, const char *text)

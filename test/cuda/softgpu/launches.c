@@ -291,7 +291,7 @@ int main(void)
 	occupancy_follows_the_model();
 	contexts_form_a_stack(context);
 	limits_are_kept();
-	call_of_the_future("cuGraphCreate", CUDA_ERROR_NOT_SUPPORTED);
+	call_of_the_future("cuGraphicsUnregisterResource", CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuDevicePrimaryCtxRelease(0));
 	EXPECT(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
 	return 0;

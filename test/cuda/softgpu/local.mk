@@ -8,9 +8,15 @@ test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la 
 	rdma_channel/base/libhrbase.la
 
 SOFTGPU_DRIVER_TESTS = \
+	test/cuda/softgpu/captures \
+	test/cuda/softgpu/graph_launches \
+	test/cuda/softgpu/graph_memory \
+	test/cuda/softgpu/graph_updates \
+	test/cuda/softgpu/graphs \
 	test/cuda/softgpu/images \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/memory \
+	test/cuda/softgpu/memory_operations \
 	test/cuda/softgpu/per_thread \
 	test/cuda/softgpu/processes \
 	test/cuda/softgpu/streams \
@@ -38,6 +44,24 @@ test_cuda_softgpu_processes_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_virtual_SOURCES = test/cuda/softgpu/virtual.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_virtual_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_virtual_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_captures_SOURCES = test/cuda/softgpu/captures.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_captures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_captures_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_graph_launches_SOURCES = test/cuda/softgpu/graph_launches.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_graph_launches_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_graph_launches_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_graph_memory_SOURCES = test/cuda/softgpu/graph_memory.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_graph_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_graph_memory_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_graph_updates_SOURCES = test/cuda/softgpu/graph_updates.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_graph_updates_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_graph_updates_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_graphs_SOURCES = test/cuda/softgpu/graphs.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_graphs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_graphs_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_memory_operations_SOURCES = test/cuda/softgpu/memory_operations.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_memory_operations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_memory_operations_LDADD = test/cuda/softgpu/libcuda_double.la
 
 # The whole software GPU.
 check_PROGRAMS += test/cuda/softgpu/linking test/cuda/softgpu/load_image test/cuda/softgpu/programs

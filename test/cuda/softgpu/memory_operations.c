@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams that write values to memory and wait for them. */
+#include "driver.h"
+
+#include <time.h>
+
+static CUstream stream, other;
+static uint32_t *word;
+static uint64_t *wide;
+static CUdeviceptr word_at, wide_at;
+
+/* A wait with these flags is not over while the word is held, and is once it is passed. */
+static void expect_wait(uint32_t value, unsigned flags, uint32_t held, uint32_t passed)
+{
+	*word = held;
+	OK(cuStreamWaitValue32(stream, word_at, value, flags));
+	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	__atomic_store_n(word, passed, __ATOMIC_RELEASE);
+	OK(cuStreamSynchronize(stream));
+}
+
+static void waits_compare_as_asked(void)
+{
+	expect_wait(5, CU_STREAM_WAIT_VALUE_GEQ, 4, 5);
+	expect_wait(5, CU_STREAM_WAIT_VALUE_GEQ, 0xFFFFFFF0u, 6);
+	/* Cyclic: 3 is 0x13 ahead of 0xFFFFFFF0. */
+	expect_wait(0xFFFFFFF0u, CU_STREAM_WAIT_VALUE_GEQ, 0xFFFFFFEFu, 3);
+	expect_wait(7, CU_STREAM_WAIT_VALUE_EQ, 8, 7);
+	expect_wait(6, CU_STREAM_WAIT_VALUE_AND, 9, 2);
+	expect_wait(0xFFFFFFF0u, CU_STREAM_WAIT_VALUE_NOR, 0xFu, 0xEu);
+	*wide = UINT64_C(1) << 40;
+	OK(cuStreamWaitValue64(stream, wide_at, UINT64_C(1) << 41, CU_STREAM_WAIT_VALUE_GEQ));
+	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	__atomic_store_n(wide, UINT64_C(3) << 40, __ATOMIC_RELEASE);
+	OK(cuStreamSynchronize(stream));
+}
+
+static void one_stream_waits_for_another(void)
+{
+	*word = 0;
+	*wide = 0;
+	OK(cuStreamWaitValue32(stream, word_at, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuStreamWriteValue64(stream, wide_at, UINT64_C(0x1122334455667788), 0));
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	OK(cuStreamWriteValue32(other, word_at, 1, 0));
+	OK(cuStreamSynchronize(stream));
+	CHECK(*wide == UINT64_C(0x1122334455667788));
+}
+
+static void batches_keep_their_order(void)
+{
+	CUstreamBatchMemOpParams batch[4] = {
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = word_at, .value = 3 } },
+		{ .memoryBarrier = { .operation = CU_STREAM_MEM_OP_BARRIER, .flags =
+				CU_STREAM_MEMORY_BARRIER_TYPE_SYS } },
+		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at, .value = 4,
+				 .flags = CU_STREAM_WAIT_VALUE_EQ } },
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64, .address = wide_at, .value64 = 5 } },
+	};
+	*wide = 0;
+	OK(cuStreamBatchMemOp(stream, 4, batch, 0));
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != 3)
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+	CHECK(*wide == 0);
+	__atomic_store_n(word, 4, __ATOMIC_RELEASE);
+	OK(cuStreamSynchronize(stream));
+	CHECK(*wide == 5);
+	EXPECT(cuStreamBatchMemOp(stream, 0, batch, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamBatchMemOp(stream, 256, batch, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamBatchMemOp(stream, 1, batch, 1), CUDA_ERROR_INVALID_VALUE);
+	batch[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+	EXPECT(cuStreamBatchMemOp(stream, 2, batch, 0), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void wrong_addresses_and_flags_are_refused(void)
+{
+	CUdeviceptr managed;
+	uint32_t pageable;
+	EXPECT(cuStreamWriteValue32(stream, word_at + 2, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWriteValue64(stream, wide_at + 4, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWriteValue32(stream, (CUdeviceptr)(uintptr_t)&pageable, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWriteValue32(stream, word_at, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER),
+			CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWaitValue32(stream, word_at, 1, 4), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWaitValue32(stream, word_at, 1, CU_STREAM_WAIT_VALUE_FLUSH), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
+	EXPECT(cuStreamWaitValue32(stream, managed, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(managed));
+}
+
+static void the_device_says_what_it_can(void)
+{
+	int value;
+	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0));
+	CHECK(value == 1);
+	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 0));
+	CHECK(value == 1);
+	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 0));
+	CHECK(value == 0);
+}
+
+int main(void)
+{
+	void *memory;
+	start();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAllocHost(&memory, 64));
+	word = memory;
+	wide = (uint64_t *)memory + 2;
+	word_at = (CUdeviceptr)(uintptr_t)word;
+	wide_at = (CUdeviceptr)(uintptr_t)wide;
+	waits_compare_as_asked();
+	one_stream_waits_for_another();
+	batches_keep_their_order();
+	wrong_addresses_and_flags_are_refused();
+	the_device_says_what_it_can();
+	return 0;
+}
