@@ -370,3 +370,59 @@ RUNTIME_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2P
 	return runtime_done(runtime_driver.cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attribute, device,
 								   peer_device));
 }
+
+_Static_assert((int)cudaAtomicOperationFloatMax == (int)CU_ATOMIC_OPERATION_FLOAT_MAX &&
+	       sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation), "operations are passed through");
+
+RUNTIME_API cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned *capabilities,
+							    const enum cudaAtomicOperation *operations, unsigned count,
+							    int ordinal)
+{
+	CUdevice device;
+	cudaError_t error = runtime_device(ordinal, &device);
+	return error ? runtime_fail(error)
+		     : runtime_done(runtime_driver.cuDeviceGetHostAtomicCapabilities(
+				       capabilities, (const CUatomicOperation *)operations, count, device));
+}
+
+RUNTIME_API cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned *capabilities,
+							   const enum cudaAtomicOperation *operations, unsigned count,
+							   int ordinal, int peer)
+{
+	CUdevice device, peer_device;
+	cudaError_t error = runtime_device(ordinal, &device);
+	if (!error)
+		error = runtime_device(peer, &peer_device);
+	return error ? runtime_fail(error)
+		     : runtime_done(runtime_driver.cuDeviceGetP2PAtomicCapabilities(
+				       capabilities, (const CUatomicOperation *)operations, count, device, peer_device));
+}
+
+static CUarray_format format_of(const struct cudaChannelFormatDesc *channel)
+{
+	static const CUarray_format formats[3][3] = {
+		{ CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32 },
+		{ CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32 },
+		{ (CUarray_format)0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT },
+	};
+	int width = channel->x == 8 ? 0 : channel->x == 16 ? 1 : channel->x == 32 ? 2 : -1;
+	if (width < 0 || channel->f < cudaChannelFormatKindSigned || channel->f > cudaChannelFormatKindFloat)
+		return (CUarray_format)0;
+	return formats[channel->f][width];
+}
+
+RUNTIME_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const struct cudaChannelFormatDesc *channel,
+							     int ordinal)
+{
+	CUdevice device;
+	if (!width || !channel)
+		return runtime_fail(cudaErrorInvalidValue);
+	cudaError_t error = runtime_device(ordinal, &device);
+	if (error)
+		return runtime_fail(error);
+	CUarray_format format = format_of(channel);
+	unsigned channels = 1u + (channel->y != 0) + (channel->z != 0) + (channel->w != 0);
+	if (!format)
+		return runtime_fail(cudaErrorInvalidChannelDescriptor);
+	return runtime_done(runtime_driver.cuDeviceGetTexture1DLinearMaxWidth(width, format, channels, device));
+}

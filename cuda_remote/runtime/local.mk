@@ -33,6 +33,7 @@ cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
 # The functions with a default-stream twin: one source, compiled for each kind of default stream (twin.h).
 runtime_twin_sources = \
+	cuda_remote/runtime/batch_twin.c \
 	cuda_remote/runtime/copy_twin.c \
 	cuda_remote/runtime/launch_twin.c \
 	cuda_remote/runtime/stream_twin.c \

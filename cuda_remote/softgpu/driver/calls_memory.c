@@ -39,5 +39,14 @@ CUresult PTSZ(cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLoca
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
 	if (result)
 		return result;
-	return flags ? CUDA_ERROR_INVALID_VALUE : managed_check(devPtr, count, &location);
+	return flags ? CUDA_ERROR_INVALID_VALUE : managed_prefetch(devPtr, count, &location);
+}
+
+/* The call of CUDA 8, which knows devices and CU_DEVICE_CPU. */
+CUresult PTSZ(cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice };
+	if (dstDevice == CU_DEVICE_CPU)
+		location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST };
+	return PTSZ(cuMemPrefetchAsync_v2)(devPtr, count, location, 0, hStream);
 }

@@ -126,6 +126,15 @@ static CUresult box_check(const copy_box_t *box, size_t *bytes, enum side_memory
 	return CUDA_SUCCESS;
 }
 
+CUresult copy_check(const copy_box_t *box)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	if (!box->width || !box->height || !box->depth)
+		return CUDA_ERROR_INVALID_VALUE;
+	return box_check(box, &bytes, &to, &from);
+}
+
 CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 {
 	enum side_memory to, from;
@@ -135,15 +144,18 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 	CUresult result = box_check(box, &bytes, &to, &from);
 	if (result)
 		return result;
-	bool staged = from == SIDE_PAGEABLE && !synchronous && bytes <= STAGE_BYTES;
+	bool in_order = box->source == COPY_SOURCE_STREAM, now = box->source == COPY_SOURCE_NOW;
+	bool staged = from == SIDE_PAGEABLE && !synchronous && !in_order && (now || bytes <= STAGE_BYTES);
+	/* A source that is to be the program's again is read, or copied aside, before the call returns. */
+	staged = staged || (now && from == SIDE_PINNED);
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
-		    (from == SIDE_PAGEABLE && !staged);
+		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
 	if ((wait || bytes <= INLINE_BYTES) && queue_claim(stream)) {
 		copy_now(box);
 		queue_unclaim(stream);
 		return CUDA_SUCCESS;
 	}
-	return submit_copy(stream, box, bytes, staged && to != SIDE_PAGEABLE, wait);
+	return submit_copy(stream, box, bytes, staged && (now || to != SIDE_PAGEABLE), wait);
 }
 
 CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)

@@ -26,15 +26,26 @@ typedef struct copy_side {
 	size_t slice;     /* from slice to slice, bytes */
 } copy_side_t;
 
+/* When a source in host memory is read. */
+enum copy_source {
+	COPY_SOURCE_API,    /* as said above */
+	COPY_SOURCE_STREAM, /* when the stream gets there, pageable or not */
+	COPY_SOURCE_NOW,    /* before the call returns, whatever the stream has to do */
+};
+
 typedef struct copy_box {
 	copy_side_t to, from;
 	size_t width, height, depth; /* bytes, rows, slices */
+	enum copy_source source;
 } copy_box_t;
 
 /*
  * Copies in stream; a synchronous call returns when host memory is done with. CUDA_ERROR_INVALID_VALUE: a wrong range.
  */
 CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous);
+
+/* The checks of copy_submit alone, and that there is something to copy. */
+CUresult copy_check(const copy_box_t *box);
 
 /* One row. */
 CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous);

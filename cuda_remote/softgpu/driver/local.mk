@@ -4,6 +4,7 @@ SOFTGPU_DRIVER_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(
 
 # Files compiled twice, see cuda_api.h.
 SOFTGPU_TWINS = \
+	cuda_remote/softgpu/driver/calls_batch.c \
 	cuda_remote/softgpu/driver/calls_copy.c \
 	cuda_remote/softgpu/driver/calls_graph.c \
 	cuda_remote/softgpu/driver/calls_launch.c \
@@ -22,6 +23,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	$(SOFTGPU_TWINS) \
 	cuda_remote/softgpu/engine.h \
 	cuda_remote/softgpu/memory.h \
+	cuda_remote/softgpu/driver/capabilities.c \
 	cuda_remote/softgpu/driver/capture.c \
 	cuda_remote/softgpu/driver/capture.h \
 	cuda_remote/softgpu/driver/context.c \
@@ -29,6 +31,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/context_state.c \
 	cuda_remote/softgpu/driver/copy.c \
 	cuda_remote/softgpu/driver/copy.h \
+	cuda_remote/softgpu/driver/copy_batch.c \
+	cuda_remote/softgpu/driver/copy_batch.h \
 	cuda_remote/softgpu/driver/cuda_api.h \
 	cuda_remote/softgpu/driver/device.c \
 	cuda_remote/softgpu/driver/device.h \
@@ -74,6 +78,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/memop.c \
 	cuda_remote/softgpu/driver/memop.h \
 	cuda_remote/softgpu/driver/memory.c \
+	cuda_remote/softgpu/driver/managed_range.c \
+	cuda_remote/softgpu/driver/managed_range.h \
 	cuda_remote/softgpu/driver/module.c \
 	cuda_remote/softgpu/driver/module.h \
 	cuda_remote/softgpu/driver/occupancy.c \

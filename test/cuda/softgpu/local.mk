@@ -8,6 +8,7 @@ test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la 
 	rdma_channel/base/libhrbase.la
 
 SOFTGPU_DRIVER_TESTS = \
+	test/cuda/softgpu/batches \
 	test/cuda/softgpu/captures \
 	test/cuda/softgpu/graph_launches \
 	test/cuda/softgpu/graph_memory \
@@ -44,6 +45,9 @@ test_cuda_softgpu_processes_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_virtual_SOURCES = test/cuda/softgpu/virtual.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_virtual_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_virtual_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_batches_SOURCES = test/cuda/softgpu/batches.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_batches_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_batches_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_captures_SOURCES = test/cuda/softgpu/captures.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
 test_cuda_softgpu_captures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_captures_LDADD = test/cuda/softgpu/libcuda_double.la
