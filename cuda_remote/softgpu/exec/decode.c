@@ -260,9 +260,10 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 	const struct ptx_symbol *symbol = decode_symbol(decoder, operand);
 	if (symbol->kind == PTX_SYMBOL_FUNCTION && letter == 'l') {
 		struct code *code = symbol->function->code;
-		if (!code || symbol->function->is_kernel)
-			decode_unsupported(decoder, "the address of a kernel or of an external function");
-		code->address_taken = true;
+		if (!code)
+			decode_unsupported(decoder, "the address of an external function");
+		/* A kernel's is for launches by the device; nothing can call it. */
+		code->address_taken = !symbol->function->is_kernel;
 		return decode_constant(decoder, (uint64_t)(uintptr_t)code, 8);
 	}
 	if (symbol->kind != PTX_SYMBOL_VARIABLE)

@@ -2,6 +2,7 @@
 /* Branches, calls, barriers, and instructions that act on the lanes of a warp together. */
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/device_launch.h"
 
 #include <string.h>
 
@@ -149,6 +150,16 @@ static const struct {
 	{ "free", op_free, 1, 0 },
 	{ "__assertfail", op_assertfail, 5, 0 },
 	{ "cudaGraphSetConditional", op_set_conditional, 2, 0 },
+	{ "__cudaCDP2GetParameterBufferV2", op_cdp_get_parameter_buffer, 4, 1 },
+	{ "__cudaCDP2LaunchDeviceV2", op_cdp_launch_device, 2, 1 },
+	{ "__cudaCDP2MemcpyAsync", op_cdp_memcpy_async, 5, 1 },
+	{ "__cudaCDP2GetLastError", op_cdp_get_last_error, 0, 1 },
+	{ "__cudaCDP2PeekAtLastError", op_cdp_peek_last_error, 0, 1 },
+	{ "__cudaCDP2GetErrorString", op_cdp_get_error_string, 1, 1 },
+	{ "__cudaCDP2StreamCreateWithFlags", op_cdp_stream_create, 2, 1 },
+	{ "__cudaCDP2StreamDestroy", op_cdp_stream_destroy, 1, 1 },
+	{ "__cudaCDP2Malloc", op_cdp_malloc, 2, 1 },
+	{ "__cudaCDP2Free", op_cdp_free, 1, 1 },
 };
 
 /* How the actual arguments (or results) are copied to (from) the formals; gives up if they do not match. */

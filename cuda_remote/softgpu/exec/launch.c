@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "cuda_remote/softgpu/memory.h"
 
+#include "cuda_remote/softgpu/exec/device_launch.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include "rdma_channel/base/log.h"
@@ -306,9 +307,9 @@ static bool plausible(const softgpu_launch_t *request)
 	       (uint64_t)request->grid[1] * request->grid[2] <= UINT32_MAX;
 }
 
-CUresult softgpu_launch(const softgpu_launch_t *request)
+CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 {
-	struct launch launch = { 0 };
+	struct launch launch = { .depth = depth };
 	if (!plausible(request))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_once(&pool.once, pool_start);
@@ -317,6 +318,7 @@ CUresult softgpu_launch(const softgpu_launch_t *request)
 		launch_work(&launch, 0);
 		launch_dequeue(&launch);
 		write_output(&launch);
+		device_queue_finish(&launch);
 	} else {
 		launch.fault = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -325,4 +327,9 @@ CUresult softgpu_launch(const softgpu_launch_t *request)
 	free(launch.thread_ids);
 	free(launch.parameters);
 	return (CUresult)launch.fault;
+}
+
+CUresult softgpu_launch(const softgpu_launch_t *request)
+{
+	return launch_nested(request, 0);
 }

@@ -8,12 +8,14 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/allocate.c \
 	cuda_remote/softgpu/exec/atomic.c cuda_remote/softgpu/exec/atomic.h \
 	cuda_remote/softgpu/exec/block.c \
+	cuda_remote/softgpu/exec/call_frame.h \
 	cuda_remote/softgpu/exec/collective.c cuda_remote/softgpu/exec/collective.h \
 	cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_control.c \
 	cuda_remote/softgpu/exec/decode_memory.c \
 	cuda_remote/softgpu/exec/decode_special.c \
+	cuda_remote/softgpu/exec/device_launch.c cuda_remote/softgpu/exec/device_launch.h \
 	cuda_remote/softgpu/exec/forms.c \
 	cuda_remote/softgpu/exec/insn.h \
 	cuda_remote/softgpu/exec/launch.c \

@@ -6,6 +6,7 @@
  */
 #include "cuda_remote/softgpu/memory.h"
 
+#include "cuda_remote/softgpu/exec/call_frame.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <stdarg.h>
@@ -203,34 +204,15 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 	return count;
 }
 
-/* ---- arguments and results of the call, in the caller's frame */
-static char *frame_of(struct warp *warp, const struct insn *insn, uint32_t lane)
-{
-	return warp->local + (uint64_t)lane * warp->block->launch->kernel->local_bytes + SOURCE(uint64_t, 2)[lane];
-}
-
-static uint64_t argument(struct warp *warp, const struct insn *insn, uint32_t lane, uint32_t n)
-{
-	const struct call_copy *copy = &insn->call->arguments[n];
-	uint64_t value = 0;
-	memcpy(&value, frame_of(warp, insn, lane) + copy->from, copy->size < 8 ? copy->size : 8);
-	return value;
-}
-
-static void set_result(struct warp *warp, const struct insn *insn, uint32_t lane, uint64_t value)
-{
-	const struct call_copy *copy = &insn->call->results[0];
-	memcpy(frame_of(warp, insn, lane) + copy->to, &value, copy->size < 8 ? copy->size : 8);
-}
-
+/* ---- the functions */
 const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 {
 	for_each_lane(lane, warp->mask) {
-		int count = print_lane(warp, (int)lane, argument(warp, insn, lane, 0), argument(warp, insn, lane, 1));
+		int count = print_lane(warp, (int)lane, call_argument(warp, insn, lane, 0), call_argument(warp, insn, lane, 1));
 		if (count == -2)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "printf of what is outside every allocation", argument(warp, insn, lane, 0));
-		set_result(warp, insn, lane, (uint64_t)(int64_t)count);
+					  "printf of what is outside every allocation", call_argument(warp, insn, lane, 0));
+		call_set_result(warp, insn, lane, (uint64_t)(int64_t)count);
 	}
 	return insn + 1;
 }
@@ -238,8 +220,8 @@ const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 const struct insn *op_malloc(struct warp *warp, const struct insn *insn)
 {
 	for_each_lane(lane, warp->mask) {
-		uint64_t size = argument(warp, insn, lane, 0);
-		set_result(warp, insn, lane, size ? softgpu_memory_alloc(size, 16) : 0);
+		uint64_t size = call_argument(warp, insn, lane, 0);
+		call_set_result(warp, insn, lane, size ? softgpu_memory_alloc(size, 16) : 0);
 	}
 	return insn + 1;
 }
@@ -248,7 +230,7 @@ const struct insn *op_free(struct warp *warp, const struct insn *insn)
 {
 	for_each_lane(lane, warp->mask) {
 		softgpu_span_t span;
-		uint64_t address = argument(warp, insn, lane, 0);
+		uint64_t address = call_argument(warp, insn, lane, 0);
 		if (!address)
 			continue;
 		if (!softgpu_memory_find(address, &span) || span.base != address)
@@ -264,13 +246,13 @@ const struct insn *op_set_conditional(struct warp *warp, const struct insn *insn
 {
 	for_each_lane(lane, warp->mask) {
 		softgpu_span_t span;
-		uint64_t handle = argument(warp, insn, lane, 0);
+		uint64_t handle = call_argument(warp, insn, lane, 0);
 		softgpu_conditional_t *conditional = (softgpu_conditional_t *)(uintptr_t)handle;
 		if (!softgpu_memory_find(handle, &span) || span.base != handle || span.size != sizeof *conditional ||
 		    conditional->check != SOFTGPU_CONDITIONAL_CHECK)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 					  "cudaGraphSetConditional of what is no conditional handle", handle);
-		__atomic_store_n(&conditional->value, (uint32_t)argument(warp, insn, lane, 1), __ATOMIC_RELAXED);
+		__atomic_store_n(&conditional->value, (uint32_t)call_argument(warp, insn, lane, 1), __ATOMIC_RELAXED);
 	}
 	return insn + 1;
 }
@@ -282,11 +264,11 @@ const struct insn *op_assertfail(struct warp *warp, const struct insn *insn)
 	int lane = __builtin_ctz(warp->mask);
 	const struct block *block = warp->block;
 	uint32_t n = (uint32_t)lane;
-	read_string(warp, lane, argument(warp, insn, n, 0), message, sizeof message);
-	read_string(warp, lane, argument(warp, insn, n, 1), file, sizeof file);
-	read_string(warp, lane, argument(warp, insn, n, 3), function, sizeof function);
+	read_string(warp, lane, call_argument(warp, insn, n, 0), message, sizeof message);
+	read_string(warp, lane, call_argument(warp, insn, n, 1), file, sizeof file);
+	read_string(warp, lane, call_argument(warp, insn, n, 3), function, sizeof function);
 	fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-		(uint32_t)argument(warp, insn, n, 2), function, block->index[0], block->index[1], block->index[2],
+		(uint32_t)call_argument(warp, insn, n, 2), function, block->index[0], block->index[1], block->index[2],
 		block->launch->thread_ids[warp->index][0][n], block->launch->thread_ids[warp->index][1][n],
 		block->launch->thread_ids[warp->index][2][n], message);
 	return warp_fault(warp, insn, lane, CUDA_ERROR_ASSERT, "assertion failed", 0);

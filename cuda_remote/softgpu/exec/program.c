@@ -64,10 +64,9 @@ static uint64_t address_of(struct softgpu_program *program, const struct ptx_rel
 		symbol = symbol->definition;
 	if (symbol->kind == PTX_SYMBOL_FUNCTION) {
 		struct code *code = symbol->function->code;
-		if (!code || symbol->function->is_kernel)
-			ptx_unsupported(&program->context, relocation->line,
-					"the address of a kernel or of an external function");
-		code->address_taken = true;
+		if (!code)
+			ptx_unsupported(&program->context, relocation->line, "the address of an external function");
+		code->address_taken = !symbol->function->is_kernel;
 		return (uint64_t)(uintptr_t)code;
 	}
 	if (symbol->kind != PTX_SYMBOL_VARIABLE || !symbol->address)

@@ -117,6 +117,8 @@ struct launch {
 	uint32_t helpers_max;
 	struct launch *next;  /* in the pool's queue; under the pool's lock */
 	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock */
+	uint32_t depth;              /* launched by a grid that was launched by a grid …: how often */
+	struct device_queue *device; /* what its threads launched (device_launch.c); NULL: nothing */
 };
 
 /* warp.c: paths */

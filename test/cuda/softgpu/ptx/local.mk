@@ -9,6 +9,7 @@ test_cuda_softgpu_ptx_libengine_la_LIBADD = cuda_remote/softgpu/libsgengine.la r
 SOFTGPU_PTX_TESTS = test/cuda/softgpu/ptx/arithmetic test/cuda/softgpu/ptx/control test/cuda/softgpu/ptx/spaces \
 	test/cuda/softgpu/ptx/rejects test/cuda/softgpu/ptx/windows
 SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/linking test/cuda/softgpu/ptx/directives
+SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/device_launch
 check_PROGRAMS += $(SOFTGPU_PTX_TESTS)
 TESTS += $(SOFTGPU_PTX_TESTS)
 SOFTGPU_PTX_LDADD = test/cuda/softgpu/ptx/libengine.la $(CHECK_LIBS) -lm
@@ -34,4 +35,7 @@ test_cuda_softgpu_ptx_linking_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_directives_SOURCES = test/cuda/softgpu/ptx/directives.c
 test_cuda_softgpu_ptx_directives_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
 test_cuda_softgpu_ptx_directives_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_device_launch_SOURCES = test/cuda/softgpu/ptx/device_launch.c
+test_cuda_softgpu_ptx_device_launch_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_device_launch_LDADD = $(SOFTGPU_PTX_LDADD)
 endif
