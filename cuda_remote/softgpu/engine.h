@@ -6,6 +6,8 @@
 #ifndef SOFTGPU_ENGINE_H
 #define SOFTGPU_ENGINE_H
 
+#include "cuda_remote/softgpu/texture.h"
+
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,6 +54,9 @@ softgpu_kernel_t *softgpu_program_kernel(softgpu_program_t *program, size_t inde
 softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *name);
 /* A .global or .const variable: device address and bytes. CUDA_ERROR_NOT_FOUND. */
 CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size);
+/* A .texref or .surfref variable of that kind: its handle, which lives as long as the program. CUDA_ERROR_NOT_FOUND. */
+CUresult softgpu_program_reference(softgpu_program_t *program, const char *name, enum softgpu_texture_kind kind,
+				   uint64_t *handle);
 
 /* What a launch and the driver's queries need to know of a kernel. */
 typedef struct softgpu_kernel_info {

@@ -46,6 +46,14 @@ static const struct {
 	{ "match", decode_match, true },
 	{ "activemask", decode_activemask, false },
 	{ "redux", decode_redux, true },
+	{ "tex", decode_tex, false },
+	{ "tld4", decode_tld4, false },
+	{ "txq", decode_texture_query, false },
+	{ "suq", decode_texture_query, false },
+	{ "suld", decode_suld, false },
+	{ "sust", decode_sust, false },
+	{ "sured", decode_sured, false },
+	{ "istypep", decode_istypep, false },
 };
 
 _Noreturn void decode_unsupported(struct decoder *decoder, const char *what)

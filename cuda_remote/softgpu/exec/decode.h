@@ -120,6 +120,12 @@ bool decode_is_builtin(struct ptx_text name);
 /* A function's formals and locals in local memory, before any code is decoded. */
 void decode_layout_frame(struct decoder *decoder, struct code *code);
 
+/* decode_texture.c: tex, tld4, txq, suq, suld, sust, sured, istypep */
+void decode_tex(struct decoder *decoder), decode_tld4(struct decoder *decoder),
+	decode_texture_query(struct decoder *decoder), decode_suld(struct decoder *decoder),
+	decode_sust(struct decoder *decoder), decode_sured(struct decoder *decoder),
+	decode_istypep(struct decoder *decoder);
+
 /* allocate.c: rows for registers; writes code->insns */
 void decode_allocate(struct decoder *decoder);
 

@@ -10,19 +10,27 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/block.c \
 	cuda_remote/softgpu/exec/call_frame.h \
 	cuda_remote/softgpu/exec/collective.c cuda_remote/softgpu/exec/collective.h \
+	cuda_remote/softgpu/exec/cube.c cuda_remote/softgpu/exec/cube.h \
 	cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_control.c \
 	cuda_remote/softgpu/exec/decode_memory.c \
 	cuda_remote/softgpu/exec/decode_special.c \
 	cuda_remote/softgpu/exec/device_launch.c cuda_remote/softgpu/exec/device_launch.h \
+	cuda_remote/softgpu/exec/decode_texture.c \
 	cuda_remote/softgpu/exec/forms.c \
 	cuda_remote/softgpu/exec/insn.h \
 	cuda_remote/softgpu/exec/launch.c \
 	cuda_remote/softgpu/exec/memory.c \
 	cuda_remote/softgpu/exec/print.c \
 	cuda_remote/softgpu/exec/program.c \
+	cuda_remote/softgpu/exec/sample.c cuda_remote/softgpu/exec/sample.h \
 	cuda_remote/softgpu/exec/special.c cuda_remote/softgpu/exec/special.h \
+	cuda_remote/softgpu/exec/surface.c \
+	cuda_remote/softgpu/exec/texel.c cuda_remote/softgpu/exec/texel.h \
+	cuda_remote/softgpu/exec/texture.c cuda_remote/softgpu/exec/texture.h \
+	cuda_remote/softgpu/exec/texture_table.c cuda_remote/softgpu/exec/texture_table.h \
+	cuda_remote/softgpu/texture.h \
 	cuda_remote/softgpu/exec/warp.c cuda_remote/softgpu/exec/warp.h
 softgpu_cppflags = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 softgpu_cflags = $(AM_CFLAGS) -ffp-contract=off -fno-strict-aliasing

@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/memory.h"
 
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/texture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static uint64_t lay_out_variables(struct ptx_module *module, enum ptx_space spac
 {
 	uint64_t at = 0;
 	for (struct ptx_symbol *v = module->variables; v; v = v->next) {
-		if (v->space != space || (v->is_extern && space != PTX_SHARED))
+		if (v->space != space || v->opaque || (v->is_extern && space != PTX_SHARED))
 			continue;
 		if (v->unsized && space != PTX_SHARED)
 			ptx_unsupported(module->context, v->line, "%.*s: an array of unknown size", (int)v->name.length,
@@ -51,6 +52,26 @@ static uint64_t allocate_variables(struct softgpu_program *program, enum ptx_spa
 	program->allocations[program->allocation_count++] = base;
 	lay_out_variables(program->module, space, base);
 	return base;
+}
+
+/* ---- references to textures and surfaces */
+static void create_references(struct softgpu_program *program)
+{
+	for (struct ptx_symbol *v = program->module->variables; v; v = v->next) {
+		if (!v->opaque || v->is_extern)
+			continue;
+		v->address = softgpu_texture_create(v->opaque == PTX_TEXREF ? SOFTGPU_TEXTURE_REFERENCE
+									    : SOFTGPU_SURFACE_REFERENCE, NULL);
+		if (!v->address)
+			ptx_fail(&program->context, CUDA_ERROR_OUT_OF_MEMORY, v->line, "too many textures");
+	}
+}
+
+static void destroy_references(struct softgpu_program *program)
+{
+	for (struct ptx_symbol *v = program->module ? program->module->variables : NULL; v; v = v->next)
+		if (v->opaque && v->address)
+			softgpu_texture_destroy(v->address);
 }
 
 static uint64_t address_of(struct softgpu_program *program, const struct ptx_relocation *relocation)
@@ -333,6 +354,7 @@ static void load(struct softgpu_program *program, const softgpu_unit_t *units, s
 	program->module = link_units(program, units, count);
 	program->allocations = ptx_alloc(&program->context, 2 * sizeof *program->allocations);
 	allocate_variables(program, PTX_GLOBAL, &size);
+	create_references(program);
 	program->const_base = allocate_variables(program, PTX_CONST, &program->const_size);
 	decode_all(program);
 }
@@ -379,6 +401,7 @@ void softgpu_program_unload(softgpu_program_t *program)
 {
 	for (size_t n = 0; n < program->allocation_count; n++)
 		softgpu_memory_free(program->allocations[n]);
+	destroy_references(program);
 	ptx_arena_free(&program->context.arena);
 	free(program);
 }
@@ -401,7 +424,7 @@ CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, 
 	/* Units may have local variables of one name; what they share goes first. */
 	const struct ptx_symbol *found = NULL;
 	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next)
-		if (v->address && (!found || (found->linkage == PTX_LOCAL_LINKAGE && v->linkage != PTX_LOCAL_LINKAGE)) &&
+		if (v->address && !v->opaque && (!found || (found->linkage == PTX_LOCAL_LINKAGE && v->linkage != PTX_LOCAL_LINKAGE)) &&
 		    ptx_text_is(v->name, name))
 			found = v;
 	if (!found)
@@ -409,6 +432,18 @@ CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, 
 	*address = found->address;
 	*size = found->size;
 	return CUDA_SUCCESS;
+}
+
+CUresult softgpu_program_reference(softgpu_program_t *program, const char *name, enum softgpu_texture_kind kind,
+				   uint64_t *handle)
+{
+	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next) {
+		if (!v->opaque || !ptx_text_is(v->name, name) || softgpu_texture_kind(v->address) != kind)
+			continue;
+		*handle = v->address;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
 }
 
 void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info)

@@ -62,6 +62,7 @@ void ptx_parse_registers(struct ptx_parser *parser)
 struct variable_head {
 	enum ptx_type type;
 	uint32_t align, lanes;
+	enum ptx_opaque opaque;
 };
 
 static uint32_t parse_align(struct ptx_parser *parser)
@@ -94,6 +95,15 @@ void ptx_skip_attributes(struct ptx_parser *parser)
 	}
 }
 
+/* A handle takes the place of the value. */
+static void parse_opaque(struct ptx_parser *parser, struct variable_head *head)
+{
+	if (head->type != PTX_NO_TYPE)
+		ptx_syntax_error(&parser->lexer, "one type");
+	head->opaque = ptx_at_word(&parser->lexer, ".texref") ? PTX_TEXREF : PTX_SURFREF;
+	head->type = PTX_B64;
+}
+
 static struct variable_head parse_head(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -117,8 +127,9 @@ static struct variable_head parse_head(struct ptx_parser *parser)
 			head.type = type;
 		else if (ptx_at_word(lexer, ".ptr"))
 			pointer = true;
-		else if (ptx_at_word(lexer, ".texref") || ptx_at_word(lexer, ".samplerref") ||
-			 ptx_at_word(lexer, ".surfref"))
+		else if (ptx_at_word(lexer, ".texref") || ptx_at_word(lexer, ".surfref"))
+			parse_opaque(parser, &head);
+		else if (ptx_at_word(lexer, ".samplerref"))
 			ptx_unsupported(parser->context, lexer->token_line, "a variable with %.*s",
 					(int)lexer->text.length, lexer->text.at);
 		else if (!pointer)
@@ -172,8 +183,12 @@ static struct ptx_symbol *parse_variable(struct ptx_parser *parser, struct ptx_s
 	variable->type = head->type;
 	variable->align = head->align;
 	variable->size = (uint64_t)ptx_type_size(head->type) * head->lanes;
+	variable->opaque = head->opaque;
 	*shape = (struct ptx_shape){ .lanes = head->lanes };
 	parse_dimensions(parser, variable, shape);
+	if (head->opaque && (space != PTX_GLOBAL || parser->function || variable->size != 8))
+		ptx_unsupported(parser->context, variable->line,
+				"a texture or surface reference that is not one .global variable of the module");
 	return variable;
 }
 
@@ -192,6 +207,9 @@ void ptx_parse_variables(struct ptx_parser *parser, enum ptx_space space, bool i
 			if (space != PTX_GLOBAL && space != PTX_CONST)
 				ptx_invalid(parser->context, lexer->token_line,
 					    "only .global and .const have initialisers");
+			if (variable->opaque)
+				ptx_unsupported(parser->context, lexer->token_line,
+						"an initialiser of a texture or surface reference");
 			ptx_parse_initialiser(parser, variable, &shape);
 		}
 		**end = variable;

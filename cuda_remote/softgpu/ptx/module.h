@@ -28,6 +28,9 @@ uint32_t ptx_type_size(enum ptx_type type); /* bytes; 0 for a predicate */
 bool ptx_type_signed(enum ptx_type type);
 bool ptx_type_float(enum ptx_type type);
 
+/* Variables without a value of their own: names of textures and surfaces. */
+enum ptx_opaque { PTX_NOT_OPAQUE, PTX_TEXREF, PTX_SURFREF };
+
 enum ptx_symbol_kind { PTX_SYMBOL_REGISTER, PTX_SYMBOL_VARIABLE, PTX_SYMBOL_LABEL, PTX_SYMBOL_FUNCTION, PTX_SYMBOL_LIST,
 		       PTX_SYMBOL_PROTOTYPE };
 
@@ -74,6 +77,7 @@ struct ptx_symbol {
 	uint64_t offset; /* in its block of parameters, shared or local memory */
 	uint64_t address; /* .global and .const: where it lives */
 	bool is_extern, unsized;
+	enum ptx_opaque opaque; /* its address is a handle of texture.h */
 	uint8_t *init;   /* NULL: zero */
 	struct ptx_relocation *relocations;
 	/* label: the statement that it stands before; function, prototype */

@@ -187,8 +187,14 @@ static struct ptx_operand *parse_operand(struct ptx_parser *parser, int depth)
 		ptx_invalid(parser->context, lexer->token_line, "operands nested too deep");
 	if (ptx_take_mark(lexer, '['))
 		return parse_address(parser, depth);
-	if (ptx_take_mark(lexer, '{'))
-		return wrap(parser, PTX_OPERAND_VECTOR, parse_operand_list(parser, '}', depth + 1));
+	if (ptx_take_mark(lexer, '{')) {
+		struct ptx_operand *vector = parse_operand_list(parser, '}', depth + 1);
+		vector = wrap(parser, PTX_OPERAND_VECTOR, vector);
+		if (!ptx_take_mark(lexer, '|'))
+			return vector;
+		vector->next = parse_name(parser);
+		return wrap(parser, PTX_OPERAND_PAIR, vector);
+	}
 	if (ptx_at_mark(lexer, '(') && at_call_list(parser)) {
 		ptx_next(lexer);
 		return wrap(parser, PTX_OPERAND_LIST, parse_operand_list(parser, ')', depth + 1));

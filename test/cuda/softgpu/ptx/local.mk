@@ -10,6 +10,7 @@ SOFTGPU_PTX_TESTS = test/cuda/softgpu/ptx/arithmetic test/cuda/softgpu/ptx/contr
 	test/cuda/softgpu/ptx/rejects test/cuda/softgpu/ptx/windows
 SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/linking test/cuda/softgpu/ptx/directives
 SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/device_launch
+SOFTGPU_PTX_TESTS += test/cuda/softgpu/ptx/surfaces test/cuda/softgpu/ptx/textures
 check_PROGRAMS += $(SOFTGPU_PTX_TESTS)
 TESTS += $(SOFTGPU_PTX_TESTS)
 SOFTGPU_PTX_LDADD = test/cuda/softgpu/ptx/libengine.la $(CHECK_LIBS) -lm
@@ -38,4 +39,10 @@ test_cuda_softgpu_ptx_directives_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_device_launch_SOURCES = test/cuda/softgpu/ptx/device_launch.c
 test_cuda_softgpu_ptx_device_launch_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
 test_cuda_softgpu_ptx_device_launch_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_surfaces_SOURCES = test/cuda/softgpu/ptx/surfaces.c
+test_cuda_softgpu_ptx_surfaces_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_surfaces_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_textures_SOURCES = test/cuda/softgpu/ptx/textures.c
+test_cuda_softgpu_ptx_textures_CPPFLAGS = $(test_cuda_softgpu_ptx_libengine_la_CPPFLAGS)
+test_cuda_softgpu_ptx_textures_LDADD = $(SOFTGPU_PTX_LDADD)
 endif

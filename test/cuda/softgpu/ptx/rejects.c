@@ -34,8 +34,8 @@ static const struct {
 	{ BODY("mov.u32 %r1, 0x;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "number" },
 	{ BODY(".reg .b32 %r<3>;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "twice" },
 	{ BODY("setp.lt.u32 %r1, %r2, %r3;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "size" },
-	{ BODY("tex.2d.v4.f32.f32 {%r0, "
-		"%r1, %r2, %r3}, [%l1, {%r0, %r1}];"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "tex.2d" },
+	{ BODY("tex.2dms.v4.f32.s32 {%r0, "
+		"%r1, %r2, %r3}, [%l1, {%r0, %r1, %r2, %r3}];"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "tex.2dms" },
 	{ BODY("wgmma.fence.sync.aligned;"), CUDA_ERROR_NOT_SUPPORTED, LINE_OF_BODY, "wgmma" },
 	{ BODY("shfl.up.b32 %r1, %r2, 1, 0;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "operands" },
 	{ BODY("call.uni unknown;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "unknown" },

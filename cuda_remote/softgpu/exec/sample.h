@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One texture fetch: from coordinates to four values. CUDA Programming Guide, "Texture Fetching" (nearest-point and
+ * linear filtering, fractions of 8 bits), "Cubemap Textures" (faces); where the Guide is silent, OpenGL 4.6, 8.14 and
+ * 8.15 (levels of detail, addressing of single texels). No fetch reads outside of the image.
+ */
+#ifndef SOFTGPU_EXEC_SAMPLE_H
+#define SOFTGPU_EXEC_SAMPLE_H
+
+#include "cuda_remote/softgpu/texture.h"
+
+enum geometry {
+	GEOMETRY_1D, GEOMETRY_2D, GEOMETRY_3D, GEOMETRY_A1D, GEOMETRY_A2D, GEOMETRY_CUBE, GEOMETRY_ACUBE, GEOMETRIES
+};
+
+/* How many coordinates a geometry has, without the layer. */
+uint32_t geometry_coordinates(enum geometry geometry);
+bool geometry_layered(enum geometry geometry);
+
+enum lod_mode { LOD_BASE, LOD_LEVEL, LOD_GRADIENT };
+
+/* One lane's fetch. */
+struct fetch {
+	enum geometry geometry;
+	enum lod_mode lod_mode;
+	bool integer;          /* the coordinates are texels' numbers; nothing is filtered */
+	uint32_t layer;        /* beyond the last one: the last one */
+	float at[3];
+	int32_t at_integer[3];
+	float lod;
+	float dx[3], dy[3];    /* gradients */
+	int32_t offset[3];     /* texels */
+};
+
+/* tex: the fetch's value, bits of floats or integers as texel_is_float says. */
+void sample_fetch(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
+		  uint32_t value[4]);
+
+/* tld4: one component of the four texels that a linear filter would use, from the lower left against the clock. */
+void sample_gather(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
+		   uint32_t component, uint32_t value[4]);
+
+#endif
