@@ -8,6 +8,7 @@
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/ipc.h"
 #include "cuda_remote/softgpu/driver/module.h"
+#include "cuda_remote/softgpu/driver/owned.h"
 #include "cuda_remote/softgpu/driver/pool.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/memory/space.h"
@@ -60,6 +61,7 @@ void context_destroy(CUcontext context)
 	if (!handle_retire(context))
 		return;
 	event_destroy_all(context);
+	owned_destroy_all(context);
 	module_unload_all(context);
 	stream_destroy_all(context);
 	ipc_close_all(context);

@@ -35,6 +35,7 @@ struct CUctx_st {
 	unsigned peers; /* bit d: access to device d's memory was asked for */
 	CUevent first_event;
 	CUmodule first_module;
+	struct owned *first_owned;
 };
 
 /* A new context of device, nowhere current. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/copy.h"
 
+#include "cuda_remote/softgpu/driver/array.h"
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/driver/virtual.h"
@@ -170,6 +171,7 @@ typedef struct described_side {
 	CUmemorytype type;
 	const void *host;
 	CUdeviceptr device;
+	CUarray array;
 	size_t x, y, z, pitch, height;
 } described_side_t;
 
@@ -186,7 +188,7 @@ static CUresult describe(const described_side_t *said, const copy_box_t *box, co
 		*side = (copy_side_t){ COPY_UNIFIED, said->device, 0, 0 };
 		break;
 	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return array_copy_side(said->array, said->x, said->y, said->z, box, side);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -213,10 +215,10 @@ CUresult copy_box_from_2d(const CUDA_MEMCPY2D *c, copy_box_t *box)
 		return CUDA_ERROR_INVALID_VALUE;
 	*box = (copy_box_t){ .width = c->WidthInBytes, .height = c->Height, .depth = 1 };
 	described_side_t to = {
-		c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0
+		c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0
 	};
 	described_side_t from = {
-		c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0
+		c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0
 	};
 	CUresult result = describe(&to, box, &box->to);
 	return result ? result : describe(&from, box, &box->from);
@@ -227,9 +229,11 @@ CUresult copy_box_from_3d(const CUDA_MEMCPY3D *c, copy_box_t *box)
 	if (!c || c->srcLOD || c->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	*box = (copy_box_t){ .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth };
-	described_side_t to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ,
+	described_side_t to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+				c->dstZ,
 				c->dstPitch, c->dstHeight };
-	described_side_t from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcZ,
+	described_side_t from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+				  c->srcZ,
 				  c->srcPitch, c->srcHeight };
 	CUresult result = describe(&to, box, &box->to);
 	return result ? result : describe(&from, box, &box->from);

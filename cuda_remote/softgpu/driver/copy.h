@@ -50,7 +50,7 @@ CUresult copy_check(const copy_box_t *box);
 /* One row. */
 CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous);
 
-/* The box of CUDA_MEMCPY2D or 3D. CUDA_ERROR_NOT_SUPPORTED: one side is an array. */
+/* The box of CUDA_MEMCPY2D or 3D, where a side may be an array. */
 CUresult copy_box_from_2d(const CUDA_MEMCPY2D *copy, copy_box_t *box);
 CUresult copy_box_from_3d(const CUDA_MEMCPY3D *copy, copy_box_t *box);
 

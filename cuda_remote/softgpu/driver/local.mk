@@ -5,6 +5,7 @@ SOFTGPU_DRIVER_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) $(ZSTD_CFLAGS) $(
 # Files compiled twice, see cuda_api.h.
 SOFTGPU_TWINS = \
 	cuda_remote/softgpu/driver/calls_batch.c \
+	cuda_remote/softgpu/driver/calls_array.c \
 	cuda_remote/softgpu/driver/calls_copy.c \
 	cuda_remote/softgpu/driver/calls_graph.c \
 	cuda_remote/softgpu/driver/calls_launch.c \
@@ -26,6 +27,10 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/capabilities.c \
 	cuda_remote/softgpu/driver/capture.c \
 	cuda_remote/softgpu/driver/capture.h \
+	cuda_remote/softgpu/driver/array.c \
+	cuda_remote/softgpu/driver/array.h \
+	cuda_remote/softgpu/driver/array_format.c \
+	cuda_remote/softgpu/driver/array_format.h \
 	cuda_remote/softgpu/driver/context.c \
 	cuda_remote/softgpu/driver/context.h \
 	cuda_remote/softgpu/driver/context_state.c \
@@ -83,6 +88,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/module.c \
 	cuda_remote/softgpu/driver/module.h \
 	cuda_remote/softgpu/driver/occupancy.c \
+	cuda_remote/softgpu/driver/owned.c \
+	cuda_remote/softgpu/driver/owned.h \
 	cuda_remote/softgpu/driver/pointer.c \
 	cuda_remote/softgpu/driver/pool.c \
 	cuda_remote/softgpu/driver/pool.h \
@@ -94,6 +101,12 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/virtual.c \
 	cuda_remote/softgpu/driver/virtual.h \
 	cuda_remote/softgpu/driver/user_object.c \
+	cuda_remote/softgpu/driver/texture_object.c \
+	cuda_remote/softgpu/driver/texture_reference.c \
+	cuda_remote/softgpu/driver/texture_reference.h \
+	cuda_remote/softgpu/driver/texture_resource.c \
+	cuda_remote/softgpu/driver/texture_resource.h \
+	cuda_remote/softgpu/texture.h \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \
 	cuda_remote/softgpu/fatbin/host_object.c \

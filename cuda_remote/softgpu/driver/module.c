@@ -3,6 +3,7 @@
 
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/image.h"
+#include "cuda_remote/softgpu/driver/texture_reference.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
 #include <stdlib.h>
@@ -121,6 +122,7 @@ void module_unload(CUmodule module)
 	else
 		context->first_module = module->next;
 	pthread_mutex_unlock(&context->lock);
+	texture_reference_forget(module);
 	free_functions(module);
 	softgpu_program_unload(module->program);
 	handle_release(module);

@@ -18,6 +18,8 @@ struct CUmod_st {
 	CUfunction *functions;
 	unsigned count;
 	CUmodule previous, next; /* of the context's, under its lock */
+	CUtexref first_texture;  /* under the context's lock */
+	CUsurfref first_surface;
 	CUmodule next_of_library; /* under the library's lock */
 };
 

@@ -211,6 +211,16 @@ CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, 
 	return CUDA_SUCCESS;
 }
 
+CUresult softgpu_program_reference(softgpu_program_t *program, const char *name, enum softgpu_texture_kind kind,
+				   uint64_t *handle)
+{
+	(void)program;
+	(void)name;
+	(void)kind;
+	(void)handle;
+	return CUDA_ERROR_NOT_FOUND;
+}
+
 void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *info)
 {
 	*info = (softgpu_kernel_info_t){ .name = kernel->name, .parameters = kernel->parameters,

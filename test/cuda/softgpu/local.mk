@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The driver's tests run over a libcuda whose engine is a double (engine_double.c).
 check_LTLIBRARIES += test/cuda/softgpu/libcuda_double.la
-test_cuda_softgpu_libcuda_double_la_SOURCES = test/cuda/softgpu/engine_double.c
+test_cuda_softgpu_libcuda_double_la_SOURCES = test/cuda/softgpu/engine_double.c \
+	cuda_remote/softgpu/exec/texture_table.c
 test_cuda_softgpu_libcuda_double_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_libcuda_double_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpath /nowhere -no-undefined
 test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la cuda_remote/api/libcuapi.la \
@@ -14,6 +15,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/graph_memory \
 	test/cuda/softgpu/graph_updates \
 	test/cuda/softgpu/graphs \
+	test/cuda/softgpu/arrays \
 	test/cuda/softgpu/images \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/memory \
@@ -24,6 +26,9 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/virtual
 check_PROGRAMS += $(SOFTGPU_DRIVER_TESTS)
 TESTS += $(SOFTGPU_DRIVER_TESTS)
+test_cuda_softgpu_arrays_SOURCES = test/cuda/softgpu/arrays.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_arrays_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_arrays_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_images_SOURCES = test/cuda/softgpu/images.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_images_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(ZSTD_CFLAGS) $(LZ4_CFLAGS)
 test_cuda_softgpu_images_LDADD = test/cuda/softgpu/libcuda_double.la $(ZSTD_LIBS) $(LZ4_LIBS)
@@ -74,10 +79,15 @@ TESTS += test/cuda/softgpu/linking test/cuda/softgpu/programs test/cuda/softgpu/
 test_cuda_softgpu_linking_SOURCES = test/cuda/softgpu/linking.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_linking_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_linking_LDADD = cuda_remote/softgpu/libcuda.la
+check_PROGRAMS += test/cuda/softgpu/references
+TESTS += test/cuda/softgpu/references
 test_cuda_softgpu_load_image_SOURCES = test/cuda/softgpu/load_image.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_load_image_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_load_image_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_programs_SOURCES = test/cuda/softgpu/programs.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_programs_LDADD = cuda_remote/softgpu/libcuda.la
+test_cuda_softgpu_references_SOURCES = test/cuda/softgpu/references.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_references_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_references_LDADD = cuda_remote/softgpu/libcuda.la
 include test/cuda/softgpu/ptx/local.mk

@@ -69,7 +69,7 @@ static void boxes_are_copied_row_by_row(void)
 	EXPECT(cuMemcpy2D(&out), CUDA_ERROR_INVALID_VALUE);
 	out.srcPitch = pitch;
 	out.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	EXPECT(cuMemcpy2D(&out), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemcpy2D(&out), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuMemsetD2D8(image, pitch, 5, 10, 6));
 	EXPECT(cuMemsetD2D8(image, pitch, 5, 10, 8), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(image));
