@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda_remote/runtime/copy.h"
-
-#include "rdma_channel/base/log.h"
+#include "cuda_remote/runtime/array_copy.h"
 
 #include <string.h>
 
@@ -27,36 +25,48 @@ static bool is_empty(struct cudaExtent extent)
 	return !extent.width || !extent.height || !extent.depth;
 }
 
-static cudaError_t refuse_arrays(const void *from, const void *to)
+/* Bytes of a unit of positions and extents: a texel of the arrays there are, or a byte. */
+static cudaError_t unit_of(cudaArray_t from, cudaArray_t to, size_t *unit)
 {
-	if (!from && !to)
-		return cudaSuccess;
-	hr_log_once(HR_LOG_WARN, "copies of CUDA arrays are not supported");
-	return cudaErrorNotSupported;
+	size_t row, from_texel = 1, to_texel = 1;
+	cudaError_t error = cudaSuccess;
+	if (from)
+		error = array_row_bytes(from, &row, &from_texel);
+	if (to && !error)
+		error = array_row_bytes(to, &row, &to_texel);
+	*unit = from ? from_texel : to_texel;
+	return !error && from && to && from_texel != to_texel ? cudaErrorInvalidValue : error;
 }
 
+/* Beside an array, extents are in texels, and so are positions in it; everything else is in bytes. */
 cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy, bool *empty)
 {
+	size_t unit;
 	if (!p)
 		return runtime_fail(cudaErrorInvalidValue);
-	if (!copy_kind_valid(p->kind))
-		return runtime_fail(cudaErrorInvalidMemcpyDirection);
-	cudaError_t error = refuse_arrays(p->srcArray, p->dstArray);
+	const struct array_end to = { .array = p->dstArray }, from = { .array = p->srcArray };
+	cudaError_t error = array_copy_check(&to, &from, p->kind);
+	if (!error)
+		error = runtime_enter();
+	if (error)
+		return error;
+	error = unit_of(p->srcArray, p->dstArray, &unit);
 	if (error)
 		return runtime_fail(error);
-	/* Without an array, positions and widths are in bytes. */
 	memset(copy, 0, sizeof *copy);
-	copy->srcXInBytes = p->srcPos.x, copy->srcY = p->srcPos.y, copy->srcZ = p->srcPos.z;
-	copy->srcMemoryType = copy_source_type(p->kind);
+	copy->srcXInBytes = p->srcPos.x * (p->srcArray ? unit : 1), copy->srcY = p->srcPos.y, copy->srcZ = p->srcPos.z;
+	copy->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : copy_source_type(p->kind);
+	copy->srcArray = (CUarray)p->srcArray;
 	copy->srcHost = p->srcPtr.ptr, copy->srcDevice = runtime_address(p->srcPtr.ptr);
 	copy->srcPitch = p->srcPtr.pitch, copy->srcHeight = p->srcPtr.ysize;
-	copy->dstXInBytes = p->dstPos.x, copy->dstY = p->dstPos.y, copy->dstZ = p->dstPos.z;
-	copy->dstMemoryType = copy_target_type(p->kind);
+	copy->dstXInBytes = p->dstPos.x * (p->dstArray ? unit : 1), copy->dstY = p->dstPos.y, copy->dstZ = p->dstPos.z;
+	copy->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : copy_target_type(p->kind);
+	copy->dstArray = (CUarray)p->dstArray;
 	copy->dstHost = p->dstPtr.ptr, copy->dstDevice = runtime_address(p->dstPtr.ptr);
 	copy->dstPitch = p->dstPtr.pitch, copy->dstHeight = p->dstPtr.ysize;
-	copy->WidthInBytes = p->extent.width, copy->Height = p->extent.height, copy->Depth = p->extent.depth;
+	copy->WidthInBytes = p->extent.width * unit, copy->Height = p->extent.height, copy->Depth = p->extent.depth;
 	*empty = is_empty(p->extent);
-	return runtime_enter();
+	return cudaSuccess;
 }
 
 static cudaError_t primary_handle(int ordinal, CUcontext *handle)
@@ -71,27 +81,33 @@ static cudaError_t primary_handle(int ordinal, CUcontext *handle)
 
 cudaError_t copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, CUDA_MEMCPY3D_PEER *copy, bool *empty)
 {
+	size_t unit = 1;
 	if (!p)
 		return runtime_fail(cudaErrorInvalidValue);
-	cudaError_t error = refuse_arrays(p->srcArray, p->dstArray);
+	cudaError_t error = runtime_enter();
+	if (error)
+		return error;
 	memset(copy, 0, sizeof *copy);
-	if (!error)
-		error = primary_handle(p->srcDevice, &copy->srcContext);
+	error = primary_handle(p->srcDevice, &copy->srcContext);
 	if (!error)
 		error = primary_handle(p->dstDevice, &copy->dstContext);
+	if (!error)
+		error = unit_of(p->srcArray, p->dstArray, &unit);
 	if (error)
 		return runtime_fail(error);
-	copy->srcXInBytes = p->srcPos.x, copy->srcY = p->srcPos.y, copy->srcZ = p->srcPos.z;
-	copy->srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy->srcXInBytes = p->srcPos.x * (p->srcArray ? unit : 1), copy->srcY = p->srcPos.y, copy->srcZ = p->srcPos.z;
+	copy->srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+	copy->srcArray = (CUarray)p->srcArray;
 	copy->srcDevice = runtime_address(p->srcPtr.ptr);
 	copy->srcPitch = p->srcPtr.pitch, copy->srcHeight = p->srcPtr.ysize;
-	copy->dstXInBytes = p->dstPos.x, copy->dstY = p->dstPos.y, copy->dstZ = p->dstPos.z;
-	copy->dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy->dstXInBytes = p->dstPos.x * (p->dstArray ? unit : 1), copy->dstY = p->dstPos.y, copy->dstZ = p->dstPos.z;
+	copy->dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+	copy->dstArray = (CUarray)p->dstArray;
 	copy->dstDevice = runtime_address(p->dstPtr.ptr);
 	copy->dstPitch = p->dstPtr.pitch, copy->dstHeight = p->dstPtr.ysize;
-	copy->WidthInBytes = p->extent.width, copy->Height = p->extent.height, copy->Depth = p->extent.depth;
+	copy->WidthInBytes = p->extent.width * unit, copy->Height = p->extent.height, copy->Depth = p->extent.depth;
 	*empty = is_empty(p->extent);
-	return runtime_enter();
+	return cudaSuccess;
 }
 
 static cudaError_t both_contexts(int to, CUcontext *to_context, int from, CUcontext *from_context)

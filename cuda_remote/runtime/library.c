@@ -127,9 +127,3 @@ RUNTIME_API cudaError_t cudaProfilerStop(void)
 	cudaError_t error = runtime_enter();
 	return error ? error : profiler_told(runtime_driver.cuProfilerStop());
 }
-
-RUNTIME_API struct cudaChannelFormatDesc cudaCreateChannelDesc(
-		int x, int y, int z, int w, enum cudaChannelFormatKind kind)
-{
-	return (struct cudaChannelFormatDesc){ .x = x, .y = y, .z = z, .w = w, .f = kind };
-}

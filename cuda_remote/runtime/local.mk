@@ -11,6 +11,9 @@ CLEANFILES += cuda_remote/runtime/unsupported.c cuda_remote/runtime/cuda_runtime
 noinst_LTLIBRARIES += cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_twin.la \
 	cuda_remote/runtime/libruntime_twin_ptsz.la
 cuda_remote_runtime_libruntime_la_SOURCES = \
+	cuda_remote/runtime/array.c \
+	cuda_remote/runtime/array_copy.c cuda_remote/runtime/array_copy.h \
+	cuda_remote/runtime/channel.c cuda_remote/runtime/channel.h \
 	cuda_remote/runtime/context.c \
 	cuda_remote/runtime/copy.c cuda_remote/runtime/copy.h \
 	cuda_remote/runtime/cuda_headers.h \
@@ -27,6 +30,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/runtime.h \
 	cuda_remote/runtime/stream.c \
 	cuda_remote/runtime/symbol_map.c cuda_remote/runtime/symbol_map.h \
+	cuda_remote/runtime/texture.c \
 	cuda_remote/runtime/unsupported.h
 nodist_cuda_remote_runtime_libruntime_la_SOURCES = cuda_remote/runtime/unsupported.c
 cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
@@ -34,6 +38,7 @@ cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 # The functions with a default-stream twin: one source, compiled for each kind of default stream (twin.h).
 runtime_twin_sources = \
 	cuda_remote/runtime/batch_twin.c \
+	cuda_remote/runtime/array_twin.c \
 	cuda_remote/runtime/copy_twin.c \
 	cuda_remote/runtime/launch_twin.c \
 	cuda_remote/runtime/stream_twin.c \

@@ -31,6 +31,7 @@ TESTS += test/cuda/runtime/programs_remote.sh
 CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
+	test/cuda/runtime/programs/arrays.cu \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
@@ -48,10 +49,12 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/symbols.cu \
 	test/cuda/runtime/programs/symbols.cuh \
 	test/cuda/runtime/programs/symbols_other.cu \
-	test/cuda/runtime/programs/templates.cu
+	test/cuda/runtime/programs/templates.cu \
+	test/cuda/runtime/programs/textures.cu
 EXTRA_DIST += $(runtime_program_sources)
 if HAVE_NVCC
 runtime_programs = \
+	test/cuda/runtime/programs/arrays.cutest \
 	test/cuda/runtime/programs/copies.cutest \
 	test/cuda/runtime/programs/default_stream.cutest \
 	test/cuda/runtime/programs/per_thread_stream.cutest \
@@ -66,7 +69,8 @@ runtime_programs = \
 	test/cuda/runtime/programs/separate.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
-	test/cuda/runtime/programs/templates.cutest
+	test/cuda/runtime/programs/templates.cutest \
+	test/cuda/runtime/programs/textures.cutest
 CHECK_BINARIES += $(runtime_programs)
 CLEANFILES += $(runtime_programs)
 TESTS += $(runtime_programs)
