@@ -95,9 +95,12 @@ bool decode_has(const struct decoder *decoder, const char *modifier);
 struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol *symbol, uint64_t offset);
 struct ptx_symbol *decode_symbol(struct decoder *decoder, struct ptx_operand *operand);
 
-/* decode_special.c: mov, cvt, cvta, set, setp, special registers, carries */
+/* decode_compare.c: set, setp, lop3, min, max; decode_video.c */
+void decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder), decode_lop3(struct decoder *decoder),
+	decode_extremum(struct decoder *decoder), decode_video(struct decoder *decoder);
+
+/* decode_special.c: mov, cvt, cvta, special registers, carries */
 void decode_mov(struct decoder *decoder), decode_cvt(struct decoder *decoder), decode_cvta(struct decoder *decoder),
-	decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder),
 	decode_carry(struct decoder *decoder), decode_isspacep(struct decoder *decoder);
 bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size);
 /* The value of a special register that was found to be one. */

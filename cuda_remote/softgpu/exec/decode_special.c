@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instructions that are several lane operations, or not quite one: moves, conversions, comparisons, carries. */
+/* Instructions that are several lane operations, or not quite one: moves, conversions, carries. */
 #include "cuda_remote/softgpu/exec/decode.h"
 #include "cuda_remote/softgpu/exec/special.h"
 
@@ -194,7 +194,7 @@ void decode_cvt(struct decoder *decoder)
 {
 	const struct ptx_statement *statement = decoder->statement;
 	const struct op_form *form = op_find(statement->mnemonic);
-	struct value sources[3] = { 0 };
+	struct value sources[OPERANDS] = { 0 };
 	char extend[KEY_MAX];
 	if (!form)
 		decode_unsupported(decoder, "no such conversion");
@@ -268,107 +268,6 @@ void decode_isspacep(struct decoder *decoder)
 	decode_use(draft, 1, source);
 	draft->insn.count = (uint8_t)window;
 	draft->insn.size = decode_has(decoder, ".const");
-}
-
-/* ---- comparisons */
-static int boolean_of(struct ptx_text word)
-{
-	return ptx_text_is(word, ".and") ? 1 : ptx_text_is(word, ".or") ? 2 : ptx_text_is(word, ".xor") ? 3 : 0;
-}
-
-/* "setp" and the modifiers from the comparison on, without .and .or .xor and, for set, without the result's type. */
-static int comparison_key(struct decoder *decoder, char *key, bool is_set)
-{
-	const struct ptx_statement *statement = decoder->statement;
-	int boolean = 0, used = snprintf(key, KEY_MAX, "setp");
-	for (uint32_t i = 0; i < statement->modifiers; i++) {
-		struct ptx_text word = statement->modifier[i];
-		if (boolean_of(word))
-			boolean = boolean_of(word);
-		else if (!is_set || i + 2 != statement->modifiers)
-			used += snprintf(key + used, (size_t)(KEY_MAX - used), "%.*s", (int)word.length, word.at);
-	}
-	return boolean;
-}
-
-static uint32_t emit_comparison(struct decoder *decoder, const char *key, uint32_t result)
-{
-	const struct op_form *form = op_find(key);
-	if (!form)
-		decode_unsupported(decoder, "no such comparison");
-	struct value a = decode_source(decoder, decode_operand(decoder, 1), form->operands[1]);
-	struct value b = decode_source(decoder, decode_operand(decoder, 2), form->operands[2]);
-	struct draft *draft = decode_emit_op(decoder, key);
-	decode_define(draft, 0, result);
-	decode_use(draft, 1, a);
-	decode_use(draft, 2, b);
-	return result;
-}
-
-/* p = truth op c, q = !truth op c; either result may be missing. */
-static void emit_combine(struct decoder *decoder, int boolean, uint32_t truth, struct ptx_operand *p,
-			 struct ptx_operand *q)
-{
-	struct ptx_operand *c = boolean ? decode_operand(decoder, 3) : NULL;
-	struct value other = { 0 };
-	if (c && (c->kind != PTX_OPERAND_REGISTER || decode_register_size(decoder, c->number)))
-		decode_invalid(decoder, "the third source is not a predicate");
-	if (c)
-		other = (struct value){ ROLE_USE, (int32_t)c->number };
-	uint32_t first = decode_result(decoder, p, 'p');
-	uint32_t second = q ? decode_result(decoder, q, 'p') : 0;
-	struct draft *draft = decode_emit(decoder, op_setp_combine);
-	decode_define(draft, 0, first);
-	if (q)
-		decode_define(draft, 1, second);
-	else
-		draft->insn.r[1] = -1;
-	decode_use(draft, 2, (struct value){ ROLE_USE, (int32_t)truth });
-	if (c)
-		decode_use(draft, 3, other);
-	draft->insn.count = (uint8_t)boolean;
-	draft->insn.flags = c && c->negated ? INSN_NEGATE : 0;
-}
-
-void decode_setp(struct decoder *decoder)
-{
-	char key[KEY_MAX];
-	int boolean = comparison_key(decoder, key, false);
-	decode_operand_count(decoder, boolean ? 4 : 3, boolean ? 4 : 3);
-	struct ptx_operand *target = decode_operand(decoder, 0);
-	if (!boolean && target->kind != PTX_OPERAND_PAIR) {
-		emit_comparison(decoder, key, decode_result(decoder, target, 'p'));
-		return;
-	}
-	uint32_t truth = emit_comparison(decoder, key, decode_temporary(decoder, 0));
-	bool pair = target->kind == PTX_OPERAND_PAIR;
-	emit_combine(decoder, boolean, truth, pair ? target->first : target, pair ? target->first->next : NULL);
-}
-
-void decode_set(struct decoder *decoder)
-{
-	char key[KEY_MAX];
-	const struct ptx_statement *statement = decoder->statement;
-	int boolean = comparison_key(decoder, key, true);
-	decode_operand_count(decoder, boolean ? 4 : 3, boolean ? 4 : 3);
-	enum ptx_type type =
-		statement->modifiers >= 3 ? ptx_type_of(statement->modifier[statement->modifiers - 2]) : PTX_NO_TYPE;
-	if (type != PTX_U32 && type != PTX_S32 && type != PTX_F32)
-		decode_unsupported(decoder, "this type of result");
-	uint32_t truth = emit_comparison(decoder, key, decode_temporary(decoder, 0));
-	if (boolean) {
-		struct ptx_operand combined = { .kind = PTX_OPERAND_REGISTER, .number = decode_temporary(decoder, 0) };
-		emit_combine(decoder, boolean, truth, &combined, NULL);
-		truth = combined.number;
-	}
-	struct value yes = decode_constant(decoder, type == PTX_F32 ? 0x3f800000 : UINT32_MAX, 4);
-	struct value no = decode_constant(decoder, 0, 4);
-	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), 'w');
-	struct draft *draft = decode_emit_op(decoder, "selp.b32");
-	decode_define(draft, 0, result);
-	decode_use(draft, 1, yes);
-	decode_use(draft, 2, no);
-	decode_use(draft, 3, (struct value){ ROLE_USE, (int32_t)truth });
 }
 
 /* ---- extended precision: add.cc, addc{.cc}, sub.cc, subc{.cc}, mad{.lo,.hi}.cc, madc{.lo,.hi}{.cc} */

@@ -13,6 +13,8 @@ Notation: a line is "mnemonic | result = sources | expression [| active]". With 
 {ftz}   nothing or .ftz: subnormal f32 sources and results become zero of their sign
 {ftz16} nothing or .ftz: the same of f16, or of the two in a u32
 {sat}   nothing or .sat: the result is clamped to 0 ... 1, NaN to 0
+{sat16} {relu16} {finite16}: nothing or .sat, .relu, .satfinite of an f16 or of the two in a u32
+{relubf} {finitebf}: nothing or .relu, .satfinite of a bf16 or of the two in a u32
 T U S   the type of the last group; unsigned, signed of the same width; W U2: twice as wide, W signed like T
 operands: result = sources; p is a predicate, imm an immediate. a b c d name the sources in the expression.
 """
@@ -28,6 +30,12 @@ LETTERS = {'u8': 'h', 's8': 'h', 'u16': 'h', 's16': 'h', 'u32': 'w', 's32': 'w',
 ROUNDINGS = {'.rn': 0, '.rz': 1, '.rm': 2, '.rp': 3}
 OPTIONS = {'rnd': ['', '.rn', '.rz', '.rm', '.rp'], 'rnd!': ['.rn', '.rz', '.rm', '.rp'], 'dir': ['.rz', '.rm', '.rp'],
            'ftz': ['', '.ftz'], 'ftz16': ['', '.ftz'], 'sat': ['', '.sat']}
+# Options of narrow results: the word, and the function of one and of the two in a word.
+NARROW = {'finite16': ('.satfinite', 'finite_half', 'finite_halves'),
+          'finitebf': ('.satfinite', 'finite_bfloat', 'finite_bfloats'),
+          'sat16': ('.sat', 'saturate_half', 'saturate_halves'), 'relu16': ('.relu', 'relu_half', 'relu_halves'),
+          'relubf': ('.relu', 'relu_bfloat', 'relu_bfloats')}
+OPTIONS.update({option: ['', word[0]] for option, word in NARROW.items()})
 PART = re.compile(r'\[([^]]*)\]|\{([^}]*)\}')
 
 
@@ -114,6 +122,9 @@ def forms_of_line(line):
                 expression = re.sub(rf'\b{name}\b', f'{flushes[kind]}({name})', expression)
             if result in flushes:
                 expression = f'{flushes[result]}({expression})'
+        for option, (_, of_one, of_two) in NARROW.items():
+            if options.get(option):
+                expression = f'{of_two if result == "u32" else of_one}({expression})'
         if options.get('sat'):
             expression = f'{"saturate" if result == "f32" else "saturate_f64"}({expression})'
         rounding = ROUNDINGS.get(options.get('rnd') or options.get('rnd!') or options.get('dir') or '.rn')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the floating-point expressions of the tables in ops/ call. Approximations compute in double and stay well below the error
- * that the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
+ * What the floating-point expressions of the tables in ops/ call. Approximations compute in double and stay well below
+ * the error that the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
  */
 #ifndef SOFTGPU_EXEC_LANE_FLOAT_H
 #define SOFTGPU_EXEC_LANE_FLOAT_H
@@ -42,6 +42,19 @@ static inline double f64_of_bits(uint64_t bits)
 /* Neither is NaN; one is. Plain ands and ors, so that no branch comes of them. */
 #define ordered(a, b) ((int)((a) == (a)) & (int)((b) == (b)))
 #define unordered(a, b) ((int)((a) != (a)) | (int)((b) != (b)))
+
+/* NaNs of single precision are one pattern, whatever went in (CUDA C++ Programming Guide, "Floating-Point Standard").
+ */
+static inline float quiet(float a)
+{
+	return a == a ? a : f32_of_bits(0x7fffffff);
+}
+
+/* PTX leaves open which NaN a double operation gives: the same in every build, that of the hardware's own making. */
+static inline double quiet_f64(double a)
+{
+	return a == a ? a : f64_of_bits(0xfff8000000000000);
+}
 
 /* .ftz */
 static inline float flush(float a)
@@ -95,7 +108,7 @@ static inline double min_f64(double a, double b)
 	double r = a < b ? a : b;
 	r = a == b ? f64_of_bits(bits_of_f64(a) | bits_of_f64(b)) : r;
 	r = b == b ? r : a;
-	return a == a ? r : b;
+	return quiet_f64(a == a ? r : b);
 }
 
 static inline double max_f64(double a, double b)
@@ -103,7 +116,44 @@ static inline double max_f64(double a, double b)
 	double r = a > b ? a : b;
 	r = a == b ? f64_of_bits(bits_of_f64(a) & bits_of_f64(b)) : r;
 	r = b == b ? r : a;
-	return a == a ? r : b;
+	return quiet_f64(a == a ? r : b);
+}
+
+static inline float abs_bits(float a)
+{
+	return f32_of_bits(bits_of_f32(a) & 0x7fffffff);
+}
+
+/* The sign of .xorsign; a NaN keeps its own. */
+static inline float xorsign(float r, float a, float b)
+{
+	uint32_t sign = (bits_of_f32(a) ^ bits_of_f32(b)) & 0x80000000;
+	return r == r ? f32_of_bits((bits_of_f32(r) & 0x7fffffff) | sign) : r;
+}
+
+/* div.approx is a * (1/b), and 1/b is flushed: beyond 2^126 it is 0. */
+static inline float div_approx(float a, float b)
+{
+	bool beyond = __builtin_fabsf(b) > 0x1p126f;
+	float zero = f32_of_bits((bits_of_f32(a) ^ bits_of_f32(b)) & 0x80000000);
+	float tiny = a - a == 0 ? zero : f32_of_bits(0x7fffffff);
+	return quiet(beyond && b - b == 0 ? tiny : a / b);
+}
+
+/* ---- two floats in a register */
+static inline float first(uint64_t a)
+{
+	return f32_of_bits((uint32_t)a);
+}
+
+static inline float second(uint64_t a)
+{
+	return f32_of_bits((uint32_t)(a >> 32));
+}
+
+static inline uint64_t both_f32(float a, float b)
+{
+	return bits_of_f32(a) | (uint64_t)bits_of_f32(b) << 32;
 }
 
 /* testp, on the bits; zero counts as normal */
@@ -292,7 +342,7 @@ static inline float ex2_f32(float x)
 {
 	double clamped = x < -200 ? -200 : x > 200 ? 200 : (double)x;
 	double r = exp2_near(clamped);
-	return x == x ? (float)r : x;
+	return quiet(x == x ? (float)r : x);
 }
 
 /* x = 2^e * m, m in [sqrt(1/2), sqrt(2)); log2 m by the series of atanh((m-1)/(m+1)). */
@@ -367,14 +417,19 @@ static inline double flush_f64(double a)
 	return f64_of_bits(bits & 0x7ff0000000000000 ? bits : bits & 0x8000000000000000);
 }
 
+static inline double upper_half(double a)
+{
+	return f64_of_bits(bits_of_f64(a) & 0xffffffff00000000);
+}
+
 static inline double rcp_approx_f64(double a)
 {
-	return flush_f64(1.0 / flush_f64(a));
+	return upper_half(quiet_f64(flush_f64(1.0 / flush_f64(upper_half(a)))));
 }
 
 static inline double rsqrt_approx_f64(double a)
 {
-	return 1.0 / __builtin_sqrt(flush_f64(a));
+	return upper_half(quiet_f64(1.0 / __builtin_sqrt(flush_f64(upper_half(a)))));
 }
 
 #endif

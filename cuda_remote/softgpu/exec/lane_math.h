@@ -159,14 +159,16 @@ static inline uint32_t bfind_shift_s64(int64_t a)
 	return bfind_shift_u64((uint64_t)(a ^ (a >> 63)));
 }
 
-/* The n-th set bit from base on, upward for n > 0, downward for n < 0, base itself for 0. */
+/* The n-th set bit from base on, upward for n > 0, downward for n < 0, base itself for 0; none from beyond the word. */
 static inline uint32_t fns_u32(uint32_t mask, uint32_t base, int32_t n)
 {
 	int step = n < 0 ? -1 : 1;
 	int64_t left = n < 0 ? -(int64_t)n : n;
+	if (base >= 32)
+		return UINT32_MAX;
 	if (n == 0)
-		return base < 32 && (mask >> base & 1) ? base : UINT32_MAX;
-	for (int at = base < 32 ? (int)base : n < 0 ? 31 : 32; at >= 0 && at < 32; at += step)
+		return mask >> base & 1 ? base : UINT32_MAX;
+	for (int at = (int)base; at >= 0 && at < 32; at += step)
 		if ((mask >> at & 1) && --left == 0)
 			return (uint32_t)at;
 	return UINT32_MAX;
@@ -351,6 +353,21 @@ DEFINE_DOT(u32, s32)
 DEFINE_DOT(s32, u32)
 DEFINE_DOT(s32, s32)
 
+/* ---- two integers of 16 bits in a register */
+#define DEFINE_PAIR(name, type)                                                                     \
+	static inline uint32_t min_##name(uint32_t a, uint32_t b)                                   \
+	{                                                                                           \
+		type a0 = (type)a, a1 = (type)(a >> 16), b0 = (type)b, b1 = (type)(b >> 16);        \
+		return (uint16_t)(a0 < b0 ? a0 : b0) | (uint32_t)(uint16_t)(a1 < b1 ? a1 : b1) << 16; \
+	}                                                                                           \
+	static inline uint32_t max_##name(uint32_t a, uint32_t b)                                   \
+	{                                                                                           \
+		type a0 = (type)a, a1 = (type)(a >> 16), b0 = (type)b, b1 = (type)(b >> 16);        \
+		return (uint16_t)(a0 > b0 ? a0 : b0) | (uint32_t)(uint16_t)(a1 > b1 ? a1 : b1) << 16; \
+	}
+DEFINE_PAIR(u16x2, uint16_t)
+DEFINE_PAIR(s16x2, int16_t)
+
 /* ---- integer to integer, saturating */
 #define DEFINE_SATURATE(name, type, low, high)                                                              \
 	static inline type sat_##name##_of_u64(uint64_t a)                                                  \
@@ -372,5 +389,16 @@ DEFINE_SATURATE(u32, uint32_t, 0, UINT32_MAX)
 DEFINE_SATURATE(s32, int32_t, INT32_MIN, INT32_MAX)
 DEFINE_SATURATE(u64, uint64_t, 0, UINT64_MAX)
 DEFINE_SATURATE(s64, int64_t, INT64_MIN, INT64_MAX)
+
+/* cvt.pack: a and b clamped to that many bits, a above b, above them the low bits of c. */
+static inline uint32_t clamp_bits(int32_t a, int32_t low, int32_t high)
+{
+	return (uint32_t)(a < low ? low : a > high ? high : a) & (uint32_t)(high - low);
+}
+
+static inline uint32_t pack_clamped(int32_t a, int32_t b, int32_t low, int32_t high, uint32_t bits)
+{
+	return clamp_bits(a, low, high) << bits | clamp_bits(b, low, high);
+}
 
 #endif

@@ -8,6 +8,7 @@
 #define SOFTGPU_EXEC_LANES_H
 
 #include "cuda_remote/softgpu/exec/lane_float.h"
+#include "cuda_remote/softgpu/exec/lane_half.h"
 #include "cuda_remote/softgpu/exec/lane_math.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 

@@ -13,11 +13,13 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/cube.c cuda_remote/softgpu/exec/cube.h \
 	cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
+	cuda_remote/softgpu/exec/decode_compare.c \
 	cuda_remote/softgpu/exec/decode_control.c \
 	cuda_remote/softgpu/exec/decode_memory.c \
 	cuda_remote/softgpu/exec/decode_special.c \
 	cuda_remote/softgpu/exec/device_launch.c cuda_remote/softgpu/exec/device_launch.h \
 	cuda_remote/softgpu/exec/decode_texture.c \
+	cuda_remote/softgpu/exec/decode_video.c \
 	cuda_remote/softgpu/exec/forms.c \
 	cuda_remote/softgpu/exec/insn.h \
 	cuda_remote/softgpu/exec/launch.c \
@@ -31,6 +33,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/texture.c cuda_remote/softgpu/exec/texture.h \
 	cuda_remote/softgpu/exec/texture_table.c cuda_remote/softgpu/exec/texture_table.h \
 	cuda_remote/softgpu/texture.h \
+	cuda_remote/softgpu/exec/video.c cuda_remote/softgpu/exec/video.h \
 	cuda_remote/softgpu/exec/warp.c cuda_remote/softgpu/exec/warp.h
 softgpu_cppflags = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 softgpu_cflags = $(AM_CFLAGS) -ffp-contract=off -fno-strict-aliasing
@@ -50,7 +53,7 @@ softgpu_tables = \
 
 # The lane operations, once for each instruction set.
 softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lanes.h cuda_remote/softgpu/exec/memory_ops.c \
-	cuda_remote/softgpu/exec/lane_float.h cuda_remote/softgpu/exec/lane_math.h
+	cuda_remote/softgpu/exec/lane_float.h cuda_remote/softgpu/exec/lane_half.h cuda_remote/softgpu/exec/lane_math.h
 softgpu_op_sources = $(softgpu_tables:.table=.c)
 softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_baseline.la

@@ -168,7 +168,7 @@ insn_handler op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard, 
 insn_handler op_bar_sync, op_bar_arrive, op_bar_red, op_warp_sync, op_fence, op_nanosleep, op_nop;
 insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux;
 insn_handler op_special, op_setp_combine, op_isspacep;
-insn_handler op_add_cc, op_mad_cc;
+insn_handler op_add_cc, op_mad_cc, op_video;
 insn_handler op_atom;
 insn_handler op_vprintf, op_assertfail, op_malloc, op_free, op_set_conditional;
 

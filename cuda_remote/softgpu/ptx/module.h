@@ -113,6 +113,7 @@ struct ptx_operand {
 	uint32_t number; /* of the register */
 	uint64_t value;
 	char component;
+	struct ptx_text selector; /* of a video instruction: ".h1", ".b3210"; else empty */
 	bool negated;
 };
 

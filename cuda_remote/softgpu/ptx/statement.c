@@ -93,6 +93,18 @@ static struct ptx_operand *parse_vector_register(struct ptx_parser *parser, stru
 	return vector;
 }
 
+/* .b0 … .b7654, .h0 … .h32: parts of a register that a video instruction takes. */
+static bool at_selector(const struct ptx_lexer *lexer)
+{
+	struct ptx_text text = lexer->text;
+	if (lexer->kind != PTX_TOKEN_WORD || text.length < 3 || text.length > 6 || !strchr("bh", text.at[1]))
+		return false;
+	for (size_t i = 2; i < text.length; i++)
+		if (text.at[i] < '0' || text.at[i] > '7')
+			return false;
+	return true;
+}
+
 static struct ptx_operand *parse_name(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -111,6 +123,9 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 		return parse_vector_register(parser, operand);
 	if (lexer->kind == PTX_TOKEN_WORD && lexer->text.length == 2 && strchr("xyzw", lexer->text.at[1])) {
 		operand->component = lexer->text.at[1];
+		ptx_next(lexer);
+	} else if (is_register && at_selector(lexer)) {
+		operand->selector = lexer->text;
 		ptx_next(lexer);
 	}
 	return operand;
