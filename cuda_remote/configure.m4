@@ -5,3 +5,5 @@ HR_WITH_LIBRARY([sodium], [SODIUM], [libsodium], [sodium.h], [crypto_auth], [sod
 AC_CHECK_TOOL([OBJCOPY], [objcopy], [objcopy])
 # The software GPU's vector builds are for one family of CPUs; others run the portable one.
 AM_CONDITIONAL([SOFTGPU_X86_64], [test "x$host_cpu" = xx86_64])
+HR_WITH_LIBRARY([mpfr], [MPFR], [mpfr], [mpfr.h], [mpfr_rint], [mpfr],
+  [make check has no reference for the software GPU's floats])

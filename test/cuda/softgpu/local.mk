@@ -91,3 +91,4 @@ test_cuda_softgpu_references_SOURCES = test/cuda/softgpu/references.c test/cuda/
 test_cuda_softgpu_references_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_references_LDADD = cuda_remote/softgpu/libcuda.la
 include test/cuda/softgpu/ptx/local.mk
+include test/cuda/softgpu/vectors/local.mk

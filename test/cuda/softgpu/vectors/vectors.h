@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Vectors: each form of a PTX instruction over edge values of its operands, in a kernel of its own, against references
+ * that share nothing with the engine: integers in 128 bits, floats in MPFR.
+ */
+#ifndef TEST_VECTORS_H
+#define TEST_VECTORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SOURCES_MAX 5
+#define RESULTS_MAX 2
+
+__extension__ typedef __int128 s128;
+__extension__ typedef unsigned __int128 u128;
+
+/* A row of forms.table. */
+struct form {
+	const char *mnemonic;
+	const char *results, *sources; /* letters of operands; see forms.table */
+	const char *target;            /* least sm_ */
+	const char *text;              /* what the kernel executes; expand.py has the notation */
+	int immediate;                 /* -1: none */
+};
+
+/* A mnemonic in parts. */
+#define WORDS_MAX 12
+struct words {
+	char opcode[16];
+	char word[WORDS_MAX][12];
+	unsigned count;
+};
+void words_of(const char *mnemonic, struct words *words);
+bool words_have(const struct words *words, const char *word);
+/* The n-th word from the end, 0 the last; "" if there is none. */
+const char *words_last(const struct words *words, unsigned n);
+
+/* What one part of a result may be. */
+enum rule {
+	RULE_EXACT,    /* these bits */
+	RULE_NAN,      /* some NaN of the format: PTX leaves open which */
+	RULE_ZERO,     /* a zero of either sign */
+	RULE_WITHIN,   /* a number from low to high */
+	RULE_OPEN,     /* PTX says nothing */
+};
+struct element {
+	enum rule rule;
+	unsigned shift, width;
+	uint64_t bits;
+	const struct format *format; /* of RULE_NAN, RULE_ZERO, RULE_WITHIN */
+	double low, high;
+};
+#define ELEMENTS_MAX 4
+struct outcome {
+	unsigned count;
+	struct element element[ELEMENTS_MAX];
+};
+bool outcome_holds(const struct outcome *outcome, uint64_t got);
+void outcome_exact(struct outcome *outcome, uint64_t bits, unsigned width);
+
+/* What the results must be for these sources (operands in order of shape, in the low bits). False: not this file's. */
+typedef bool reference(const struct form *form, const struct words *words, const uint64_t *in, struct outcome *out);
+reference integer_reference, packed_reference, video_reference, float_reference, convert_reference, compare_reference;
+
+/* Binary floating-point formats. */
+struct format {
+	const char *name;
+	unsigned width, precision; /* bits in all; of the significand with the hidden one */
+	int bias;
+	bool has_infinity, has_nan;
+	uint64_t nan, largest;     /* the canonical NaN; the largest finite number */
+};
+/* By type's name, such as "f16"; NULL if there is none. */
+const struct format *format_of(const char *name);
+const struct format *format_of_letter(char letter);
+bool format_is_nan(const struct format *format, uint64_t bits);
+double format_value(const struct format *format, uint64_t bits);
+/* Bits of an operand with that letter: 0 for p. */
+unsigned letter_width(char letter);
+
+/* Sources for a form: count vectors of SOURCES_MAX each; the same on every machine. */
+size_t inputs_make(const struct form *form, uint64_t *inputs, size_t most);
+/* The kernel's text into a buffer; the length. */
+size_t kernel_write(const struct form *form, unsigned number, char *text, size_t room);
+
+/* The driver, found at run time. */
+struct device;
+/* library: what to dlopen. NULL, with a reason on stderr: there is none. */
+struct device *device_open(const char *library);
+int device_capability(const struct device *device); /* 75, 90, … */
+const char *device_name(const struct device *device);
+/* A module of PTX text; NULL if the driver refuses it, with its log in log. */
+struct module;
+struct module *device_load(struct device *device, const char *ptx, char *log, size_t log_size);
+void device_unload(struct device *device, struct module *module);
+/* Runs kernel name with (input, output, count) over blocks of 128 threads. 0, or the driver's error. */
+int device_run(struct device *device, struct module *module, const char *name, const uint64_t *inputs,
+	       size_t input_words, uint64_t *outputs, size_t output_words, uint32_t count);
+
+/* Words of an output: results, then results of the copy of the instruction that only odd threads execute. */
+#define OUTPUT_WORDS (2 * RESULTS_MAX)
+#define SENTINEL 0x5a5a5a5a5a5a5a5aull
+
+#endif
