@@ -3,3 +3,4 @@ include bench/perf/local.mk
 include bench/info/local.mk
 include bench/compare/local.mk
 include bench/figures/local.mk
+include bench/softgpu/local.mk

@@ -82,9 +82,12 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->block = block;
 	warp->index = n;
 	warp->mask = 0;
+	warp->alone = -1;
+	warp->lone4 = NULL;
 	warp->depth = 0;
 	warp->other_count = 0;
 	warp->clock = 0;
+	warp->executed = warp->executed_lanes = 0;
 	warp->rotate = warp->ahead = warp->unblock = warp->forced = false;
 	warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
 	warp->stop = WARP_YIELD;
@@ -126,8 +129,9 @@ static enum warp_stop run_warp(struct warp *warp)
 {
 	warp->fuel = WARP_FUEL;
 	const struct insn *insn = warp_next_path(warp);
+	const struct launch *launch = warp->block->launch;
 	if (insn)
-		warp->block->launch->program->ops->run(warp, insn);
+		(launch->counting ? launch->program->ops->run_counting : launch->program->ops->run)(warp, insn);
 	return warp->stop;
 }
 

@@ -20,6 +20,20 @@ CODE op_bra(struct warp *warp, CODE insn)
 	return insn->target;
 }
 
+/* The running path goes on at "at" if it is still the next to run; else it is parked there, for others to join it too. */
+static CODE go_on(struct warp *warp, CODE at)
+{
+	for (uint32_t n = 0; n < warp->other_count; n++) {
+		const struct path *other = &warp->others[n];
+		bool before = other->depth != warp->depth ? other->depth > warp->depth : other->at <= at;
+		if (other->state == PATH_READY && before) {
+			warp_park(warp, at, warp->mask, PATH_READY);
+			return warp_next_path(warp);
+		}
+	}
+	return at;
+}
+
 /* Part of the path goes to the target, the rest to the next instruction. */
 static CODE split(struct warp *warp, CODE insn, uint32_t taken)
 {
@@ -31,9 +45,14 @@ static CODE split(struct warp *warp, CODE insn, uint32_t taken)
 		warp_set_mask(warp, taken ? taken : mask);
 		return way;
 	}
-	warp_park(warp, insn->target, taken, PATH_READY);
-	warp_park(warp, insn + 1, mask & ~taken, PATH_READY);
-	return warp_next_path(warp);
+	if (taken == mask)
+		return go_on(warp, insn->target);
+	if (taken == 0)
+		return go_on(warp, insn + 1);
+	bool back = insn->target <= insn;
+	warp_park(warp, back ? insn + 1 : insn->target, back ? mask & ~taken : taken, PATH_READY);
+	warp_set_mask(warp, back ? taken : mask & ~taken);
+	return go_on(warp, back ? insn->target : insn + 1);
 }
 
 static inline bool out_of_fuel(struct warp *warp, CODE insn)

@@ -6,7 +6,8 @@ handlers: one function for each different expression of a table, and the array o
 compiled once for each instruction set. forms: the mnemonics of all tables, sorted, with table and number, operand
 letters and rounding mode. tables: OPS_TABLE(name) for each table, in the order of the command line.
 
-Notation: a line is "mnemonic | result = sources | expression [| active]". With "active" only active lanes are computed.
+Notation: a line is "mnemonic | result = sources | expression [| active]". With "active" only active lanes are computed. A path
+of one lane, as divergence leaves them, computes that lane by itself.
 
 [x,y]   one mnemonic each; $1 $2 ... is what the group gave, or, for name:text, the text
 {rnd}   nothing or .rn, and .rz .rm .rp       {rnd!}  one of .rn .rz .rm .rp       {dir}  one of .rz .rm .rp
@@ -157,36 +158,44 @@ def name_of(path):
 
 def handler(op, result, sources, expression, active):
     lines = [f'HANDLER(op_{op})', '{']
-    loads = []
+    rows, loads, lone = [], [], []  # of the sources: before a loop, in it, and for a path that is one lane
     for n, (name, kind) in enumerate(zip('abcd', sources), 1):
         if kind == 'imm':
             loads.append('\t\tuint32_t imm = (uint32_t)insn->imm;')
+            lone.append(loads[-1])
         elif kind == 'p' and result == 'p':
             lines.append(f'\tuint32_t {name} = *SOURCE(uint32_t, {n});')
         elif kind == 'p':
-            lines.append(f'\tuint32_t mask_{name} = *SOURCE(uint32_t, {n});')
+            rows.append(f'\tuint32_t mask_{name} = *SOURCE(uint32_t, {n});')
             loads.append(f'\t\tbool {name} = (mask_{name} & lane_bits[lane]) != 0;')
+            lone.append(f'\t\tbool {name} = (*SOURCE(uint32_t, {n}) & warp->mask) != 0;')
         else:
             row = 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
-            lines.append(f'\tconst {row} *row_{name} = SOURCE({row}, {n});')
+            rows.append(f'\tconst {row} *row_{name} = SOURCE({row}, {n});')
             loads.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})row_{name}[lane];')
+            lone.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})LONE({row}, {n});')
+    if re.search(r'\blane\b', expression):
+        lone.insert(0, '\t\tint32_t lane = warp->alone;')
     if result == 'p' and all(kind == 'p' for kind in sources):
         lines.append(f'\tpredicate_set(warp, insn->r[0], {expression});')
     elif result == 'p':
-        lines += ['\t_Alignas(64) int32_t truth[WARP_LANES];', '\tALL_LANES {'] + loads
+        lines += ['\tif (warp->lone4) {'] + lone
+        lines += [f'\t\tpredicate_set(warp, insn->r[0], ({expression}) ? warp->mask : 0);', '\t\treturn insn + 1;', '\t}']
+        lines += rows + ['\t_Alignas(64) int32_t truth[WARP_LANES];', '\tALL_LANES {'] + loads
         lines += [f'\t\ttruth[lane] = -(int32_t)({expression});', '\t}',
                   '\tpredicate_set(warp, insn->r[0], mask_of(truth));']
     else:
         c_type = C_TYPES[result]
         row = 'int16_t' if result == 's8' else 'uint16_t' if LETTERS[result] == 'h' else c_type
         value = f'({row})({c_type})({expression})'
-        lines.append(f'\t{row} *row = RESULT({row}, 0);')
+        rows.append(f'\t{row} *row = RESULT({row}, 0);')
         if active:
-            lines += ['\tfor_each_lane(lane, warp->mask) {'] + loads + [f'\t\trow[lane] = {value};', '\t}']
+            lines += rows + ['\tfor_each_lane(lane, warp->mask) {'] + loads + [f'\t\trow[lane] = {value};', '\t}']
         else:
-            lines += ['\tif (warp->mask == FULL_MASK) {', '\tALL_LANES {'] + loads
-            lines += [f'\t\trow[lane] = {value};', '\t}', '\t} else {', '\tconst int32_t *lanes = warp->lanes;',
-                      '\tALL_LANES {'] + loads
+            lines += ['\tif (warp->mask == FULL_MASK) {'] + rows + ['\tALL_LANES {'] + loads
+            lines += [f'\t\trow[lane] = {value};', '\t}', '\t} else if (warp->lone4) {'] + lone
+            lines += [f'\t\tLONE({row}, 0) = {value};', '\t} else {'] + rows
+            lines += ['\tconst int32_t *lanes = warp->lanes;', '\tALL_LANES {'] + loads
             chosen = f'({row})((value & lanes[lane]) | (row[lane] & ~lanes[lane]))'
             if row in ('float', 'double'):
                 chosen = 'lanes[lane] ? value : row[lane]'

@@ -151,6 +151,7 @@ struct lane_ops {
 	const char *isa;
 	void (*run)(struct warp *warp,
 		    const struct insn *insn); /* the interpreter: from insn on until the warp stops */
+	void (*run_counting)(struct warp *warp, const struct insn *insn); /* it counts, too */
 	insn_handler *const *const *ops; /* by table and number */
 	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.c */
 	insn_handler *const (*signed_loads)[4][4];

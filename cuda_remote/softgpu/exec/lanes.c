@@ -14,6 +14,21 @@ static void run(struct warp *warp, const struct insn *insn)
 #endif
 }
 
+/* The same, counting. What the decoder put before an instruction (a join of paths, a guard) is none itself. */
+static void run_counting(struct warp *warp, const struct insn *insn)
+{
+	do {
+		if (insn->handler != op_join && insn->handler != op_guard) {
+			warp->executed++;
+			warp->executed_lanes += (uint64_t)__builtin_popcount(warp->mask);
+		}
+		insn = insn->handler(warp, insn);
+	} while (insn);
+#ifdef __AVX__
+	_mm256_zeroupper();
+#endif
+}
+
 #define ISA_TEXT_(isa) #isa
 #define ISA_TEXT(isa) ISA_TEXT_(isa)
 #define OPS_TABLE(name) LANES_NAME(ops_##name),
@@ -24,6 +39,7 @@ static insn_handler *const *const tables[] = {
 const struct lane_ops LANES_NAME(lane_ops) = {
 	.isa = ISA_TEXT(LANES_ISA),
 	.run = run,
+	.run_counting = run_counting,
 	.ops = tables,
 	.loads = LANES_NAME(loads),
 	.signed_loads = LANES_NAME(signed_loads),

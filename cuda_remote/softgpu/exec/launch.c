@@ -12,6 +12,7 @@
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@
 
 HR_SETTING(threads_setting, "HEADRACE_SOFTGPU_THREADS", "0", 0, 1024,
 	   "threads that run the software GPU's blocks, the launching one included; 0: one a core");
+
+HR_SETTING(count_setting, "HEADRACE_SOFTGPU_COUNT", "0", 0, 1,
+	   "1: the software GPU counts what each launch executes, and tells it (HEADRACE_LOG=info)");
 
 #define THREADS_MAX 1024
 
@@ -32,6 +36,7 @@ static struct {
 	struct launch *launches;
 	struct block *idle_blocks;
 	uint32_t threads;        /* with the launching one */
+	bool counting;
 	uint64_t launch_count;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER,
 	   .once = PTHREAD_ONCE_INIT };
@@ -100,9 +105,23 @@ static struct block *next_block(struct launch *launch, uint32_t worker)
 	return block;
 }
 
+static void count_block(struct launch *launch, const struct block *block)
+{
+	uint64_t executed = 0, lanes = 0;
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		executed += block->warps[n].executed;
+		lanes += block->warps[n].executed_lanes;
+	}
+	/* Relaxed: the sums are read when the helpers have left, which the pool's lock orders. */
+	__atomic_fetch_add(&launch->executed, executed, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&launch->executed_lanes, lanes, __ATOMIC_RELAXED);
+}
+
 static void finish_block(struct launch *launch, struct block *block)
 {
 	keep_output(launch, block);
+	if (launch->counting)
+		count_block(launch, block);
 	block_give_back(block);
 }
 
@@ -198,6 +217,8 @@ unsigned softgpu_threads(void)
 static void pool_start(void)
 {
 	unsigned wanted = softgpu_threads();
+	uint64_t count;
+	pool.counting = !hr_setting_u64(&count_setting, &count) && count;
 	pool.threads = 1;
 	for (unsigned n = 1; n < wanted; n++) {
 		pthread_t thread;
@@ -284,6 +305,7 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->warp_count = (launch->block_threads + WARP_LANES - 1) / WARP_LANES;
 	launch->shared_bytes = kernel->shared_bytes + request->dynamic_shared;
 	launch->workers = pool.threads;
+	launch->counting = pool.counting;
 	launch->helpers_max = pool.threads - 1;
 	if (launch->block_count - 1 < launch->helpers_max)
 		launch->helpers_max = (uint32_t)launch->block_count - 1;
@@ -318,6 +340,9 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 		launch_work(&launch, 0);
 		launch_dequeue(&launch);
 		write_output(&launch);
+		if (launch.counting)
+			hr_log(HR_LOG_INFO, "softgpu: kernel %s executed %" PRIu64 " instructions of warps, %" PRIu64 " of lanes",
+			       launch.kernel->info.name, launch.executed, launch.executed_lanes);
 		device_queue_finish(&launch);
 	} else {
 		launch.fault = CUDA_ERROR_OUT_OF_MEMORY;

@@ -305,6 +305,26 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 	return simple ? warp->block->shared + address : NULL;
 }
 
+/* The host's address for the lane of a path that is only one lane; NULL if that needs more than a look at the bounds. */
+INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
+			  bool write)
+{
+	uint64_t address = insn->flags & INSN_NARROW ? (uint32_t)(LONE(uint32_t, 4) + (uint32_t)insn->imm) :
+						       LONE(uint64_t, 4) + insn->imm;
+	if (address & (bytes - 1))
+		return NULL;
+	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC) {
+		const struct span_cache *span = &warp->block->spans[insn->slot];
+		bool inside = address >= span->low && address <= span->high - bytes && !(write && span->read_only);
+		return inside ? (char *)(uintptr_t)address : NULL;
+	}
+	bool shared = space == ACCESS_SHARED;
+	uint64_t size = shared ? warp->block->shared_bytes : warp->block->launch->kernel->local_bytes;
+	if (size < bytes || address > size - bytes)
+		return NULL;
+	return (shared ? warp->block->shared : warp->local + (uint64_t)warp->alone * size) + address;
+}
+
 /* The address's register may be the result's, so that all pointers are known before the first element is written. */
 #define DEFINE_LOAD(name, space, M, R)                                                                   \
 	static __attribute__((noinline)) const struct insn *name##_any(struct warp *warp, const struct insn *insn) \
@@ -317,10 +337,22 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 		load_elements_##M##_##R(warp, insn, kind, base, count);                                  \
 		return insn + 1;                                                                         \
 	}                                                                                                \
+	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
+	{                                                                                                \
+		const char *from = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, false); \
+		if (!from)                                                                               \
+			return name##_any(warp, insn);                                                   \
+		for (uint32_t n = 0; n < insn->count; n++)                                               \
+			if (insn->r[n] >= 0)                                                             \
+				LONE(R, n) = (R)((const M *)(const void *)from)[n];       \
+		return insn + 1;                                                                         \
+	}                                                                                                \
 	HANDLER(name)                                                                                    \
 	{                                                                                                \
 		bool one = false;                                                                        \
 		const char *from = simple_access(warp, insn, space, (uint32_t)sizeof(M), false, &one);   \
+		if (!from && warp->alone >= 0)                                                           \
+			return name##_lone(warp, insn);                                                  \
 		if (!from)                                                                               \
 			return name##_any(warp, insn);                                                   \
 		R *row = RESULT(R, 0);                                                                   \
@@ -379,10 +411,21 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 		store_elements_##M##_##R(warp, insn, kind, base, count);                                 \
 		return insn + 1;                                                                         \
 	}                                                                                                \
+	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
+	{                                                                                                \
+		char *to = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, true);      \
+		if (!to)                                                                                 \
+			return name##_any(warp, insn);                                                   \
+		for (uint32_t n = 0; n < insn->count; n++)                                               \
+			((M *)(void *)to)[n] = (M)LONE(R, n);                             \
+		return insn + 1;                                                                         \
+	}                                                                                                \
 	HANDLER(name)                                                                                    \
 	{                                                                                                \
 		bool one = false;                                                                        \
 		char *to = simple_access(warp, insn, space, (uint32_t)sizeof(M), true, &one);            \
+		if (!to && warp->alone >= 0)                                                             \
+			return name##_lone(warp, insn);                                                  \
 		if (!to)                                                                                 \
 			return name##_any(warp, insn);                                                   \
 		const R *row = SOURCE(R, 0);                                                             \

@@ -81,15 +81,36 @@ static uint64_t parameter(const struct launch *launch, const struct launch_row *
 	return row->is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
+/* One value in all lanes of a row; a row of every launch, and some of every block. */
+static void fill_uniform(char *to, uint64_t value, uint32_t width)
+{
+	if (width == 4) {
+		uint32_t *row = __builtin_assume_aligned(to, 64);
+		for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+			row[lane] = (uint32_t)value;
+	} else if (width == 8) {
+		uint64_t *row = __builtin_assume_aligned(to, 64);
+		for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+			row[lane] = value;
+	} else {
+		for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+			memcpy(to + lane * width, &value, width);
+	}
+}
+
 static void fill_row(struct warp *warp, const struct launch_row *row)
 {
 	char *to = warp->regs + row->row;
-	uint64_t value =
-		row->special == LAUNCH_PARAMETER ? parameter(warp->block->launch, row) : uniform(warp, row->special);
-	bool by_lane = row->special <= SPECIAL_LANEMASK_GT;
+	if (row->special == LAUNCH_PARAMETER) {
+		fill_uniform(to, parameter(warp->block->launch, row), row->width);
+		return;
+	}
+	if (row->special > SPECIAL_LANEMASK_GT) {
+		fill_uniform(to, uniform(warp, row->special), row->width);
+		return;
+	}
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
-		if (by_lane)
-			value = of_lane(warp, row->special, lane);
+		uint64_t value = of_lane(warp, row->special, lane);
 		memcpy(to + lane * row->width, &value, row->width);
 	}
 }

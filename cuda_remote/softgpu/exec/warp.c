@@ -6,17 +6,29 @@
 
 #include <string.h>
 
+/* Few and plain stores: a vector register here would wait for what the warp before has under way in it. */
 void warp_set_mask(struct warp *warp, uint32_t mask)
 {
 	if (warp->mask == mask)
 		return;
 	warp->mask = mask;
+	warp->alone = -1;
+	warp->lone4 = NULL;
+	if (mask == 0)
+		return;
 	if (mask == FULL_MASK) {
 		memset(warp->lanes, 0xff, sizeof warp->lanes);
 		return;
 	}
-	for (int lane = 0; lane < WARP_LANES; lane++)
-		warp->lanes[lane] = -(int32_t)(mask >> lane & 1);
+	for (int n = 0; n < WARP_LANES; n++)
+		warp->lanes[n] = -(int32_t)(mask >> n & 1);
+	if (mask & (mask - 1))
+		return;
+	uint32_t lane = (uint32_t)__builtin_ctz(mask);
+	warp->alone = (int32_t)lane;
+	warp->lone2 = warp->regs + lane * 2;
+	warp->lone4 = warp->regs + lane * 4;
+	warp->lone8 = warp->regs + lane * 8;
 }
 
 void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum path_state state)

@@ -48,7 +48,11 @@ struct warp {
 	uint32_t depth;  /* its calls */
 	int32_t fuel;
 	uint32_t other_count;
+	int32_t alone;   /* the running path's lane, if it is only one; else -1 */
 	struct block *block;
+	/* That lane's column in rows of 16, 32 and 64 bits: where it would be in a row at offset 0. If alone is
+	 * -1, lone4 is NULL and the others are not to be used. */
+	char *lone2, *lone4, *lone8;
 	_Alignas(64) int32_t lanes[WARP_LANES]; /* mask, expanded: 0 or -1 */
 	_Alignas(64) uint64_t pointers[WARP_LANES]; /* of the memory access under way */
 	struct path others[WARP_LANES];
@@ -62,6 +66,7 @@ struct warp {
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
+	uint64_t executed, executed_lanes; /* instructions, and those of each lane, if the launch counts them */
 };
 
 struct barrier {
@@ -108,11 +113,13 @@ struct launch {
 	char *parameters;
 	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
 	uint32_t workers; /* threads of the engine */
+	bool counting;
 	uint64_t grid_id;
 	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
 	/* shared by the workers */
 	uint64_t next_block;  /* atomic: the next block that no worker has taken */
 	int fault;            /* CUresult, atomic: the first one stays */
+	uint64_t executed, executed_lanes; /* atomic: of the blocks that have ended; counted if `counting` */
 	uint32_t helpers;     /* pool threads at work on it; under the pool's lock */
 	uint32_t helpers_max;
 	struct launch *next;  /* in the pool's queue; under the pool's lock */
@@ -180,6 +187,10 @@ static inline const void *operand_row(const struct warp *warp, int32_t r)
 #define SOURCE(type, n) \
 	((const type *)__builtin_assume_aligned(operand_row(warp, insn->r[n]), sizeof(type) * 32 < 64 ? 4 : 64))
 #define RESULT(type, n) ((type *)__builtin_assume_aligned(warp->regs + insn->r[n], sizeof(type) * 32 < 64 ? 4 : 64))
+
+/* The cell of operand n of a path that is one lane, by its type. */
+#define LONE(type, n) \
+	(*(type *)(void *)((sizeof(type) == 8 ? warp->lone8 : sizeof(type) == 4 ? warp->lone4 : warp->lone2) + insn->r[n]))
 
 /* A predicate operand's mask, with INSN_NEGATE applied. */
 static inline uint32_t predicate_of(const struct warp *warp, const struct insn *insn, int n)
