@@ -49,6 +49,8 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 	softgpu_allocation_t found;
 	if (!side->address || !side_extent(side, box, &extent))
 		return false;
+	if (!softgpu_space_holds(side->address))
+		softgpu_space_verify_registered();
 	if (!softgpu_space_find(side->address, &found)) {
 		*memory = SIDE_PAGEABLE;
 		return side->kind != COPY_DEVICE && !softgpu_space_holds(side->address);

@@ -6,6 +6,7 @@
 #include "cuda_remote/softgpu/driver/graph_memory.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/memop.h"
+#include "cuda_remote/softgpu/memory/space.h"
 
 #include <string.h>
 
@@ -34,6 +35,7 @@ static CUresult run_kernel(const graph_kernel_t *kernel)
 				    .parameters = kernel->block, .cooperative = kernel->shape.cooperative };
 	memcpy(launch.grid, kernel->shape.grid, sizeof launch.grid);
 	memcpy(launch.block, kernel->shape.block, sizeof launch.block);
+	softgpu_space_verify_registered();
 	return softgpu_launch(&launch);
 }
 

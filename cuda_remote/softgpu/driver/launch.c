@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/stream.h"
+#include "cuda_remote/softgpu/memory/space.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct launch_command {
 
 static CUresult launch_run(command_t *command)
 {
+	softgpu_space_verify_registered();
 	return softgpu_launch(&((launch_command_t *)command)->launch);
 }
 

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static softgpu_allocation_t *table;
@@ -24,9 +26,18 @@ static size_t position(uint64_t address)
 	return low;
 }
 
+static void take_out(size_t at)
+{
+	__atomic_store_n(&count, count - 1, __ATOMIC_RELAXED);
+	memmove(&table[at], &table[at + 1], (count - at) * sizeof *table);
+}
+
 static int insert(const softgpu_allocation_t *range)
 {
 	size_t at = position(range->base);
+	/* What was unmapped gives way to what is there now. */
+	while (at < count && table[at].hidden && table[at].base < range->base + range->size)
+		take_out(at);
 	if (at < count && table[at].base < range->base + range->size)
 		return -EEXIST;
 	if (count == room) {
@@ -39,7 +50,7 @@ static int insert(const softgpu_allocation_t *range)
 	}
 	memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
 	table[at] = *range;
-	count++;
+	__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -49,12 +60,6 @@ int softgpu_registered_add(const softgpu_allocation_t *range)
 	int error = insert(range);
 	pthread_rwlock_unlock(&lock);
 	return error;
-}
-
-static void take_out(size_t at)
-{
-	count--;
-	memmove(&table[at], &table[at + 1], (count - at) * sizeof *table);
 }
 
 int softgpu_registered_remove(uint64_t base)
@@ -77,11 +82,32 @@ void softgpu_registered_remove_owned(const void *owner)
 	pthread_rwlock_unlock(&lock);
 }
 
+/* True if every page of the range is mapped. */
+static bool is_mapped(const softgpu_allocation_t *range)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = range->base & ~(page - 1);
+	return !msync((void *)(uintptr_t)start, range->base + range->size - start, MS_ASYNC);
+}
+
+bool softgpu_registered_verify(void)
+{
+	/* Whoever registers something while this looks has it mapped; nothing else is to be ordered. */
+	if (!__atomic_load_n(&count, __ATOMIC_RELAXED))
+		return false;
+	bool changed = false;
+	pthread_rwlock_wrlock(&lock);
+	for (size_t i = 0; i < count; i++)
+		if (!table[i].hidden && !is_mapped(&table[i]))
+			changed = table[i].hidden = true;
+	pthread_rwlock_unlock(&lock);
+	return changed;
+}
+
 bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found)
 {
 	pthread_rwlock_rdlock(&lock);
 	size_t at = position(address);
-	bool inside = at < count && address >= table[at].base;
+	bool inside = at < count && address >= table[at].base && !table[at].hidden;
 	if (inside)
 		*found = table[at];
 	pthread_rwlock_unlock(&lock);

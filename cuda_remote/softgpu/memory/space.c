@@ -644,6 +644,13 @@ int softgpu_space_unregister(uint64_t base)
 	return error;
 }
 
+void softgpu_space_verify_registered(void)
+{
+	/* Pairs with the acquire in softgpu_memory_generation: what was found before is looked up again. */
+	if (softgpu_registered_verify())
+		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+}
+
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found)
 {
 	if (!softgpu_space_holds(address))

@@ -69,6 +69,12 @@ int softgpu_space_register(const softgpu_allocation_t *range);
 /* Takes it out again. -EINVAL: no registered range starts there. */
 int softgpu_space_unregister(uint64_t base);
 
+/*
+ * Registered memory that the program has unmapped since is found no more. Called before anything uses addresses: what is
+ * unmapped while a kernel runs ends the process.
+ */
+void softgpu_space_verify_registered(void);
+
 /* The allocation that holds address; false if none does. */
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
 

@@ -10,6 +10,7 @@ test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la 
 
 SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/batches \
+	test/cuda/softgpu/capabilities \
 	test/cuda/softgpu/captures \
 	test/cuda/softgpu/graph_launches \
 	test/cuda/softgpu/graph_memory \
@@ -71,6 +72,9 @@ test_cuda_softgpu_graphs_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_memory_operations_SOURCES = test/cuda/softgpu/memory_operations.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_memory_operations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_memory_operations_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_capabilities_SOURCES = test/cuda/softgpu/capabilities.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_capabilities_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_capabilities_LDADD = test/cuda/softgpu/libcuda_double.la
 
 # The whole software GPU.
 check_PROGRAMS += test/cuda/softgpu/linking test/cuda/softgpu/load_image test/cuda/softgpu/programs

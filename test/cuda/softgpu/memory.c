@@ -2,6 +2,8 @@
 /* Allocation, exact bounds of copies and fills, pointers' attributes, and memory running out. */
 #include "driver.h"
 
+#include <sys/mman.h>
+
 static void copies_stay_inside_their_allocations(void)
 {
 	CUdeviceptr a, b;
@@ -318,6 +320,33 @@ static void a_fault_stays_until_the_context_is_reset(CUcontext context)
 	OK(cuDevicePrimaryCtxRelease(0));
 }
 
+static void registered_memory_may_be_unmapped(void)
+{
+	const size_t bytes = 1 << 16;
+	char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CUdeviceptr at = (CUdeviceptr)(uintptr_t)host, device;
+	uint32_t count = 16;
+	CUmodule module;
+	CUfunction write;
+	void *parameters[] = { &at, &count };
+	start();
+	OK(cuModuleLoadData(&module, "double\nwrite\n"));
+	OK(cuModuleGetFunction(&write, module, "write"));
+	CHECK(host != MAP_FAILED);
+	OK(cuMemAlloc(&device, bytes));
+	OK(cuMemHostRegister(host, bytes, 0));
+	OK(cuLaunchKernel(write, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	CHECK((unsigned char)host[15] == 0xA5);
+	/* Without cuMemHostUnregister: a mistake of the program that must not end the process. */
+	munmap(host + bytes / 2, bytes / 2);
+	EXPECT(cuMemcpyDtoD(device, at, bytes), CUDA_ERROR_INVALID_VALUE);
+	OK(cuLaunchKernel(write, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	munmap(host, bytes / 2);
+	OK(cuDevicePrimaryCtxReset(0));
+}
+
 int main(void)
 {
 	setenv("HEADRACE_SOFTGPU_MEMORY", "64M", 1);
@@ -332,5 +361,6 @@ int main(void)
 	streams_allocate_and_free();
 	managed_memory_takes_hints();
 	a_fault_stays_until_the_context_is_reset(context);
+	registered_memory_may_be_unmapped();
 	return 0;
 }
