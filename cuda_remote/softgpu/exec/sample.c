@@ -3,6 +3,7 @@
 
 #include "cuda_remote/softgpu/exec/cube.h"
 #include "cuda_remote/softgpu/exec/lane_float.h"
+#include "cuda_remote/softgpu/exec/sample_plane.h"
 #include "cuda_remote/softgpu/exec/texel.h"
 
 #include <math.h>
@@ -342,6 +343,8 @@ static void add_probes(const softgpu_image_t *image, const softgpu_sampler_t *sa
 void sample_fetch(const softgpu_image_t *image, const softgpu_sampler_t *given, const struct fetch *fetch,
 		  uint32_t value[4])
 {
+	if (sample_plane(image, given, fetch, value))
+		return;
 	softgpu_sampler_t sampler = effective_sampler(image, given, fetch);
 	struct spot spot = spot_of(image, &sampler, fetch);
 	struct axis levels = { 0, 0 };

@@ -533,6 +533,31 @@ START_TEST(gradients_choose_the_level)
 END_TEST
 
 /* ---- the rest */
+START_TEST(the_short_way_gives_what_the_long_way_gives)
+{
+	softgpu_image_t image = float_image(2, 8, 5, 3);
+	image.layered = true;
+	image.dimensions = 2;
+	for (int mode = 0; mode < 64; mode++) {
+		softgpu_sampler_t sampler = { .linear = mode & 1, .normalized = mode & 2, .border = { 1, 2, 3, 4 } };
+		sampler.address[0] = (enum softgpu_address)(mode >> 2 & 3);
+		sampler.address[1] = (enum softgpu_address)(mode >> 4);
+		struct arguments arguments = arguments_for(&image, &sampler);
+		coordinates(&arguments, &image, sampler.normalized);
+		/* A level that is named takes the long way, to the same level 0. */
+		fetch(KERNEL("and.b32 %r5, %r1, 3; mov.f32 %f4, 0f00000000;\n"
+			     "tex.a2d.v4.u32.f32 {%r8,%r9,%r10,%r11}, [%d1, {%r5,%f1,%f2,%f2}];\n"
+			     "tex.level.a2d.v4.u32.f32 {%r4,%r5,%r6,%r7}, [%d1, {%r5,%f1,%f2,%f2}], %f4;\n"
+			     "xor.b32 %r8, %r8, %r4; xor.b32 %r9, %r9, %r5; xor.b32 %r10, %r10, %r6; xor.b32 %r11, %r11, %r7;"),
+		      &arguments);
+		for (int n = 0; n < 4 * LANES; n++)
+			ck_assert_msg(arguments.out[n] == 0, "mode %d lane %d channel %d", mode, n / 4, n % 4);
+		softgpu_texture_destroy(arguments.texture);
+	}
+	device_reset();
+}
+END_TEST
+
 START_TEST(offsets_move_by_texels)
 {
 	softgpu_image_t image = float_image(1, 16, 9, 1);
@@ -744,6 +769,7 @@ int main(void)
 	tcase_add_test(tests, results_may_be_halves);
 	tcase_add_test(tests, levels_are_clamped_biased_and_blended);
 	tcase_add_test(tests, gradients_choose_the_level);
+	tcase_add_test(tests, the_short_way_gives_what_the_long_way_gives);
 	tcase_add_test(tests, offsets_move_by_texels);
 	tcase_add_test(tests, integer_coordinates_name_texels_and_linear_memory_ends_in_zeros);
 	tcase_add_test(tests, a_gather_takes_one_component_of_four_texels);
