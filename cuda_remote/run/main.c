@@ -89,6 +89,31 @@ static int prepend_library_path(const char *first, const char *second)
 	return error;
 }
 
+/*
+ * NVIDIA's run-time compiler is to give the software GPU PTX (softgpu/nvrtc). Behind what is preloaded already: a
+ * sanitizer must stay first.
+ */
+static int preload_nvrtc(const char *softgpu)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *path, *all = NULL;
+	if (asprintf(&path, "%s/libheadrace-nvrtc.so", softgpu) < 0)
+		return -ENOMEM;
+	int error = 0;
+	/* The dynamic linker would complain of a file that is not there. */
+	if (!access(path, R_OK)) {
+		if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ":" : "", path) < 0) {
+			all = NULL;
+			error = -ENOMEM;
+		} else if (setenv("LD_PRELOAD", all, 1)) {
+			error = -errno;
+		}
+	}
+	free(path);
+	free(all);
+	return error;
+}
+
 /* Our runtime, and the libcuda.so.1 of a part; without one the host's own. */
 static int use_libraries(const enum hr_layout_part *part)
 {
@@ -143,8 +168,13 @@ static int use_private_server(const char *driver)
 static int use_local(const char *driver)
 {
 	static const enum hr_layout_part softgpu = HR_LAYOUT_SOFTGPU;
-	if (!driver || !strcmp(driver, "softgpu"))
-		return use_libraries(&softgpu);
+	char folder[PATH_MAX];
+	if (!driver || !strcmp(driver, "softgpu")) {
+		int error = use_libraries(&softgpu);
+		if (!error)
+			error = hr_layout_folder(HR_LAYOUT_SOFTGPU, folder);
+		return error ? error : preload_nvrtc(folder);
+	}
 	if (!strcmp(driver, "system"))
 		return use_libraries(NULL);
 	fputs("headrace-run: --local runs on the driver \"softgpu\" or \"system\"\n", stderr);

@@ -14,3 +14,9 @@ cuda_remote_softgpu_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -shared -version-info 1:0
 EXTRA_cuda_remote_softgpu_libcuda_la_DEPENDENCIES = cuda_remote/softgpu/libcuda.map
 EXTRA_DIST += cuda_remote/softgpu/libcuda.map
 dist_man_MANS += docs/man/headrace-softgpu.7
+
+# Preloaded into programs that use NVIDIA's run-time compiler.
+softgpu_LTLIBRARIES += cuda_remote/softgpu/libheadrace-nvrtc.la
+cuda_remote_softgpu_libheadrace_nvrtc_la_SOURCES = cuda_remote/softgpu/nvrtc/nvrtc.c
+cuda_remote_softgpu_libheadrace_nvrtc_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version
+cuda_remote_softgpu_libheadrace_nvrtc_la_LIBADD = -ldl

@@ -3,7 +3,9 @@
 #	make fuzz-smoke FUZZ_SECONDS=60 FUZZ_JOBS=2
 EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
-	%D%/seeds/fuzz-ptx/kernel \
+	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
+	%D%/seeds/fuzz-object/object %D%/seeds/fuzz-object/archive %D%/seeds/fuzz-object/image \
+	%D%/seeds/fuzz-ptx/kernel %D%/seeds/fuzz-ptx/directives \
 	%D%/seeds/fuzz-wireup/shm %D%/seeds/fuzz-wireup/tcp %D%/seeds/fuzz-wireup/tcp-over-unix \
 	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
 	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
@@ -42,6 +44,7 @@ test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
+fuzz_programs += %D%/fuzz-link %D%/fuzz-object
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
@@ -55,19 +58,31 @@ test_fuzz_fuzz_ptx_LDFLAGS = $(fuzz_ldflags)
 # The driver's part is the memory map that the engine asks.
 test_fuzz_fuzz_ptx_LDADD = cuda_remote/softgpu/libsgengine.la cuda_remote/softgpu/libsgdriver.la \
 	cuda_remote/api/libcuapi.la rdma_channel/base/libhrbase.la
+test_fuzz_fuzz_link_SOURCES = %D%/fuzz_link.c
+test_fuzz_fuzz_link_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_fuzz_fuzz_link_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_link_LDADD = $(test_fuzz_fuzz_ptx_LDADD)
+test_fuzz_fuzz_object_SOURCES = %D%/fuzz_object.c
+test_fuzz_fuzz_object_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_fuzz_fuzz_object_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_object_LDADD = $(test_fuzz_fuzz_fatbin_LDADD)
 test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
+EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c
 endif
 else
 EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
-	%D%/fuzz_ib_ring.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
+	%D%/fuzz_ib_ring.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
 FUZZ_SECONDS = 60
 FUZZ_JOBS = 2
-fuzz-smoke: $(fuzz_programs)
+# Generated headers come before what includes them.
+fuzz-smoke:
+	$(MAKE) $(AM_MAKEFLAGS) $(BUILT_SOURCES)
+	$(MAKE) $(AM_MAKEFLAGS) $(fuzz_programs)
 	$(srcdir)/%D%/smoke.sh $(FUZZ_SECONDS) $(FUZZ_JOBS) $(fuzz_programs)
 .PHONY: fuzz-smoke

@@ -275,3 +275,12 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 {
 	return cuLibraryGetGlobal(dptr, bytes, library, name);
 }
+
+/* Of a device without unified function pointers (cuda.h): there are none to be found. */
+CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	CUresult result = enter(library);
+	if (result)
+		return result;
+	return fptr && symbol ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}

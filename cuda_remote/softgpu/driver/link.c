@@ -232,3 +232,21 @@ CUresult cuLinkDestroy(CUlinkState state)
 	handle_release(state);
 	return CUDA_SUCCESS;
 }
+
+/* The names of CUDA 5.5, which differ in nothing where a pointer has 64 bits. */
+CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+{
+	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
+}
+
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+		       unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddData_v2(state, type, data, size, name, numOptions, options, optionValues);
+}
+
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
+		       CUjit_option *options, void **optionValues)
+{
+	return cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
+}

@@ -94,5 +94,7 @@ test_cuda_softgpu_programs_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_references_SOURCES = test/cuda/softgpu/references.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_references_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_references_LDADD = cuda_remote/softgpu/libcuda.la
+dist_check_SCRIPTS += test/cuda/softgpu/nvrtc.sh
+TESTS += test/cuda/softgpu/nvrtc.sh
 include test/cuda/softgpu/ptx/local.mk
 include test/cuda/softgpu/vectors/local.mk

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NVIDIA's run-time compiler works without a GPU. A program that asks it for machine code (--gpu-architecture=sm_75)
+ * would get what only a GPU executes; of the same compilation the compiler also keeps the PTX, which is what stands for
+ * machine code on the software GPU: cuModuleLoadData takes either. So where this library is loaded before the compiler's
+ * (LD_PRELOAD), nvrtcGetCUBIN gives the PTX of a program that was compiled for machine code. What was not (compute_75)
+ * has no machine code, here as there.
+ *
+ * Interfaces: nvrtc.h of CUDA 13.0, whose nvrtcProgram is a pointer and whose nvrtcResult is an enum with 0 for success.
+ */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
+#include <stddef.h>
+
+enum { NVRTC_INTERNAL_ERROR = 11 };
+
+int nvrtcGetCUBINSize(void *program, size_t *size);
+int nvrtcGetCUBIN(void *program, char *code);
+
+static int call_size(const char *name, void *program, size_t *size)
+{
+	int (*function)(void *, size_t *);
+	*(void **)&function = dlsym(RTLD_NEXT, name);
+	return function ? function(program, size) : NVRTC_INTERNAL_ERROR;
+}
+
+static int call_code(const char *name, void *program, char *code)
+{
+	int (*function)(void *, char *);
+	*(void **)&function = dlsym(RTLD_NEXT, name);
+	return function ? function(program, code) : NVRTC_INTERNAL_ERROR;
+}
+
+__attribute__((visibility("default"))) int nvrtcGetCUBINSize(void *program, size_t *size)
+{
+	int result = call_size("nvrtcGetCUBINSize", program, size);
+	return result || !*size ? result : call_size("nvrtcGetPTXSize", program, size);
+}
+
+__attribute__((visibility("default"))) int nvrtcGetCUBIN(void *program, char *code)
+{
+	size_t size = 0;
+	int result = call_size("nvrtcGetCUBINSize", program, &size);
+	if (result)
+		return result;
+	return call_code(size ? "nvrtcGetPTX" : "nvrtcGetCUBIN", program, code);
+}
