@@ -175,8 +175,8 @@ static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_
 			result = linked_add(&found, name, &more, false);
 	}
 	if (!result && !found.count) {
-		fatbin_complain(log, "module: %u units of relocatable device code, none with PTX for sm_%u: compile with "
-				"nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75", number,
+		fatbin_complain(log, "module: %u units of relocatable device code, none with PTX for sm_%u: "
+				"compile with nvcc -arch=compute_75 or -gencode arch=compute_75,code=compute_75", number,
 				device_capability());
 		result = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JIT linker. What it makes in place of a cubin is an image of the software GPU's own (fatbin/linked.h): the PTX of all
- * inputs, which cuModuleLoadData and the other loads take.
+ * The JIT linker. What it makes in place of a cubin is an image of the software GPU's own (fatbin/linked.h): the PTX
+ * of all inputs, which cuModuleLoadData and the other loads take.
  */
 #include "cuda_remote/softgpu/driver/context.h"
 #include "cuda_remote/softgpu/driver/device.h"

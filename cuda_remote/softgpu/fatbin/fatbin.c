@@ -34,7 +34,8 @@ struct fatbin_entry {
 	uint64_t reserved2;
 	uint64_t text_bytes; /* uncompressed */
 };
-_Static_assert(sizeof(struct fatbin_header) == FATBIN_HEADER_BYTES && sizeof(struct fatbin_entry) == 64, "as nvcc writes them");
+_Static_assert(sizeof(struct fatbin_header) == FATBIN_HEADER_BYTES && sizeof(struct fatbin_entry) == 64,
+	       "as nvcc writes them");
 
 void fatbin_complain(softgpu_log_t *log, const char *format, ...)
 {

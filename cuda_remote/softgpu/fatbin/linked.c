@@ -16,7 +16,8 @@ struct linked_entry {
 	uint64_t text_bytes;
 	uint32_t name_bytes, on_demand;
 };
-_Static_assert(sizeof(struct linked_header) == LINKED_HEADER_BYTES && sizeof(struct linked_entry) == 16, "the layout of the image");
+_Static_assert(sizeof(struct linked_header) == LINKED_HEADER_BYTES && sizeof(struct linked_entry) == 16,
+	       "the layout of the image");
 
 CUresult linked_add(linked_units_t *units, const char *name, const fatbin_ptx_t *ptx, bool on_demand)
 {

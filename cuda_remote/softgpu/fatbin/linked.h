@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several texts of PTX in one piece: what the software GPU's linker makes in place of a cubin. The texts are joined when
- * the image is loaded (softgpu_program_link); they were linked once before that, so an image of cuLinkComplete's loads.
+ * Several texts of PTX in one piece: what the software GPU's linker makes in place of a cubin. The texts are joined
+ * when the image is loaded (softgpu_program_link); they were linked once before that, so an image of cuLinkComplete's
+ * loads.
  *
- * Header (24 bytes): "HRPTXLNK", u32 version 1, u32 units, u64 bytes of the whole image. Then for each unit: u64 bytes of
- * text, u32 bytes of name, u32 1 if it is joined on demand only; the name and a NUL, the text and a NUL; zeros up to a
- * multiple of 8. Bytes of this machine's order: an image is not meant for another.
+ * Header (24 bytes): "HRPTXLNK", u32 version 1, u32 units, u64 bytes of the whole image. Then for each unit: u64
+ * bytes of text, u32 bytes of name, u32 1 if it is joined on demand only; the name and a NUL, the text and a NUL;
+ * zeros up to a multiple of 8. Bytes of this machine's order: an image is not meant for another.
  */
 #ifndef SOFTGPU_LINKED_H
 #define SOFTGPU_LINKED_H

@@ -2,11 +2,12 @@
 /*
  * NVIDIA's run-time compiler works without a GPU. A program that asks it for machine code (--gpu-architecture=sm_75)
  * would get what only a GPU executes; of the same compilation the compiler also keeps the PTX, which is what stands for
- * machine code on the software GPU: cuModuleLoadData takes either. So where this library is loaded before the compiler's
- * (LD_PRELOAD), nvrtcGetCUBIN gives the PTX of a program that was compiled for machine code. What was not (compute_75)
- * has no machine code, here as there.
+ * machine code on the software GPU: cuModuleLoadData takes either. So where this library is loaded before the
+ * compiler's (LD_PRELOAD), nvrtcGetCUBIN gives the PTX of a program that was compiled for machine code. What was not
+ * (compute_75) has no machine code, here as there.
  *
- * Interfaces: nvrtc.h of CUDA 13.0, whose nvrtcProgram is a pointer and whose nvrtcResult is an enum with 0 for success.
+ * Interfaces: nvrtc.h of CUDA 13.0, whose nvrtcProgram is a pointer and whose nvrtcResult is an enum with 0 for
+ * success.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>

@@ -150,7 +150,8 @@ static void parse_dimensions(struct ptx_parser *parser, struct ptx_symbol *varia
 	struct ptx_lexer *lexer = &parser->lexer;
 	while (ptx_take_mark(lexer, '[')) {
 		if (shape->dimensions == PTX_DIMENSIONS_MAX)
-			ptx_unsupported(parser->context, lexer->token_line, "more than %d dimensions", PTX_DIMENSIONS_MAX);
+			ptx_unsupported(parser->context, lexer->token_line, "more than %d dimensions",
+					PTX_DIMENSIONS_MAX);
 		uint64_t *extent = &shape->count[shape->dimensions++];
 		if (ptx_take_mark(lexer, ']')) {
 			if (shape->dimensions > 1)

@@ -89,7 +89,8 @@ static void parse_masked(struct ptx_parser *parser, struct cursor *cursor, uint6
 	while (shift < 64 && mask != 0xffull << shift)
 		shift += 8;
 	if (shift == 64 || cursor->element != 1)
-		ptx_invalid(parser->context, lexer->token_line, "a mask takes one byte of an address, in a variable of bytes");
+		ptx_invalid(parser->context, lexer->token_line,
+			    "a mask takes one byte of an address, in a variable of bytes");
 	ptx_expect_mark(lexer, '(');
 	if (lexer->kind != PTX_TOKEN_NAME)
 		ptx_syntax_error(lexer, "a name");
@@ -155,7 +156,8 @@ static void parse_element(struct ptx_parser *parser, struct cursor *cursor)
 	struct ptx_lexer *lexer = &parser->lexer;
 	struct ptx_lexer ahead = look_behind_signs(lexer);
 	if (cursor->element > sizeof(uint64_t))
-		ptx_unsupported(parser->context, lexer->token_line, "an initialiser of %u-byte elements", cursor->element);
+		ptx_unsupported(parser->context, lexer->token_line, "an initialiser of %u-byte elements",
+				cursor->element);
 	if (ahead.kind == PTX_TOKEN_FLOAT || ahead.kind == PTX_TOKEN_DOUBLE)
 		parse_float(parser, cursor);
 	else if (lexer->kind == PTX_TOKEN_NAME && !ptx_text_is(lexer->text, "WARP_SZ"))

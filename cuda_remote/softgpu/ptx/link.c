@@ -227,8 +227,8 @@ static void note_missing(struct linker *linker, const struct ptx_symbol *symbol)
 	if (!linker->first_missing)
 		linker->first_missing = symbol;
 	size_t room = sizeof linker->missing - linker->missing_length;
-	int more = snprintf(linker->missing + linker->missing_length, room, "%s%.*s", linker->missing_length ? ", " : "",
-			    (int)symbol->name.length, symbol->name.at);
+	int more = snprintf(linker->missing + linker->missing_length, room, "%s%.*s",
+			    linker->missing_length ? ", " : "", (int)symbol->name.length, symbol->name.at);
 	if (more > 0 && (size_t)more < room)
 		linker->missing_length += (size_t)more;
 	if (symbol->unit && (size_t)more < room) {

@@ -35,6 +35,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
+	test/cuda/runtime/programs/device_launch.cu \
 	test/cuda/runtime/programs/errors.cu \
 	test/cuda/runtime/programs/machine_code_only.cu \
 	test/cuda/runtime/programs/managed.cu \
@@ -67,6 +68,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/printing.cutest \
 	test/cuda/runtime/programs/relocatable.cutest \
 	test/cuda/runtime/programs/separate.cutest \
+	test/cuda/runtime/programs/device_launch.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
 	test/cuda/runtime/programs/templates.cutest \
@@ -104,6 +106,9 @@ test/cuda/runtime/programs/separate.cutest: $(separate).cu $(separate).cuh $(sep
 	$(AM_V_GEN)$(RUNTIME_NVCC) -rdc=true $(RUNTIME_PTX) -cudart shared $(separate).cu $(separate)_other.cu \
 		-L$(@D) -lseparate
 CLEANFILES += test/cuda/runtime/programs/libseparate.a
+test/cuda/runtime/programs/device_launch.cutest: test/cuda/runtime/programs/device_launch.cu
+	$(AM_V_GEN)$(RUNTIME_NVCC) -rdc=true $(RUNTIME_PTX) -cudart shared $(srcdir)/test/cuda/runtime/programs/device_launch.cu \
+		-lcudadevrt
 # As a program that cannot be had with -cudart shared is relinked.
 test/cuda/runtime/programs/relinked.cutest: test/cuda/runtime/programs/copies.cu cuda_remote/runtime/libcudart_static.a
 	$(AM_V_GEN)$(RUNTIME_NVCC) $(RUNTIME_PTX) -cudart none $(srcdir)/test/cuda/runtime/programs/copies.cu \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuLink… over the whole software GPU: inputs of every type, what comes out is loaded in every way, the logs, and errors
- * where CUDA has them. Fat binaries, objects and archives are made here, by the formats' own rules.
+ * cuLink… over the whole software GPU: inputs of every type, what comes out is loaded in every way, the logs, and
+ * errors where CUDA has them. Fat binaries, objects and archives are made here, by the formats' own rules.
  */
 #include "driver.h"
 

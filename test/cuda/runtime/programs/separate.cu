@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of several units, built with -rdc=true as users do: functions, variables, a template's instance in two units,
- * an address in an initialiser and static names that are the same in each unit, all joined by their PTX.
+ * A program of several units, built with -rdc=true as users do: functions, variables, a template's instance in two
+ * units, an address in an initialiser and static names that are the same in each unit, all joined by their PTX.
  */
 #include "program.cuh"
 #include "separate.cuh"
