@@ -215,9 +215,10 @@ static void join_libraries(struct linker *linker)
 		again = false;
 		for (size_t n = 0; n < linker->count; n++) {
 			struct ptx_module *module = linker->modules[n];
-			if (module->joined)
-				again |= join_wanted(linker, module->variables, module) |
-					 join_wanted(linker, module->names, module);
+			if (!module->joined)
+				continue;
+			again |= join_wanted(linker, module->variables, module);
+			again |= join_wanted(linker, module->names, module);
 		}
 	}
 }
