@@ -79,9 +79,7 @@ CUresult PTSZ(cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph)
 	CUcontext context;
 	CUstream stream;
 	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	return phGraph ? capture_end(stream, phGraph) : CUDA_ERROR_INVALID_VALUE;
+	return result ? result : capture_end(stream, phGraph);
 }
 
 CUresult PTSZ(cuStreamGetCaptureInfo_v3)(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,

@@ -16,7 +16,7 @@ typedef struct frontier {
 typedef struct capture_stream {
 	struct capture_stream *next; /* of the capture's */
 	struct capture *capture;
-	CUstream stream;             /* a reference */
+	CUstream stream;             /* a reference; NULL once it is destroyed */
 	frontier_t at;
 } capture_stream_t;
 
@@ -28,7 +28,7 @@ typedef struct capture {
 	bool invalid;
 	CUstreamCaptureMode mode;
 	pthread_t thread;     /* that began it */
-	capture_stream_t *streams, *origin; /* origin: NULL once destroyed */
+	capture_stream_t *streams, *origin;
 } capture_t;
 
 /* A place in a capture, held by the event that was recorded there. */
@@ -100,6 +100,15 @@ static capture_stream_t *join(capture_t *capture, CUstream stream)
 	return part;
 }
 
+static void leave(capture_stream_t *part)
+{
+	if (!part->stream)
+		return;
+	part->stream->capture = NULL;
+	queue_stream_release(part->stream);
+	part->stream = NULL;
+}
+
 static CUresult invalidate(capture_t *capture, CUresult why)
 {
 	capture->invalid = true;
@@ -117,8 +126,7 @@ static void capture_free(capture_t *capture)
 	while (capture->streams) {
 		capture_stream_t *part = capture->streams;
 		capture->streams = part->next;
-		part->stream->capture = NULL;
-		queue_stream_release(part->stream);
+		leave(part);
 		frontier_free(&part->at);
 		free(part);
 	}
@@ -138,7 +146,7 @@ static capture_t *find_blocking(CUcontext context)
 {
 	for (capture_t *capture = captures; capture; capture = capture->next)
 		for (capture_stream_t *part = capture->streams; part; part = part->next)
-			if (part->stream->context == context && part->stream->blocking)
+			if (part->stream && part->stream->context == context && part->stream->blocking)
 				return capture;
 	return NULL;
 }
@@ -220,7 +228,7 @@ CUresult capture_refuse_context(CUcontext context)
 	pthread_mutex_lock(&captures_lock);
 	for (capture_t *capture = captures; capture; capture = capture->next)
 		for (capture_stream_t *part = capture->streams; part; part = part->next)
-			if (part->stream->context == context)
+			if (part->stream && part->stream->context == context)
 				result = invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	pthread_mutex_unlock(&captures_lock);
 	return result;
@@ -493,9 +501,12 @@ static CUresult end_locked(CUstream stream, CUgraph *graph)
 		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	if (!graph && capture->own_graph) /* it would be lost */
+		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(capture);
 	capture->graph->capturing = false;
-	*graph = result ? NULL : capture->graph;
+	if (graph)
+		*graph = result ? NULL : capture->graph;
 	if (result && capture->own_graph)
 		graph_free(capture->graph);
 	capture_free(capture);
@@ -523,15 +534,7 @@ void capture_stream_destroyed(CUstream stream)
 			graph_free(capture->graph);
 		capture_free(capture);
 	} else if (part) {
-		part->capture->invalid = true;
-		capture_stream_t **at = &part->capture->streams;
-		while (*at != part)
-			at = &(*at)->next;
-		*at = part->next;
-		stream->capture = NULL;
-		queue_stream_release(stream);
-		frontier_free(&part->at);
-		free(part);
+		leave(part); /* what it was given stays in the graph, and must have been joined by the end */
 	}
 	pthread_mutex_unlock(&captures_lock);
 }

@@ -58,12 +58,13 @@ void capture_event_forget(CUevent event);
 /* True if the event's last recording was captured: it can be neither queried nor waited for. */
 bool capture_event(CUevent event);
 
-/* The stream is destroyed: its capture is invalidated. */
+/* The stream is destroyed: a capture that began in it ends and is lost, any other goes on without it. */
 void capture_stream_destroyed(CUstream stream);
 
 /* The calls. */
 CUresult capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
 		       size_t count, CUstreamCaptureMode mode);
+/* graph may be NULL where the program gave the graph itself. */
 CUresult capture_end(CUstream stream, CUgraph *graph);
 
 typedef struct capture_info {

@@ -13,6 +13,8 @@
 void graph_fault(graph_launch_t *launch, CUcontext context, CUresult fault)
 {
 	CUresult none = CUDA_SUCCESS;
+	if (!handle_valid(context, HANDLE_CONTEXT)) /* the node's is gone */
+		context = launch->context;
 	/* Orders nothing: whoever looks at it needs the code only. */
 	__atomic_compare_exchange_n(&launch->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	context_fault(context, fault);

@@ -164,6 +164,37 @@ static void branches_must_come_back(void)
 	OK(cuEventDestroy(fork));
 }
 
+/* A stream that has come back may go; the origin takes the capture with it. */
+static void streams_may_go_before_the_end(void)
+{
+	CUgraph graph;
+	CUstream branch;
+	CUevent event;
+	memset(record, 0, 4096);
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	OK(cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING));
+	begin(stream);
+	OK(cuEventRecord(event, stream));
+	OK(cuStreamWaitEvent(branch, event, 0));
+	append(branch, at(record), 1);
+	OK(cuEventRecord(event, branch));
+	OK(cuStreamWaitEvent(stream, event, 0));
+	OK(cuStreamDestroy(branch));
+	OK(cuEventDestroy(event));
+	OK(cuStreamEndCapture(stream, &graph));
+	run_and_end(graph);
+	CHECK(record[0] == 1);
+	OK(cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	begin(stream);
+	OK(cuEventRecord(event, stream));
+	OK(cuStreamWaitEvent(branch, event, 0));
+	append(branch, at(record), 1);
+	OK(cuStreamDestroy(branch));
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	OK(cuEventDestroy(event));
+}
+
 static void captures_do_not_mix(void)
 {
 	CUgraph graph;
@@ -362,6 +393,13 @@ static void captures_go_on_in_a_given_graph(void)
 	CUgraphNode last = dependencies[0];
 	OK(cuStreamEndCapture(stream, &same));
 	CHECK(same == graph);
+	OK(cuStreamBeginCaptureToGraph(stream, graph, &last, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuStreamEndCapture(stream, NULL));
+	begin(stream);
+	EXPECT(cuStreamEndCapture(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK(status(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	OK(cuStreamEndCapture(stream, &same));
+	OK(cuGraphDestroy(same));
 	CUgraphNode before;
 	size_t one = 1;
 	OK(cuGraphNodeGetDependencies_v2(last, &before, NULL, &one));
@@ -404,6 +442,7 @@ int main(void)
 	calls_become_nodes_in_their_order();
 	streams_fork_and_join();
 	branches_must_come_back();
+	streams_may_go_before_the_end();
 	captures_do_not_mix();
 	external_events_are_nodes();
 	waiting_and_asking_are_forbidden();
