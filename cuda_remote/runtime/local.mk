@@ -22,6 +22,9 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/error.c cuda_remote/runtime/error.h cuda_remote/runtime/error_list.h \
 	cuda_remote/runtime/fatbin.c cuda_remote/runtime/fatbin.h \
 	cuda_remote/runtime/function.c \
+	cuda_remote/runtime/graph.c \
+	cuda_remote/runtime/graph_node.c \
+	cuda_remote/runtime/graph_params.c cuda_remote/runtime/graph_params.h \
 	cuda_remote/runtime/library.c \
 	cuda_remote/runtime/memory.c \
 	cuda_remote/runtime/pool.c \
@@ -40,6 +43,7 @@ runtime_twin_sources = \
 	cuda_remote/runtime/batch_twin.c \
 	cuda_remote/runtime/array_twin.c \
 	cuda_remote/runtime/copy_twin.c \
+	cuda_remote/runtime/graph_twin.c \
 	cuda_remote/runtime/launch_twin.c \
 	cuda_remote/runtime/stream_twin.c \
 	cuda_remote/runtime/twin.h

@@ -37,6 +37,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/device.cu \
 	test/cuda/runtime/programs/device_launch.cu \
 	test/cuda/runtime/programs/errors.cu \
+	test/cuda/runtime/programs/graphs.cu \
 	test/cuda/runtime/programs/machine_code_only.cu \
 	test/cuda/runtime/programs/managed.cu \
 	test/cuda/runtime/programs/managed_variables.cu \
@@ -62,6 +63,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/relinked.cutest \
 	test/cuda/runtime/programs/device.cutest \
 	test/cuda/runtime/programs/errors.cutest \
+	test/cuda/runtime/programs/graphs.cutest \
 	test/cuda/runtime/programs/machine_code_only.cutest \
 	test/cuda/runtime/programs/managed.cutest \
 	test/cuda/runtime/programs/managed_variables.cutest \

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Adding nodes, and reading and changing what is in them: all through the driver's one form for all kinds. */
+#include "cuda_remote/runtime/copy.h"
+#include "cuda_remote/runtime/graph_params.h"
+
+#include <string.h>
+
+/* Where a new node goes. */
+struct place {
+	cudaGraphNode_t *node;
+	cudaGraph_t graph;
+	const cudaGraphNode_t *dependencies;
+	size_t count;
+};
+
+static cudaError_t add(const struct place *place, cudaError_t error, CUgraphNodeParams *params)
+{
+	if (error)
+		return error;
+	return runtime_done(runtime_driver.cuGraphAddNode_v2(place->node, place->graph, place->dependencies, NULL,
+			place->count, params));
+}
+
+static cudaError_t set(cudaGraphNode_t node, cudaError_t error, CUgraphNodeParams *params)
+{
+	return error ? error : runtime_done(runtime_driver.cuGraphNodeSetParams(node, params));
+}
+
+static cudaError_t set_exec(cudaGraphExec_t exec, cudaGraphNode_t node, cudaError_t error, CUgraphNodeParams *params)
+{
+	return error ? error : runtime_done(runtime_driver.cuGraphExecNodeSetParams(exec, node, params));
+}
+
+RUNTIME_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+					 const cudaGraphEdgeData *data, size_t count,
+							struct cudaGraphNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	cudaError_t error = graph_params_any(params, &driver);
+	if (error)
+		return error;
+	CUresult result = runtime_driver.cuGraphAddNode_v2(node, graph, dependencies, (const CUgraphEdgeData *)data,
+			count, &driver);
+	if (result == CUDA_SUCCESS)
+		graph_params_made(&driver, params);
+	return runtime_done(result);
+}
+
+RUNTIME_API cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_any(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+						   struct cudaGraphNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_any(params, &driver), &driver);
+}
+
+/* ---- kernels ---- */
+
+RUNTIME_API cudaError_t cudaGraphAddKernelNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, const struct cudaKernelNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_kernel(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_kernel(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+		const struct cudaKernelNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_kernel(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *params)
+{
+	CUDA_KERNEL_NODE_PARAMS driver;
+	if (!params)
+		return runtime_fail(cudaErrorInvalidValue);
+	cudaError_t error = runtime_enter();
+	if (error)
+		return error;
+	CUresult result = runtime_driver.cuGraphKernelNodeGetParams_v2(node, &driver);
+	if (result != CUDA_SUCCESS)
+		return runtime_done(result);
+	/* The driver's function stands for the kernel: it may be passed where a kernel is wanted. */
+	void *function = driver.func ? (void *)driver.func : (void *)driver.kern;
+	*params = (struct cudaKernelNodeParams){
+		.func = function, .gridDim = { driver.gridDimX, driver.gridDimY, driver.gridDimZ },
+		.blockDim = { driver.blockDimX, driver.blockDimY, driver.blockDimZ },
+		.sharedMemBytes = driver.sharedMemBytes, .kernelParams = driver.kernelParams, .extra = driver.extra,
+	};
+	return runtime_fail(runtime_symbol_remember(function));
+}
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "attributes are passed through");
+
+RUNTIME_API cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphKernelNodeCopyAttributes(to, from));
+}
+
+RUNTIME_API cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+							cudaLaunchAttributeValue *value)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphKernelNodeGetAttribute(node,
+			(CUlaunchAttributeID)attribute, (CUlaunchAttributeValue *)value));
+}
+
+RUNTIME_API cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+							const cudaLaunchAttributeValue *value)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphKernelNodeSetAttribute(node,
+			(CUlaunchAttributeID)attribute, (const CUlaunchAttributeValue *)value));
+}
+
+/* ---- copies and fills ---- */
+
+RUNTIME_API cudaError_t cudaGraphAddMemcpyNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, const struct cudaMemcpy3DParms *params)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_memcpy(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms *params)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_memcpy(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+		const struct cudaMemcpy3DParms *params)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_memcpy(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms *params)
+{
+	CUDA_MEMCPY3D driver;
+	if (!params)
+		return runtime_fail(cudaErrorInvalidValue);
+	cudaError_t error = runtime_enter();
+	if (error)
+		return error;
+	CUresult result = runtime_driver.cuGraphMemcpyNodeGetParams(node, &driver);
+	if (result == CUDA_SUCCESS)
+		graph_params_memcpy_back(&driver, params);
+	return runtime_done(result);
+}
+
+RUNTIME_API cudaError_t cudaGraphAddMemcpyNode1D(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, void *to,
+		const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to,
+		const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
+		void *to,
+		const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
+}
+
+/* A copy to or from a device variable. */
+static cudaError_t to_symbol(const void *symbol, const void *from, size_t size, size_t offset,
+			     enum cudaMemcpyKind kind, CUgraphNodeParams *driver)
+{
+	void *to;
+	cudaError_t error = copy_symbol_range(symbol, size, offset, kind, cudaMemcpyHostToDevice, &to);
+	return error ? error : graph_params_memcpy_1d(to, from, size, kind, driver);
+}
+
+static cudaError_t from_symbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind,
+			       CUgraphNodeParams *driver)
+{
+	void *from;
+	cudaError_t error = copy_symbol_range(symbol, size, offset, kind, cudaMemcpyDeviceToHost, &from);
+	return error ? error : graph_params_memcpy_1d(to, from, size, kind, driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphAddMemcpyNodeToSymbol(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, const void *symbol,
+		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol,
+		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set(node, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
+		const void *symbol,
+		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphAddMemcpyNodeFromSymbol(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, void *to,
+		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to,
+		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set(node, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
+		void *to,
+		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphAddMemsetNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, const struct cudaMemsetParams *params)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_memset(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams *params)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_memset(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+		const struct cudaMemsetParams *params)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_memset(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams *params)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphMemsetNodeGetParams(node,
+			(CUDA_MEMSET_NODE_PARAMS *)params));
+}
+
+/* ---- the host, children, nothing ---- */
+
+RUNTIME_API cudaError_t cudaGraphAddHostNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, const struct cudaHostNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_host(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_host(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+		const struct cudaHostNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_host(params, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams *params)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphHostNodeGetParams(node,
+			(CUDA_HOST_NODE_PARAMS *)params));
+}
+
+RUNTIME_API cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+		const cudaGraphNode_t *dependencies,
+					       size_t count, cudaGraph_t child)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphAddChildGraphNode(node, graph, dependencies, count,
+			child));
+}
+
+RUNTIME_API cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphChildGraphNodeGetGraph(node, graph));
+}
+
+RUNTIME_API cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+		cudaGraph_t child)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphExecChildGraphNodeSetParams(exec, node, child));
+}
+
+RUNTIME_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+		const cudaGraphNode_t *dependencies,
+					  size_t count)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphAddEmptyNode(node, graph, dependencies, count));
+}
+
+/* ---- events ---- */
+
+RUNTIME_API cudaError_t cudaGraphAddEventRecordNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
+		cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphEventRecordNodeGetEvent(node, event));
+}
+
+RUNTIME_API cudaError_t cudaGraphAddEventWaitNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	return set(node, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
+		cudaEvent_t event)
+{
+	CUgraphNodeParams driver;
+	return set_exec(exec, node, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphEventWaitNodeGetEvent(node, event));
+}
+
+/* ---- memory ---- */
+
+RUNTIME_API cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
+						 const cudaGraphNode_t *dependencies, size_t count,
+						 struct cudaMemAllocNodeParams *params)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	cudaError_t error = add(&place, graph_params_alloc(params, &driver), &driver);
+	if (!error)
+		params->dptr = (void *)(uintptr_t)driver.alloc.dptr;
+	return error;
+}
+
+RUNTIME_API cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams *params)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphMemAllocNodeGetParams(node,
+			(CUDA_MEM_ALLOC_NODE_PARAMS *)params));
+}
+
+RUNTIME_API cudaError_t cudaGraphAddMemFreeNode(
+		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		size_t count, void *memory)
+{
+	CUgraphNodeParams driver;
+	const struct place place = { node, graph, dependencies, count };
+	return add(&place, graph_params_free(memory, &driver), &driver);
+}
+
+RUNTIME_API cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *address)
+{
+	cudaError_t error = runtime_enter();
+	return error ? error : runtime_done(runtime_driver.cuGraphMemFreeNodeGetParams(node, address));
+}
