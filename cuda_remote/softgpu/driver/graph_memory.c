@@ -180,16 +180,19 @@ bool graph_memory_used(const graph_memory_t *memory)
 	return used;
 }
 
-bool graph_memory_freed_by_call(const softgpu_allocation_t *found, CUresult *result)
+CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **output)
 {
-	if (!(found->flags & GRAPH_MEMORY_FLAG))
-		return false;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&memory_lock);
-	graph_memory_t *memory = find(found->base);
-	bool balanced = memory && memory->freed_in && memory->freed_in == memory->owner;
-	*result = memory && !balanced && give_back(memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	graph_memory_t *memory = find(address);
+	if (memory && memory->used && !(memory->freed_in && memory->freed_in == memory->owner)) {
+		memory->references++;
+		give_back(memory);
+		*output = memory;
+		result = CUDA_SUCCESS;
+	}
 	pthread_mutex_unlock(&memory_lock);
-	return true;
+	return result;
 }
 
 /* Whole pages of it go back to the kernel; the address stays. */

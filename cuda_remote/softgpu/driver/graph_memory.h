@@ -42,9 +42,10 @@ bool graph_memory_free(graph_memory_t *memory);
 bool graph_memory_used(const graph_memory_t *memory);
 
 /*
- * For cuMemFree and cuMemFreeAsync: true if found is a graph's, and *result says what became of the free. The address
- * stays the graph's.
+ * For cuMemFree and cuMemFreeAsync, of memory that a graph's node allocated: it may be allocated again by what is
+ * launched after this call. A reference is put out, to be released when what was submitted before is done: the address
+ * may go with it. CUDA_ERROR_INVALID_VALUE: it is not allocated, or its own graph frees it.
  */
-bool graph_memory_freed_by_call(const softgpu_allocation_t *found, CUresult *result);
+CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **memory);
 
 #endif

@@ -117,9 +117,13 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	    (found.imported && !found.pool)) /* cuIpcCloseMemHandle's */
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.flags & GRAPH_MEMORY_FLAG) {
+		graph_memory_t *memory;
+		result = graph_memory_freed_by_call(dptr, &memory);
+		if (result)
+			return result;
 		queue_wait_group(&context->group);
-		graph_memory_freed_by_call(&found, &result);
-		return result;
+		graph_memory_release(memory);
+		return CUDA_SUCCESS;
 	}
 	return free_range(&found);
 }

@@ -194,6 +194,7 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 typedef struct free_command {
 	command_t command;
 	softgpu_allocation_t allocation;
+	graph_memory_t *of_graph; /* a reference, or NULL */
 } free_command_t;
 
 /* In finish, not in run: memory comes back after a fault too. */
@@ -201,6 +202,10 @@ static void free_finish(command_t *command)
 {
 	const softgpu_allocation_t *allocation = &((free_command_t *)command)->allocation;
 	softgpu_allocation_t found;
+	if (((free_command_t *)command)->of_graph) {
+		graph_memory_release(((free_command_t *)command)->of_graph);
+		return;
+	}
 	/* Freed twice in streams: the second finds nothing, or somebody else's. */
 	if (!softgpu_space_find(allocation->base, &found) || found.id != allocation->id)
 		return;
@@ -225,11 +230,9 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 		free(command);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/*
-	 * A graph's memory is free for its next launch by the order of the calls: the launch is ordered behind this
-	 * one.
-	 */
-	if (graph_memory_freed_by_call(&command->allocation, &result)) {
+	if (command->allocation.flags & GRAPH_MEMORY_FLAG)
+		result = graph_memory_freed_by_call(address, &command->of_graph);
+	if (result) {
 		free(command);
 		return result;
 	}
