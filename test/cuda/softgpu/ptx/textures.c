@@ -265,6 +265,9 @@ START_TEST(what_is_not_a_number_or_infinite_stays_inside)
 			ck_assert_double_eq((double)result(&arguments, 1, 0), texel(&image, 7, 0, 0));
 			ck_assert_double_eq((double)result(&arguments, 2 + 8, 0), texel(&image, 0, 4, 0));
 		}
+		/* And so it is no place beyond the border. */
+		if (address == SOFTGPU_ADDRESS_BORDER && !sampler.linear)
+			ck_assert_double_eq((double)result(&arguments, 0, 0), texel(&image, 0, 0, 0));
 		softgpu_texture_destroy(arguments.texture);
 	}
 	device_reset();
