@@ -46,6 +46,7 @@ CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *o
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
 	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
 	if (!queue_stream_new(context, &context->group, 0, 0, true)) {
 		handle_retire(context);
 		handle_release(context);

@@ -68,8 +68,9 @@ CUresult cuCtxSynchronize(void)
 }
 
 /*
- * Stack, printf buffer and heap of a kernel have no fixed size here: what is set is accepted and told again. The L2
- * cache cannot be partitioned, and kernels launch no kernels.
+ * Stack, printf buffer and heap of a kernel and the launches that wait have no fixed size or number here: what is set is
+ * accepted and told again. So is the part of the L2 cache for persisting accesses, which are a hint to the device and
+ * change nothing but speed, here not even that.
  */
 static CUresult limit_known(CUlimit limit)
 {
@@ -78,6 +79,8 @@ static CUresult limit_known(CUlimit limit)
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 		return CUDA_SUCCESS;
 	default:
 		return limit < 0 || limit >= CU_LIMIT_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -93,6 +96,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	if (result)
 		return result;
 	if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128)
+		return CUDA_ERROR_INVALID_VALUE;
+	int persisting = 0;
+	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE &&
+	    (cuDeviceGetAttribute(&persisting, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, context->device) ||
+	     value > (size_t)persisting))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&context->lock);
 	context->limits[limit] = value;

@@ -149,6 +149,10 @@ static int value_of(CUdevice_attribute attribute, CUdevice device)
 		return clock_rate();
 	case ATTRIBUTE(L2_CACHE_SIZE):
 		return cache_size();
+	case ATTRIBUTE(MAX_PERSISTING_L2_CACHE_SIZE):
+		return cache_size() / 4 * 3;
+	case ATTRIBUTE(MAX_ACCESS_POLICY_WINDOW_SIZE):
+		return cache_size();
 	case ATTRIBUTE(PCI_BUS_ID): {
 		char text[16];
 		unsigned bus = 0;

@@ -59,13 +59,16 @@ CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-/* Profilers have nothing to start here; the calls delimit a range for them. */
-CUresult cuProfilerStart(void)
+/*
+ * Profilers have nothing to start here; the calls delimit a range for them. cudaProfiler.h, unlike cuda.h, leaves it to
+ * the library that its functions can be seen from outside.
+ */
+__attribute__((visibility("default"))) CUresult cuProfilerStart(void)
 {
 	return init_check();
 }
 
-CUresult cuProfilerStop(void)
+__attribute__((visibility("default"))) CUresult cuProfilerStop(void)
 {
 	return init_check();
 }
