@@ -110,6 +110,8 @@ static CUresult check_memory(CUgraphNode node, void *with)
 static CUresult note_memory(CUgraphNode node, void *with)
 {
 	(void)with;
+	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		graph_memory_reserve(node->memory);
 	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !graph_memory_balanced(node->memory)) {
 		graph_memory_free(node->memory); /* what is left of the launch before, where it is to be freed so */
 		graph_memory_allocate(node->memory);

@@ -137,6 +137,22 @@ bool graph_memory_balanced(const graph_memory_t *memory)
 	return balanced;
 }
 
+/* With the lock held. */
+static void reserve(graph_memory_t *memory)
+{
+	struct usage *usage = &usages[memory->physical];
+	if (!memory->reserved)
+		grow(&usage->reserved, &usage->reserved_high, memory->size);
+	memory->reserved = true;
+}
+
+void graph_memory_reserve(graph_memory_t *memory)
+{
+	pthread_mutex_lock(&memory_lock);
+	reserve(memory);
+	pthread_mutex_unlock(&memory_lock);
+}
+
 bool graph_memory_allocate(graph_memory_t *memory)
 {
 	pthread_mutex_lock(&memory_lock);
@@ -146,9 +162,7 @@ bool graph_memory_allocate(graph_memory_t *memory)
 		memory->used = true;
 		memory->references++;
 		grow(&usage->used, &usage->used_high, memory->size);
-		if (!memory->reserved)
-			grow(&usage->reserved, &usage->reserved_high, memory->size);
-		memory->reserved = true;
+		reserve(memory);
 	}
 	pthread_mutex_unlock(&memory_lock);
 	return free_before;

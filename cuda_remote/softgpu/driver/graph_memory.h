@@ -35,6 +35,8 @@ void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph);
 /* True if its own graph frees it: nobody else can. */
 bool graph_memory_balanced(const graph_memory_t *memory);
 
+/* A launch will need its pages: they count as the device's from the call on, as CUDA maps them then. */
+void graph_memory_reserve(graph_memory_t *memory);
 /* A launch allocates it: false if it is allocated already. Its pages are the device's from now on. */
 bool graph_memory_allocate(graph_memory_t *memory);
 /* It is free again: false if it was. */

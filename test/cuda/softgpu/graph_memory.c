@@ -42,6 +42,7 @@ static void allocated_and_freed_in_one_graph(void)
 	CUgraphExec exec, second;
 	static uint32_t back[COUNT];
 	uint64_t used = usage(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+	uint32_t *flag = words(1);
 	OK(cuGraphCreate(&graph, 0));
 	CUgraphNode alloc = add_alloc(graph, NULL, sizeof back, &address);
 	node = add_fill(graph, &alloc, address, 7, COUNT);
@@ -61,7 +62,11 @@ static void allocated_and_freed_in_one_graph(void)
 	EXPECT(cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
 	for (int i = 0; i < 3; i++) {
 		memset(back, 0, sizeof back);
+		*flag = 0;
+		hold(stream, at(flag));
 		OK(cuGraphLaunch(exec, stream));
+		CHECK(usage(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == sizeof back);
+		let_go(flag);
 		OK(cuStreamSynchronize(stream));
 		CHECK(back[0] == 7 && back[COUNT - 1] == 7);
 		CHECK(usage(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == used);
