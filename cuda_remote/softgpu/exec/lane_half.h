@@ -98,7 +98,8 @@ static inline uint16_t bfloat_mul(uint16_t a, uint16_t b)
 	static inline uint16_t name##_fma_oob(uint16_t a, uint16_t b, uint16_t c)          \
 	{                                                                                  \
 		uint16_t r = name##_fma(a, b, c);                                          \
-		return (a == 0xffff) | (b == 0xffff) | (c == 0xffff) ? 0 : r;              \
+		bool outside = (a == 0xffff) | (b == 0xffff) | (c == 0xffff);              \
+		return outside ? 0 : r;                                                    \
 	}
 DEFINE_OUT_OF_BOUNDS(half)
 DEFINE_OUT_OF_BOUNDS(bfloat)
