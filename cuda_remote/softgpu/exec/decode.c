@@ -80,6 +80,11 @@ static const struct {
 	{ "vmax4", decode_video, false },
 	{ "vset2", decode_video, false },
 	{ "vset4", decode_video, false },
+	{ "mma", decode_mma, true },
+	{ "wmma", decode_wmma, true },
+	{ "ldmatrix", decode_ldmatrix, true },
+	{ "stmatrix", decode_stmatrix, true },
+	{ "movmatrix", decode_movmatrix, true },
 };
 
 _Noreturn void decode_unsupported(struct decoder *decoder, const char *what)

@@ -110,6 +110,19 @@ struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size)
 void decode_load(struct decoder *decoder), decode_store(struct decoder *decoder), decode_atom(struct decoder *decoder),
 	decode_nothing(struct decoder *decoder);
 
+/* The address: a row for r[4], the distance from it, and flags. */
+struct address {
+	struct value row;
+	uint64_t offset;
+	uint8_t flags;
+};
+struct address decode_address(struct decoder *decoder, struct ptx_operand *operand, enum access_space space);
+void decode_put_address(struct decoder *decoder, struct draft *draft, const struct address *address);
+
+/* decode_matrix.c: mma, wmma, ldmatrix, stmatrix, movmatrix */
+void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder), decode_ldmatrix(struct decoder *decoder),
+	decode_stmatrix(struct decoder *decoder), decode_movmatrix(struct decoder *decoder);
+
 /* decode_control.c: branches, calls, barriers, warp collectives */
 void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder), decode_call(struct decoder *decoder),
 	decode_return(struct decoder *decoder), decode_exit(struct decoder *decoder),

@@ -65,14 +65,7 @@ static enum access_space access_space_of(const struct access_words *words)
 	}
 }
 
-/* The address: a row for r[4], the distance from it, and flags. */
-struct address {
-	struct value row;
-	uint64_t offset;
-	uint8_t flags;
-};
-
-static struct address decode_address(struct decoder *decoder, struct ptx_operand *operand, enum access_space space)
+struct address decode_address(struct decoder *decoder, struct ptx_operand *operand, enum access_space space)
 {
 	struct address address = { .offset = operand->value };
 	if (operand->kind != PTX_OPERAND_ADDRESS)
@@ -99,7 +92,7 @@ static struct address decode_address(struct decoder *decoder, struct ptx_operand
 	return address;
 }
 
-static void put_address(struct decoder *decoder, struct draft *draft, const struct address *address)
+void decode_put_address(struct decoder *decoder, struct draft *draft, const struct address *address)
 {
 	decode_use(draft, 4, address->row);
 	draft->insn.imm = address->offset;
@@ -220,7 +213,7 @@ void decode_load(struct decoder *decoder)
 		else
 			decode_define(draft, (int)n, results[n]);
 	}
-	put_address(decoder, draft, &address);
+	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)words.count;
 	draft->insn.size = (uint8_t)size;
 }
@@ -249,7 +242,7 @@ void decode_store(struct decoder *decoder)
 	struct draft *draft = decode_emit(decoder, decoder->ops->stores[space][__builtin_ctz(size)][row_of(width)]);
 	for (uint32_t n = 0; n < words.count; n++)
 		decode_use(draft, (int)n, values[n]);
-	put_address(decoder, draft, &address);
+	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)words.count;
 	draft->insn.size = (uint8_t)size;
 }
@@ -320,7 +313,7 @@ void decode_atom(struct decoder *decoder)
 		decode_define(draft, 0, result);
 	decode_use(draft, 1, values[0]);
 	decode_use(draft, 2, values[1]);
-	put_address(decoder, draft, &address);
+	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)variant;
 	draft->insn.size = (uint8_t)ptx_type_size(words.type);
 	draft->insn.r[3] = (int32_t)space;

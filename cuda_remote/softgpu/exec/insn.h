@@ -156,6 +156,7 @@ struct lane_ops {
 	insn_handler *const (*loads)[4][4]; /* [space][log2 bytes][row: 1 16-bit, 2 32-bit, 3 64-bit]; memory_ops.c */
 	insn_handler *const (*signed_loads)[4][4];
 	insn_handler *const (*stores)[4][4];
+	insn_handler *matrix_multiply; /* matrix_ops.c */
 };
 extern const struct lane_ops lane_ops_avx512, lane_ops_avx2, lane_ops_baseline;
 

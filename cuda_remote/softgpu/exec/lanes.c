@@ -44,4 +44,5 @@ const struct lane_ops LANES_NAME(lane_ops) = {
 	.loads = LANES_NAME(loads),
 	.signed_loads = LANES_NAME(signed_loads),
 	.stores = LANES_NAME(stores),
+	.matrix_multiply = LANES_NAME(op_matrix_multiply),
 };

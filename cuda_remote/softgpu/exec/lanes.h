@@ -31,6 +31,8 @@ extern insn_handler *const LANES_NAME(loads)[ACCESS_SPACES][4][4];
 extern insn_handler *const LANES_NAME(signed_loads)[ACCESS_SPACES][4][4];
 extern insn_handler *const LANES_NAME(stores)[ACCESS_SPACES][4][4];
 
+extern insn_handler LANES_NAME(op_matrix_multiply);
+
 #define HANDLER(name) static const struct insn *name(struct warp *warp, const struct insn *insn)
 
 /* Rows are the same or disjoint, so no lane of a loop depends on another. */

@@ -15,6 +15,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_compare.c \
 	cuda_remote/softgpu/exec/decode_control.c \
+	cuda_remote/softgpu/exec/decode_matrix.c \
 	cuda_remote/softgpu/exec/decode_memory.c \
 	cuda_remote/softgpu/exec/decode_special.c \
 	cuda_remote/softgpu/exec/device_launch.c cuda_remote/softgpu/exec/device_launch.h \
@@ -23,6 +24,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/forms.c \
 	cuda_remote/softgpu/exec/insn.h \
 	cuda_remote/softgpu/exec/launch.c \
+	cuda_remote/softgpu/exec/matrix.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/memory.c \
 	cuda_remote/softgpu/exec/print.c \
 	cuda_remote/softgpu/exec/program.c \
@@ -54,6 +56,7 @@ softgpu_tables = \
 
 # The lane operations, once for each instruction set.
 softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lanes.h cuda_remote/softgpu/exec/memory_ops.c \
+	cuda_remote/softgpu/exec/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/lane_float.h cuda_remote/softgpu/exec/lane_half.h cuda_remote/softgpu/exec/lane_math.h
 softgpu_op_sources = $(softgpu_tables:.table=.c)
 softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math

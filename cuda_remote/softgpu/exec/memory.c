@@ -48,8 +48,8 @@ char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t b
 	}
 }
 
-static char *translate(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint32_t bytes,
-		       bool write)
+char *memory_translate_in(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint64_t bytes,
+			  bool write)
 {
 	/* Addresses of shared and local memory are offsets; the same ones in their windows are generic. */
 	if ((space == ACCESS_SHARED || space == ACCESS_LOCAL) && address >> WINDOW_SHIFT)
@@ -89,7 +89,7 @@ bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_spac
 		}
 		char *pointer = translate_known(warp, insn, space, address, bytes, write);
 		if (!pointer) {
-			pointer = translate(warp, lane, space, address, bytes, write);
+			pointer = memory_translate_in(warp, lane, space, address, bytes, write);
 			if (pointer && space != ACCESS_SHARED && space != ACCESS_LOCAL && !(address >> WINDOW_SHIFT))
 				memory_span_refill(warp, insn->slot, address);
 		}

@@ -166,6 +166,9 @@ bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_spac
 /* One address of a generic access by one lane, as a host pointer; NULL if there is no such memory. *left: bytes from
  * there on. */
 char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t bytes, bool write);
+/* The same for an address of the space that an instruction names. */
+char *memory_translate_in(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint64_t bytes,
+			  bool write);
 /* Fills the span slot for an address; false if there is no allocation there. */
 bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
 

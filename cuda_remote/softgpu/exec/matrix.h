@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Matrix instructions of a warp (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions"): what the decoder tells
+ * the handlers about fragments.
+ *
+ * They have more operands than an instruction has places. The instructions after such a one carry its rows, six each;
+ * they are never run themselves, and the first of them holds the form.
+ */
+#ifndef SOFTGPU_EXEC_MATRIX_H
+#define SOFTGPU_EXEC_MATRIX_H
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+enum matrix_type { MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_E4M3, MATRIX_E5M2, MATRIX_F64, MATRIX_S8, MATRIX_U8,
+		   MATRIX_S4, MATRIX_U4, MATRIX_B1, MATRIX_F32, MATRIX_S32, MATRIX_NO_TYPE };
+
+#define FRAGMENT_REGISTERS 8
+
+/*
+ * Where a fragment's elements lie in the matrix, counted row by row: element i of register r in a lane is at
+ * lane / 4 * group_step + lane % 4 * thread_step + offset[r] + i * element_step. One-bit elements are counted in words
+ * of 32 along k.
+ */
+struct matrix_fragment {
+	uint8_t type;
+	uint8_t bits;      /* of an element; 32 for a word of single bits */
+	uint8_t registers; /* of the instruction */
+	uint8_t distinct;  /* of them; the rest hold the same again (wmma's f16) */
+	uint8_t elements;  /* a register */
+	uint16_t rows, columns;
+	uint16_t group_step, thread_step, element_step;
+	uint16_t offset[FRAGMENT_REGISTERS];
+};
+
+struct matrix_form {
+	struct matrix_fragment a, b, c, d; /* loads and stores: d alone */
+	uint16_t m, n, k;
+	bool saturate, bit_and, column_major;
+	bool a_by_columns, b_by_rows; /* m8n8k4 of f16 only: four products, one a quad pair */
+	uint8_t carriers;             /* instructions that follow */
+	int rounding;                 /* of fenv.h; f64 */
+};
+
+#define CARRIER_ROWS 6
+
+static inline const struct matrix_form *matrix_form_of(const struct insn *insn)
+{
+	return (const struct matrix_form *)(uintptr_t)insn[1].imm;
+}
+
+/* The n-th row of a matrix instruction: sources in the order of the text, then results. */
+static inline int32_t matrix_row(const struct insn *insn, uint32_t n)
+{
+	return insn[1 + n / CARRIER_ROWS].r[n % CARRIER_ROWS];
+}
+
+static inline uint32_t *matrix_words(const struct warp *warp, const struct insn *insn, uint32_t n)
+{
+	return (uint32_t *)__builtin_assume_aligned(warp->regs + matrix_row(insn, n), 64);
+}
+
+static inline uint32_t matrix_lane_position(const struct matrix_fragment *fragment, uint32_t lane)
+{
+	return lane / 4 * fragment->group_step + lane % 4 * fragment->thread_step;
+}
+
+/* matrix.c */
+insn_handler op_matrix_load, op_matrix_store, op_matrix_quads, op_ldmatrix, op_stmatrix, op_movmatrix;
+
+#endif
