@@ -56,6 +56,16 @@ DEFINE_LOOP(add_f16x2, uint32_t,
 DEFINE_LOOP(add_bf16, uint16_t, bfloat_add(old, b))
 DEFINE_LOOP(add_bf16x2, uint32_t, both(bfloat_add(low(old), low(b)), bfloat_add(high(old), high(b))))
 
+#define DEFINE_HALVES(op)                                                                        \
+	DEFINE_LOOP(op##_f16, uint16_t, half_of(op##_f32(float_of(old), float_of(b))))           \
+	DEFINE_LOOP(op##_f16x2, uint32_t, both(half_of(op##_f32(float_of(low(old)), float_of(low(b)))), \
+					       half_of(op##_f32(float_of(high(old)), float_of(high(b)))))) \
+	DEFINE_LOOP(op##_bf16, uint16_t, bfloat_of(op##_f32(float_of_bfloat(old), float_of_bfloat(b)))) \
+	DEFINE_LOOP(op##_bf16x2, uint32_t, both(bfloat_of(op##_f32(float_of_bfloat(low(old)), float_of_bfloat(low(b)))), \
+						bfloat_of(op##_f32(float_of_bfloat(high(old)), float_of_bfloat(high(b))))))
+DEFINE_HALVES(min)
+DEFINE_HALVES(max)
+
 #define DEFINE_CAS(name, type)                                                                   \
 	static uint64_t name(void *address, uint64_t a, uint64_t b)                              \
 	{                                                                                        \
@@ -91,6 +101,14 @@ static const struct {
 	{ ATOMIC_MAX, PTX_S32, max_s32 },
 	{ ATOMIC_MAX, PTX_U64, max_u64 },
 	{ ATOMIC_MAX, PTX_S64, max_s64 },
+	{ ATOMIC_MIN, PTX_F16, min_f16 },
+	{ ATOMIC_MIN, PTX_F16X2, min_f16x2 },
+	{ ATOMIC_MIN, PTX_BF16, min_bf16 },
+	{ ATOMIC_MIN, PTX_BF16X2, min_bf16x2 },
+	{ ATOMIC_MAX, PTX_F16, max_f16 },
+	{ ATOMIC_MAX, PTX_F16X2, max_f16x2 },
+	{ ATOMIC_MAX, PTX_BF16, max_bf16 },
+	{ ATOMIC_MAX, PTX_BF16X2, max_bf16x2 },
 	{ ATOMIC_AND, PTX_B32, and_32 },
 	{ ATOMIC_AND, PTX_B64, and_64 },
 	{ ATOMIC_OR, PTX_B32, or_32 },
@@ -115,6 +133,11 @@ bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant)
 		}
 	}
 	return false;
+}
+
+uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b)
+{
+	return variants[variant].function(address, a, b);
 }
 
 static uint64_t value_of(const struct warp *warp, const struct insn *insn, int n, uint32_t lane)

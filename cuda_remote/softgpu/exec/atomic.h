@@ -11,4 +11,7 @@ enum atomic_op { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOM
 /* The number of the function for op and type; false if PTX or this engine has none. */
 bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant);
 
+/* Runs it on the host's address: the value there before. b: what compare-and-swap stores. */
+uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
+#include "cuda_remote/softgpu/exec/cluster.h"
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 #include "cuda_remote/softgpu/memory.h"
@@ -85,6 +86,7 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->alone = -1;
 	warp->lone4 = NULL;
 	warp->depth = 0;
+	warp->cluster_arrived = 0;
 	warp->other_count = 0;
 	warp->clock = 0;
 	warp->executed = warp->executed_lanes = 0;
@@ -112,6 +114,7 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 	block->shared_bytes = launch->shared_bytes;
 	block->print = (struct print_buffer){ 0 };
 	memset(block->barriers, 0, sizeof block->barriers);
+	block->cluster_arrivals = false;
 	for (uint32_t n = 0; n < block->warp_count; n++)
 		warp_start(block, n);
 	reset_spans(block);
@@ -252,6 +255,8 @@ void block_exit_threads(struct block *block, uint32_t count)
 	for (uint32_t n = 0; n < BARRIERS; n++)
 		if (block->barriers[n].arrived)
 			barrier_check(block, n);
+	if (block->cluster_arrivals)
+		cluster_barrier_check(block);
 }
 
 /* Counts the running path in; NULL after a fault. A whole warp counts as 32 threads where a number is given. */

@@ -11,8 +11,10 @@
  */
 static bool members_here(struct warp *warp, const struct insn *insn, int n)
 {
-	const uint32_t *members = SOURCE(uint32_t, n);
 	uint32_t wanted = 0;
+	if (insn->r[n] < 0) /* a form without .sync waits for nobody */
+		return true;
+	const uint32_t *members = SOURCE(uint32_t, n);
 	for_each_lane(lane, warp->mask)
 		wanted |= members[lane];
 	if (warp_converge(warp, insn, wanted))
@@ -83,12 +85,11 @@ const struct insn *op_vote(struct warp *warp, const struct insn *insn)
 {
 	if (!members_here(warp, insn, 2))
 		return wait_for_members(warp, insn);
-	const uint32_t *members = SOURCE(uint32_t, 2);
 	uint32_t truth = predicate_of(warp, insn, 1) & warp->mask, result = 0;
 	uint32_t *row = RESULT(uint32_t, 0);
 	uint32_t ballots[WARP_LANES];
 	for_each_lane(lane, warp->mask) {
-		uint32_t group = members[lane] & warp->mask, ones = truth & group;
+		uint32_t group = (insn->r[2] < 0 ? FULL_MASK : SOURCE(uint32_t, 2)[lane]) & warp->mask, ones = truth & group;
 		bool yes = insn->count == VOTE_ALL   ? ones == group
 			   : insn->count == VOTE_ANY ? ones != 0
 						     : ones == 0 || ones == group;

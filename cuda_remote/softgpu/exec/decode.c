@@ -80,6 +80,14 @@ static const struct {
 	{ "vmax4", decode_video, false },
 	{ "vset2", decode_video, false },
 	{ "vset4", decode_video, false },
+	{ "elect", decode_elect, true },
+	{ "griddepcontrol", decode_griddepcontrol, false },
+	{ "setmaxnreg", decode_setmaxnreg, false },
+	{ "createpolicy", decode_createpolicy, false },
+	{ "mapa", decode_mapa, false },
+	{ "getctarank", decode_getctarank, false },
+	{ "cp", decode_cp, false },
+	{ "mbarrier", decode_mbarrier, true },
 	{ "mma", decode_mma, true },
 	{ "wmma", decode_wmma, true },
 	{ "ldmatrix", decode_ldmatrix, true },
@@ -291,6 +299,8 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 	uint32_t id, size, number = 0;
 	if (decoder->reserved_shared && letter == 'w' && ptx_text_is(operand->name, RESERVED_SHARED_NAME))
 		return decode_constant(decoder, decoder->reserved_shared - 1, 4);
+	if (letter == 'p' && ptx_text_is(operand->name, "%is_explicit_cluster"))
+		return decode_constant(decoder, decoder->function->explicit_cluster ? UINT32_MAX : 0, 4);
 	if (decode_is_special(operand->name, operand->component, &id, &size)) {
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");

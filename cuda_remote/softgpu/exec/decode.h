@@ -6,6 +6,7 @@
 #ifndef SOFTGPU_EXEC_DECODE_H
 #define SOFTGPU_EXEC_DECODE_H
 
+#include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #define OPERANDS 6
@@ -119,15 +120,28 @@ struct address {
 struct address decode_address(struct decoder *decoder, struct ptx_operand *operand, enum access_space space);
 void decode_put_address(struct decoder *decoder, struct draft *draft, const struct address *address);
 
+/* Which operation an atomic's modifiers name; gives up if none. */
+enum atomic_op atomic_op_of(struct decoder *decoder);
+
+/* decode_async.c: cp, mbarrier, and the asynchronous forms of st and red, whose access the given function decodes */
+void decode_cp(struct decoder *decoder), decode_mbarrier(struct decoder *decoder);
+void decode_async_access(struct decoder *decoder, void (*access)(struct decoder *));
+
 /* decode_matrix.c: mma, wmma, ldmatrix, stmatrix, movmatrix */
 void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder), decode_ldmatrix(struct decoder *decoder),
 	decode_stmatrix(struct decoder *decoder), decode_movmatrix(struct decoder *decoder);
+
+/* decode_cluster.c: clusters, fences, hints */
+void decode_elect(struct decoder *decoder), decode_griddepcontrol(struct decoder *decoder),
+	decode_setmaxnreg(struct decoder *decoder), decode_createpolicy(struct decoder *decoder),
+	decode_mapa(struct decoder *decoder), decode_getctarank(struct decoder *decoder),
+	decode_cluster_barrier(struct decoder *decoder), decode_fence(struct decoder *decoder);
 
 /* decode_control.c: branches, calls, barriers, warp collectives */
 void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder), decode_call(struct decoder *decoder),
 	decode_return(struct decoder *decoder), decode_exit(struct decoder *decoder),
 	decode_trap(struct decoder *decoder), decode_barrier(struct decoder *decoder),
-	decode_fence(struct decoder *decoder), decode_nanosleep(struct decoder *decoder),
+	decode_nanosleep(struct decoder *decoder),
 	decode_shfl(struct decoder *decoder), decode_vote(struct decoder *decoder),
 	decode_match(struct decoder *decoder), decode_activemask(struct decoder *decoder),
 	decode_redux(struct decoder *decoder);

@@ -11,7 +11,8 @@ static bool is_spin_access(const struct ptx_statement *statement)
 {
 	static const char *const words[] = { ".volatile", ".acquire", ".relaxed", ".acq_rel", ".mmio", ".cv" };
 	const char *opcode = statement->opcode;
-	if (!strcmp(opcode, "atom") || !strcmp(opcode, "nanosleep") || !strcmp(opcode, "call"))
+	if (!strcmp(opcode, "atom") || !strcmp(opcode, "nanosleep") || !strcmp(opcode, "call") ||
+	    !strcmp(opcode, "mbarrier"))
 		return true;
 	for (uint32_t i = 0; !strcmp(opcode, "ld") && i < statement->modifiers; i++)
 		for (size_t n = 0; n < sizeof words / sizeof *words; n++)
@@ -346,15 +347,7 @@ static void decode_barrier_reduction(struct decoder *decoder)
 void decode_barrier(struct decoder *decoder)
 {
 	if (decode_has(decoder, ".cluster")) {
-		/* A cluster is one block: arrive and wait are the block's own barrier, at the wait. */
-		decode_operand_count(decoder, 0, 0);
-		if (decode_has(decoder, ".arrive")) {
-			decode_emit(decoder, op_nop);
-			return;
-		}
-		struct draft *wait = decode_emit(decoder, op_bar_sync);
-		decode_use(wait, 1, decode_constant(decoder, 0, 4));
-		decode_use(wait, 2, decode_constant(decoder, 0, 4));
+		decode_cluster_barrier(decoder);
 		return;
 	}
 	if (decode_has(decoder, ".warp")) {
@@ -378,14 +371,6 @@ void decode_barrier(struct decoder *decoder)
 	decode_use(draft, 2, threads);
 }
 
-void decode_fence(struct decoder *decoder)
-{
-	if (decode_has(decoder, ".proxy") || decode_has(decoder, ".mbarrier_init"))
-		decode_unsupported(decoder, "this kind of fence");
-	decode_operand_count(decoder, 0, 0);
-	decode_emit(decoder, op_fence);
-}
-
 void decode_nanosleep(struct decoder *decoder)
 {
 	decode_operand_count(decoder, 1, 1);
@@ -395,11 +380,15 @@ void decode_nanosleep(struct decoder *decoder)
 }
 
 /* ---- collectives */
+
+/* The operand with the members of a .sync form. Before sm_70 there are forms without: whoever is there takes part. */
 static struct value member_mask(struct decoder *decoder, uint32_t n)
 {
-	if (decode_has(decoder, ".sync"))
-		return decode_source(decoder, decode_operand(decoder, n), 'w');
-	decode_unsupported(decoder, "only the .sync form exists on this target");
+	bool sync = decode_has(decoder, ".sync");
+	if (!sync && decoder->program->module->target >= 70)
+		decode_unsupported(decoder, "only the .sync form exists on this target");
+	decode_operand_count(decoder, n + sync, n + sync);
+	return sync ? decode_source(decoder, decode_operand(decoder, n), 'w') : (struct value){ ROLE_NONE, -1 };
 }
 
 void decode_shfl(struct decoder *decoder)
@@ -411,7 +400,7 @@ void decode_shfl(struct decoder *decoder)
 		      { ".down", SHUFFLE_DOWN },
 		      { ".bfly", SHUFFLE_BUTTERFLY },
 		      { ".idx", SHUFFLE_INDEX } };
-	decode_operand_count(decoder, 5, 5);
+	decode_operand_count(decoder, 4, 5);
 	struct ptx_operand *target = decode_operand(decoder, 0), *p = NULL;
 	if (target->kind == PTX_OPERAND_PAIR) {
 		p = target->first->next;
@@ -441,7 +430,7 @@ void decode_shfl(struct decoder *decoder)
 
 void decode_vote(struct decoder *decoder)
 {
-	decode_operand_count(decoder, 3, 3);
+	decode_operand_count(decoder, 2, 3);
 	bool ballot = decode_has(decoder, ".ballot");
 	struct ptx_operand *truth = decode_operand(decoder, 1);
 	if (truth->kind != PTX_OPERAND_REGISTER || decode_register_size(decoder, truth->number))

@@ -218,7 +218,7 @@ void decode_load(struct decoder *decoder)
 	draft->insn.size = (uint8_t)size;
 }
 
-void decode_store(struct decoder *decoder)
+static void decode_plain_store(struct decoder *decoder)
 {
 	struct access_words words = read_words(decoder);
 	decode_operand_count(decoder, 2, 3);
@@ -247,7 +247,15 @@ void decode_store(struct decoder *decoder)
 	draft->insn.size = (uint8_t)size;
 }
 
-static enum atomic_op atomic_op_of(struct decoder *decoder)
+void decode_store(struct decoder *decoder)
+{
+	if (decode_has(decoder, ".async"))
+		decode_async_access(decoder, decode_plain_store);
+	else
+		decode_plain_store(decoder);
+}
+
+enum atomic_op atomic_op_of(struct decoder *decoder)
 {
 	static const struct {
 		const char *word;
@@ -265,13 +273,14 @@ static enum atomic_op atomic_op_of(struct decoder *decoder)
 
 static struct access_words read_atomic_words(struct decoder *decoder)
 {
+	bool eight = decode_has(decoder, ".v8");
 	static const char *const ops[] = { ".add", ".min", ".max", ".and",  ".or",
 					   ".xor", ".inc", ".dec", ".exch", ".cas" };
 	struct ptx_statement *statement = decoder->statement, plain = *statement;
 	struct ptx_text kept[32];
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < statement->modifiers; i++) {
-		bool is_op = false;
+		bool is_op = ptx_text_is(statement->modifier[i], ".v8");
 		for (size_t n = 0; n < sizeof ops / sizeof *ops; n++)
 			is_op |= ptx_text_is(statement->modifier[i], ops[n]);
 		if (!is_op && count < 32)
@@ -282,41 +291,95 @@ static struct access_words read_atomic_words(struct decoder *decoder)
 	decoder->statement = &plain;
 	struct access_words words = read_words(decoder);
 	decoder->statement = statement;
+	words.count = eight ? 8 : words.count;
 	return words;
 }
 
-void decode_atom(struct decoder *decoder)
-{
-	bool is_red = !strcmp(decoder->statement->opcode, "red");
-	enum atomic_op op = atomic_op_of(decoder);
-	struct access_words words = read_atomic_words(decoder);
-	uint32_t first = is_red ? 0 : 1, sources = op == ATOMIC_CAS ? 2 : 1;
-	decode_operand_count(decoder, first + 1 + sources, first + 2 + sources);
-	if (words.count != 1)
-		decode_unsupported(decoder, "vectors");
+/* Elements of a vector, each atomic by itself. */
+struct atomic_access {
+	enum access_space space;
+	enum ptx_type type;
 	uint32_t variant;
-	if (!atomic_find(op, words.type, &variant))
-		decode_unsupported(decoder, "this type for this atomic operation");
-	enum access_space space = access_space_of(&words);
-	if (space == ACCESS_LOCAL || words.space == PTX_CONST || words.space == PTX_PARAM)
-		decode_invalid(decoder, "atomics are for global and shared memory");
-	struct address address = decode_address(decoder, decode_operand(decoder, first), space);
-	char letter = decode_letter(ptx_type_size(words.type));
-	struct value values[2] = { { ROLE_NONE, 0 }, { ROLE_NONE, 0 } };
-	for (uint32_t n = 0; n < sources; n++)
-		values[n] = decode_source(decoder, decode_operand(decoder, first + 1 + n), letter);
-	uint32_t result = is_red ? 0 : decode_result(decoder, decode_operand(decoder, 0), letter);
+	bool is_red;
+};
+
+static void emit_atomic(struct decoder *decoder, const struct atomic_access *access, struct address address,
+			uint32_t result, const struct value values[2], uint32_t n)
+{
+	uint32_t size = ptx_type_size(access->type);
 	struct draft *draft = decode_emit(decoder, op_atom);
-	if (is_red)
+	if (access->is_red)
 		draft->insn.flags |= INSN_NO_RESULT;
 	else
 		decode_define(draft, 0, result);
 	decode_use(draft, 1, values[0]);
 	decode_use(draft, 2, values[1]);
+	address.offset += (uint64_t)n * size;
 	decode_put_address(decoder, draft, &address);
-	draft->insn.count = (uint8_t)variant;
-	draft->insn.size = (uint8_t)ptx_type_size(words.type);
-	draft->insn.r[3] = (int32_t)space;
+	draft->insn.count = (uint8_t)access->variant;
+	draft->insn.size = (uint8_t)size;
+	draft->insn.r[3] = (int32_t)access->space;
+}
+
+/* .v2 .v4 .v8: only add, min and max of floats, in global memory; the old values go where the new ones came from last.
+ */
+static void decode_atomic_vector(struct decoder *decoder, const struct atomic_access *access, uint32_t count)
+{
+	uint32_t first = access->is_red ? 0 : 1, size = ptx_type_size(access->type);
+	uint32_t results[8] = { 0 };
+	struct value values[8][2] = { { { ROLE_NONE, 0 } } };
+	if (access->space == ACCESS_SHARED || !ptx_type_float(access->type) || size == 8 || size * count > 16)
+		decode_unsupported(decoder, "this vector");
+	decode_operand_count(decoder, first + 2, first + 3);
+	struct address address = decode_address(decoder, decode_operand(decoder, first), access->space);
+	struct ptx_operand *each = elements_of(decoder, decode_operand(decoder, first + 1), count);
+	for (uint32_t n = 0; n < count; n++, each = each->next)
+		values[n][0] = decode_source(decoder, each, decode_letter(size));
+	each = access->is_red ? NULL : elements_of(decoder, decode_operand(decoder, 0), count);
+	/* A result's row may be a later element's source, or the address: they are written when all is done. */
+	for (uint32_t n = 0; n < count; n++) {
+		results[n] = access->is_red ? 0 : decode_temporary(decoder, size);
+		emit_atomic(decoder, access, address, results[n], values[n], n);
+	}
+	for (uint32_t n = 0; each; n++, each = each->next) {
+		uint32_t result = decode_result(decoder, each, decode_letter(size));
+		struct draft *draft = decode_emit_op(decoder, size == 4 ? "mov.b32" : "mov.b16");
+		decode_define(draft, 0, result);
+		decode_use(draft, 1, (struct value){ ROLE_USE, (int32_t)results[n] });
+	}
+}
+
+static void decode_plain_atom(struct decoder *decoder)
+{
+	enum atomic_op op = atomic_op_of(decoder);
+	struct access_words words = read_atomic_words(decoder);
+	struct atomic_access access = { .type = words.type, .is_red = !strcmp(decoder->statement->opcode, "red") };
+	uint32_t first = access.is_red ? 0 : 1, sources = op == ATOMIC_CAS ? 2 : 1;
+	if (!atomic_find(op, words.type, &access.variant))
+		decode_unsupported(decoder, "this type for this atomic operation");
+	access.space = access_space_of(&words);
+	if (access.space == ACCESS_LOCAL || words.space == PTX_CONST || words.space == PTX_PARAM)
+		decode_invalid(decoder, "atomics are for global and shared memory");
+	if (words.count != 1) {
+		decode_atomic_vector(decoder, &access, words.count);
+		return;
+	}
+	decode_operand_count(decoder, first + 1 + sources, first + 2 + sources);
+	struct address address = decode_address(decoder, decode_operand(decoder, first), access.space);
+	char letter = decode_letter(ptx_type_size(words.type));
+	struct value values[2] = { { ROLE_NONE, 0 }, { ROLE_NONE, 0 } };
+	for (uint32_t n = 0; n < sources; n++)
+		values[n] = decode_source(decoder, decode_operand(decoder, first + 1 + n), letter);
+	uint32_t result = access.is_red ? 0 : decode_result(decoder, decode_operand(decoder, 0), letter);
+	emit_atomic(decoder, &access, address, result, values, 0);
+}
+
+void decode_atom(struct decoder *decoder)
+{
+	if (decode_has(decoder, ".async"))
+		decode_async_access(decoder, decode_plain_atom);
+	else
+		decode_plain_atom(decoder);
 }
 
 void decode_nothing(struct decoder *decoder)

@@ -41,6 +41,23 @@ static const struct {
 	{ "%globaltimer", SPECIAL_GLOBALTIMER, 0, 0, 8 },
 	{ "%globaltimer_lo", SPECIAL_GLOBALTIMER_LO, 0, 0, 4 },
 	{ "%globaltimer_hi", SPECIAL_GLOBALTIMER_HI, 0, 0, 4 },
+	{ "%pm0", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm1", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm2", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm3", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm4", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm5", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm6", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm7", SPECIAL_ZERO, 0, 0, 4 },
+	{ "%pm0_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm1_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm2_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm3_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm4_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm5_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm6_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%pm7_64", SPECIAL_ZERO, 0, 0, 8 },
+	{ "%current_graph_exec", SPECIAL_ZERO, 0, 0, 8 },
 	{ "%envreg1", SPECIAL_ENVREG1, 0, 0, 4 },
 	{ "%envreg2", SPECIAL_ENVREG2, 0, 0, 4 },
 	{ "%dynamic_smem_size", SPECIAL_DYNAMIC_SHARED, 0, 0, 4 },
@@ -48,8 +65,30 @@ static const struct {
 	{ "%aggr_smem_size", SPECIAL_TOTAL_SHARED, 0, 0, 4 },
 };
 
+/* %envreg0 and %envreg3 … %envreg31: the driver's, which has nothing to say in them. */
+static bool is_other_envreg(struct ptx_text name)
+{
+	static const char prefix[] = "%envreg";
+	size_t length = sizeof prefix - 1;
+	if (name.length <= length || name.length > length + 2 || memcmp(name.at, prefix, length))
+		return false;
+	uint32_t number = 0;
+	for (const char *at = name.at + length; at < name.at + name.length; at++) {
+		if (*at < '0' || *at > '9')
+			return false;
+		number = number * 10 + (uint32_t)(*at - '0');
+	}
+	bool leading_zero = name.length == length + 2 && name.at[length] == '0';
+	return number != 1 && number != 2 && number < 32 && !leading_zero;
+}
+
 bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size)
 {
+	if (!component && is_other_envreg(name)) {
+		*id = SPECIAL_ZERO;
+		*size = 4;
+		return true;
+	}
 	for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
 		if (!ptx_text_is(name, specials[i].name))
 			continue;
@@ -227,7 +266,8 @@ void decode_cvt(struct decoder *decoder)
 /* ---- addresses */
 static uint64_t window_of(struct decoder *decoder)
 {
-	if (decode_has(decoder, ".shared") || decode_has(decoder, ".shared::cta"))
+	if (decode_has(decoder, ".shared") || decode_has(decoder, ".shared::cta") ||
+	    decode_has(decoder, ".shared::cluster"))
 		return WINDOW_SHARED;
 	if (decode_has(decoder, ".local"))
 		return WINDOW_LOCAL;

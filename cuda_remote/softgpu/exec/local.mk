@@ -6,14 +6,18 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	$(softgpu_ptx_sources) \
 	cuda_remote/softgpu/engine.h cuda_remote/softgpu/memory.h \
 	cuda_remote/softgpu/exec/allocate.c \
+	cuda_remote/softgpu/exec/async.c cuda_remote/softgpu/exec/async.h \
 	cuda_remote/softgpu/exec/atomic.c cuda_remote/softgpu/exec/atomic.h \
 	cuda_remote/softgpu/exec/block.c \
 	cuda_remote/softgpu/exec/call_frame.h \
+	cuda_remote/softgpu/exec/cluster.c cuda_remote/softgpu/exec/cluster.h \
 	cuda_remote/softgpu/exec/collective.c cuda_remote/softgpu/exec/collective.h \
 	cuda_remote/softgpu/exec/cube.c cuda_remote/softgpu/exec/cube.h \
 	cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_compare.c \
+	cuda_remote/softgpu/exec/decode_async.c \
+	cuda_remote/softgpu/exec/decode_cluster.c \
 	cuda_remote/softgpu/exec/decode_control.c \
 	cuda_remote/softgpu/exec/decode_matrix.c \
 	cuda_remote/softgpu/exec/decode_memory.c \
@@ -25,6 +29,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/insn.h \
 	cuda_remote/softgpu/exec/launch.c \
 	cuda_remote/softgpu/exec/matrix.c cuda_remote/softgpu/exec/matrix.h \
+	cuda_remote/softgpu/exec/mbarrier.c cuda_remote/softgpu/exec/mbarrier.h \
 	cuda_remote/softgpu/exec/memory.c \
 	cuda_remote/softgpu/exec/print.c \
 	cuda_remote/softgpu/exec/program.c \

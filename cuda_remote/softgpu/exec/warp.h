@@ -15,6 +15,7 @@
 #include "cuda_remote/softgpu/exec/insn.h"
 
 #define BARRIERS 16
+#define CLUSTER_BARRIER BARRIERS /* a path's, while it waits for the cluster */
 #define BLOCK_WARPS_MAX 32
 #define SPAN_SLOTS 16
 #define WARP_FUEL 4096 /* back-edges until another path, warp or block has its turn */
@@ -63,6 +64,7 @@ struct warp {
 	bool rotate;     /* the next path is the one that waited longest */
 	bool ahead;      /* the running path was chosen that way: it keeps its turn while its fuel lasts */
 	bool unblock; /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
+	uint32_t cluster_arrived; /* lanes that arrived at the cluster's barrier, which is not complete */
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
@@ -95,6 +97,7 @@ struct block {
 	char *shared;
 	uint32_t shared_bytes; /* static and dynamic */
 	struct barrier barriers[BARRIERS];
+	bool cluster_arrivals; /* some thread has arrived at the cluster's barrier, which is not complete */
 	struct print_buffer print;
 	struct span_cache spans[SPAN_SLOTS];
 	/* memory behind the pointers above, kept from block to block */

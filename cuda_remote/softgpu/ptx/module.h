@@ -135,7 +135,7 @@ struct ptx_function {
 	struct ptx_text name;
 	uint32_t line;
 	const char *unit; /* ptx_parse's */
-	bool is_kernel, has_body, noreturn;
+	bool is_kernel, has_body, noreturn, explicit_cluster;
 	struct ptx_symbol *results, *parameters; /* in order, linked by next */
 	struct ptx_symbol *locals;    /* .local, .shared and .param of the body, linked by next */
 	struct ptx_scope *scope;

@@ -71,7 +71,7 @@ static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *functio
 	} else if (ptx_at_word(lexer, ".blocksareclusters")) {
 		ptx_unsupported(parser->context, lexer->token_line, ".blocksareclusters");
 	} else if (ptx_take_word(lexer, ".explicitcluster")) {
-		return true; /* clusters of one block, which every launch has */
+		function->explicit_cluster = true; /* of one block, which every launch has */
 	} else if (ptx_take_word(lexer, ".noreturn")) {
 		function->noreturn = true;
 	} else {
