@@ -386,7 +386,7 @@ static struct value member_mask(struct decoder *decoder, uint32_t n)
 {
 	bool sync = decode_has(decoder, ".sync");
 	if (!sync && decoder->program->module->target >= 70)
-		decode_unsupported(decoder, "only the .sync form exists on this target");
+		decode_invalid(decoder, "without operands for its members only before sm_70");
 	decode_operand_count(decoder, n + sync, n + sync);
 	return sync ? decode_source(decoder, decode_operand(decoder, n), 'w') : (struct value){ ROLE_NONE, -1 };
 }

@@ -372,7 +372,7 @@ START_TEST(shuffles_and_votes_without_members_take_who_is_there)
 	}
 	softgpu_program_unload(program);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_70") KERNEL("vote.ballot.b32 %w0, %p1;"), &program),
-			 CUDA_ERROR_NOT_SUPPORTED);
+			 CUDA_ERROR_INVALID_PTX);
 	device_reset();
 }
 END_TEST
