@@ -218,6 +218,24 @@ uint32_t decode_register_size(struct decoder *decoder, uint32_t number)
 	return size == 1 ? 2 : size;
 }
 
+struct ptx_operand *decode_halves(struct decoder *decoder, const struct ptx_operand *operand)
+{
+	struct ptx_function *function = decoder->function;
+	if (operand->kind != PTX_OPERAND_REGISTER || function->register_types[operand->number] != PTX_B128)
+		decode_invalid(decoder, "want a register of 128 bits");
+	if (!decoder->pair_of) /* those that are added from now on are no registers of the text */
+		decoder->pair_of = ptx_alloc(decoder->context, function->register_count * sizeof(uint32_t));
+	uint32_t *pair = &decoder->pair_of[operand->number];
+	if (!*pair) {
+		*pair = decode_temporary(decoder, 8) + 1;
+		decode_temporary(decoder, 8);
+	}
+	struct ptx_operand *halves = ptx_alloc(decoder->context, 2 * sizeof *halves);
+	halves[0] = (struct ptx_operand){ .kind = PTX_OPERAND_REGISTER, .number = *pair - 1, .next = &halves[1] };
+	halves[1] = (struct ptx_operand){ .kind = PTX_OPERAND_REGISTER, .number = *pair };
+	return halves;
+}
+
 char decode_letter(uint32_t size)
 {
 	return size == 8 ? 'l' : size == 4 ? 'w' : size == 2 ? 'h' : 'p';
@@ -528,6 +546,7 @@ void decode_function(struct decoder *decoder, struct code *code)
 	decoder->drafts = NULL;
 	decoder->draft_count = decoder->draft_room = 0;
 	decoder->spans = 0;
+	decoder->pair_of = NULL;
 	decoder->constants = NULL;
 	decoder->constant_count = decoder->constant_room = 0;
 	memset(decoder->constant_slots, 0, sizeof decoder->constant_slots);

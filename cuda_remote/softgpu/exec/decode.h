@@ -57,6 +57,7 @@ struct decoder {
 	uint32_t constant_count, constant_room;
 	uint32_t constant_slots[CONSTANT_SLOTS]; /* by hash: 1 + the newest one's number; 0: none */
 	uint32_t reserved_shared;     /* 1 + the offset %reserved_smem_offset_1 stands for; 0: not in this function */
+	uint32_t *pair_of;            /* by register of 128 bits: 1 + the first of the two that stand for it; NULL */
 	uint32_t spans;               /* memory accesses so far, for their cached spans */
 };
 
@@ -80,6 +81,8 @@ struct ptx_operand *decode_operand(struct decoder *decoder, uint32_t n);
 void decode_operand_count(struct decoder *decoder, uint32_t least, uint32_t most);
 /* A source of one of op_form's letters. */
 struct value decode_source(struct decoder *decoder, struct ptx_operand *operand, char letter);
+/* The two registers of 64 bits, linked, that stand for one of 128; gives up at any other operand. */
+struct ptx_operand *decode_halves(struct decoder *decoder, const struct ptx_operand *operand);
 /* A register to write; its size must be that of the letter. */
 uint32_t decode_result(struct decoder *decoder, struct ptx_operand *operand, char letter);
 uint32_t decode_register_size(struct decoder *decoder, uint32_t number);

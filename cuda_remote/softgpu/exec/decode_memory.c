@@ -49,8 +49,6 @@ static struct access_words read_words(struct decoder *decoder)
 	}
 	if (words.type == PTX_NO_TYPE || words.type == PTX_PRED)
 		decode_invalid(decoder, "want a type");
-	if (words.type == PTX_B128)
-		decode_unsupported(decoder, "accesses of 128 bits in one register");
 	return words;
 }
 
@@ -118,6 +116,20 @@ static struct ptx_operand *elements_of(struct decoder *decoder, struct ptx_opera
 	return first;
 }
 
+/* An access of 128 bits is one of two halves. */
+static struct ptx_operand *split_wide(struct decoder *decoder, struct access_words *words, struct ptx_operand *operand)
+{
+	if (words->type != PTX_B128)
+		return operand;
+	if (words->count != 1)
+		decode_unsupported(decoder, "vectors of 128 bits");
+	words->type = PTX_B64;
+	words->count = 2;
+	struct ptx_operand *pair = ptx_alloc(decoder->context, sizeof *pair);
+	*pair = (struct ptx_operand){ .kind = PTX_OPERAND_VECTOR, .first = decode_halves(decoder, operand) };
+	return pair;
+}
+
 static uint32_t width_of_element(struct decoder *decoder, const struct ptx_operand *element, enum ptx_type type)
 {
 	uint32_t size = ptx_type_size(type);
@@ -182,7 +194,8 @@ void decode_load(struct decoder *decoder)
 {
 	struct access_words words = read_words(decoder);
 	decode_operand_count(decoder, 2, 3); /* the third: a cache policy */
-	struct ptx_operand *element = elements_of(decoder, decode_operand(decoder, 0), words.count);
+	struct ptx_operand *element = split_wide(decoder, &words, decode_operand(decoder, 0));
+	element = elements_of(decoder, element, words.count);
 	struct ptx_operand *where = decode_operand(decoder, 1);
 	if (words.space == PTX_PARAM && is_kernel_parameter(decoder, where)) {
 		load_parameter(decoder, &words, element);
@@ -223,7 +236,8 @@ static void decode_plain_store(struct decoder *decoder)
 	struct access_words words = read_words(decoder);
 	decode_operand_count(decoder, 2, 3);
 	struct ptx_operand *where = decode_operand(decoder, 0);
-	struct ptx_operand *element = elements_of(decoder, decode_operand(decoder, 1), words.count);
+	struct ptx_operand *element = split_wide(decoder, &words, decode_operand(decoder, 1));
+	element = elements_of(decoder, element, words.count);
 	if (words.space == PTX_CONST || (words.space == PTX_PARAM && is_kernel_parameter(decoder, where)))
 		decode_invalid(decoder, "this space is not written to");
 	enum access_space space = space_of_address(decoder, &words, where);
@@ -349,10 +363,38 @@ static void decode_atomic_vector(struct decoder *decoder, const struct atomic_ac
 	}
 }
 
+static void decode_wide_atom(struct decoder *decoder, enum atomic_op op, enum access_space space)
+{
+	uint32_t sources = op == ATOMIC_CAS ? 2 : 1;
+	if (strcmp(decoder->statement->opcode, "atom") || (op != ATOMIC_CAS && op != ATOMIC_EXCHANGE) ||
+	    !atomic_has_wide())
+		decode_unsupported(decoder, "this type for this atomic operation");
+	decode_operand_count(decoder, 2 + sources, 3 + sources);
+	struct address address = decode_address(decoder, decode_operand(decoder, 1), space);
+	const struct ptx_operand *result = decode_halves(decoder, decode_operand(decoder, 0));
+	const struct ptx_operand *wanted = decode_halves(decoder, decode_operand(decoder, 1 + sources));
+	const struct ptx_operand *expected = decode_halves(decoder, decode_operand(decoder, 2));
+	struct draft *draft = decode_emit(decoder, op_atom_wide);
+	decode_put_address(decoder, draft, &address);
+	draft->insn.count = (uint8_t)op;
+	draft->insn.size = (uint8_t)space;
+	decode_define(draft, 0, result->number);
+	decode_define(draft, 1, result->next->number);
+	decode_use(draft, 2, (struct value){ ROLE_USE, (int32_t)wanted->number });
+	decode_use(draft, 3, (struct value){ ROLE_USE, (int32_t)wanted->next->number });
+	draft = decode_emit(decoder, op_nop);
+	decode_use(draft, 0, (struct value){ ROLE_USE, (int32_t)expected->number });
+	decode_use(draft, 1, (struct value){ ROLE_USE, (int32_t)expected->next->number });
+}
+
 static void decode_plain_atom(struct decoder *decoder)
 {
 	enum atomic_op op = atomic_op_of(decoder);
 	struct access_words words = read_atomic_words(decoder);
+	if (words.type == PTX_B128 && words.count == 1) {
+		decode_wide_atom(decoder, op, access_space_of(&words));
+		return;
+	}
 	struct atomic_access access = { .type = words.type, .is_red = !strcmp(decoder->statement->opcode, "red") };
 	uint32_t first = access.is_red ? 0 : 1, sources = op == ATOMIC_CAS ? 2 : 1;
 	if (!atomic_find(op, words.type, &access.variant))

@@ -195,6 +195,31 @@ static void decode_unpack(struct decoder *decoder, uint32_t size)
 	}
 }
 
+/* The two halves of { } or of a register of 128 bits. */
+static struct ptx_operand *halves_of(struct decoder *decoder, struct ptx_operand *operand)
+{
+	if (operand->kind != PTX_OPERAND_VECTOR)
+		return decode_halves(decoder, operand);
+	if (element_count(operand) != 2)
+		decode_invalid(decoder, "a vector that does not fill the type");
+	return operand->first;
+}
+
+static void decode_wide_mov(struct decoder *decoder)
+{
+	struct ptx_operand *to = halves_of(decoder, decode_operand(decoder, 0));
+	struct ptx_operand *from = halves_of(decoder, decode_operand(decoder, 1));
+	struct value values[2] = { decode_source(decoder, from, 'l'), decode_source(decoder, from->next, 'l') };
+	for (int n = 0; n < 2; n++, to = to->next) {
+		if (to->kind == PTX_OPERAND_SINK)
+			continue;
+		uint32_t result = decode_result(decoder, to, 'l');
+		struct draft *draft = decode_emit_op(decoder, "mov.b64");
+		decode_define(draft, 0, result);
+		decode_use(draft, 1, values[n]);
+	}
+}
+
 void decode_mov(struct decoder *decoder)
 {
 	const struct ptx_statement *statement = decoder->statement;
@@ -203,7 +228,9 @@ void decode_mov(struct decoder *decoder)
 	if (type == PTX_NO_TYPE)
 		decode_invalid(decoder, "want one type");
 	uint32_t size = ptx_type_size(type);
-	if (decode_operand(decoder, 1)->kind == PTX_OPERAND_VECTOR)
+	if (type == PTX_B128)
+		decode_wide_mov(decoder);
+	else if (decode_operand(decoder, 1)->kind == PTX_OPERAND_VECTOR)
 		decode_pack(decoder, size);
 	else if (decode_operand(decoder, 0)->kind == PTX_OPERAND_VECTOR)
 		decode_unpack(decoder, size);

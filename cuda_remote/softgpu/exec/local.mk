@@ -8,6 +8,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/allocate.c \
 	cuda_remote/softgpu/exec/async.c cuda_remote/softgpu/exec/async.h \
 	cuda_remote/softgpu/exec/atomic.c cuda_remote/softgpu/exec/atomic.h \
+	cuda_remote/softgpu/exec/atomic_wide.c \
 	cuda_remote/softgpu/exec/block.c \
 	cuda_remote/softgpu/exec/call_frame.h \
 	cuda_remote/softgpu/exec/cluster.c cuda_remote/softgpu/exec/cluster.h \

@@ -33,8 +33,6 @@ void ptx_parse_registers(struct ptx_parser *parser)
 	enum ptx_type type = lexer->kind == PTX_TOKEN_WORD ? ptx_type_of(lexer->text) : PTX_NO_TYPE;
 	if (type == PTX_NO_TYPE)
 		ptx_syntax_error(lexer, "a register type");
-	if (type == PTX_B128)
-		ptx_unsupported(parser->context, lexer->token_line, ".reg .b128");
 	do {
 		ptx_next(lexer);
 		struct ptx_text name = ptx_expect_name(lexer);

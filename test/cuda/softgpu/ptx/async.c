@@ -347,6 +347,33 @@ START_TEST(vectors_are_added_element_by_element)
 }
 END_TEST
 
+START_TEST(values_of_128_bits_move_and_swap_whole)
+{
+	struct memory memory = allocate();
+	uint64_t *cell = (uint64_t *)(void *)memory.in;
+	cell[0] = cell[1] = cell[2] = cell[3] = 0;
+	/* Each thread counts one up in both halves, by compare and swap; then one exchange takes all there is. */
+	ck_assert_int_eq(run(&memory, KERNEL(
+		".reg .b128 %q<6>; mov.b64 %a5, 0; mov.b128 %q1, {%a5, %a5};\n"
+		"AGAIN: mov.b128 {%a6, %a7}, %q1; add.u64 %a6, %a6, 1; sub.u64 %a7, %a7, 1; mov.b128 %q2, {%a6, %a7}; "
+		"atom.relaxed.gpu.global.cas.b128 %q3, [%a0], %q1, %q2; mov.b128 {%a8, %a9}, %q3; mov.b128 {%a10, _}, %q1; "
+		"mov.b128 %q1, %q3; setp.ne.u64 %p2, %a8, %a10; @%p2 bra AGAIN; bar.sync 0;\n"
+		"@!%p1 bra SKIP; mov.b128 %q4, {%a0, %a1}; atom.global.exch.b128 %q5, [%a0], %q4; "
+		"st.global.b128 [%a0+16], %q5; ld.global.b128 %q4, [%a0]; st.shared.b128 [%w2], %q4;\n"
+		"SKIP: bar.sync 0; ld.shared.b64 %a6, [tile+8]; setp.eq.u64 %p3, %a6, %a1; selp.u32 %w0, 1, 0, %p3;"), 96),
+		CUDA_SUCCESS);
+	ck_assert_uint_eq(cell[0], (uint64_t)(uintptr_t)memory.in);
+	ck_assert_uint_eq(cell[1], (uint64_t)(uintptr_t)memory.out);
+	ck_assert_uint_eq(cell[2], 96);
+	ck_assert_int_eq((int64_t)cell[3], -96);
+	for (uint32_t t = 0; t < 96; t++)
+		ck_assert_uint_eq(memory.out[t], 1);
+	ck_assert_int_eq(run(&memory, KERNEL(".reg .b128 %q<3>; atom.global.exch.b128 %q1, [%a0+8], %q2; mov.b32 %w0, 0;"),
+			     1), CUDA_ERROR_MISALIGNED_ADDRESS);
+	device_reset();
+}
+END_TEST
+
 /* ---- forms of older and newer targets */
 #define HEAD(version, target) ".version " version "\n.target " target "\n.address_size 64\n"
 
@@ -447,6 +474,7 @@ int main(void)
 		the_cluster_barrier_splits_arrival_and_wait,
 		one_lane_is_elected,
 		vectors_are_added_element_by_element,
+		values_of_128_bits_move_and_swap_whole,
 		shuffles_and_votes_without_members_take_who_is_there,
 		hints_change_nothing,
 		what_is_not_built_does_not_load,
