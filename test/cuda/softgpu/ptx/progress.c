@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a GPU's programs count on and an interpreter may miss: threads that wait for each other go on, whether they share
+ * a warp, a block or a grid; memory is one with the host's; arithmetic's edges; text that says nothing.
+ */
+#include "test/cuda/softgpu/ptx/engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every kernel: out[global thread] = %w0; %i2 is the thread, %i3 the block, %i5 the global thread, %a1 out. */
+#define KERNEL(body)                                                                                               \
+	".visible .entry k(.param .u64 out)\n{\n"                                                                 \
+	".reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %w<32>; .reg .f32 %f<16>; .reg .f64 %d<8>; .reg .b64 %a<16>; "   \
+	".reg .b32 %i<8>;\n"                                                                                        \
+	"ld.param.u64 %a1, [out]; mov.u32 %i2, %tid.x; mov.u32 %i3, %ctaid.x; mov.u32 %i4, %ntid.x;\n"             \
+	"mad.lo.u32 %i5, %i3, %i4, %i2; mul.wide.u32 %a2, %i5, 4; add.u64 %a2, %a2, %a1;\n" body                   \
+	"\nst.global.b32 [%a2], %w0; ret;\n}\n"
+
+static uint32_t *run(const char *text, uint32_t blocks, uint32_t threads)
+{
+	uint32_t *out = device_alloc((size_t)blocks * threads * sizeof *out);
+	ck_assert_int_eq(run_ptx(text, blocks, threads, &out), CUDA_SUCCESS);
+	return out;
+}
+
+static uint32_t *run_cooperative(const char *text, uint32_t blocks, uint32_t threads)
+{
+	uint32_t *out = device_alloc((size_t)blocks * threads * sizeof *out);
+	softgpu_program_t *program = load_ptx(text);
+	softgpu_launch_t launch = { .kernel = kernel_of(program, "k"), .grid = { blocks, 1, 1 },
+				    .block = { threads, 1, 1 }, .parameters = &out, .cooperative = true };
+	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
+	softgpu_program_unload(program);
+	return out;
+}
+
+/* ---- waiting */
+START_TEST(lanes_of_a_warp_wait_for_each_other)
+{
+	/* A chain: each lane waits until the one above has written; the last lane comes last in the code's order. */
+	uint32_t *out = run(".shared .align 4 .b8 cells[132];\n" KERNEL(
+		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w1, %w1, %w2; mov.u32 %w3, 0; "
+		"st.volatile.shared.b32 [%w1+4], %w3; bar.warp.sync 0xffffffff; setp.eq.u32 %p1, %i2, 31; "
+		"@%p1 bra WRITE;\n"
+		"SPIN: ld.volatile.shared.b32 %w4, [%w1+4]; setp.eq.u32 %p2, %w4, 0; @%p2 bra SPIN; "
+		"add.u32 %w0, %w4, 1; st.volatile.shared.b32 [%w1], %w0; bra END;\n"
+		"WRITE: mov.u32 %w0, 100; st.volatile.shared.b32 [%w1], %w0; END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], 131 - t);
+	device_reset();
+}
+END_TEST
+
+START_TEST(lanes_take_a_ticket_lock_in_their_turn)
+{
+	/* Only the lane whose ticket is called may enter: whoever spins must let that one go on, in whichever path. */
+	uint32_t *out = run(".global .u32 next; .global .u32 serving; .global .u32 order;\n" KERNEL(
+		"atom.global.add.u32 %w1, [next], 1;\n"
+		"SPIN: ld.acquire.gpu.global.u32 %w2, [serving]; setp.ne.u32 %p1, %w1, %w2; @%p1 bra SPIN;\n"
+		"ld.volatile.global.u32 %w0, [order]; add.u32 %w3, %w0, 1; st.volatile.global.u32 [order], %w3; "
+		"add.u32 %w4, %w2, 1; st.release.gpu.global.u32 [serving], %w4; sub.u32 %w0, %w0, %w1;"), 3, 64);
+	for (uint32_t t = 0; t < 192; t++)
+		ck_assert_uint_eq(out[t], 0);
+	device_reset();
+}
+END_TEST
+
+START_TEST(a_lane_that_sleeps_lets_the_others_run)
+{
+	uint32_t *out = run(".global .u32 flag;\n" KERNEL(
+		"setp.eq.u32 %p1, %i2, 31; @%p1 bra SET;\n"
+		"SLEEP: nanosleep.u32 100; ld.relaxed.gpu.global.u32 %w0, [flag]; setp.ne.u32 %p2, %w0, 9; @%p2 bra SLEEP; "
+		"bra END;\nSET: mov.u32 %w0, 9; st.relaxed.gpu.global.u32 [flag], %w0; END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], 9);
+	device_reset();
+}
+END_TEST
+
+START_TEST(blocks_of_a_cooperative_grid_feed_each_other)
+{
+	/* Block n waits for block n + 1, of 40: more blocks than there are cores. */
+	uint32_t *out = run_cooperative(".global .align 4 .b8 cells[164];\n" KERNEL(
+		"mov.u64 %a3, cells; mul.wide.u32 %a4, %i3, 4; add.u64 %a3, %a3, %a4; mov.u32 %w1, %nctaid.x; "
+		"sub.u32 %w1, %w1, 1; mov.u32 %w2, 500; setp.eq.u32 %p1, %i3, %w1; @%p1 bra WRITE;\n"
+		"SPIN: ld.acquire.gpu.global.b32 %w2, [%a3+4]; setp.eq.u32 %p2, %w2, 0; @%p2 bra SPIN;\n"
+		"WRITE: bar.sync 0; add.u32 %w0, %w2, 1; setp.eq.u32 %p3, %i2, 0; "
+		"@%p3 st.release.gpu.global.b32 [%a3], %w0;"), 40, 64);
+	for (uint32_t b = 0; b < 40; b++)
+		ck_assert_uint_eq(out[b * 64 + 63], 540 - b);
+	device_reset();
+}
+END_TEST
+
+START_TEST(a_grid_meets_at_the_barrier_of_its_environment)
+{
+	/* As cooperative groups do: add with release, spin until the top bit changes; the first block brings the rest. */
+	uint32_t *out = run_cooperative(".global .align 4 .b8 sums[64];\n" KERNEL(
+		"mov.u32 %w1, %envreg2; mov.u32 %w2, %envreg1; mov.b64 %a3, {%w1, %w2}; mov.u32 %w0, 0; mov.u32 %w9, 0; "
+		"mov.u32 %w10, %nctaid.x; mov.u64 %a5, sums; setp.ne.u32 %p1, %i2, 0;\n"
+		"ROUND: red.global.add.u32 [%a5], 1; bar.sync 0; @%p1 bra MET; setp.eq.u32 %p2, %i3, 0; "
+		"sub.u32 %w3, %w10, 1; sub.u32 %w3, 0x80000000, %w3; selp.u32 %w4, %w3, 1, %p2; "
+		"fence.acq_rel.gpu; atom.add.release.gpu.u32 %w5, [%a3+4], %w4;\n"
+		"SPIN: ld.acquire.gpu.u32 %w6, [%a3+4]; xor.b32 %w7, %w6, %w5; setp.ge.s32 %p3, %w7, 0; @%p3 bra SPIN;\n"
+		"MET: bar.sync 0; ld.relaxed.gpu.global.u32 %w8, [%a5]; mad.lo.u32 %w0, %w0, 3, %w8; add.u64 %a5, %a5, 4; "
+		"add.u32 %w9, %w9, 1; setp.lt.u32 %p4, %w9, 5; @%p4 bra ROUND;"), 24, 96);
+	for (uint32_t t = 0; t < 24 * 96; t++)
+		ck_assert_uint_eq(out[t], 24 * 96 * 121);
+	device_reset();
+}
+END_TEST
+
+START_TEST(shuffles_and_matches_wait_for_their_members)
+{
+	/* Both spellings of ballot; lanes that come late through a loop bring their own values. */
+	uint32_t *out = run(KERNEL(
+		"mov.u32 %w1, 0; setp.lt.u32 %p1, %i2, 20; @%p1 bra GO; LOOP: add.u32 %w1, %w1, 1; setp.lt.u32 %p2, %w1, %i2; "
+		"@%p2 bra LOOP;\n"
+		"GO: add.u32 %w2, %w1, 5; shfl.sync.idx.b32 %w3|%p3, %w2, 31, 0x1f, 0xffffffff; "
+		"setp.gt.u32 %p4, %w1, 0; @%p4 bra OTHER; bra MEET; OTHER: add.u32 %w1, %w1, 0;\n"
+		"MEET: match.any.sync.b32 %w4, %w3, 0xffffffff; vote.ballot.sync.b32 %w5, %p4, 0xffffffff; "
+		"vote.sync.ballot.b32 %w6, %p4, 0xffffffff; sub.u32 %w5, %w5, %w6; popc.b32 %w4, %w4; popc.b32 %w6, %w6;\n"
+		"mad.lo.u32 %w0, %w3, 100, %w4; mad.lo.u32 %w0, %w0, 100, %w6; add.u32 %w0, %w0, %w5;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], (36 * 100 + 32) * 100 + 12);
+	device_reset();
+}
+END_TEST
+
+/* ---- the host beside the kernel */
+struct partner {
+	uint32_t *cells; /* [0] the kernel's flag, [1] the host's, [2] the sum of both */
+};
+
+static void *play_host(void *argument)
+{
+	struct partner *partner = argument;
+	/* Acquire: pairs with the kernel's release of [0]. The kernel waits for [1] after that. */
+	while (!__atomic_load_n(&partner->cells[0], __ATOMIC_ACQUIRE))
+		sched_yield();
+	for (int n = 0; n < 5000; n++)
+		__atomic_fetch_add(&partner->cells[2], 3, __ATOMIC_RELAXED);
+	__atomic_store_n(&partner->cells[1], 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+START_TEST(the_host_and_a_kernel_share_memory_while_it_runs)
+{
+	struct partner partner = { device_alloc(4096) };
+	pthread_t host;
+	ck_assert_int_eq(pthread_create(&host, NULL, play_host, &partner), 0);
+	/* All lanes add to one cell; volatile must look again each time. */
+	CUresult result = run_ptx(KERNEL(
+		"st.release.sys.global.u32 [%a1], 1; mov.u32 %w1, 0; ADD: atom.add.sys.global.u32 %w2, [%a1+8], 1; "
+		"add.u32 %w1, %w1, 1; setp.lt.u32 %p1, %w1, 100; @%p1 bra ADD;\n"
+		"SPIN: ld.volatile.global.u32 %w3, [%a1+4]; setp.eq.u32 %p2, %w3, 0; @%p2 bra SPIN; mov.u32 %w0, 7; "
+		"add.u64 %a2, %a2, 256;"), 2, 64, &partner);
+	pthread_join(host, NULL);
+	ck_assert_int_eq(result, CUDA_SUCCESS);
+	ck_assert_uint_eq(partner.cells[2], 3 * 5000 + 128 * 100);
+	device_reset();
+}
+END_TEST
+
+/* ---- addresses */
+START_TEST(parameters_and_locals_have_addresses_of_their_own)
+{
+	uint32_t *out = run(KERNEL(
+		".local .align 8 .b8 mine[16]; mov.b64 %a3, out; cvta.param.u64 %a3, %a3; ld.u64 %a4, [%a3]; "
+		"setp.eq.u64 %p1, %a4, %a1; isspacep.param %p2, %a3; isspacep.global %p3, %a3; isspacep.global %p4, %a1;\n"
+		"mov.u64 %a5, mine; cvta.local.u64 %a6, %a5; st.local.u32 [%a5+4], %i5; ld.u32 %w1, [%a6+4]; "
+		"isspacep.local %p5, %a6; isspacep.shared %p6, %a6; cvta.to.local.u64 %a7, %a6; setp.eq.u64 %p7, %a7, %a5;\n"
+		"selp.u32 %w2, 1, 0, %p1; selp.u32 %w3, 2, 0, %p2; selp.u32 %w4, 4, 0, %p3; selp.u32 %w5, 8, 0, %p4; "
+		"selp.u32 %w6, 16, 0, %p5; selp.u32 %w7, 32, 0, %p6; selp.u32 %w8, 64, 0, %p7; add.u32 %w0, %w2, %w3; "
+		"add.u32 %w0, %w0, %w4; add.u32 %w0, %w0, %w5; add.u32 %w0, %w0, %w6; add.u32 %w0, %w0, %w7; "
+		"add.u32 %w0, %w0, %w8; mad.lo.u32 %w0, %w1, 1000, %w0;"), 2, 40);
+	for (uint32_t t = 0; t < 80; t++)
+		ck_assert_uint_eq(out[t], t * 1000 + 1 + 2 + 8 + 16 + 64);
+	device_reset();
+}
+END_TEST
+
+/* ---- arithmetic */
+START_TEST(fma_fuses_and_a_product_with_a_sum_does_not)
+{
+	/* (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 exactly, and 0 when the product is rounded first. */
+	uint32_t *out = run(KERNEL(
+		"mov.f32 %f1, 0f3f800800; mov.f32 %f2, 0fbf801000; fma.rn.f32 %f3, %f1, %f1, %f2; mul.f32 %f4, %f1, %f1; "
+		"add.f32 %f4, %f4, %f2; mul.rn.f32 %f5, %f1, %f1; add.rn.f32 %f5, %f5, %f2; mov.b32 %w1, %f3; "
+		"mov.b32 %w2, %f4; mov.b32 %w3, %f5; setp.eq.u32 %p1, %i2, 0; setp.eq.u32 %p2, %i2, 1; "
+		"selp.b32 %w0, %w1, %w2, %p1; selp.b32 %w0, %w3, %w0, %p2;"), 1, 3);
+	ck_assert_uint_eq(out[0], 0x33800000);
+	ck_assert_uint_eq(out[1], 0);
+	ck_assert_uint_eq(out[2], 0);
+	device_reset();
+}
+END_TEST
+
+/* One word a step, from the thread with that number. */
+static const struct step {
+	const char *text; /* leaves its word in %w0 */
+	uint32_t want;
+} steps[] = {
+	{ "mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f33000000; add.rn.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0x3f800000 },
+	{ "mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f33000000; add.rp.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0x3f800001 },
+	{ "mov.f32 %f1, 0fbf800000; mov.f32 %f2, 0fb3000000; add.rm.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0xbf800001 },
+	{ "mov.f32 %f1, 0fbf800000; mov.f32 %f2, 0fb3000000; add.rz.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0xbf800000 },
+	{ "mov.f32 %f1, 0f80000001; add.ftz.f32 %f2, %f1, %f1; mov.b32 %w0, %f2;", 0x80000000 },
+	{ "mov.f32 %f1, 0f80000001; add.f32 %f2, %f1, %f1; mov.b32 %w0, %f2;", 0x80000002 },
+	{ "mov.f32 %f1, 0f7fc00000; mov.f32 %f2, 0fc0000000; min.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0xc0000000 },
+	{ "mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f7fc00000; max.f32 %f3, %f1, %f2; mov.b32 %w0, %f3;", 0x40000000 },
+	{ "mov.f32 %f1, 0f4f800000; cvt.rzi.s32.f32 %w0, %f1;", 0x7fffffff },
+	{ "mov.f32 %f1, 0fff800000; cvt.rzi.s32.f32 %w0, %f1;", 0x80000000 },
+	{ "mov.f32 %f1, 0fbf800000; cvt.rzi.u32.f32 %w0, %f1;", 0 },
+	{ "mov.f32 %f1, 0f7fc00000; cvt.rzi.u32.f32 %w0, %f1;", 0 },
+	{ "mov.f32 %f1, 0f7fc00000; cvt.sat.f32.f32 %f2, %f1; mov.b32 %w0, %f2;", 0 },
+	{ "mov.f32 %f1, 0fc0000000; cvt.sat.f32.f32 %f2, %f1; mov.b32 %w0, %f2;", 0 },
+	{ "mov.f32 %f1, 0f7f800000; cvt.sat.f32.f32 %f2, %f1; mov.b32 %w0, %f2;", 0x3f800000 },
+	{ "mov.u32 %w1, 0x80000001; shl.b32 %w0, %w1, 32;", 0 },
+	{ "mov.u32 %w1, 0x80000001; shr.s32 %w0, %w1, 99;", 0xffffffff },
+	{ "mov.u32 %w1, 0x80000001; shr.u32 %w0, %w1, 4294967295;", 0 },
+	/* Halves: 1 + 2^-11 + 2^-24 in one rounding is 1 + 2^-10, through a float it would be a tie to 1. */
+	{ "mov.f64 %d1, 0d3FF0020010000000; cvt.rn.f16.f64 %h1, %d1; cvt.u32.u16 %w0, %h1;", 0x3c01 },
+};
+#define STEPS (sizeof steps / sizeof *steps)
+
+START_TEST(arithmetic_keeps_its_edges)
+{
+	static const char whole[] = KERNEL("@@");
+	const char *after = strstr(whole, "@@") + 2;
+	char program[8192];
+	snprintf(program, sizeof program, "%.*s%s%s", (int)(after - whole) - 2, whole, steps[_i].text, after);
+	uint32_t *out = run(program, 1, 33);
+	for (uint32_t t = 0; t < 33; t++)
+		ck_assert_msg(out[t] == steps[_i].want, "%s gave 0x%08x, want 0x%08x", steps[_i].text, out[t],
+			      steps[_i].want);
+	device_reset();
+}
+END_TEST
+
+/* ---- text */
+START_TEST(debugging_information_is_skipped)
+{
+	uint32_t *out = run(".file 1 \"a.cu\", 1700000000, 120\n.file 2 \"b \\\" c.h\"\n"
+		KERNEL(".loc 1 7 3\nmov.u32 %w0, 5;\n.loc 2 11 5, function_name $L__info_string0, inlined_at 1 7 3\n"
+		"add.u32 %w0, %w0, %i2; .pragma \"nounroll\";\n$L__tmp0:\n.loc 1 9 1\n")
+		".section .debug_str\n{\n$L__info_string0:\n.b8 95,90,51,102\n.b8 0\n}\n"
+		".section .debug_loc { .b32 1, $L__info_string0+4 }\n", 1, 8);
+	for (uint32_t t = 0; t < 8; t++)
+		ck_assert_uint_eq(out[t], 5 + t);
+	device_reset();
+}
+END_TEST
+
+START_TEST(special_registers_know_the_launch)
+{
+	uint32_t *out = run(KERNEL(
+		"mov.u32 %w1, %laneid; mov.u32 %w2, %warpid; mov.u32 %w3, %lanemask_lt; popc.b32 %w3, %w3; "
+		"mov.u32 %w4, %lanemask_ge; popc.b32 %w4, %w4; mov.u32 %w5, %nwarpid; setp.ge.u32 %p1, %w2, %w5; @%p1 trap; "
+		"mov.u32 %w6, %smid; mov.u32 %w7, %nsmid; setp.ge.u32 %p2, %w6, %w7; @%p2 trap; mov.u64 %a3, %gridid; "
+		"mov.u64 %a4, %clock64; mov.u64 %a5, %clock64; setp.lt.u64 %p3, %a5, %a4; @%p3 trap; "
+		"mov.u64 %a6, %globaltimer; setp.eq.u64 %p4, %a6, 0; @%p4 trap; mov.u32 %w8, %dynamic_smem_size; "
+		"mov.u32 %w9, %total_smem_size; mov.u32 %w10, %aggr_smem_size; sub.u32 %w9, %w9, %w10; mov.u32 %w11, %clock; "
+		"mov.u32 %w12, %clock_hi; mov.u32 %w13, %globaltimer_lo; mov.u32 %w14, %globaltimer_hi; "
+		"mov.u32 %w15, %lanemask_eq; shr.b32 %w15, %w15, %w1; mov.u32 %w16, %lanemask_le; mov.u32 %w17, %lanemask_gt; "
+		"add.u32 %w16, %w16, %w17;\n"
+		"mad.lo.u32 %w0, %w2, 32, %w1; sub.u32 %w0, %w0, %i2; add.u32 %w0, %w0, %w8; add.u32 %w0, %w0, %w9; "
+		"add.u32 %w3, %w3, %w4; mad.lo.u32 %w0, %w3, 100, %w0; mad.lo.u32 %w0, %w15, 10, %w0; "
+		"add.u32 %w0, %w0, %w16;"), 2, 96);
+	for (uint32_t t = 0; t < 192; t++)
+		ck_assert_uint_eq(out[t], 32 * 100 + 10 - 1);
+	device_reset();
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		lanes_of_a_warp_wait_for_each_other,
+		lanes_take_a_ticket_lock_in_their_turn,
+		a_lane_that_sleeps_lets_the_others_run,
+		blocks_of_a_cooperative_grid_feed_each_other,
+		a_grid_meets_at_the_barrier_of_its_environment,
+		shuffles_and_matches_wait_for_their_members,
+		the_host_and_a_kernel_share_memory_while_it_runs,
+		parameters_and_locals_have_addresses_of_their_own,
+		fma_fuses_and_a_product_with_a_sum_does_not,
+		debugging_information_is_skipped,
+		special_registers_know_the_launch,
+	};
+	Suite *suite = suite_create("ptx progress");
+	TCase *cases = tcase_create("progress");
+	tcase_set_timeout(cases, 120);
+	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
+		tcase_add_test(cases, tests[n]);
+	tcase_add_loop_test(cases, arithmetic_keeps_its_edges, 0, STEPS);
+	suite_add_tcase(suite, cases);
+	return run_suite(suite);
+}
