@@ -49,6 +49,7 @@ DEFINE_LOOP(max_s64, int64_t, old > b ? old : b)
 DEFINE_LOOP(inc_u32, uint32_t, old >= b ? 0 : old + 1)
 DEFINE_LOOP(dec_u32, uint32_t, old == 0 || old > b ? b : old - 1)
 DEFINE_LOOP(add_f32, uint32_t, bits_of_f32(f32_of_bits(old) + f32_of_bits(b)))
+DEFINE_LOOP(add_f32_flushed, uint32_t, bits_of_f32(flush(flush(f32_of_bits(old)) + flush(f32_of_bits(b)))))
 DEFINE_LOOP(add_f64, uint64_t, bits_of_f64(f64_of_bits(old) + f64_of_bits(b)))
 DEFINE_LOOP(add_f16, uint16_t, half_of(float_of(old) + float_of(b)))
 DEFINE_LOOP(add_f16x2, uint32_t,
@@ -61,8 +62,9 @@ DEFINE_LOOP(add_bf16x2, uint32_t, both(bfloat_add(low(old), low(b)), bfloat_add(
 	DEFINE_LOOP(op##_f16x2, uint32_t, both(half_of(op##_f32(float_of(low(old)), float_of(low(b)))), \
 					       half_of(op##_f32(float_of(high(old)), float_of(high(b)))))) \
 	DEFINE_LOOP(op##_bf16, uint16_t, bfloat_of(op##_f32(float_of_bfloat(old), float_of_bfloat(b)))) \
-	DEFINE_LOOP(op##_bf16x2, uint32_t, both(bfloat_of(op##_f32(float_of_bfloat(low(old)), float_of_bfloat(low(b)))), \
-						bfloat_of(op##_f32(float_of_bfloat(high(old)), float_of_bfloat(high(b))))))
+	DEFINE_LOOP(op##_bf16x2, uint32_t,                                                       \
+		    both(bfloat_of(op##_f32(float_of_bfloat(low(old)), float_of_bfloat(low(b)))), \
+			 bfloat_of(op##_f32(float_of_bfloat(high(old)), float_of_bfloat(high(b))))))
 DEFINE_HALVES(min)
 DEFINE_HALVES(max)
 
@@ -137,7 +139,15 @@ bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant)
 
 uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b)
 {
-	return variants[variant].function(address, a, b);
+	atomic_function *function = variants[variant].function;
+	return (function == add_f32 ? add_f32_flushed : function)(address, a, b);
+}
+
+/* add.f32 keeps subnormals in shared memory and flushes them in global memory ("atom", "red"). */
+static atomic_function *function_at(const struct block *block, atomic_function *function, uint64_t pointer)
+{
+	bool shared = pointer - (uint64_t)(uintptr_t)block->shared < block->shared_bytes;
+	return function == add_f32 && !shared ? add_f32_flushed : function;
 }
 
 static uint64_t value_of(const struct warp *warp, const struct insn *insn, int n, uint32_t lane)
@@ -157,7 +167,8 @@ const struct insn *op_atom(struct warp *warp, const struct insn *insn)
 		return NULL;
 	for_each_lane(lane, warp->mask) {
 		uint64_t a = value_of(warp, insn, 1, lane), b = cas ? value_of(warp, insn, 2, lane) : 0;
-		uint64_t old = function((void *)(uintptr_t)warp->pointers[lane], a, b);
+		uint64_t pointer = warp->pointers[lane];
+		uint64_t old = function_at(warp->block, function, pointer)((void *)(uintptr_t)pointer, a, b);
 		if (insn->flags & INSN_NO_RESULT)
 			continue;
 		if (insn->size == 2)

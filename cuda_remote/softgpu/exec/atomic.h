@@ -17,7 +17,8 @@ bool atomic_has_wide(void);
  * to see; count: ATOMIC_EXCHANGE or ATOMIC_CAS; size: the space. */
 insn_handler op_atom_wide;
 
-/* Runs it on the host's address: the value there before. b: what compare-and-swap stores. */
+/* Runs it on the host's address: the value there before. b: what compare-and-swap stores. add.f32 flushes
+ * subnormals. */
 uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b);
 
 #endif

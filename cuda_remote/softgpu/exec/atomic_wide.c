@@ -62,7 +62,8 @@ const struct insn *op_atom_wide(struct warp *warp, const struct insn *insn)
 		void *address = (void *)(uintptr_t)warp->pointers[lane];
 		struct wide wanted = { SOURCE(uint64_t, 2)[lane], SOURCE(uint64_t, 3)[lane] };
 		if (insn->count == ATOMIC_CAS) {
-			const uint64_t *low = operand_row(warp, expected->r[0]), *high = operand_row(warp, expected->r[1]);
+			const uint64_t *low = operand_row(warp, expected->r[0]);
+			const uint64_t *high = operand_row(warp, expected->r[1]);
 			seen[lane] = compare_and_swap(address, (struct wide){ low[lane], high[lane] }, wanted);
 		} else {
 			seen[lane] = exchange(address, wanted);

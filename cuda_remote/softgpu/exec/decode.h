@@ -131,8 +131,9 @@ void decode_cp(struct decoder *decoder), decode_mbarrier(struct decoder *decoder
 void decode_async_access(struct decoder *decoder, void (*access)(struct decoder *));
 
 /* decode_matrix.c: mma, wmma, ldmatrix, stmatrix, movmatrix */
-void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder), decode_ldmatrix(struct decoder *decoder),
-	decode_stmatrix(struct decoder *decoder), decode_movmatrix(struct decoder *decoder);
+void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder),
+	decode_ldmatrix(struct decoder *decoder), decode_stmatrix(struct decoder *decoder),
+	decode_movmatrix(struct decoder *decoder);
 
 /* decode_cluster.c: clusters, fences, hints */
 void decode_elect(struct decoder *decoder), decode_griddepcontrol(struct decoder *decoder),

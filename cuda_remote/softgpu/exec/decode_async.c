@@ -128,8 +128,8 @@ static void decode_mbarrier_wait(struct decoder *decoder, enum access_space spac
 	if (decoder->statement->operand_count == 4)
 		decode_source(decoder, decode_operand(decoder, 3), 'w'); /* how long to wait: any time will do */
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), 'p');
-	struct draft *draft = emit_mbarrier(decoder, parity ? MBARRIER_TEST_PARITY : MBARRIER_TEST_WAIT, &address, space,
-					    operand);
+	enum mbarrier_op op = parity ? MBARRIER_TEST_PARITY : MBARRIER_TEST_WAIT;
+	struct draft *draft = emit_mbarrier(decoder, op, &address, space, operand);
 	draft->insn.size = tries ? MBARRIER_SUSPENDS : 0;
 	decode_define(draft, 0, result);
 }

@@ -46,7 +46,8 @@ static char *object_at(struct warp *warp, const struct insn *insn, uint32_t lane
 	char *object = memory_translate_in(warp, lane, space, address, 8, true);
 	const struct block *block = warp->block;
 	if (!object || object < block->shared || object >= block->shared + block->shared_bytes) {
-		warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "mbarrier outside shared memory", address);
+		warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS, "mbarrier outside shared memory",
+			   address);
 		return NULL;
 	}
 	return object;

@@ -82,7 +82,8 @@ static long double value_of(const char *type, uint64_t bits)
 
 static int bits_of(const char *type)
 {
-	static const struct kind kinds[] = { { "f16", 16 }, { "bf16", 16 }, { "tf32", 32 }, { "f32", 32 }, { "e4m3", 8 },
+	static const struct kind kinds[] = { { "f16", 16 }, { "bf16", 16 }, { "tf32", 32 }, { "f32", 32 },
+					     { "e4m3", 8 },
 					     { "e5m2", 8 }, { "s8", 8 },    { "u8", 8 },    { "s4", 4 },   { "u4", 4 },
 					     { "b1", 1 },   { "s32", 32 },  { "f64", 64 } };
 	for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
@@ -422,7 +423,8 @@ START_TEST(small_products_belong_to_quad_pairs)
 	char mnemonic[128];
 	memset(&in, 0, sizeof in);
 	for (int q = 0; q < 4; q++) {
-		p[q] = (struct product){ .ta = "f16", .tb = "f16", .tc = wide ? "f32" : "f16", .td = wide ? "f32" : "f16",
+		p[q] = (struct product){ .ta = "f16", .tb = "f16", .tc = wide ? "f32" : "f16",
+					 .td = wide ? "f32" : "f16",
 					 .m = 8, .n = 8, .k = 4 };
 		fill_product(&p[q]);
 	}
@@ -448,7 +450,7 @@ START_TEST(small_products_belong_to_quad_pairs)
 	run_mma(&in, &out);
 	for (int lane = 0; lane < 32; lane++)
 		for (int i = 0; i < 8; i++) {
-			int x = (lane & 1) + (i & 2), row = wide ? (lane < 16 ? x : x + 4) : lane % 4 + (lane < 16 ? 0 : 4),
+			int x = (lane & 1) + (i & 2), half = lane < 16 ? 0 : 4, row = wide ? x + half : lane % 4 + half,
 			    column = wide ? (i & 4) + (lane & 2) + (i & 1) : i;
 			check_result(&p[lane / 4 % 4], row, column, get(&out, lane, i, wide ? 32 : 16));
 		}
@@ -553,7 +555,8 @@ static void say_wmma(const struct wmma_case *test, bool ca, bool cb, bool cc, co
 	else if (!strcmp(test->type, "f16"))
 		say("wmma.mma.sync.aligned.%s.%s.%s.%s.%s ", la, lb, shape, test->d, test->c);
 	else
-		say("wmma.mma.sync.aligned.%s.%s.%s.%s.%s.%s.%s ", la, lb, shape, test->d, test->type, test->type, test->c);
+		say("wmma.mma.sync.aligned.%s.%s.%s.%s.%s.%s.%s "
+		"", la, lb, shape, test->d, test->type, test->type, test->c);
 	say_vector("%d", half_d);
 	say(", ");
 	say_vector("%a", test->ra);
@@ -601,7 +604,7 @@ START_TEST(wmma_agrees_with_the_matrices_in_memory)
 		p = (struct product){ .ta = test->type, .tb = test->type, .tc = test->c, .td = test->d, .m = test->m,
 				      .n = test->n, .k = test->k, .bits = bits == 1 };
 		fill_product(&p);
-		int strides[3] = { (ca ? p.m : p.k) + (bits < 8 ? 1024 / 32 : 8), (cb ? p.k : p.n) + (bits < 8 ? 32 : 24),
+		int strides[3] = { (ca ? p.m : p.k) + (bits < 8 ? 32 : 8), (cb ? p.k : p.n) + (bits < 8 ? 32 : 24),
 				   (cc ? p.m : p.n) + (layouts & 2 ? 4 : 0) };
 		if (bits == 1)
 			strides[0] = strides[1] = 256;
@@ -647,7 +650,7 @@ END_TEST
 
 /* ---- ldmatrix, stmatrix, movmatrix */
 #define HALVES_HEAD                                                                                               \
-	".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared .align 128 .b8 tile[1024]; "                    \
+	".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared .align 128 .b8 tile[1024]; " \
 	".reg .b32 %r<24>; .reg .b64 %l<8>;\n"                                                                   \
 	"mov.u32 %r1, %tid.x; mul.wide.u32 %l1, %r1, 16; ld.param.u64 %l2, [in]; add.u64 %l2, %l2, %l1; "        \
 	"ld.param.u64 %l3, [out]; add.u64 %l3, %l3, %l1; shl.b32 %r2, %r1, 4; mov.u32 %r3, tile; "               \

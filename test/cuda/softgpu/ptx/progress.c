@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a GPU's programs count on and an interpreter may miss: threads that wait for each other go on, whether they share
- * a warp, a block or a grid; memory is one with the host's; arithmetic's edges; text that says nothing.
+ * What a GPU's programs count on and an interpreter may miss: threads that wait for each other go on, whether they
+ * share a warp, a block or a grid; memory is one with the host's; arithmetic's edges; text that says nothing.
  */
 #include "test/cuda/softgpu/ptx/engine.h"
 
@@ -14,7 +14,7 @@
 /* Every kernel: out[global thread] = %w0; %i2 is the thread, %i3 the block, %i5 the global thread, %a1 out. */
 #define KERNEL(body)                                                                                               \
 	".visible .entry k(.param .u64 out)\n{\n"                                                                 \
-	".reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %w<32>; .reg .f32 %f<16>; .reg .f64 %d<8>; .reg .b64 %a<16>; "   \
+	".reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %w<32>; .reg .f32 %f<16>; .reg .f64 %d<8>; .reg .b64 %a<16>; " \
 	".reg .b32 %i<8>;\n"                                                                                        \
 	"ld.param.u64 %a1, [out]; mov.u32 %i2, %tid.x; mov.u32 %i3, %ctaid.x; mov.u32 %i4, %ntid.x;\n"             \
 	"mad.lo.u32 %i5, %i3, %i4, %i2; mul.wide.u32 %a2, %i5, 4; add.u64 %a2, %a2, %a1;\n" body                   \
@@ -73,7 +73,8 @@ START_TEST(a_lane_that_sleeps_lets_the_others_run)
 {
 	uint32_t *out = run(".global .u32 flag;\n" KERNEL(
 		"setp.eq.u32 %p1, %i2, 31; @%p1 bra SET;\n"
-		"SLEEP: nanosleep.u32 100; ld.relaxed.gpu.global.u32 %w0, [flag]; setp.ne.u32 %p2, %w0, 9; @%p2 bra SLEEP; "
+		"SLEEP: nanosleep.u32 100; ld.relaxed.gpu.global.u32 %w0, [flag]; setp.ne.u32 %p2, %w0, 9; @%p2 bra "
+		"SLEEP; "
 		"bra END;\nSET: mov.u32 %w0, 9; st.relaxed.gpu.global.u32 [flag], %w0; END:"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 9);
@@ -98,15 +99,18 @@ END_TEST
 
 START_TEST(a_grid_meets_at_the_barrier_of_its_environment)
 {
-	/* As cooperative groups do: add with release, spin until the top bit changes; the first block brings the rest. */
+	/* As cooperative groups do: add with release, spin until the top bit changes; block 0 brings the rest. */
 	uint32_t *out = run_cooperative(".global .align 4 .b8 sums[64];\n" KERNEL(
-		"mov.u32 %w1, %envreg2; mov.u32 %w2, %envreg1; mov.b64 %a3, {%w1, %w2}; mov.u32 %w0, 0; mov.u32 %w9, 0; "
+		"mov.u32 %w1, %envreg2; mov.u32 %w2, %envreg1; mov.b64 %a3, {%w1, %w2}; mov.u32 %w0, 0; mov.u32 %w9, "
+		"0; "
 		"mov.u32 %w10, %nctaid.x; mov.u64 %a5, sums; setp.ne.u32 %p1, %i2, 0;\n"
 		"ROUND: red.global.add.u32 [%a5], 1; bar.sync 0; @%p1 bra MET; setp.eq.u32 %p2, %i3, 0; "
 		"sub.u32 %w3, %w10, 1; sub.u32 %w3, 0x80000000, %w3; selp.u32 %w4, %w3, 1, %p2; "
 		"fence.acq_rel.gpu; atom.add.release.gpu.u32 %w5, [%a3+4], %w4;\n"
-		"SPIN: ld.acquire.gpu.u32 %w6, [%a3+4]; xor.b32 %w7, %w6, %w5; setp.ge.s32 %p3, %w7, 0; @%p3 bra SPIN;\n"
-		"MET: bar.sync 0; ld.relaxed.gpu.global.u32 %w8, [%a5]; mad.lo.u32 %w0, %w0, 3, %w8; add.u64 %a5, %a5, 4; "
+		"SPIN: ld.acquire.gpu.u32 %w6, [%a3+4]; xor.b32 %w7, %w6, %w5; setp.ge.s32 %p3, %w7, 0; @%p3 bra "
+		"SPIN;\n"
+		"MET: bar.sync 0; ld.relaxed.gpu.global.u32 %w8, [%a5]; mad.lo.u32 %w0, %w0, 3, %w8; add.u64 %a5, "
+		"%a5, 4; "
 		"add.u32 %w9, %w9, 1; setp.lt.u32 %p4, %w9, 5; @%p4 bra ROUND;"), 24, 96);
 	for (uint32_t t = 0; t < 24 * 96; t++)
 		ck_assert_uint_eq(out[t], 24 * 96 * 121);
@@ -118,12 +122,14 @@ START_TEST(shuffles_and_matches_wait_for_their_members)
 {
 	/* Both spellings of ballot; lanes that come late through a loop bring their own values. */
 	uint32_t *out = run(KERNEL(
-		"mov.u32 %w1, 0; setp.lt.u32 %p1, %i2, 20; @%p1 bra GO; LOOP: add.u32 %w1, %w1, 1; setp.lt.u32 %p2, %w1, %i2; "
+		"mov.u32 %w1, 0; setp.lt.u32 %p1, %i2, 20; @%p1 bra GO; LOOP: add.u32 %w1, %w1, 1; setp.lt.u32 %p2, "
+		"%w1, %i2; "
 		"@%p2 bra LOOP;\n"
 		"GO: add.u32 %w2, %w1, 5; shfl.sync.idx.b32 %w3|%p3, %w2, 31, 0x1f, 0xffffffff; "
 		"setp.gt.u32 %p4, %w1, 0; @%p4 bra OTHER; bra MEET; OTHER: add.u32 %w1, %w1, 0;\n"
 		"MEET: match.any.sync.b32 %w4, %w3, 0xffffffff; vote.ballot.sync.b32 %w5, %p4, 0xffffffff; "
-		"vote.sync.ballot.b32 %w6, %p4, 0xffffffff; sub.u32 %w5, %w5, %w6; popc.b32 %w4, %w4; popc.b32 %w6, %w6;\n"
+		"vote.sync.ballot.b32 %w6, %p4, 0xffffffff; sub.u32 %w5, %w5, %w6; popc.b32 %w4, %w4; popc.b32 %w6, "
+		"%w6;\n"
 		"mad.lo.u32 %w0, %w3, 100, %w4; mad.lo.u32 %w0, %w0, 100, %w6; add.u32 %w0, %w0, %w5;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], (36 * 100 + 32) * 100 + 12);
@@ -171,9 +177,11 @@ START_TEST(parameters_and_locals_have_addresses_of_their_own)
 {
 	uint32_t *out = run(KERNEL(
 		".local .align 8 .b8 mine[16]; mov.b64 %a3, out; cvta.param.u64 %a3, %a3; ld.u64 %a4, [%a3]; "
-		"setp.eq.u64 %p1, %a4, %a1; isspacep.param %p2, %a3; isspacep.global %p3, %a3; isspacep.global %p4, %a1;\n"
+		"setp.eq.u64 %p1, %a4, %a1; isspacep.param %p2, %a3; isspacep.global %p3, %a3; isspacep.global %p4, "
+		"%a1;\n"
 		"mov.u64 %a5, mine; cvta.local.u64 %a6, %a5; st.local.u32 [%a5+4], %i5; ld.u32 %w1, [%a6+4]; "
-		"isspacep.local %p5, %a6; isspacep.shared %p6, %a6; cvta.to.local.u64 %a7, %a6; setp.eq.u64 %p7, %a7, %a5;\n"
+		"isspacep.local %p5, %a6; isspacep.shared %p6, %a6; cvta.to.local.u64 %a7, %a6; setp.eq.u64 %p7, "
+		"%a7, %a5;\n"
 		"selp.u32 %w2, 1, 0, %p1; selp.u32 %w3, 2, 0, %p2; selp.u32 %w4, 4, 0, %p3; selp.u32 %w5, 8, 0, %p4; "
 		"selp.u32 %w6, 16, 0, %p5; selp.u32 %w7, 32, 0, %p6; selp.u32 %w8, 64, 0, %p7; add.u32 %w0, %w2, %w3; "
 		"add.u32 %w0, %w0, %w4; add.u32 %w0, %w0, %w5; add.u32 %w0, %w0, %w6; add.u32 %w0, %w0, %w7; "
@@ -189,7 +197,8 @@ START_TEST(fma_fuses_and_a_product_with_a_sum_does_not)
 {
 	/* (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 exactly, and 0 when the product is rounded first. */
 	uint32_t *out = run(KERNEL(
-		"mov.f32 %f1, 0f3f800800; mov.f32 %f2, 0fbf801000; fma.rn.f32 %f3, %f1, %f1, %f2; mul.f32 %f4, %f1, %f1; "
+		"mov.f32 %f1, 0f3f800800; mov.f32 %f2, 0fbf801000; fma.rn.f32 %f3, %f1, %f1, %f2; mul.f32 %f4, %f1, "
+		"%f1; "
 		"add.f32 %f4, %f4, %f2; mul.rn.f32 %f5, %f1, %f1; add.rn.f32 %f5, %f5, %f2; mov.b32 %w1, %f3; "
 		"mov.b32 %w2, %f4; mov.b32 %w3, %f5; setp.eq.u32 %p1, %i2, 0; setp.eq.u32 %p2, %i2, 1; "
 		"selp.b32 %w0, %w1, %w2, %p1; selp.b32 %w0, %w3, %w0, %p2;"), 1, 3);
@@ -260,13 +269,16 @@ START_TEST(special_registers_know_the_launch)
 {
 	uint32_t *out = run(KERNEL(
 		"mov.u32 %w1, %laneid; mov.u32 %w2, %warpid; mov.u32 %w3, %lanemask_lt; popc.b32 %w3, %w3; "
-		"mov.u32 %w4, %lanemask_ge; popc.b32 %w4, %w4; mov.u32 %w5, %nwarpid; setp.ge.u32 %p1, %w2, %w5; @%p1 trap; "
+		"mov.u32 %w4, %lanemask_ge; popc.b32 %w4, %w4; mov.u32 %w5, %nwarpid; setp.ge.u32 %p1, %w2, %w5; "
+		"@%p1 trap; "
 		"mov.u32 %w6, %smid; mov.u32 %w7, %nsmid; setp.ge.u32 %p2, %w6, %w7; @%p2 trap; mov.u64 %a3, %gridid; "
 		"mov.u64 %a4, %clock64; mov.u64 %a5, %clock64; setp.lt.u64 %p3, %a5, %a4; @%p3 trap; "
 		"mov.u64 %a6, %globaltimer; setp.eq.u64 %p4, %a6, 0; @%p4 trap; mov.u32 %w8, %dynamic_smem_size; "
-		"mov.u32 %w9, %total_smem_size; mov.u32 %w10, %aggr_smem_size; sub.u32 %w9, %w9, %w10; mov.u32 %w11, %clock; "
+		"mov.u32 %w9, %total_smem_size; mov.u32 %w10, %aggr_smem_size; sub.u32 %w9, %w9, %w10; mov.u32 %w11, "
+		"%clock; "
 		"mov.u32 %w12, %clock_hi; mov.u32 %w13, %globaltimer_lo; mov.u32 %w14, %globaltimer_hi; "
-		"mov.u32 %w15, %lanemask_eq; shr.b32 %w15, %w15, %w1; mov.u32 %w16, %lanemask_le; mov.u32 %w17, %lanemask_gt; "
+		"mov.u32 %w15, %lanemask_eq; shr.b32 %w15, %w15, %w1; mov.u32 %w16, %lanemask_le; mov.u32 %w17, "
+		"%lanemask_gt; "
 		"add.u32 %w16, %w16, %w17;\n"
 		"mad.lo.u32 %w0, %w2, 32, %w1; sub.u32 %w0, %w0, %i2; add.u32 %w0, %w0, %w8; add.u32 %w0, %w0, %w9; "
 		"add.u32 %w3, %w3, %w4; mad.lo.u32 %w0, %w3, 100, %w0; mad.lo.u32 %w0, %w15, 10, %w0; "
