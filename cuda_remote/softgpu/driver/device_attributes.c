@@ -116,19 +116,8 @@ static const struct {
 	{ ATTRIBUTE(GLOBAL_MEMORY_BUS_WIDTH), 128 },
 };
 
-/* kHz, as the kernel tells it of the first processor; 1 GHz where it does not. */
-static int clock_rate(void)
-{
-	FILE *file = fopen("/proc/cpuinfo", "r");
-	double mhz = 0;
-	char line[256];
-	while (file && !mhz && fgets(line, sizeof line, file))
-		if (sscanf(line, "cpu MHz : %lf", &mhz) != 1)
-			mhz = 0;
-	if (file)
-		fclose(file);
-	return mhz > 1 ? (int)(mhz * 1000) : 1000000;
-}
+/* kHz: of %clock, which counts nanoseconds. Programs divide by this rate what they measured with that register. */
+enum { CLOCK_RATE_KHZ = 1000000 };
 
 static int cache_size(void)
 {
@@ -146,7 +135,7 @@ static int value_of(CUdevice_attribute attribute, CUdevice device)
 	case ATTRIBUTE(MULTIPROCESSOR_COUNT):
 		return (int)softgpu_threads();
 	case ATTRIBUTE(CLOCK_RATE):
-		return clock_rate();
+		return CLOCK_RATE_KHZ;
 	case ATTRIBUTE(L2_CACHE_SIZE):
 		return cache_size();
 	case ATTRIBUTE(MAX_PERSISTING_L2_CACHE_SIZE):
@@ -221,7 +210,7 @@ CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 		.SIMDWidth = 32,
 		.memPitch = 2147483647,
 		.regsPerBlock = DEVICE_REGISTERS_SM,
-		.clockRate = clock_rate(),
+		.clockRate = CLOCK_RATE_KHZ,
 		.textureAlign = SOFTGPU_GRANULE,
 	};
 	return CUDA_SUCCESS;
