@@ -26,8 +26,9 @@ test_cuda_runtime_runtime_calls_LDADD = cuda_remote/runtime/libcudart.la test/cu
 endif
 
 # Programs that nvcc builds as a user would, run over the software GPU.
-dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh test/cuda/runtime/programs_remote.sh
-TESTS += test/cuda/runtime/programs_remote.sh
+dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh test/cuda/runtime/programs_remote.sh \
+	test/cuda/runtime/same_everywhere.sh
+TESTS += test/cuda/runtime/programs_remote.sh test/cuda/runtime/same_everywhere.sh
 CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
@@ -47,6 +48,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/separate.cuh \
 	test/cuda/runtime/programs/separate_library.cu \
 	test/cuda/runtime/programs/separate_other.cu \
+	test/cuda/runtime/programs/same_everywhere.cu \
 	test/cuda/runtime/programs/streams.cu \
 	test/cuda/runtime/programs/symbols.cu \
 	test/cuda/runtime/programs/symbols.cuh \
@@ -71,6 +73,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/relocatable.cutest \
 	test/cuda/runtime/programs/separate.cutest \
 	test/cuda/runtime/programs/device_launch.cutest \
+	test/cuda/runtime/programs/same_everywhere.cutest \
 	test/cuda/runtime/programs/streams.cutest \
 	test/cuda/runtime/programs/symbols.cutest \
 	test/cuda/runtime/programs/templates.cutest \

@@ -8,7 +8,8 @@
 {rnd}    nothing or a rounding; {rnd!} a rounding; {irnd} an integer rounding; {rn} nothing or .rn
 {word}   nothing or .word
 template $op is the mnemonic, $0 $1 ... the operands, results first, $i the immediate; "; " between instructions;
-         to$ and cvta$: with the mnemonic's state space
+         to$ and cvta$: with the mnemonic's state space; $m an address in it, $s its name; $@ the bits of the first
+         result, or of the last operand that a group named
 """
 import itertools
 import re
@@ -16,6 +17,7 @@ import sys
 
 OPTIONS = {'rnd': ['', '.rn', '.rz', '.rm', '.rp'], 'rnd!': ['.rn', '.rz', '.rm', '.rp'],
            'irnd': ['.rni', '.rzi', '.rmi', '.rpi'], 'rn': ['', '.rn']}
+WIDTHS = {'h': '16', 'e': '16', 'b': '16', 'w': '32', 'f': '32', 'x': '32', 'y': '32', 'l': '64', 'd': '64'}
 PART = re.compile(r'\[([^]]*)\]|\{([^}]*)\}')
 
 
@@ -26,7 +28,9 @@ def expand(pattern, lists):
         pieces.append([(pattern[at:match.start()], None)])
         if match.group(1) is not None:
             items = ','.join(lists[item[1:]] if item.startswith('@') else item for item in match.group(1).split(','))
-            pieces.append([(item.split(':')[0], item.split(':')) for item in items.split(',')])
+            parts = [item.replace('::', '\0').split(':') for item in items.split(',')]
+            parts = [[text.replace('\0', '::') for text in part] for part in parts]
+            pieces.append([(part[0], part) for part in parts])
         else:
             word = match.group(2)
             pieces.append([(text, None) for text in OPTIONS.get(word, ['', '.' + word])])
@@ -60,9 +64,15 @@ def rows(path):
                 shape = re.sub(r'\$(\d)', lambda m: groups[int(m.group(1)) - 1][1], operands)
                 shape = re.sub(r'\$\+(\d)', lambda m: groups[int(m.group(1)) - 1][2], shape)
                 results, sources = shape.split('=')
-                space = next((word for word in mnemonic.split('.') if word in ('global', 'shared', 'local', 'const')), '')
+                words = mnemonic.split('.')
+                space = next((word for word in words if word in ('global', 'shared', 'local', 'const')), '')
                 text = template.replace('to$', 'to.' + space).replace('cvta$', 'cvta.' + space)
                 text = text or '$op ' + ', '.join(f'${n}' for n in range(len(results + sources)))
+                in_space = next((word for word in ('shared', 'local', 'global') if '.' + word in mnemonic), '')
+                text = text.replace('$m', '%x' + (in_space or 'g')[0]).replace('$s', '.' + in_space if in_space else '')
+                text = text.replace('$@', WIDTHS.get(results[-1], ''))
+                text = re.sub(r'%t\$(\+?)(\d)',
+                              lambda m: '%t' + groups[int(m.group(2)) - 1][2 if m.group(1) else 1], text)
                 for value in immediates(values):
                     yield (mnemonic, results, sources, target or '75', text.replace('$i', f'{value}'), value)
 

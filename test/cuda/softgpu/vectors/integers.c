@@ -384,8 +384,9 @@ bool integer_reference(const struct form *form, const struct words *words, const
 		return true;
 	if (!strcmp(words_last(words, 0), "pred"))
 		return logic(words, 1, in, out);
-	if (!type_of(words_last(words, 0), &t) || !strcmp(words->opcode, "cvt") || !strncmp(words->opcode, "set", 3) ||
-	    words->opcode[0] == 'v')
+	bool relu_last = !strcmp(words_last(words, 0), "relu"); /* min.s32.relu, as NVIDIA's headers write it */
+	if (!type_of(words_last(words, relu_last), &t) || !strcmp(words->opcode, "cvt") ||
+	    !strncmp(words->opcode, "set", 3) || words->opcode[0] == 'v')
 		return false;
 	return carries(form, words, t, in, out) || arithmetic(words, t, in, out) || divide(words, t, in, out) ||
 	       multiply(words, t, in, out) || bits(words, t, in, out) || fields(words, t, in, out) ||

@@ -66,7 +66,8 @@ static void put_template(struct text *text, const struct form *form, bool guarde
 
 static void put_declarations(struct text *text, const struct form *form)
 {
-	put(text, ".reg .b64 %%a<5>; .reg .b32 %%i<7>; .reg .pred %%odd, %%end; .reg .b32 %%tw; .reg .b8 %%tb;\n");
+	put(text, ".reg .b64 %%a<5>; .reg .b32 %%i<7>; .reg .pred %%odd, %%end; .reg .b32 %%tw, %%tx; .reg .b8 %%tb;\n"
+		  ".reg .b16 %%th, %%tg; .reg .b64 %%tl, %%tk;\n");
 	for (size_t n = 0; form->results[n]; n++)
 		put(text, ".reg .%s %%r%zu, %%g%zu;\n", register_type(form->results[n]), n, n);
 	for (size_t n = 0; form->sources[n]; n++)
@@ -78,6 +79,18 @@ static void put_declarations(struct text *text, const struct form *form)
 		  "mul.wide.u32 %%a3, %%i5, %u; add.u64 %%a3, %%a3, %%a1;\n"
 		  "mul.wide.u32 %%a4, %%i5, %u; add.u64 %%a4, %%a4, %%a2;\n",
 	    (unsigned)(SOURCES_MAX * sizeof(uint64_t)), (unsigned)(OUTPUT_WORDS * sizeof(uint64_t)));
+}
+
+/* 16 bytes for each thread, of the space that the template asks for. */
+static void put_scratch(struct text *text, const struct form *form)
+{
+	if (strstr(form->text, "%xg"))
+		put(text, ".reg .b64 %%xg; add.u64 %%xg, %%a4, %u;\n", (unsigned)(2 * RESULTS_MAX * sizeof(uint64_t)));
+	if (strstr(form->text, "%xs"))
+		put(text, ".shared .align 16 .b8 shared_bytes[2048]; .reg .b64 %%xs; mov.u64 %%xs, shared_bytes;\n"
+			  "mul.wide.u32 %%tl, %%i2, 16; add.u64 %%xs, %%xs, %%tl;\n");
+	if (strstr(form->text, "%xl"))
+		put(text, ".local .align 16 .b8 local_bytes[16]; .reg .b64 %%xl; mov.u64 %%xl, local_bytes;\n");
 }
 
 static void put_store(struct text *text, char letter, char set, size_t n, size_t slot)
@@ -106,6 +119,7 @@ size_t kernel_write(const struct form *form, unsigned number, char *buffer, size
 			put(&text, "mov.%s %%g%zu, 0x%llx;\n", register_type(form->results[n]), n,
 			    SENTINEL & (UINT64_MAX >> (64 - letter_width(form->results[n]))));
 	}
+	put_scratch(&text, form);
 	put_template(&text, form, false);
 	put_template(&text, form, true);
 	for (size_t n = 0; form->results[n]; n++) {

@@ -10,6 +10,7 @@ test_cuda_softgpu_vectors_vectors_SOURCES = \
 	test/cuda/softgpu/vectors/inputs.c \
 	test/cuda/softgpu/vectors/integers.c \
 	test/cuda/softgpu/vectors/kernels.c \
+	test/cuda/softgpu/vectors/memory.c \
 	test/cuda/softgpu/vectors/packed.c \
 	test/cuda/softgpu/vectors/vectors.c test/cuda/softgpu/vectors/vectors.h \
 	test/cuda/softgpu/vectors/video.c \
@@ -32,8 +33,18 @@ test/cuda/softgpu/vectors/forms.h: $(srcdir)/test/cuda/softgpu/vectors/expand.py
 $(test_cuda_softgpu_vectors_vectors_OBJECTS): test/cuda/softgpu/vectors/forms.h
 CLEANFILES += test/cuda/softgpu/vectors/forms.h
 
+# Which forms have vectors: a table, and the test that none is without.
+vectors_coverage = $(PYTHON) -B $(srcdir)/test/cuda/softgpu/vectors/coverage.py
+vectors_coverage_inputs = $(softgpu_generator) test/cuda/softgpu/vectors/vectors \
+	$(srcdir)/test/cuda/softgpu/vectors/census.txt $(srcdir)/test/cuda/softgpu/ptx/*.c -- $(softgpu_table_files)
+coverage-ptx: test/cuda/softgpu/vectors/vectors
+	$(vectors_coverage) $(vectors_coverage_inputs)
+dist_check_SCRIPTS += test/cuda/softgpu/vectors/coverage.sh
+TESTS += test/cuda/softgpu/vectors/coverage.sh
+
 # The same vectors on the machine's own GPU.
 check-vectors-gpu: test/cuda/softgpu/vectors/vectors
 	test/cuda/softgpu/vectors/vectors --driver system
 endif
-EXTRA_DIST += test/cuda/softgpu/vectors/expand.py test/cuda/softgpu/vectors/forms.table
+EXTRA_DIST += test/cuda/softgpu/vectors/census.py test/cuda/softgpu/vectors/census.txt \
+	test/cuda/softgpu/vectors/coverage.py test/cuda/softgpu/vectors/expand.py test/cuda/softgpu/vectors/forms.table

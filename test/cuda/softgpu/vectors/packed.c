@@ -29,7 +29,7 @@ static s128 saturated(s128 value, unsigned width, bool is_signed)
 
 static bool pairs(const struct words *words, const uint64_t *in, struct outcome *out)
 {
-	const char *type = words_last(words, 0), *op = words->opcode;
+	const char *op = words->opcode, *type = words_last(words, !strcmp(words_last(words, 0), "relu"));
 	bool is_signed = !strcmp(type, "s16x2");
 	uint64_t r = 0;
 	if (!is_signed && strcmp(type, "u16x2"))

@@ -26,7 +26,7 @@ static const struct form forms[] = {
 enum { FORMS = sizeof forms / sizeof *forms, VECTORS_MAX = 1 << 16, MODULE_FORMS = 128, TEXT_MAX = 1 << 20 };
 
 static reference *const references[] = {
-	compare_reference, integer_reference, packed_reference, video_reference,
+	compare_reference, integer_reference, packed_reference, video_reference, memory_reference,
 #ifdef HAVE_MPFR
 	float_reference, convert_reference,
 #endif

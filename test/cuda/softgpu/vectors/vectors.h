@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SOURCES_MAX 5
+#define SOURCES_MAX 6 /* 16-byte accesses of a vector are aligned */
 #define RESULTS_MAX 2
 
 __extension__ typedef __int128 s128;
@@ -29,7 +29,7 @@ struct form {
 #define WORDS_MAX 12
 struct words {
 	char opcode[16];
-	char word[WORDS_MAX][12];
+	char word[WORDS_MAX][16];
 	unsigned count;
 };
 void words_of(const char *mnemonic, struct words *words);
@@ -62,7 +62,8 @@ void outcome_exact(struct outcome *outcome, uint64_t bits, unsigned width);
 
 /* What the results must be for these sources (operands in order of shape, in the low bits). False: not this file's. */
 typedef bool reference(const struct form *form, const struct words *words, const uint64_t *in, struct outcome *out);
-reference integer_reference, packed_reference, video_reference, float_reference, convert_reference, compare_reference;
+reference integer_reference, packed_reference, video_reference, memory_reference,
+	float_reference, convert_reference, compare_reference;
 
 /* Binary floating-point formats. */
 struct format {
@@ -100,7 +101,8 @@ int device_run(struct device *device, struct module *module, const char *name, c
 	       size_t input_words, uint64_t *outputs, size_t output_words, uint32_t count);
 
 /* Words of an output: results, then results of the copy of the instruction that only odd threads execute. */
-#define OUTPUT_WORDS (2 * RESULTS_MAX)
+#define SCRATCH_WORDS 2 /* 16 bytes of global memory for the thread's own use */
+#define OUTPUT_WORDS (2 * RESULTS_MAX + SCRATCH_WORDS)
 #define SENTINEL 0x5a5a5a5a5a5a5a5aull
 
 #endif
