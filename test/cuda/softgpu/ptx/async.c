@@ -42,6 +42,7 @@ START_TEST(small_copies_arrive_and_the_rest_is_zero)
 		"shl.b32 %w4, %w1, 4; add.u32 %w5, %w2, %w4; cvt.u64.u32 %a5, %w4; add.u64 %a5, %a5, %a0; "
 		"and.b32 %w6, %w1, 15; setp.eq.u32 %p2, %w6, 3; setp.lt.u32 %p3, %w1, 32; setp.ge.u32 %p4, %w1, 32;\n"
 		"createpolicy.fractional.L2::evict_last.b64 %a9, 1.0;\n"
+		"mov.b32 %w8, -1; st.shared.v4.b32 [%w5], {%w8, %w8, %w8, %w8};\n"
 		"@%p3 cp.async.cg.shared.global.L2::128B [%w5], [%a5], 16, %w6;\n"
 		"@%p4 cp.async.ca.shared::cta.global.L2::cache_hint [%w5], [%a5], 16, %p2, %a9;\n"
 		"cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;\n"
