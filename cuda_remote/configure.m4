@@ -4,6 +4,9 @@ HR_WITH_LIBRARY([sodium], [SODIUM], [libsodium], [sodium.h], [crypto_auth], [sod
 # The relinkable runtime library keeps its inner names to itself.
 AC_CHECK_TOOL([OBJCOPY], [objcopy], [objcopy])
 # The software GPU's vector builds are for one family of CPUs; others run the portable one.
-AM_CONDITIONAL([SOFTGPU_X86_64], [test "x$host_cpu" = xx86_64])
+AC_ARG_ENABLE([vector-builds], [AS_HELP_STRING([--disable-vector-builds],
+  [build the software GPU's operations for the portable instruction set only (several minutes less; slower kernels)])],
+  [], [enable_vector_builds=yes])
+AM_CONDITIONAL([SOFTGPU_X86_64], [test "x$host_cpu" = xx86_64 && test "x$enable_vector_builds" = xyes])
 HR_WITH_LIBRARY([mpfr], [MPFR], [mpfr], [mpfr.h], [mpfr_rint], [mpfr],
   [make check has no reference for the software GPU's floats])

@@ -14,6 +14,7 @@ remote_start
 
 libraries=$top_builddir/cuda_remote/runtime/.libs:$top_builddir/cuda_remote/client/.libs
 sanitizer=$(ldd "$top_builddir/cuda_remote/runtime/.libs/libcudart.so.13" | awk '/lib(a|t)san/ {print $3}')
+export HEADRACE_TEST_REMOTE=1
 for program in "$programs"/*.cutest; do
 	status=0
 	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$program" || status=$?

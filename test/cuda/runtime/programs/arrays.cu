@@ -198,6 +198,10 @@ static void surfaces()
 
 int main()
 {
+	cudaArray_t array;
+	cudaChannelFormatDesc channel = cudaCreateChannelDesc<float>();
+	skip_if_not_across("arrays", cudaMallocArray(&array, &channel, 4, 3));
+	CHECK(cudaFreeArray(array));
 	descriptions();
 	from_row_to_row();
 	boxes();

@@ -256,6 +256,9 @@ static void memory_of_graphs(void)
 
 int main(void)
 {
+	cudaGraph_t graph;
+	skip_if_not_across("graphs", cudaGraphCreate(&graph, 0));
+	CHECK(cudaGraphDestroy(graph));
 	built_node_by_node();
 	captured_from_streams();
 	loops_that_kernels_end();

@@ -26,6 +26,12 @@ __global__ void all(int *values, int n)
 int main()
 {
 	const int n = 300;
+	int managed = 0;
+	CHECK(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0));
+	if (!managed) {
+		puts("skipped: the device has no managed memory");
+		return 77;
+	}
 	int host[n], *values, counted, two = 2;
 	CHECK(cudaMalloc(&values, sizeof host));
 	CHECK(cudaMemset(values, 0, sizeof host));

@@ -275,6 +275,10 @@ static void shapes()
 
 int main()
 {
+	cudaArray_t array;
+	cudaChannelFormatDesc channel = cudaCreateChannelDesc<float>();
+	skip_if_not_across("arrays", cudaMallocArray(&array, &channel, 4, 3));
+	CHECK(cudaFreeArray(array));
 	filtering_and_addressing();
 	read_modes();
 	linear_memory();
