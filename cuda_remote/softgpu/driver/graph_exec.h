@@ -25,6 +25,7 @@ struct CUgraphExec_st {
 	unsigned helpers;   /* threads that its widest place keeps busy, less one */
 	unsigned references; /* atomic: the handle, launches, helpers */
 	unsigned busy;       /* atomic; bit i: helper i runs, or is about to */
+	uint32_t leaving; /* atomic: helpers that have no more to run, and whose bits will be gone in a moment */
 	/* The last launch: the next one waits for it. A reference to the stream. */
 	CUstream last;
 	uint64_t last_sequence;

@@ -7,6 +7,7 @@
  */
 #include "cuda_remote/softgpu/driver/graph_run.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -133,6 +134,7 @@ static CUresult help(command_t *command)
 	/* What it left waiting is the owner's to look at. */
 	if (run->waiting)
 		pthread_cond_broadcast(&run->changed);
+	__atomic_add_fetch(&((helper_t *)command)->exec->leaving, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&run->lock);
 	return CUDA_SUCCESS;
 }
@@ -141,36 +143,51 @@ static CUresult help(command_t *command)
 static void help_finish(command_t *command)
 {
 	helper_t *helper = (helper_t *)command;
-	run_release(helper->run);
-	/* Pairs with hire: its stream has nothing else to do before the bit is seen to be gone. */
+	/* Pairs with hire: its stream has nothing else to do before the bit is seen to be gone. Before anything that takes a
+	 * lock, as hire waits for it with one. */
 	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
+	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
+	run_release(helper->run);
 	graph_exec_release(helper->exec);
+}
+
+/* A helper that nobody has; -1: all are at work. One that is leaving, perhaps another launch's, is waited for: its node
+ * would not run beside this one otherwise, and kernels may wait for each other. */
+static int free_helper(CUgraphExec exec)
+{
+	for (;;) {
+		/* Read first: one that leaves after this is not missed, as its bit is gone before its count. */
+		uint32_t leaving = __atomic_load_n(&exec->leaving, __ATOMIC_ACQUIRE);
+		for (unsigned i = 0; i < exec->helpers && exec->helper[i]; i++)
+			if (!(__atomic_fetch_or(&exec->busy, 1u << i, __ATOMIC_ACQUIRE) & 1u << i))
+				return (int)i;
+		if (!leaving)
+			return -1;
+		sched_yield();
+	}
 }
 
 /* One helper more, if there is one. With the lock held. */
 static void hire(run_t *run)
 {
 	CUgraphExec exec = run->launch->exec;
-	for (unsigned i = 0; i < exec->helpers && exec->helper[i]; i++) {
-		unsigned bit = 1u << i;
-		if (__atomic_fetch_or(&exec->busy, bit, __ATOMIC_ACQUIRE) & bit)
-			continue;
-		helper_t *helper = calloc(1, sizeof *helper);
-		if (!helper) {
-			__atomic_and_fetch(&exec->busy, ~bit, __ATOMIC_RELAXED);
-			return;
-		}
-		helper->command.run = help;
-		helper->command.finish = help_finish;
-		helper->command.host_code = exec->host_nodes;
-		helper->run = run;
-		helper->exec = exec;
-		helper->index = i;
-		run->references++;
-		__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
-		queue_submit(exec->helper[i], &helper->command);
+	int i = free_helper(exec);
+	if (i < 0)
+		return;
+	helper_t *helper = calloc(1, sizeof *helper);
+	if (!helper) {
+		__atomic_and_fetch(&exec->busy, ~(1u << i), __ATOMIC_RELAXED);
 		return;
 	}
+	helper->command.run = help;
+	helper->command.finish = help_finish;
+	helper->command.host_code = exec->host_nodes;
+	helper->run = run;
+	helper->exec = exec;
+	helper->index = (unsigned)i;
+	run->references++;
+	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
+	queue_submit(exec->helper[i], &helper->command);
 }
 
 /* Tries the waiting nodes again. With the lock held, which is let go meanwhile. True if one is done. */

@@ -99,7 +99,7 @@ static uint64_t address_of(struct softgpu_program *program, const struct ptx_rel
 static void initialise_variables(struct softgpu_program *program)
 {
 	for (struct ptx_symbol *v = program->module->variables; v; v = v->next) {
-		if (!v->init)
+		if (!v->init || !v->size)
 			continue;
 		char *memory = (char *)(uintptr_t)v->address;
 		memcpy(memory, v->init, v->size);

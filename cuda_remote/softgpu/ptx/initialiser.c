@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* What is initialised is kept twice until it is in the device's memory; a text of a few bytes must not ask for all there is. */
+#define INITIALISED_BYTES_MAX (1ull << 27)
+
 #define FIRST_ROOM 64
 #define SIZE_MAX_BYTES (1ull << 34)
 
@@ -211,6 +214,9 @@ static void parse_item(struct ptx_parser *parser, struct cursor *cursor, uint32_
 void ptx_parse_initialiser(struct ptx_parser *parser, struct ptx_symbol *variable, const struct ptx_shape *shape)
 {
 	struct cursor cursor = { .variable = variable, .shape = shape, .element = ptx_type_size(variable->type) };
+	if (variable->size > INITIALISED_BYTES_MAX)
+		ptx_unsupported(parser->context, parser->lexer.token_line, "an initialiser of a variable of %llu bytes",
+				(unsigned long long)variable->size);
 	if (!variable->unsized)
 		variable->init = ptx_alloc(parser->context, variable->size);
 	else if (shape->dimensions == 0 || !shape->step[0])
