@@ -203,6 +203,8 @@ void ptx_parse_variables(struct ptx_parser *parser, enum ptx_space space, bool i
 		variable->is_extern = is_extern;
 		variable->linkage = parser->scope ? PTX_LOCAL_LINKAGE : parser->linkage;
 		if (ptx_take_mark(lexer, '=')) {
+			if (is_extern)
+				ptx_invalid(parser->context, lexer->token_line, "an external variable has no initialiser");
 			if (space != PTX_GLOBAL && space != PTX_CONST)
 				ptx_invalid(parser->context, lexer->token_line,
 					    "only .global and .const have initialisers");

@@ -60,6 +60,7 @@ static const struct {
 	{ ".entry k() .reqnctapercluster 2 { ret; }\n", CUDA_ERROR_NOT_SUPPORTED, 4, "cluster" },
 	{ BODY(".reg .v2 .b32 v; mov.b32 %r1, v.z;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "vector" },
 	{ ".global .u32 x = { 1, 2 };\n", CUDA_ERROR_INVALID_PTX, 4, "x" },
+	{ ".extern .global .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "external" },
 	{ ".global .b8.b32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "a type" },
 	{ ".global .b128 x[2] = { 1, 4 };\n", CUDA_ERROR_NOT_SUPPORTED, 4, "16-byte" },
 	{ ".global .u64 x = y;\n", CUDA_ERROR_INVALID_PTX, 4, "y" },
