@@ -38,6 +38,7 @@ typedef struct helper {
 	run_t *run;       /* a reference */
 	CUgraphExec exec; /* a reference */
 	unsigned index;
+	bool leaves; /* counted in exec->leaving; a command that a fault skips never ran */
 } helper_t;
 
 static void run_release(run_t *run)
@@ -128,13 +129,15 @@ static void run_ready(run_t *run)
 
 static CUresult help(command_t *command)
 {
-	run_t *run = ((helper_t *)command)->run;
+	helper_t *helper = (helper_t *)command;
+	run_t *run = helper->run;
 	pthread_mutex_lock(&run->lock);
 	run_ready(run);
 	/* What it left waiting is the owner's to look at. */
 	if (run->waiting)
 		pthread_cond_broadcast(&run->changed);
-	__atomic_add_fetch(&((helper_t *)command)->exec->leaving, 1, __ATOMIC_RELAXED);
+	helper->leaves = true;
+	__atomic_add_fetch(&helper->exec->leaving, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&run->lock);
 	return CUDA_SUCCESS;
 }
@@ -146,7 +149,8 @@ static void help_finish(command_t *command)
 	/* Pairs with hire: its stream has nothing else to do before the bit is seen to be gone. Before anything that takes a
 	 * lock, as hire waits for it with one. */
 	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
-	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
+	if (helper->leaves)
+		__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
 	run_release(helper->run);
 	graph_exec_release(helper->exec);
 }
