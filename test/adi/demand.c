@@ -40,7 +40,7 @@ static void ring(void)
 	CHECK(rank != 0 || token == 3 * size);
 }
 
-/* Three times the time-out that demand.sh sets. */
+/* Computes, outside MPI: what is awaited is that three times the time-out that demand.sh sets has passed. */
 static void be_away(void)
 {
 	usleep(900000);

@@ -8,21 +8,29 @@
 #include "test/channel/pair.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 300000, OTHERS = 5000 };
+enum { BYTES = 300000, OTHERS = 5000, LATENCY_NS = 50000000 };
+
+/* Reads take that long, so that the next get comes before they are done. */
+static void set_latency(void)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", LATENCY_NS);
+	setenv("HR_VERBS_DOUBLE_LATENCY_NS", text, 1);
+}
 
 static void connect_zerocopy(struct side *side)
 {
 	hr_channel_attr_t attr = side_attr(side);
 	setenv("HEADRACE_IB_DESIGN", "zerocopy", 1);
 	setenv("HEADRACE_IB_DEPTH", "128", 1);
-	/* Reads take that long, so that the next get comes before they are done. */
 	if (side->index == 1)
-		setenv("HR_VERBS_DOUBLE_LATENCY_NS", "50000000", 1);
+		set_latency();
 	side_open(side, &attr);
 	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
 	side_wait_up(side, side->conn);
@@ -58,6 +66,17 @@ static void begin_get(struct side *side, uint8_t *bytes)
 	} while (stats.registration_hits + stats.registration_misses == 0);
 }
 
+/* The adapter has written all of the piece. */
+static void until_read(const uint8_t *bytes)
+{
+	uint8_t *whole = malloc(BYTES);
+	pattern_fill(1, 0, whole, BYTES);
+	for (size_t i = 0; i < BYTES; i++)
+		while (__atomic_load_n(bytes + i, __ATOMIC_RELAXED) != whole[i])
+			sched_yield();
+	free(whole);
+}
+
 static void check_filled(const uint8_t *bytes, uint8_t value)
 {
 	for (size_t i = 0; i < BYTES; i++)
@@ -80,11 +99,11 @@ static void check_refused(struct side *side, struct iovec *iov, int n, bool late
 	if (!other)
 		iov[0].iov_base = bytes;
 	if (later)
-		usleep(200000);
+		until_read(bytes);
 	CHECK_IS(hr_channel_get(side->conn, iov, n, &delivered), -EINVAL);
-	/* The adapter writes there no more. */
+	/* The adapter writes there no more, in twice the time that a read takes. */
 	memset(bytes, 0x77, BYTES);
-	usleep(100000);
+	usleep(2 * LATENCY_NS / 1000);
 	check_filled(bytes, 0x77);
 	CHECK_IS(hr_channel_get(side->conn, iov, n, &delivered), -EINVAL);
 	CHECK_IS(hr_conn_state(side->conn), -EINVAL);

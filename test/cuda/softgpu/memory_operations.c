@@ -2,20 +2,34 @@
 /* Streams that write values to memory and wait for them. */
 #include "driver.h"
 
+#include <sched.h>
 #include <time.h>
 
 static CUstream stream, other;
 static uint32_t *word;
 static uint64_t *wide;
 static CUdeviceptr word_at, wide_at;
+/* What the stream writes before each wait. */
+static uint32_t *reached, marks;
+static CUdeviceptr reached_at;
+
+/* The stream has come to what follows all that was submitted so far but the last, which is a wait. That it is not over is
+ * seen for as long as some looks at the word take; a slow machine only sees less. */
+static void expect_waiting(void)
+{
+	while (__atomic_load_n(reached, __ATOMIC_ACQUIRE) != marks)
+		sched_yield();
+	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+}
 
 /* A wait with these flags is not over while the word is held, and is once it is passed. */
 static void expect_wait(uint32_t value, unsigned flags, uint32_t held, uint32_t passed)
 {
 	*word = held;
+	OK(cuStreamWriteValue32(stream, reached_at, ++marks, 0));
 	OK(cuStreamWaitValue32(stream, word_at, value, flags));
-	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
-	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	expect_waiting();
 	__atomic_store_n(word, passed, __ATOMIC_RELEASE);
 	OK(cuStreamSynchronize(stream));
 }
@@ -30,9 +44,9 @@ static void waits_compare_as_asked(void)
 	expect_wait(6, CU_STREAM_WAIT_VALUE_AND, 9, 2);
 	expect_wait(0xFFFFFFF0u, CU_STREAM_WAIT_VALUE_NOR, 0xFu, 0xEu);
 	*wide = UINT64_C(1) << 40;
+	OK(cuStreamWriteValue32(stream, reached_at, ++marks, 0));
 	OK(cuStreamWaitValue64(stream, wide_at, UINT64_C(1) << 41, CU_STREAM_WAIT_VALUE_GEQ));
-	nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
-	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	expect_waiting();
 	__atomic_store_n(wide, UINT64_C(3) << 40, __ATOMIC_RELEASE);
 	OK(cuStreamSynchronize(stream));
 }
@@ -110,8 +124,10 @@ int main(void)
 	OK(cuMemAllocHost(&memory, 64));
 	word = memory;
 	wide = (uint64_t *)memory + 2;
+	reached = (uint32_t *)memory + 12;
 	word_at = (CUdeviceptr)(uintptr_t)word;
 	wide_at = (CUdeviceptr)(uintptr_t)wide;
+	reached_at = (CUdeviceptr)(uintptr_t)reached;
 	waits_compare_as_asked();
 	one_stream_waits_for_another();
 	batches_keep_their_order();
