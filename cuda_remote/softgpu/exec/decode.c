@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/exec/decode.h"
 
+#include "cuda_remote/softgpu/exec/special.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +314,23 @@ struct value decode_address_of(struct decoder *decoder, const struct ptx_symbol 
 	}
 }
 
+/*
+ * The lower 16 bits of an index or extent, which is what it was before PTX 2.0: "16-bit mov and cvt instructions may be
+ * used to read the lower 16-bits" (PTX ISA, "Special Registers").
+ */
+static struct value decode_half_special(struct decoder *decoder, uint32_t id)
+{
+	bool index = id <= SPECIAL_TID_Z || (id >= SPECIAL_CTAID_X && id <= SPECIAL_NCTAID_Z);
+	if (!index || (strcmp(decoder->statement->opcode, "mov") && strcmp(decoder->statement->opcode, "cvt")))
+		decode_invalid(decoder, "the special register's size does not fit the type");
+	struct value whole = decode_special(decoder, id, 4);
+	uint32_t number = decode_temporary(decoder, 2);
+	struct draft *draft = decode_emit_op(decoder, "@part.16of32");
+	decode_define(draft, 0, number);
+	decode_use(draft, 1, whole);
+	return (struct value){ ROLE_USE, (int32_t)number };
+}
+
 static struct value decode_name(struct decoder *decoder, struct ptx_operand *operand, char letter)
 {
 	uint32_t id, size, number = 0;
@@ -320,6 +339,8 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 	if (letter == 'p' && ptx_text_is(operand->name, "%is_explicit_cluster"))
 		return decode_constant(decoder, decoder->function->explicit_cluster ? UINT32_MAX : 0, 4);
 	if (decode_is_special(operand->name, operand->component, &id, &size)) {
+		if (letter == 'h')
+			return decode_half_special(decoder, id);
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");
 		return decode_special(decoder, id, size_of_letter(letter));

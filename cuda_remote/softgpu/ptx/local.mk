@@ -5,6 +5,7 @@ softgpu_ptx_sources = \
 	cuda_remote/softgpu/ptx/constant.c \
 	cuda_remote/softgpu/ptx/declaration.c \
 	cuda_remote/softgpu/ptx/initialiser.c \
+	cuda_remote/softgpu/ptx/legacy.c \
 	cuda_remote/softgpu/ptx/lexer.c cuda_remote/softgpu/ptx/lexer.h \
 	cuda_remote/softgpu/ptx/link.c \
 	cuda_remote/softgpu/ptx/module.h \

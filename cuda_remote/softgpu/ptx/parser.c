@@ -159,19 +159,28 @@ static void parse_version(struct ptx_parser *parser)
 	ptx_next(lexer);
 }
 
+/*
+ * map_f64_to_f32 is for devices that have no doubles: it is there for sm_10 to sm_12 only, and without effect on a device
+ * that has them (ptxas 13.0 compiles such a module to double instructions, and refuses it for sm_13 and later).
+ */
 static void parse_target(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
+	bool map = false;
+	uint32_t line = lexer->token_line;
 	do {
 		ptx_next(lexer);
 		struct ptx_text name = ptx_expect_name(lexer);
-		if (ptx_text_is(name, "map_f64_to_f32") || ptx_text_is(name, "texmode_independent"))
+		map = map || ptx_text_is(name, "map_f64_to_f32");
+		if (ptx_text_is(name, "texmode_independent"))
 			ptx_unsupported(parser->context, lexer->token_line, ".target %.*s", (int)name.length, name.at);
 		if (name.length < 4 || memcmp(name.at, "sm_", 3))
 			continue;
 		for (uint32_t i = 3; i < name.length && name.at[i] >= '0' && name.at[i] <= '9' && i < 7; i++)
 			parser->module->target = parser->module->target * 10 + (uint32_t)(name.at[i] - '0');
 	} while (ptx_at_mark(lexer, ','));
+	if (map && parser->module->target >= 13)
+		ptx_invalid(parser->context, line, "map_f64_to_f32 is not for sm_13 and later");
 }
 
 /* .alias name, target; both were declared, the target with a body. */

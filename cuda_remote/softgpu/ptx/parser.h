@@ -49,6 +49,13 @@ struct ptx_shape {
 /* initialiser.c: what stands behind '='; gives an unsized variable its size */
 void ptx_parse_initialiser(struct ptx_parser *parser, struct ptx_symbol *variable, const struct ptx_shape *shape);
 
+/*
+ * legacy.c: adds to an instruction's modifiers those that it has by its meaning in a module for sm_10 to sm_13; there is
+ * room for PTX_LEGACY_MODIFIERS more. Returns their count.
+ */
+#define PTX_LEGACY_MODIFIERS 2
+uint32_t ptx_legacy_modifiers(struct ptx_text opcode, struct ptx_text *modifiers, uint32_t count);
+
 /* statement.c */
 void ptx_parse_body(struct ptx_parser *parser);
 

@@ -240,7 +240,7 @@ static void parse_mnemonic(struct ptx_parser *parser, struct ptx_statement *stat
 {
 	struct ptx_lexer *lexer = &parser->lexer;
 	struct ptx_text opcode = lexer->text;
-	struct ptx_text modifiers[MODIFIERS_MAX];
+	struct ptx_text modifiers[MODIFIERS_MAX + PTX_LEGACY_MODIFIERS];
 	char mnemonic[MNEMONIC_MAX];
 	if (lexer->kind != PTX_TOKEN_NAME)
 		ptx_syntax_error(lexer, "an instruction");
@@ -248,13 +248,21 @@ static void parse_mnemonic(struct ptx_parser *parser, struct ptx_statement *stat
 		ptx_invalid(parser->context, lexer->token_line, "'%.*s' is not an instruction of PTX",
 			    opcode.length > 40 ? 40 : (int)opcode.length, opcode.at);
 	size_t used = (size_t)snprintf(mnemonic, sizeof mnemonic, "%.*s", (int)opcode.length, opcode.at);
+	uint32_t line = lexer->token_line, count = 0;
 	for (ptx_next(lexer); lexer->kind == PTX_TOKEN_WORD; ptx_next(lexer)) {
-		if (statement->modifiers == MODIFIERS_MAX || used + lexer->text.length >= sizeof mnemonic)
-			ptx_invalid(parser->context, lexer->token_line, "too many modifiers");
-		modifiers[statement->modifiers++] = lexer->text;
-		memcpy(mnemonic + used, lexer->text.at, lexer->text.length);
-		used += lexer->text.length;
+		if (count == MODIFIERS_MAX)
+			ptx_invalid(parser->context, line, "too many modifiers");
+		modifiers[count++] = lexer->text;
 	}
+	if (parser->module->target && parser->module->target < 20)
+		count = ptx_legacy_modifiers(opcode, modifiers, count);
+	for (uint32_t n = 0; n < count; n++) {
+		if (used + modifiers[n].length >= sizeof mnemonic)
+			ptx_invalid(parser->context, line, "too many modifiers");
+		memcpy(mnemonic + used, modifiers[n].at, modifiers[n].length);
+		used += modifiers[n].length;
+	}
+	statement->modifiers = count;
 	statement->opcode = ptx_copy_text(parser->context, opcode.at, opcode.length);
 	statement->mnemonic = ptx_copy_text(parser->context, mnemonic, used);
 	statement->modifier = ptx_alloc(parser->context, (statement->modifiers + 1) * sizeof *modifiers);

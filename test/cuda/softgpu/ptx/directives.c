@@ -160,6 +160,96 @@ START_TEST(vector_registers_are_their_elements)
 }
 END_TEST
 
+/*
+ * r of instructions on x = 2^-127 (subnormal), m = -x, one, zero, a = 1 + 2^-12 and c = -(1 + 2^-11): in modules for
+ * sm_13 and older, which flush (held against what ptxas 13.0 makes of them), and for sm_20, which do not.
+ */
+static const struct {
+	const char *text;
+	uint32_t legacy, later;
+} unsaid[] = {
+	{ "add.f32 r, x, x;", 0, 0x00800000 },
+	{ "mul.sat.f32 r, x, one;", 0, 0x00400000 },
+	{ "mul.ftz.f32 r, x, one;", 0, 0 },
+	{ "neg.f32 r, x;", 0x80000000, 0x80400000 },
+	{ "max.f32 r, x, zero;", 0, 0x00400000 },
+	{ "rcp.approx.f32 r, x;", 0x7f800000, 0x7f000000 },
+	{ "setp.gt.f32 p, x, zero; selp.b32 r, 1, 0, p;", 0, 1 },
+	{ "setp.gt.and.f32 p, x, zero, q; selp.b32 r, 1, 0, p;", 0, 1 },
+	{ "set.lt.u32.f32 r, zero, x;", 0, UINT32_MAX },
+	{ "slct.f32.f32 r, one, zero, m;", 0x3f800000, 0 },
+	{ "cvt.rpi.f32.f32 r, x;", 0, 0x3f800000 },
+	{ "cvt.rpi.s32.f32 r, x;", 0, 1 },
+	{ "cvt.f64.f32 d, x; mov.b64 {low, r}, d;", 0x38000000, 0x38000000 },
+	{ "cvt.f64.f32 d, x; cvt.rn.f32.f64 r, d;", 0x00400000, 0x00400000 },
+	{ "cvt.f64.f32 d, a; mul.f64 d, d, d; mov.b64 {r, low}, d;", 0x10000000, 0x10000000 },
+};
+
+static const char unsaid_kernel[] =
+	".version %s\n.target %s\n.entry k(.param .u64 p0) { .reg .b64 l; .reg .f64 d; .reg .pred p, q; .reg .b32 r, low;\n"
+	".reg .f32 x, m, one, zero, a, c; ld.param.u64 l, [p0]; mov.f32 x, 0f00400000; mov.f32 m, 0f80400000;\n"
+	"mov.f32 one, 0f3f800000; mov.f32 zero, 0f00000000; mov.f32 a, 0f3f800800; mov.f32 c, 0fbf801000;\n"
+	"setp.eq.u32 q, 0, 0; %s st.global.u32 [l], r; exit; }\n";
+
+static CUresult run_unsaid(const char *version, const char *target, const char *text, uint32_t *result)
+{
+	char module[1024];
+	snprintf(module, sizeof module, unsaid_kernel, version, target, text);
+	uint32_t *memory = device_alloc(4);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	softgpu_program_t *program = NULL;
+	CUresult status = softgpu_program_load(module, strlen(module), NULL, &program);
+	if (status != CUDA_SUCCESS)
+		return status;
+	status = launch_1d(kernel_of(program, "k"), 1, 1, &address);
+	*result = *memory;
+	softgpu_program_unload(program);
+	return status;
+}
+
+START_TEST(old_targets_flush_unasked)
+{
+	static const char *const old[] = { "sm_10", "sm_13", "sm_12, map_f64_to_f32", "map_f64_to_f32, sm_10" };
+	uint32_t found;
+	for (size_t n = 0; n < sizeof old / sizeof *old; n++) {
+		ck_assert_int_eq(run_unsaid("1.4", old[n], unsaid[_i].text, &found), CUDA_SUCCESS);
+		ck_assert_msg(found == unsaid[_i].legacy, "%s gives %08x for %s", unsaid[_i].text, found, old[n]);
+	}
+	ck_assert_int_eq(run_unsaid("2.3", "sm_20", unsaid[_i].text, &found), CUDA_SUCCESS);
+	ck_assert_msg(found == unsaid[_i].later, "%s gives %08x for sm_20", unsaid[_i].text, found);
+}
+END_TEST
+
+START_TEST(old_mad_fuses_and_doubles_stay)
+{
+	uint32_t found;
+	ck_assert_int_eq(run_unsaid("1.4", "sm_10", "mad.f32 r, a, a, c;", &found), CUDA_SUCCESS);
+	ck_assert_uint_eq(found, 0x33800000);
+	ck_assert_int_eq(run_unsaid("1.4", "sm_10", "mad.sat.f32 r, x, one, x;", &found), CUDA_SUCCESS);
+	ck_assert_uint_eq(found, 0);
+	ck_assert_int_eq(run_unsaid("1.4", "sm_13, map_f64_to_f32", "mov.b32 r, 0;", &found), CUDA_ERROR_INVALID_PTX);
+	ck_assert_int_eq(run_unsaid("2.3", "map_f64_to_f32, sm_20", "mov.b32 r, 0;", &found), CUDA_ERROR_INVALID_PTX);
+}
+END_TEST
+
+START_TEST(indices_are_read_by_halves)
+{
+	uint32_t *memory = device_alloc(64 * 4);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	char log[256];
+	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b64 l, o; .reg .b32 r, s, t; .reg .b16 h;\n"
+		"ld.param.u64 l, [p]; cvt.s32.u16 r, %tid.x; mov.u16 h, %ntid.x; cvt.u32.u16 s, h; cvt.u32.u16 t, %ctaid.x;\n"
+		"mad.lo.u32 t, t, s, r; mul.wide.u32 o, t, 4; add.u64 l, l, o; cvt.u32.u16 s, %nctaid.x;\n"
+		"mad.lo.u32 t, s, 1000, t; st.global.u32 [l], t; ret; }\n", 2, 32, &address), CUDA_SUCCESS);
+	for (uint32_t n = 0; n < 64; n++)
+		ck_assert_uint_eq(memory[n], 2000 + n);
+	ck_assert_int_eq(load_bad_ptx(".entry k() { .reg .b16 h; add.u16 h, %tid.x, 1; ret; }\n", log, sizeof log),
+			 CUDA_ERROR_INVALID_PTX);
+	ck_assert_int_eq(load_bad_ptx(".entry k() { .reg .b16 h; mov.u16 h, %laneid; ret; }\n", log, sizeof log),
+			 CUDA_ERROR_INVALID_PTX);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ptx directives");
@@ -172,6 +262,9 @@ int main(void)
 	tcase_add_test(cases, directives_without_effect_are_read);
 	tcase_add_test(cases, aliases_and_lists_of_targets_call);
 	tcase_add_test(cases, vector_registers_are_their_elements);
+	tcase_add_loop_test(cases, old_targets_flush_unasked, 0, sizeof unsaid / sizeof *unsaid);
+	tcase_add_test(cases, old_mad_fuses_and_doubles_stay);
+	tcase_add_test(cases, indices_are_read_by_halves);
 	suite_add_tcase(suite, cases);
 	return run_suite(suite);
 }
