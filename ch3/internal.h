@@ -183,6 +183,7 @@ struct ch3 {
 	int n_active;
 	int n_conns;
 	unsigned polls;    /* since the channel was asked last */
+	bool ask_who_came; /* a wait has ended since: it tells of a peer once, and may have done so */
 	struct ch3_peers peers;
 	unsigned queued;   /* connections whose send queue is not empty */
 	unsigned ran;      /* handlers, completions and failures so far; wraps */

@@ -42,6 +42,7 @@ void ch3_vc_progress(ch3_vc_t *vc)
 static void incoming_take(ch3_t *engine)
 {
 	hr_card_t card;
+	engine->ask_who_came = false;
 	while (hr_channel_incoming(engine->channel, &card) == 1) {
 		ch3_vc_t *vc = ch3_peers_find(&engine->peers, &card);
 		int error = vc ? ch3_vc_open(vc) : 0;
@@ -107,9 +108,11 @@ int ch3_progress_poll(ch3_t *engine)
 	return (int)(engine->ran - before);
 }
 
-/* The channel says that something happened: mostly to a connection that is at work. */
+/* The channel says that something happened: mostly to a connection that is at work. If something runs there, it may
+ * still have been a peer that came, of which no later wait would tell. */
 static int poll_after_wait(ch3_t *engine)
 {
+	engine->ask_who_came = engine->peers.n > 0;
 	int ran = ch3_progress_poll(engine);
 	if (ran)
 		return ran;
@@ -128,6 +131,8 @@ int ch3_progress_wait(ch3_t *engine, int timeout_ms)
 		return ran;
 	uint64_t deadline = timeout_ms > 0 ? ch3_now_ms() + (uint64_t)timeout_ms : 0;
 	int left = timeout_ms;
+	if (engine->ask_who_came)
+		incoming_take(engine);
 	for (;;) {
 		int happened = hr_channel_wait(engine->channel, engine->queued > 0, left);
 		ran = poll_after_wait(engine);

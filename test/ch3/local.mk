@@ -7,11 +7,14 @@ ch3_memory = \
 	test/ch3/pair.c test/ch3/pair.h
 ch3_memory_libs = ch3/libhrch3core.la rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 
-check_PROGRAMS += test/ch3/messages test/ch3/failures test/ch3/remote_writes
-TESTS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/write.sh
+check_PROGRAMS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/visitors
+TESTS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/visitors test/ch3/write.sh
 test_ch3_remote_writes_SOURCES = test/ch3/remote_writes.c $(ch3_memory)
 test_ch3_remote_writes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_remote_writes_LDADD = $(ch3_memory_libs)
+test_ch3_visitors_SOURCES = test/ch3/visitors.c test/ch3/memory_channel.c test/ch3/memory_channel.h
+test_ch3_visitors_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_visitors_LDADD = $(ch3_memory_libs)
 test_ch3_messages_SOURCES = test/ch3/messages.c $(ch3_memory)
 test_ch3_messages_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_messages_LDADD = $(ch3_memory_libs)

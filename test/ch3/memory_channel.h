@@ -29,6 +29,11 @@ extern struct memory_faults memory_faults;
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len);
 /* Both sides' puts fail with error from now on, their gets after what is in flight. */
 void memory_conn_break(hr_conn_t *conn, int error);
+/* A peer comes to the channel by itself. As with the real one, one wait tells of it; a wait that finds nothing else
+ * while nobody has asked who it is would sleep for ever, and aborts. */
+void memory_channel_visit(hr_channel_t *channel, const hr_card_t *card);
+/* Called, once, by a wait that is about to tell of such a peer. */
+extern void (*memory_visited)(void);
 /* Connections that are open. */
 extern int memory_connections;
 /* Bytes written into the peer's memory, all connections together. */
