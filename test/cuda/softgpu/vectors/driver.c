@@ -15,6 +15,7 @@
 	CALL(DeviceGetName, "cuDeviceGetName", (char *, int, CUdevice)) \
 	CALL(DeviceGetAttribute, "cuDeviceGetAttribute", (int *, CUdevice_attribute, CUdevice)) \
 	CALL(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice)) \
+	CALL(PrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CUdevice)) \
 	CALL(CtxSetCurrent, "cuCtxSetCurrent", (CUcontext)) \
 	CALL(CtxSynchronize, "cuCtxSynchronize", (void)) \
 	CALL(ModuleLoadDataEx, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, CUjit_option *, void **)) \
@@ -33,6 +34,7 @@ struct device {
 #define AS_MEMBER(name, symbol, type) CUresult(*name) type;
 	CALLS(AS_MEMBER)
 	char device_name[256];
+	CUdevice number;
 	int capability;
 	CUdeviceptr input, output;
 	size_t input_bytes, output_bytes;
@@ -52,23 +54,22 @@ static bool find_calls(struct device *device)
 
 static bool open_first_device(struct device *device)
 {
-	CUdevice number;
 	CUcontext context;
 	int major = 0, minor = 0;
 	CUresult r = device->Init(0);
 	if (r == CUDA_SUCCESS)
-		r = device->DeviceGet(&number, 0);
+		r = device->DeviceGet(&device->number, 0);
 	if (r == CUDA_SUCCESS)
-		r = device->PrimaryCtxRetain(&context, number);
+		r = device->PrimaryCtxRetain(&context, device->number);
 	if (r == CUDA_SUCCESS)
 		r = device->CtxSetCurrent(context);
 	if (r != CUDA_SUCCESS) {
 		fprintf(stderr, "the driver gives no device: CUDA error %d\n", (int)r);
 		return false;
 	}
-	device->DeviceGetName(device->device_name, sizeof device->device_name, number);
-	device->DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, number);
-	device->DeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, number);
+	device->DeviceGetName(device->device_name, sizeof device->device_name, device->number);
+	device->DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->number);
+	device->DeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->number);
 	device->capability = major * 10 + minor;
 	return true;
 }
@@ -85,6 +86,13 @@ struct device *device_open(const char *library)
 		return device;
 	free(device);
 	return NULL;
+}
+
+/* The library stays: LeakSanitizer names what it left behind. */
+void device_close(struct device *device)
+{
+	device->PrimaryCtxRelease(device->number);
+	free(device);
 }
 
 int device_capability(const struct device *device)

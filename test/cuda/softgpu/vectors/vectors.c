@@ -253,12 +253,15 @@ static int run_all(const char *driver)
 		else
 			forms_beyond += end - from;
 	}
-	if (options.digest)
+	if (options.digest) {
+		device_close(device);
 		return 0;
+	}
 	printf("%s: %zu vectors of %zu forms; wrong: %zu forms; refused: %zu; beyond this device: %zu\n",
 	       device_name(device), vectors_run, forms_run, wrong_forms, refused_forms, forms_beyond);
 	if (forms_unchecked)
 		printf("not checked, without MPFR: %zu forms of floats\n", forms_unchecked);
+	device_close(device);
 	return wrong_forms || refused_forms || !forms_run;
 }
 

@@ -90,6 +90,8 @@ size_t kernel_write(const struct form *form, unsigned number, char *text, size_t
 struct device;
 /* library: what to dlopen. NULL, with a reason on stderr: there is none. */
 struct device *device_open(const char *library);
+/* Everything on the device goes with its context. */
+void device_close(struct device *device);
 int device_capability(const struct device *device); /* 75, 90, … */
 const char *device_name(const struct device *device);
 /* A module of PTX text; NULL if the driver refuses it, with its log in log. */
