@@ -37,9 +37,17 @@ bool hr_log_enabled(enum hr_log_level level)
 	return (int)level <= limit;
 }
 
+static void (*log_tap)(enum hr_log_level level, const char *text, size_t length);
+
+void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_t length))
+{
+	log_tap = tap;
+}
+
 void hr_log(enum hr_log_level level, const char *format, ...)
 {
-	if (!hr_log_enabled(level))
+	bool tapped = log_tap && level <= HR_LOG_WARN, printed = hr_log_enabled(level);
+	if (!printed && !tapped)
 		return;
 	int saved_errno = errno;
 	char line[1024];
@@ -49,9 +57,11 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
 	va_end(args);
 	size_t len = strlen(line);
+	if (tapped)
+		log_tap(level, line + used, len - (size_t)used);
 	if (more >= 0 && len > 0 && line[len - 1] != '\n')
 		line[len++] = '\n';
-	if (write(STDERR_FILENO, line, len) < 0) {
+	if (printed && write(STDERR_FILENO, line, len) < 0) {
 		/* Nowhere left to say it. */
 	}
 	errno = saved_errno;

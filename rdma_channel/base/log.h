@@ -8,6 +8,7 @@
 #define HR_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
 
@@ -16,6 +17,12 @@ bool hr_log_enabled(enum hr_log_level level);
 
 /* Prints; errno is preserved. */
 void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Hands each message of HR_LOG_ERROR and HR_LOG_WARN on, printed or not: the text alone, length bytes and a NUL, on the
+ * thread that logs. NULL: to nobody. To be set before other threads log.
+ */
+void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_t length));
 
 /* Prints the first time this line of code is reached in the process, and never again. */
 #define hr_log_once(level, ...)                                                              \
