@@ -58,6 +58,12 @@ CUresult PTSZ(cuStreamGetDevice)(CUstream hStream, CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
+/* The green context that a stream is of: the default stream of the one that is current. */
+static CUgreenCtx green_of(const struct CUstream_st *stream)
+{
+	return stream->legacy ? context_current_green() : __atomic_load_n(&stream->green, __ATOMIC_RELAXED);
+}
+
 CUresult PTSZ(cuStreamGetCtx)(CUstream hStream, CUcontext *pctx)
 {
 	CUcontext context;
@@ -67,16 +73,26 @@ CUresult PTSZ(cuStreamGetCtx)(CUstream hStream, CUcontext *pctx)
 		return result;
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pctx = stream->context;
+	CUgreenCtx green = green_of(stream);
+	*pctx = green ? (CUcontext)(void *)green : stream->context;
 	return CUDA_SUCCESS;
 }
 
 CUresult PTSZ(cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
-	CUresult result = PTSZ(cuStreamGetCtx)(hStream, pCtx);
-	if (!result && pGreenCtx)
-		*pGreenCtx = NULL;
-	return result;
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	if (result)
+		return result;
+	if (!pCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (STREAM_OR_DEFAULT(hStream) == CU_STREAM_PER_THREAD && context_current_green())
+		return CUDA_ERROR_INVALID_HANDLE;
+	*pCtx = stream->context;
+	if (pGreenCtx)
+		*pGreenCtx = green_of(stream);
+	return CUDA_SUCCESS;
 }
 
 CUresult PTSZ(cuStreamQuery)(CUstream hStream)

@@ -3,8 +3,6 @@
 #include "cuda_remote/softgpu/driver/context.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/stream.h"
-#include "cuda_remote/softgpu/engine.h"
 
 #include <string.h>
 
@@ -145,42 +143,4 @@ CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, si
 {
 	CUresult result = init_check();
 	return result ? result : coredump_attribute(attrib, value, size);
-}
-
-/* Multiprocessors can be counted, and not divided: there are no green contexts. */
-static CUresult multiprocessors(CUdevResource *resource, CUdevResourceType type)
-{
-	if (!resource)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_DEV_RESOURCE_TYPE_SM)
-		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-	memset(resource, 0, sizeof *resource);
-	resource->type = CU_DEV_RESOURCE_TYPE_SM;
-	resource->sm.smCount = softgpu_threads();
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
-{
-	CUresult result = check(device);
-	return result ? result : multiprocessors(resource, type);
-}
-
-CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
-{
-	CUresult result = context_enter_this(&hCtx);
-	return result ? result : multiprocessors(resource, type);
-}
-
-CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
-{
-	CUcontext context;
-	CUstream stream;
-	CUresult result = stream_enter(hStream, &context, &stream);
-	if (result)
-		return result;
-	if (!phCtx)
-		return CUDA_ERROR_INVALID_VALUE;
-	*phCtx = NULL;
-	return CUDA_SUCCESS;
 }

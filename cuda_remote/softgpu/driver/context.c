@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
+#include "cuda_remote/softgpu/driver/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/ipc.h"
 #include "cuda_remote/softgpu/driver/module.h"
@@ -73,8 +74,18 @@ void context_destroy(CUcontext context)
 
 CUcontext context_current(void)
 {
-	CUcontext top = stack.depth ? stack.context[stack.depth - 1] : NULL;
-	return handle_valid(top, HANDLE_CONTEXT) ? top : NULL;
+	return context_of(stack.depth ? stack.context[stack.depth - 1] : NULL);
+}
+
+CUcontext context_of(CUcontext handle)
+{
+	return handle_valid(handle, HANDLE_CONTEXT) ? handle : green_primary((CUgreenCtx)(void *)handle);
+}
+
+CUgreenCtx context_current_green(void)
+{
+	CUgreenCtx top = stack.depth ? (CUgreenCtx)(void *)stack.context[stack.depth - 1] : NULL;
+	return green_primary(top) ? top : NULL;
 }
 
 CUresult context_enter(CUcontext *context)
@@ -85,10 +96,8 @@ CUresult context_enter(CUcontext *context)
 	CUcontext top = stack.depth ? stack.context[stack.depth - 1] : NULL;
 	if (!top)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!handle_valid(top, HANDLE_CONTEXT))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*context = top;
-	return context_error(top);
+	*context = context_of(top);
+	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult context_enter_this(CUcontext *context)
@@ -98,9 +107,8 @@ CUresult context_enter_this(CUcontext *context)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (!handle_valid(*context, HANDLE_CONTEXT))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return context_error(*context);
+	*context = context_of(*context);
+	return *context ? context_error(*context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 void context_fault(CUcontext context, CUresult fault)
@@ -206,7 +214,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	return handle_valid(ctx, HANDLE_CONTEXT) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+	return context_of(ctx) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
@@ -237,7 +245,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (ctx && !handle_valid(ctx, HANDLE_CONTEXT))
+	if (ctx && !context_of(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return context_set_current(ctx);
 }

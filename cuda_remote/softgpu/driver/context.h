@@ -26,6 +26,7 @@ struct CUctx_st {
 	/* Atomic: */
 	unsigned flags;
 	CUresult fault; /* CUDA_SUCCESS or the first one */
+	unsigned attached; /* calls of cuCtxAttach without one of cuCtxDetach */
 	/* Of the queue: */
 	queue_group_t group;
 	/* Under lock: */
@@ -53,8 +54,16 @@ CUresult context_enter(CUcontext *context);
 /* The same for a context that was passed: NULL means the current one. */
 CUresult context_enter_this(CUcontext *context);
 
+/*
+ * The context that a handle stands for: itself, or a green context's primary one. NULL: no context, or one that is gone.
+ */
+CUcontext context_of(CUcontext handle);
+
 /* The calling thread's current context, NULL if there is none or it is dead. */
 CUcontext context_current(void);
+
+/* The green context that is current to the calling thread; NULL. */
+CUgreenCtx context_current_green(void);
 
 /* Records a fault; the first one stays. */
 void context_fault(CUcontext context, CUresult fault);

@@ -208,7 +208,7 @@ static CUresult peer_check(CUcontext *context, CUcontext peer)
 	CUresult result = context_enter(context);
 	if (result)
 		return result;
-	if (!handle_valid(peer, HANDLE_CONTEXT) || peer == *context)
+	if (!context_of(peer) || context_of(peer) == *context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return CUDA_SUCCESS;
 }
@@ -221,6 +221,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 		return result;
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	peerContext = context_of(peerContext);
 	if (peerContext->device == context->device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&context->lock);
@@ -237,7 +238,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 	if (result)
 		return result;
 	pthread_mutex_lock(&context->lock);
-	unsigned bit = 1u << peerContext->device, before = context->peers;
+	unsigned bit = 1u << context_of(peerContext)->device, before = context->peers;
 	context->peers &= ~bit;
 	pthread_mutex_unlock(&context->lock);
 	return before & bit ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;

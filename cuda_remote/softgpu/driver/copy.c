@@ -273,7 +273,9 @@ CUresult copy_peer(CUstream handle, CUcontext to, CUcontext from, const copy_box
 	CUresult result = stream_enter(handle, &context, &stream);
 	if (result)
 		return result;
-	if (!handle_valid(to, HANDLE_CONTEXT) || !handle_valid(from, HANDLE_CONTEXT))
+	to = context_of(to);
+	from = context_of(from);
+	if (!to || !from)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!synchronous)
 		return copy_submit(stream, box, false);

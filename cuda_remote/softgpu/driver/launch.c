@@ -4,6 +4,7 @@
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
+#include "cuda_remote/softgpu/driver/green.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
@@ -129,6 +130,11 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	result = launch_check_shape(function, shape);
 	if (result)
 		return result;
+	uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+	unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+	if (shape->cooperative && blocks > (uint64_t)launch_occupancy(function, threads, shape->dynamic_shared) *
+					   green_multiprocessors(stream))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	*output = stream;
 	bool captured;
 	result = capture_launch(stream, function, shape, parameters, extra, &captured);

@@ -33,6 +33,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/array_format.h \
 	cuda_remote/softgpu/driver/context.c \
 	cuda_remote/softgpu/driver/context.h \
+	cuda_remote/softgpu/driver/context_event.c \
 	cuda_remote/softgpu/driver/context_state.c \
 	cuda_remote/softgpu/driver/copy.c \
 	cuda_remote/softgpu/driver/copy.h \
@@ -42,6 +43,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/device.c \
 	cuda_remote/softgpu/driver/device.h \
 	cuda_remote/softgpu/driver/device_attributes.c \
+	cuda_remote/softgpu/driver/device_resource.c \
 	cuda_remote/softgpu/driver/event.c \
 	cuda_remote/softgpu/driver/event.h \
 	cuda_remote/softgpu/driver/function.c \
@@ -62,6 +64,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/graph_run.h \
 	cuda_remote/softgpu/driver/graph_topology.c \
 	cuda_remote/softgpu/driver/graph_update.c \
+	cuda_remote/softgpu/driver/green.c \
+	cuda_remote/softgpu/driver/green.h \
 	cuda_remote/softgpu/driver/handle.c \
 	cuda_remote/softgpu/driver/handle.h \
 	cuda_remote/softgpu/driver/host_function.c \
@@ -78,6 +82,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/launch.h \
 	cuda_remote/softgpu/driver/library.c \
 	cuda_remote/softgpu/driver/link.c \
+	cuda_remote/softgpu/driver/logs.c \
 	cuda_remote/softgpu/driver/managed.c \
 	cuda_remote/softgpu/driver/managed.h \
 	cuda_remote/softgpu/driver/memop.c \
@@ -87,7 +92,10 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/managed_range.h \
 	cuda_remote/softgpu/driver/module.c \
 	cuda_remote/softgpu/driver/module.h \
+	cuda_remote/softgpu/driver/notification.c \
 	cuda_remote/softgpu/driver/occupancy.c \
+	cuda_remote/softgpu/driver/old_launch.c \
+	cuda_remote/softgpu/driver/old_names.c \
 	cuda_remote/softgpu/driver/owned.c \
 	cuda_remote/softgpu/driver/owned.h \
 	cuda_remote/softgpu/driver/pointer.c \

@@ -14,6 +14,7 @@ static void function_free(CUfunction function)
 	if (!function)
 		return;
 	free(function->parameters);
+	free(function->old_launch);
 	if (handle_retire(function))
 		handle_release(function);
 }

@@ -36,6 +36,8 @@ struct CUfunc_st {
 	uint32_t parameter_end;           /* behind the last one */
 	/* Atomic: */
 	int max_dynamic_shared, carveout;
+	/* Of old_launch.c: what cuFuncSetBlockShape, cuParamSetv and the like have set; NULL: nothing yet. */
+	struct old_launch *old_launch;
 };
 
 struct CUlib_st {

@@ -271,8 +271,54 @@ CUstream queue_stream_new(CUcontext context, queue_group_t *group, unsigned flag
 	group->first = stream;
 	if (legacy)
 		group->legacy = stream;
+	CUstream gate = group->gate;
+	uint64_t until = gate ? gate->submitted : 0;
 	pthread_mutex_unlock(&queue.lock);
-	return stream;
+	if (!gate || queue_submit_wait(stream, gate, until))
+		return stream;
+	handle_retire(stream);
+	queue_stream_release(stream);
+	return NULL;
+}
+
+CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *count)
+{
+	size_t n = 0;
+	pthread_mutex_lock(&queue.lock);
+	for (CUstream stream = group->first; stream; stream = stream->next)
+		n++;
+	CUstream *streams = malloc((n ? n : 1) * sizeof *streams);
+	n = 0;
+	for (CUstream stream = group->first; stream && streams; stream = stream->next)
+		if (!green || stream->green == green) {
+			stream->references++;
+			streams[n++] = stream;
+		}
+	pthread_mutex_unlock(&queue.lock);
+	*count = n;
+	return streams;
+}
+
+CUstream queue_group_gate(CUcontext context, queue_group_t *group)
+{
+	pthread_mutex_lock(&queue.lock);
+	CUstream gate = group->gate;
+	pthread_mutex_unlock(&queue.lock);
+	if (gate)
+		return gate;
+	CUstream made = queue_stream_new(context, group, CU_STREAM_NON_BLOCKING, 0, false);
+	if (!made)
+		return NULL;
+	pthread_mutex_lock(&queue.lock);
+	gate = group->gate;
+	if (!gate)
+		group->gate = gate = made;
+	pthread_mutex_unlock(&queue.lock);
+	if (gate != made) {
+		handle_retire(made);
+		queue_stream_release(made);
+	}
+	return gate;
 }
 
 void queue_stream_hold(CUstream stream)
@@ -504,7 +550,7 @@ void queue_group_detach(queue_group_t *group)
 	pthread_mutex_lock(&queue.lock);
 	for (CUstream stream = group->first; stream; stream = stream->next)
 		stream->detached = true;
-	group->first = group->legacy = NULL;
+	group->first = group->legacy = group->gate = NULL;
 	pthread_mutex_unlock(&queue.lock);
 }
 

@@ -54,6 +54,8 @@ struct CUstream_st {
 	uint64_t id;
 	bool legacy;   /* the context's legacy default stream */
 	bool blocking; /* orders itself with the legacy stream */
+	CUgreenCtx green; /* it was created for; NULL; compared only, see green.h for what it is */
+	bool orphan;   /* its green context is gone; atomic */
 	bool detached; /* its context is gone; under the queue's lock */
 	/* Under the queue's lock: */
 	unsigned references; /* the handle, work, events, dependences */
@@ -77,6 +79,7 @@ struct CUstream_st {
 /* The part of a context that belongs to the queue. */
 typedef struct queue_group {
 	CUstream legacy, first;
+	CUstream gate; /* what all later streams wait for, see context_event.c; NULL; set once, under the queue's lock */
 	unsigned busy; /* blocking streams that are not idle */
 } queue_group_t;
 
@@ -107,6 +110,13 @@ bool queue_done(CUstream stream, uint64_t sequence);
 void queue_wait(CUstream stream, uint64_t sequence);
 /* Returns when everything that the group's streams had been given is completed. */
 void queue_wait_group(queue_group_t *group);
+/*
+ * The group's streams, each with a reference, in an array that the caller frees; green: only those of this one (NULL:
+ * all). NULL: no memory.
+ */
+CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *count);
+/* The group's gate, made when it is first asked for. NULL: no memory. */
+CUstream queue_group_gate(CUcontext context, queue_group_t *group);
 /*
  * Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired.
  */

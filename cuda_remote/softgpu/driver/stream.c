@@ -2,6 +2,7 @@
 #include "cuda_remote/softgpu/driver/stream.h"
 
 #include "cuda_remote/softgpu/driver/capture.h"
+#include "cuda_remote/softgpu/driver/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
 #include <pthread.h>
@@ -82,7 +83,8 @@ CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream)
 		*stream = handle;
 	else
 		return CUDA_ERROR_INVALID_HANDLE;
-	return CUDA_SUCCESS;
+	/* Orders nothing: the calls of a stream whose green context goes away meanwhile may go either way. */
+	return __atomic_load_n(&(*stream)->orphan, __ATOMIC_RELAXED) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
 CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream)
@@ -107,13 +109,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 		return result;
 	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
-	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
-	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
-	if (!stream)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*phStream = stream;
-	return CUDA_SUCCESS;
+	return green_stream_new(context, context_current_green(), flags, priority, phStream);
 }
 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
@@ -178,6 +174,8 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
 		return result;
 	if (!handle_valid(hStream, HANDLE_STREAM) || hStream->legacy)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (__atomic_load_n(&hStream->orphan, __ATOMIC_RELAXED))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	retire(hStream);
 	return CUDA_SUCCESS;
 }

@@ -13,7 +13,7 @@
  *	choose(u64 handle, u32 n)    cudaGraphSetConditional
  *	decrease(u64 address, u64 handle) takes 1 from the u32 there and sets the condition to what is left
  *
- * Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
+ * It has 2 threads, or as many as SOFTGPU_DOUBLE_THREADS says. Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
  */
 #include "cuda_remote/softgpu/engine.h"
 #include "cuda_remote/softgpu/memory.h"
@@ -244,5 +244,6 @@ CUresult softgpu_launch(const softgpu_launch_t *launch)
 
 unsigned softgpu_threads(void)
 {
-	return 2;
+	const char *number = getenv("SOFTGPU_DOUBLE_THREADS");
+	return number ? (unsigned)atoi(number) : 2;
 }

@@ -12,16 +12,19 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/batches \
 	test/cuda/softgpu/capabilities \
 	test/cuda/softgpu/captures \
+	test/cuda/softgpu/driver_logs \
 	test/cuda/softgpu/graph_launches \
 	test/cuda/softgpu/graph_memory \
 	test/cuda/softgpu/graph_updates \
 	test/cuda/softgpu/graphs \
+	test/cuda/softgpu/green_contexts \
 	test/cuda/softgpu/arrays \
 	test/cuda/softgpu/images \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/limits \
 	test/cuda/softgpu/memory \
 	test/cuda/softgpu/memory_operations \
+	test/cuda/softgpu/old_calls \
 	test/cuda/softgpu/per_thread \
 	test/cuda/softgpu/processes \
 	test/cuda/softgpu/streams \
@@ -79,6 +82,15 @@ test_cuda_softgpu_memory_operations_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_capabilities_SOURCES = test/cuda/softgpu/capabilities.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_capabilities_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_capabilities_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_driver_logs_SOURCES = test/cuda/softgpu/driver_logs.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_driver_logs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_driver_logs_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_green_contexts_SOURCES = test/cuda/softgpu/green_contexts.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_green_contexts_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_green_contexts_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_old_calls_SOURCES = test/cuda/softgpu/old_calls.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_old_calls_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_cuda_softgpu_old_calls_LDADD = test/cuda/softgpu/libcuda_double.la
 
 # The whole software GPU.
 check_PROGRAMS += test/cuda/softgpu/linking test/cuda/softgpu/load_image test/cuda/softgpu/programs

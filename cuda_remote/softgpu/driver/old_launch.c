@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Launches as they were before CUDA 4.0: block shape, shared memory and parameters are set in the function, one after
+ * the other, and stay there. cuLaunchKernel leaves them as they are, which its contract allows.
+ */
+#include "cuda_remote/softgpu/driver/device.h"
+#include "cuda_remote/softgpu/driver/launch.h"
+#include "cuda_remote/softgpu/driver/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct old_launch {
+	unsigned block[3];
+	unsigned dynamic_shared;
+	unsigned size; /* of the parameters that were set */
+	unsigned char parameters[DEVICE_PARAMETER_BYTES];
+};
+
+/* Guards what every function has set. */
+static pthread_mutex_t old_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The function's settings, with the lock held if there is no error. */
+static CUresult enter(CUfunction handle, struct old_launch **settings, CUfunction *output)
+{
+	CUcontext context;
+	CUfunction function;
+	CUresult result = context_enter(&context);
+	if (!result)
+		result = function_resolve(handle, context, &function);
+	if (result)
+		return result;
+	pthread_mutex_lock(&old_lock);
+	if (!function->old_launch)
+		function->old_launch = calloc(1, sizeof *function->old_launch);
+	*settings = function->old_launch;
+	*output = function;
+	if (*settings)
+		return CUDA_SUCCESS;
+	pthread_mutex_unlock(&old_lock);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
+{
+	struct old_launch *settings;
+	CUresult result = enter(hfunc, &settings, &hfunc);
+	if (result)
+		return result;
+	if (x < 1 || y < 1 || z < 1 || x > DEVICE_MAX_THREADS || y > DEVICE_MAX_THREADS || z > DEVICE_MAX_BLOCK_Z ||
+	    x * y > DEVICE_MAX_THREADS / z)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		memcpy(settings->block, (unsigned[3]){ (unsigned)x, (unsigned)y, (unsigned)z }, sizeof settings->block);
+	pthread_mutex_unlock(&old_lock);
+	return result;
+}
+
+CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
+{
+	struct old_launch *settings;
+	CUresult result = enter(hfunc, &settings, &hfunc);
+	if (result)
+		return result;
+	if (bytes > DEVICE_SHARED_OPTIN)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		settings->dynamic_shared = bytes;
+	pthread_mutex_unlock(&old_lock);
+	return result;
+}
+
+CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
+{
+	struct old_launch *settings;
+	CUresult result = enter(hfunc, &settings, &hfunc);
+	if (result)
+		return result;
+	if (numbytes > DEVICE_PARAMETER_BYTES)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		settings->size = numbytes;
+	pthread_mutex_unlock(&old_lock);
+	return result;
+}
+
+CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes)
+{
+	struct old_launch *settings;
+	CUresult result = enter(hfunc, &settings, &hfunc);
+	if (result)
+		return result;
+	if (offset < 0 || (numbytes && !ptr) || (unsigned)offset > DEVICE_PARAMETER_BYTES ||
+	    numbytes > DEVICE_PARAMETER_BYTES - (unsigned)offset)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (numbytes)
+		memcpy(settings->parameters + offset, ptr, numbytes);
+	pthread_mutex_unlock(&old_lock);
+	return result;
+}
+
+CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
+{
+	return cuParamSetv(hfunc, offset, &value, sizeof value);
+}
+
+CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
+{
+	return cuParamSetv(hfunc, offset, &value, sizeof value);
+}
+
+/* A module's texture references are all its kernels'. */
+CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
+{
+	struct old_launch *settings;
+	CUresult result = enter(hfunc, &settings, &hfunc);
+	if (result)
+		return result;
+	pthread_mutex_unlock(&old_lock);
+	return texunit == CU_PARAM_TR_DEFAULT && handle_valid(hTexRef, HANDLE_TEXTURE_REFERENCE) ? CUDA_SUCCESS
+											 : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
+{
+	struct old_launch *settings;
+	CUstream stream;
+	CUresult result = enter(f, &settings, &f);
+	if (result)
+		return result;
+	size_t size = settings->size;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, settings->parameters,
+			  CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+	launch_shape_t shape = { .grid = { (unsigned)grid_width, (unsigned)grid_height, 1 },
+				 .dynamic_shared = settings->dynamic_shared };
+	memcpy(shape.block, settings->block, sizeof shape.block);
+	if (grid_width < 1 || grid_height < 1)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		result = launch_submit(f, &shape, hStream, NULL, extra, &stream);
+	pthread_mutex_unlock(&old_lock);
+	return result;
+}
+
+CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
+{
+	return cuLaunchGridAsync(f, grid_width, grid_height, CU_STREAM_LEGACY);
+}
+
+CUresult cuLaunch(CUfunction f)
+{
+	return cuLaunchGrid(f, 1, 1);
+}
