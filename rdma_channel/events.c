@@ -82,13 +82,16 @@ int hr_events_open(struct hr_channel *channel)
 
 void hr_events_close(struct hr_channel *channel)
 {
-	int timer = channel->timer.fd;
+	int timer = channel->timer.fd, epoll = channel->epoll;
 	hr_watch_remove(channel, &channel->timer);
 	if (timer >= 0)
 		close(timer);
-	if (channel->epoll >= 0)
-		close(channel->epoll);
+	/* Before it is closed: the number may be another thread's at once, and a child of fork closes what stands here. */
+	hr_fork_lock();
 	channel->epoll = -1;
+	hr_fork_unlock();
+	if (epoll >= 0)
+		close(epoll);
 }
 
 void hr_conn_rouse(struct hr_conn *conn)

@@ -126,6 +126,12 @@ test_channel_between_hosts_LDADD = rdma_channel/libhrchannel.la
 dist_check_SCRIPTS += test/channel/between_hosts.sh
 TESTS += test/channel/between_hosts.sh
 
+check_PROGRAMS += test/channel/forking
+test_channel_forking_SOURCES = test/channel/forking.c
+test_channel_forking_LDADD = rdma_channel/libhrchannel.la
+test_channel_forking_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=close
+TESTS += test/channel/forking
+
 check_PROGRAMS += test/channel/crossing
 test_channel_crossing_SOURCES = test/channel/crossing.c test/channel/pair.c test/channel/pair.h
 test_channel_crossing_LDADD = rdma_channel/libhrchannel.la
