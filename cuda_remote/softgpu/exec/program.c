@@ -142,35 +142,72 @@ static struct code *new_code(struct softgpu_program *program, struct ptx_functio
 	return code;
 }
 
-/* What a call graph below a function needs; recursion is found on the way. */
+/* What a call graph below a function needs. */
 struct depth {
-	uint64_t local;
 	bool indirect, recursive;
 };
 
 #define MARK_OPEN 1
 #define MARK_DONE 2
-#define CALL_DEPTH_MAX 10000
 
-static void find_recursion(struct code *code, uint32_t depth)
+static void clear_marks(struct softgpu_program *program)
 {
-	if (code->mark == MARK_DONE)
-		return;
-	if (code->mark == MARK_OPEN || depth > CALL_DEPTH_MAX) {
-		code->recursive = true;
-		return;
+	for (struct code *code = program->codes; code; code = code->next)
+		code->mark = 0;
+}
+
+/* Whether it calls what may be recursive; pointed: some such function's address is taken. */
+static bool calls_recursive(const struct code *code, bool pointed)
+{
+	bool any = code->calls_indirect && pointed;
+	for (uint32_t n = 0; n < code->call_count && !any; n++)
+		any = code->calls[n]->callee && code->calls[n]->callee->recursive;
+	return any;
+}
+
+/* Marks what functions that may be recursive call by name; true if one of them calls through pointers. */
+static bool mark_called(struct softgpu_program *program)
+{
+	bool indirect = false;
+	clear_marks(program);
+	for (struct code *code = program->codes; code; code = code->next) {
+		indirect |= code->recursive && code->calls_indirect;
+		for (uint32_t n = 0; n < code->call_count && code->recursive; n++)
+			if (code->calls[n]->callee)
+				code->calls[n]->callee->mark = MARK_DONE;
 	}
-	code->mark = MARK_OPEN;
-	for (uint32_t n = 0; n < code->call_count; n++) {
-		if (!code->calls[n]->callee)
-			continue;
-		find_recursion(code->calls[n]->callee, depth + 1);
+	return indirect;
+}
+
+/*
+ * Every function of a cycle of calls is recursive, and a call through a pointer may be one of any function whose
+ * address is taken. What calls no such function, or is called by none, is on no cycle: what is left when that is taken
+ * away again and again are the cycles, and what lies between two of them, which does no harm.
+ */
+static void find_recursion(struct softgpu_program *program)
+{
+	bool changed = true;
+	for (struct code *code = program->codes; code; code = code->next)
+		code->recursive = !code->function->is_kernel;
+	while (changed) {
+		bool pointed = false, indirect = mark_called(program);
+		changed = false;
+		for (const struct code *code = program->codes; code; code = code->next)
+			pointed |= code->recursive && code->address_taken;
+		for (struct code *code = program->codes; code; code = code->next) {
+			bool called = code->mark == MARK_DONE || (code->address_taken && indirect);
+			if (!code->recursive || (called && calls_recursive(code, pointed)))
+				continue;
+			code->recursive = false;
+			changed = true;
+		}
 	}
-	code->mark = MARK_DONE;
+	for (const struct code *code = program->codes; code; code = code->next)
+		program->has_recursion |= code->recursive;
 }
 
 /* Bytes of local memory that the deepest chain of calls needs, itself included. Recursion counts one round. */
-static uint64_t local_depth(struct code *code, struct depth *depth)
+static uint64_t local_depth(struct code *code)
 {
 	uint64_t deepest = 0;
 	if (code->mark == MARK_OPEN)
@@ -180,7 +217,7 @@ static uint64_t local_depth(struct code *code, struct depth *depth)
 	code->mark = MARK_OPEN;
 	for (uint32_t n = 0; n < code->call_count; n++) {
 		struct code *callee = code->calls[n]->callee;
-		uint64_t below = callee ? local_depth(callee, depth) : 0;
+		uint64_t below = callee ? local_depth(callee) : 0;
 		deepest = below > deepest ? below : deepest;
 	}
 	code->mark = MARK_DONE;
@@ -201,10 +238,16 @@ static void flags_below(struct code *code, struct depth *depth)
 			flags_below(code->calls[n]->callee, depth);
 }
 
-static void clear_marks(struct softgpu_program *program)
+/* What can be reached through pointers counts too. */
+static struct depth flags_of(struct softgpu_program *program, struct code *kernel)
 {
-	for (struct code *code = program->codes; code; code = code->next)
-		code->mark = 0;
+	struct depth depth = { 0 };
+	clear_marks(program);
+	flags_below(kernel, &depth);
+	for (struct code *code = program->codes; code && depth.indirect; code = code->next)
+		if (code->address_taken)
+			flags_below(code, &depth);
+	return depth;
 }
 
 static void decode_functions(struct decoder *decoder, struct softgpu_program *program, uint32_t *shared)
@@ -226,13 +269,6 @@ static void decode_functions(struct decoder *decoder, struct softgpu_program *pr
 		if (program->register_bytes > 1u << 28)
 			ptx_unsupported(&program->context, code->function->line,
 					"more registers than this engine has room for");
-	}
-	/* Marks of any function may show recursion through indirect calls too: whoever's address is taken may be called
-	 * again. */
-	for (struct code *code = program->codes; code; code = code->next) {
-		find_recursion(code, 0);
-		code->recursive |= code->address_taken && code->calls_indirect;
-		program->has_recursion |= code->recursive;
 	}
 }
 
@@ -287,7 +323,6 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 			  struct code *code, uint32_t functions_shared)
 {
 	uint32_t align = 16;
-	struct depth depth = { 0 };
 	kernel->code = code;
 	program->context.unit = code->function->unit;
 	uint64_t at = lay_out_shared(&program->context, code->function->locals, functions_shared, &align);
@@ -298,10 +333,15 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	code->register_base = program->register_bytes;
 	decode_function(decoder, code);
 	kernel->warp_bytes = program->register_bytes + code->register_bytes;
+}
+
+/* When all functions and kernels are decoded: then it is known whose addresses are taken. */
+static void finish_kernel(struct softgpu_program *program, struct softgpu_kernel *kernel, uint32_t functions_shared)
+{
+	program->context.unit = kernel->code->function->unit;
+	struct depth depth = flags_of(program, kernel->code);
 	clear_marks(program);
-	uint64_t local = local_depth(code, &depth);
-	clear_marks(program);
-	flags_below(code, &depth);
+	uint64_t local = local_depth(kernel->code);
 	local += (depth.indirect ? INDIRECT_LOCAL_BYTES : 0) + (depth.recursive ? RECURSION_LOCAL_BYTES : 0);
 	kernel->local_bytes = (uint32_t)aligned(local, 16);
 	fill_info(program, kernel, functions_shared);
@@ -327,6 +367,9 @@ static void decode_all(struct softgpu_program *program)
 	for (struct ptx_function *f = program->module->functions; f; f = f->next)
 		if (f->is_kernel && f->has_body)
 			decode_kernel(decoder, program, &program->kernels[n++], f->code, shared);
+	find_recursion(program);
+	for (n = 0; n < program->kernel_count; n++)
+		finish_kernel(program, &program->kernels[n], shared);
 }
 
 /* The units parsed and linked. Texts and names are copied: symbols point into them. */

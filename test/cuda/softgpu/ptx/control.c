@@ -136,6 +136,51 @@ START_TEST(recursive_calls_keep_their_own_registers)
 }
 END_TEST
 
+/*
+ * Two functions that call each other, each with a value that lives across the call; %CALL is how the second calls the
+ * first. f(0) = 1, f(n) = 2 g(n - 1) + n; g(n) = f(n) + 3 n.
+ */
+#define ROUND_ABOUT(call)                                                                                          \
+	".func (.param .b32 r) g(.param .b32 n);\n"                                                                 \
+	".func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b32 %w<9>; .reg .pred %p<3>;\n"                         \
+	"ld.param.u32 %w1, [n]; mov.b32 %w5, 1; setp.eq.u32 %p1, %w1, 0; @%p1 bra END;\n"                          \
+	"{ .param .b32 x; .param .b32 y; sub.u32 %w2, %w1, 1; st.param.b32 [x], %w2; call (y), g, (x); "           \
+	"ld.param.b32 %w3, [y]; }\nmad.lo.u32 %w5, %w3, 2, %w1;\nEND: st.param.b32 [r], %w5; ret;\n}\n"            \
+	".global .align 8 .u64 pointer;\n"                                                                         \
+	".func (.param .b32 r) g(.param .b32 n)\n{\n.reg .b32 %w<9>; .reg .b64 %a<3>;\nld.param.u32 %w1, [n];\n"  \
+	"{ .param .b32 x; .param .b32 y; st.param.b32 [x], %w1; " call " ld.param.b32 %w3, [y]; }\n"              \
+	"mad.lo.u32 %w5, %w1, 3, %w3; st.param.b32 [r], %w5; ret;\n}\n"
+
+static void check_round_about(const char *text)
+{
+	uint32_t f[10] = { 1 }, *out = run(text, 2, 40);
+	for (uint32_t n = 1; n < 10; n++)
+		f[n] = 2 * (f[n - 1] + 3 * (n - 1)) + n;
+	for (uint32_t t = 0; t < 80; t++)
+		ck_assert_uint_eq(out[t], f[t % 40 % 10] + 3 * (t % 40 % 10));
+	device_reset();
+}
+
+START_TEST(functions_that_call_each_other_keep_their_registers)
+{
+	use_isa(_i);
+	check_round_about(ROUND_ABOUT("call (y), f, (x);") KERNEL("",
+		"rem.u32 %w1, %i2, 10; { .param .b32 x; .param .b32 y; st.param.b32 [x], %w1; call (y), g, (x); "
+		"ld.param.b32 %w0, [y]; }"));
+}
+END_TEST
+
+START_TEST(a_cycle_of_calls_may_go_through_a_pointer)
+{
+	use_isa(_i);
+	/* Only the kernel takes the function's address. */
+	check_round_about(ROUND_ABOUT("ld.global.u64 %a1, [pointer]; P: .callprototype (.param .b32 _) _ (.param .b32 _); "
+				      "call (y), %a1, (x), P;") KERNEL("",
+		"mov.u64 %a3, f; st.global.u64 [pointer], %a3; rem.u32 %w1, %i2, 10; "
+		"{ .param .b32 x; .param .b32 y; st.param.b32 [x], %w1; call (y), g, (x); ld.param.b32 %w0, [y]; }"));
+}
+END_TEST
+
 START_TEST(calls_through_pointers_go_where_each_lane_points)
 {
 	use_isa(_i);
@@ -363,6 +408,8 @@ int main(void)
 		a_warp_that_waits_for_another_gets_its_value,
 		jump_tables_send_each_lane_its_way,
 		recursive_calls_keep_their_own_registers,
+		functions_that_call_each_other_keep_their_registers,
+		a_cycle_of_calls_may_go_through_a_pointer,
 		calls_through_pointers_go_where_each_lane_points,
 		barriers_order_shared_memory,
 		exited_threads_are_not_waited_for,
