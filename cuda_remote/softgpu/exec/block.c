@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BLOCK_ROUNDS 256 /* of its warps, until another block has its turn: they may meet at barriers for ever */
 #define ALIGNED(n, to) (((n) + (to)-1) & ~((size_t)(to)-1))
 
 /* Rows of different warps start at different cache sets. */
@@ -71,7 +72,7 @@ static void reset_spans(struct block *block)
 		return;
 	block->generation = generation;
 	for (int n = 0; n < SPAN_SLOTS; n++)
-		block->spans[n] = (struct span_cache){ .low = UINT64_MAX };
+		block->spans[n] = (struct span_cache){ .low = UINT64_MAX, .high = UINT64_MAX }; /* not even its last byte */
 }
 
 /* The large arrays of a warp need no start: they are written before they are read. */
@@ -166,10 +167,17 @@ static enum block_outcome deadlock(struct block *block)
 	return BLOCK_FAULT;
 }
 
+/* What a block is left with that cannot go on by itself now: its turn ends, or another block's fault ends it too. */
+static enum block_outcome stall(const struct block *block)
+{
+	/* Relaxed: nothing is read that another block wrote. */
+	return __atomic_load_n(&block->launch->fault, __ATOMIC_RELAXED) ? BLOCK_FAULT : BLOCK_STALLED;
+}
+
 enum block_outcome block_run(struct block *block)
 {
 	enum block_outcome outcome = BLOCK_STALLED;
-	while (outcome == BLOCK_STALLED) {
+	for (uint32_t round = 1; outcome == BLOCK_STALLED; round++) {
 		bool runnable = false, progress = false;
 		for (uint32_t n = 0; n < block->warp_count && outcome == BLOCK_STALLED; n++) {
 			struct warp *warp = &block->warps[n];
@@ -188,7 +196,7 @@ enum block_outcome block_run(struct block *block)
 			outcome = BLOCK_DONE;
 		else if (!runnable && !unblock(block))
 			outcome = deadlock(block);
-		else if (runnable && !progress)
+		else if (runnable && (!progress || round == BLOCK_ROUNDS) && (outcome = stall(block)) == BLOCK_STALLED)
 			return BLOCK_STALLED;
 	}
 	if (block->launch->program->has_recursion)

@@ -339,6 +339,10 @@ CODE op_exit(struct warp *warp, CODE insn)
 	(void)insn;
 	uint32_t mask = warp->mask;
 	warp->live &= ~mask;
+	/* Whoever waited for these lanes is to look again, before somebody must go on alone. */
+	for (uint32_t n = 0; n < warp->other_count; n++)
+		if (warp->others[n].state == PATH_CONVERGE)
+			warp->others[n].state = PATH_READY;
 	block_exit_threads(warp->block, (uint32_t)__builtin_popcount(mask));
 	return warp_next_path(warp);
 }

@@ -130,7 +130,7 @@ static void run_blocks(struct launch *launch, uint32_t worker)
 {
 	struct block *block;
 	while ((block = next_block(launch, worker))) {
-		while (block_run(block) == BLOCK_STALLED && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED))
+		while (block_run(block) == BLOCK_STALLED)
 			sched_yield();
 		finish_block(launch, block);
 	}
@@ -144,8 +144,7 @@ static void run_cooperative(struct launch *launch, uint32_t worker)
 	do {
 		bool progress = false;
 		for (struct block **at = &resident, *block; (block = *at);) {
-			enum block_outcome outcome = block_run(block);
-			if (outcome == BLOCK_STALLED && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED)) {
+			if (block_run(block) == BLOCK_STALLED) {
 				at = &block->next;
 				continue;
 			}

@@ -106,12 +106,10 @@ bool warp_goes_first(const struct warp *warp, const struct insn *at)
 
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted)
 {
-	if (__builtin_expect(!(wanted & warp->live & ~warp->mask), 1))
+	bool forced = warp->forced;
+	warp->forced = false; /* it is for this one instruction, whether it needs it or not */
+	if (__builtin_expect(!(wanted & warp->live & ~warp->mask) || forced, 1))
 		return true;
-	if (warp->forced) {
-		warp->forced = false;
-		return true;
-	}
 	uint32_t mask = warp->mask;
 	for (uint32_t n = 0; n < warp->other_count; n++) {
 		struct path *other = &warp->others[n];

@@ -139,7 +139,8 @@ void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum pat
 const struct insn *warp_next_path(struct warp *warp);
 /* Whether the running path, if it were at that instruction, would still be the next to run. */
 bool warp_goes_first(const struct warp *warp, const struct insn *at);
-/* The running path waits at insn until every lane of wanted that lives is there too. True: go on, all are there. */
+/* The running path waits at insn until every lane of wanted that lives is there too. True: go on, all are there, or
+ * (warp->forced) those that are not will not come. */
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted);
 /* The running path gives up its turn and goes on at "at". */
 const struct insn *warp_yield(struct warp *warp, const struct insn *at);
@@ -158,7 +159,8 @@ void warp_drop_saved(struct warp *warp);
 enum block_outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULT };
 /* Makes block ready to run the launch's block of that number; false if there is no memory for it. */
 bool block_prepare(struct block *block, struct launch *launch, uint64_t number);
-/* Runs until the block ends, faults, or all its warps have used up their fuel without one getting further (stalled). */
+/* Runs until the block ends, faults (or another block of the launch does), or others are to have a turn (stalled): all
+ * its warps have used up their fuel without one getting further, or each has had many turns. */
 enum block_outcome block_run(struct block *block);
 void block_free(struct block *block);
 void block_exit_threads(struct block *block, uint32_t count);

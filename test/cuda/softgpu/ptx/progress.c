@@ -137,6 +137,69 @@ START_TEST(shuffles_and_matches_wait_for_their_members)
 }
 END_TEST
 
+START_TEST(members_that_exit_leave_no_leave_to_go_on_alone)
+{
+	/* Lanes 16 and up exit while the others wait for them; the next shuffle must wait for its members all the same. */
+	uint32_t *out = run(KERNEL(
+		"mov.u32 %w0, 7; setp.ge.u32 %p1, %i2, 16; @%p1 bra END; shfl.sync.idx.b32 %w1, %i2, 3, 0x1f, 0xffffffff; "
+		"add.u32 %w2, %i2, 100; setp.ge.u32 %p2, %i2, 8; @%p2 bra LATE;\n"
+		"MEET: shfl.sync.idx.b32 %w3, %w2, 15, 0x1f, 0xffff; mad.lo.u32 %w0, %w1, 1000, %w3; "
+		"st.global.b32 [%a2], %w0; exit;\n"
+		"LATE: add.u32 %w2, %w2, 1; bra MEET;\n"
+		"END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? 3116 : 7);
+	device_reset();
+}
+END_TEST
+
+START_TEST(who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone)
+{
+	/* Lanes 0 to 7 wait at the lower address for 8 to 15, which wait for the rest, which exits. */
+	uint32_t *out = run(KERNEL(
+		"mov.u32 %w0, 7; mov.u32 %w2, %i2; setp.ge.u32 %p1, %i2, 16; @%p1 bra END; setp.ge.u32 %p2, %i2, 8; @%p2 bra LATE;\n"
+		"MEET: shfl.sync.idx.b32 %w3, %w2, 15, 0x1f, 0xffff; mov.u32 %w0, %w3; st.global.b32 [%a2], %w0; exit;\n"
+		"LATE: shfl.sync.idx.b32 %w2, %i2, 8, 0x1f, 0xffffff00; add.u32 %w2, %w2, 200; bra MEET;\n"
+		"END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? 208 : 7);
+	device_reset();
+}
+END_TEST
+
+START_TEST(a_block_that_only_meets_at_barriers_lets_the_others_run)
+{
+	/* On one thread: block 0 looks for a flag between two barriers, which its warps reach again and again; the
+	 * last block sets it. */
+	setenv("HEADRACE_SOFTGPU_THREADS", "1", 1);
+	uint32_t *out = run_cooperative(".global .u32 flag; .shared .u32 seen;\n" KERNEL(
+		"setp.eq.u32 %p1, %i3, 2; @%p1 bra SET; setp.ne.u32 %p2, %i2, 0;\n"
+		"LOOK: @%p2 bra MEET; ld.acquire.gpu.global.u32 %w0, [flag]; st.shared.u32 [seen], %w0;\n"
+		"MEET: bar.sync 0; ld.shared.u32 %w0, [seen]; bar.sync 0; setp.eq.u32 %p3, %w0, 0; @%p3 bra LOOK; bra END;\n"
+		"SET: mov.u32 %w0, 5; st.release.gpu.global.u32 [flag], %w0;\n"
+		"END:"), 3, 96);
+	for (uint32_t t = 0; t < 3 * 96; t++)
+		ck_assert_uint_eq(out[t], 5);
+	device_reset();
+}
+END_TEST
+
+START_TEST(a_fault_ends_blocks_that_only_meet_at_barriers)
+{
+	/* Block 1 waits for what block 0 never does, as it traps. */
+	uint32_t *out = device_alloc(4096);
+	setenv("HEADRACE_SOFTGPU_THREADS", "2", 1);
+	ck_assert_int_eq(run_ptx(".global .u32 flag; .global .u32 there; .shared .u32 seen;\n" KERNEL(
+		"setp.eq.u32 %p1, %i3, 0; @%p1 bra TRAP; setp.ne.u32 %p2, %i2, 0;\n"
+		"LOOK: st.volatile.global.u32 [there], 1; @%p2 bra MEET; ld.acquire.gpu.global.u32 %w0, [flag]; "
+		"st.shared.u32 [seen], %w0;\n"
+		"MEET: bar.sync 0; ld.shared.u32 %w0, [seen]; bar.sync 0; setp.eq.u32 %p3, %w0, 0; @%p3 bra LOOK; bra END;\n"
+		"TRAP: ld.volatile.global.u32 %w1, [there]; setp.eq.u32 %p3, %w1, 0; @%p3 bra TRAP; trap;\n"
+		"END:"), 2, 96, &out), CUDA_ERROR_LAUNCH_FAILED);
+	device_reset();
+}
+END_TEST
+
 /* ---- the host beside the kernel */
 struct partner {
 	uint32_t *cells; /* [0] the kernel's flag, [1] the host's, [2] the sum of both */
@@ -298,6 +361,10 @@ int main(void)
 		blocks_of_a_cooperative_grid_feed_each_other,
 		a_grid_meets_at_the_barrier_of_its_environment,
 		shuffles_and_matches_wait_for_their_members,
+		members_that_exit_leave_no_leave_to_go_on_alone,
+		who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone,
+		a_block_that_only_meets_at_barriers_lets_the_others_run,
+		a_fault_ends_blocks_that_only_meet_at_barriers,
 		the_host_and_a_kernel_share_memory_while_it_runs,
 		parameters_and_locals_have_addresses_of_their_own,
 		fma_fuses_and_a_product_with_a_sum_does_not,

@@ -230,6 +230,13 @@ START_TEST(an_address_outside_every_allocation_is_a_fault)
 	ck_assert_int_eq(fault(ENTRY "mov.u64 %l1, 0xfffffffffffffffc; ld.u32 %w1, [%l1]; "
 		"st.u32 [%l1+8], %w1;" END, 32), CUDA_ERROR_ILLEGAL_ADDRESS);
 	ck_assert_int_eq(fault(ENTRY "atom.global.add.u32 %w1, [%a1+4096], 1;" END, 32), CUDA_ERROR_ILLEGAL_ADDRESS);
+	/* The very last byte, by a whole warp, by some lanes and by one. */
+	for (uint32_t threads = 32; threads; threads /= 6) {
+		ck_assert_int_eq(fault(ENTRY "mov.u64 %l1, 0xffffffffffffffff; ld.global.u8 %w1, [%l1];" END, threads),
+				 CUDA_ERROR_ILLEGAL_ADDRESS);
+		ck_assert_int_eq(fault(ENTRY "mov.u64 %l1, 0xffffffffffffffff; st.u8 [%l1], 1;" END, threads),
+				 CUDA_ERROR_ILLEGAL_ADDRESS);
+	}
 }
 END_TEST
 
