@@ -343,6 +343,8 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 			return decode_half_special(decoder, id);
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");
+		if (operand->value)
+			decode_invalid(decoder, "a special register is no address to add to");
 		return decode_special(decoder, id, size_of_letter(letter));
 	}
 	const struct ptx_symbol *symbol = decode_symbol(decoder, operand);
@@ -350,6 +352,8 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 		struct code *code = symbol->function->code;
 		if (!code)
 			decode_unsupported(decoder, "the address of an external function");
+		if (operand->value)
+			decode_invalid(decoder, "nothing can be added to a function's address");
 		/* A kernel's is for launches by the device; nothing can call it. */
 		code->address_taken = !symbol->function->is_kernel;
 		return decode_constant(decoder, (uint64_t)(uintptr_t)code, 8);

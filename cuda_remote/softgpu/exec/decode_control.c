@@ -121,6 +121,8 @@ void decode_layout_frame(struct decoder *decoder, struct code *code)
 {
 	struct ptx_function *function = code->function;
 	uint64_t at = layout_formals(function);
+	if (at > FRAME_BYTES_MAX)
+		ptx_invalid(decoder->context, function->line, "more than %u KiB of parameters", FRAME_BYTES_MAX >> 10);
 	code->signature = signature_of(function);
 	if (function->is_kernel) {
 		for (struct ptx_symbol *s = function->parameters; s; s = s->next)

@@ -105,6 +105,12 @@ static bool at_selector(const struct ptx_lexer *lexer)
 	return true;
 }
 
+static bool is_label(const struct ptx_symbol *symbol)
+{
+	return symbol->kind == PTX_SYMBOL_LABEL || symbol->kind == PTX_SYMBOL_LIST ||
+	       symbol->kind == PTX_SYMBOL_PROTOTYPE;
+}
+
 static struct ptx_operand *parse_name(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -115,6 +121,9 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 		return operand;
 	}
 	operand->symbol = ptx_lookup(parser->scope, operand->name, &operand->number);
+	/* A label further on in this scope hides one outside, so labels are looked up when all of the body is read. */
+	if (operand->symbol && is_label(operand->symbol))
+		operand->symbol = NULL;
 	if (operand->symbol)
 		operand->symbol->referenced = true;
 	bool is_register = operand->symbol && operand->symbol->kind == PTX_SYMBOL_REGISTER;
@@ -122,6 +131,9 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 	if (is_register && operand->symbol->lanes > 1)
 		return parse_vector_register(parser, operand);
 	if (lexer->kind == PTX_TOKEN_WORD && lexer->text.length == 2 && strchr("xyzw", lexer->text.at[1])) {
+		if (is_register)
+			ptx_invalid(parser->context, lexer->token_line, "%.*s is no vector", (int)operand->name.length,
+				    operand->name.at);
 		operand->component = lexer->text.at[1];
 		ptx_next(lexer);
 	} else if (is_register && at_selector(lexer)) {
@@ -218,7 +230,8 @@ static struct ptx_operand *parse_operand(struct ptx_parser *parser, int depth)
 	if (ptx_at_mark(lexer, '!') || ptx_at_mark(lexer, '-')) {
 		struct ptx_lexer after = *lexer;
 		ptx_next(&after);
-		if (after.kind == PTX_TOKEN_NAME) {
+		/* That of a constant is the expression's. */
+		if (after.kind == PTX_TOKEN_NAME && !ptx_text_is(after.text, "WARP_SZ")) {
 			*lexer = after;
 			negated = true;
 		}

@@ -250,6 +250,40 @@ START_TEST(indices_are_read_by_halves)
 }
 END_TEST
 
+/* The values are those that ptxas 13.0 puts into its code for the same text. */
+START_TEST(signs_belong_to_the_constant)
+{
+	uint32_t *memory = device_alloc(32);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	memory[2] = 5;
+	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b32 r; .reg .b64 l; ld.param.u64 l, [p];\n"
+		"mov.u32 r, -WARP_SZ; st.global.u32 [l], r; add.s32 r, r, -WARP_SZ+1; st.global.u32 [l+4], r;\n"
+		"mov.u32 r, !WARP_SZ; st.global.u32 [l+8], r; mov.u32 r, - -5; st.global.u32 [l+WARP_SZ*2-52], r; ret; }\n",
+		1, 1, &address), CUDA_SUCCESS);
+	ck_assert_uint_eq(memory[0], (uint32_t)-32);
+	ck_assert_uint_eq(memory[1], (uint32_t)-63);
+	ck_assert_uint_eq(memory[2], 0);
+	ck_assert_uint_eq(memory[3], 5);
+}
+END_TEST
+
+/* Where ptxas 13.0 takes such a branch to, too: not back. */
+START_TEST(a_later_label_of_the_same_scope_hides_one_outside)
+{
+	uint32_t *memory = device_alloc(32);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b32 r; .reg .b64 l; ld.param.u64 l, [p];\n"
+		"mov.u32 r, 0;\nL: add.u32 r, r, 1; st.global.u32 [l], r; { .reg .pred stop; setp.gt.u32 stop, r, 9;\n"
+		"@stop trap; bra L; st.global.u32 [l+4], r;\nL: st.global.u32 [l+8], r; }\n"
+		"{ bra D; st.global.u32 [l+4], r; D: add.u32 r, r, 1; } { bra D; st.global.u32 [l+4], r; D: add.u32 r, r, 1; }\n"
+		"st.global.u32 [l+12], r; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+	ck_assert_uint_eq(memory[0], 1);
+	ck_assert_uint_eq(memory[1], 0);
+	ck_assert_uint_eq(memory[2], 1);
+	ck_assert_uint_eq(memory[3], 3);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ptx directives");
@@ -265,6 +299,8 @@ int main(void)
 	tcase_add_loop_test(cases, old_targets_flush_unasked, 0, sizeof unsaid / sizeof *unsaid);
 	tcase_add_test(cases, old_mad_fuses_and_doubles_stay);
 	tcase_add_test(cases, indices_are_read_by_halves);
+	tcase_add_test(cases, signs_belong_to_the_constant);
+	tcase_add_test(cases, a_later_label_of_the_same_scope_hides_one_outside);
 	suite_add_tcase(suite, cases);
 	return run_suite(suite);
 }

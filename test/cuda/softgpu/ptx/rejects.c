@@ -67,6 +67,11 @@ static const struct {
 	{ "/* no end", CUDA_ERROR_INVALID_PTX, 4, "comment" },
 	{ ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, 4, "'}'" },
 	{ "kernel k();", CUDA_ERROR_INVALID_PTX, 4, "module" },
+	{ ".entry k(.param .b8 a[4294967304]) { ret; }\n", CUDA_ERROR_INVALID_PTX, 4, "parameters" },
+	{ ".func f(.param .b8 a[8589934592]) { ret; }\n", CUDA_ERROR_INVALID_PTX, 4, "parameters" },
+	{ BODY("mov.u32 %r1, %r2.x;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "no vector" },
+	{ BODY("mov.u32 %r1, %tid.x+1;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "special" },
+	{ ".func f() { ret; }\n" BODY("mov.u64 %l1, f+8;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "function" },
 	{ ".address_size 32\n", CUDA_ERROR_NOT_SUPPORTED, 4, "32" },
 };
 
