@@ -52,6 +52,8 @@ static cudaError_t retain_primary(int ordinal, struct runtime_context **context)
 			c->primary = true;
 		}
 		c->last_handle = handle;
+		c->id = 0;
+		(void)runtime_driver.cuCtxGetId(handle, &c->id); /* stays 0 with a driver older than contexts' numbers */
 		publish(c, handle);
 	}
 	*context = c;
@@ -127,6 +129,18 @@ static cudaError_t adopt(CUcontext handle, struct runtime_context **context)
 	return cudaSuccess;
 }
 
+/* A green context, as the current one, has the number of the primary context that it is a part of. Lock held. */
+static struct runtime_context *find_primary_of_green(CUcontext current)
+{
+	unsigned long long id = 0;
+	if (runtime_driver.cuCtxGetId(current, &id) != CUDA_SUCCESS || !id)
+		return NULL;
+	for (int i = 0; i < RUNTIME_MAX_DEVICES; i++)
+		if (handle_of(&contexts[i]) && contexts[i].id == id)
+			return &contexts[i];
+	return NULL;
+}
+
 /* The slot of what is current, if anything is that still lives. Lock held. */
 static cudaError_t find_current(CUcontext current, struct runtime_context **context)
 {
@@ -144,7 +158,8 @@ static cudaError_t find_current(CUcontext current, struct runtime_context **cont
 			return error;
 		}
 	}
-	return adopt(current, context);
+	*context = find_primary_of_green(current);
+	return *context ? cudaSuccess : adopt(current, context);
 }
 
 /*

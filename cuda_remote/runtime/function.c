@@ -78,6 +78,28 @@ RUNTIME_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void
 	return runtime_fail(runtime_symbol_remember(f));
 }
 
+RUNTIME_API cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *entry)
+{
+	struct runtime_context *context;
+	const char *name;
+	if (!kernel)
+		return runtime_fail(cudaErrorInvalidValue);
+	struct runtime_symbol *symbol = runtime_symbol_find(entry);
+	if (!symbol || symbol->kind != RUNTIME_KERNEL)
+		return runtime_fail(cudaErrorInvalidDeviceFunction);
+	cudaError_t error = runtime_context_enter(&context);
+	if (error)
+		return error;
+	if (symbol->module)
+		return runtime_fail(runtime_symbol_kernel(symbol, context, kernel));
+	/* A handle that came from the driver, of a kernel or of a function. */
+	CUkernel handle = (CUkernel)(uintptr_t)symbol->host;
+	if (runtime_driver.cuKernelGetName(&name, handle) != CUDA_SUCCESS)
+		return runtime_fail(cudaErrorInvalidDeviceFunction);
+	*kernel = handle;
+	return cudaSuccess;
+}
+
 /* cudaFuncAttributes: where each attribute of the driver goes, and in what width. */
 #define FIELD(field, attribute) { offsetof(struct cudaFuncAttributes, field), \
 	sizeof(((struct cudaFuncAttributes *)0)->field), attribute }

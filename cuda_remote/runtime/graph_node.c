@@ -94,14 +94,19 @@ RUNTIME_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struc
 	CUresult result = runtime_driver.cuGraphKernelNodeGetParams_v2(node, &driver);
 	if (result != CUDA_SUCCESS)
 		return runtime_done(result);
-	/* The driver's function stands for the kernel: it may be passed where a kernel is wanted. */
+	/*
+	 * The stand-in that the program knows; for a kernel that the driver gave it the driver's handle, which may be
+	 * passed where a kernel is wanted.
+	 */
 	void *function = driver.func ? (void *)driver.func : (void *)driver.kern;
+	const void *host = runtime_symbol_of_function(driver.func);
 	*params = (struct cudaKernelNodeParams){
-		.func = function, .gridDim = { driver.gridDimX, driver.gridDimY, driver.gridDimZ },
+		.func = host ? (void *)(uintptr_t)host : function,
+		.gridDim = { driver.gridDimX, driver.gridDimY, driver.gridDimZ },
 		.blockDim = { driver.blockDimX, driver.blockDimY, driver.blockDimZ },
 		.sharedMemBytes = driver.sharedMemBytes, .kernelParams = driver.kernelParams, .extra = driver.extra,
 	};
-	return runtime_fail(runtime_symbol_remember(function));
+	return host ? cudaSuccess : runtime_fail(runtime_symbol_remember(function));
 }
 
 _Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "attributes are passed through");

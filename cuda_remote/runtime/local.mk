@@ -27,6 +27,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/graph_params.c cuda_remote/runtime/graph_params.h \
 	cuda_remote/runtime/library.c \
 	cuda_remote/runtime/memory.c \
+	cuda_remote/runtime/notification.c \
 	cuda_remote/runtime/pool.c \
 	cuda_remote/runtime/registration.h \
 	cuda_remote/runtime/registry.c \

@@ -17,6 +17,7 @@
 /* A fat binary loaded into one context, or found to have nothing for it. */
 struct instance {
 	CUmodule module; /* NULL after an error */
+	bool of_library; /* it goes with the library */
 	cudaError_t error;
 	unsigned symbols; /* length of values */
 	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0 before it was asked */
@@ -28,6 +29,7 @@ struct runtime_module {
 	struct runtime_module *next;
 	struct runtime_symbol *symbols;
 	unsigned count;
+	CUlibrary library; /* what primary contexts have instances of; NULL: not loaded, or the driver has none */
 	/* By context index. The release store after loading makes module and values visible to the acquire load. */
 	_Atomic(struct instance *) instances[RUNTIME_MAX_CONTEXTS];
 };
@@ -146,10 +148,17 @@ static void unlink_module(struct runtime_module *module)
 		*link = module->next;
 }
 
+static void unload_instance(struct instance *instance)
+{
+	if (instance->module && !instance->of_library)
+		(void)runtime_driver.cuModuleUnload(instance->module);
+	instance->module = NULL;
+}
+
 static void discard(struct instance *instance, bool unload)
 {
-	if (instance && instance->module && unload)
-		(void)runtime_driver.cuModuleUnload(instance->module);
+	if (instance && unload)
+		unload_instance(instance);
 	free(instance);
 }
 
@@ -174,6 +183,8 @@ RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 		struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
 		discard(instance, true);
 	}
+	if (module->library)
+		(void)runtime_driver.cuLibraryUnload(module->library);
 	free(module);
 }
 
@@ -238,23 +249,65 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	return error;
 }
 
+/* How an image is loaded: as a module or as a library, which output is. */
+typedef CUresult image_loader_t(void *output, const void *image);
+
+static CUresult load_as_module(void *output, const void *image)
+{
+	return runtime_driver.cuModuleLoadData(output, image);
+}
+
+static CUresult load_as_library(void *output, const void *image)
+{
+	return runtime_driver.cuLibraryLoadData(output, image, NULL, NULL, 0, NULL, NULL, 0);
+}
+
 /*
  * A container is a form of image that every driver knows. The wrapper of a program of several linked units goes first
  * to a driver that takes it, for that one can link.
  */
-static CUresult load_image(CUmodule *module, const struct fatbin_wrapper *wrapper)
+static CUresult load_image(image_loader_t *load, void *output, const struct fatbin_wrapper *wrapper)
 {
 	if (wrapper->version != 2 || !wrapper->units)
-		return runtime_driver.cuModuleLoadData(module, wrapper->container);
+		return load(output, wrapper->container);
 	void *merged = fatbin_with_ptx(wrapper);
-	CUresult result = runtime_driver.cuModuleLoadData(module, merged ? merged : (const void *)wrapper);
+	CUresult result = load(output, merged ? merged : (const void *)wrapper);
 	free(merged);
 	if (merged || (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
 		       result != CUDA_ERROR_INVALID_VALUE))
 		return result;
 	/* Not a form this driver knows; or what it found through it is bad, and then the container will not help. */
-	CUresult linked = runtime_driver.cuModuleLoadData(module, wrapper->container);
+	CUresult linked = load(output, wrapper->container);
 	return linked == CUDA_ERROR_NO_BINARY_FOR_GPU ? result : linked;
+}
+
+/* True of a driver that has modules of libraries: asked once, with no library. Lock held. */
+static bool have_libraries(void)
+{
+	static bool asked, have;
+	CUmodule none;
+	if (!asked)
+		have = runtime_driver.cuLibraryGetModule(&none, NULL) != CUDA_ERROR_NOT_SUPPORTED;
+	asked = true;
+	return have;
+}
+
+/*
+ * Primary contexts share a library, so that a kernel has a handle that is good in each of them (cudaGetKernel). In a
+ * context that the program made, cudaDeviceReset unloads what the runtime has loaded: there it is a module.
+ */
+static CUresult fill_module(struct instance *instance, struct runtime_module *module,
+			    const struct runtime_context *context)
+{
+	instance->of_library = context->primary && have_libraries();
+	if (!instance->of_library)
+		return load_image(load_as_module, &instance->module, module->wrapper);
+	CUlibrary library = module->library;
+	CUresult result = library ? CUDA_SUCCESS : load_image(load_as_library, &library, module->wrapper);
+	if (result)
+		return result;
+	module->library = library;
+	return runtime_driver.cuLibraryGetModule(&instance->module, library);
 }
 
 /* True of what another attempt with the same image would answer too. */
@@ -265,12 +318,12 @@ static bool is_final(cudaError_t error)
 	       error == cudaErrorNotSupported;
 }
 
-static cudaError_t fill_instance(struct instance *instance, const struct runtime_module *module,
+static cudaError_t fill_instance(struct instance *instance, struct runtime_module *module,
 				 const struct runtime_context *context)
 {
 	if (!module->wrapper)
 		return cudaErrorInvalidKernelImage;
-	cudaError_t error = runtime_error_translate(load_image(&instance->module, module->wrapper));
+	cudaError_t error = runtime_error_translate(fill_module(instance, module, context));
 	if (error) {
 		instance->module = NULL;
 		hr_log(HR_LOG_INFO, "loading a fat binary into device %d failed: %s", context->device,
@@ -298,9 +351,7 @@ static cudaError_t load_module(struct runtime_module *module, const struct runti
 	}
 	if (error) {
 		/* Remembered, so that the image is not sent to the driver again with each launch. */
-		if (instance->module)
-			(void)runtime_driver.cuModuleUnload(instance->module);
-		instance->module = NULL;
+		unload_instance(instance);
 		instance->symbols = 0;
 		instance->error = error;
 	}
@@ -367,6 +418,68 @@ cudaError_t runtime_symbol_remember(const void *handle)
 	if (!added)
 		free(symbol);
 	return symbol_map_find(&map, handle) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+/* Another address by which a kernel is found: its handle as the driver's. Lives as long as its module. Lock held. */
+static cudaError_t add_alias(const struct runtime_symbol *symbol, const void *handle)
+{
+	if (symbol_map_find(&map, handle))
+		return cudaSuccess;
+	struct runtime_symbol *alias = malloc(sizeof *alias);
+	if (!alias)
+		return cudaErrorMemoryAllocation;
+	*alias = *symbol;
+	alias->host = handle;
+	alias->alias = true;
+	if (!symbol_map_add(&map, alias)) {
+		free(alias);
+		return cudaErrorMemoryAllocation;
+	}
+	alias->next = symbol->module->symbols;
+	symbol->module->symbols = alias;
+	return cudaSuccess;
+}
+
+cudaError_t runtime_symbol_kernel(struct runtime_symbol *symbol, struct runtime_context *context, CUkernel *kernel)
+{
+	struct instance *instance;
+	pthread_mutex_lock(&lock);
+	cudaError_t error = need_instance(symbol->module, context, &instance);
+	if (!error && (!instance->of_library || !symbol->module->library))
+		error = cudaErrorNotSupported;
+	if (!error) {
+		CUresult result = runtime_driver.cuLibraryGetKernel(kernel, symbol->module->library, symbol->name);
+		error = result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction
+						       : runtime_error_translate(result);
+	}
+	if (!error)
+		error = add_alias(symbol, *kernel);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+/* The kernel of a module that was resolved to this function in any context. Lock held. */
+static const void *host_in(const struct runtime_module *module, uint64_t function)
+{
+	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
+		/* Stores happen under the lock. */
+		const struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
+		for (const struct runtime_symbol *s = module->symbols; s && instance; s = s->next)
+			if (s->kind == RUNTIME_KERNEL && !s->alias && s->index < instance->symbols &&
+			    atomic_load_explicit(&instance->values[s->index], memory_order_relaxed) == function)
+				return s->host;
+	}
+	return NULL;
+}
+
+const void *runtime_symbol_of_function(CUfunction function)
+{
+	const void *host = NULL;
+	pthread_mutex_lock(&lock);
+	for (const struct runtime_module *m = modules; m && !host; m = m->next)
+		host = host_in(m, (uint64_t)(uintptr_t)function);
+	pthread_mutex_unlock(&lock);
+	return host;
 }
 
 /*

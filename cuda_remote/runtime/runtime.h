@@ -52,7 +52,7 @@ struct runtime_context {
 	unsigned index;             /* place in the tables that modules keep per context */
 	int device;                 /* ordinal */
 	bool primary;
-	unsigned long long id;      /* tells a new context at the address of a destroyed one from the old one */
+	unsigned long long id;      /* tells a new context at the address of a destroyed one from the old one; locked */
 	_Atomic(CUcontext) handle;  /* NULL while a primary context is not retained */
 	CUcontext last_handle;      /* of a primary one: what the thread still holds after a reset */
 };
@@ -95,6 +95,7 @@ struct runtime_symbol {
 	size_t size;                   /* bytes of a variable */
 	unsigned index;                /* among the module's symbols */
 	enum runtime_symbol_kind kind;
+	bool alias;                    /* found by its handle, beside the symbol of its stand-in */
 };
 
 /* NULL if no such kernel or variable is registered. No lock. */
@@ -119,6 +120,15 @@ void runtime_registry_forget(struct runtime_context *context, bool unload);
  * itself.
  */
 cudaError_t runtime_symbol_remember(const void *handle);
+
+/*
+ * The driver's handle of a kernel of compiled code, by which runtime_symbol_find finds it too from now on. The context
+ * is current. cudaErrorNotSupported: the driver has no libraries, or the context is not a primary one. Records nothing.
+ */
+cudaError_t runtime_symbol_kernel(struct runtime_symbol *symbol, struct runtime_context *context, CUkernel *kernel);
+
+/* The stand-in of a kernel that resolved to this function; NULL if none did. */
+const void *runtime_symbol_of_function(CUfunction function);
 
 /* ---- kernels (function.c) ---- */
 

@@ -80,7 +80,7 @@ static void keep(enum hr_log_level level, const char *text, size_t length)
 	logs.bytes += line->length;
 }
 
-/* With the lock held; false: the entry was removed and is freed now. */
+/* With the lock held. The last thread to leave an entry that was removed frees it. */
 static void leave(struct CUlogsCallbackEntry_st *entry)
 {
 	pthread_cond_broadcast(&logs.left);
@@ -94,8 +94,8 @@ static void leave(struct CUlogsCallbackEntry_st *entry)
 }
 
 /*
- * Calls back without the lock. An entry that is being called stays in the list, removed or not, so that next stays good;
- * the next one is entered before it is left.
+ * Calls back without the lock. An entry that is being called stays in the list, removed or not, so that next stays
+ * good; the next one is entered before it is left.
  */
 static void call_back(enum hr_log_level level, const char *text, size_t length)
 {
@@ -187,8 +187,8 @@ CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 }
 
 /*
- * Writes the messages from a number on into room bytes; *used is how many. With the lock held. False: there are some and
- * not one fits.
+ * Writes the messages from a number on into room bytes; *used is how many. With the lock held. False: there are some
+ * and not one fits.
  */
 static bool dump(unsigned from, char *buffer, size_t room, size_t *used)
 {
@@ -238,7 +238,9 @@ CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsig
 	char *text = malloc(LOG_BYTES + 1);
 	size_t size = LOG_BYTES + 1;
 	CUlogIterator from = iterator ? *iterator : 0;
-	CUresult result = pathToFile && text && !flags ? cuLogsDumpToMemory(&from, text, &size, 0) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	if (pathToFile && text && !flags)
+		result = cuLogsDumpToMemory(&from, text, &size, 0);
 	FILE *file = result ? NULL : fopen(pathToFile, "w");
 	if (!result && !file) {
 		hr_log(HR_LOG_ERROR, "cuLogsDumpToFile: %s: %s", pathToFile, strerror(errno));

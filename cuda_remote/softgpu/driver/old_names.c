@@ -64,7 +64,8 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarra
 	CUresult result = cuArrayGetDescriptor_v2(pArrayDescriptor ? &wide : NULL, hArray);
 	if (!result)
 		*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR_v1){ .Width = clip(wide.Width), .Height = clip(wide.Height),
-								.Format = wide.Format, .NumChannels = wide.NumChannels };
+								.Format = wide.Format,
+								.NumChannels = wide.NumChannels };
 	return result;
 }
 

@@ -37,6 +37,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
 	test/cuda/runtime/programs/device_launch.cu \
+	test/cuda/runtime/programs/driver_handles.cu \
 	test/cuda/runtime/programs/errors.cu \
 	test/cuda/runtime/programs/graphs.cu \
 	test/cuda/runtime/programs/machine_code_only.cu \
@@ -64,6 +65,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/per_thread_stream.cutest \
 	test/cuda/runtime/programs/relinked.cutest \
 	test/cuda/runtime/programs/device.cutest \
+	test/cuda/runtime/programs/driver_handles.cutest \
 	test/cuda/runtime/programs/errors.cutest \
 	test/cuda/runtime/programs/graphs.cutest \
 	test/cuda/runtime/programs/machine_code_only.cutest \

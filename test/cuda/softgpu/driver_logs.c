@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the driver logs, given to the program: cuLogs…. Messages come from functions that are not supported, each of which
- * says so at its first call; and, many of them, from PTX that the engine's double does not take.
+ * What the driver logs, given to the program: cuLogs…. Messages come from functions that are not supported, each of
+ * which says so at its first call; and, many of them, from a file that cannot be written.
  */
 #include "driver.h"
 

@@ -126,7 +126,8 @@ static void multiprocessors_are_split(void)
 	CHECK(groups == 2 && parts[0].sm.smCount == 2 && parts[1].sm.smCount == 2);
 	CHECK(rest.type == CU_DEV_RESOURCE_TYPE_INVALID);
 	groups = 1;
-	OK(cuDevSmResourceSplitByCount(parts, &groups, &all, &rest, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, 1));
+	OK(cuDevSmResourceSplitByCount(parts, &groups, &all, &rest, CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING,
+				       1));
 	CHECK(groups == 1 && parts[0].sm.smCount == 1 && rest.sm.smCount == 3 && rest.type == CU_DEV_RESOURCE_TYPE_SM);
 	groups = 1;
 	EXPECT(cuDevSmResourceSplitByCount(parts, &groups, &all, &rest, 0, 5), CUDA_ERROR_INVALID_VALUE);

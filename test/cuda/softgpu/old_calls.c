@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls from before CUDA 4.0, asynchronous notifications and RDMA flushes. Compiled without cuda.h's renaming, so that a
- * name without _v2 is the old function.
+ * Calls from before CUDA 4.0, asynchronous notifications and RDMA flushes. Compiled without cuda.h's renaming, so that
+ * a name without _v2 is the old function.
  */
 #include "driver.h"
 
@@ -69,7 +69,8 @@ static void arrays_are_copied_in_sizes_of_32_bits(void)
 	EXPECT(cuArrayCreate(&array, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuArrayGetDescriptor(NULL, array), CUDA_ERROR_INVALID_VALUE);
 	CUDA_MEMCPY2D_v1 copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = bytes, .srcPitch = 8,
-				  .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 8, .Height = 4 };
+				  .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 8,
+				  .Height = 4 };
 	OK(cuMemcpy2D(&copy));
 	copy = (CUDA_MEMCPY2D_v1){ .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = 2, .srcY = 1,
 				   .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = 4,
@@ -168,7 +169,8 @@ static void adapters_writes_need_no_flush(void)
 	EXPECT(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
 					  (CUflushGPUDirectRDMAWritesScope)7),
 	       CUDA_ERROR_INVALID_VALUE);
-	EXPECT(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)1, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
+	EXPECT(cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)1,
+					  CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
 	       CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxSetCurrent(NULL));
 	EXPECT(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
