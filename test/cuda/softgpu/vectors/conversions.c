@@ -174,6 +174,25 @@ static bool setup(struct conversion *c, const struct words *words)
 	return true;
 }
 
+/* What no element covers of a result is zero: beside narrow elements, beyond the last, below tf32's. */
+static void zero_between(struct outcome *out, unsigned width)
+{
+	uint64_t covered = 0;
+	unsigned count = out->count;
+	for (unsigned n = 0; n < count; n++) {
+		const struct element *e = &out->element[n];
+		covered |= (e->width < 64 ? (1ull << e->width) - 1 : UINT64_MAX) << e->shift;
+	}
+	for (unsigned from = 0, to; from < width; from = to) {
+		bool gap = !(covered >> from & 1);
+		for (to = from + 1; to < width && gap == !(covered >> to & 1);)
+			to++;
+		if (gap)
+			out->element[out->count++] = (struct element){ .rule = RULE_EXACT, .shift = from,
+								       .width = to - from };
+	}
+}
+
 bool convert_reference(const struct form *form, const struct words *words, const uint64_t *in, struct outcome *out)
 {
 	struct conversion c;
@@ -194,9 +213,13 @@ bool convert_reference(const struct form *form, const struct words *words, const
 			out->element[n].width = letter_width(form->results[0]);
 			if (!strcmp(words_last(words, 1), "tf32"))
 				out->element[n].bits <<= 13;
+		} else if (!strcmp(words_last(words, 1), "tf32") && out->element[n].rule == RULE_NAN) {
+			out->element[n].width = 32; /* as f32, as which the register is read */
+			out->element[n].format = format_of("f32");
 		} else if (!strcmp(words_last(words, 1), "tf32")) {
 			out->element[n].shift = 13; /* of the upper 19 bits */
 		}
 	}
+	zero_between(out, letter_width(form->results[0]));
 	return true;
 }

@@ -137,10 +137,13 @@ static CUresult room(struct device *device, CUdeviceptr *buffer, size_t *have, s
 }
 
 int device_run(struct device *device, struct module *module, const char *name, const uint64_t *inputs,
-	       size_t input_words, uint64_t *outputs, size_t output_words, uint32_t count)
+	       uint64_t *outputs, uint32_t count, bool alone)
 {
+	const size_t input_bytes = (size_t)count * SOURCES_MAX * sizeof *inputs;
+	const size_t output_bytes = (size_t)count * OUTPUT_WORDS * sizeof *outputs;
+	const unsigned blocks = alone ? count : (count + 127) / 128, threads = alone ? 32 : 128;
+	uint32_t one_lane = alone;
 	CUfunction function;
-	size_t input_bytes = input_words * sizeof *inputs, output_bytes = output_words * sizeof *outputs;
 	CUresult r = device->ModuleGetFunction(&function, (CUmodule)module, name);
 	if (r == CUDA_SUCCESS)
 		r = room(device, &device->input, &device->input_bytes, input_bytes);
@@ -150,9 +153,9 @@ int device_run(struct device *device, struct module *module, const char *name, c
 		r = device->MemcpyHtoD(device->input, inputs, input_bytes);
 	if (r == CUDA_SUCCESS)
 		r = device->MemsetD8(device->output, 0, output_bytes);
-	void *parameters[] = { &device->input, &device->output, &count };
+	void *parameters[] = { &device->input, &device->output, &count, &one_lane };
 	if (r == CUDA_SUCCESS)
-		r = device->LaunchKernel(function, (count + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, parameters, NULL);
+		r = device->LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, parameters, NULL);
 	if (r == CUDA_SUCCESS)
 		r = device->CtxSynchronize();
 	if (r == CUDA_SUCCESS)

@@ -74,7 +74,9 @@ static void put_declarations(struct text *text, const struct form *form)
 		put(text, ".reg .%s %%s%zu;\n", register_type(form->sources[n]), n);
 	put(text, "ld.param.u64 %%a1, [in]; ld.param.u64 %%a2, [out]; ld.param.u32 %%i1, [n];\n"
 		  "mov.u32 %%i2, %%tid.x; mov.u32 %%i3, %%ctaid.x; mov.u32 %%i4, %%ntid.x;\n"
-		  "mad.lo.u32 %%i5, %%i3, %%i4, %%i2; setp.ge.u32 %%end, %%i5, %%i1; @%%end bra DONE;\n"
+		  "mad.lo.u32 %%i5, %%i3, %%i4, %%i2; ld.param.u32 %%i6, [alone]; setp.eq.u32 %%odd, %%i6, 0; @%%odd bra ALL;\n"
+		  "mov.u32 %%i5, %%i3; and.b32 %%i6, %%i3, 31; setp.ne.u32 %%end, %%i6, %%i2; @%%end bra DONE;\n"
+		  "ALL: setp.ge.u32 %%end, %%i5, %%i1; @%%end bra DONE;\n"
 		  "and.b32 %%i6, %%i5, 1; setp.ne.u32 %%odd, %%i6, 0;\n"
 		  "mul.wide.u32 %%a3, %%i5, %u; add.u64 %%a3, %%a3, %%a1;\n"
 		  "mul.wide.u32 %%a4, %%i5, %u; add.u64 %%a4, %%a4, %%a2;\n",
@@ -104,7 +106,7 @@ static void put_store(struct text *text, char letter, char set, size_t n, size_t
 size_t kernel_write(const struct form *form, unsigned number, char *buffer, size_t room)
 {
 	struct text text = { buffer, 0, room };
-	put(&text, ".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u32 n)\n{\n", number);
+	put(&text, ".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u32 n, .param .u32 alone)\n{\n", number);
 	put_declarations(&text, form);
 	for (size_t n = 0; form->sources[n]; n++) {
 		if (form->sources[n] == 'p')

@@ -25,6 +25,8 @@ static struct access access_of(const struct words *words)
 static void load(const struct form *form, const struct access *access, const uint64_t *in, struct outcome *out)
 {
 	const unsigned char *bytes = (const unsigned char *)in + form->immediate;
+	if (strstr(form->text, "{%t")) /* the first two of four go elsewhere */
+		bytes += 2 * access->bytes;
 	for (unsigned n = 0; form->results[n]; n++) {
 		uint64_t value = 0;
 		for (unsigned i = 0; i < access->bytes; i++)
@@ -36,14 +38,15 @@ static void load(const struct form *form, const struct access *access, const uin
 	}
 }
 
-/* v4 stores the two values twice. */
+/* v4 stores the two values twice, the second time in either order. */
 static void store(const struct form *form, const struct access *access, const uint64_t *in, struct outcome *out)
 {
 	uint64_t memory[2] = { in[0], in[1] };
 	unsigned char *bytes = (unsigned char *)memory + form->immediate;
+	bool turned = strstr(form->text, "$5, $5") != NULL;
 	for (unsigned n = 0; n < access->count; n++)
 		for (unsigned i = 0; i < access->bytes; i++)
-			bytes[n * access->bytes + i] = (unsigned char)(in[2 + n % 2] >> 8 * i);
+			bytes[n * access->bytes + i] = (unsigned char)(in[2 + (n % 2 ^ (turned && n > 1))] >> 8 * i);
 	outcome_exact(&out[0], memory[0], 64);
 	outcome_exact(&out[1], memory[1], 64);
 }

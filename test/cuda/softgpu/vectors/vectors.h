@@ -52,7 +52,7 @@ struct element {
 	const struct format *format; /* of RULE_NAN, RULE_ZERO, RULE_WITHIN */
 	double low, high;
 };
-#define ELEMENTS_MAX 4
+#define ELEMENTS_MAX 6
 struct outcome {
 	unsigned count;
 	struct element element[ELEMENTS_MAX];
@@ -98,9 +98,12 @@ const char *device_name(const struct device *device);
 struct module;
 struct module *device_load(struct device *device, const char *ptx, char *log, size_t log_size);
 void device_unload(struct device *device, struct module *module);
-/* Runs kernel name with (input, output, count) over blocks of 128 threads. 0, or the driver's error. */
+/*
+ * Runs kernel name with (input, output, count, alone) over blocks of 128 threads; alone: each vector in a warp of its own,
+ * of which one lane, another each time, goes on by itself. 0, or the driver's error.
+ */
 int device_run(struct device *device, struct module *module, const char *name, const uint64_t *inputs,
-	       size_t input_words, uint64_t *outputs, size_t output_words, uint32_t count);
+	       uint64_t *outputs, uint32_t count, bool alone);
 
 /* Words of an output: results, then results of the copy of the instruction that only odd threads execute. */
 #define SCRATCH_WORDS 2 /* 16 bytes of global memory for the thread's own use */
