@@ -22,8 +22,8 @@ still_served() {
 before=$(shared_memory)
 
 echo "- wrong calls, in the program's own process"
-$run --local $program "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "local: $(cat "$work/out" "$work/err")"
-$run --local $program "$programs/elf_only" > "$work/out" 2> "$work/err" || fail "local, machine code only: $(cat "$work/out")"
+$program $run --local "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "local: $(cat "$work/out" "$work/err")"
+$program $run --local "$programs/elf_only" > "$work/out" 2> "$work/err" || fail "local, machine code only: $(cat "$work/out")"
 
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
 
