@@ -9,12 +9,10 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/async.c cuda_remote/softgpu/exec/async.h \
 	cuda_remote/softgpu/exec/atomic.c cuda_remote/softgpu/exec/atomic.h \
 	cuda_remote/softgpu/exec/atomic_wide.c \
-	cuda_remote/softgpu/exec/block.c \
 	cuda_remote/softgpu/exec/call_frame.h \
 	cuda_remote/softgpu/exec/cluster.c cuda_remote/softgpu/exec/cluster.h \
 	cuda_remote/softgpu/exec/collective.c cuda_remote/softgpu/exec/collective.h \
 	cuda_remote/softgpu/exec/cube.c cuda_remote/softgpu/exec/cube.h \
-	cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_compare.c \
 	cuda_remote/softgpu/exec/decode_async.c \
@@ -43,12 +41,21 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/texture_table.c cuda_remote/softgpu/exec/texture_table.h \
 	cuda_remote/softgpu/texture.h \
 	cuda_remote/softgpu/exec/video.c cuda_remote/softgpu/exec/video.h \
-	cuda_remote/softgpu/exec/warp.c cuda_remote/softgpu/exec/warp.h
+	cuda_remote/softgpu/exec/warp.h
 softgpu_cppflags = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 softgpu_cflags = $(AM_CFLAGS) -ffp-contract=off -fno-strict-aliasing
 cuda_remote_softgpu_libsgengine_la_CPPFLAGS = $(softgpu_cppflags)
 cuda_remote_softgpu_libsgengine_la_CFLAGS = $(softgpu_cflags)
-cuda_remote_softgpu_libsgengine_la_LIBADD = cuda_remote/softgpu/exec/liblanes_baseline.la -lm
+cuda_remote_softgpu_libsgengine_la_LIBADD = cuda_remote/softgpu/exec/liblanes_baseline.la \
+	cuda_remote/softgpu/exec/libcontrol.la -lm
+
+# What runs between lane operations, of which it knows only masks: without vector registers, as the operations leave
+# their upper halves in use, and an old (SSE) instruction would wait for whatever is under way in the register it names.
+noinst_LTLIBRARIES += cuda_remote/softgpu/exec/libcontrol.la
+cuda_remote_softgpu_exec_libcontrol_la_SOURCES = cuda_remote/softgpu/exec/block.c cuda_remote/softgpu/exec/control.c \
+	cuda_remote/softgpu/exec/warp.c
+cuda_remote_softgpu_exec_libcontrol_la_CPPFLAGS = $(softgpu_cppflags)
+cuda_remote_softgpu_exec_libcontrol_la_CFLAGS = $(softgpu_cflags)
 
 # The tables of operations; a new one needs no more than its line here.
 softgpu_tables = \
@@ -72,6 +79,7 @@ nodist_cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_op_sour
 cuda_remote_softgpu_exec_liblanes_baseline_la_CPPFLAGS = $(softgpu_cppflags) -DLANES_ISA=baseline
 cuda_remote_softgpu_exec_liblanes_baseline_la_CFLAGS = $(softgpu_lane_cflags)
 if SOFTGPU_X86_64
+cuda_remote_softgpu_exec_libcontrol_la_CFLAGS += -mgeneral-regs-only
 cuda_remote_softgpu_libsgengine_la_CPPFLAGS += -DSOFTGPU_X86_64
 cuda_remote_softgpu_libsgengine_la_LIBADD += cuda_remote/softgpu/exec/liblanes_avx2.la cuda_remote/softgpu/exec/liblanes_avx512.la
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_avx2.la cuda_remote/softgpu/exec/liblanes_avx512.la

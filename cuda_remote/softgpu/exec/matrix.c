@@ -64,46 +64,78 @@ static bool find_tile(struct warp *warp, const struct insn *insn, const struct m
 	return tile->base != NULL;
 }
 
-/* The place in memory of the element at a position of the matrix. */
-static char *tile_at(const struct tile *tile, const struct matrix_form *form, uint32_t position)
+/*
+ * How far the element at a position of the matrix is from its first, in bits. A fragment's steps never carry from a row
+ * into the next, so the distances of a lane, a register and an element in it add up as their positions do.
+ */
+static uint64_t distance_to(const struct tile *tile, const struct matrix_form *form, uint32_t position)
 {
-	const struct matrix_fragment *fragment = &form->d;
-	uint64_t row = position / fragment->columns, column = position % fragment->columns;
-	uint32_t word = fragment->type == MATRIX_B1 ? 32 : 1;
-	uint64_t element = form->column_major ? column * tile->stride + row * word :
-						row * tile->stride + column * word;
-	return tile->base + element * tile->unit / 8;
+	uint64_t row = position / form->d.columns, column = position % form->d.columns;
+	uint32_t word = form->d.type == MATRIX_B1 ? 32 : 1;
+	return (form->column_major ? column * tile->stride + row * word : row * tile->stride + column * word) * tile->unit;
 }
 
-/* One lane's register: elements of 8 and more bits one by one, smaller ones by the word, as they lie side by side. */
-static void move_register(char *cell, const struct tile *tile, const struct matrix_form *form, uint32_t position,
+/* One register: as a piece of memory in each lane, or element by element of so many bytes. */
+static void move_pieces(char *row, char *const *lanes, uint32_t mask, uint32_t width, bool write)
+{
+	for_each_lane(lane, mask) {
+		char *cell = row + lane * width;
+		if (width == 8)
+			memcpy(write ? lanes[lane] : cell, write ? cell : lanes[lane], 8);
+		else
+			memcpy(write ? lanes[lane] : cell, write ? cell : lanes[lane], 4);
+	}
+}
+
+static void move_elements(char *row, char *const *lanes, uint32_t mask, const uint64_t *steps, uint32_t elements,
 			  bool write)
 {
-	uint32_t elements = tile->unit < 8 ? 1 : form->d.elements, bytes = tile->unit < 8 ? 4 : tile->unit / 8u;
-	for (uint32_t i = 0; i < elements; i++, cell += bytes) {
-		char *memory = tile_at(tile, form, position + i * form->d.element_step);
-		memcpy(write ? memory : cell, write ? cell : memory, bytes);
+	uint32_t bytes = 4 / elements;
+	for (uint32_t i = 0; i < elements; i++) {
+		for_each_lane(lane, mask) {
+			char *cell = row + lane * 4 + i * bytes, *memory = lanes[lane] + steps[i] / 8;
+			if (bytes == 2)
+				memcpy(write ? memory : cell, write ? cell : memory, 2);
+			else
+				memcpy(write ? memory : cell, write ? cell : memory, 1);
+		}
+	}
+}
+
+static void move_rows(struct warp *warp, const struct insn *insn, const struct tile *tile, bool write)
+{
+	const struct matrix_form *form = matrix_form_of(insn);
+	const struct matrix_fragment *fragment = &form->d;
+	uint64_t lane_distance[WARP_LANES], steps[WARP_LANES];
+	char *lanes[WARP_LANES];
+	uint32_t width = fragment->bits == 64 ? 8 : 4, elements = tile->unit < 8 ? 1 : fragment->elements;
+	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+		lane_distance[lane] = distance_to(tile, form, matrix_lane_position(fragment, lane));
+	for (uint32_t i = 0; i < elements; i++)
+		steps[i] = distance_to(tile, form, i * fragment->element_step);
+	bool whole = elements == 1 || steps[1] == tile->unit;
+	for (uint32_t r = 0; r < fragment->registers; r++) {
+		char *row = warp->regs + matrix_row(insn, r);
+		uint64_t distance = distance_to(tile, form, fragment->offset[r % fragment->distinct]);
+		for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+			lanes[lane] = tile->base + (distance + lane_distance[lane]) / 8;
+		if (whole)
+			move_pieces(row, lanes, warp->mask, width, write);
+		else
+			move_elements(row, lanes, warp->mask, steps, elements, write);
 	}
 }
 
 static const struct insn *move_tile(struct warp *warp, const struct insn *insn, bool write)
 {
 	const struct matrix_form *form = matrix_form_of(insn);
-	const struct matrix_fragment *fragment = &form->d;
 	const struct insn *next;
 	struct tile tile;
 	if (!whole_warp(warp, insn, &next))
 		return next;
 	if (!find_tile(warp, insn, form, write, &tile))
 		return NULL;
-	uint32_t width = fragment->bits == 64 ? 8 : 4;
-	for (uint32_t r = 0; r < fragment->registers; r++) {
-		char *row = warp->regs + matrix_row(insn, r);
-		for_each_lane(lane, warp->mask)
-			move_register(row + lane * width, &tile, form,
-				      matrix_lane_position(fragment, lane) + fragment->offset[r % fragment->distinct],
-				      write);
-	}
+	move_rows(warp, insn, &tile, write);
 	return insn + 1 + form->carriers;
 }
 

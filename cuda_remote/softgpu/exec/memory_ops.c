@@ -48,7 +48,7 @@ static inline uint32_t strangers_wide(const uint64_t *rows, uint64_t base, uint6
 
 enum access_kind { ACCESS_FAILED, ACCESS_RUN, ACCESS_ONE, ACCESS_SCATTERED };
 
-/* The lanes' addresses: how they lie, and the lowest and highest of them. */
+/* Lanes' addresses that lie side by side (run) or are the same (one): from where to where. */
 struct address_set {
 	uint64_t first; /* what lane 0's address is, or would be, in a run */
 	uint64_t low, high;
@@ -67,21 +67,35 @@ struct address_set {
 			  !(strangers_##width(rows, (type)(base - leader * step), step) & mask);          \
 		set.low = (type)(base + offset);                                                          \
 		set.high = (type)(rows[last] + offset);                                                   \
-		if (__builtin_expect(!set.one && !set.run, 0)) {                                          \
-			type low = base, high = base;                                                     \
-			const int32_t *lanes = warp->lanes;                                               \
-			ALL_LANES {                                                                       \
-				type a = lanes[lane] ? rows[lane] : base;                                 \
-				low = a < low ? a : low;                                                  \
-				high = a > high ? a : high;                                               \
-			}                                                                                 \
-			set.low = (type)(low + offset);                                                   \
-			set.high = (type)(high + offset);                                                 \
-		}                                                                                         \
 		return set;                                                                               \
 	}
 DEFINE_SORT(wide, uint64_t)
 DEFINE_SORT(narrow, uint32_t)
+
+/* Where addresses may lie: low … low + limit, the last one included; and the host's place of address 0 of lane 0. */
+struct reach {
+	uint64_t low, limit;
+	uint64_t base, step; /* step: from a lane's memory to the next one's */
+};
+
+/* Addresses as they come, into warp->pointers. False: one is misaligned or not within reach. */
+#define DEFINE_SCATTER(width, type)                                                                       \
+	INLINED bool scatter_##width(struct warp *warp, const type *rows, type offset, struct reach reach,        \
+				     uint32_t bytes)                                                      \
+	{                                                                                                 \
+		const type low = (type)reach.low, limit = (type)reach.limit, below = (type)(bytes - 1);           \
+		type bad = 0;                                                                             \
+		uint64_t *pointers = warp->pointers;                                                      \
+		const int32_t *lanes = warp->lanes;                                                       \
+		ALL_LANES {                                                                               \
+			type a = rows[lane] + offset, wrong = (type)(a - low) > limit ? (type)-1 : (a & below);   \
+			pointers[lane] = reach.base + (uint64_t)lane * reach.step + a;                    \
+			bad |= lanes[lane] ? wrong : 0;                                                   \
+		}                                                                                         \
+		return !bad;                                                                              \
+	}
+DEFINE_SCATTER(wide, uint64_t)
+DEFINE_SCATTER(narrow, uint32_t)
 
 static __attribute__((noinline)) enum access_kind access_slow(struct warp *warp, const struct insn *insn,
 							      enum access_space space, uint32_t bytes, bool write)
@@ -89,22 +103,26 @@ static __attribute__((noinline)) enum access_kind access_slow(struct warp *warp,
 	return memory_resolve(warp, insn, space, bytes, write) ? ACCESS_SCATTERED : ACCESS_FAILED;
 }
 
-/* All addresses aligned: the lanes' bits below bytes are zero, and so is the offset's part in them. */
-static inline bool scattered_aligned(const struct warp *warp, const struct insn *insn, uint32_t bytes)
+static inline bool scatter_global(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write)
 {
-	uint64_t bits = 0;
-	if (bytes == 1)
-		return true;
-	if (insn->flags & INSN_NARROW) {
-		const uint32_t *rows = SOURCE(uint32_t, 4);
-		for_each_lane(lane, warp->mask)
-			bits |= rows[lane] + insn->imm;
-	} else {
-		const uint64_t *rows = SOURCE(uint64_t, 4);
-		for_each_lane(lane, warp->mask)
-			bits |= rows[lane] + insn->imm;
-	}
-	return (bits & (bytes - 1)) == 0;
+	const struct span_cache *span = &warp->block->spans[insn->slot];
+	if (span->high < span->low || span->high - span->low < bytes || (write && span->read_only))
+		return false;
+	struct reach reach = { .low = span->low, .limit = span->high - span->low - bytes };
+	return scatter_wide(warp, SOURCE(uint64_t, 4), insn->imm, reach, bytes);
+}
+
+/* All in the allocation that the instruction found last, or in that of the first lane; else lane by lane. */
+static __attribute__((noinline)) enum access_kind access_scattered(struct warp *warp, const struct insn *insn,
+								   enum access_space space, uint32_t bytes, bool write)
+{
+	uint64_t address = SOURCE(uint64_t, 4)[__builtin_ctz(warp->mask)] + insn->imm;
+	if (scatter_global(warp, insn, bytes, write))
+		return ACCESS_SCATTERED;
+	if (!(address >> WINDOW_SHIFT) && memory_span_refill(warp, insn->slot, address) &&
+	    scatter_global(warp, insn, bytes, write))
+		return ACCESS_SCATTERED;
+	return access_slow(warp, insn, space, bytes, write);
 }
 
 INLINED enum access_kind access_global(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
@@ -112,6 +130,8 @@ INLINED enum access_kind access_global(struct warp *warp, const struct insn *ins
 {
 	const uint64_t *rows = SOURCE(uint64_t, 4);
 	struct address_set set = sort_wide(warp, rows, insn->imm, bytes);
+	if (!(set.run | set.one))
+		return access_scattered(warp, insn, space, bytes, write);
 	const struct span_cache *span = &warp->block->spans[insn->slot];
 	if (__builtin_expect(set.low < span->low || set.high > span->high - bytes || set.high < set.low ||
 			     (write && span->read_only), 0)) {
@@ -119,17 +139,10 @@ INLINED enum access_kind access_global(struct warp *warp, const struct insn *ins
 		    set.high > span->high - bytes || set.high < set.low || (write && span->read_only))
 			return access_slow(warp, insn, space, bytes, write);
 	}
-	if (set.run | set.one) {
-		if (set.low & (bytes - 1))
-			return access_slow(warp, insn, space, bytes, write);
-		*base = (char *)(uintptr_t)(set.one ? set.low : set.first);
-		return set.one ? ACCESS_ONE : ACCESS_RUN;
-	}
-	if (!scattered_aligned(warp, insn, bytes))
+	if (set.low & (bytes - 1))
 		return access_slow(warp, insn, space, bytes, write);
-	ALL_LANES
-		warp->pointers[lane] = rows[lane] + insn->imm;
-	return ACCESS_SCATTERED;
+	*base = (char *)(uintptr_t)(set.one ? set.low : set.first);
+	return set.one ? ACCESS_ONE : ACCESS_RUN;
 }
 
 INLINED enum access_kind access_shared(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
@@ -139,30 +152,22 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 	char *shared = warp->block->shared;
 	uint64_t size = warp->block->shared_bytes;
 	bool narrow = insn->flags & INSN_NARROW;
+	struct reach reach = { .limit = size - bytes, .base = (uint64_t)(uintptr_t)shared };
+	if (size < bytes)
+		return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
 	if (narrow)
 		set = sort_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, bytes);
 	else
 		set = sort_wide(warp, SOURCE(uint64_t, 4), insn->imm, bytes);
-	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low)
-		return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
-	if (set.run | set.one) {
-		if (set.low & (bytes - 1))
-			return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
-		*base = shared + (int64_t)(set.one ? set.low : narrow ? (uint64_t)(int32_t)set.first : set.first);
-		return set.one ? ACCESS_ONE : ACCESS_RUN;
+	if (!(set.run | set.one)) {
+		bool inside = narrow ? scatter_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, reach, bytes) :
+				       scatter_wide(warp, SOURCE(uint64_t, 4), insn->imm, reach, bytes);
+		return inside ? ACCESS_SCATTERED : access_slow(warp, insn, ACCESS_SHARED, bytes, write);
 	}
-	if (!scattered_aligned(warp, insn, bytes))
+	if (set.low > size - bytes || set.high > size - bytes || set.high < set.low || (set.low & (bytes - 1)))
 		return access_slow(warp, insn, ACCESS_SHARED, bytes, write);
-	if (narrow) {
-		const uint32_t *rows = SOURCE(uint32_t, 4);
-		ALL_LANES
-		warp->pointers[lane] = (uint64_t)(uintptr_t)shared + (uint32_t)(rows[lane] + (uint32_t)insn->imm);
-	} else {
-		const uint64_t *rows = SOURCE(uint64_t, 4);
-		ALL_LANES
-			warp->pointers[lane] = (uint64_t)(uintptr_t)shared + rows[lane] + insn->imm;
-	}
-	return ACCESS_SCATTERED;
+	*base = shared + (int64_t)(set.one ? set.low : narrow ? (uint64_t)(int32_t)set.first : set.first);
+	return set.one ? ACCESS_ONE : ACCESS_RUN;
 }
 
 /*
@@ -172,40 +177,25 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 INLINED enum access_kind access_local(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
 				      uint64_t window)
 {
-	uint64_t size = warp->block->launch->kernel->local_bytes, start = (uint64_t)(uintptr_t)warp->local;
-	enum access_space space = window ? ACCESS_GENERIC : ACCESS_LOCAL;
-	struct address_set set;
-	if (insn->flags & INSN_NARROW)
-		set = sort_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, bytes);
-	else
-		set = sort_wide(warp, SOURCE(uint64_t, 4), insn->imm - window, bytes);
-	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low ||
-	    !scattered_aligned(warp, insn, bytes))
-		return access_slow(warp, insn, space, bytes, write);
-	if (insn->flags & INSN_NARROW) {
-		const uint32_t *rows = SOURCE(uint32_t, 4);
-		ALL_LANES
-			warp->pointers[lane] = start + (uint64_t)lane * size +
-					       (uint32_t)(rows[lane] + (uint32_t)insn->imm);
-	} else {
-		const uint64_t *rows = SOURCE(uint64_t, 4);
-		ALL_LANES
-			warp->pointers[lane] = start + (uint64_t)lane * size + rows[lane] + (insn->imm - window);
-	}
-	return ACCESS_SCATTERED;
+	uint64_t size = warp->block->launch->kernel->local_bytes;
+	struct reach reach = { .limit = size - bytes, .base = (uint64_t)(uintptr_t)warp->local, .step = size };
+	bool inside = size >= bytes;
+	if (inside && insn->flags & INSN_NARROW)
+		inside = scatter_narrow(warp, SOURCE(uint32_t, 4), (uint32_t)insn->imm, reach, bytes);
+	else if (inside)
+		inside = scatter_wide(warp, SOURCE(uint64_t, 4), insn->imm - window, reach, bytes);
+	if (inside)
+		return ACCESS_SCATTERED;
+	return access_slow(warp, insn, window ? ACCESS_GENERIC : ACCESS_LOCAL, bytes, write);
 }
 
 /* Generic addresses that are all in the window of shared memory. */
 INLINED enum access_kind access_shared_window(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write)
 {
-	const uint64_t *rows = SOURCE(uint64_t, 4);
 	uint64_t size = warp->block->shared_bytes, offset = insn->imm - WINDOW_BASE(WINDOW_SHARED);
-	struct address_set set = sort_wide(warp, rows, offset, bytes);
-	if (size < bytes || set.low > size - bytes || set.high > size - bytes || set.high < set.low ||
-	    !scattered_aligned(warp, insn, bytes))
+	struct reach reach = { .limit = size - bytes, .base = (uint64_t)(uintptr_t)warp->block->shared };
+	if (size < bytes || !scatter_wide(warp, SOURCE(uint64_t, 4), offset, reach, bytes))
 		return access_slow(warp, insn, ACCESS_GENERIC, bytes, write);
-	ALL_LANES
-		warp->pointers[lane] = (uint64_t)(uintptr_t)warp->block->shared + rows[lane] + offset;
 	return ACCESS_SCATTERED;
 }
 
@@ -232,14 +222,44 @@ INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, e
 	return access_local(warp, insn, bytes, write, 0);
 }
 
+/* Scattered elements by one instruction for eight lanes, where there is one. False: not for these sizes. */
+INLINED bool gathered(const struct warp *warp, void *row, uint64_t offset, size_t from, size_t to)
+{
+#if defined(__AVX512DQ__)
+	const void *base = (const void *)(uintptr_t)offset;
+	for (uint32_t n = 0; n < WARP_LANES && from == to && from >= 4; n += 8) {
+		__m512i at = _mm512_load_si512(warp->pointers + n);
+		__mmask8 mask = (__mmask8)(warp->mask >> n);
+		char *cells = (char *)row + n * to;
+		if (from == 4)
+			_mm256_store_si256((__m256i *)(void *)cells, _mm512_mask_i64gather_epi32(
+				_mm256_load_si256((const __m256i *)(const void *)cells), mask, at, base, 1));
+		else
+			_mm512_store_si512(cells, _mm512_mask_i64gather_epi64(_mm512_load_si512(cells), mask, at,
+									     base, 1));
+	}
+	return from == to && from >= 4;
+#else
+	(void)warp, (void)row, (void)offset, (void)from, (void)to;
+	return false;
+#endif
+}
+
 /* One element of a load: memory type M, register row of type R, n elements in all. */
 #define LOAD_ELEMENT(M, R, element)                                                                      \
 	do {                                                                                             \
 		R *row = RESULT(R, element);                                                             \
 		if (kind == ACCESS_RUN && warp->mask == FULL_MASK) {                                     \
 			const M *from = (const M *)(const void *)base + (element);                       \
-			ALL_LANES                                                                        \
-				row[lane] = (R)from[(uint32_t)lane * count];                             \
+			if (count == 4)                                                                  \
+				ALL_LANES                                                                \
+					row[lane] = (R)from[lane * 4];                                   \
+			else if (count == 2)                                                             \
+				ALL_LANES                                                                \
+					row[lane] = (R)from[lane * 2];                                   \
+			else                                                                             \
+				ALL_LANES                                                                \
+					row[lane] = (R)from[(uint32_t)lane * count];                     \
 		} else if (kind == ACCESS_ONE) {                                                         \
 			R value = (R)((const M *)(const void *)base)[element];                           \
 			if (warp->mask == FULL_MASK)                                                     \
@@ -252,6 +272,7 @@ INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, e
 			const M *from = (const M *)(const void *)base + (element);                       \
 			for_each_lane(lane, warp->mask)                                                  \
 				row[lane] = (R)from[lane * count];                                       \
+		} else if (gathered(warp, row, (element) * sizeof(M), sizeof(M), sizeof(R))) {           \
 		} else if (warp->mask == FULL_MASK) {                                                    \
 			for (int lane = 0; lane < WARP_LANES; lane++)                                    \
 				row[lane] = (R)((const M *)(uintptr_t)warp->pointers[lane])[element];    \
@@ -394,6 +415,9 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 			M *to = (M *)(void *)base + (element);                                           \
 			for_each_lane(lane, warp->mask)                                                  \
 				to[lane * count] = (M)row[lane];                                         \
+		} else if (warp->mask == FULL_MASK) {                                                    \
+			for (int lane = 0; lane < WARP_LANES; lane++)                                    \
+				((M *)(uintptr_t)warp->pointers[lane])[element] = (M)row[lane];          \
 		} else {                                                                                 \
 			for_each_lane(lane, warp->mask)                                                  \
 				((M *)(uintptr_t)warp->pointers[lane])[element] = (M)row[lane];          \

@@ -204,6 +204,68 @@ START_TEST(printf_writes_in_the_order_of_blocks)
 }
 END_TEST
 
+/*
+ * 64 threads, of which two in three load element (13 t + 5) % 64 of a width, put it into shared memory there, over what all
+ * had put (t), and take what is beside it; their own local memory gives back what each had loaded.
+ */
+#define SCATTER(width, cell, bytes)                                                                                \
+	ENTRY ".shared .align 8 .b8 s[512]; .local .align 8 .b8 d[512]; .reg .b" cell " v, x, y;\n"                \
+	"mad.lo.u32 %w1, %i1, 13, 5; and.b32 %w1, %w1, 63; mul.lo.u32 %w2, %w1, " bytes "; cvt.u64.u32 %l1, %w2;\n" \
+	"xor.b32 %w3, %w1, 1; mul.lo.u32 %w3, %w3, " bytes "; rem.u32 %w4, %i1, 3; setp.ne.u32 %p1, %w4, 0;\n"     \
+	"add.u64 %l2, %a1, %l1; cvt.u" cell ".u32 v, %i1; mov.u32 %w5, s; add.u32 %w6, %w5, %w2;\n"                \
+	"add.u32 %w5, %w5, %w3; st.shared.u" width " [%w6], v; bar.sync 0; @%p1 ld.global.u" width " v, [%l2];\n"  \
+	"@%p1 st.shared.u" width " [%w6], v; bar.sync 0; ld.shared.u" width " x, [%w5]; mov.u64 %l3, d;\n"         \
+	"add.u64 %l3, %l3, %l1; st.local.u" width " [%l3], v; ld.local.u" width " y, [%l3]; cvt.u64.u" cell " %l4, x;\n" \
+	"cvt.u64.u" cell " %l5, y; mul.lo.u64 %l5, %l5, 3; xor.b64 %l4, %l4, %l5; mul.wide.u32 %l6, %w1, 8;\n"     \
+	"add.u64 %l6, %l6, %a2; st.global.u64 [%l6], %l4;" END
+
+static uint64_t element_of(const uint8_t *in, uint32_t bytes_each, uint32_t at)
+{
+	uint64_t value = 0;
+	memcpy(&value, in + at * bytes_each, bytes_each);
+	return value;
+}
+
+START_TEST(scattered_accesses_reach_what_each_lane_names)
+{
+	static const char *const texts[] = { SCATTER("8", "32", "1"), SCATTER("16", "32", "2"), SCATTER("32", "32", "4"),
+					     SCATTER("64", "64", "8"), SCATTER("32", "64", "4") };
+	static const uint32_t sizes[] = { 1, 2, 4, 8, 4 };
+	uint8_t in[512];
+	uint64_t kept[64], loaded[64];
+	use_isa(_i);
+	for (uint32_t n = 0; n < sizeof in; n++)
+		in[n] = (uint8_t)(n * 197 + (n >> 3) * 31 + 7);
+	for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+		uint64_t *out = run(texts[n], in, sizeof in, 1, 64);
+		for (uint32_t t = 0; t < 64; t++) {
+			uint32_t at = (13 * t + 5) % 64;
+			loaded[at] = kept[at] = t % 3 ? element_of(in, sizes[n], at) : t;
+		}
+		for (uint32_t at = 0; at < 64; at++)
+			ck_assert_msg(out[at] == (kept[at ^ 1] ^ (loaded[at] * 3)), "%u bytes, place %u: %llx", sizes[n],
+				      at, (unsigned long long)out[at]);
+		device_reset();
+	}
+}
+END_TEST
+
+START_TEST(lanes_of_one_access_may_be_in_several_allocations)
+{
+	use_isa(_i);
+	uint32_t in[32];
+	for (uint32_t n = 0; n < 32; n++)
+		in[n] = n * 2654435761u;
+	/* out holds zeros where in has numbers; odd threads look there. */
+	uint64_t *out = run(ENTRY "and.b32 %w1, %i1, 1; setp.eq.u32 %p1, %w1, 1; selp.b64 %l1, %a2, %a1, %p1; "
+		"xor.b32 %w2, %i1, 6; mul.wide.u32 %l2, %w2, 4; add.u64 %l1, %l1, %l2; ld.global.u32 %w3, [%l1]; "
+		"bar.sync 0; cvt.u64.u32 %l3, %w3; st.global.u64 [%a4], %l3;" END, in, sizeof in, 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t & 1 ? 0 : in[t ^ 6]);
+	device_reset();
+}
+END_TEST
+
 /* ---- faults: the launch's result, and nothing but */
 static CUresult fault(const char *text, uint32_t threads)
 {
@@ -265,6 +327,43 @@ START_TEST(misaligned_addresses_are_faults)
 }
 END_TEST
 
+/* Addresses that are neither alike nor in a row: thread t's is 4 (t ^ 5), but thread 9's is another. */
+START_TEST(one_lane_of_a_scattered_access_is_enough_for_a_fault)
+{
+#define SCATTERED(space, base, wrong) ENTRY ".shared .align 8 .b8 s[128]; .local .align 8 .b8 d[128];\n"      \
+	"xor.b32 %w1, %i2, 5; mul.wide.u32 %l1, %w1, 4; setp.eq.u32 %p1, %i2, 9; setp.ne.u32 %p2, %i2, 9;\n"   \
+	"mov.u64 %l2, " base "; selp.b64 %l3, " wrong ", %l1, %p1; add.u64 %l2, %l2, %l3;\n"                   \
+	"GUARD ld." space ".u32 %w2, [%l2]; GUARD st." space ".u32 [%l2], %w2;" END
+	static const char *const faults[][2] = {
+		{ "illegal", SCATTERED("global", "%a1", "4096") },    { "illegal", SCATTERED("global", "%a1", "-4") },
+		{ "illegal", SCATTERED("shared", "s", "128") },       { "illegal", SCATTERED("shared", "s", "-4") },
+		{ "illegal", SCATTERED("local", "d", "128") },        { "misaligned", SCATTERED("global", "%a1", "2") },
+		{ "misaligned", SCATTERED("shared", "s", "1") },      { "misaligned", SCATTERED("local", "d", "2") },
+		{ "none", SCATTERED("global", "%a1", "4092") },       { "none", SCATTERED("shared", "s", "124") },
+		{ "none", SCATTERED("local", "d", "124") },
+	};
+	use_isa(_i);
+	for (size_t n = 0; n < sizeof faults / sizeof *faults; n++) {
+		char text[2048], *to = text;
+		CUresult wanted = *faults[n][0] == 'i' ? CUDA_ERROR_ILLEGAL_ADDRESS :
+				  *faults[n][0] == 'm' ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_SUCCESS;
+		for (int guarded = 0; guarded < 2; guarded++) {
+			to = text;
+			for (const char *from = faults[n][1]; *from; from++) {
+				if (strncmp(from, "GUARD", 5)) {
+					*to++ = *from;
+					continue;
+				}
+				to += sprintf(to, "%s", guarded ? "@%p2" : "");
+				from += 4;
+			}
+			*to = '\0';
+			ck_assert_msg(fault(text, 32) == (guarded ? CUDA_SUCCESS : wanted), "%s", text);
+		}
+	}
+}
+END_TEST
+
 START_TEST(traps_and_wild_calls_are_faults)
 {
 	use_isa(_i);
@@ -285,6 +384,9 @@ int main(void)
 		printf_writes_in_the_order_of_blocks,	 an_address_outside_every_allocation_is_a_fault,
 		shared_and_local_memory_have_ends_too,	 misaligned_addresses_are_faults,
 		traps_and_wild_calls_are_faults,
+		scattered_accesses_reach_what_each_lane_names,
+		lanes_of_one_access_may_be_in_several_allocations,
+		one_lane_of_a_scattered_access_is_enough_for_a_fault,
 	};
 	Suite *suite = suite_create("ptx spaces");
 	TCase *cases = tcase_create("spaces");
