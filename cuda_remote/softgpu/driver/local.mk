@@ -109,11 +109,13 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/virtual.c \
 	cuda_remote/softgpu/driver/virtual.h \
 	cuda_remote/softgpu/driver/user_object.c \
+	cuda_remote/softgpu/driver/tensor_map.c \
 	cuda_remote/softgpu/driver/texture_object.c \
 	cuda_remote/softgpu/driver/texture_reference.c \
 	cuda_remote/softgpu/driver/texture_reference.h \
 	cuda_remote/softgpu/driver/texture_resource.c \
 	cuda_remote/softgpu/driver/texture_resource.h \
+	cuda_remote/softgpu/tensor_map.h \
 	cuda_remote/softgpu/texture.h \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \

@@ -129,6 +129,11 @@ enum atomic_op atomic_op_of(struct decoder *decoder);
 /* decode_async.c: cp, mbarrier, and the asynchronous forms of st and red, whose access the given function decodes */
 void decode_cp(struct decoder *decoder), decode_mbarrier(struct decoder *decoder);
 void decode_async_access(struct decoder *decoder, void (*access)(struct decoder *));
+/* The address that operand n is, with its offset, in a row of 64 bits. */
+struct value decode_whole_address(struct decoder *decoder, uint32_t n, enum access_space space);
+
+/* decode_tensor.c: copies by a tensor map */
+void decode_tensor(struct decoder *decoder);
 
 /* decode_matrix.c: mma, wmma, ldmatrix, stmatrix, movmatrix */
 void decode_mma(struct decoder *decoder), decode_wmma(struct decoder *decoder),

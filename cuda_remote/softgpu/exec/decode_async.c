@@ -39,8 +39,7 @@ static bool is_shared(const struct decoder *decoder)
 	       decode_has(decoder, ".shared::cluster");
 }
 
-/* The address with its offset in a row of 64 bits. */
-static struct value whole_address(struct decoder *decoder, uint32_t n, enum access_space space)
+struct value decode_whole_address(struct decoder *decoder, uint32_t n, enum access_space space)
 {
 	struct address address = decode_address(decoder, decode_operand(decoder, n), space);
 	struct value value = address.row;
@@ -220,8 +219,8 @@ static void decode_small_copy(struct decoder *decoder)
 	struct value bytes, ignore;
 	bool negated;
 	decode_source_size(decoder, &bytes, &ignore, &negated);
-	struct value target = whole_address(decoder, 0, ACCESS_SHARED);
-	struct value source = whole_address(decoder, 1, ACCESS_GLOBAL);
+	struct value target = decode_whole_address(decoder, 0, ACCESS_SHARED);
+	struct value source = decode_whole_address(decoder, 1, ACCESS_GLOBAL);
 	struct draft *draft = decode_emit(decoder, op_cp_async);
 	decode_use(draft, 0, target);
 	decode_use(draft, 1, source);
@@ -281,10 +280,10 @@ static void decode_bulk(struct decoder *decoder)
 		decode_invalid(decoder, "no such way to tell of completion for this direction");
 	uint32_t operands = 3u + tells + multicast + decode_has(decoder, ".L2::cache_hint");
 	decode_operand_count(decoder, operands, operands);
-	struct value target = whole_address(decoder, 0, target_space);
-	struct value source = whole_address(decoder, 1, source_space);
+	struct value target = decode_whole_address(decoder, 0, target_space);
+	struct value source = decode_whole_address(decoder, 1, source_space);
 	struct value bytes = decode_source(decoder, decode_operand(decoder, 2), 'w');
-	struct value barrier = tells ? whole_address(decoder, next++, ACCESS_SHARED) : none;
+	struct value barrier = tells ? decode_whole_address(decoder, next++, ACCESS_SHARED) : none;
 	struct value blocks = multicast ? decode_source(decoder, decode_operand(decoder, next), 'h') : none;
 	struct draft *draft = decode_emit(decoder, op_bulk);
 	decode_use(draft, 0, target);
@@ -304,8 +303,8 @@ void decode_cp(struct decoder *decoder)
 	if (!decode_has(decoder, ".async"))
 		decode_invalid(decoder, "want .async");
 	if (decode_has(decoder, ".tensor"))
-		decode_unsupported(decoder, "tensor maps");
-	if (decode_has(decoder, ".mbarrier") && decode_has(decoder, ".arrive"))
+		decode_tensor(decoder);
+	else if (decode_has(decoder, ".mbarrier") && decode_has(decoder, ".arrive"))
 		decode_copies_arrive(decoder);
 	else if (decode_has(decoder, ".commit_group") || decode_has(decoder, ".wait_all") ||
 		 decode_has(decoder, ".wait_group") || (bulk && decode_has(decoder, ".prefetch")))

@@ -16,6 +16,9 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
 	cuda_remote/softgpu/exec/decode_compare.c \
 	cuda_remote/softgpu/exec/decode_async.c \
+	cuda_remote/softgpu/exec/decode_tensor.c \
+	cuda_remote/softgpu/exec/tensor.c cuda_remote/softgpu/exec/tensor.h \
+	cuda_remote/softgpu/tensor_map.h \
 	cuda_remote/softgpu/exec/decode_cluster.c \
 	cuda_remote/softgpu/exec/decode_control.c \
 	cuda_remote/softgpu/exec/decode_matrix.c \

@@ -474,8 +474,8 @@ START_TEST(what_is_not_built_does_not_load)
 	static const char *const bodies[] = {
 		"wgmma.fence.sync.aligned; mov.b32 %w0, 0;",
 		"multimem.ld_reduce.relaxed.gpu.global.add.u32 %w0, [%a0];",
-		("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%w2], [%a0, "
-		 "{%w1}], [bar]; mov.b32 %w0, 0;"),
+		("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%w2], [%a0, "
+		 "{%w1, %w1, %w1}], [bar], {%h1}; mov.b32 %w0, 0;"),
 		"fence.proxy.tensormap::generic.acquire.gpu [%a0], 128; mov.b32 %w0, 0;",
 		"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%w0, %w1}, [%w2];",
 		("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%w4,%w5}, {%w6,%w7}, "

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies of tiles by a tensor map (PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"), done when they are
+ * issued, as the other bulk copies are. In shared memory a tile's rows lie one behind the other; swizzled, the number
+ * of each chunk of 16 bytes in its span is XORed with as many bits, from the seventh on, of the chunk's address, as the
+ * CUDA Programming Guide tells of "Shared memory bank swizzling".
+ */
+#ifndef SOFTGPU_EXEC_TENSOR_H
+#define SOFTGPU_EXEC_TENSOR_H
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+enum tensor_copy { TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE };
+
+/*
+ * r[0] the map, r[1] shared memory (64-bit rows), r[2] mbarrier (64-bit row) or -1, r[3] mask of blocks or -1; count:
+ * an enum tensor_copy; slot: the atomic operation; size: dimensions. The next instruction's r[0] and on: coordinates.
+ */
+insn_handler op_tensor;
+
+#endif
