@@ -12,6 +12,7 @@
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -184,6 +185,7 @@ static struct launch *launch_with_work(void)
 static void *pool_thread(void *argument)
 {
 	uint32_t worker = (uint32_t)(uintptr_t)argument;
+	fesetenv(FE_DFL_ENV); /* a thread starts with its maker's */
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
 		struct launch *launch = launch_with_work();
@@ -331,9 +333,13 @@ static bool plausible(const softgpu_launch_t *request)
 CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 {
 	struct launch launch = { .depth = depth };
+	fenv_t host;
 	if (!plausible(request))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_once(&pool.once, pool_start);
+	/* The host's rounding mode, traps and flushing of subnormals are not the device's. */
+	fegetenv(&host);
+	fesetenv(FE_DFL_ENV);
 	if (fill_launch(&launch, request)) {
 		launch_enqueue(&launch);
 		launch_work(&launch, 0);
@@ -350,6 +356,7 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 		softgpu_memory_free(launch.grid_barrier);
 	free(launch.thread_ids);
 	free(launch.parameters);
+	fesetenv(&host);
 	return (CUresult)launch.fault;
 }
 

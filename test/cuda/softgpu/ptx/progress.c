@@ -3,8 +3,10 @@
  * What a GPU's programs count on and an interpreter may miss: threads that wait for each other go on, whether they
  * share a warp, a block or a grid; memory is one with the host's; arithmetic's edges; text that says nothing.
  */
+#define _GNU_SOURCE
 #include "test/cuda/softgpu/ptx/engine.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -235,6 +237,32 @@ START_TEST(the_host_and_a_kernel_share_memory_while_it_runs)
 }
 END_TEST
 
+START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
+{
+	/* Subnormals stay, sums round to nearest, and what divides by zero ends nobody. Both threads take blocks. */
+	setenv("HEADRACE_SOFTGPU_THREADS", "2", 1);
+	fesetround(FE_UPWARD);
+	feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW);
+#ifdef __SSE__
+	__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); /* as -ffast-math leaves it */
+	unsigned before = __builtin_ia32_stmxcsr() & ~0x3fu; /* but for the flags */
+#endif
+	uint32_t *out = run(".global .u32 there;\n" KERNEL(
+		"atom.global.add.u32 %w1, [there], 1; WAIT: ld.volatile.global.u32 %w1, [there]; setp.lt.u32 %p1, %w1, 64; "
+		"@%p1 bra WAIT; cvt.rn.f32.u32 %f1, %w1; mov.f32 %f2, 0f00000003; add.f32 %f3, %f2, %f2; mov.b32 %w2, %f3; "
+		"sub.f32 %f4, %f1, %f1; div.rn.f32 %f5, %f1, %f4; mov.b32 %w3, %f5; mov.f32 %f6, 0f30000000; mov.f32 %f7, "
+		"0f3f800000; add.f32 %f6, %f6, %f7; mov.b32 %w4, %f6; add.u32 %w0, %w2, %w3; add.u32 %w0, %w0, %w4;"), 2, 32);
+#ifdef __SSE__
+	ck_assert_uint_eq(__builtin_ia32_stmxcsr() & ~0x3fu, before);
+#endif
+	ck_assert_int_eq(fegetround(), FE_UPWARD);
+	fesetenv(FE_DFL_ENV);
+	for (uint32_t t = 0; t < 64; t++)
+		ck_assert_uint_eq(out[t], 0x6u + 0x7f800000u + 0x3f800000u);
+	device_reset();
+}
+END_TEST
+
 /* ---- addresses */
 START_TEST(parameters_and_locals_have_addresses_of_their_own)
 {
@@ -366,6 +394,7 @@ int main(void)
 		a_block_that_only_meets_at_barriers_lets_the_others_run,
 		a_fault_ends_blocks_that_only_meet_at_barriers,
 		the_host_and_a_kernel_share_memory_while_it_runs,
+		the_host_s_floating_point_environment_is_not_the_device_s,
 		parameters_and_locals_have_addresses_of_their_own,
 		fma_fuses_and_a_product_with_a_sum_does_not,
 		debugging_information_is_skipped,
