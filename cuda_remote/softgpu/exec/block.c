@@ -19,11 +19,13 @@ static size_t warp_stride(const struct softgpu_kernel *kernel)
 	return ALIGNED(kernel->warp_bytes, 64) + 320;
 }
 
+#define STAGE_BYTES ALIGNED(STAGE_ROWS * WARP_LANES * sizeof(uint64_t), 4096)
+
 static bool block_memory(struct block *block, const struct launch *launch)
 {
 	const struct softgpu_kernel *kernel = launch->kernel;
 	size_t warps = ALIGNED(launch->warp_count * sizeof(struct warp), 4096);
-	size_t regs = ALIGNED(launch->warp_count * warp_stride(kernel), 4096);
+	size_t regs = ALIGNED(launch->warp_count * warp_stride(kernel), 4096) + STAGE_BYTES;
 	size_t shared = ALIGNED((size_t)launch->shared_bytes + 64, 4096);
 	size_t local = (size_t)launch->warp_count * WARP_LANES * kernel->local_bytes;
 	size_t total = ALIGNED(warps + regs + shared + local, 4096);
@@ -45,6 +47,12 @@ static bool block_memory(struct block *block, const struct launch *launch)
 		warp->local = at + warps + regs + shared + (size_t)n * WARP_LANES * kernel->local_bytes;
 	}
 	return true;
+}
+
+/* Behind the rows of all warps, before the shared memory: an operand is its distance from the warp's first row. */
+char *block_stage(const struct block *block)
+{
+	return block->shared - STAGE_BYTES;
 }
 
 /* Nothing writes to the rows of constants, so that they stay for the launch's other blocks. */

@@ -3,9 +3,10 @@
  * "Parallel Synchronization"). */
 #include "cuda_remote/softgpu/exec/collective.h"
 
+#include "cuda_remote/softgpu/exec/cluster.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
-#include <time.h>
+#include <string.h>
 
 /* All lanes that the running ones name in their member masks are here, or the path waits: then NULL is to be returned.
  */
@@ -182,4 +183,126 @@ const struct insn *op_fence(struct warp *warp, const struct insn *insn)
 const struct insn *op_nanosleep(struct warp *warp, const struct insn *insn)
 {
 	return warp_yield(warp, insn + 1);
+}
+
+/*
+ * ---- collectives of paths at different instructions. From sm_70 on the members need not be at the same one, only at
+ * one with the same qualifiers and members ("shfl.sync", "bar.warp.sync"). Their operands are put into rows of the
+ * stage, by lane; one of the instructions runs on those for all of them; the results go where each wanted them.
+ */
+#define STAGE_ROW ((int32_t)(WARP_LANES * sizeof(uint64_t)))
+
+enum { NOT_USED, WORD_IN, WORD_OUT, TRUTH_IN, TRUTH_OUT, VALUE_IN, RESULT_OUT };
+
+static const struct meeting {
+	insn_handler *handler;
+	uint8_t members; /* the operand with them */
+	uint8_t operands[STAGE_ROWS];
+} meetings[] = {
+	{ op_warp_sync, 1, { NOT_USED, WORD_IN } },
+	{ op_shfl, 4, { WORD_OUT, WORD_IN, WORD_IN, WORD_IN, WORD_IN, TRUTH_OUT } },
+	{ op_vote, 2, { RESULT_OUT, TRUTH_IN, WORD_IN } },
+	{ op_match, 2, { WORD_OUT, VALUE_IN, WORD_IN, NOT_USED, NOT_USED, TRUTH_OUT } },
+	{ op_redux, 2, { WORD_OUT, WORD_IN, WORD_IN } },
+	{ op_elect, 1, { WORD_OUT, WORD_IN, NOT_USED, NOT_USED, NOT_USED, TRUTH_OUT } },
+};
+
+static const struct meeting *meeting_of(const struct path *path)
+{
+	for (size_t n = 0; n < sizeof meetings / sizeof *meetings; n++)
+		if (path->state == PATH_CONVERGE && path->at->handler == meetings[n].handler)
+			return &meetings[n];
+	return NULL;
+}
+
+static bool same_kind(const struct insn *a, const struct insn *b)
+{
+	return a->handler == b->handler && a->count == b->count && a->size == b->size &&
+	       !((a->flags ^ b->flags) & ~INSN_NEGATE);
+}
+
+/* Moves one path's lanes of an operand between its own row and the stage's. */
+static void stage_operand(struct warp *warp, const struct path *path, int n, uint32_t kind, bool out)
+{
+	const struct insn *insn = path->at;
+	char *staged = block_stage(warp->block) + n * STAGE_ROW, *own = warp->regs + insn->r[n];
+	bool truth = kind == TRUTH_IN || kind == TRUTH_OUT || (kind == RESULT_OUT && insn->count != VOTE_BALLOT);
+	uint32_t width = kind == VALUE_IN ? insn->size : 4, from, to;
+	if (!truth) {
+		for_each_lane(lane, path->mask)
+			memcpy((out ? own : staged) + lane * width, (out ? staged : own) + lane * width, width);
+		return;
+	}
+	memcpy(&from, out ? staged : own, sizeof from);
+	memcpy(&to, out ? own : staged, sizeof to);
+	from = !out && insn->flags & INSN_NEGATE ? ~from : from;
+	to = (to & ~path->mask) | (from & path->mask);
+	memcpy(out ? own : staged, &to, sizeof to);
+}
+
+static void stage_path(struct warp *warp, const struct path *path, const struct meeting *meeting, bool out)
+{
+	for (int n = 0; n < STAGE_ROWS; n++) {
+		uint32_t kind = meeting->operands[n];
+		bool is_out = kind == WORD_OUT || kind == TRUTH_OUT || kind == RESULT_OUT;
+		if (kind != NOT_USED && is_out == out && path->at->r[n] >= 0)
+			stage_operand(warp, path, n, kind, out);
+	}
+}
+
+/* paths: bits by their numbers in warp->others; first is one of them. */
+static void meet(struct warp *warp, const struct meeting *meeting, uint32_t first, uint32_t paths, uint32_t lanes)
+{
+	struct insn joint = *warp->others[first].at;
+	for (int n = 0; n < STAGE_ROWS; n++)
+		joint.r[n] = (int32_t)(block_stage(warp->block) - warp->regs) + n * STAGE_ROW;
+	joint.flags &= (uint8_t)~INSN_NEGATE;
+	for_each_lane(path, paths)
+		stage_path(warp, &warp->others[path], meeting, false);
+	warp_set_mask(warp, lanes);
+	warp->forced = true; /* there is nobody else to wait for */
+	joint.handler(warp, &joint);
+	for_each_lane(path, paths) {
+		stage_path(warp, &warp->others[path], meeting, true);
+		warp->others[path].state = PATH_READY;
+		warp->others[path].at++;
+	}
+}
+
+static uint32_t members_of(const struct warp *warp, const struct path *path, const struct meeting *meeting)
+{
+	uint32_t members = 0;
+	const uint32_t *row = operand_row(warp, path->at->r[meeting->members]);
+	for_each_lane(lane, path->mask)
+		members |= row[lane];
+	return members;
+}
+
+bool collective_meet(struct warp *warp)
+{
+	ptrdiff_t distance = block_stage(warp->block) - warp->regs;
+	for (uint32_t first = 0; first < warp->other_count && distance <= INT32_MAX - STAGE_ROW * STAGE_ROWS; first++) {
+		const struct meeting *meeting = meeting_of(&warp->others[first]);
+		if (!meeting || warp->others[first].at->r[meeting->members] < 0)
+			continue;
+		uint32_t paths = 1u << first, lanes = warp->others[first].mask, before = 0;
+		uint32_t wanted = members_of(warp, &warp->others[first], meeting);
+		while (before != paths) {
+			before = paths;
+			for (uint32_t n = 0; n < warp->other_count; n++) {
+				const struct path *other = &warp->others[n];
+				if (paths >> n & 1 || !(other->mask & wanted) || meeting_of(other) != meeting ||
+				    !same_kind(other->at, warp->others[first].at))
+					continue;
+				paths |= 1u << n;
+				lanes |= other->mask;
+				wanted |= members_of(warp, other, meeting);
+			}
+		}
+		if (wanted & warp->live & ~lanes)
+			continue;
+		meet(warp, meeting, first, paths, lanes);
+		return true;
+	}
+	return false;
 }

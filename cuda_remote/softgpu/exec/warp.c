@@ -2,6 +2,8 @@
 /* The paths of a warp: which lanes run, which wait and for what. */
 #include "cuda_remote/softgpu/exec/warp.h"
 
+#include "cuda_remote/softgpu/exec/collective.h"
+
 #include "rdma_channel/base/log.h"
 
 #include <string.h>
@@ -75,6 +77,8 @@ const struct insn *warp_next_path(struct warp *warp)
 		return NULL;
 	}
 	int n = choose(warp, PATH_READY);
+	if (n < 0 && warp->other_count > 1 && collective_meet(warp))
+		n = choose(warp, PATH_READY);
 	if (n < 0) {
 		/* Lanes that wait for others of their warp which will not come: let them go on alone. */
 		bool barrier = choose(warp, PATH_BARRIER) >= 0;

@@ -169,6 +169,69 @@ START_TEST(who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone)
 }
 END_TEST
 
+/* Every kernel below sends lanes 0 to 15 to LOW and the others to HIGH; each way has instructions of its own. */
+#define TWO_WAYS(low, high)                                                                                        \
+	KERNEL("mov.u32 %w0, 0; setp.ge.u32 %p1, %i2, 16; setp.lt.u32 %p2, %i2, 5; cvt.u64.u32 %a3, %i2; @%p1 bra HIGH;\n" \
+	       low " bra END;\nHIGH: " high "\nEND:")
+
+START_TEST(members_may_be_at_different_instructions)
+{
+	uint32_t *out = run(TWO_WAYS("add.u32 %w1, %i2, 100; shfl.sync.idx.b32 %w0|%p3, %w1, 20, 0x1f, 0xffffffff;",
+				     "add.u32 %w2, %i2, 200; shfl.sync.idx.b32 %w0, %w2, 3, 0x1f, 0xffffffff;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? 220 : 103);
+	/* One of the two wants to know whether there was such a lane. */
+	out = run(TWO_WAYS("shfl.sync.up.b32 %w0, %i2, 1, 0, 0xffffffff;",
+			   "shfl.sync.up.b32 %w1|%p3, %i2, 17, 0, 0xffffffff; selp.u32 %w2, 1000, 2000, %p3; "
+			   "add.u32 %w0, %w1, %w2;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? (t ? t - 1 : 0) : t == 16 ? 2016 : 1000 + t - 17);
+	/* %p2: lanes 0 to 4; its inverse from lane 16 on. */
+	out = run(TWO_WAYS("vote.ballot.sync.b32 %w0, %p2, 0xffffffff;", "vote.ballot.sync.b32 %w0, !%p2, 0xffffffff;"),
+		  1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], 0xffff001f);
+	out = run(TWO_WAYS("vote.all.sync.pred %p3, !%p1, 0xffffffff; selp.u32 %w0, 1, 2, %p3;",
+			   "vote.all.sync.pred %p4, %p1, 0xffffffff; selp.u32 %w0, 3, 4, %p4;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? 1 : 3);
+	out = run(TWO_WAYS("match.any.sync.b64 %w0, %a3, 0xffffffff;",
+			   "sub.u64 %a4, %a3, 16; match.any.sync.b64 %w0, %a4, 0xffffffff;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], 0x10001u << t % 16);
+	out = run(TWO_WAYS("redux.sync.add.u32 %w0, %i2, 0xffffffff;", "add.u32 %w3, %i2, 1000; redux.sync.add.u32 %w0, %w3, "
+			   "0xffffffff;"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], 496 + 16000);
+	out = run(TWO_WAYS("elect.sync %w1|%p3, 0xfffffff8; selp.u32 %w0, 1000, 2000, %p3; add.u32 %w0, %w0, %w1;",
+			   "elect.sync %w0|_, 0xfffffff8;"), 1, 32);
+	for (uint32_t t = 3; t < 32; t++)
+		ck_assert_uint_eq(out[t], t > 15 ? 3 : t > 3 ? 2003 : 1003);
+	device_reset();
+}
+END_TEST
+
+START_TEST(two_halves_of_a_warp_hand_over_in_loops_of_their_own)
+{
+	/* The lower half writes, the upper half reads and sums up: two barriers a turn, each half at its own. */
+	uint32_t *out = run(".shared .align 4 .b8 cells[64];\n" TWO_WAYS(
+		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w1, %w1, %w2; mov.u32 %w3, %i2; mov.u32 %w4, 0;\n"
+		"WRITE: st.shared.u32 [%w1], %w3; bar.warp.sync 0xffffffff; add.u32 %w3, %w3, 100; "
+		"bar.warp.sync 0xffffffff; add.u32 %w4, %w4, 1; setp.lt.u32 %p3, %w4, 10; @%p3 bra WRITE;",
+		"mov.u32 %w1, cells; sub.u32 %w2, %i2, 16; shl.b32 %w2, %w2, 2; add.u32 %w1, %w1, %w2; mov.u32 %w4, 0;\n"
+		"READ: bar.warp.sync 0xffffffff; ld.shared.u32 %w3, [%w1]; mad.lo.u32 %w0, %w0, 2, %w3; "
+		"bar.warp.sync 0xffffffff; add.u32 %w4, %w4, 1; setp.lt.u32 %p3, %w4, 10; @%p3 bra READ;"), 1, 32);
+	for (uint32_t t = 0; t < 16; t++) {
+		uint32_t want = 0;
+		for (uint32_t turn = 0; turn < 10; turn++)
+			want = want * 2 + turn * 100 + t;
+		ck_assert_uint_eq(out[t], 0);
+		ck_assert_uint_eq(out[16 + t], want);
+	}
+	device_reset();
+}
+END_TEST
+
 START_TEST(a_block_that_only_meets_at_barriers_lets_the_others_run)
 {
 	/* On one thread: block 0 looks for a flag between two barriers, which its warps reach again and again; the
@@ -391,6 +454,8 @@ int main(void)
 		shuffles_and_matches_wait_for_their_members,
 		members_that_exit_leave_no_leave_to_go_on_alone,
 		who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone,
+		members_may_be_at_different_instructions,
+		two_halves_of_a_warp_hand_over_in_loops_of_their_own,
 		a_block_that_only_meets_at_barriers_lets_the_others_run,
 		a_fault_ends_blocks_that_only_meet_at_barriers,
 		the_host_and_a_kernel_share_memory_while_it_runs,
