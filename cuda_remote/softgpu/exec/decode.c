@@ -521,17 +521,22 @@ static void decode_guarded(struct decoder *decoder)
 	draft->target = decoder->draft_count - 1;
 }
 
-static void mark_target(struct decoder *decoder, struct ptx_operand *operand)
+static void mark_label(struct decoder *decoder, const struct ptx_symbol *label)
 {
-	const struct ptx_symbol *label = decode_symbol(decoder, operand);
-	if (label->kind == PTX_SYMBOL_LIST) {
-		for (struct ptx_operand *each = label->list; each; each = each->next)
-			mark_target(decoder, each);
-		return;
-	}
 	if (label->kind != PTX_SYMBOL_LABEL)
 		decode_invalid(decoder, "the target is not a label");
 	decoder->is_target[label->position] |= label->position <= decoder->statement->position ? 1 : 2;
+}
+
+static void mark_target(struct decoder *decoder, struct ptx_operand *operand)
+{
+	const struct ptx_symbol *symbol = decode_symbol(decoder, operand);
+	if (symbol->kind != PTX_SYMBOL_LIST) {
+		mark_label(decoder, symbol);
+		return;
+	}
+	for (struct ptx_operand *each = symbol->list; each; each = each->next)
+		mark_label(decoder, decode_symbol(decoder, each));
 }
 
 /* Where paths can meet: the targets of forward branches get an op_join. */

@@ -71,6 +71,8 @@ static const struct {
 	{ ".func f(.param .b8 a[8589934592]) { ret; }\n", CUDA_ERROR_INVALID_PTX, 4, "parameters" },
 	{ BODY("mov.u32 %r1, %r2.x;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "no vector" },
 	{ BODY("mov.u32 %r1, %tid.x+1;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "special" },
+	{ BODY("L: .branchtargets L; brx.idx %r1, L;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "label" },
+	{ BODY("K: .branchtargets X; L: .branchtargets K; brx.idx %r1, L; X:"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "label" },
 	{ ".func f() { ret; }\n" BODY("mov.u64 %l1, f+8;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "function" },
 	{ ".address_size 32\n", CUDA_ERROR_NOT_SUPPORTED, 4, "32" },
 };
