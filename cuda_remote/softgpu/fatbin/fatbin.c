@@ -189,7 +189,7 @@ bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability)
 	if (!header_at(data, limit, &header))
 		return false;
 	survey(data, &header, capability, &contents);
-	return !contents.damaged_at && contents.payload;
+	return contents.damaged_at || contents.payload;
 }
 
 CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx)

@@ -33,7 +33,10 @@ CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, soft
 /* Bytes of the whole container at data if one starts there and fits in limit bytes (at least FATBIN_HEADER_BYTES), else 0. */
 size_t fatbin_bytes(const void *data, size_t limit);
 
-/* Whether fatbin_unpack would find PTX; says nothing in any log. */
+/*
+ * Whether fatbin_unpack has something to say of a container: PTX, or that an entry is damaged. False: what it holds is
+ * for others, or no container starts here. Says nothing in any log.
+ */
 bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability);
 
 /* Appends a line to log (NULL: none) and to the log file at this level; what whoever first knows of an error calls. */

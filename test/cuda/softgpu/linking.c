@@ -184,6 +184,20 @@ static void a_library_gives_what_is_wanted(void)
 	OK(cuLinkDestroy(state));
 }
 
+/* The length of an entry's header is 4 bytes behind its start, which is 16 behind the container's. */
+static void a_damaged_container_is_not_passed_over(void)
+{
+	struct logs logs;
+	CUlinkState state = begin(&logs);
+	make_container(gives, 75);
+	memset(container + 20, 0xff, 4);
+	make_object("__nv_relfatbin", EM_X86_64);
+	EXPECT(cuLinkAddData(state, CU_JIT_INPUT_OBJECT, object, object_bytes, "object", 0, NULL, NULL),
+	       CUDA_ERROR_INVALID_IMAGE);
+	CHECK(strstr(logs.error, "damaged entry"));
+	OK(cuLinkDestroy(state));
+}
+
 static void what_comes_out_loads_in_every_way(void)
 {
 	struct logs logs;
@@ -312,6 +326,7 @@ int main(void)
 	(void)context;
 	every_type_of_input_links();
 	a_library_gives_what_is_wanted();
+	a_damaged_container_is_not_passed_over();
 	what_comes_out_loads_in_every_way();
 	errors_are_told_where_cuda_tells_them();
 	CHECK(freopen("/dev/null", "w", stderr) != NULL);
