@@ -74,7 +74,8 @@ static void put_declarations(struct text *text, const struct form *form)
 		put(text, ".reg .%s %%s%zu;\n", register_type(form->sources[n]), n);
 	put(text, "ld.param.u64 %%a1, [in]; ld.param.u64 %%a2, [out]; ld.param.u32 %%i1, [n];\n"
 		  "mov.u32 %%i2, %%tid.x; mov.u32 %%i3, %%ctaid.x; mov.u32 %%i4, %%ntid.x;\n"
-		  "mad.lo.u32 %%i5, %%i3, %%i4, %%i2; ld.param.u32 %%i6, [alone]; setp.eq.u32 %%odd, %%i6, 0; @%%odd bra ALL;\n"
+		  "mad.lo.u32 %%i5, %%i3, %%i4, %%i2;\n"
+		  "ld.param.u32 %%i6, [alone]; setp.eq.u32 %%odd, %%i6, 0; @%%odd bra ALL;\n"
 		  "mov.u32 %%i5, %%i3; and.b32 %%i6, %%i3, 31; setp.ne.u32 %%end, %%i6, %%i2; @%%end bra DONE;\n"
 		  "ALL: setp.ge.u32 %%end, %%i5, %%i1; @%%end bra DONE;\n"
 		  "and.b32 %%i6, %%i5, 1; setp.ne.u32 %%odd, %%i6, 0;\n"

@@ -129,7 +129,8 @@ static bool check_form(const struct form *form, size_t count, bool alone)
 	for (size_t at = 0; at < count; at++)
 		wrong += !check_vector(form, &words, at, wrong < 2);
 	if (wrong) {
-		printf("%s: %zu of %zu vectors are wrong%s\n", form->mnemonic, wrong, count, alone ? " by one lane alone" : "");
+		printf("%s: %zu of %zu vectors are wrong%s\n", form->mnemonic, wrong, count,
+		       alone ? " by one lane alone" : "");
 		wrong_forms++;
 	}
 	return true;
@@ -176,7 +177,8 @@ static void run_form(struct device *device, struct module *module, const struct 
 	vectors_run += count;
 	/* Some of them again, from the first to the last. */
 	for (size_t n = 0; n < some; n++)
-		memmove(inputs + n * SOURCES_MAX, inputs + n * count / some * SOURCES_MAX, SOURCES_MAX * sizeof *inputs);
+		memmove(inputs + n * SOURCES_MAX, inputs + n * count / some * SOURCES_MAX,
+			SOURCES_MAX * sizeof *inputs);
 	run_kernel(device, module, name, form, some, true);
 	alone_run += some;
 }
@@ -288,8 +290,9 @@ static int run_all(const char *driver)
 		device_close(device);
 		return 0;
 	}
-	printf("%s: %zu vectors of %zu forms, %zu of them by one lane alone too; wrong: %zu forms; refused: %zu; beyond this "
-	       "device: %zu\n", device_name(device), vectors_run, forms_run, alone_run, wrong_forms, refused_forms, forms_beyond);
+	printf("%s: %zu vectors of %zu forms, %zu of them by one lane alone too; wrong: %zu forms; refused: %zu; "
+	       "beyond this device: %zu\n", device_name(device), vectors_run, forms_run, alone_run, wrong_forms,
+	       refused_forms, forms_beyond);
 	if (forms_unchecked)
 		printf("not checked, without MPFR: %zu forms of floats\n", forms_unchecked);
 	device_close(device);

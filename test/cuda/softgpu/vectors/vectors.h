@@ -99,8 +99,8 @@ struct module;
 struct module *device_load(struct device *device, const char *ptx, char *log, size_t log_size);
 void device_unload(struct device *device, struct module *module);
 /*
- * Runs kernel name with (input, output, count, alone) over blocks of 128 threads; alone: each vector in a warp of its own,
- * of which one lane, another each time, goes on by itself. 0, or the driver's error.
+ * Runs kernel name with (input, output, count, alone) over blocks of 128 threads; alone: each vector in a warp of its
+ * own, of which one lane, another each time, goes on by itself. 0, or the driver's error.
  */
 int device_run(struct device *device, struct module *module, const char *name, const uint64_t *inputs,
 	       uint64_t *outputs, uint32_t count, bool alone);
