@@ -57,4 +57,19 @@ static inline void hr_iov_advance(struct hr_iov_place *place, size_t count)
 	}
 }
 
+/* The contiguous bytes at the place, however many pieces they are cut into. */
+static inline size_t hr_iov_run(struct hr_iov_place place)
+{
+	uint8_t *start, *next;
+	size_t run = hr_iov_piece(&place, &start), piece = run;
+	while (piece > 0) {
+		hr_iov_advance(&place, piece);
+		piece = hr_iov_piece(&place, &next);
+		if (next != start + run)
+			break;
+		run += piece;
+	}
+	return run;
+}
+
 #endif

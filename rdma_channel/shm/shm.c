@@ -269,8 +269,8 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	return 0;
 }
 
-/* Which process is read and written is the peer's word. One of another user could name to root a process that it may not
- * touch itself. */
+/* Which process is read and written is the peer's word. One of another user could name to root a process that it may
+ * not touch itself. */
 static bool is_of_our_user(int stream)
 {
 	struct ucred peer;
@@ -538,8 +538,8 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 		wake_if_armed(conn, &conn->out.control->get_armed);
 	*accepted = done;
 	if (conn->credit && done == total) {
-		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s does not go on with what was not accepted: %zu bytes more of that have been taken",
-		       conn->env->peer, conn->credit);
+		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s does not go on with what was not accepted: %zu bytes "
+		       "more of that have been taken", conn->env->peer, conn->credit);
 		return -EINVAL;
 	}
 	return count < 0 ? (int)count : 0;
@@ -641,8 +641,13 @@ static int does_not_go_on(const struct shm_conn *conn)
 }
 
 /* Delivers from the offer under way. */
-static ssize_t deliver_offered(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
+static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place, bool early)
 {
+	uint8_t *to;
+	size_t room = hr_iov_piece(place, &to);
+	/* What was granted is bound to be offered again, but the caller may have cut it into other pieces. */
+	if (conn->puller.granted)
+		room = hr_iov_run(*place);
 	ssize_t count = shm_puller_take(&conn->puller, to, room, early);
 	if (count == -EINVAL)
 		return does_not_go_on(conn);
@@ -654,9 +659,11 @@ static ssize_t deliver_offered(struct shm_conn *conn, uint8_t *to, size_t room, 
 }
 
 /* Delivers from the record that the receiver stands at. */
-static ssize_t deliver_record(struct shm_conn *conn, uint8_t *to, size_t room)
+static ssize_t deliver_record(struct shm_conn *conn, struct hr_iov_place *place)
 {
 	struct shm_receiver *in = &conn->in;
+	uint8_t *to;
+	size_t room = hr_iov_piece(place, &to);
 	uint32_t count = in->length - in->taken;
 	if (count > room)
 		count = (uint32_t)room;
@@ -668,11 +675,11 @@ static ssize_t deliver_record(struct shm_conn *conn, uint8_t *to, size_t room)
 
 /* Delivers the next bytes; 0: there are none now; -EPROTO: what is there is none of ours; -EINVAL: the caller does not
  * go on with the rest. */
-static ssize_t deliver_next(struct shm_conn *conn, uint8_t *to, size_t room, bool early)
+static ssize_t deliver_next(struct shm_conn *conn, struct hr_iov_place *place, bool early)
 {
 	for (;;) {
 		if (conn->puller.open) {
-			ssize_t count = deliver_offered(conn, to, room, early);
+			ssize_t count = deliver_offered(conn, place, early);
 			if (count || conn->puller.open)
 				return count;
 		}
@@ -682,7 +689,7 @@ static ssize_t deliver_next(struct shm_conn *conn, uint8_t *to, size_t room, boo
 		if (there == 0)
 			return 0;
 		if (!conn->in.offer)
-			return deliver_record(conn, to, room);
+			return deliver_record(conn, place);
 		int error = begin_offer(conn);
 		if (error)
 			return error;
@@ -692,11 +699,11 @@ static ssize_t deliver_next(struct shm_conn *conn, uint8_t *to, size_t room, boo
 /* Delivers what there is, as far as it fits; an error only if nothing came before it. */
 static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *delivered)
 {
-	size_t done = 0, room;
+	size_t done = 0;
 	ssize_t count = 1;
 	uint8_t *to;
-	while (count > 0 && (room = hr_iov_piece(place, &to)) > 0) {
-		count = deliver_next(conn, to, room, done > 0);
+	while (count > 0 && hr_iov_piece(place, &to) > 0) {
+		count = deliver_next(conn, place, done > 0);
 		if (count > 0) {
 			hr_iov_advance(place, (size_t)count);
 			done += (size_t)count;

@@ -30,9 +30,9 @@
  * (token) which no other process and no other program of that process has, and when after that the sender had not yet
  * revoked its offer, which it does before its caller may take the buffer back. While a grant is open, what get has
  * delivered of the caller's piece stays so short that HR_ZERO_COPY_MIN bytes of it are left: the caller must go on with
- * the same memory (hr_channel_get); a get that does not is refused. A process that forks takes its token out of the child, where it neither offers nor
- * grants: addresses mean the parent's memory. What is written cannot be tied to the token in that way; so a sender that
- * has not seen the peer at work for a while looks for the token before it writes.
+ * the same memory (hr_channel_get); a get that does not is refused. A process that forks takes its token out of the
+ * child, where it neither offers nor grants: addresses mean the parent's memory. What is written cannot be tied to the
+ * token in that way; so a sender that has not seen the peer at work for a while looks for the token before it writes.
  */
 #ifndef HR_SHM_SINGLE_H
 #define HR_SHM_SINGLE_H
@@ -121,10 +121,11 @@ struct shm_puller {
 /* Takes an offer up, if it was not taken back. False: no peer offers that. */
 bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer);
 /*
- * Brings bytes of the offer to `to`, where there is room for so many; returns how many have been delivered, which may
- * be none yet, or -EPROTO; -EINVAL: it is not the memory that a part of the piece is being written into, or less of it,
- * and no more may be delivered. `early`: this get delivered other bytes before; then little room is left unused, as the caller
- * has more for what follows. The offer is no longer open when it was answered (so wake the sender) or revoked.
+ * Brings bytes of the offer to `to`, where there is room for so many: of one piece of the caller's, or, while there is
+ * a grant, of as many as follow each other in memory. Returns how many have been delivered, which may be none yet, or
+ * -EPROTO; -EINVAL: it is not the memory that a part of the piece is being written into, or less of it, and no more may
+ * be delivered. `early`: this get delivered other bytes before; then little room is left unused, as the caller has more
+ * for what follows. The offer is no longer open when it was answered (so wake the sender) or revoked.
  */
 ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early);
 /* Takes the grant back, as the caller's memory is about to go away. False: the sender is writing there; call again. */

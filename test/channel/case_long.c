@@ -74,6 +74,46 @@ static void long_pieces_of_all_cuts(struct side *side)
 	free(memory);
 }
 
+/* Cuts what is left into pieces, empty ones among them, at other places each time. */
+static int cut_rest(uint64_t *random, uint8_t *rest, size_t left, struct iovec *iov, int max)
+{
+	int n = 0;
+	while (left > 0) {
+		size_t len = n == max - 1 ? left : rng_between(random, 0, rng(random) & 1 ? left : 5000);
+		len = len < left ? len : left;
+		iov[n++] = (struct iovec){ rest, len };
+		rest += len;
+		left -= len;
+	}
+	return n;
+}
+
+/* A message in one piece on both sides at first; what is left of it after each call is cut differently. */
+static void the_rest_cut_in_other_ways(struct side *side)
+{
+	enum { PIECES = 5 };
+	size_t most = 600000;
+	uint8_t *bytes = allocate(most);
+	uint64_t shared = 11, own = 20 + (uint64_t)side->index;
+	for (uint64_t i = 0; i < 300 / side->scale + 20; i++) {
+		size_t n = rng_between(&shared, 20000, most), done = 0, moved;
+		struct iovec iov[PIECES] = { { bytes, n } };
+		if (side->index == 0)
+			pattern_fill(i, 0, bytes, n);
+		for (int pieces = 1; done < n; pieces = cut_rest(&own, bytes + done, n - done, iov, PIECES)) {
+			CHECK_IS(side->index == 0 ? hr_channel_put(side->conn, iov, pieces, &moved) :
+						    hr_channel_get(side->conn, iov, pieces, &moved), 0);
+			done += moved;
+			if (!moved)
+				CHECK(hr_channel_wait(side->channel, side->index == 0, PAIR_TIMEOUT_MS) >= 0);
+		}
+		if (side->index == 1)
+			pattern_check(i, 0, bytes, n);
+		memset(bytes, 0xee, most);
+	}
+	free(bytes);
+}
+
 /* Each message in the same memory, overwritten as soon as it is accepted; the receiver too uses one buffer again. */
 static void memory_used_again_at_once(struct side *side)
 {
@@ -330,6 +370,8 @@ static void close_under_a_long_get(struct side *side)
 const struct test_case long_cases[] = {
 	{ "long-pieces-of-all-cuts", long_pieces_of_all_cuts, 0 },
 	{ "long-pieces-of-all-cuts-small-ring", long_pieces_of_all_cuts, PAIR_SMALL_RING },
+	{ "the-rest-cut-in-other-ways", the_rest_cut_in_other_ways, 0 },
+	{ "the-rest-cut-in-other-ways-without-spinning", the_rest_cut_in_other_ways, PAIR_NO_SPIN },
 	{ "memory-used-again-at-once", memory_used_again_at_once, 0 },
 	{ "long-and-short-in-turn", long_and_short_in_turn, 0 },
 	{ "long-pieces-both-ways", long_pieces_both_ways, 0 },

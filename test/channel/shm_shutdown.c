@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A receiver that ends a connection while its peer writes into the receiver's memory by single copy: the end waits for
- * that write, and afterwards the memory is the receiver's again; a get that offers other memory meanwhile is refused.
+ * that write, and afterwards the memory is the receiver's again; a get that offers other memory meanwhile is refused,
+ * one that offers the same in other pieces is not.
  * The linker holds the peer's system call open.
  */
 #include "config.h"
@@ -127,6 +128,53 @@ START_TEST(a_get_that_does_not_go_on_is_refused)
 }
 END_TEST
 
+/* Gets the rest of the piece, in pieces cut at another place each time. */
+static size_t get_cut(size_t done, size_t turn)
+{
+	size_t left = PIECE - done, cut = left < 1000 ? left : 1 + turn * 37 % 1000, delivered = 0;
+	struct iovec iov[3] = { { to + done, cut }, { from, 0 }, { to + done + cut, left - cut } };
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, iov, 3, &delivered), 0);
+	return delivered;
+}
+
+START_TEST(the_same_memory_may_be_cut_in_other_ways)
+{
+	pthread_t sender;
+	size_t delivered = get_until_written(&sender), turn = 0;
+	while (turn < 10) /* the sender is in the middle of its write */
+		delivered += get_cut(delivered, turn++);
+	ck_assert_uint_lt(delivered, PIECE);
+	sem_post(&may_write);
+	pthread_join(sender, NULL);
+	while (delivered < PIECE)
+		delivered += get_cut(delivered, turn++);
+	ck_assert_mem_eq(from, to, PIECE);
+	ck_assert_int_eq(writes, 1);
+}
+END_TEST
+
+/* Of pieces that are short, each may be continued elsewhere, so the sender is not let into them. */
+START_TEST(short_pieces_are_not_written_though_they_lie_in_a_row)
+{
+	enum { SHORT = 8192 };
+	struct iovec out = { from, PIECE }, in[PIECE / SHORT];
+	size_t accepted, delivered;
+	for (size_t i = 0; i < PIECE / SHORT; i++)
+		in[i] = (struct iovec){ to + i * SHORT, SHORT };
+	reads = 1; /* nobody waits for a write */
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted), 0);
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, in, PIECE / SHORT, &delivered), 0);
+	ck_assert_uint_eq(delivered, SHORT);
+	ck_assert_int_eq(hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted), 0);
+	ck_assert_int_eq(writes, 0);
+	in[0].iov_base = calloc(1, SHORT);
+	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, in, 1, &delivered), 0);
+	ck_assert_uint_eq(delivered, SHORT);
+	ck_assert_mem_eq(in[0].iov_base, from + SHORT, SHORT);
+	free(in[0].iov_base);
+}
+END_TEST
+
 /* A put that fails says nothing of the peer: it may be writing all the same. */
 START_TEST(the_end_waits_after_a_put_that_was_refused)
 {
@@ -186,6 +234,8 @@ int main(void)
 	tcase_add_test(tcase, the_end_waits_for_the_senders_write);
 	tcase_add_test(tcase, the_end_waits_after_a_put_that_was_refused);
 	tcase_add_loop_test(tcase, a_get_that_does_not_go_on_is_refused, 0, 3);
+	tcase_add_test(tcase, the_same_memory_may_be_cut_in_other_ways);
+	tcase_add_test(tcase, short_pieces_are_not_written_though_they_lie_in_a_row);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_set_fork_status(runner, CK_NOFORK);
