@@ -19,13 +19,25 @@
 #define PAGE 4096
 #define LOOK_NS 100000000 /* a waiter looks this often whether the recorder still lives */
 
+/*
+ * Recordings share places, as there may be any number of them: number n has place n % PLACES. They complete in any
+ * order, those of one place one after another.
+ */
+#define PLACES 250
+
+typedef struct place {
+	uint64_t completed; /* the greatest number of the place's that is complete */
+	uint64_t recorder;  /* of its last recording: the lower half of the number, then the process */
+} place_t;
+
 /* In shared memory; every process may write everything here, so that nothing is trusted but numbers. */
 typedef struct shared_page {
-	uint64_t recorded;  /* numbers given to recordings */
-	uint64_t completed; /* the greatest that is complete */
-	uint32_t changes;   /* of completed: the futex */
-	int32_t recorder;   /* the process of the last recording */
+	uint64_t recorded; /* numbers given to recordings */
+	uint32_t changes;  /* of what is complete: the futex */
+	uint32_t reserved;
+	place_t places[PLACES];
 } shared_page_t;
+_Static_assert(sizeof(shared_page_t) <= PAGE, "fits in the page");
 
 struct ipc_event {
 	shared_page_t *page;
@@ -77,22 +89,17 @@ static void drop_of_command(command_t *command)
 static bool complete(const shared_page_t *page, uint64_t number)
 {
 	/* Pairs with the release in record_run, of another process too: who sees it complete sees the stream's work. */
-	return __atomic_load_n(&page->completed, __ATOMIC_ACQUIRE) >= number;
+	return __atomic_load_n(&page->places[number % PLACES].completed, __ATOMIC_ACQUIRE) >= number;
 }
 
-static CUresult record_run(command_t *command)
+/* The process that recorded this number, if it is known to have ended; else 0. */
+static int32_t gone(const shared_page_t *page, uint64_t number)
 {
-	const event_command_t *record = (const event_command_t *)command;
-	shared_page_t *page = record->event->page;
-	uint64_t before = __atomic_load_n(&page->completed, __ATOMIC_RELAXED);
-	/* The work of the stream comes before; pairs with complete. */
-	while (before < record->number && !__atomic_compare_exchange_n(&page->completed, &before, record->number, true,
-								       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-	/* Behind the number: who has read this value of changes sees the number or is woken. */
-	__atomic_add_fetch(&page->changes, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &page->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-	return CUDA_SUCCESS;
+	uint64_t recorder = __atomic_load_n(&page->places[number % PLACES].recorder, __ATOMIC_RELAXED);
+	int32_t process = (int32_t)(uint32_t)recorder;
+	/* The place may still name the recording before it. */
+	bool its_own = (uint32_t)(recorder >> 32) == (uint32_t)number && process > 0;
+	return its_own && kill(process, 0) && errno == ESRCH ? process : 0;
 }
 
 /* Waits; CUDA_ERROR_UNKNOWN: who was to complete it is gone. */
@@ -104,14 +111,43 @@ static CUresult wait_for(shared_page_t *page, uint64_t number)
 		uint32_t changes = __atomic_load_n(&page->changes, __ATOMIC_ACQUIRE);
 		if (complete(page, number))
 			return CUDA_SUCCESS;
-		int32_t recorder = __atomic_load_n(&page->recorder, __ATOMIC_RELAXED);
-		if (recorder > 0 && kill(recorder, 0) && errno == ESRCH && !complete(page, number)) {
+		int32_t process = gone(page, number);
+		if (process && !complete(page, number)) {
 			hr_log(HR_LOG_ERROR, "software GPU: process %d ended before the event that it recorded",
-			       (int)recorder);
+			       (int)process);
 			return CUDA_ERROR_UNKNOWN;
 		}
 		syscall(SYS_futex, &page->changes, FUTEX_WAIT, changes, &look, NULL, 0);
 	}
+}
+
+static CUresult record_run(command_t *command)
+{
+	const event_command_t *record = (const event_command_t *)command;
+	shared_page_t *page = record->event->page;
+	uint64_t *completed = &page->places[record->number % PLACES].completed;
+	/* The place's recording before it, of another stream if it is not complete yet, would seem complete too. */
+	if (record->number > PLACES)
+		(void)wait_for(page, record->number - PLACES);
+	/* The work of the stream comes before; pairs with complete. */
+	__atomic_store_n(completed, record->number, __ATOMIC_RELEASE);
+	/* Behind the number: who has read this value of changes sees the number or is woken. */
+	__atomic_add_fetch(&page->changes, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &page->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return CUDA_SUCCESS;
+}
+
+/* The number of a new recording, and who completes it. */
+static uint64_t next_number(shared_page_t *page)
+{
+	uint64_t number = __atomic_add_fetch(&page->recorded, 1, __ATOMIC_RELEASE);
+	place_t *place = &page->places[number % PLACES];
+	/* One that nobody completes any more would hold up this one. */
+	if (number > PLACES && !complete(page, number - PLACES) && gone(page, number - PLACES))
+		__atomic_store_n(&place->completed, number - PLACES, __ATOMIC_RELEASE);
+	/* Orders nothing: who waits for the number asks after the process only once it is named. */
+	__atomic_store_n(&place->recorder, number << 32 | (uint32_t)getpid(), __ATOMIC_RELAXED);
+	return number;
 }
 
 static CUresult wait_run(command_t *command)
@@ -134,13 +170,7 @@ static CUresult submit(ipc_event_t *event, CUstream stream, bool record)
 	command->command.despite_fault = record;
 	/* A waiting host thread shall not be held up by what it does not wait for. */
 	command->command.host_code = !record;
-	if (record) {
-		/* Before the number, so that who waits for the number asks after the right process; release with wait's load. */
-		__atomic_store_n(&page->recorder, (int32_t)getpid(), __ATOMIC_RELAXED);
-		command->number = __atomic_add_fetch(&page->recorded, 1, __ATOMIC_RELEASE);
-	} else {
-		command->number = __atomic_load_n(&page->recorded, __ATOMIC_ACQUIRE);
-	}
+	command->number = record ? next_number(page) : __atomic_load_n(&page->recorded, __ATOMIC_ACQUIRE);
 	queue_submit(stream, &command->command);
 	return CUDA_SUCCESS;
 }

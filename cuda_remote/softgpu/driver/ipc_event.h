@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of several processes (CU_EVENT_INTERPROCESS): two counters in a page that the processes share. A recording takes
- * the next number and writes it into the second counter when its stream has got there; who waits waits for that.
+ * Events of several processes (CU_EVENT_INTERPROCESS): a counter and a ring of places in a page that they share. A
+ * recording takes the next number and writes it into its place when its stream has got there; who waits waits for that,
+ * whatever was recorded since. Of the recordings of one place, 250 numbers apart, the later one waits for the earlier
+ * one to complete.
  */
 #ifndef SOFTGPU_IPC_EVENT_H
 #define SOFTGPU_IPC_EVENT_H

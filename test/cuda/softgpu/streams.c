@@ -90,6 +90,41 @@ static void a_wait_is_for_the_recording_before_it(void)
 	OK(cuEventDestroy(event));
 }
 
+/* Recordings complete in any order: who waits for one is not let go by a later one, of whatever kind of event. */
+static void recordings_complete_in_any_order(unsigned flags)
+{
+	enum { MANY = 600 };
+	CUstream slow, quick, waits;
+	CUevent event;
+	fresh();
+	OK(cuStreamCreate(&slow, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&quick, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&event, flags));
+	hold(slow, flag_at);
+	append(slow, log_at, 1);
+	OK(cuEventRecord(event, slow));
+	OK(cuStreamWaitEvent(waits, event, 0));
+	append(waits, log_at, 2);
+	OK(cuEventRecord(event, quick));
+	OK(cuEventSynchronize(event));
+	/* Time for what should not happen; were it to, the record would say so. */
+	nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+	CHECK(record[0] == 0);
+	EXPECT(cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
+	let_go(flag);
+	OK(cuStreamSynchronize(waits));
+	CHECK(record[0] == 2 && record[1] == 1 && record[2] == 2);
+	for (int i = 0; i < MANY; i++)
+		OK(cuEventRecord(event, i % 2 ? quick : slow));
+	OK(cuEventSynchronize(event));
+	OK(cuEventQuery(event));
+	OK(cuStreamDestroy(slow));
+	OK(cuStreamDestroy(quick));
+	OK(cuStreamDestroy(waits));
+	OK(cuEventDestroy(event));
+}
+
 /* Runtime API, "Legacy default stream": k1 in s, k2 in the default stream, k3 in s run one after another. */
 static void the_legacy_stream_orders_blocking_streams(void)
 {
@@ -290,6 +325,8 @@ int main(void)
 	a_stream_keeps_its_order();
 	launches_do_not_wait_and_queries_tell();
 	a_wait_is_for_the_recording_before_it();
+	recordings_complete_in_any_order(CU_EVENT_DEFAULT);
+	recordings_complete_in_any_order(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
 	the_legacy_stream_orders_blocking_streams();
 	destroyed_streams_finish();
 	events_tell_the_time_between();
