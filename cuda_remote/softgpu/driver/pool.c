@@ -226,7 +226,8 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!softgpu_space_find(address, &command->allocation) || command->allocation.base != address ||
-	    command->allocation.kind != SOFTGPU_SPACE_DEVICE) {
+	    command->allocation.kind != SOFTGPU_SPACE_DEVICE ||
+	    (command->allocation.imported && !command->allocation.pool)) { /* cuIpcCloseMemHandle's */
 		free(command);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

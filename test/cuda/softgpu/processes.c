@@ -114,6 +114,7 @@ static int child(int line)
 	/* The handle is for one allocation, not for what lies beside it. */
 	EXPECT(cuMemsetD8(small, 0, WORDS * 4 + 1), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemFree(small), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemFreeAsync(small, NULL), CUDA_ERROR_INVALID_VALUE);
 	put_words(small, 10000);
 	OK(cuIpcOpenEventHandle(&event, offer.event));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
