@@ -313,22 +313,38 @@ CUresult cuEventQuery(CUevent hEvent)
 	return CUDA_ERROR_NOT_READY;
 }
 
+/* A reference to an event that another thread may destroy meanwhile; false: it has. */
+static bool hold(CUevent event)
+{
+	pthread_mutex_lock(&events_lock);
+	/* Who destroys it retires the handle first and takes the lock then. */
+	bool valid = handle_valid(event, HANDLE_EVENT);
+	if (valid)
+		event->references++;
+	pthread_mutex_unlock(&events_lock);
+	return valid;
+}
+
+/* It may be destroyed while it is waited for. */
 CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult result = enter(hEvent);
 	if (result)
 		return result;
-	if (hEvent->shared) {
-		result = ipc_event_query(hEvent->shared, true);
-		return result ? result : context_error(hEvent->context);
-	}
+	if (!hold(hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t sequence;
-	CUstream stream = event_place(hEvent, &sequence);
+	CUstream stream = hEvent->shared ? NULL : event_place(hEvent, &sequence);
+	if (hEvent->shared)
+		result = ipc_event_query(hEvent->shared, true);
 	if (stream) {
 		queue_wait(stream, sequence);
 		queue_stream_release(stream);
 	}
-	return context_error(hEvent->context);
+	if (!result)
+		result = context_error(hEvent->context);
+	drop(hEvent);
+	return result;
 }
 
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
