@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
+#include "cuda_remote/softgpu/driver/graph_memory.h"
 #include "cuda_remote/softgpu/driver/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/ipc.h"
@@ -67,6 +68,7 @@ void context_destroy(CUcontext context)
 	module_unload_all(context);
 	stream_destroy_all(context);
 	ipc_close_all(context);
+	graph_memory_lose(context);
 	softgpu_space_free_owned(context, pool_note_free);
 	pthread_mutex_destroy(&context->lock);
 	handle_release(context);

@@ -159,7 +159,6 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *dependencies, const CUgraph
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->params.type = params->type;
 	CUresult result = CUDA_SUCCESS;
-	/* Edges first: a node that frees memory looks at what comes before it. */
 	for (size_t i = 0; i < count && !result; i++)
 		result = graph_connect(dependencies[i], node, data ? &data[i] : NULL);
 	if (!result)
@@ -207,7 +206,9 @@ static CUresult clone_nodes(CUgraph from, bool exact, CUgraph to)
 			break;
 		}
 		clone->origin = exact ? node->origin : node->id;
-		clone->index = node->index = index;
+		clone->index = index;
+		if (node->index != index) /* a launch may read it: that of an executable graph is right */
+			node->index = index;
 		clone->event_slot = node->event_slot;
 		clone->disabled = node->disabled;
 		clones[index++] = clone;
@@ -275,6 +276,20 @@ bool graph_has(CUgraph graph, CUgraphNodeType type, bool deep)
 		CUgraph *below = graph_below(node, &count);
 		for (unsigned i = 0; deep && i < count; i++)
 			if (graph_has(below[i], type, true))
+				return true;
+	}
+	return false;
+}
+
+bool graph_capturing(CUgraph graph)
+{
+	if (graph->capturing)
+		return true;
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			if (graph_capturing(below[i]))
 				return true;
 	}
 	return false;

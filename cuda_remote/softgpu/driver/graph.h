@@ -25,7 +25,10 @@ typedef struct graph_edges {
 
 /* What a kernel node launches, beside the program's own view of it in params.kernel. */
 typedef struct graph_kernel {
-	CUfunction function;
+	CUfunction function;  /* only if graph_kernel_loaded: its module may have been unloaded since */
+	uint64_t function_id;
+	uint32_t parameters;  /* how many, and the bytes of their block */
+	size_t bytes;
 	launch_shape_t shape;
 	uint32_t set; /* bit i: attribute i of CUlaunchAttributeID was given */
 	CUlaunchAttributeValue *values; /* GRAPH_ATTRIBUTES of them; NULL while none was given */
@@ -34,6 +37,11 @@ typedef struct graph_kernel {
 } graph_kernel_t;
 
 #define GRAPH_ATTRIBUTES 32
+
+static inline bool graph_kernel_loaded(const graph_kernel_t *kernel)
+{
+	return handle_valid(kernel->function, HANDLE_FUNCTION) && kernel->function->id == kernel->function_id;
+}
 
 struct graph_memory;      /* graph_memory.h */
 struct graph_conditional;
@@ -58,7 +66,7 @@ struct CUgraphNode_st {
 struct graph_conditional {
 	unsigned references; /* atomic: graphs and nodes */
 	CUcontext context;
-	uint64_t address, allocation_id;
+	uint64_t address; /* its memory goes with the last reference */
 	uint32_t default_value;
 	bool assign_default;
 };
@@ -119,6 +127,9 @@ CUgraph *graph_below(CUgraphNode node, unsigned *count);
 
 /* True if a node of this type is in the graph, or (deep) in a graph below it. */
 bool graph_has(CUgraph graph, CUgraphNodeType type, bool deep);
+
+/* True while a stream is captured into the graph or one below it: nobody may take it away. */
+bool graph_capturing(CUgraph graph);
 
 static inline bool graph_has_memory(CUgraph graph)
 {

@@ -36,6 +36,8 @@ CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, co
 	if (result)
 		return result;
 	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+		if (!graph_kernel_loaded(kernel))
+			return CUDA_ERROR_INVALID_HANDLE;
 		launch_shape_t shape = kernel->shape;
 		shape.cooperative = value->cooperative;
 		result = launch_check_shape(kernel->function, &shape);

@@ -19,9 +19,7 @@ void graph_conditional_release(struct graph_conditional *value)
 	/* Whoever used it is done before it is freed: all releases pair with each other. */
 	if (__atomic_sub_fetch(&value->references, 1, __ATOMIC_ACQ_REL))
 		return;
-	softgpu_allocation_t found;
-	if (softgpu_space_find(value->address, &found) && found.id == value->allocation_id)
-		softgpu_space_free(value->address);
+	softgpu_space_free(value->address);
 	free(value);
 }
 
@@ -59,15 +57,18 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 	struct graph_conditional *value = calloc(1, sizeof *value);
 	if (!value)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Not a kernel's to store to directly: only cudaGraphSetConditional sets it. */
+	/*
+	 * Not a kernel's to store to directly: only cudaGraphSetConditional sets it. No context's: launches set the
+	 * default as long as there is a graph.
+	 */
 	softgpu_allocation_t want = { .size = sizeof(softgpu_conditional_t), .kind = SOFTGPU_SPACE_MODULE,
-				      .owner = ctx, .device = ctx->physical, .read_only = true };
+				      .device = ctx->physical, .read_only = true };
 	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE)) {
 		free(value);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*value = (struct graph_conditional){ .references = 1, .context = ctx, .address = want.base,
-					     .allocation_id = want.id, .default_value = defaultLaunchValue,
+					     .default_value = defaultLaunchValue,
 					     .assign_default = flags & CU_GRAPH_COND_ASSIGN_DEFAULT };
 	*(softgpu_conditional_t *)(uintptr_t)want.base =
 		(softgpu_conditional_t){ .value = defaultLaunchValue, .check = SOFTGPU_CONDITIONAL_CHECK };

@@ -23,7 +23,7 @@ static bool asked(unsigned flags, unsigned flag)
 static void put_kernel(FILE *file, const graph_kernel_t *kernel, unsigned flags)
 {
 	const launch_shape_t *shape = &kernel->shape;
-	fprintf(file, "\\n%s", kernel->function->info.name);
+	fprintf(file, "\\n%s", graph_kernel_loaded(kernel) ? kernel->function->info.name : "(unloaded)");
 	if (asked(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS))
 		fprintf(file, "\\ngrid %u %u %u, block %u %u %u, shared %u", shape->grid[0], shape->grid[1],
 			shape->grid[2], shape->block[0], shape->block[1], shape->block[2], shape->dynamic_shared);

@@ -164,7 +164,7 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 	told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	told->hErrNode_out = NULL;
 	if (!output || !handle_valid(graph, HANDLE_GRAPH) || (flags & ~(unsigned long long)KNOWN_FLAGS) ||
-	    graph->capturing || graph->owner)
+	    graph_capturing(graph) || graph->owner)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) /* kernels here launch nothing */
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -97,10 +97,17 @@ static CUresult note_wait(CUgraphNode node, void *with)
 	return CUDA_SUCCESS;
 }
 
-/* Memory that others free: by the order of launches and calls, as those of the stream-ordered allocator. */
-static CUresult check_memory(CUgraphNode node, void *with)
+/*
+ * What the node needs is still there: its kernel is loaded, its memory has not gone with its context. Memory that
+ * others free: by the order of launches and calls, as those of the stream-ordered allocator.
+ */
+static CUresult check_node(CUgraphNode node, void *with)
 {
 	const unsigned long long *flags = with;
+	if (node->kernel && !graph_kernel_loaded(node->kernel))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (node->memory && !graph_memory_there(node->memory))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || graph_memory_balanced(node->memory) ||
 	    !graph_memory_used(node->memory))
 		return CUDA_SUCCESS;
@@ -135,7 +142,7 @@ static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **outp
 	launch->graph = exec->graph;
 	launch->by_priority = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	launch->event_count = exec->event_nodes;
-	CUresult result = for_all(exec->graph, check_memory, &exec->flags);
+	CUresult result = for_all(exec->graph, check_node, &exec->flags);
 	if (!result && exec->event_nodes)
 		result = for_all(exec->graph, note_wait, launch);
 	/* The one launch after the other, whatever their streams. */

@@ -11,10 +11,11 @@
 
 struct graph_memory {
 	graph_memory_t *next; /* of all */
-	uint64_t base, size, id;
+	uint64_t base, size;
 	int physical;         /* device */
 	unsigned references;  /* nodes; one more while it is allocated */
 	uint64_t owner, freed_in; /* numbers of graphs: of its node, and of the first one that has a free node; or 0 */
+	CUcontext context;        /* NULL once that is destroyed, and the memory with it */
 	bool used, reserved;
 };
 
@@ -45,8 +46,8 @@ CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, grap
 		free(memory);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*memory = (graph_memory_t){ .base = want.base, .size = bytes, .id = want.id, .physical = want.device,
-				    .references = 1 };
+	*memory = (graph_memory_t){ .base = want.base, .size = bytes, .physical = want.device,
+				    .references = 1, .context = context };
 	pthread_mutex_lock(&memory_lock);
 	memory->next = all;
 	all = memory;
@@ -73,9 +74,7 @@ static void drop(graph_memory_t *memory)
 	*at = memory->next;
 	if (memory->reserved)
 		usages[memory->physical].reserved -= memory->size;
-	/* The context may have taken its memory with it, and somebody else may have the address by now. */
-	softgpu_allocation_t found;
-	if (softgpu_space_find(memory->base, &found) && found.id == memory->id)
+	if (memory->context)
 		softgpu_space_free(memory->base);
 	free(memory);
 }
@@ -95,7 +94,7 @@ CUdeviceptr graph_memory_address(const graph_memory_t *memory)
 static graph_memory_t *find(uint64_t base)
 {
 	graph_memory_t *memory = all;
-	while (memory && memory->base != base)
+	while (memory && (memory->base != base || !memory->context))
 		memory = memory->next;
 	return memory;
 }
@@ -141,8 +140,9 @@ bool graph_memory_balanced(const graph_memory_t *memory)
 static void reserve(graph_memory_t *memory)
 {
 	struct usage *usage = &usages[memory->physical];
-	if (!memory->reserved)
-		grow(&usage->reserved, &usage->reserved_high, memory->size);
+	if (memory->reserved || !memory->context)
+		return;
+	grow(&usage->reserved, &usage->reserved_high, memory->size);
 	memory->reserved = true;
 }
 
@@ -157,7 +157,7 @@ bool graph_memory_allocate(graph_memory_t *memory)
 {
 	pthread_mutex_lock(&memory_lock);
 	struct usage *usage = &usages[memory->physical];
-	bool free_before = !memory->used;
+	bool free_before = !memory->used && memory->context;
 	if (free_before) {
 		memory->used = true;
 		memory->references++;
@@ -186,6 +186,14 @@ bool graph_memory_free(graph_memory_t *memory)
 	return done;
 }
 
+bool graph_memory_there(const graph_memory_t *memory)
+{
+	pthread_mutex_lock(&memory_lock);
+	bool there = memory->context;
+	pthread_mutex_unlock(&memory_lock);
+	return there;
+}
+
 bool graph_memory_used(const graph_memory_t *memory)
 {
 	pthread_mutex_lock(&memory_lock);
@@ -207,6 +215,22 @@ CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **output
 	}
 	pthread_mutex_unlock(&memory_lock);
 	return result;
+}
+
+void graph_memory_lose(CUcontext context)
+{
+	pthread_mutex_lock(&memory_lock);
+	for (graph_memory_t *next, *memory = all; memory; memory = next) {
+		next = memory->next;
+		if (memory->context != context)
+			continue;
+		memory->context = NULL;
+		if (memory->reserved)
+			usages[memory->physical].reserved -= memory->size;
+		memory->reserved = false;
+		give_back(memory);
+	}
+	pthread_mutex_unlock(&memory_lock);
 }
 
 /* Whole pages of it go back to the kernel; the address stays. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory of allocation nodes. An allocation has its address from the moment its node is made until the node, the
- * executable graph and the allocation itself are gone; in between, launches allocate it and free it again. It keeps its
+ * executable graph and the allocation itself are gone; in between, launches allocate it and free it again. Its context
+ * takes it away before that: what still refers to it then cannot be launched any more. It keeps its
  * own pages: allocations of different graphs share none (CUDA's do), so that what cuDeviceGetGraphMemAttribute tells as
  * reserved is what the allocations of the graphs launched so far sum up to, less what was trimmed. Any thread.
  */
@@ -21,6 +22,11 @@ CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, grap
 void graph_memory_hold(graph_memory_t *memory);
 void graph_memory_release(graph_memory_t *memory);
 CUdeviceptr graph_memory_address(const graph_memory_t *memory);
+
+/* The context goes away, and takes its memory along. */
+void graph_memory_lose(CUcontext context);
+/* False once that has happened. */
+bool graph_memory_there(const graph_memory_t *memory);
 
 /* The allocation node's memory at exactly this address, with a reference; NULL. */
 graph_memory_t *graph_memory_find(CUdeviceptr address);

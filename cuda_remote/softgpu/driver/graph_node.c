@@ -30,8 +30,8 @@ static bool failed(const graph_launch_t *launch)
 static CUresult run_kernel(const graph_kernel_t *kernel)
 {
 	const struct CUfunc_st *function = kernel->function;
-	/* The module may have been unloaded since the node was made. */
-	if (!handle_valid(function, HANDLE_FUNCTION))
+	/* Unloaded since the launch, by a context that this launch is not part of. */
+	if (!graph_kernel_loaded(kernel))
 		return CUDA_ERROR_INVALID_HANDLE;
 	softgpu_launch_t launch = { .kernel = function->kernel, .dynamic_shared = kernel->shape.dynamic_shared,
 				    .parameters = kernel->block, .cooperative = kernel->shape.cooperative };

@@ -11,20 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pointers to the parameters, then the parameter block. */
+/* Pointers to the parameters, which the caller sets, then the parameter block. */
 static CUresult kernel_storage(graph_kernel_t *kernel)
 {
-	const softgpu_kernel_info_t *info = &kernel->function->info;
-	size_t pointers = (info->parameters * sizeof *kernel->pointers + 15) & ~(size_t)15;
-	size_t bytes = (pointers + info->parameter_bytes + 31) & ~(size_t)15;
+	size_t pointers = (kernel->parameters * sizeof *kernel->pointers + 15) & ~(size_t)15;
+	size_t bytes = (pointers + kernel->bytes + 31) & ~(size_t)15;
 	kernel->pointers = aligned_alloc(16, bytes);
 	if (!kernel->pointers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	kernel->block = (unsigned char *)kernel->pointers + pointers;
 	memset(kernel->block, 0, bytes - pointers);
-	for (uint32_t i = 0; i < info->parameters; i++)
-		kernel->pointers[i] = kernel->block + kernel->function->parameters[i].offset;
 	return CUDA_SUCCESS;
+}
+
+static CUresult kernel_bind(graph_kernel_t *kernel, CUfunction function)
+{
+	kernel->function_id = function->id;
+	kernel->parameters = function->info.parameters;
+	kernel->bytes = function->info.parameter_bytes;
+	CUresult result = kernel_storage(kernel);
+	for (uint32_t i = 0; i < kernel->parameters && !result; i++)
+		kernel->pointers[i] = kernel->block + function->parameters[i].offset;
+	return result;
 }
 
 static void kernel_free(graph_kernel_t *kernel)
@@ -40,7 +48,7 @@ static void kernel_free(graph_kernel_t *kernel)
 static void kernel_view(CUgraphNode node)
 {
 	CUDA_KERNEL_NODE_PARAMS_v3 *view = &node->params.kernel;
-	view->kernelParams = node->kernel->function->info.parameters ? node->kernel->pointers : NULL;
+	view->kernelParams = node->kernel->parameters ? node->kernel->pointers : NULL;
 	view->extra = NULL;
 }
 
@@ -64,7 +72,7 @@ static CUresult take_kernel(CUgraphNode node, const CUgraphNodeParams *given)
 	if (!result)
 		result = launch_check_shape(kernel->function, &kernel->shape);
 	if (!result)
-		result = kernel_storage(kernel);
+		result = kernel_bind(kernel, kernel->function);
 	if (!result)
 		result = launch_copy_parameters(kernel->function, from->kernelParams, from->extra, kernel->block);
 	if (result) {
@@ -98,10 +106,22 @@ static CUresult clone_kernel(CUgraphNode to, const struct CUgraphNode_st *from)
 		kernel_free(kernel);
 		return result;
 	}
-	memcpy(kernel->block, from->kernel->block, from->kernel->function->info.parameter_bytes);
+	memcpy(kernel->block, from->kernel->block, kernel->bytes);
+	for (uint32_t i = 0; i < kernel->parameters; i++) {
+		const unsigned char *parameter = from->kernel->pointers[i];
+		kernel->pointers[i] = kernel->block + (parameter - from->kernel->block);
+	}
 	to->kernel = kernel;
 	kernel_view(to);
 	return CUDA_SUCCESS;
+}
+
+/* True if graph is this one, or one that it is below of. */
+static bool holds(CUgraph graph, CUgraph below)
+{
+	while (below != graph && below->owner)
+		below = below->owner->graph;
+	return below == graph;
 }
 
 /* A child graph: a clone, or the graph itself where it is moved. */
@@ -109,7 +129,7 @@ static CUresult take_child(CUgraphNode node, CUgraphNodeParams *given)
 {
 	CUgraph child = given->graph.graph, mine;
 	CUgraphChildGraphNodeOwnership ownership = given->graph.ownership;
-	if (!handle_valid(child, HANDLE_GRAPH) || child == node->graph || child->capturing ||
+	if (!handle_valid(child, HANDLE_GRAPH) || holds(child, node->graph) || graph_capturing(child) ||
 	    ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || graph_has(child, CU_GRAPH_NODE_TYPE_CONDITIONAL, true))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
@@ -171,6 +191,8 @@ static CUresult take_alloc(CUgraphNode node, CUgraphNodeParams *given)
 	CUresult result = context_enter_this(&context);
 	if (result)
 		return result;
+	if (node->graph->owner)
+		return CUDA_ERROR_NOT_SUPPORTED; /* as cuGraphChildGraphNodeGetGraph says */
 	if (!from->bytesize || (from->accessDescCount && !from->accessDescs) ||
 	    from->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || from->poolProps.handleTypes ||
 	    from->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !device_valid(from->poolProps.location.id))
@@ -196,6 +218,8 @@ static CUresult take_alloc(CUgraphNode node, CUgraphNodeParams *given)
 
 static CUresult take_free(CUgraphNode node, CUdeviceptr address)
 {
+	if (node->graph->owner)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	node->memory = graph_memory_find(address);
 	if (!node->memory)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -321,6 +345,10 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 {
 	struct CUgraphNode_st fresh = { .graph = node->graph, .params.type = given->type };
 	CUresult result = take(&fresh, given);
+	if (!result && node->kernel && node->kernel->shape.cooperative) {
+		fresh.kernel->shape.cooperative = true;
+		result = launch_check_shape(fresh.kernel->function, &fresh.kernel->shape);
+	}
 	if (result) {
 		graph_params_drop(&fresh);
 		return result;
@@ -328,7 +356,6 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 	if (node->kernel && fresh.kernel) { /* attributes stay what they were set to */
 		fresh.kernel->set = node->kernel->set;
 		fresh.kernel->values = node->kernel->values;
-		fresh.kernel->shape.cooperative = node->kernel->shape.cooperative;
 		node->kernel->values = NULL;
 	}
 	graph_params_drop(node);

@@ -38,7 +38,6 @@ typedef struct helper {
 	run_t *run;       /* a reference */
 	CUgraphExec exec; /* a reference */
 	unsigned index;
-	bool leaves; /* counted in exec->leaving; a command that a fault skips never ran */
 } helper_t;
 
 static void run_release(run_t *run)
@@ -136,7 +135,6 @@ static CUresult help(command_t *command)
 	/* What it left waiting is the owner's to look at. */
 	if (run->waiting)
 		pthread_cond_broadcast(&run->changed);
-	helper->leaves = true;
 	__atomic_add_fetch(&helper->exec->leaving, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&run->lock);
 	return CUDA_SUCCESS;
@@ -149,8 +147,7 @@ static void help_finish(command_t *command)
 	/* Pairs with hire: its stream has nothing else to do before the bit is seen to be gone. Before anything that takes a
 	 * lock, as hire waits for it with one. */
 	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
-	if (helper->leaves)
-		__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
+	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
 	run_release(helper->run);
 	graph_exec_release(helper->exec);
 }
@@ -185,6 +182,8 @@ static void hire(run_t *run)
 	}
 	helper->command.run = help;
 	helper->command.finish = help_finish;
+	/* Its stream may be of a context that failed, and the launch of another one; nodes see whether theirs has. */
+	helper->command.despite_fault = true;
 	helper->command.host_code = exec->host_nodes;
 	helper->run = run;
 	helper->exec = exec;

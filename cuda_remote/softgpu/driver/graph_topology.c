@@ -42,7 +42,7 @@ CUresult cuGraphDestroy(CUgraph hGraph)
 	CUresult result = enter_graph(hGraph);
 	if (result)
 		return result;
-	if (hGraph->owner || hGraph->capturing)
+	if (hGraph->owner || graph_capturing(hGraph))
 		return CUDA_ERROR_INVALID_VALUE;
 	graph_free(hGraph);
 	return CUDA_SUCCESS;
@@ -281,7 +281,7 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 	CUresult result = enter_node(hNode);
 	if (result)
 		return result;
-	if (hNode->graph->capturing)
+	if (graph_capturing(hNode->graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (graph_has_memory(hNode->graph))
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -55,7 +55,7 @@ static bool priority_changed(const graph_kernel_t *from, const graph_kernel_t *t
 static bool kernel_may_become(CUgraphNode mine, CUgraphNode theirs, pairing_t *pairing)
 {
 	const graph_kernel_t *from = mine->kernel, *to = theirs->kernel;
-	if (from->function->module->context != to->function->module->context)
+	if (mine->params.kernel.ctx != theirs->params.kernel.ctx)
 		return fail(pairing->info, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, theirs, NULL);
 	if (from->shape.cooperative != to->shape.cooperative ||
 	    ((pairing->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) && priority_changed(from, to)))
@@ -215,8 +215,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
 	if (result)
 		return result;
 	fail(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
-	if (!handle_valid(hGraphExec, HANDLE_GRAPH_EXEC) || !handle_valid(hGraph, HANDLE_GRAPH) || hGraph->capturing ||
-	    hGraph->owner)
+	if (!handle_valid(hGraphExec, HANDLE_GRAPH_EXEC) || !handle_valid(hGraph, HANDLE_GRAPH) ||
+	    graph_capturing(hGraph) || hGraph->owner)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&hGraphExec->lock);
 	result = graph_exec_replace(hGraphExec, NULL, hGraph, info);
@@ -240,7 +240,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
 {
 	CUgraphNode node;
 	CUgraphExecUpdateResultInfo info;
-	if (!handle_valid(childGraph, HANDLE_GRAPH) || childGraph->capturing)
+	if (!handle_valid(childGraph, HANDLE_GRAPH) || graph_capturing(childGraph))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = graph_exec_lock_node(hGraphExec, hNode, &node);
 	if (result)

@@ -21,9 +21,11 @@ static void function_free(CUfunction function)
 
 static CUresult function_new(CUmodule module, const softgpu_kernel_t *kernel, CUfunction *output)
 {
+	static uint64_t last_id;
 	CUfunction function = handle_new(HANDLE_FUNCTION, sizeof *function);
 	if (!function)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	function->module = module;
 	function->kernel = kernel;
 	softgpu_kernel_info(kernel, &function->info);

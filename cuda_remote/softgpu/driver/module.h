@@ -29,6 +29,7 @@ typedef struct function_parameter {
 
 struct CUfunc_st {
 	handle_t handle;
+	uint64_t id; /* never used twice */
 	CUmodule module;
 	const softgpu_kernel_t *kernel;
 	softgpu_kernel_info_t info;

@@ -2,6 +2,8 @@
 /* Launching graphs: order along the edges, branches at once, every kind of node, faults, repeated launches. */
 #include "graph.h"
 
+#include "cuda_remote/softgpu/driver/queue.h"
+
 #include <pthread.h>
 
 static CUcontext context;
@@ -411,6 +413,68 @@ static void priorities_order_ready_nodes(void)
 	OK(cuGraphDestroy(graph));
 }
 
+static CUfunction loaded(CUmodule module, const char *name)
+{
+	CUfunction function;
+	OK(cuModuleGetFunction(&function, module, name));
+	return function;
+}
+
+static CUgraphNode add_loaded(CUgraph graph, CUfunction function, void **parameters)
+{
+	CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS params = { .func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+	OK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	return node;
+}
+
+/*
+ * Helpers that come after a fault, as all workers were at work before. Another launch, in a context that is sound,
+ * finds all of them again, and gets along where it has more nodes than there are helpers.
+ */
+static void helpers_are_at_hand_after_a_fault(void)
+{
+	enum { WIDTH = 20, AT_ONCE = 16 /* the launch's own thread and 15 helpers */ };
+	static CUstream busy[QUEUE_MAX_WORKERS];
+	CUcontext failing;
+	CUmodule module;
+	CUgraph graph;
+	CUstream other;
+	uint32_t code = CUDA_ERROR_ILLEGAL_ADDRESS, all = QUEUE_MAX_WORKERS + 1, many = 1000;
+	uint32_t *met = word, *begun = word + 1;
+	CUdeviceptr met_at = at(met), begun_at = at(begun);
+	*met = *begun = 0;
+	for (int i = 0; i < QUEUE_MAX_WORKERS; i++) {
+		OK(cuStreamCreate(&busy[i], CU_STREAM_NON_BLOCKING));
+		OK(launch("meet", busy[i], &met_at, &all));
+	}
+	CHECK(comes_to(met, QUEUE_MAX_WORKERS));
+	OK(cuCtxCreate(&failing, NULL, 0, 0));
+	OK(cuModuleLoadData(&module, "double\nmeet fault\n"));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	CUgraphNode bad = add_loaded(graph, loaded(module, "fault"), (void *[]){ &code });
+	for (int i = 0; i < WIDTH; i++)
+		add_loaded(graph, loaded(module, "meet"), (void *[]){ &begun_at, &many });
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, other));
+	EXPECT(cuStreamSynchronize(other), CUDA_ERROR_ILLEGAL_ADDRESS); /* this thread runs it */
+	__atomic_add_fetch(met, 1, __ATOMIC_RELEASE);
+	OK(cuCtxSetCurrent(context));
+	OK(cuGraphNodeSetEnabled(exec, bad, 0));
+	OK(cuGraphLaunch(exec, stream));
+	CHECK(comes_to(begun, AT_ONCE));
+	__atomic_add_fetch(begun, many, __ATOMIC_RELEASE);
+	OK(cuStreamSynchronize(stream));
+	CHECK(*begun == many + WIDTH);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuCtxDestroy(failing));
+	for (int i = 0; i < QUEUE_MAX_WORKERS; i++)
+		OK(cuStreamDestroy(busy[i]));
+}
+
 /* Last: the context fails. Nothing runs after the fault, and the error stays. */
 static void a_fault_ends_the_launch(void)
 {
@@ -454,6 +518,7 @@ int main(void)
 	loops_run_while_their_condition_holds();
 	memory_operations_wait_and_write();
 	priorities_order_ready_nodes();
+	helpers_are_at_hand_after_a_fault();
 	a_fault_ends_the_launch();
 	return 0;
 }

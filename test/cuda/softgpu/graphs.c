@@ -253,6 +253,17 @@ static void attributes_of_kernel_nodes(void)
 			CUDA_ERROR_NOT_SUPPORTED);
 	EXPECT(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
 	       CUDA_ERROR_INVALID_VALUE);
+	/* A cooperative node stays one, whose blocks must all find room: checked where it is changed. */
+	CUDA_KERNEL_NODE_PARAMS params;
+	value.cooperative = 1;
+	OK(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+	OK(cuGraphKernelNodeGetParams(first, &params));
+	params.gridDimX = 1000000;
+	EXPECT(cuGraphKernelNodeSetParams(first, &params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	params.gridDimX = 2;
+	OK(cuGraphKernelNodeSetParams(first, &params));
+	OK(cuGraphKernelNodeGetAttribute(first, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &back));
+	CHECK(back.cooperative == 1);
 	OK(cuGraphDestroy(graph));
 }
 
@@ -328,6 +339,66 @@ static void conditions_belong_to_their_graph(void)
 	OK(cuGraphDestroy(other));
 }
 
+/* A graph cannot come to hold itself, and what is in another takes no nodes that allocate or free. */
+static void graphs_hold_no_circles(void)
+{
+	CUgraph graph, child, inside;
+	CUgraphNode node, other;
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphCreate(&child, 0));
+	add_append(child, NULL, 0, at(record), 1);
+	OK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	OK(cuGraphChildGraphNodeGetGraph(node, &inside));
+	EXPECT(cuGraphAddChildGraphNode(&other, inside, NULL, 0, graph), CUDA_ERROR_INVALID_VALUE);
+	CUgraphNodeParams move = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
+				   .graph = { graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE } };
+	EXPECT(cuGraphAddNode_v2(&other, inside, NULL, NULL, 0, &move), CUDA_ERROR_INVALID_VALUE);
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							    .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
+					     .bytesize = 512 };
+	EXPECT(cuGraphAddMemAllocNode(&other, inside, NULL, 0, &alloc), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphAddMemAllocNode(&other, child, NULL, 0, &alloc));
+	EXPECT(cuGraphAddMemFreeNode(&other, inside, NULL, 0, alloc.dptr), CUDA_ERROR_NOT_SUPPORTED);
+	size_t count;
+	OK(cuGraphGetNodes(inside, NULL, &count));
+	CHECK(count == 1);
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(child));
+}
+
+/* A stream that is captured into a body keeps the graph above it. */
+static void a_body_is_not_taken_away_from_a_capture(void)
+{
+	CUgraph graph, body, other, got;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraphConditionalHandle handle;
+	CUstream stream;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphCreate(&other, 0));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				     .conditional = { .handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1 } };
+	OK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+	body = params.conditional.phGraph_out[0];
+	OK(cuStreamBeginCaptureToGraph(stream, body, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+	append(stream, at(record), 1);
+	EXPECT(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	append(stream, at(record), 2);
+	OK(cuStreamEndCapture(stream, &got));
+	CHECK(got == body);
+	size_t count;
+	OK(cuGraphGetNodes(body, NULL, &count));
+	CHECK(count == 2);
+	OK(cuGraphDestroyNode(node));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(other));
+	OK(cuStreamDestroy(stream));
+}
+
 static void graphs_are_drawn(void)
 {
 	CUgraph graph;
@@ -362,6 +433,8 @@ int main(void)
 	attributes_of_kernel_nodes();
 	user_objects_live_as_long_as_their_references();
 	conditions_belong_to_their_graph();
+	graphs_hold_no_circles();
+	a_body_is_not_taken_away_from_a_capture();
 	graphs_are_drawn();
 	return 0;
 }

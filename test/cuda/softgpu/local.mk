@@ -21,6 +21,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/arrays \
 	test/cuda/softgpu/images \
 	test/cuda/softgpu/launches \
+	test/cuda/softgpu/lifetimes \
 	test/cuda/softgpu/limits \
 	test/cuda/softgpu/memory \
 	test/cuda/softgpu/memory_operations \
@@ -40,6 +41,9 @@ test_cuda_softgpu_images_LDADD = test/cuda/softgpu/libcuda_double.la $(ZSTD_LIBS
 test_cuda_softgpu_launches_SOURCES = test/cuda/softgpu/launches.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_launches_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_launches_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_lifetimes_SOURCES = test/cuda/softgpu/lifetimes.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
+test_cuda_softgpu_lifetimes_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_softgpu_lifetimes_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_limits_SOURCES = test/cuda/softgpu/limits.c test/cuda/softgpu/driver.h
 test_cuda_softgpu_limits_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_limits_LDADD = test/cuda/softgpu/libcuda_double.la

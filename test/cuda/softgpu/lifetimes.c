@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes while something else still refers to it: contexts, modules, events and graphs. */
+#include "graph.h"
+
+#include <pthread.h>
+
+static CUcontext primary;
+static CUstream stream;
+
+/* A context of its own for one test, current. */
+static CUcontext fresh_context(void)
+{
+	CUcontext context;
+	OK(cuCtxCreate(&context, NULL, 0, 0));
+	return context;
+}
+
+static void leave_context(CUcontext context)
+{
+	OK(cuCtxDestroy(context));
+	OK(cuCtxSetCurrent(primary));
+}
+
+static uint64_t usage(CUgraphMem_attribute attribute)
+{
+	cuuint64_t value;
+	OK(cuDeviceGetGraphMemAttribute(0, attribute, &value));
+	return value;
+}
+
+/* A graph's memory goes with its context, and trimming touches nobody's who got the addresses after it. */
+static void graph_memory_goes_with_its_context(void)
+{
+	enum { BYTES = 4 << 20 };
+	CUgraph graph;
+	CUgraphNode alloc, node;
+	CUdeviceptr memory = 0;
+	uint32_t value = 0;
+	CUDA_MEM_ALLOC_NODE_PARAMS params = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							     .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
+					      .bytesize = BYTES };
+	CUcontext context = fresh_context();
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+	OK(cuGraphAddMemFreeNode(&node, graph, &alloc, 1, params.dptr));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(usage(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == BYTES);
+	leave_context(context);
+	/* Whoever takes all there is next gets those addresses. */
+	for (int i = 0; i < 64 && memory != params.dptr; i++)
+		OK(cuMemAlloc(&memory, BYTES));
+	CHECK(memory == params.dptr);
+	OK(cuMemsetD32(memory, 7, BYTES / 4));
+	OK(cuCtxSynchronize());
+	OK(cuDeviceGraphMemTrim(0));
+	OK(cuMemcpyDtoH(&value, memory + BYTES / 2, 4));
+	CHECK(value == 7);
+	CHECK(usage(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 0);
+	EXPECT(cuGraphLaunch(exec, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphCreate(&graph, 0));
+	EXPECT(cuGraphAddMemFreeNode(&node, graph, NULL, 0, params.dptr), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemcpyDtoH(&value, memory + BYTES / 2, 4));
+	CHECK(value == 7);
+}
+
+/* Conditions are their graph's, not their context's: a launch that sets them to their defaults sets nobody's memory. */
+static void conditions_outlive_their_context(void)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphConditionalHandle handle;
+	CUdeviceptr all[256];
+	uint32_t value;
+	CUcontext context = fresh_context();
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				     .conditional = { .handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1 } };
+	OK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+	CUgraphExec exec = instantiated(graph);
+	leave_context(context);
+	for (int i = 0; i < 256; i++) {
+		OK(cuMemAlloc(&all[i], 512));
+		OK(cuMemsetD32(all[i], 0, 128));
+	}
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < 256; i++) {
+		OK(cuMemcpyDtoH(&value, all[i], 4));
+		CHECK(value == 0);
+		OK(cuMemFree(all[i]));
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
+static CUfunction load(CUmodule *module, const char *name)
+{
+	CUfunction function;
+	OK(cuModuleLoadData(module, "double\nincrease nothing append wait fault write\n"));
+	OK(cuModuleGetFunction(&function, *module, name));
+	return function;
+}
+
+/* A kernel that is unloaded is not run, and neither is what has its handle next. */
+static void unloaded_kernels_are_not_run(void)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec, second;
+	CUmodule module, next;
+	CUkernelNodeAttrValue value;
+	CUcontext context = fresh_context();
+	uint32_t *word = words(1), one = 1;
+	CUdeviceptr address = at(word);
+	void *parameters[] = { &address, &one };
+	CUfunction function = load(&module, "increase"), again = NULL;
+	CUDA_KERNEL_NODE_PARAMS params = { .func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(*word == 1);
+	OK(cuModuleUnload(module));
+	for (int i = 0; i < 1000 && again != function; i++) {
+		again = load(&next, "increase");
+		if (again != function)
+			OK(cuModuleUnload(next));
+	}
+	CHECK(again == function);
+	second = instantiated(graph);
+	EXPECT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuGraphLaunch(second, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuGraphDebugDotPrint(graph, "/dev/null", CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
+	value.cooperative = 1;
+	EXPECT(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value),
+	       CUDA_ERROR_INVALID_HANDLE);
+	OK(cuCtxSynchronize());
+	CHECK(*word == 1);
+	OK(cuGraphExecKernelNodeSetParams(exec, node, &params)); /* the one that has the handle now */
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(*word == 2);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphExecDestroy(second));
+	OK(cuGraphDestroy(graph));
+	leave_context(context);
+}
+
+static uint32_t *flag, waiting;
+static CUevent waited;
+
+static void *wait_for_event(void *kind)
+{
+	(void)kind;
+	OK(cuCtxSetCurrent(primary));
+	__atomic_store_n(&waiting, 1, __ATOMIC_RELEASE);
+	CUresult result = cuEventSynchronize(waited);
+	CHECK(result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_HANDLE);
+	return NULL;
+}
+
+/* An event may be destroyed before it is complete; who waits for it goes on waiting. */
+static void events_are_destroyed_while_waited_for(unsigned flags)
+{
+	enum { MANY = 400 };
+	CUgraph graphs[MANY];
+	pthread_t thread;
+	*flag = waiting = 0;
+	OK(cuEventCreate(&waited, flags));
+	hold(stream, at(flag));
+	OK(cuEventRecord(waited, stream));
+	CHECK(!pthread_create(&thread, NULL, wait_for_event, NULL));
+	CHECK(comes_to(&waiting, 1));
+	/* Time to begin the wait; one that begins too late is refused, which is right too. */
+	nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+	OK(cuEventDestroy(waited));
+	/* What has the event's place next. */
+	for (int i = 0; i < MANY; i++)
+		OK(cuGraphCreate(&graphs[i], 0));
+	let_go(flag);
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < MANY; i++)
+		OK(cuGraphDestroy(graphs[i]));
+	CHECK(!pthread_join(thread, NULL));
+}
+
+int main(void)
+{
+	primary = start();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	flag = words(1);
+	kernel("wait");
+	graph_memory_goes_with_its_context();
+	conditions_outlive_their_context();
+	unloaded_kernels_are_not_run();
+	events_are_destroyed_while_waited_for(CU_EVENT_DEFAULT);
+	events_are_destroyed_while_waited_for(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+	return 0;
+}
