@@ -29,7 +29,7 @@ struct CUmemPoolHandle_st {
 	bool imported; /* another process's: nothing new comes out of it */
 	/* Under the pools' lock: */
 	bool dead;     /* destroyed, but some of its memory is in use */
-	uint64_t used, high, threshold;
+	uint64_t used, used_high, reserved_high, threshold; /* as much is reserved as is used */
 	uint64_t file_end; /* pages of file given out, never twice */
 	int reuse[REUSE_POLICIES];
 };
@@ -71,8 +71,10 @@ static CUresult charge(CUmemoryPool pool, uint64_t bytes)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
 		pool->used += bytes;
-	if (pool->used > pool->high)
-		pool->high = pool->used;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+	if (pool->used > pool->reserved_high)
+		pool->reserved_high = pool->used;
 	pthread_mutex_unlock(&pools_lock);
 	return result;
 }
@@ -429,8 +431,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(const cuuint64_t *)value)
 			result = CUDA_ERROR_INVALID_VALUE; /* it can be reset, not set */
+		else if (attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+			pool->used_high = pool->used;
 		else
-			pool->high = pool->used;
+			pool->reserved_high = pool->used;
 		break;
 	default:
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -461,8 +465,10 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 		*(cuuint64_t *)value = pool->used;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		*(cuuint64_t *)value = pool->reserved_high;
+		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(cuuint64_t *)value = pool->high;
+		*(cuuint64_t *)value = pool->used_high;
 		break;
 	default:
 		result = CUDA_ERROR_INVALID_VALUE;

@@ -270,6 +270,16 @@ static void streams_allocate_and_free(void)
 	CHECK(threshold == 7);
 	OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
 	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemFreeAsync(first, stream));
+	OK(cuStreamSynchronize(stream));
+	/* Each high watermark is reset by itself. */
+	cuuint64_t zero = 0, high;
+	OK(cuMemPoolSetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+	OK(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &high));
+	CHECK(high == 0);
+	OK(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &high));
+	CHECK(high == 1 << 20);
+	OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
 	OK(cuMemPoolDestroy(own));
 	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuMemsetD8Async(first, 1, 1 << 20, stream));
