@@ -73,12 +73,20 @@ void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *
 /* Parameter index: offset and size in the block. CUDA_ERROR_INVALID_VALUE past the last. */
 CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size);
 
+/* What a launch may use; of the context it is launched in. */
+typedef struct softgpu_limits {
+	struct softgpu_heap *heap; /* malloc's (memory.h); NULL: it finds no memory */
+	uint32_t stack_bytes;      /* a thread's, beyond what the kernel's calls are known to need; 0: 1024 */
+	uint64_t print_bytes;      /* printf's buffer, as exec/output.h counts; 0: 1 MiB. The oldest output is lost. */
+} softgpu_limits_t;
+
 typedef struct softgpu_launch {
 	const softgpu_kernel_t *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared; /* bytes */
 	const void *parameters;  /* the parameter block, parameter_bytes long */
 	bool cooperative;        /* grid.sync works: all blocks resident */
+	softgpu_limits_t limits;
 } softgpu_launch_t;
 
 /*

@@ -30,4 +30,27 @@ uint64_t softgpu_memory_generation(void);
 uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align);
 void softgpu_memory_free(uint64_t base);
 
+/* What kernels allocate with malloc, of one context: CUDA C++ Programming Guide, "Dynamic Global Memory Allocation". */
+typedef struct softgpu_heap {
+	uint64_t limit, used; /* bytes; atomic */
+	bool begun;           /* atomic: somebody has asked for memory of it */
+	int device;           /* whose memory it is */
+	const void *owner;    /* of the allocations: they go with it */
+} softgpu_heap_t;
+
+/* 0: it would be more than the heap's limit or the device has; or heap is NULL, or size 0. Any thread, as in kernels. */
+uint64_t softgpu_heap_alloc(softgpu_heap_t *heap, uint64_t size);
+/* False: softgpu_heap_alloc did not return base, or it was freed. */
+bool softgpu_heap_free(softgpu_heap_t *heap, uint64_t base);
+
+static inline bool softgpu_heap_begun(const softgpu_heap_t *heap)
+{
+	return __atomic_load_n(&heap->begun, __ATOMIC_RELAXED);
+}
+
+static inline void softgpu_heap_resize(softgpu_heap_t *heap, uint64_t limit)
+{
+	__atomic_store_n(&heap->limit, limit, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -20,6 +20,8 @@
 
 #define STACK_DEPTH 64
 
+_Static_assert(sizeof(struct CUctx_st) <= HANDLE_SLOT_BYTES, "a context fits into a slot");
+
 /* The calling thread's contexts; the last one is current. */
 static __thread struct {
 	CUcontext context[STACK_DEPTH];
@@ -47,6 +49,7 @@ CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *o
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
 	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+	context->heap = (softgpu_heap_t){ .limit = 8 << 20, .device = context->physical, .owner = context };
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
 	if (!queue_stream_new(context, &context->group, 0, 0, true)) {
@@ -56,6 +59,16 @@ CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *o
 	}
 	*output = context;
 	return CUDA_SUCCESS;
+}
+
+softgpu_limits_t context_limits(CUcontext context)
+{
+	pthread_mutex_lock(&context->lock);
+	softgpu_limits_t limits = { .heap = &context->heap,
+				    .stack_bytes = (uint32_t)context->limits[CU_LIMIT_STACK_SIZE],
+				    .print_bytes = context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] };
+	pthread_mutex_unlock(&context->lock);
+	return limits;
 }
 
 void context_destroy(CUcontext context)

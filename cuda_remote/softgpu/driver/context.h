@@ -9,6 +9,8 @@
 #include "cuda_remote/softgpu/driver/cuda_api.h"
 #include "cuda_remote/softgpu/driver/handle.h"
 #include "cuda_remote/softgpu/driver/queue.h"
+#include "cuda_remote/softgpu/engine.h"
+#include "cuda_remote/softgpu/memory.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,6 +31,7 @@ struct CUctx_st {
 	unsigned attached; /* calls of cuCtxAttach without one of cuCtxDetach */
 	/* Of the queue: */
 	queue_group_t group;
+	softgpu_heap_t heap; /* its limit is limits[CU_LIMIT_MALLOC_HEAP_SIZE]'s */
 	/* Under lock: */
 	pthread_mutex_t lock;
 	size_t limits[CU_LIMIT_MAX];
@@ -71,6 +74,9 @@ static inline CUresult context_error(CUcontext context)
 {
 	return __atomic_load_n(&context->fault, __ATOMIC_RELAXED);
 }
+
+/* What a kernel that is launched in context now may use. */
+softgpu_limits_t context_limits(CUcontext context);
 
 /* Waits for everything submitted in context; its fault if it has one. */
 CUresult context_synchronize(CUcontext context);

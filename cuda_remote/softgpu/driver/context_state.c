@@ -5,6 +5,8 @@
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
+#define STACK_BYTES_MAX (512u << 10) /* CUDA's bound of a thread's local memory */
+
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
 	CUresult result = context_enter_this(&ctx);
@@ -68,9 +70,9 @@ CUresult cuCtxSynchronize(void)
 }
 
 /*
- * Stack, printf buffer and heap of a kernel and the launches that wait have no fixed size or number here: what is set is
- * accepted and told again. So is the part of the L2 cache for persisting accesses, which are a hint to the device and
- * change nothing but speed, here not even that.
+ * Stack, printf buffer and heap are the next launch's (context_limits). The number of launches that wait has no bound
+ * here: what is set is accepted and told again. So is the part of the L2 cache for persisting accesses, which are a hint
+ * to the device and change nothing but speed, here not even that.
  */
 static CUresult limit_known(CUlimit limit)
 {
@@ -87,23 +89,41 @@ static CUresult limit_known(CUlimit limit)
 	}
 }
 
+/* Whether a value can be set for a limit that is known. */
+static CUresult limit_check(CUcontext context, CUlimit limit, size_t value)
+{
+	int persisting = 0;
+	switch (limit) {
+	case CU_LIMIT_STACK_SIZE:
+		return value > STACK_BYTES_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+		/* Once kernels have used the heap it keeps its size, as cuda.h says. */
+		return softgpu_heap_begun(&context->heap) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+		return value > 128 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+		if (cuDeviceGetAttribute(&persisting, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, context->device))
+			return CUDA_ERROR_INVALID_VALUE;
+		return value > (size_t)persisting ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
 	if (!result)
 		result = limit_known(limit);
+	if (!result)
+		result = limit_check(context, limit, value);
 	if (result)
 		return result;
-	if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128)
-		return CUDA_ERROR_INVALID_VALUE;
-	int persisting = 0;
-	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE &&
-	    (cuDeviceGetAttribute(&persisting, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, context->device) ||
-	     value > (size_t)persisting))
-		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&context->lock);
 	context->limits[limit] = value;
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+		softgpu_heap_resize(&context->heap, value);
 	pthread_mutex_unlock(&context->lock);
 	return CUDA_SUCCESS;
 }

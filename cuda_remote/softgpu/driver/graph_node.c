@@ -34,7 +34,8 @@ static CUresult run_kernel(const graph_kernel_t *kernel)
 	if (!graph_kernel_loaded(kernel))
 		return CUDA_ERROR_INVALID_HANDLE;
 	softgpu_launch_t launch = { .kernel = function->kernel, .dynamic_shared = kernel->shape.dynamic_shared,
-				    .parameters = kernel->block, .cooperative = kernel->shape.cooperative };
+				    .parameters = kernel->block, .cooperative = kernel->shape.cooperative,
+				    .limits = context_limits(function->module->context) };
 	memcpy(launch.grid, kernel->shape.grid, sizeof launch.grid);
 	memcpy(launch.block, kernel->shape.block, sizeof launch.block);
 	softgpu_space_verify_registered();

@@ -151,7 +151,8 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	}
 	launch->command.run = launch_run;
 	launch->launch = (softgpu_launch_t){ .kernel = function->kernel, .dynamic_shared = shape->dynamic_shared,
-					     .parameters = launch->parameters, .cooperative = shape->cooperative };
+					     .parameters = launch->parameters, .cooperative = shape->cooperative,
+					     .limits = context_limits(stream->context) };
 	memcpy(launch->launch.grid, shape->grid, sizeof shape->grid);
 	memcpy(launch->launch.block, shape->block, sizeof shape->block);
 	queue_submit(stream, &launch->command);

@@ -27,7 +27,7 @@ static bool block_memory(struct block *block, const struct launch *launch)
 	size_t warps = ALIGNED(launch->warp_count * sizeof(struct warp), 4096);
 	size_t regs = ALIGNED(launch->warp_count * warp_stride(kernel), 4096) + STAGE_BYTES;
 	size_t shared = ALIGNED((size_t)launch->shared_bytes + 64, 4096);
-	size_t local = (size_t)launch->warp_count * WARP_LANES * kernel->local_bytes;
+	size_t local = (size_t)launch->warp_count * WARP_LANES * launch->local_bytes;
 	size_t total = ALIGNED(warps + regs + shared + local, 4096);
 	if (total > block->memory_size) {
 		free(block->memory);
@@ -44,7 +44,7 @@ static bool block_memory(struct block *block, const struct launch *launch)
 	for (uint32_t n = 0; n < launch->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
 		warp->regs = at + warps + n * warp_stride(kernel);
-		warp->local = at + warps + regs + shared + (size_t)n * WARP_LANES * kernel->local_bytes;
+		warp->local = at + warps + regs + shared + (size_t)n * WARP_LANES * launch->local_bytes;
 	}
 	return true;
 }
@@ -121,7 +121,7 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 	block->warps_done = 0;
 	block->live_threads = launch->block_threads;
 	block->shared_bytes = launch->shared_bytes;
-	block->print = (struct print_buffer){ 0 };
+	block->print = (struct print_buffer){ .text = block->print.text, .room = block->print.room };
 	memset(block->barriers, 0, sizeof block->barriers);
 	block->cluster_arrivals = false;
 	for (uint32_t n = 0; n < block->warp_count; n++)

@@ -9,7 +9,7 @@
 
 static inline char *call_frame(struct warp *warp, const struct insn *insn, uint32_t lane)
 {
-	return warp->local + (uint64_t)lane * warp->block->launch->kernel->local_bytes + SOURCE(uint64_t, 2)[lane];
+	return warp->local + (uint64_t)lane * warp->block->launch->local_bytes + SOURCE(uint64_t, 2)[lane];
 }
 
 /* Argument n, where it lies: site->arguments[n].size bytes. */

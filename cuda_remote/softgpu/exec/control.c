@@ -230,7 +230,7 @@ void warp_drop_saved(struct warp *warp)
 static void copy_in_frames(struct warp *warp, const uint64_t *from_frame, uint64_t from_extra, uint64_t to_extra,
 			   const struct call_copy *copies, uint32_t count)
 {
-	uint64_t stride = warp->block->launch->kernel->local_bytes;
+	uint64_t stride = warp->block->launch->local_bytes;
 	for_each_lane(lane, warp->mask) {
 		char *frame = warp->local + lane * stride + from_frame[lane];
 		for (uint32_t n = 0; n < count; n++)
@@ -242,7 +242,7 @@ static CODE enter(struct warp *warp, CODE insn, const struct code *callee, uint3
 {
 	const struct call_site *site = insn->call;
 	const uint64_t *frame = SOURCE(uint64_t, 2);
-	uint64_t frames[WARP_LANES], room = warp->block->launch->kernel->local_bytes;
+	uint64_t frames[WARP_LANES], room = warp->block->launch->local_bytes;
 	uint32_t all = warp->mask;
 	warp_set_mask(warp, mask);
 	for_each_lane(lane, mask) {

@@ -238,7 +238,8 @@ static int check_request(const softgpu_launch_t *request, uint32_t depth)
 static uint64_t parameter_buffer(struct warp *warp, const struct insn *insn, uint32_t lane)
 {
 	struct launch *launch = warp->block->launch;
-	softgpu_launch_t request = { .kernel = kernel_at(launch->program, call_argument(warp, insn, lane, 0)) };
+	softgpu_launch_t request = { .kernel = kernel_at(launch->program, call_argument(warp, insn, lane, 0)),
+				     .limits = launch->request->limits };
 	if (!request.kernel) {
 		fail(warp, lane, cudaErrorInvalidDeviceFunction);
 		return 0;
@@ -345,8 +346,9 @@ const struct insn *op_cdp_stream_destroy(struct warp *warp, const struct insn *i
 /* ---- memory */
 const struct insn *op_cdp_malloc(struct warp *warp, const struct insn *insn)
 {
+	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
-		uint64_t size = call_argument(warp, insn, lane, 1), address = size ? softgpu_memory_alloc(size, 256) : 0;
+		uint64_t size = call_argument(warp, insn, lane, 1), address = softgpu_heap_alloc(heap, size);
 		if (size && !address) {
 			call_set_result(warp, insn, lane, fail(warp, lane, cudaErrorMemoryAllocation));
 			continue;
@@ -362,12 +364,10 @@ const struct insn *op_cdp_malloc(struct warp *warp, const struct insn *insn)
 
 const struct insn *op_cdp_free(struct warp *warp, const struct insn *insn)
 {
+	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
 		uint64_t address = call_argument(warp, insn, lane, 0);
-		softgpu_span_t span;
-		bool good = !address || (softgpu_memory_find(address, &span) && span.base == address);
-		if (good && address)
-			softgpu_memory_free(address);
+		bool good = !address || softgpu_heap_free(heap, address);
 		call_set_result(warp, insn, lane, good ? cudaSuccess : fail(warp, lane, cudaErrorInvalidValue));
 	}
 	return insn + 1;

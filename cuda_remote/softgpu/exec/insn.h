@@ -109,6 +109,8 @@ struct softgpu_kernel {
 	softgpu_kernel_info_t info;
 	struct code *code;
 	uint32_t local_bytes;    /* a thread's local memory, callees included */
+	bool open_stack;         /* calls itself or through pointers: it may need more than local_bytes */
+	uint32_t reserved_shared; /* 1 + where the system's own shared memory starts; 0: it has none */
 	uint32_t shared_bytes;   /* static */
 	uint32_t shared_align;
 	uint32_t warp_bytes;     /* registers of one warp, callees included */
@@ -123,6 +125,7 @@ struct softgpu_program {
 	size_t kernel_count;
 	uint32_t register_bytes; /* of all functions that are not kernels */
 	bool has_recursion;
+	uint8_t checks; /* enum check_flag (check.h): what its code was decoded for */
 	uint64_t const_base, const_size; /* .const variables */
 	uint64_t *allocations;   /* device memory of variables */
 	size_t allocation_count;

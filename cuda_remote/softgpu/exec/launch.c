@@ -7,6 +7,7 @@
 #include "cuda_remote/softgpu/memory.h"
 
 #include "cuda_remote/softgpu/exec/device_launch.h"
+#include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include "rdma_channel/base/log.h"
@@ -28,6 +29,7 @@ HR_SETTING(count_setting, "HEADRACE_SOFTGPU_COUNT", "0", 0, 1,
 	   "1: the software GPU counts what each launch executes, and tells it (HEADRACE_LOG=info)");
 
 #define THREADS_MAX 1024
+#define STACK_BYTES 1024u /* CUDA's default */
 
 static struct {
 	pthread_mutex_t lock;
@@ -74,15 +76,8 @@ static void keep_output(struct launch *launch, struct block *block)
 	if (!block->print.used)
 		return;
 	pthread_mutex_lock(&pool.lock);
-	if (!launch->output)
-		launch->output = calloc(launch->block_count, sizeof *launch->output);
-	if (launch->output) {
-		launch->output[block->number] = block->print;
-		block->print = (struct print_buffer){ 0 };
-	}
+	output_keep(launch, block);
 	pthread_mutex_unlock(&pool.lock);
-	free(block->print.text);
-	block->print = (struct print_buffer){ 0 };
 }
 
 /* The next block that nobody has; NULL when there is none, or none is wanted any more. */
@@ -259,18 +254,6 @@ static void launch_dequeue(struct launch *launch)
 }
 
 /* ---- a launch as a whole */
-static void write_output(struct launch *launch)
-{
-	if (!launch->output)
-		return;
-	for (uint64_t n = 0; n < launch->block_count; n++) {
-		fwrite(launch->output[n].text, 1, launch->output[n].used, stdout);
-		free(launch->output[n].text);
-	}
-	fflush(stdout);
-	free(launch->output);
-}
-
 static void fill_thread_ids(struct launch *launch)
 {
 	const uint32_t *size = launch->request->block;
@@ -305,6 +288,9 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->block_threads = request->block[0] * request->block[1] * request->block[2];
 	launch->warp_count = (launch->block_threads + WARP_LANES - 1) / WARP_LANES;
 	launch->shared_bytes = kernel->shared_bytes + request->dynamic_shared;
+	launch->local_bytes = kernel->local_bytes;
+	if (kernel->open_stack)
+		launch->local_bytes += ((request->limits.stack_bytes ? request->limits.stack_bytes : STACK_BYTES) + 15) & ~15u;
 	launch->workers = pool.threads;
 	launch->counting = pool.counting;
 	launch->helpers_max = pool.threads - 1;
@@ -344,7 +330,7 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 		launch_enqueue(&launch);
 		launch_work(&launch, 0);
 		launch_dequeue(&launch);
-		write_output(&launch);
+		output_write(&launch);
 		if (launch.counting)
 			hr_log(HR_LOG_INFO, "softgpu: kernel %s executed %" PRIu64 " instructions of warps, %" PRIu64 " of lanes",
 			       launch.kernel->info.name, launch.executed, launch.executed_lanes);

@@ -33,6 +33,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/matrix.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/mbarrier.c cuda_remote/softgpu/exec/mbarrier.h \
 	cuda_remote/softgpu/exec/memory.c \
+	cuda_remote/softgpu/exec/output.c cuda_remote/softgpu/exec/output.h \
 	cuda_remote/softgpu/exec/print.c \
 	cuda_remote/softgpu/exec/program.c \
 	cuda_remote/softgpu/exec/sample.c cuda_remote/softgpu/exec/sample.h \

@@ -36,9 +36,9 @@ char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t b
 	case WINDOW_SHARED:
 		return inside(offset, bytes, warp->block->shared_bytes) ? warp->block->shared + offset : NULL;
 	case WINDOW_LOCAL:
-		if (!inside(offset, bytes, launch->kernel->local_bytes))
+		if (!inside(offset, bytes, launch->local_bytes))
 			return NULL;
-		return warp->local + (uint64_t)lane * launch->kernel->local_bytes + offset;
+		return warp->local + (uint64_t)lane * launch->local_bytes + offset;
 	case WINDOW_PARAM:
 		return !write && inside(offset, bytes, launch->kernel->info.parameter_bytes)
 			       ? launch->parameters + offset

@@ -177,7 +177,7 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 INLINED enum access_kind access_local(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
 				      uint64_t window)
 {
-	uint64_t size = warp->block->launch->kernel->local_bytes;
+	uint64_t size = warp->block->launch->local_bytes;
 	struct reach reach = { .limit = size - bytes, .base = (uint64_t)(uintptr_t)warp->local, .step = size };
 	bool inside = size >= bytes;
 	if (inside && insn->flags & INSN_NARROW)
@@ -340,7 +340,7 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 		return inside ? (char *)(uintptr_t)address : NULL;
 	}
 	bool shared = space == ACCESS_SHARED;
-	uint64_t size = shared ? warp->block->shared_bytes : warp->block->launch->kernel->local_bytes;
+	uint64_t size = shared ? warp->block->shared_bytes : warp->block->launch->local_bytes;
 	if (size < bytes || address > size - bytes)
 		return NULL;
 	return (shared ? warp->block->shared : warp->local + (uint64_t)warp->alone * size) + address;

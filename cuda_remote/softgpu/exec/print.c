@@ -7,6 +7,7 @@
 #include "cuda_remote/softgpu/memory.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
+#include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <stdarg.h>
@@ -15,26 +16,7 @@
 #include <string.h>
 
 #define FORMAT_MAX 4096     /* of one printf */
-#define PRINT_MAX (8u << 20) /* of one block: what comes after it is dropped */
 #define PIECE_MAX 1024
-
-static void print_append(struct print_buffer *print, const char *text, size_t length)
-{
-	if (print->used + length > PRINT_MAX)
-		return;
-	if (print->used + length > print->room) {
-		size_t room = print->room ? print->room * 2 : 4096;
-		while (room < print->used + length)
-			room *= 2;
-		char *grown = realloc(print->text, room);
-		if (!grown)
-			return;
-		print->text = grown;
-		print->room = room;
-	}
-	memcpy(print->text + print->used, text, length);
-	print->used += length;
-}
 
 __attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
 {
@@ -44,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static void print_format(struct print_buff
 	int n = vsnprintf(piece, sizeof piece, format, args);
 	va_end(args);
 	if (n > 0)
-		print_append(print, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
+		output_append(print, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
 }
 
 /* A string in the device's memory, at most size - 1 of it; false if it starts outside. */
@@ -182,7 +164,7 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 		return -2;
 	for (const char *p = format; *p; p++) {
 		if (*p != '%' || p[1] == '%' || !p[1]) {
-			print_append(print, p, 1);
+			output_append(print, p, 1);
 			p += *p == '%' && p[1] == '%';
 			continue;
 		}
@@ -191,7 +173,7 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 		p = read_spec(&conversion, p, &arguments);
 		if (!*p || !strchr("diouxXfFeEgGaAcps", *p) || conversion.overflow) {
 			/* As CUDA does: what is no conversion is printed as it stands. */
-			print_append(print, start, (size_t)(p - start) + (*p != 0));
+			output_append(print, start, (size_t)(p - start) + (*p != 0));
 			if (!*p)
 				break;
 			continue;
@@ -207,11 +189,16 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 /* ---- the functions */
 const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 {
+	struct print_buffer *print = &warp->block->print;
 	for_each_lane(lane, warp->mask) {
+		size_t record = output_begin(print);
 		int count = print_lane(warp, (int)lane, call_argument(warp, insn, lane, 0), call_argument(warp, insn, lane, 1));
-		if (count == -2)
+		if (count == -2) {
+			output_end(warp->block, record, 0);
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 					  "printf of what is outside every allocation", call_argument(warp, insn, lane, 0));
+		}
+		output_end(warp->block, record, (uint32_t)count);
 		call_set_result(warp, insn, lane, (uint64_t)(int64_t)count);
 	}
 	return insn + 1;
@@ -219,24 +206,22 @@ const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 
 const struct insn *op_malloc(struct warp *warp, const struct insn *insn)
 {
+	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
-		uint64_t size = call_argument(warp, insn, lane, 0);
-		call_set_result(warp, insn, lane, size ? softgpu_memory_alloc(size, 16) : 0);
+		uint64_t size = call_argument(warp, insn, lane, 0), address = softgpu_heap_alloc(heap, size);
+		call_set_result(warp, insn, lane, address);
 	}
 	return insn + 1;
 }
 
 const struct insn *op_free(struct warp *warp, const struct insn *insn)
 {
+	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
-		softgpu_span_t span;
 		uint64_t address = call_argument(warp, insn, lane, 0);
-		if (!address)
-			continue;
-		if (!softgpu_memory_find(address, &span) || span.base != address)
+		if (address && !softgpu_heap_free(heap, address))
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 					  "free of what malloc did not return", address);
-		softgpu_memory_free(address);
 	}
 	return insn + 1;
 }

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDIRECT_LOCAL_BYTES (16u << 10)  /* a thread's room for what is called through pointers */
-#define RECURSION_LOCAL_BYTES (64u << 10) /* or by itself */
 #define PARAMETER_BYTES_MAX 32764
+#define LOCAL_BYTES_MAX (16u << 20) /* a thread's; CUDA's own bound is 512 KiB */
 
 static uint64_t aligned(uint64_t n, uint64_t to)
 {
@@ -226,6 +225,17 @@ static uint64_t local_depth(struct code *code)
 	return code->local_depth;
 }
 
+/* What is called through a pointer may be any of these; one such call at a time is foreseen. */
+static uint64_t deepest_pointed(struct softgpu_program *program)
+{
+	uint64_t deepest = 0;
+	for (struct code *code = program->codes; code; code = code->next) {
+		uint64_t bytes = code->address_taken ? local_depth(code) : 0;
+		deepest = bytes > deepest ? bytes : deepest;
+	}
+	return deepest;
+}
+
 static void flags_below(struct code *code, struct depth *depth)
 {
 	if (code->mark == MARK_OPEN)
@@ -329,6 +339,7 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	lay_out_shared(&program->context, program->module->variables, 0, &align);
 	code->shared_bytes = (uint32_t)aligned(reserve_shared(decoder, code->function, at), 16);
 	kernel->shared_bytes = code->shared_bytes;
+	kernel->reserved_shared = decoder->reserved_shared;
 	kernel->shared_align = align;
 	code->register_base = program->register_bytes;
 	decode_function(decoder, code);
@@ -342,7 +353,11 @@ static void finish_kernel(struct softgpu_program *program, struct softgpu_kernel
 	struct depth depth = flags_of(program, kernel->code);
 	clear_marks(program);
 	uint64_t local = local_depth(kernel->code);
-	local += (depth.indirect ? INDIRECT_LOCAL_BYTES : 0) + (depth.recursive ? RECURSION_LOCAL_BYTES : 0);
+	if (depth.indirect)
+		local += deepest_pointed(program);
+	kernel->open_stack = depth.indirect || depth.recursive;
+	if (local > LOCAL_BYTES_MAX)
+		ptx_unsupported(&program->context, kernel->code->function->line, "more than 16 MiB of local memory");
 	kernel->local_bytes = (uint32_t)aligned(local, 16);
 	fill_info(program, kernel, functions_shared);
 }

@@ -77,9 +77,11 @@ struct barrier {
 	uint32_t ones, zeros; /* threads that brought true, and false (bar.red) */
 };
 
+/* What a block printed (output.h). */
 struct print_buffer {
 	char *text;
-	size_t used, room;
+	size_t first, used, room; /* bytes: where the oldest record starts, where the newest ends */
+	uint64_t cost;            /* of the records together */
 };
 
 struct launch;
@@ -99,6 +101,7 @@ struct block {
 	struct barrier barriers[BARRIERS];
 	bool cluster_arrivals; /* some thread has arrived at the cluster's barrier, which is not complete */
 	struct print_buffer print;
+	struct block_check *check; /* check.h; used where the launch has one */
 	struct span_cache spans[SPAN_SLOTS];
 	/* memory behind the pointers above, kept from block to block */
 	void *memory;
@@ -113,6 +116,7 @@ struct launch {
 	uint64_t block_count;
 	uint32_t block_threads, warp_count;
 	uint32_t shared_bytes, dynamic_offset;
+	uint64_t local_bytes; /* a thread's local memory: what the kernel needs, and its stack if that has no known end */
 	char *parameters;
 	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
 	uint32_t workers; /* threads of the engine */
@@ -126,8 +130,11 @@ struct launch {
 	uint32_t helpers;     /* pool threads at work on it; under the pool's lock */
 	uint32_t helpers_max;
 	struct launch *next;  /* in the pool's queue; under the pool's lock */
-	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock */
+	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock, as the next two are */
+	uint64_t output_first;       /* no block before it has any left */
+	uint64_t output_cost;
 	uint32_t depth;              /* launched by a grid that was launched by a grid …: how often */
+	struct launch_check *check;  /* check.h; NULL: nothing is checked */
 	struct device_queue *device; /* what its threads launched (device_launch.c); NULL: nothing */
 };
 

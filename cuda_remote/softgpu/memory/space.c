@@ -657,7 +657,8 @@ bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found)
 		return softgpu_registered_find(address, found);
 	pthread_mutex_lock(&space.lock);
 	record_t *record = find_record(address, NULL);
-	bool inside = record && address - record->allocation.base < record->allocation.size;
+	bool inside = record && record->allocation.kind != SOFTGPU_SPACE_HEAP &&
+		      address - record->allocation.base < record->allocation.size;
 	if (inside)
 		*found = record->allocation;
 	pthread_mutex_unlock(&space.lock);
@@ -721,4 +722,44 @@ uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align)
 void softgpu_memory_free(uint64_t base)
 {
 	softgpu_space_free(base);
+}
+
+uint64_t softgpu_heap_alloc(softgpu_heap_t *heap, uint64_t size)
+{
+	if (!heap)
+		return 0;
+	if (!softgpu_heap_begun(heap))
+		__atomic_store_n(&heap->begun, true, __ATOMIC_RELAXED);
+	if (!size || size > UINT64_MAX - 16)
+		return 0;
+	/* The counts order nothing: memory that is freed is handed on under the space's lock. */
+	uint64_t limit = __atomic_load_n(&heap->limit, __ATOMIC_RELAXED), bytes = round_up(size, 16);
+	uint64_t used = __atomic_load_n(&heap->used, __ATOMIC_RELAXED);
+	do {
+		if (used > limit || bytes > limit - used)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&heap->used, &used, used + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	softgpu_allocation_t want = { .size = size, .kind = SOFTGPU_SPACE_HEAP, .device = heap->device,
+				      .owner = heap->owner };
+	if (!softgpu_space_alloc(&want, 16))
+		return want.base;
+	__atomic_sub_fetch(&heap->used, bytes, __ATOMIC_RELAXED);
+	return 0;
+}
+
+bool softgpu_heap_free(softgpu_heap_t *heap, uint64_t base)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&space.lock);
+	block_t *block = NULL;
+	record_t *record = find_record(base, &block);
+	if (record && record->allocation.base == base && record->allocation.kind == SOFTGPU_SPACE_HEAP &&
+	    heap && record->allocation.owner == heap->owner) {
+		bytes = round_up(record->allocation.size, 16);
+		free_record(record, block);
+	}
+	pthread_mutex_unlock(&space.lock);
+	if (bytes)
+		__atomic_sub_fetch(&heap->used, bytes, __ATOMIC_RELAXED);
+	return bytes;
 }

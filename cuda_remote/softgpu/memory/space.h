@@ -24,6 +24,7 @@ enum softgpu_space_kind {
 	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts too */
 	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc */
 	SOFTGPU_SPACE_REGISTERED, /* cuMemHostRegister; outside the reserved range */
+	SOFTGPU_SPACE_HEAP,       /* a kernel's malloc; counts too */
 	SOFTGPU_SPACE_MAPPED,     /* cuMemMap and the like: shareable memory, counted where it was made */
 };
 
@@ -75,7 +76,7 @@ int softgpu_space_unregister(uint64_t base);
  */
 void softgpu_space_verify_registered(void);
 
-/* The allocation that holds address; false if none does. */
+/* The allocation that holds address; false if none does, or a kernel's malloc: what the host's calls are not to use. */
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
 
 /* Takes bytes of device's memory, or gives them back: for memory that no allocation above counts. -ENOMEM. */

@@ -36,7 +36,9 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
+	test/cuda/runtime/programs/device_heap.cu \
 	test/cuda/runtime/programs/device_launch.cu \
+	test/cuda/runtime/programs/device_limits.cu \
 	test/cuda/runtime/programs/driver_handles.cu \
 	test/cuda/runtime/programs/errors.cu \
 	test/cuda/runtime/programs/graphs.cu \
@@ -65,6 +67,8 @@ runtime_programs = \
 	test/cuda/runtime/programs/per_thread_stream.cutest \
 	test/cuda/runtime/programs/relinked.cutest \
 	test/cuda/runtime/programs/device.cutest \
+	test/cuda/runtime/programs/device_heap.cutest \
+	test/cuda/runtime/programs/device_limits.cutest \
 	test/cuda/runtime/programs/driver_handles.cutest \
 	test/cuda/runtime/programs/errors.cutest \
 	test/cuda/runtime/programs/graphs.cutest \

@@ -50,6 +50,23 @@ void softgpu_memory_free(uint64_t base)
 	pthread_mutex_unlock(&heap.lock);
 }
 
+/* Without a limit, and of everybody: a heap's limits are the driver's, and tested there. */
+uint64_t softgpu_heap_alloc(softgpu_heap_t *unused, uint64_t size)
+{
+	(void)unused;
+	return size ? softgpu_memory_alloc(size, 16) : 0;
+}
+
+bool softgpu_heap_free(softgpu_heap_t *unused, uint64_t base)
+{
+	softgpu_span_t span;
+	(void)unused;
+	bool known = softgpu_memory_find(base, &span) && span.base == base;
+	if (known)
+		softgpu_memory_free(base);
+	return known;
+}
+
 bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
 {
 	bool found = false;
@@ -127,7 +144,7 @@ softgpu_kernel_t *kernel_of(softgpu_program_t *program, const char *name)
 
 CUresult launch_1d(softgpu_kernel_t *kernel, uint32_t blocks, uint32_t threads, const void *parameters)
 {
-	softgpu_launch_t launch = { kernel, { blocks, 1, 1 }, { threads, 1, 1 }, 0, parameters, false };
+	softgpu_launch_t launch = { kernel, { blocks, 1, 1 }, { threads, 1, 1 }, 0, parameters, false, { NULL, 0, 0 } };
 	return softgpu_launch(&launch);
 }
 

@@ -40,7 +40,7 @@ static void run_linked(const char *const texts[], bool on_demand, uint64_t *resu
 	ck_assert_msg(result == CUDA_SUCCESS, "link gave %d: %s", (int)result, text);
 	uint64_t *memory = device_alloc(count * sizeof *memory);
 	uint64_t address = (uint64_t)(uintptr_t)memory;
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 64, &address, false };
+	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 64, &address, false, { NULL, 0, 0 } };
 	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
 	memcpy(results, memory, count * sizeof *memory);
 	softgpu_program_unload(program);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/exec/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_BYTES (1u << 20) /* CUDA's default */
+#define RECORD_COST 16
+#define ARGUMENT_COST 8
+
+struct record {
+	uint32_t bytes; /* of the text that follows */
+	uint32_t cost;
+};
+
+static uint64_t limit_of(const struct launch *launch)
+{
+	uint64_t bytes = launch->request->limits.print_bytes;
+	return bytes ? bytes : BUFFER_BYTES;
+}
+
+static bool grow(struct print_buffer *print, size_t length)
+{
+	size_t room = print->room ? print->room * 2 : 4096;
+	while (room < print->used + length)
+		room *= 2;
+	char *grown = realloc(print->text, room);
+	if (!grown)
+		return false;
+	print->text = grown;
+	print->room = room;
+	return true;
+}
+
+void output_append(struct print_buffer *print, const char *text, size_t length)
+{
+	if (length > print->room - print->used && !grow(print, length))
+		return;
+	memcpy(print->text + print->used, text, length);
+	print->used += length;
+}
+
+size_t output_begin(struct print_buffer *print)
+{
+	size_t record = print->used;
+	output_append(print, (const char *)&(struct record){ 0, 0 }, sizeof(struct record));
+	return record;
+}
+
+/* The oldest record goes. */
+static void drop(struct print_buffer *print)
+{
+	struct record record;
+	memcpy(&record, print->text + print->first, sizeof record);
+	print->first += sizeof record + record.bytes;
+	print->cost -= record.cost;
+	if (print->first == print->used)
+		print->first = print->used = 0;
+}
+
+void output_end(struct block *block, size_t record, uint32_t arguments)
+{
+	struct print_buffer *print = &block->print;
+	struct record head = { .cost = RECORD_COST + ARGUMENT_COST * arguments };
+	if (print->used < record + sizeof head)
+		return; /* there was no memory for its head; nor is there for text without one */
+	head.bytes = (uint32_t)(print->used - record - sizeof head);
+	memcpy(print->text + record, &head, sizeof head);
+	print->cost += head.cost;
+	while (print->cost > limit_of(block->launch))
+		drop(print);
+	if (print->first > print->room / 2) {
+		memmove(print->text, print->text + print->first, print->used - print->first);
+		print->used -= print->first;
+		print->first = 0;
+	}
+}
+
+void output_keep(struct launch *launch, struct block *block)
+{
+	if (!launch->output)
+		launch->output = calloc(launch->block_count, sizeof *launch->output);
+	if (!launch->output)
+		return;
+	launch->output[block->number] = block->print;
+	launch->output_cost += block->print.cost;
+	block->print = (struct print_buffer){ 0 };
+	if (block->number < launch->output_first)
+		launch->output_first = block->number;
+	while (launch->output_cost > limit_of(launch)) {
+		struct print_buffer *oldest = &launch->output[launch->output_first];
+		if (!oldest->used) {
+			free(oldest->text);
+			*oldest = (struct print_buffer){ 0 };
+			launch->output_first++;
+			continue;
+		}
+		uint64_t before = oldest->cost;
+		drop(oldest);
+		launch->output_cost -= before - oldest->cost;
+	}
+}
+
+static void write_block(const struct print_buffer *print)
+{
+	struct record record;
+	for (size_t at = print->first; at < print->used; at += sizeof record + record.bytes) {
+		memcpy(&record, print->text + at, sizeof record);
+		fwrite(print->text + at + sizeof record, 1, record.bytes, stdout);
+	}
+}
+
+void output_write(struct launch *launch)
+{
+	if (!launch->output)
+		return;
+	for (uint64_t n = 0; n < launch->block_count; n++) {
+		write_block(&launch->output[n]);
+		free(launch->output[n].text);
+	}
+	fflush(stdout);
+	free(launch->output);
+}
