@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/cluster.h"
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/warp.h"
@@ -128,6 +129,7 @@ bool block_prepare(struct block *block, struct launch *launch, uint64_t number)
 		warp_start(block, n);
 	reset_spans(block);
 	write_constants(block);
+	check_block_start(block);
 	return true;
 }
 
@@ -216,6 +218,7 @@ void block_free(struct block *block)
 {
 	free(block->memory);
 	free(block->print.text);
+	check_block_free(block);
 	free(block);
 }
 
@@ -240,6 +243,8 @@ static void barrier_write_result(struct warp *warp, struct path *path, const str
 static void barrier_release(struct block *block, uint32_t number)
 {
 	struct barrier *barrier = &block->barriers[number];
+	if (block->launch->check)
+		check_barrier_release(block, number);
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
 		for (uint32_t i = 0; i < warp->other_count; i++) {
@@ -287,6 +292,8 @@ static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn
 	}
 	struct barrier *barrier = &warp->block->barriers[*number];
 	bool whole = threads && warp->mask == warp->live;
+	if (warp->block->launch->check)
+		check_barrier_arrive(warp, *number);
 	barrier->expected = threads;
 	barrier->arrived += whole ? WARP_LANES : (uint32_t)__builtin_popcount(warp->mask);
 	return barrier;

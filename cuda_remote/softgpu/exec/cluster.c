@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/exec/cluster.h"
 
+#include "cuda_remote/softgpu/exec/check.h"
+
 /* The lowest lane of the members leads. */
 const struct insn *op_elect(struct warp *warp, const struct insn *insn)
 {
@@ -45,6 +47,8 @@ void cluster_barrier_check(struct block *block)
 		if (block->warps[n].live & ~block->warps[n].cluster_arrived)
 			return;
 	block->cluster_arrivals = false;
+	if (block->launch->check)
+		check_barrier_release(block, CLUSTER_BARRIER);
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		struct warp *warp = &block->warps[n];
 		warp->cluster_arrived = 0;
@@ -64,6 +68,8 @@ const struct insn *op_cluster_arrive(struct warp *warp, const struct insn *insn)
 {
 	/* The thread that runs the block runs all of its accesses in order: a release needs no more. */
 	warp->cluster_arrived |= warp->mask;
+	if (warp->block->launch->check)
+		check_barrier_arrive(warp, CLUSTER_BARRIER);
 	warp->block->cluster_arrivals = true;
 	cluster_barrier_check(warp->block);
 	return insn + 1;

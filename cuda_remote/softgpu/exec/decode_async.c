@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/exec/async.h"
 #include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/decode_check.h"
 #include "cuda_remote/softgpu/exec/mbarrier.h"
 
 #include <string.h>
@@ -79,6 +80,10 @@ static const struct value none = { ROLE_NONE, 0 };
 static struct draft *emit_mbarrier(struct decoder *decoder, enum mbarrier_op op, const struct address *address,
 				   enum access_space space, struct value operand)
 {
+	bool makes = op == MBARRIER_INIT || op == MBARRIER_INVAL, asks = op >= MBARRIER_TEST_WAIT;
+	decode_check_access(decoder, address, space, 8,
+			    makes ? CHECK_WRITE : asks ? CHECK_READ | CHECK_STRONG :
+						  CHECK_READ | CHECK_WRITE | CHECK_STRONG | CHECK_RELEASE);
 	struct draft *draft = decode_emit(decoder, op_mbarrier);
 	decode_put_address(decoder, draft, address);
 	draft->insn.slot = (uint8_t)space;
@@ -221,6 +226,9 @@ static void decode_small_copy(struct decoder *decoder)
 	decode_source_size(decoder, &bytes, &ignore, &negated);
 	struct value target = decode_whole_address(decoder, 0, ACCESS_SHARED);
 	struct value source = decode_whole_address(decoder, 1, ACCESS_GLOBAL);
+	decode_check_copy(decoder, target, ACCESS_SHARED, none, (uint32_t)size->value, CHECK_WRITE);
+	decode_check_copy(decoder, source, ACCESS_GLOBAL, bytes, (uint32_t)size->value, CHECK_READ);
+	decode_check_unless(decoder, ignore, negated);
 	struct draft *draft = decode_emit(decoder, op_cp_async);
 	decode_use(draft, 0, target);
 	decode_use(draft, 1, source);
@@ -285,6 +293,12 @@ static void decode_bulk(struct decoder *decoder)
 	struct value bytes = decode_source(decoder, decode_operand(decoder, 2), 'w');
 	struct value barrier = tells ? decode_whole_address(decoder, next++, ACCESS_SHARED) : none;
 	struct value blocks = multicast ? decode_source(decoder, decode_operand(decoder, next), 'h') : none;
+	decode_check_copy(decoder, source, source_space, bytes, 0, CHECK_READ);
+	decode_check_copy(decoder, target, target_space, bytes, 0,
+			  variant == BULK_COPY ? CHECK_WRITE : CHECK_READ | CHECK_WRITE | CHECK_STRONG);
+	if (tells)
+		decode_check_copy(decoder, barrier, ACCESS_SHARED, none, 8,
+				  CHECK_READ | CHECK_WRITE | CHECK_STRONG | CHECK_RELEASE);
 	struct draft *draft = decode_emit(decoder, op_bulk);
 	decode_use(draft, 0, target);
 	decode_use(draft, 1, source);

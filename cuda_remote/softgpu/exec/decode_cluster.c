@@ -5,6 +5,7 @@
  */
 #include "cuda_remote/softgpu/exec/cluster.h"
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/decode_check.h"
 
 #include <string.h>
 
@@ -124,5 +125,6 @@ void decode_fence(struct decoder *decoder)
 			decode_unsupported(decoder, "this kind of fence");
 	}
 	decode_operand_count(decoder, 0, 0);
+	decode_check_fence(decoder);
 	decode_emit(decoder, op_fence);
 }

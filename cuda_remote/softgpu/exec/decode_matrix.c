@@ -4,6 +4,7 @@
  * those of wmma's, which it leaves open, are the same ones, continued in blocks of eight rows and columns.
  */
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/decode_check.h"
 #include "cuda_remote/softgpu/exec/matrix.h"
 
 #include <fenv.h>
@@ -346,6 +347,11 @@ static void decode_tile(struct decoder *decoder, char role)
 	if (statement->operand_count == 3)
 		stride = decode_source(decoder, decode_operand(decoder, 2), 'w');
 	add_rows(decoder, &rows, decode_operand(decoder, store ? 1 : 0), &form->d, !store);
+	uint32_t words = form->d.type == MATRIX_B1 ? 32 : 1;
+	const uint32_t extent[3] = { form->column_major ? form->d.columns : form->d.rows,
+				     (form->column_major ? form->d.rows : form->d.columns) * words,
+				     words > 1 ? 1 : form->d.bits };
+	decode_check_tile(decoder, &address, space, stride, extent, store ? CHECK_WRITE : CHECK_READ);
 	emit_tile(decoder, store ? op_matrix_store : op_matrix_load, &address, stride, space);
 	carry_rows(decoder, &rows, form);
 }
@@ -380,6 +386,7 @@ static void decode_rows_of_halves(struct decoder *decoder, bool store)
 	struct matrix_form *form = ptx_alloc(decoder->context, sizeof *form);
 	struct matrix_fragment fragment = { .bits = 32, .registers = (uint8_t)count };
 	add_rows(decoder, &rows, decode_operand(decoder, store ? 1 : 0), &fragment, !store);
+	decode_check_rows(decoder, &address, space, 8 * count, store ? CHECK_WRITE : CHECK_READ);
 	struct draft *draft = emit_tile(decoder, store ? op_stmatrix : op_ldmatrix, &address,
 					(struct value){ ROLE_NONE, 0 }, space);
 	draft->insn.count = (uint8_t)count;

@@ -2,6 +2,7 @@
 /* Loads, stores and atomics (PTX ISA, "Data Movement and Conversion Instructions", "Parallel Synchronization"). */
 #include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/decode_check.h"
 
 #include <string.h>
 
@@ -217,6 +218,9 @@ void decode_load(struct decoder *decoder)
 	}
 	if (width == 0 || sunk[0])
 		decode_unsupported(decoder, "a load into nothing");
+	uint8_t kind = CHECK_READ | decode_check_order(decoder, false);
+	if (words.space != PTX_CONST)
+		decode_check_access(decoder, &address, space, size * words.count, kind);
 	insn_handler *const(*table)[4][4] =
 		ptx_type_signed(words.type) ? decoder->ops->signed_loads : decoder->ops->loads;
 	struct draft *draft = decode_emit(decoder, table[space][__builtin_ctz(size)][row_of(width)]);
@@ -229,6 +233,7 @@ void decode_load(struct decoder *decoder)
 	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)words.count;
 	draft->insn.size = (uint8_t)size;
+	decode_check_learned(decoder, space, kind);
 }
 
 static void decode_plain_store(struct decoder *decoder)
@@ -253,6 +258,8 @@ static void decode_plain_store(struct decoder *decoder)
 	element = first;
 	for (uint32_t n = 0; n < words.count; n++, element = element->next)
 		values[n] = decode_source(decoder, element, decode_letter(width));
+	decode_check_access(decoder, &address, space, size * words.count,
+			    CHECK_WRITE | decode_check_order(decoder, false));
 	struct draft *draft = decode_emit(decoder, decoder->ops->stores[space][__builtin_ctz(size)][row_of(width)]);
 	for (uint32_t n = 0; n < words.count; n++)
 		decode_use(draft, (int)n, values[n]);
@@ -321,6 +328,9 @@ static void emit_atomic(struct decoder *decoder, const struct atomic_access *acc
 			uint32_t result, const struct value values[2], uint32_t n)
 {
 	uint32_t size = ptx_type_size(access->type);
+	uint8_t kind = CHECK_READ | CHECK_WRITE | decode_check_order(decoder, true);
+	address.offset += (uint64_t)n * size;
+	decode_check_access(decoder, &address, access->space, size, kind);
 	struct draft *draft = decode_emit(decoder, op_atom);
 	if (access->is_red)
 		draft->insn.flags |= INSN_NO_RESULT;
@@ -328,11 +338,11 @@ static void emit_atomic(struct decoder *decoder, const struct atomic_access *acc
 		decode_define(draft, 0, result);
 	decode_use(draft, 1, values[0]);
 	decode_use(draft, 2, values[1]);
-	address.offset += (uint64_t)n * size;
 	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)access->variant;
 	draft->insn.size = (uint8_t)size;
 	draft->insn.r[3] = (int32_t)access->space;
+	decode_check_learned(decoder, access->space, kind);
 }
 
 /* .v2 .v4 .v8: only add, min and max of floats, in global memory; the old values go where the new ones came from last.
@@ -374,6 +384,8 @@ static void decode_wide_atom(struct decoder *decoder, enum atomic_op op, enum ac
 	const struct ptx_operand *result = decode_halves(decoder, decode_operand(decoder, 0));
 	const struct ptx_operand *wanted = decode_halves(decoder, decode_operand(decoder, 1 + sources));
 	const struct ptx_operand *expected = decode_halves(decoder, decode_operand(decoder, 2));
+	uint8_t kind = CHECK_READ | CHECK_WRITE | decode_check_order(decoder, true);
+	decode_check_access(decoder, &address, space, 16, kind);
 	struct draft *draft = decode_emit(decoder, op_atom_wide);
 	decode_put_address(decoder, draft, &address);
 	draft->insn.count = (uint8_t)op;
@@ -385,6 +397,7 @@ static void decode_wide_atom(struct decoder *decoder, enum atomic_op op, enum ac
 	draft = decode_emit(decoder, op_nop);
 	decode_use(draft, 0, (struct value){ ROLE_USE, (int32_t)expected->number });
 	decode_use(draft, 1, (struct value){ ROLE_USE, (int32_t)expected->next->number });
+	decode_check_learned(decoder, space, kind);
 }
 
 static void decode_plain_atom(struct decoder *decoder)

@@ -9,6 +9,7 @@
 #include "cuda_remote/softgpu/exec/device_launch.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 #include "cuda_remote/softgpu/memory.h"
 
@@ -349,6 +350,7 @@ const struct insn *op_cdp_malloc(struct warp *warp, const struct insn *insn)
 	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
 		uint64_t size = call_argument(warp, insn, lane, 1), address = softgpu_heap_alloc(heap, size);
+		check_forget(warp->block->launch, address, size);
 		if (size && !address) {
 			call_set_result(warp, insn, lane, fail(warp, lane, cudaErrorMemoryAllocation));
 			continue;

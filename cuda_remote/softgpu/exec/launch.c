@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "cuda_remote/softgpu/memory.h"
 
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/device_launch.h"
 #include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"
@@ -289,8 +290,9 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->warp_count = (launch->block_threads + WARP_LANES - 1) / WARP_LANES;
 	launch->shared_bytes = kernel->shared_bytes + request->dynamic_shared;
 	launch->local_bytes = kernel->local_bytes;
+	uint32_t stack = request->limits.stack_bytes ? request->limits.stack_bytes : STACK_BYTES;
 	if (kernel->open_stack)
-		launch->local_bytes += ((request->limits.stack_bytes ? request->limits.stack_bytes : STACK_BYTES) + 15) & ~15u;
+		launch->local_bytes += (stack + 15) & ~15u;
 	launch->workers = pool.threads;
 	launch->counting = pool.counting;
 	launch->helpers_max = pool.threads - 1;
@@ -327,10 +329,13 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 	fegetenv(&host);
 	fesetenv(FE_DFL_ENV);
 	if (fill_launch(&launch, request)) {
+		if (launch.program->checks)
+			launch.check = check_launch_open(&launch);
 		launch_enqueue(&launch);
 		launch_work(&launch, 0);
 		launch_dequeue(&launch);
 		output_write(&launch);
+		check_launch_close(&launch);
 		if (launch.counting)
 			hr_log(HR_LOG_INFO, "softgpu: kernel %s executed %" PRIu64 " instructions of warps, %" PRIu64 " of lanes",
 			       launch.kernel->info.name, launch.executed, launch.executed_lanes);

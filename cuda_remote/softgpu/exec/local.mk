@@ -10,10 +10,13 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/atomic.c cuda_remote/softgpu/exec/atomic.h \
 	cuda_remote/softgpu/exec/atomic_wide.c \
 	cuda_remote/softgpu/exec/call_frame.h \
+	cuda_remote/softgpu/exec/check.c cuda_remote/softgpu/exec/check.h \
+	cuda_remote/softgpu/exec/check_global.c cuda_remote/softgpu/exec/check_shared.c \
 	cuda_remote/softgpu/exec/cluster.c cuda_remote/softgpu/exec/cluster.h \
 	cuda_remote/softgpu/exec/collective.c cuda_remote/softgpu/exec/collective.h \
 	cuda_remote/softgpu/exec/cube.c cuda_remote/softgpu/exec/cube.h \
 	cuda_remote/softgpu/exec/decode.c cuda_remote/softgpu/exec/decode.h \
+	cuda_remote/softgpu/exec/decode_check.c cuda_remote/softgpu/exec/decode_check.h \
 	cuda_remote/softgpu/exec/decode_compare.c \
 	cuda_remote/softgpu/exec/decode_async.c \
 	cuda_remote/softgpu/exec/decode_tensor.c \

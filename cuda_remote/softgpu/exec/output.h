@@ -3,9 +3,9 @@
  * What kernels print: one record for each call, of a block while it runs, of the launch until it ends.
  *
  * CUDA's buffer (CU_LIMIT_PRINTF_FIFO_SIZE) is one of the device that holds formats' addresses and arguments, written in
- * a circle: what does not fit takes the place of the oldest. Here a launch has a buffer of that size; a record counts as
- * 16 bytes and 8 for each argument that was printed, however long its text. The oldest of a block is what it printed first,
- * and of a launch what the block with the lowest number printed.
+ * a circle: what does not fit takes the place of the oldest. Here a launch has a buffer of that size; a record counts
+ * as 16 bytes and 8 for each argument that was printed, however long its text. The oldest of a block is what it printed
+ * first, and of a launch what the block with the lowest number printed.
  */
 #ifndef SOFTGPU_EXEC_OUTPUT_H
 #define SOFTGPU_EXEC_OUTPUT_H

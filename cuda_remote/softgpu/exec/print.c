@@ -7,6 +7,7 @@
 #include "cuda_remote/softgpu/memory.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
@@ -209,6 +210,7 @@ const struct insn *op_malloc(struct warp *warp, const struct insn *insn)
 	struct softgpu_heap *heap = warp->block->launch->request->limits.heap;
 	for_each_lane(lane, warp->mask) {
 		uint64_t size = call_argument(warp, insn, lane, 0), address = softgpu_heap_alloc(heap, size);
+		check_forget(warp->block->launch, address, size);
 		call_set_result(warp, insn, lane, address);
 	}
 	return insn + 1;

@@ -2,6 +2,7 @@
 /* A program: PTX text to kernels that can be launched, with their variables in device memory. */
 #include "cuda_remote/softgpu/memory.h"
 
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/decode.h"
 #include "cuda_remote/softgpu/texture.h"
 
@@ -366,6 +367,10 @@ static void decode_all(struct softgpu_program *program)
 {
 	struct decoder *decoder = ptx_alloc(&program->context, sizeof *decoder);
 	uint32_t align = 1, shared;
+	int checks = check_wanted();
+	if (checks < 0)
+		ptx_fail(&program->context, CUDA_ERROR_INVALID_VALUE, 0, "HEADRACE_SOFTGPU_CHECK is nothing that is known");
+	program->checks = (uint8_t)checks;
 	decoder->context = &program->context;
 	decoder->program = program;
 	decoder->ops = program->ops = lane_ops_choose();

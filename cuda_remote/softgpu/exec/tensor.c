@@ -2,6 +2,7 @@
 #include "cuda_remote/softgpu/exec/tensor.h"
 
 #include "cuda_remote/softgpu/exec/atomic.h"
+#include "cuda_remote/softgpu/exec/check.h"
 #include "cuda_remote/softgpu/exec/mbarrier.h"
 #include "cuda_remote/softgpu/tensor_map.h"
 
@@ -160,6 +161,16 @@ static bool read_map(struct tile *tile)
 	return true;
 }
 
+/* The side in shared memory, and the mbarrier that tells of it. */
+static bool check_tile(const struct tile *tile, uint64_t bytes)
+{
+	const struct insn *insn = tile->insn;
+	return check_touch(tile->warp, insn, tile->lane, ACCESS_SHARED, tile->shared, bytes,
+			   insn->count == TENSOR_LOAD ? CHECK_WRITE : CHECK_READ) &&
+	       (insn->r[2] < 0 || check_touch(tile->warp, insn, tile->lane, ACCESS_SHARED, operand(tile, 2), 8,
+					      CHECK_READ | CHECK_WRITE | CHECK_STRONG | CHECK_RELEASE));
+}
+
 static bool copy_tile(struct tile *tile)
 {
 	const struct insn *insn = tile->insn;
@@ -176,7 +187,7 @@ static bool copy_tile(struct tile *tile)
 					   insn->count == TENSOR_LOAD);
 	if (!tile->memory)
 		return fault(tile, CUDA_ERROR_ILLEGAL_ADDRESS, "a tile outside of shared memory", tile->shared);
-	if (!copy_rows(tile, bytes))
+	if (!copy_rows(tile, bytes) || (tile->warp->block->launch->check && !check_tile(tile, bytes)))
 		return false;
 	return insn->r[2] < 0 ||
 	       mbarrier_complete_tx(tile->warp, insn, tile->lane, ACCESS_SHARED, operand(tile, 2), (uint32_t)bytes);

@@ -33,6 +33,7 @@ CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
 	test/cuda/runtime/programs/arrays.cu \
+	test/cuda/runtime/programs/checked.cu \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
 	test/cuda/runtime/programs/device.cu \
@@ -62,6 +63,7 @@ EXTRA_DIST += $(runtime_program_sources)
 if HAVE_NVCC
 runtime_programs = \
 	test/cuda/runtime/programs/arrays.cutest \
+	test/cuda/runtime/programs/checked.cutest \
 	test/cuda/runtime/programs/copies.cutest \
 	test/cuda/runtime/programs/default_stream.cutest \
 	test/cuda/runtime/programs/per_thread_stream.cutest \
