@@ -25,8 +25,7 @@ static bool is_empty(struct cudaExtent extent)
 	return !extent.width || !extent.height || !extent.depth;
 }
 
-/* Bytes of a unit of positions and extents: a texel of the arrays there are, or a byte. */
-static cudaError_t unit_of(cudaArray_t from, cudaArray_t to, size_t *unit)
+cudaError_t copy_unit(cudaArray_t from, cudaArray_t to, size_t *unit)
 {
 	size_t row, from_texel = 1, to_texel = 1;
 	cudaError_t error = cudaSuccess;
@@ -50,7 +49,7 @@ cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy, bool
 		error = runtime_enter();
 	if (error)
 		return error;
-	error = unit_of(p->srcArray, p->dstArray, &unit);
+	error = copy_unit(p->srcArray, p->dstArray, &unit);
 	if (error)
 		return runtime_fail(error);
 	memset(copy, 0, sizeof *copy);
@@ -92,7 +91,7 @@ cudaError_t copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, CUDA_MEMCPY3D_PE
 	if (!error)
 		error = primary_handle(p->dstDevice, &copy->dstContext);
 	if (!error)
-		error = unit_of(p->srcArray, p->dstArray, &unit);
+		error = copy_unit(p->srcArray, p->dstArray, &unit);
 	if (error)
 		return runtime_fail(error);
 	copy->srcXInBytes = p->srcPos.x * (p->srcArray ? unit : 1), copy->srcY = p->srcPos.y, copy->srcZ = p->srcPos.z;

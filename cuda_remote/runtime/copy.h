@@ -34,6 +34,12 @@ static inline CUmemorytype copy_target_type(enum cudaMemcpyKind kind)
 cudaError_t copy_symbol_range(const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind,
 			      enum cudaMemcpyKind host_kind, void **address);
 
+/*
+ * Bytes of a unit of extents, and of positions in an array: a texel of the arrays there are (either may be NULL), or a
+ * byte. cudaErrorInvalidValue: their texels differ; or why an array is none. Records nothing.
+ */
+cudaError_t copy_unit(cudaArray_t from, cudaArray_t to, size_t *unit);
+
 /* The driver's form of a copy between pitched areas and arrays. Enter a context, record failures. */
 cudaError_t copy_3d(const struct cudaMemcpy3DParms *parameters, CUDA_MEMCPY3D *copy, bool *empty);
 cudaError_t copy_3d_peer(const struct cudaMemcpy3DPeerParms *parameters, CUDA_MEMCPY3D_PEER *copy, bool *empty);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices, their attributes and properties: asked of the driver once, then answered from memory. */
-#include "cuda_remote/runtime/runtime.h"
+#include "cuda_remote/runtime/channel.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -398,19 +398,6 @@ RUNTIME_API cudaError_t cudaDeviceGetP2PAtomicCapabilities(unsigned *capabilitie
 				       capabilities, (const CUatomicOperation *)operations, count, device, peer_device));
 }
 
-static CUarray_format format_of(const struct cudaChannelFormatDesc *channel)
-{
-	static const CUarray_format formats[3][3] = {
-		{ CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32 },
-		{ CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32 },
-		{ (CUarray_format)0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT },
-	};
-	int width = channel->x == 8 ? 0 : channel->x == 16 ? 1 : channel->x == 32 ? 2 : -1;
-	if (width < 0 || channel->f < cudaChannelFormatKindSigned || channel->f > cudaChannelFormatKindFloat)
-		return (CUarray_format)0;
-	return formats[channel->f][width];
-}
-
 RUNTIME_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const struct cudaChannelFormatDesc *channel,
 							     int ordinal)
 {
@@ -420,9 +407,9 @@ RUNTIME_API cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, cons
 	cudaError_t error = runtime_device(ordinal, &device);
 	if (error)
 		return runtime_fail(error);
-	CUarray_format format = format_of(channel);
-	unsigned channels = 1u + (channel->y != 0) + (channel->z != 0) + (channel->w != 0);
-	if (!format)
+	CUarray_format format;
+	unsigned channels;
+	if (!channel_to_format(channel, &format, &channels))
 		return runtime_fail(cudaErrorInvalidChannelDescriptor);
 	return runtime_done(runtime_driver.cuDeviceGetTexture1DLinearMaxWidth(width, format, channels, device));
 }

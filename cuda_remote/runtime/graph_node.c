@@ -166,9 +166,7 @@ RUNTIME_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struc
 	if (error)
 		return error;
 	CUresult result = runtime_driver.cuGraphMemcpyNodeGetParams(node, &driver);
-	if (result == CUDA_SUCCESS)
-		graph_params_memcpy_back(&driver, params);
-	return runtime_done(result);
+	return result == CUDA_SUCCESS ? runtime_fail(graph_params_memcpy_back(&driver, params)) : runtime_done(result);
 }
 
 RUNTIME_API cudaError_t cudaGraphAddMemcpyNode1D(

@@ -151,17 +151,27 @@ static enum cudaMemcpyKind kind_of(CUmemorytype from, CUmemorytype to)
 	return to == CU_MEMORYTYPE_HOST ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-void graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to)
+cudaError_t graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to)
 {
+	/* As in copy_3d: beside an array, extents are in texels, and so are positions in it. */
+	size_t unit, source_unit, target_unit;
+	cudaError_t error = copy_unit((cudaArray_t)from->srcArray, (cudaArray_t)from->dstArray, &unit);
+	if (error)
+		return error;
+	source_unit = from->srcArray ? unit : 1;
+	target_unit = from->dstArray ? unit : 1;
 	void *source = from->srcMemoryType == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)from->srcHost
 								 : (void *)(uintptr_t)from->srcDevice;
 	void *target = from->dstMemoryType == CU_MEMORYTYPE_HOST ? from->dstHost : (void *)(uintptr_t)from->dstDevice;
 	*to = (struct cudaMemcpy3DParms){
-		.srcArray = (cudaArray_t)from->srcArray, .srcPos = { from->srcXInBytes, from->srcY, from->srcZ },
+		.srcArray = (cudaArray_t)from->srcArray,
+		.srcPos = { from->srcXInBytes / source_unit, from->srcY, from->srcZ },
 		.srcPtr = { source, from->srcPitch, from->WidthInBytes, from->srcHeight },
-		.dstArray = (cudaArray_t)from->dstArray, .dstPos = { from->dstXInBytes, from->dstY, from->dstZ },
+		.dstArray = (cudaArray_t)from->dstArray,
+		.dstPos = { from->dstXInBytes / target_unit, from->dstY, from->dstZ },
 		.dstPtr = { target, from->dstPitch, from->WidthInBytes, from->dstHeight },
-		.extent = { from->WidthInBytes, from->Height, from->Depth },
+		.extent = { from->WidthInBytes / unit, from->Height, from->Depth },
 		.kind = kind_of(from->srcMemoryType, from->dstMemoryType),
 	};
+	return cudaSuccess;
 }

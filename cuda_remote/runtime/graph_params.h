@@ -23,7 +23,7 @@ cudaError_t graph_params_any(const struct cudaGraphNodeParams *from, CUgraphNode
 /* What the driver made and the program is to know. */
 void graph_params_made(const CUgraphNodeParams *from, struct cudaGraphNodeParams *to);
 
-/* The runtime's form of a copy. */
-void graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to);
+/* The runtime's form of a copy. An array of it that is not there any more is an error, which is not recorded. */
+cudaError_t graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to);
 
 #endif

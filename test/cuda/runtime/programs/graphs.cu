@@ -254,6 +254,57 @@ static void memory_of_graphs(void)
 	CHECK(cudaGraphDestroy(graph));
 }
 
+/* Beside an array, extents are in texels: what the getter tells is what the setter takes. */
+static void copies_of_arrays_are_told_in_texels(void)
+{
+	enum { W = 6, H = 4 };
+	float4 in[H][W], out[H][W] = {};
+	for (int n = 0; n < W * H; n++)
+		in[n / W][n % W] = make_float4(n, n + 0.25f, n + 0.5f, n + 0.75f);
+	cudaChannelFormatDesc channel = cudaCreateChannelDesc<float4>();
+	cudaArray_t array;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	cudaGraphNode_t up, down;
+	CHECK(cudaMallocArray(&array, &channel, W, H));
+	CHECK(cudaGraphCreate(&graph, 0));
+	cudaMemcpy3DParms copy = {}, told;
+	copy.srcPtr = make_cudaPitchedPtr(in, sizeof in[0], W, H), copy.dstArray = array;
+	copy.extent = make_cudaExtent(W, H, 1), copy.kind = cudaMemcpyHostToDevice;
+	CHECK(cudaGraphAddMemcpyNode(&up, graph, NULL, 0, &copy));
+	cudaMemcpy3DParms back = {};
+	back.srcArray = array, back.srcPos = make_cudaPos(2, 1, 0);
+	back.dstPtr = make_cudaPitchedPtr(out, sizeof out[0], W, H);
+	back.extent = make_cudaExtent(3, 2, 1), back.kind = cudaMemcpyDeviceToHost;
+	CHECK(cudaGraphAddMemcpyNode(&down, graph, &up, 1, &back));
+	CHECK(cudaGraphMemcpyNodeGetParams(down, &told));
+	EXPECT(told.srcArray == array && told.srcPos.x == 2 && told.srcPos.y == 1 && told.dstPtr.ptr == out);
+	EXPECT(told.extent.width == 3 && told.extent.height == 2 && told.extent.depth == 1);
+	CHECK(cudaGraphMemcpyNodeSetParams(down, &told));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	launch(exec);
+	for (int n = 0; n < 6; n++)
+		EXPECT(out[n / 3][n % 3].w == in[1 + n / 3][2 + n % 3].w);
+	EXPECT(out[0][3].w == 0 && out[2][0].w == 0);
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaFreeArray(array));
+}
+
+/* The width is told for what a texture of linear memory may consist of, and for nothing else. */
+static void widths_of_linear_textures(void)
+{
+	size_t width = 0;
+	cudaChannelFormatDesc good = cudaCreateChannelDesc<float4>(), bad = cudaCreateChannelDesc(8, 16, 0, 0,
+			cudaChannelFormatKindUnsigned);
+	CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&width, &good, 0));
+	EXPECT(width >= 1 << 20);
+	EXPECT_ERROR(cudaErrorInvalidChannelDescriptor, cudaDeviceGetTexture1DLinearMaxWidth(&width, &bad, 0));
+	bad = cudaCreateChannelDesc(32, 32, 32, 0, cudaChannelFormatKindFloat);
+	EXPECT_ERROR(cudaErrorInvalidChannelDescriptor, cudaDeviceGetTexture1DLinearMaxWidth(&width, &bad, 0));
+	(void)cudaGetLastError();
+}
+
 int main(void)
 {
 	cudaGraph_t graph;
@@ -263,5 +314,7 @@ int main(void)
 	captured_from_streams();
 	loops_that_kernels_end();
 	memory_of_graphs();
+	copies_of_arrays_are_told_in_texels();
+	widths_of_linear_textures();
 	return 0;
 }
