@@ -56,9 +56,11 @@ static CUresult run_memset(const CUDA_MEMSET_NODE_PARAMS_v2 *params)
 
 static void run_host(const CUDA_HOST_NODE_PARAMS_v2 *params)
 {
+	queue_rest_begin();
 	init_in_callback(true);
 	params->fn(params->userData);
 	init_in_callback(false);
+	queue_rest_end();
 }
 
 static uint32_t condition(const struct CUgraphNode_st *node)

@@ -223,7 +223,9 @@ static void sleep_a_little(run_t *run)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
+	queue_rest_begin();
 	pthread_cond_timedwait(&run->changed, &run->lock, &until);
+	queue_rest_end();
 }
 
 void graph_run_one(graph_launch_t *launch, CUgraph graph)

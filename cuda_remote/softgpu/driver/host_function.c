@@ -19,18 +19,22 @@ typedef struct host_command {
 static CUresult run_function(command_t *command)
 {
 	host_command_t *host = (host_command_t *)command;
+	queue_rest_begin();
 	init_in_callback(true);
 	host->function(host->data);
 	init_in_callback(false);
+	queue_rest_end();
 	return CUDA_SUCCESS;
 }
 
 static CUresult run_callback(command_t *command)
 {
 	host_command_t *host = (host_command_t *)command;
+	queue_rest_begin();
 	init_in_callback(true);
 	host->callback(host->handle, context_error(host->context), host->data);
 	init_in_callback(false);
+	queue_rest_end();
 	return CUDA_SUCCESS;
 }
 

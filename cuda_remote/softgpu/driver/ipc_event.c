@@ -127,8 +127,11 @@ static CUresult record_run(command_t *command)
 	shared_page_t *page = record->event->page;
 	uint64_t *completed = &page->places[record->number % PLACES].completed;
 	/* The place's recording before it, of another stream if it is not complete yet, would seem complete too. */
-	if (record->number > PLACES)
+	if (record->number > PLACES && !complete(page, record->number - PLACES)) {
+		queue_rest_begin();
 		(void)wait_for(page, record->number - PLACES);
+		queue_rest_end();
+	}
 	/* The work of the stream comes before; pairs with complete. */
 	__atomic_store_n(completed, record->number, __ATOMIC_RELEASE);
 	/* Behind the number: who has read this value of changes sees the number or is woken. */
@@ -153,7 +156,10 @@ static uint64_t next_number(shared_page_t *page)
 static CUresult wait_run(command_t *command)
 {
 	const event_command_t *wait = (const event_command_t *)command;
-	return wait_for(wait->event->page, wait->number);
+	queue_rest_begin();
+	CUresult result = wait_for(wait->event->page, wait->number);
+	queue_rest_end();
+	return result;
 }
 
 static CUresult submit(ipc_event_t *event, CUstream stream, bool record)

@@ -153,9 +153,13 @@ static CUresult run(command_t *command)
 	unsigned next = 0;
 	CUresult fault;
 	while (!memop_run(batch->operations, batch->count, &next, &fault)) {
+		/* Whoever is to write the value may have to be alone before. */
+		queue_rest_begin();
+		while (!context_error(batch->context) && !wait_is_over(&batch->operations[next], &fault))
+			nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+		queue_rest_end();
 		if (context_error(batch->context))
 			return CUDA_SUCCESS;
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
 	}
 	return fault;
 }

@@ -22,7 +22,7 @@ static struct {
 	CUstream first_ready;  /* most urgent first */
 	unsigned ready;        /* how many; read without the lock by spinning workers */
 	unsigned workers, sleeping, looking;
-	unsigned running;      /* streams in QUEUE_RUNNING */
+	unsigned running;      /* streams in QUEUE_RUNNING whose command does not rest */
 	pthread_cond_t alone;  /* none is */
 	uint64_t ticket, next_id;
 } queue = { .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER,
@@ -562,6 +562,22 @@ CUstream queue_group_live(queue_group_t *group)
 		stream = stream->next;
 	pthread_mutex_unlock(&queue.lock);
 	return stream;
+}
+
+void queue_rest_begin(void)
+{
+	pthread_mutex_lock(&queue.lock);
+	if (!--queue.running)
+		pthread_cond_broadcast(&queue.alone);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+void queue_rest_end(void)
+{
+	/* Not while queue_alone calls back, which it does with the lock held. */
+	pthread_mutex_lock(&queue.lock);
+	queue.running++;
+	pthread_mutex_unlock(&queue.lock);
 }
 
 int queue_alone(int (*call)(void *), void *argument)

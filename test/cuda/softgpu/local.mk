@@ -80,7 +80,8 @@ test_cuda_softgpu_graph_updates_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_graphs_SOURCES = test/cuda/softgpu/graphs.c test/cuda/softgpu/driver.h test/cuda/softgpu/graph.h
 test_cuda_softgpu_graphs_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_graphs_LDADD = test/cuda/softgpu/libcuda_double.la
-test_cuda_softgpu_memory_operations_SOURCES = test/cuda/softgpu/memory_operations.c test/cuda/softgpu/driver.h
+test_cuda_softgpu_memory_operations_SOURCES = test/cuda/softgpu/memory_operations.c test/cuda/softgpu/driver.h \
+	test/cuda/softgpu/graph.h
 test_cuda_softgpu_memory_operations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_softgpu_memory_operations_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_capabilities_SOURCES = test/cuda/softgpu/capabilities.c test/cuda/softgpu/driver.h

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams that write values to memory and wait for them. */
-#include "driver.h"
+#include "graph.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 
@@ -115,10 +116,68 @@ static void the_device_says_what_it_can(void)
 	CHECK(value == 0);
 }
 
+static CUcontext context;
+static CUdeviceptr shared_memory;
+static uint32_t shared;
+
+static void *share(void *unused)
+{
+	CUipcMemHandle handle;
+	(void)unused;
+	OK(cuCtxSetCurrent(context));
+	OK(cuIpcGetMemHandle(&handle, shared_memory));
+	__atomic_store_n(&shared, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void CUDA_CB wait_for_word(void *data)
+{
+	while (!__atomic_load_n((uint32_t *)data, __ATOMIC_ACQUIRE))
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+}
+
+/*
+ * Memory is made sharable while nothing runs. A stream that waits for what the program does only afterwards does not
+ * run: what it waits for may be what another process does with that memory.
+ */
+static void who_waits_does_not_hold_up_sharing(void)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	CUstream third;
+	pthread_t thread;
+	*word = 0;
+	OK(cuMemAlloc(&shared_memory, 100));
+	CUstreamBatchMemOpParams wait = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at,
+							 .value = 1, .flags = CU_STREAM_WAIT_VALUE_GEQ } };
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 1, .paramArray = &wait };
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamWaitValue32(stream, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	OK(cuLaunchHostFunc(other, wait_for_word, word));
+	OK(cuGraphLaunch(exec, third));
+	CHECK(!pthread_create(&thread, NULL, share, NULL));
+	CHECK(comes_to(&shared, 1));
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	EXPECT(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+	EXPECT(cuStreamQuery(third), CUDA_ERROR_NOT_READY);
+	let_go(word);
+	OK(cuStreamSynchronize(stream));
+	OK(cuStreamSynchronize(other));
+	OK(cuStreamSynchronize(third));
+	CHECK(!pthread_join(thread, NULL));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy(third));
+	OK(cuMemFree(shared_memory));
+}
+
 int main(void)
 {
 	void *memory;
-	start();
+	context = start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	OK(cuMemAllocHost(&memory, 64));
@@ -133,5 +192,6 @@ int main(void)
 	batches_keep_their_order();
 	wrong_addresses_and_flags_are_refused();
 	the_device_says_what_it_can();
+	who_waits_does_not_hold_up_sharing();
 	return 0;
 }
