@@ -182,6 +182,51 @@ static void callbacks_come_and_go_while_others_log(void)
 	OK(cuLogsUnregisterCallback(stays));
 }
 
+static struct slow {
+	unsigned entered, leave, returned;
+	CUlogsCallbackHandle handle;
+} slow;
+
+static void hear_slowly(void *data, CUlogLevel level, char *message, size_t length)
+{
+	(void)data, (void)level, (void)message, (void)length;
+	if (__atomic_add_fetch(&slow.entered, 1, __ATOMIC_RELAXED) > 1)
+		return;
+	while (!__atomic_load_n(&slow.leave, __ATOMIC_RELAXED))
+		usleep(1000);
+}
+
+static void *fail_once(void *unused)
+{
+	EXPECT(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0), CUDA_ERROR_INVALID_VALUE);
+	return unused;
+}
+
+static void *unregister(void *unused)
+{
+	OK(cuLogsUnregisterCallback(slow.handle));
+	__atomic_store_n(&slow.returned, 1, __ATOMIC_RELAXED);
+	return unused;
+}
+
+/* What its data is may be freed once a callback is unregistered. */
+static void a_callback_is_left_before_it_is_unregistered(void)
+{
+	pthread_t logs, ends;
+	OK(cuLogsRegisterCallback(hear_slowly, NULL, &slow.handle));
+	CHECK(!pthread_create(&logs, NULL, fail_once, NULL));
+	while (!__atomic_load_n(&slow.entered, __ATOMIC_RELAXED))
+		usleep(1000);
+	CHECK(!pthread_create(&ends, NULL, unregister, NULL));
+	usleep(50000);
+	CHECK(!__atomic_load_n(&slow.returned, __ATOMIC_RELAXED));
+	fail_once(NULL);
+	CHECK(__atomic_load_n(&slow.entered, __ATOMIC_RELAXED) == 1);
+	__atomic_store_n(&slow.leave, 1, __ATOMIC_RELAXED);
+	pthread_join(ends, NULL);
+	pthread_join(logs, NULL);
+}
+
 int main(void)
 {
 	callbacks_hear_each_message_until_they_are_removed();
@@ -190,5 +235,6 @@ int main(void)
 	setenv("HEADRACE_LOG", "error", 1);
 	old_messages_go_and_that_is_told();
 	callbacks_come_and_go_while_others_log();
+	a_callback_is_left_before_it_is_unregistered();
 	return 0;
 }

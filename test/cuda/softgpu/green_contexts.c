@@ -2,6 +2,14 @@
 /* Events of whole contexts, device resources and green contexts, on four multiprocessors. */
 #include "driver.h"
 
+#include <time.h>
+
+/* Time for what ought to wait to show that it does not. */
+static void give_time(void)
+{
+	nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+}
+
 static uint32_t *mapped(CUdeviceptr *address)
 {
 	void *host;
@@ -70,6 +78,7 @@ static void all_streams_of_a_context_wait_for_an_event(CUcontext context)
 	append(before, log, 1);
 	append(after, log, 2);
 	append(CU_STREAM_LEGACY, log, 3);
+	give_time();
 	EXPECT(cuStreamQuery(before), CUDA_ERROR_NOT_READY);
 	EXPECT(cuStreamQuery(after), CUDA_ERROR_NOT_READY);
 	EXPECT(cuStreamQuery(CU_STREAM_LEGACY), CUDA_ERROR_NOT_READY);
@@ -102,6 +111,21 @@ static void a_capture_refuses_its_contexts_events_and_is_lost(CUcontext context)
 	OK(cuStreamDestroy(stream));
 	OK(cuEventDestroy(event));
 	OK(cuEventDestroy(captured));
+}
+
+/* The capture is another context's. */
+static void an_event_of_a_capture_is_refused_and_the_capture_lost(CUcontext context)
+{
+	CUcontext second;
+	CUgraph graph;
+	OK(cuCtxCreate(&second, NULL, 0, 1));
+	CUstream stream = stream_new();
+	CUevent captured = event_new();
+	OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuEventRecord(captured, stream));
+	EXPECT(cuCtxWaitEvent(context, captured), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	OK(cuCtxDestroy(second));
 }
 
 static CUdevResource all_of_them(void)
@@ -300,6 +324,7 @@ static void a_green_contexts_events_are_of_its_streams_alone(void)
 	OK(launch("nothing", later, NULL, NULL));
 	OK(launch("nothing", free, NULL, NULL));
 	OK(cuStreamSynchronize(free));
+	give_time();
 	EXPECT(cuStreamQuery(own), CUDA_ERROR_NOT_READY);
 	EXPECT(cuStreamQuery(later), CUDA_ERROR_NOT_READY);
 	let_go(&flag[0]);
@@ -350,6 +375,7 @@ int main(void)
 	a_contexts_event_waits_for_all_its_streams(context);
 	all_streams_of_a_context_wait_for_an_event(context);
 	a_capture_refuses_its_contexts_events_and_is_lost(context);
+	an_event_of_a_capture_is_refused_and_the_capture_lost(context);
 	multiprocessors_are_split();
 	descriptors_take_parts_of_one_split();
 	a_green_context_is_the_primary_one_with_fewer_multiprocessors(context);
