@@ -108,6 +108,24 @@ static void from_driver_texture(const CUDA_TEXTURE_DESC *from, struct cudaTextur
 	memcpy(to->borderColor, from->borderColor, sizeof to->borderColor);
 }
 
+/* True if texels are integers that are to be read as such. What a view makes of them is not looked at. */
+static bool reads_integers(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *texture)
+{
+	CUDA_ARRAY3D_DESCRIPTOR shape = { .Format = CU_AD_FORMAT_FLOAT };
+	CUarray array = resource->res.array.hArray;
+	CUresult result = CUDA_SUCCESS;
+	if (resource->resType == CU_RESOURCE_TYPE_PITCH2D)
+		shape.Format = resource->res.pitch2D.format;
+	else if (resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		result = runtime_driver.cuMipmappedArrayGetLevel(&array, resource->res.mipmap.hMipmappedArray, 0);
+	else if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
+		return false;
+	if (!result && resource->resType != CU_RESOURCE_TYPE_PITCH2D)
+		result = runtime_driver.cuArray3DGetDescriptor_v2(&shape, array);
+	return !result && texture->readMode == cudaReadModeElementType &&
+	       shape.Format >= CU_AD_FORMAT_UNSIGNED_INT8 && shape.Format <= CU_AD_FORMAT_SIGNED_INT32;
+}
+
 RUNTIME_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const struct cudaResourceDesc *resource,
 						const struct cudaTextureDesc *texture,
 						const struct cudaResourceViewDesc *view)
@@ -128,6 +146,10 @@ RUNTIME_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, con
 							   (const CUDA_RESOURCE_VIEW_DESC *)view);
 	if (result == CUDA_SUCCESS)
 		*object = made;
+	/* The runtime's own error for what the driver calls an invalid value. */
+	if (result == CUDA_ERROR_INVALID_VALUE && !view && texture->filterMode == cudaFilterModeLinear &&
+	    reads_integers(&driver_resource, texture))
+		return runtime_fail(cudaErrorInvalidFilterSetting);
 	return runtime_done(result);
 }
 

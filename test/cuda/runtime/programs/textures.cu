@@ -95,6 +95,17 @@ static void read_modes()
 	CHECK(cudaMemcpyToArray(array, 0, 0, texels, sizeof texels, cudaMemcpyHostToDevice));
 	auto bytes = object(array, cudaAddressModeClamp, cudaFilterModePoint, cudaReadModeElementType, false);
 	auto floats = object(array, cudaAddressModeClamp, cudaFilterModePoint, cudaReadModeNormalizedFloat, false);
+	/* Integers as such cannot be filtered; anything else that is wrong is an invalid value. */
+	cudaTextureObject_t none;
+	cudaResourceDesc resource = {};
+	resource.resType = cudaResourceTypeArray;
+	resource.res.array.array = array;
+	cudaTextureDesc wrong = {};
+	wrong.filterMode = cudaFilterModeLinear;
+	EXPECT_ERROR(cudaErrorInvalidFilterSetting, cudaCreateTextureObject(&none, &resource, &wrong, nullptr));
+	wrong.readMode = cudaReadModeNormalizedFloat;
+	wrong.filterMode = (cudaTextureFilterMode)2;
+	EXPECT_ERROR(cudaErrorInvalidValue, cudaCreateTextureObject(&none, &resource, &wrong, nullptr));
 	CHECK(cudaMallocManaged(&as_bytes, sizeof texels));
 	CHECK(cudaMallocManaged(&as_floats, 8 * sizeof(float4)));
 	fetch_kinds<<<1, 8>>>(bytes, floats, as_bytes, as_floats);
