@@ -83,6 +83,7 @@ void context_destroy(CUcontext context)
 	ipc_close_all(context);
 	graph_memory_lose(context);
 	softgpu_space_free_owned(context, pool_note_free);
+	free(context->coredump);
 	pthread_mutex_destroy(&context->lock);
 	handle_release(context);
 }

@@ -40,6 +40,7 @@ struct CUctx_st {
 	CUevent first_event;
 	CUmodule first_module;
 	struct owned *first_owned;
+	struct coredump *coredump; /* of coredump.c; NULL: the process's settings */
 };
 
 /* A new context of device, nowhere current. */

@@ -39,6 +39,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/copy.h \
 	cuda_remote/softgpu/driver/copy_batch.c \
 	cuda_remote/softgpu/driver/copy_batch.h \
+	cuda_remote/softgpu/driver/coredump.c \
 	cuda_remote/softgpu/driver/cuda_api.h \
 	cuda_remote/softgpu/driver/device.c \
 	cuda_remote/softgpu/driver/device.h \

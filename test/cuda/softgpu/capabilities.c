@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #include <stdbool.h>
+#include <unistd.h>
 
 static void atomic_operations_are_told(void)
 {
@@ -20,17 +21,69 @@ static void atomic_operations_are_told(void)
 	EXPECT(cuDeviceGetHostAtomicCapabilities(told, operations, 4, 2), CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void settings_of_core_dumps_say_that_there_are_none(void)
+static CUresult get(bool global, CUcoredumpSettings attribute, void *value, size_t size)
 {
-	bool on = true;
-	char file[8] = "x";
-	size_t size = sizeof on;
-	OK(cuCoredumpGetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
-	CHECK(!on && size == sizeof on);
-	size = sizeof file;
-	OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, file, &size));
-	CHECK(!file[0]);
-	EXPECT(cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size), CUDA_ERROR_NOT_SUPPORTED);
+	return global ? cuCoredumpGetAttributeGlobal(attribute, value, &size)
+		      : cuCoredumpGetAttribute(attribute, value, &size);
+}
+
+static CUresult set(bool global, CUcoredumpSettings attribute, void *value, size_t size)
+{
+	return global ? cuCoredumpSetAttributeGlobal(attribute, value, &size)
+		      : cuCoredumpSetAttribute(attribute, value, &size);
+}
+
+/* The defaults are cuda.h's. */
+static void core_dumps_cannot_be_enabled_and_their_settings_are_kept(void)
+{
+	bool on = true, yes = true, no = false;
+	char name[1024], long_name[1025], host[256], want[1024];
+	int flags;
+	size_t size = 0;
+	OK(get(false, CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, sizeof on));
+	CHECK(!on);
+	OK(get(true, CU_COREDUMP_TRIGGER_HOST, &on, sizeof on));
+	CHECK(on);
+	OK(get(true, CU_COREDUMP_FILE, name, sizeof name));
+	CHECK(!gethostname(host, sizeof host));
+	snprintf(want, sizeof want, "core.cuda.%s.%d", host, (int)getpid());
+	CHECK(!strcmp(name, want));
+	for (int global = 0; global < 2; global++) {
+		EXPECT(set(global, CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, sizeof yes), CUDA_ERROR_NOT_SUPPORTED);
+		OK(set(global, CU_COREDUMP_ENABLE_ON_EXCEPTION, &no, sizeof no));
+	}
+	/* What is set for the context is its own; what is set for all is told where nothing was set. */
+	OK(set(true, CU_COREDUMP_FILE, (char[]){ "everywhere" }, 11));
+	OK(get(false, CU_COREDUMP_FILE, name, sizeof name));
+	CHECK(!strcmp(name, "everywhere"));
+	OK(set(false, CU_COREDUMP_FILE, (char[]){ "here" }, 5));
+	OK(get(false, CU_COREDUMP_FILE, name, sizeof name));
+	CHECK(!strcmp(name, "here"));
+	OK(get(true, CU_COREDUMP_FILE, name, sizeof name));
+	CHECK(!strcmp(name, "everywhere"));
+	EXPECT(get(true, CU_COREDUMP_FILE, name, 5), CUDA_ERROR_INVALID_VALUE);
+	memset(long_name, 'x', sizeof long_name);
+	EXPECT(set(true, CU_COREDUMP_FILE, long_name, sizeof long_name), CUDA_ERROR_INVALID_VALUE);
+	/* Nor does one setting make the others the context's. */
+	OK(set(true, CU_COREDUMP_TRIGGER_HOST, &no, sizeof no));
+	OK(get(false, CU_COREDUMP_TRIGGER_HOST, &on, sizeof on));
+	CHECK(!on);
+	/* One setting, twice: the flags and the older word for all of them. */
+	OK(set(true, CU_COREDUMP_LIGHTWEIGHT, &yes, sizeof yes));
+	OK(get(true, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags));
+	CHECK(flags == CU_COREDUMP_LIGHTWEIGHT_FLAGS);
+	flags = CU_COREDUMP_SKIP_ABORT;
+	OK(set(true, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags));
+	OK(get(true, CU_COREDUMP_LIGHTWEIGHT, &on, sizeof on));
+	CHECK(!on);
+	flags = 1 << 20;
+	EXPECT(set(true, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(set(false, CU_COREDUMP_PIPE, (char[]){ "pipe" }, 5), CUDA_ERROR_NOT_PERMITTED);
+	EXPECT(set(false, CU_COREDUMP_ENABLE_USER_TRIGGER, &no, sizeof no), CUDA_ERROR_NOT_PERMITTED);
+	OK(cuCoredumpGetAttribute(CU_COREDUMP_PIPE, NULL, &size));
+	CHECK(size == 1024);
+	EXPECT(get(true, 99, &on, sizeof on), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuCoredumpSetAttributeGlobal(CU_COREDUMP_TRIGGER_HOST, &on, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void multiprocessors_are_counted(CUcontext context)
@@ -120,7 +173,7 @@ int main(void)
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	CUcontext context = start();
 	atomic_operations_are_told();
-	settings_of_core_dumps_say_that_there_are_none();
+	core_dumps_cannot_be_enabled_and_their_settings_are_kept();
 	multiprocessors_are_counted(context);
 	pools_are_found_by_location();
 	devices_have_memory_of_their_own(context);
