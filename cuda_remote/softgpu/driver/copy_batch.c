@@ -23,7 +23,25 @@ static CUresult enter(CUstream handle, CUstream *stream)
 	CUresult result = stream_enter(handle, &context, stream);
 	if (!result && (*stream)->legacy)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result ? result : capture_refuse_stream(*stream);
+	return result;
+}
+
+/* In a capturing stream a copy becomes a node, unless its source is to be read before the call returns. */
+static CUresult capture(CUstream stream, const copy_box_t *box, bool *captured)
+{
+	*captured = false;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	if (box->source == COPY_SOURCE_NOW)
+		return capture_refuse_stream(stream);
+	CUDA_MEMCPY3D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = box->from.address, .srcPitch = box->from.pitch,
+		.srcHeight = box->from.slice / box->from.pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = box->to.address, .dstPitch = box->to.pitch,
+		.dstHeight = box->to.slice / box->to.pitch,
+		.WidthInBytes = box->width, .Height = box->height, .Depth = box->depth,
+	};
+	return capture_copy(stream, &copy, false, captured);
 }
 
 static CUresult submit_all(CUstream handle, describe_t *describe, const void *batch, size_t count, size_t *failed)
@@ -41,8 +59,11 @@ static CUresult submit_all(CUstream handle, describe_t *describe, const void *ba
 			return refuse(failed, i, result);
 	}
 	for (size_t i = 0; i < count; i++) {
+		bool captured = false;
 		result = describe(batch, i, &box);
 		if (!result)
+			result = capture(stream, &box, &captured);
+		if (!result && !captured)
 			result = copy_submit(stream, &box, false);
 		if (result)
 			return refuse(failed, i, result);

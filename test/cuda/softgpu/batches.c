@@ -253,12 +253,66 @@ static void a_wait_for_freed_memory_is_a_fault(void)
 	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/* A copy of a batch becomes a node each, and reads its source when the graph runs. */
+static void batches_are_captured(void)
+{
+	CUdeviceptr device[2], from[2];
+	size_t sizes[2] = { 4096, 16 }, starts[2] = { 0, 1 }, nodes = 0;
+	unsigned char *host, back[4096];
+	CUgraph graph;
+	CUgraphExec exec;
+	CUmemcpyAttributes attributes[2] = { { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
+					     { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY } };
+	OK(cuMemHostAlloc((void **)&host, 8192, 0));
+	OK(cuMemAlloc(&device[0], 4096));
+	OK(cuMemAlloc(&device[1], 4096));
+	from[0] = (CUdeviceptr)(uintptr_t)host;
+	from[1] = from[0] + 4096;
+	/* Two layers of two rows of four bytes, from rows of 8 and layers of 4 rows. */
+	CUDA_MEMCPY3D_BATCH_OP box = { .src = { .type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+						.op.ptr = { .ptr = from[1], .rowLength = 8, .layerHeight = 4 } },
+				       .dst = { .type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+						.op.ptr = { .ptr = device[1] + 64, .rowLength = 4, .layerHeight = 2 } },
+				       .extent = { 4, 2, 2 }, .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemcpyBatchAsync(device, from, sizes, 2, attributes, starts, 2, stream));
+	OK(cuMemcpy3DBatchAsync(1, &box, 0, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &nodes));
+	CHECK(nodes == 3);
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	for (int turn = 1; turn < 3; turn++) {
+		for (int i = 0; i < 8192; i++)
+			host[i] = (unsigned char)(i * 7 * turn);
+		OK(cuGraphLaunch(exec, stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemcpyDtoH(back, device[0], 4096));
+		CHECK(!memcmp(back, host, 4096));
+		OK(cuMemcpyDtoH(back, device[1], 96));
+		CHECK(!memcmp(back, host + 4096, 16));
+		for (int i = 0; i < 4; i++)
+			CHECK(!memcmp(back + 64 + 4 * i, host + 4096 + 8 * (i % 2) + 32 * (i / 2), 4));
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	/* One that reads its source at once cannot be. */
+	attributes[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuMemcpyBatchAsync(device, from, sizes, 2, attributes, starts, 2, stream),
+	       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	OK(cuMemFree(device[0]));
+	OK(cuMemFree(device[1]));
+	OK(cuMemFreeHost(host));
+}
+
 int main(void)
 {
 	start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	copies_of_a_batch_take_their_own_attributes();
 	boxes_of_a_batch_have_rows_and_layers();
+	batches_are_captured();
 	streams_wait_for_words();
 	managed_memory_remembers_what_was_advised();
 	a_wait_for_freed_memory_is_a_fault();
