@@ -59,6 +59,7 @@ typedef struct block {
 	int file;              /* behind it, plus 1, once it is shared; 0: none */
 	struct block *previous, *next; /* blocks with room; or next: recycled blocks */
 	bool listed;
+	bool host;             /* of memory that the host writes at any time: never moved into a file */
 } block_t;
 
 static struct {
@@ -233,11 +234,12 @@ static void set_base(record_t *record, uint64_t base)
 
 static int alloc_small(record_t *record, uint64_t align)
 {
+	bool host = record->allocation.kind == SOFTGPU_SPACE_HOST || record->allocation.kind == SOFTGPU_SPACE_MANAGED;
 	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
 	size_t at = BITMAP_NONE;
 	block_t *block;
 	for (block = space.roomy; block; block = block->next) {
-		if (block->largest < count)
+		if (block->largest < count || (block->host != host && block->free < BLOCK_GRANULES))
 			continue;
 		at = bitmap_find_run(block->taken, BLOCK_GRANULES, 0, count, align / SOFTGPU_GRANULE);
 		if (at != BITMAP_NONE)
@@ -253,6 +255,7 @@ static int alloc_small(record_t *record, uint64_t align)
 	}
 	if (block->free == BLOCK_GRANULES)
 		space.empty_blocks--;
+	block->host = host;
 	bitmap_fill(block->taken, at, count, true);
 	block->free -= count;
 	if (!block->free)

@@ -138,16 +138,20 @@ static void CUDA_CB wait_for_word(void *data)
 
 /*
  * Memory is made sharable while nothing runs. A stream that waits for what the program does only afterwards does not
- * run: what it waits for may be what another process does with that memory.
+ * run: what it waits for may be what another process does with that memory. What the host writes meanwhile is not in
+ * the pages (of 2 MiB) that are moved for it.
  */
 static void who_waits_does_not_hold_up_sharing(void)
 {
 	CUgraph graph;
 	CUgraphNode node;
 	CUstream third;
+	CUdeviceptr managed;
 	pthread_t thread;
 	*word = 0;
 	OK(cuMemAlloc(&shared_memory, 100));
+	OK(cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+	CHECK(shared_memory >> 21 != word_at >> 21 && shared_memory >> 21 != managed >> 21);
 	CUstreamBatchMemOpParams wait = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at,
 							 .value = 1, .flags = CU_STREAM_WAIT_VALUE_GEQ } };
 	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 1, .paramArray = &wait };
@@ -172,6 +176,7 @@ static void who_waits_does_not_hold_up_sharing(void)
 	OK(cuGraphDestroy(graph));
 	OK(cuStreamDestroy(third));
 	OK(cuMemFree(shared_memory));
+	OK(cuMemFree(managed));
 }
 
 int main(void)
