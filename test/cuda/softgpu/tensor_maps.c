@@ -36,14 +36,15 @@ static CUmodule module_new(unsigned rank, const char *target, const char *operat
 	for (unsigned i = 0; i < rank; i++)
 		snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%s%%r%u", i ? "," : "",
 			 i + 1);
-	snprintf(body, sizeof body, operation, rank, operands);
+	snprintf(body, sizeof body, operation, rank, operands, rank, operands);
 	snprintf(all, sizeof all, text, target, body);
 	CUmodule module;
 	OK(cuModuleLoadData(&module, all));
 	return module;
 }
 
-#define LOAD "@%%p0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
+#define LOAD "@%%p0 cp.async.bulk.prefetch.tensor.%ud.L2.global.tile [%%a1, {%s}];\n" \
+	"@%%p0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
 	" [%%r6], [%%a1, {%s}], [%%r7];\n" \
 	"WAIT: mbarrier.try_wait.parity.shared.b64 %%p2, [%%r7], 0; @!%%p2 bra WAIT;"
 #define STORE "@%%p0 cp.async.bulk.tensor.%ud.global.shared::cta.bulk_group [%%a1, {%s}], [%%r6];\n" \
