@@ -70,7 +70,7 @@ static const char *string_at(const struct image *image, const Elf64_Shdr *table,
 }
 
 struct findings {
-	bool has_kernels;       /* section .nv_fatbin: compiled by nvcc */
+	bool has_kernels;       /* section .nvFatBinSegment: compiled by nvcc, for a runtime (.nv_fatbin is in all it links) */
 	bool has_runtime;       /* needs libcudart.so.13 */
 	char other_runtime[64]; /* needs another libcudart */
 };
@@ -108,7 +108,7 @@ static void look_inside(const struct image *image, struct findings *findings)
 		return;
 	for (unsigned i = 0; i < count; i++) {
 		const char *name = string_at(image, &sections[header->e_shstrndx], sections[i].sh_name);
-		if (name && !strcmp(name, ".nv_fatbin"))
+		if (name && !strcmp(name, ".nvFatBinSegment"))
 			findings->has_kernels = true;
 		if (sections[i].sh_type == SHT_DYNAMIC)
 			look_at_needed(image, sections, count, &sections[i], findings);
