@@ -248,6 +248,29 @@ static double parse_sum(struct ptx_parser *parser, int depth)
 	}
 }
 
+bool ptx_at_float(const struct ptx_parser *parser)
+{
+	struct ptx_lexer ahead = parser->lexer;
+	while (ptx_at_mark(&ahead, '-') || ptx_at_mark(&ahead, '+') || ptx_at_mark(&ahead, '('))
+		ptx_next(&ahead);
+	return ahead.kind == PTX_TOKEN_FLOAT || ahead.kind == PTX_TOKEN_DOUBLE;
+}
+
+bool ptx_take_lone_float(struct ptx_parser *parser, bool *is_single, uint64_t *bits)
+{
+	struct ptx_lexer ahead = parser->lexer;
+	bool negative = ptx_take_mark(&ahead, '-');
+	*is_single = ahead.kind == PTX_TOKEN_FLOAT;
+	if (!*is_single && ahead.kind != PTX_TOKEN_DOUBLE)
+		return false;
+	*bits = ahead.value ^ (negative ? 1ull << (*is_single ? 31 : 63) : 0);
+	ptx_next(&ahead);
+	if (ptx_at_mark(&ahead, '+') || ptx_at_mark(&ahead, '-') || ptx_at_mark(&ahead, '*') || ptx_at_mark(&ahead, '/'))
+		return false;
+	parser->lexer = ahead;
+	return true;
+}
+
 double ptx_parse_float(struct ptx_parser *parser)
 {
 	return parse_sum(parser, 0);

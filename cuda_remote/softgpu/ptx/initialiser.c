@@ -101,15 +101,6 @@ static void parse_masked(struct ptx_parser *parser, struct cursor *cursor, uint6
 	ptx_expect_mark(lexer, ')');
 }
 
-/* The first token that is no sign and no parenthesis. */
-static struct ptx_lexer look_behind_signs(const struct ptx_lexer *lexer)
-{
-	struct ptx_lexer ahead = *lexer;
-	while (ptx_at_mark(&ahead, '-') || ptx_at_mark(&ahead, '+') || ptx_at_mark(&ahead, '('))
-		ptx_next(&ahead);
-	return ahead;
-}
-
 /* A number for .f32 or .f64, or for untyped bits: decimal numbers take the element's width, 0f… keeps its bits. */
 static void parse_float(struct ptx_parser *parser, struct cursor *cursor)
 {
@@ -157,11 +148,10 @@ static void parse_integer(struct ptx_parser *parser, struct cursor *cursor)
 static void parse_element(struct ptx_parser *parser, struct cursor *cursor)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
-	struct ptx_lexer ahead = look_behind_signs(lexer);
 	if (cursor->element > sizeof(uint64_t))
 		ptx_unsupported(parser->context, lexer->token_line, "an initialiser of %u-byte elements",
 				cursor->element);
-	if (ahead.kind == PTX_TOKEN_FLOAT || ahead.kind == PTX_TOKEN_DOUBLE)
+	if (ptx_at_float(parser))
 		parse_float(parser, cursor);
 	else if (lexer->kind == PTX_TOKEN_NAME && !ptx_text_is(lexer->text, "WARP_SZ"))
 		parse_address(parser, cursor, 0, false);

@@ -83,18 +83,23 @@ static uint64_t scan_digits(struct ptx_lexer *lexer, int base, int digits_max)
 	return value;
 }
 
-/* True, and scanned, if a decimal floating-point literal starts here. */
+static bool is_exponent(const struct ptx_lexer *lexer, const char *p)
+{
+	return lexer->end - p >= 2 && (*p == 'e' || *p == 'E') &&
+	       (isdigit((unsigned char)p[1]) || p[1] == '-' || p[1] == '+');
+}
+
+/* True, and scanned, if a decimal floating-point literal starts here: 1.5, 1., 1e5, 1.e5. */
 static bool scan_decimal_float(struct ptx_lexer *lexer)
 {
 	const char *p = lexer->at;
 	while (p < lexer->end && isdigit((unsigned char)*p))
 		p++;
-	bool point = p < lexer->end && *p == '.' && p + 1 < lexer->end && isdigit((unsigned char)p[1]);
-	bool exponent = p + 1 < lexer->end && (*p == 'e' || *p == 'E') &&
-			(isdigit((unsigned char)p[1]) || p[1] == '-' || p[1] == '+');
-	if (!point && !exponent)
+	bool point = p < lexer->end && *p == '.' &&
+		     (p + 1 == lexer->end || isdigit((unsigned char)p[1]) || !is_name_char(p[1]) || is_exponent(lexer, p + 1));
+	if (!point && !is_exponent(lexer, p))
 		return false;
-	char copy[64];
+	char copy[512];
 	size_t length = 0;
 	for (p = lexer->at; p < lexer->end && length < sizeof copy - 1; p++) {
 		bool sign = (*p == '-' || *p == '+') && length && (p[-1] == 'e' || p[-1] == 'E');

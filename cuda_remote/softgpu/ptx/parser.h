@@ -38,6 +38,10 @@ void ptx_skip_attributes(struct ptx_parser *parser);
 /* constant.c: expressions of integers, 64 bits wide, and of floats */
 int64_t ptx_parse_constant(struct ptx_parser *parser);
 double ptx_parse_float(struct ptx_parser *parser);
+/* Whether the expression at the current token is one of floats. */
+bool ptx_at_float(const struct ptx_parser *parser);
+/* If it is a literal and nothing else, maybe with a minus before it: takes it, and *bits are its own, NaNs' too. */
+bool ptx_take_lone_float(struct ptx_parser *parser, bool *is_single, uint64_t *bits);
 
 /* How an array's elements lie: dimensions from the outermost, each with its extent and the bytes of one of its items. */
 #define PTX_DIMENSIONS_MAX 8

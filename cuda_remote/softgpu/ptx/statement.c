@@ -145,23 +145,16 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 
 static struct ptx_operand *parse_number(struct ptx_parser *parser)
 {
-	struct ptx_lexer *lexer = &parser->lexer;
 	struct ptx_operand *operand = ptx_alloc(parser->context, sizeof *operand);
-	bool negative = false;
-	while (ptx_at_mark(lexer, '-') && !operand->value) {
-		/* Only a float needs its sign apart from the constant expression. */
-		struct ptx_lexer after = *lexer;
-		ptx_next(&after);
-		if (after.kind != PTX_TOKEN_FLOAT && after.kind != PTX_TOKEN_DOUBLE)
-			break;
-		*lexer = after;
-		negative = true;
+	bool is_single;
+	if (ptx_take_lone_float(parser, &is_single, &operand->value)) {
+		operand->kind = is_single ? PTX_OPERAND_FLOAT : PTX_OPERAND_DOUBLE;
+		return operand;
 	}
-	if (lexer->kind == PTX_TOKEN_FLOAT || lexer->kind == PTX_TOKEN_DOUBLE) {
-		bool is_float = lexer->kind == PTX_TOKEN_FLOAT;
-		operand->kind = is_float ? PTX_OPERAND_FLOAT : PTX_OPERAND_DOUBLE;
-		operand->value = lexer->value ^ (negative ? 1ull << (is_float ? 31 : 63) : 0);
-		ptx_next(lexer);
+	if (ptx_at_float(parser)) {
+		double value = ptx_parse_float(parser);
+		operand->kind = PTX_OPERAND_DOUBLE;
+		memcpy(&operand->value, &value, sizeof value);
 		return operand;
 	}
 	operand->kind = PTX_OPERAND_INTEGER;

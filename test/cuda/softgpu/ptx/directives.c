@@ -267,6 +267,42 @@ START_TEST(signs_belong_to_the_constant)
 }
 END_TEST
 
+/* What ptxas 13.0 makes of these in mov.f32 and in mov.f64: all is computed in double, and rounded at the end. */
+static const struct {
+	const char *text;
+	uint32_t narrow;
+	uint64_t wide;
+} floats[] = {
+	{ "1.", 0x3f800000, 0x3ff0000000000000 },
+	{ "+1.0", 0x3f800000, 0x3ff0000000000000 },
+	{ "1.e2", 0x42c80000, 0x4059000000000000 },
+	{ "-1.5e3", 0xc4bb8000, 0xc097700000000000 },
+	{ "-(1.5)", 0xbfc00000, 0xbff8000000000000 },
+	{ "(-0.0)", 0x80000000, 0x8000000000000000 },
+	{ "- -1.0", 0x3f800000, 0x3ff0000000000000 },
+	{ "1e-45", 0x00000001, 0x3696d601ad376ab9 },
+	{ "0.1+0.2", 0x3e99999a, 0x3fd3333333333334 },
+	{ "1.0/3.0", 0x3eaaaaab, 0x3fd5555555555555 },
+	{ "2.0*-3.0", 0xc0c00000, 0xc018000000000000 },
+	{ "1.0-0d3ff0000000000000/2.0", 0x3f000000, 0x3fe0000000000000 },
+	{ "16777217.0-0.0", 0x4b800000, 0x4170000010000000 },
+	{ "0d7ff4000000000001", 0x7fe00000, 0x7ff4000000000001 },
+	{ "0.1000000000000000055511151231257827021181583404541015625000000001", 0x3dcccccd, 0x3fb999999999999a },
+};
+
+START_TEST(floats_of_operands)
+{
+	char body[512];
+	uint64_t *memory = device_alloc(16), address = (uint64_t)(uintptr_t)memory;
+	snprintf(body, sizeof body, ".visible .entry k(.param .u64 p) { .reg .f32 f; .reg .f64 d; .reg .b64 l;\n"
+		 "ld.param.u64 l, [p]; mov.f32 f, %s; mov.f64 d, %s; st.global.f32 [l], f; st.global.f64 [l+8], d; ret; }\n",
+		 floats[_i].text, floats[_i].text);
+	ck_assert_int_eq(run_ptx(body, 1, 1, &address), CUDA_SUCCESS);
+	ck_assert_msg(memory[0] == floats[_i].narrow && memory[1] == floats[_i].wide, "%s gives %08llx and %016llx",
+		      floats[_i].text, (unsigned long long)memory[0], (unsigned long long)memory[1]);
+}
+END_TEST
+
 /* Where ptxas 13.0 takes such a branch to, too: not back. */
 START_TEST(a_later_label_of_the_same_scope_hides_one_outside)
 {
@@ -300,6 +336,7 @@ int main(void)
 	tcase_add_test(cases, old_mad_fuses_and_doubles_stay);
 	tcase_add_test(cases, indices_are_read_by_halves);
 	tcase_add_test(cases, signs_belong_to_the_constant);
+	tcase_add_loop_test(cases, floats_of_operands, 0, sizeof floats / sizeof *floats);
 	tcase_add_test(cases, a_later_label_of_the_same_scope_hides_one_outside);
 	suite_add_tcase(suite, cases);
 	return run_suite(suite);
