@@ -161,7 +161,9 @@ RUNTIME_API cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object)
 	return runtime_done(runtime_driver.cuTexObjectDestroy(object));
 }
 
-RUNTIME_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *resource, cudaTextureObject_t object)
+enum object_kind { TEXTURE, SURFACE };
+
+static cudaError_t get_resource(struct cudaResourceDesc *resource, enum object_kind kind, unsigned long long object)
 {
 	CUDA_RESOURCE_DESC driver_resource;
 	if (!resource)
@@ -169,10 +171,16 @@ RUNTIME_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc
 	cudaError_t error = runtime_enter();
 	if (error)
 		return error;
-	CUresult result = runtime_driver.cuTexObjectGetResourceDesc(&driver_resource, object);
+	CUresult result = kind == TEXTURE ? runtime_driver.cuTexObjectGetResourceDesc(&driver_resource, object)
+					  : runtime_driver.cuSurfObjectGetResourceDesc(&driver_resource, object);
 	if (result == CUDA_SUCCESS)
 		from_driver_resource(&driver_resource, resource);
 	return runtime_done(result);
+}
+
+RUNTIME_API cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *resource, cudaTextureObject_t object)
+{
+	return get_resource(resource, TEXTURE, object);
 }
 
 RUNTIME_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *texture, cudaTextureObject_t object)
@@ -227,14 +235,5 @@ RUNTIME_API cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object)
 
 RUNTIME_API cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *resource, cudaSurfaceObject_t object)
 {
-	CUDA_RESOURCE_DESC driver_resource;
-	if (!resource)
-		return runtime_fail(cudaErrorInvalidValue);
-	cudaError_t error = runtime_enter();
-	if (error)
-		return error;
-	CUresult result = runtime_driver.cuSurfObjectGetResourceDesc(&driver_resource, object);
-	if (result == CUDA_SUCCESS)
-		from_driver_resource(&driver_resource, resource);
-	return runtime_done(result);
+	return get_resource(resource, SURFACE, object);
 }
