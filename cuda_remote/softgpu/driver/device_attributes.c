@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the devices say of themselves. An attribute that the table does not name is 0: the feature is not there (virtual
- * memory management, clusters, IPC, multicast …).
+ * What the devices say of themselves. An attribute that the table does not name is 0: the feature is not there (sparse
+ * arrays, multicast, external memory …).
  */
 #include "cuda_remote/softgpu/driver/device.h"
 

@@ -18,8 +18,7 @@ struct CUmod_st {
 	CUfunction *functions;
 	unsigned count;
 	CUmodule previous, next; /* of the context's, under its lock */
-	CUtexref first_texture;  /* under the context's lock */
-	CUsurfref first_surface;
+	struct module_reference *first_texture, *first_surface; /* of texture_reference.c, under the context's lock */
 	CUmodule next_of_library; /* under the library's lock */
 };
 

@@ -128,8 +128,8 @@ void queue_group_detach(queue_group_t *group);
 int queue_alone(int (*call)(void *argument), void *argument);
 /*
  * Around what a command waits for, a value or another process, or the program's own code, without writing memory of
- * the device: its stream does not count as running for queue_alone meanwhile, whose caller may have to go on first. Only
- * for the thread that runs the command.
+ * the device: its stream does not count as running for queue_alone meanwhile, whose caller may have to go on first.
+ * Only for the thread that runs the command.
  */
 void queue_rest_begin(void);
 void queue_rest_end(void);

@@ -10,11 +10,16 @@
 #include "cuda_remote/softgpu/driver/texture_resource.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
-struct CUtexref_st {
+/* What both kinds begin with. */
+struct module_reference {
 	handle_t handle;
 	CUcontext context;
-	CUtexref next; /* of the module's, under the context's lock */
-	uint64_t number; /* the engine's; 0: of no module */
+	struct module_reference *next; /* of the module's, under the context's lock */
+	uint64_t number;               /* the engine's; 0: of no module */
+};
+
+struct CUtexref_st {
+	struct module_reference of;
 	bool bound;
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC texture;
@@ -24,10 +29,7 @@ struct CUtexref_st {
 };
 
 struct CUsurfref_st {
-	handle_t handle;
-	CUcontext context;
-	CUsurfref next;
-	uint64_t number;
+	struct module_reference of;
 	CUarray array;
 };
 
@@ -40,13 +42,13 @@ static CUresult enter(const void *handle, enum handle_kind kind)
 	return handle_valid(handle, kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUtexref new_reference(CUcontext context, uint64_t number)
+static void *new_texture(CUcontext context, uint64_t number)
 {
 	CUtexref reference = handle_new(HANDLE_TEXTURE_REFERENCE, sizeof *reference);
 	if (!reference)
 		return NULL;
-	reference->context = context;
-	reference->number = number;
+	reference->of.context = context;
+	reference->of.number = number;
 	reference->format = CU_AD_FORMAT_FLOAT;
 	reference->channels = 1;
 	for (int n = 0; n < 3; n++)
@@ -61,87 +63,91 @@ static void rebind(CUtexref reference)
 	softgpu_sampler_t sampler;
 	bool fits = reference->bound && !texture_resource_image(&reference->resource, NULL, &image) &&
 		    !texture_resource_sampler(&reference->texture, &image, &sampler);
-	if (!reference->number)
+	if (!reference->of.number)
 		return;
-	queue_wait_group(&reference->context->group);
-	softgpu_texture_bind(reference->number, fits ? &image : NULL, &sampler);
+	queue_wait_group(&reference->of.context->group);
+	softgpu_texture_bind(reference->of.number, fits ? &image : NULL, &sampler);
 }
 
 /* ---- the module's */
-CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
+static void *new_surface(CUcontext context, uint64_t number)
+{
+	CUsurfref reference = handle_new(HANDLE_SURFACE_REFERENCE, sizeof *reference);
+	if (!reference)
+		return NULL;
+	reference->of.context = context;
+	reference->of.number = number;
+	return reference;
+}
+
+/* The reference of this name, which is made when it is asked for first. */
+static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kind kind, struct module_reference **first,
+		     void *(*make)(CUcontext context, uint64_t number), void **output)
 {
 	uint64_t number;
+	CUresult result = softgpu_program_reference(module->program, name, kind, &number);
+	if (result)
+		return result;
+	pthread_mutex_lock(&module->context->lock);
+	struct module_reference *reference = *first;
+	while (reference && reference->number != number)
+		reference = reference->next;
+	if (!reference) {
+		reference = make(module->context, number);
+		if (reference) {
+			reference->next = *first;
+			*first = reference;
+		}
+	}
+	pthread_mutex_unlock(&module->context->lock);
+	if (!reference)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*output = reference;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
+{
 	CUresult result = enter(hmod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!pTexRef || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = softgpu_program_reference(hmod->program, name, SOFTGPU_TEXTURE_REFERENCE, &number);
-	if (result)
-		return result;
-	pthread_mutex_lock(&hmod->context->lock);
-	CUtexref reference = hmod->first_texture;
-	while (reference && reference->number != number)
-		reference = reference->next;
-	if (!reference) {
-		reference = new_reference(hmod->context, number);
-		if (reference) {
-			reference->next = hmod->first_texture;
-			hmod->first_texture = reference;
-		}
-	}
-	pthread_mutex_unlock(&hmod->context->lock);
-	if (!reference)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pTexRef = reference;
-	return CUDA_SUCCESS;
+	void *found;
+	result = find(hmod, name, SOFTGPU_TEXTURE_REFERENCE, &hmod->first_texture, new_texture, &found);
+	if (!result)
+		*pTexRef = found;
+	return result;
 }
 
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
-	uint64_t number;
 	CUresult result = enter(hmod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!pSurfRef || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = softgpu_program_reference(hmod->program, name, SOFTGPU_SURFACE_REFERENCE, &number);
-	if (result)
-		return result;
-	pthread_mutex_lock(&hmod->context->lock);
-	CUsurfref reference = hmod->first_surface;
-	while (reference && reference->number != number)
-		reference = reference->next;
-	if (!reference) {
-		reference = handle_new(HANDLE_SURFACE_REFERENCE, sizeof *reference);
-		if (reference) {
-			reference->context = hmod->context;
-			reference->number = number;
-			reference->next = hmod->first_surface;
-			hmod->first_surface = reference;
-		}
+	void *found;
+	result = find(hmod, name, SOFTGPU_SURFACE_REFERENCE, &hmod->first_surface, new_surface, &found);
+	if (!result)
+		*pSurfRef = found;
+	return result;
+}
+
+static void forget(struct module_reference *reference)
+{
+	for (struct module_reference *next; reference; reference = next) {
+		next = reference->next;
+		handle_retire(reference);
+		handle_release(reference);
 	}
-	pthread_mutex_unlock(&hmod->context->lock);
-	if (!reference)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pSurfRef = reference;
-	return CUDA_SUCCESS;
 }
 
 void texture_reference_forget(CUmodule module)
 {
-	while (module->first_texture) {
-		CUtexref reference = module->first_texture;
-		module->first_texture = reference->next;
-		handle_retire(reference);
-		handle_release(reference);
-	}
-	while (module->first_surface) {
-		CUsurfref reference = module->first_surface;
-		module->first_surface = reference->next;
-		handle_retire(reference);
-		handle_release(reference);
-	}
+	forget(module->first_texture);
+	forget(module->first_surface);
+	module->first_texture = module->first_surface = NULL;
 }
 
 /* ---- of no module: nothing reads it */
@@ -153,7 +159,7 @@ CUresult cuTexRefCreate(CUtexref *pTexRef)
 		return result;
 	if (!pTexRef)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pTexRef = new_reference(context, 0);
+	*pTexRef = new_texture(context, 0);
 	return *pTexRef ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -162,7 +168,7 @@ CUresult cuTexRefDestroy(CUtexref hTexRef)
 	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (result)
 		return result;
-	if (hTexRef->number)
+	if (hTexRef->of.number)
 		return CUDA_ERROR_INVALID_VALUE;
 	handle_retire(hTexRef);
 	handle_release(hTexRef);
@@ -363,8 +369,8 @@ CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flag
 	if (Flags || !(hArray->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
 		return CUDA_ERROR_INVALID_VALUE;
 	array_image(hArray, &image);
-	queue_wait_group(&hSurfRef->context->group);
-	softgpu_texture_bind(hSurfRef->number, &image, NULL);
+	queue_wait_group(&hSurfRef->of.context->group);
+	softgpu_texture_bind(hSurfRef->of.number, &image, NULL);
 	hSurfRef->array = hArray;
 	return CUDA_SUCCESS;
 }
