@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/exec/atomic.h"
 #include "cuda_remote/softgpu/exec/decode.h"
 #include "cuda_remote/softgpu/exec/decode_check.h"
+#include "cuda_remote/softgpu/exec/strong.h"
 
 #include <string.h>
 
@@ -191,6 +192,25 @@ static enum access_space space_of_address(struct decoder *decoder, const struct 
 	return space;
 }
 
+/* What other threads may look for meanwhile. Shared and local memory is the block's, which runs on one thread. */
+static bool is_strong(struct decoder *decoder, enum access_space space)
+{
+	static const char *const words[] = { ".volatile", ".relaxed", ".acquire", ".release", ".mmio", ".cv", ".wt" };
+	for (size_t n = 0; n < sizeof words / sizeof *words; n++)
+		if (decode_has(decoder, words[n]))
+			return space == ACCESS_GLOBAL || space == ACCESS_GENERIC;
+	return false;
+}
+
+static struct draft *emit_strong(struct decoder *decoder, insn_handler *handler, enum access_space space,
+				 uint32_t width, enum ptx_type type)
+{
+	struct draft *draft = decode_emit(decoder, handler);
+	draft->insn.r[5] = STRONG_OPERAND(space, width);
+	draft->insn.flags = ptx_type_signed(type) ? INSN_SIGNED : 0;
+	return draft;
+}
+
 void decode_load(struct decoder *decoder)
 {
 	struct access_words words = read_words(decoder);
@@ -223,7 +243,9 @@ void decode_load(struct decoder *decoder)
 		decode_check_access(decoder, &address, space, size * words.count, kind);
 	insn_handler *const(*table)[4][4] =
 		ptx_type_signed(words.type) ? decoder->ops->signed_loads : decoder->ops->loads;
-	struct draft *draft = decode_emit(decoder, table[space][__builtin_ctz(size)][row_of(width)]);
+	struct draft *draft = is_strong(decoder, space) ?
+				      emit_strong(decoder, op_strong_load, space, width, words.type) :
+				      decode_emit(decoder, table[space][__builtin_ctz(size)][row_of(width)]);
 	for (uint32_t n = 0; n < words.count; n++) {
 		if (sunk[n])
 			draft->insn.r[n] = -1;
@@ -260,7 +282,9 @@ static void decode_plain_store(struct decoder *decoder)
 		values[n] = decode_source(decoder, element, decode_letter(width));
 	decode_check_access(decoder, &address, space, size * words.count,
 			    CHECK_WRITE | decode_check_order(decoder, false));
-	struct draft *draft = decode_emit(decoder, decoder->ops->stores[space][__builtin_ctz(size)][row_of(width)]);
+	struct draft *draft = is_strong(decoder, space) ?
+				      emit_strong(decoder, op_strong_store, space, width, words.type) :
+				      decode_emit(decoder, decoder->ops->stores[space][__builtin_ctz(size)][row_of(width)]);
 	for (uint32_t n = 0; n < words.count; n++)
 		decode_use(draft, (int)n, values[n]);
 	decode_put_address(decoder, draft, &address);

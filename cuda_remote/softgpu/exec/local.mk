@@ -42,6 +42,7 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/sample.c cuda_remote/softgpu/exec/sample.h \
 	cuda_remote/softgpu/exec/sample_plane.c cuda_remote/softgpu/exec/sample_plane.h \
 	cuda_remote/softgpu/exec/special.c cuda_remote/softgpu/exec/special.h \
+	cuda_remote/softgpu/exec/strong.c cuda_remote/softgpu/exec/strong.h \
 	cuda_remote/softgpu/exec/surface.c \
 	cuda_remote/softgpu/exec/texel.c cuda_remote/softgpu/exec/texel.h \
 	cuda_remote/softgpu/exec/texture.c cuda_remote/softgpu/exec/texture.h \

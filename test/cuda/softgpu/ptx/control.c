@@ -174,9 +174,9 @@ START_TEST(a_cycle_of_calls_may_go_through_a_pointer)
 {
 	use_isa(_i);
 	/* Only the kernel takes the function's address. */
-	check_round_about(ROUND_ABOUT("ld.global.u64 %a1, [pointer]; P: .callprototype (.param .b32 _) _ (.param .b32 _); "
-				      "call (y), %a1, (x), P;") KERNEL("",
-		"mov.u64 %a3, f; st.global.u64 [pointer], %a3; rem.u32 %w1, %i2, 10; "
+	check_round_about(ROUND_ABOUT("ld.volatile.global.u64 %a1, [pointer]; "
+				      "P: .callprototype (.param .b32 _) _ (.param .b32 _); call (y), %a1, (x), P;") KERNEL("",
+		"mov.u64 %a3, f; st.volatile.global.u64 [pointer], %a3; rem.u32 %w1, %i2, 10; "
 		"{ .param .b32 x; .param .b32 y; st.param.b32 [x], %w1; call (y), g, (x); ld.param.b32 %w0, [y]; }"));
 }
 END_TEST

@@ -326,6 +326,47 @@ START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
 }
 END_TEST
 
+/* The same eight bytes by every form of load and store that is not weak. */
+static const struct strong {
+	const char *text; /* from %a3 to %w0 */
+	uint32_t want;
+} strongs[] = {
+	{ "ld.volatile.global.u8 %w0, [%a3];", 0x81 },
+	{ "ld.relaxed.gpu.global.s8 %w0, [%a3];", 0xffffff81 },
+	{ "ld.acquire.sys.global.s8 %h1, [%a3+3]; cvt.u32.u16 %w0, %h1;", 0xff84 },
+	{ "ld.acquire.gpu.u16 %w0, [%a3+2];", 0x8483 },
+	{ "ld.volatile.s16 %w0, [%a3+2];", 0xffff8483 },
+	{ "ld.relaxed.cta.global.s16 %a4, [%a3+2]; shr.u64 %a4, %a4, 8; cvt.u32.u64 %w0, %a4;", 0xffffff84 },
+	{ "ld.volatile.global.s32 %a4, [%a3+4]; shr.u64 %a4, %a4, 20; cvt.u32.u64 %w0, %a4;", 0xfffff888 },
+	{ "ld.relaxed.sys.global.u32 %a4, [%a3+4]; shr.u64 %a4, %a4, 20; cvt.u32.u64 %w0, %a4;", 0x888 },
+	{ "ld.acquire.gpu.global.b64 %a4, [%a3]; shr.u64 %a4, %a4, 24; cvt.u32.u64 %w0, %a4;", 0x87868584 },
+	{ "ld.volatile.global.v2.u16 {%h1, %h2}, [%a3+4]; cvt.u32.u16 %w1, %h1; cvt.u32.u16 %w2, %h2; "
+	  "mad.lo.u32 %w0, %w1, 65536, %w2;", 0x86858887 },
+	{ "ld.volatile.global.v4.u8 {%w1, %w2, %w3, %w4}, [%a3]; mad.lo.u32 %w0, %w1, 256, %w3; "
+	  "mad.lo.u32 %w0, %w0, 256, %w2; mad.lo.u32 %w0, %w0, 256, %w4;", 0x81838284 },
+	{ "mov.u32 %w1, 0x12345; st.volatile.global.u8 [%a3+1], %w1; ld.global.u32 %w0, [%a3];", 0x84834581 },
+	{ "mov.u32 %w1, 0x12345; st.release.gpu.global.u16 [%a3+2], %w1; ld.global.u32 %w0, [%a3];", 0x23458281 },
+	{ "mov.u32 %w1, 0x12345; st.relaxed.sys.u32 [%a3], %w1; ld.u32 %w0, [%a3];", 0x12345 },
+	{ "mov.u64 %a4, 0x123456789abcdef; st.release.sys.global.u64 [%a3], %a4; ld.global.u32 %w0, [%a3+4];", 0x1234567 },
+	{ "mov.u32 %w1, 7; mov.u32 %w2, 9; st.volatile.global.v2.u32 [%a3], {%w1, %w2}; ld.global.u32 %w0, [%a3+4];", 9 },
+};
+
+START_TEST(accesses_that_are_not_weak_move_the_same_bytes)
+{
+	static const char whole[] = ".global .align 8 .b8 cells[8192];\n" KERNEL(
+		"mov.u64 %a3, cells; mul.wide.u32 %a4, %i5, 8; add.u64 %a3, %a3, %a4; "
+		"mov.u64 %a4, 0x8887868584838281; st.global.u64 [%a3], %a4;\n@@");
+	const char *after = strstr(whole, "@@") + 2;
+	char program[4096];
+	snprintf(program, sizeof program, "%.*s%s%s", (int)(after - whole) - 2, whole, strongs[_i].text, after);
+	uint32_t *out = run(program, 1, 65);
+	for (uint32_t t = 0; t < 65; t++)
+		ck_assert_msg(out[t] == strongs[_i].want, "%s gave 0x%08x, want 0x%08x", strongs[_i].text, out[t],
+			      strongs[_i].want);
+	device_reset();
+}
+END_TEST
+
 /* ---- addresses */
 START_TEST(parameters_and_locals_have_addresses_of_their_own)
 {
@@ -471,6 +512,7 @@ int main(void)
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_test(cases, tests[n]);
 	tcase_add_loop_test(cases, arithmetic_keeps_its_edges, 0, STEPS);
+	tcase_add_loop_test(cases, accesses_that_are_not_weak_move_the_same_bytes, 0, sizeof strongs / sizeof *strongs);
 	suite_add_tcase(suite, cases);
 	return run_suite(suite);
 }

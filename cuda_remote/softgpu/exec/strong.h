@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads and stores of global memory by which threads of different blocks, or the host, tell each other something. */
+#ifndef SOFTGPU_EXEC_STRONG_H
+#define SOFTGPU_EXEC_STRONG_H
+
+#include "cuda_remote/softgpu/exec/insn.h"
+
+/*
+ * r[0] to r[count - 1] elements of size bytes (-1: not wanted), r[4] the address, r[5] what STRONG_OPERAND makes of the
+ * access space and of the bytes of an element's register; INSN_SIGNED extends with the sign.
+ */
+insn_handler op_strong_load, op_strong_store;
+
+#define STRONG_OPERAND(space, width) ((int32_t)((uint32_t)(space) << 8 | (width)))
+#define STRONG_SPACE(insn) ((enum access_space)((insn)->r[5] >> 8))
+#define STRONG_WIDTH(insn) ((insn)->r[5] & 255)
+
+#endif
