@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +290,23 @@ START_TEST(patient_peers_wait_for_one_that_computes)
 }
 END_TEST
 
+/* Both begin and go away; of the two streams that cross one is used, whoever looks first. */
+START_TEST(patient_peers_that_both_began_and_computed)
+{
+	open_known(2, transports[_i / 2], HR_CHANNEL_PATIENT);
+	for (int i = 0; i < 2; i++)
+		send_empty(i, 1 - i);
+	for (uint64_t until = hr_now_ns() + ABSENT_MS * HR_NS_PER_MS; hr_now_ns() < until;)
+		poll(NULL, 0, ABSENT_MS);
+	ch3_progress_wait(end[_i % 2].engine, 1);
+	for (int i = 0; i < 2; i++)
+		until_received(i, 1);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(end[i].failures, 0);
+	close_all();
+}
+END_TEST
+
 /* Nobody sleeps in there: who waits for a peer that never answers is told when the time is over. */
 START_TEST(impatient_ones_give_up)
 {
@@ -314,6 +332,7 @@ int main(void)
 	tcase_add_loop_test(tcase, who_was_not_added_gets_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, progress_asks_only_those_at_work, 0, 2);
 	tcase_add_loop_test(tcase, patient_peers_wait_for_one_that_computes, 0, 6);
+	tcase_add_loop_test(tcase, patient_peers_that_both_began_and_computed, 0, 4);
 	tcase_add_loop_test(tcase, impatient_ones_give_up, 0, 2);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);

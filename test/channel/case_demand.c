@@ -127,6 +127,60 @@ static void a_peer_that_is_not_answered(struct side *side)
 	greet(side);
 }
 
+enum { PATIENT_MS = 50 };
+
+static void open_patient(struct side *side)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	attr.flags = HR_CHANNEL_PATIENT;
+	attr.timeout_ms = PATIENT_MS;
+	side_open(side, &attr);
+}
+
+/* The time-out passes several times without a call on the channel: that is what is waited for. */
+static void be_away(void)
+{
+	usleep(4000 * PATIENT_MS);
+}
+
+/* One that came is kept while nobody looks, and when it has been told of it has the whole time to be answered. */
+static void a_patient_one_answers_late(struct side *side)
+{
+	open_patient(side);
+	hr_card_t card = side->peer;
+	if (side->index == 1) {
+		CHECK_IS(hr_channel_wait(side->channel, 0, -1), 1); /* its hello has been read */
+		be_away();
+		CHECK_IS(hr_channel_wait(side->channel, 0, 0), 0);
+		CHECK_IS(hr_channel_incoming(side->channel, &card), 1);
+		CHECK_IS(hr_channel_wait(side->channel, 0, 0), 0);
+	}
+	CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &side->conn), 0);
+	greet(side);
+}
+
+/* One that has been told of and is not answered is sent away in the end. */
+static void a_patient_one_does_not_answer(struct side *side)
+{
+	hr_card_t card;
+	char done;
+	open_patient(side);
+	if (side->index == 1) {
+		struct pollfd over = { .fd = side->sync, .events = POLLIN };
+		wait_for_incoming(side, false, &card);
+		while (poll(&over, 1, 0) == 0)
+			CHECK(hr_channel_wait(side->channel, 0, PATIENT_MS) >= 0);
+		side_receive(side, &done, 1);
+		return;
+	}
+	int state;
+	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
+	while ((state = hr_conn_state(side->conn)) == 0)
+		CHECK(hr_channel_wait(side->channel, 0, -1) >= 0);
+	CHECK_IS(state, -ECONNRESET);
+	side_send(side, "", 1);
+}
+
 enum { CLIENTS = 20, ROUNDS = 5 };
 
 /* What a server keeps for each client, by the connection's own pointer. */
@@ -222,6 +276,8 @@ const struct test_case demand_cases[] = {
 	{ "a-peer-that-comes-by-itself", a_peer_that_comes_by_itself, PAIR_OWN_SETUP },
 	{ "both-at-once", both_at_once, PAIR_OWN_SETUP },
 	{ "a-peer-that-is-not-answered", a_peer_that_is_not_answered, PAIR_OWN_SETUP },
+	{ "a-patient-one-answers-late", a_patient_one_answers_late, PAIR_OWN_SETUP },
+	{ "a-patient-one-does-not-answer", a_patient_one_does_not_answer, PAIR_OWN_SETUP },
 	{ "a-server-of-many", a_server_of_many, PAIR_OWN_SETUP },
 	{ "no-descriptor-for-a-while", no_descriptor_for_a_while, PAIR_OWN_SETUP },
 	{ 0 },
