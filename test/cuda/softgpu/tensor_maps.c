@@ -203,8 +203,31 @@ static void swizzled_chunks_are_where_the_guide_says(void)
 	check_load(&swizzled, (int32_t[5]){ -4, 3 });
 }
 
-/* Stores what out has as a tile; a reduction adds it to what is there. */
-static void check_store(const shape_t *shape, const int32_t *at, int add)
+/* What is to become of a word; how it is done. */
+static uint32_t stored(uint32_t before, uint32_t with)
+{
+	(void)before;
+	return with;
+}
+
+static uint32_t added(uint32_t before, uint32_t with)
+{
+	return before + with;
+}
+
+static uint32_t exclusive(uint32_t before, uint32_t with)
+{
+	return before ^ with;
+}
+
+static uint32_t least(uint32_t before, uint32_t with)
+{
+	return (int32_t)before < (int32_t)with ? before : with;
+}
+
+/* Stores what out has as a tile, or reduces what is there with it. */
+static void check_store(const shape_t *shape, const int32_t *at, const char *operation,
+			uint32_t (*result)(uint32_t before, uint32_t with))
 {
 	CUtensorMap map;
 	unsigned char *want = malloc(TENSOR_BYTES);
@@ -217,17 +240,14 @@ static void check_store(const shape_t *shape, const int32_t *at, int add)
 		uint64_t in_tensor;
 		if (!place(shape, at, n, &in_tile, &in_tensor))
 			continue;
-		if (!add) {
-			memcpy(want + in_tensor, bytes_at(out) + in_tile, shape->element);
-			continue;
-		}
-		memcpy(&a, want + in_tensor, 4);
-		memcpy(&b, bytes_at(out) + in_tile, 4);
-		a += b;
-		memcpy(want + in_tensor, &a, 4);
+		a = b = 0;
+		memcpy(&a, want + in_tensor, shape->element);
+		memcpy(&b, bytes_at(out) + in_tile, shape->element);
+		a = result(a, b);
+		memcpy(want + in_tensor, &a, shape->element);
 	}
 	OK(encode(&map, shape, tensor));
-	CUmodule module = module_new(shape->rank, "sm_90", add ? REDUCE("add") : STORE);
+	CUmodule module = module_new(shape->rank, "sm_90", operation);
 	OK(run(module, &map, out, 0, at));
 	CHECK(!memcmp(want, bytes_at(tensor), TENSOR_BYTES));
 	OK(cuModuleUnload(module));
@@ -236,13 +256,16 @@ static void check_store(const shape_t *shape, const int32_t *at, int add)
 
 static void tiles_are_stored_inside_the_tensor_alone(void)
 {
-	check_store(&plain, (int32_t[5]){ 95, 55 }, 0);
-	check_store(&plain, (int32_t[5]){ -3, -2 }, 0);
-	check_store(&five, (int32_t[5]){ 20, -1, 3, 4, -1 }, 0);
+	check_store(&plain, (int32_t[5]){ 95, 55 }, STORE, stored);
+	check_store(&plain, (int32_t[5]){ -3, -2 }, STORE, stored);
+	check_store(&five, (int32_t[5]){ 20, -1, 3, 4, -1 }, STORE, stored);
 	shape_t swizzled = { CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, 4, { 64, 64 }, { 256 }, { 32, 20 }, { 1, 1 },
 			     CU_TENSOR_MAP_SWIZZLE_128B, 0 };
-	check_store(&swizzled, (int32_t[5]){ 40, 3 }, 0);
-	check_store(&swizzled, (int32_t[5]){ 40, 50 }, 1);
+	check_store(&swizzled, (int32_t[5]){ 40, 3 }, STORE, stored);
+	check_store(&swizzled, (int32_t[5]){ 40, 50 }, REDUCE("add"), added);
+	check_store(&swizzled, (int32_t[5]){ 40, 50 }, REDUCE("xor"), exclusive);
+	swizzled.type = CU_TENSOR_MAP_DATA_TYPE_INT32;
+	check_store(&swizzled, (int32_t[5]){ -9, 9 }, REDUCE("min"), least);
 }
 
 /* The address alone changes. */
