@@ -177,5 +177,6 @@ int main(void)
 	multiprocessors_are_counted(context);
 	pools_are_found_by_location();
 	devices_have_memory_of_their_own(context);
+	end();
 	return 0;
 }
