@@ -240,6 +240,18 @@ CUresult graph_clone(CUgraph from, bool exact, CUgraph *output)
 	return result;
 }
 
+void graph_hide(CUgraph graph)
+{
+	handle_retire(graph);
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		handle_retire(node);
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			graph_hide(below[i]);
+	}
+}
+
 CUgraph *graph_below(CUgraphNode node, unsigned *count)
 {
 	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH) {

@@ -106,6 +106,9 @@ void graph_free(CUgraph graph);
  */
 CUresult graph_clone(CUgraph from, bool exact, CUgraph *to);
 
+/* From now on no handle of the program's means it, its nodes or the graphs below: it is an executable graph's. */
+void graph_hide(CUgraph graph);
+
 /*
  * Adds a node with these parameters and dependencies (data may be NULL: plain edges). What the node makes itself (an
  * address, bodies) is put out in params. CUDA_ERROR_INVALID_VALUE: a wrong parameter or dependency.

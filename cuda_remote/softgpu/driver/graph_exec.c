@@ -181,7 +181,7 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 		handle_release(exec);
 		return result;
 	}
-	handle_retire(exec->graph); /* nobody's but the executable graph's */
+	graph_hide(exec->graph);
 	pthread_mutex_init(&exec->lock, NULL);
 	exec->source = graph;
 	exec->source_id = graph->id;
@@ -225,7 +225,7 @@ CUresult graph_exec_own(CUgraphExec exec)
 	CUresult result = graph_clone(exec->graph, true, &copy);
 	if (result)
 		return result;
-	handle_retire(copy);
+	graph_hide(copy);
 	graph_release(exec->graph);
 	exec->graph = copy;
 	return CUDA_SUCCESS;

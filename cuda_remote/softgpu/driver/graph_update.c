@@ -194,12 +194,12 @@ CUresult graph_exec_replace(CUgraphExec exec, CUgraphNode at, CUgraph graph, CUg
 		return result;
 	}
 	inherit(clone, old);
+	graph_hide(clone);
 	if (at) {
 		graph_free(old);
 		at->params.graph.graph = clone;
 		clone->owner = at;
 	} else {
-		handle_retire(clone);
 		graph_release(old);
 		exec->graph = clone;
 	}

@@ -154,6 +154,37 @@ static void unloaded_kernels_are_not_run(void)
 	leave_context(context);
 }
 
+/* A handle that is used after its end never means what an executable graph holds, whoever has its place by then. */
+static void executable_graphs_are_behind_no_other_handle(void)
+{
+	enum { OLD = 128, NEW = 200 };
+	CUgraph graph, child, old[OLD];
+	CUgraphNode node, old_nodes[OLD];
+	CUgraphExec execs[NEW];
+	CUgraphNodeType type;
+	size_t count;
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphCreate(&child, 0));
+	OK(cuGraphAddEmptyNode(&node, child, NULL, 0));
+	OK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	for (int i = 0; i < OLD; i++) {
+		OK(cuGraphCreate(&old[i], 0));
+		OK(cuGraphAddEmptyNode(&old_nodes[i], old[i], NULL, 0));
+	}
+	for (int i = 0; i < OLD; i++)
+		OK(cuGraphDestroy(old[i]));
+	for (int i = 0; i < NEW; i++)
+		execs[i] = instantiated(graph);
+	for (int i = 0; i < OLD; i++) {
+		EXPECT(cuGraphGetNodes(old[i], NULL, &count), CUDA_ERROR_INVALID_VALUE);
+		EXPECT(cuGraphNodeGetType(old_nodes[i], &type), CUDA_ERROR_INVALID_VALUE);
+	}
+	for (int i = 0; i < NEW; i++)
+		OK(cuGraphExecDestroy(execs[i]));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(child));
+}
+
 static uint32_t *flag, waiting;
 static CUevent waited;
 
@@ -201,6 +232,7 @@ int main(void)
 	graph_memory_goes_with_its_context();
 	conditions_outlive_their_context();
 	unloaded_kernels_are_not_run();
+	executable_graphs_are_behind_no_other_handle();
 	events_are_destroyed_while_waited_for(CU_EVENT_DEFAULT);
 	events_are_destroyed_while_waited_for(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
 	return 0;
