@@ -214,6 +214,27 @@ START_TEST(first_send_to_a_peer_that_is_gone_fails_once)
 }
 END_TEST
 
+/* Whoever asks for the state takes the channel's news of a failure away: progress tells of it all the same. */
+START_TEST(a_failure_that_the_state_showed_first_is_told)
+{
+	open_known(2, transports[_i], 0);
+	ch3_request_t *request = send_bytes(0, 1, 0);
+	ck_assert_ptr_nonnull(request); /* it waits for the connection */
+	close_end(1);
+	int state;
+	while ((state = ch3_vc_state(end[0].vc[1])) == 0)
+		continue;
+	ck_assert_int_eq(state, -ECONNRESET);
+	for (int i = 0; i < 1000; i++)
+		poll_all();
+	ck_assert_int_eq(end[0].failures, 1);
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), -ECONNRESET);
+	ch3_request_free(request);
+	close_all();
+}
+END_TEST
+
 START_TEST(who_was_not_added_gets_no_connection)
 {
 	open_ends(3, transports[_i], 0);
@@ -329,6 +350,7 @@ int main(void)
 	tcase_add_loop_test(tcase, both_sides_that_begin_at_once_share_one_connection, 0, 2);
 	tcase_add_loop_test(tcase, opening_without_sending_brings_it_up_on_both_sides, 0, 2);
 	tcase_add_loop_test(tcase, first_send_to_a_peer_that_is_gone_fails_once, 0, 2);
+	tcase_add_loop_test(tcase, a_failure_that_the_state_showed_first_is_told, 0, 2);
 	tcase_add_loop_test(tcase, who_was_not_added_gets_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, progress_asks_only_those_at_work, 0, 2);
 	tcase_add_loop_test(tcase, patient_peers_wait_for_one_that_computes, 0, 6);
