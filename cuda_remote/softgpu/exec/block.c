@@ -280,6 +280,18 @@ void block_exit_threads(struct block *block, uint32_t count)
 		cluster_barrier_check(block);
 }
 
+/* The running lanes that name the same barrier and count as the first of them; the others are to come here again. */
+static void keep_same_barrier(struct warp *warp, const struct insn *insn, uint32_t number, uint32_t threads)
+{
+	uint32_t same = 0;
+	for_each_lane(lane, warp->mask)
+		same |= (uint32_t)(SOURCE(uint32_t, 1)[lane] == number && SOURCE(uint32_t, 2)[lane] == threads) << lane;
+	if (same == warp->mask)
+		return;
+	warp_park(warp, insn, warp->mask & ~same, PATH_READY);
+	warp_set_mask(warp, same);
+}
+
 /* Counts the running path in; NULL after a fault. A whole warp counts as 32 threads where a number is given. */
 static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn, uint32_t *number)
 {
@@ -290,6 +302,8 @@ static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn
 			   *number);
 		return NULL;
 	}
+	if (!insn->size)
+		keep_same_barrier(warp, insn, *number, threads);
 	struct barrier *barrier = &warp->block->barriers[*number];
 	bool whole = threads && warp->mask == warp->live;
 	if (warp->block->launch->check)

@@ -323,6 +323,14 @@ static void decode_warp_barrier(struct decoder *decoder)
 	decode_use(draft, 1, mask);
 }
 
+/* The barrier and how many threads it is for; insn->size: they are constants, the same for all lanes. */
+static void use_barrier(struct draft *draft, struct value barrier, struct value threads)
+{
+	decode_use(draft, 1, barrier);
+	decode_use(draft, 2, threads);
+	draft->insn.size = barrier.role == ROLE_CONSTANT && threads.role == ROLE_CONSTANT;
+}
+
 static void decode_barrier_reduction(struct decoder *decoder)
 {
 	bool popc = decode_has(decoder, ".popc");
@@ -339,8 +347,7 @@ static void decode_barrier_reduction(struct decoder *decoder)
 		decode_invalid(decoder, "want .popc, .and or .or");
 	struct draft *draft = decode_emit(decoder, op_bar_red);
 	decode_define(draft, 0, result);
-	decode_use(draft, 1, barrier);
-	decode_use(draft, 2, threads);
+	use_barrier(draft, barrier, threads);
 	decode_use(draft, 3, (struct value){ ROLE_USE, (int32_t)truth->number });
 	draft->insn.flags = truth->negated ? INSN_NEGATE : 0;
 	draft->insn.count = popc ? BARRIER_POPC : decode_has(decoder, ".and") ? BARRIER_AND : BARRIER_OR;
@@ -369,8 +376,7 @@ void decode_barrier(struct decoder *decoder)
 				       ? decode_source(decoder, decode_operand(decoder, 1), 'w')
 				       : decode_constant(decoder, 0, 4);
 	struct draft *draft = decode_emit(decoder, arrive ? op_bar_arrive : op_bar_sync);
-	decode_use(draft, 1, barrier);
-	decode_use(draft, 2, threads);
+	use_barrier(draft, barrier, threads);
 }
 
 void decode_nanosleep(struct decoder *decoder)

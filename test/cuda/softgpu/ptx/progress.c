@@ -232,6 +232,27 @@ START_TEST(two_halves_of_a_warp_hand_over_in_loops_of_their_own)
 }
 END_TEST
 
+START_TEST(lanes_of_a_warp_may_meet_at_different_barriers)
+{
+	/* Even threads of both warps meet at barrier 1, odd ones at barrier 2; each reads what its partner wrote. */
+	uint32_t *out = run(".shared .align 4 .b8 cells[256];\n" KERNEL(
+		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w3, %w1, %w2; xor.b32 %w2, %w2, 128; add.u32 %w4, %w1, %w2; "
+		"mov.u32 %w5, 0; st.shared.u32 [%w3], %w5; bar.sync 0; and.b32 %w6, %i2, 1; add.u32 %w6, %w6, 1; "
+		"add.u32 %w7, %i2, 500; st.shared.u32 [%w3], %w7; barrier.sync %w6, 32; ld.shared.u32 %w0, [%w4];"), 1, 64);
+	for (uint32_t t = 0; t < 64; t++)
+		ck_assert_uint_eq(out[t], 500 + (t ^ 32));
+	/* bar.arrive too: the first warp arrives at both, the second waits. */
+	out = run(".shared .align 4 .b8 cells[256];\n" KERNEL(
+		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w3, %w1, %w2; and.b32 %w6, %i2, 1; add.u32 %w6, %w6, 1; "
+		"mov.u32 %w0, 7; add.u32 %w7, %i2, 500; setp.lt.u32 %p1, %i2, 32; @%p1 bra FIRST;\n"
+		"barrier.sync %w6, 32; ld.shared.u32 %w0, [%w3+-128]; bra END;\n"
+		"FIRST: st.shared.u32 [%w3], %w7; barrier.arrive %w6, 32; END:"), 1, 64);
+	for (uint32_t t = 0; t < 64; t++)
+		ck_assert_uint_eq(out[t], t < 32 ? 7 : 500 + t - 32);
+	device_reset();
+}
+END_TEST
+
 START_TEST(a_block_that_only_meets_at_barriers_lets_the_others_run)
 {
 	/* On one thread: block 0 looks for a flag between two barriers, which its warps reach again and again; the
@@ -497,6 +518,7 @@ int main(void)
 		who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone,
 		members_may_be_at_different_instructions,
 		two_halves_of_a_warp_hand_over_in_loops_of_their_own,
+		lanes_of_a_warp_may_meet_at_different_barriers,
 		a_block_that_only_meets_at_barriers_lets_the_others_run,
 		a_fault_ends_blocks_that_only_meet_at_barriers,
 		the_host_and_a_kernel_share_memory_while_it_runs,
