@@ -158,6 +158,16 @@ START_TEST(a_report_names_kernel_block_thread_line_and_address)
 }
 END_TEST
 
+START_TEST(an_access_is_reported_once)
+{
+	check_for("races");
+	/* Whichever warp is first, the other has two accesses of 32 lanes that race, and four bytes in each. */
+	ck_assert_int_eq(run(KERNEL("st.shared.u32 [%i5], %i2; " NEXT_WARP "ld.shared.u32 %w2, [%w1];"), 1, 64),
+			 CUDA_SUCCESS);
+	ck_assert_msg(strstr(said, "kernel k: 64 races between warps on shared memory") != NULL, "%s", said);
+}
+END_TEST
+
 START_TEST(reports_of_one_place_are_few_and_all_are_counted)
 {
 	check_for("init");
@@ -228,6 +238,9 @@ START_TEST(barriers_order_those_that_meet_at_them)
 	expect_found(SHARED_RACE, ARRIVES("ld.shared.u32 %w2, [%i5+128];"), 1, 64);
 	/* What follows the arrival is not covered by it. */
 	expect_found(SHARED_RACE, ARRIVES("st.shared.u32 [%i5], 0;"), 1, 64);
+	/* Who met at a barrier before is not who meets there now. */
+	expect_found(SHARED_RACE, KERNEL("st.shared.u32 [%i5], %i2; bar.sync 1, 64; setp.lt.u32 %p1, %i6, 2; "
+					 "@%p1 bra END; sub.u32 %w1, %i5, 256; ld.shared.u32 %w2, [%w1];\nEND:"), 1, 128);
 	/* The cluster's barrier is the block's here. */
 	expect_quiet(KERNEL("st.shared.u32 [%i5], %i2; barrier.cluster.arrive; barrier.cluster.wait; " NEXT_WARP
 			    "ld.shared.u32 %w2, [%w1];"), 1, 64);
@@ -263,6 +276,11 @@ START_TEST(flags_and_fences_order_warps)
 	expect_quiet(FLAG("fence.acq_rel.cta; ", "st.relaxed.cta.shared", "ld.relaxed.cta.shared", "fence.acq_rel.cta; "),
 		     1, 96);
 	expect_quiet(FLAG("membar.cta; ", "st.volatile.shared", "ld.volatile.shared", "membar.cta; "), 1, 96);
+	/* What comes behind the fence, or behind the release, is not covered. */
+	expect_found(SHARED_RACE, FLAG("fence.acq_rel.cta; st.shared.u32 [%i5], 5; ", "st.relaxed.cta.shared",
+				       "ld.relaxed.cta.shared", "fence.acq_rel.cta; "), 1, 96);
+	expect_found(SHARED_RACE, FLAG("st.release.cta.shared.u32 [%i1+4096], 1; st.shared.u32 [%i5], 5; ",
+				       "st.relaxed.cta.shared", "ld.acquire.cta.shared", ""), 1, 96);
 	/* Without a fence the flag says nothing of the words. */
 	expect_found(SHARED_RACE, FLAG("", "st.relaxed.cta.shared", "ld.relaxed.cta.shared", ""), 1, 96);
 }
@@ -312,6 +330,14 @@ START_TEST(blocks_that_touch_the_same_words_are_found)
 					 "st.global.v4.u32 [%a3], {%i2, %i2, %i2, %i2};"), 2, 1);
 	expect_quiet(KERNEL("cvt.u64.u32 %a3, %i3; add.u64 %a3, %a3, %a1; st.global.u8 [%a3], %i3; "
 			    "ld.global.u8 %w2, [%a3];"), 8, 1);
+	/* A block that reads, and writes what another has read too. */
+	expect_found(GLOBAL_RACE, KERNEL("setp.eq.u32 %p1, %i3, 1; ld.global.u32 %w2, [%a1]; "
+					 "@%p1 st.global.u32 [%a1], 1;"), 2, 1);
+	/* A copy whose source is to be ignored does not read it. */
+	expect_found(GLOBAL_RACE, KERNEL("setp.ne.u32 %p1, %i3, 0; @!%p1 st.global.u32 [%a1], 7;\n"
+					 "cp.async.ca.shared.global [%i5], [%a1], 4;"), 2, 1);
+	expect_quiet(KERNEL("setp.ne.u32 %p1, %i3, 0; @!%p1 st.global.u32 [%a1], 7;\n"
+			    "cp.async.ca.shared.global [%i5], [%a1], 4, %p1;"), 2, 1);
 	/* A third block that writes what two have read. */
 	expect_found(GLOBAL_RACE, KERNEL("setp.eq.u32 %p1, %i3, 2; @!%p1 ld.global.u32 %w2, [%a1]; "
 					 "@%p1 st.global.u32 [%a1], 1;"), 3, 1);
@@ -347,6 +373,10 @@ START_TEST(a_flag_orders_blocks)
 	expect_quiet(BLOCKS("st.release.gpu.global", "ld.acquire.gpu.global"), 4, 1);
 	expect_quiet(BLOCKS("membar.gl; st.volatile.global", "ld.volatile.global"), 4, 1);
 	expect_found(GLOBAL_RACE, BLOCKS("st.relaxed.gpu.global", "ld.relaxed.gpu.global"), 4, 1);
+	/* Who has seen the flag may take it down, even without an atomic. */
+	expect_quiet(KERNEL("setp.ne.u32 %p1, %i3, 0; @%p1 bra WAIT; st.release.gpu.global.u32 [%a1], 1; bra END;\n"
+			    "WAIT: ld.acquire.gpu.global.u32 %w2, [%a1]; setp.ne.u32 %p2, %w2, 1; @%p2 bra WAIT; "
+			    "st.global.u32 [%a1], 0;\nEND:"), 2, 1);
 	/* What comes behind the release is not covered. */
 	expect_found(GLOBAL_RACE, BLOCKS("st.release.gpu.global.u32 [%a1+4096], 1; st.global.u32 [%a1], 8; "
 					 "st.relaxed.gpu.global", "ld.acquire.gpu.global"), 4, 1);
@@ -409,6 +439,7 @@ int main(void)
 		copies_and_matrices_are_looked_at,
 		what_an_earlier_block_wrote_does_not_count,
 		a_report_names_kernel_block_thread_line_and_address,
+		an_access_is_reported_once,
 		reports_of_one_place_are_few_and_all_are_counted,
 		a_missing_barrier_is_found,
 		races_are_looked_for_byte_by_byte_and_between_warps_only,
