@@ -87,6 +87,8 @@ static uint64_t address_of(struct softgpu_program *program, const struct ptx_rel
 		struct code *code = symbol->function->code;
 		if (!code)
 			ptx_unsupported(&program->context, relocation->line, "the address of an external function");
+		if (relocation->addend)
+			ptx_invalid(&program->context, relocation->line, "nothing can be added to a function's address");
 		code->address_taken = !symbol->function->is_kernel;
 		return (uint64_t)(uintptr_t)code;
 	}

@@ -74,6 +74,7 @@ static const struct {
 	{ BODY("L: .branchtargets L; brx.idx %r1, L;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "label" },
 	{ BODY("K: .branchtargets X; L: .branchtargets K; brx.idx %r1, L; X:"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "label" },
 	{ ".func f() { ret; }\n" BODY("mov.u64 %l1, f+8;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "function" },
+	{ ".func f() { ret; }\n.global .u64 x = f+8;\n", CUDA_ERROR_INVALID_PTX, 5, "function" },
 	{ ".address_size 32\n", CUDA_ERROR_NOT_SUPPORTED, 4, "32" },
 };
 
