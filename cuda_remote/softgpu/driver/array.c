@@ -96,9 +96,11 @@ static CUresult allocate(CUcontext context, uint64_t bytes, uint64_t *memory)
 
 static CUarray new_array(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t texel, uint64_t *end)
 {
+	static uint64_t last_id;
 	CUarray array = handle_new(HANDLE_ARRAY, sizeof *array);
 	if (!array)
 		return NULL;
+	array->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	array->descriptor = *descriptor;
 	array->texel = texel;
 	*end = lay_out(descriptor, texel, *end, &array->level);

@@ -21,6 +21,7 @@ enum {
 
 struct CUarray_st {
 	handle_t handle;
+	uint64_t id;                        /* never used twice */
 	owned_t owned;                      /* not of a level, which its mipmapped array takes along */
 	CUDA_ARRAY3D_DESCRIPTOR descriptor; /* as asked for; extents of a level */
 	uint32_t texel;                     /* bytes */

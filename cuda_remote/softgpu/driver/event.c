@@ -200,12 +200,14 @@ static CUresult enter(CUevent event)
 /* Takes shared over. */
 static CUresult create(CUcontext context, unsigned flags, struct ipc_event *shared, CUevent *output)
 {
+	static uint64_t last_id;
 	CUevent event = handle_new(HANDLE_EVENT, sizeof *event);
 	if (!event) {
 		if (shared)
 			ipc_event_drop(shared);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	event->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	event->shared = shared;
 	event->context = context;
 	event->flags = flags;

@@ -7,6 +7,7 @@
 
 struct CUevent_st {
 	handle_t handle;
+	uint64_t id; /* never used twice */
 	CUcontext context;
 	unsigned flags;
 	struct ipc_event *shared; /* NULL or, with CU_EVENT_INTERPROCESS, what takes the place of all below */

@@ -53,6 +53,7 @@ struct CUgraphNode_st {
 	uint64_t id, origin;        /* never used twice; origin: of the node it was cloned from, or 0 */
 	graph_edges_t before, after;
 	CUgraphNodeParams params;   /* pointers in it are the node's own; conditional.phGraph_out its bodies */
+	uint64_t named[2];          /* numbers of the event, or of the arrays copied from and to, that params name */
 	graph_kernel_t *kernel;          /* CU_GRAPH_NODE_TYPE_KERNEL */
 	struct graph_memory *memory;     /* CU_GRAPH_NODE_TYPE_MEM_ALLOC and _FREE; a reference */
 	struct graph_conditional *value; /* CU_GRAPH_NODE_TYPE_CONDITIONAL; a reference */
@@ -152,6 +153,12 @@ bool graph_circular(CUgraph graph);
 CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given);
 CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact);
 void graph_params_drop(CUgraphNode node);
+
+/*
+ * What the node names and does not hold is still there: the kernel, the event, the arrays, the memory.
+ * CUDA_ERROR_INVALID_HANDLE; CUDA_ERROR_CONTEXT_IS_DESTROYED: memory that went with its context.
+ */
+CUresult graph_params_there(CUgraphNode node);
 
 /* Attributes of a kernel node. CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE. */
 CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value);

@@ -88,8 +88,6 @@ static CUresult note_wait(CUgraphNode node, void *with)
 		return CUDA_SUCCESS;
 	CUevent event = node->params.eventRecord.event;
 	event_in_graph_t *slot = &launch->events[node->event_slot];
-	if (!handle_valid(event, HANDLE_EVENT))
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
 		slot->on = event_place(event, &slot->sequence);
 	else
@@ -98,16 +96,15 @@ static CUresult note_wait(CUgraphNode node, void *with)
 }
 
 /*
- * What the node needs is still there: its kernel is loaded, its memory has not gone with its context. Memory that
- * others free: by the order of launches and calls, as those of the stream-ordered allocator.
+ * What the node needs is still there. Memory that others free: by the order of launches and calls, as those of the
+ * stream-ordered allocator.
  */
 static CUresult check_node(CUgraphNode node, void *with)
 {
 	const unsigned long long *flags = with;
-	if (node->kernel && !graph_kernel_loaded(node->kernel))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (node->memory && !graph_memory_there(node->memory))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	CUresult result = graph_params_there(node);
+	if (result)
+		return result;
 	if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || graph_memory_balanced(node->memory) ||
 	    !graph_memory_used(node->memory))
 		return CUDA_SUCCESS;

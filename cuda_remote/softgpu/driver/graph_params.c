@@ -2,6 +2,7 @@
 /* Parameters of nodes: checked once, and the node's own from then on. */
 #include "cuda_remote/softgpu/driver/graph.h"
 
+#include "cuda_remote/softgpu/driver/array.h"
 #include "cuda_remote/softgpu/driver/copy.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/event.h"
@@ -154,6 +155,7 @@ static CUresult take_event(CUgraphNode node, CUevent event)
 	if (event->shared) /* of several processes: recorded and waited for in streams only */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	node->params.eventRecord.event = event;
+	node->named[0] = event->id;
 	return CUDA_SUCCESS;
 }
 
@@ -167,7 +169,12 @@ static CUresult take_memcpy(CUgraphNode node, const CUDA_MEMCPY_NODE_PARAMS *giv
 		return CUDA_ERROR_INVALID_VALUE;
 	node->params.memcpy = *given;
 	node->params.memcpy.copyCtx = context;
-	return copy_check_3d(&given->copyParams);
+	result = copy_check_3d(&given->copyParams);
+	if (!result && given->copyParams.srcMemoryType == CU_MEMORYTYPE_ARRAY)
+		node->named[0] = given->copyParams.srcArray->id;
+	if (!result && given->copyParams.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		node->named[1] = given->copyParams.dstArray->id;
+	return result;
 }
 
 static CUresult take_memset(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS_v2 *given)
@@ -360,6 +367,7 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 	}
 	graph_params_drop(node);
 	node->params = fresh.params;
+	memcpy(node->named, fresh.named, sizeof node->named);
 	node->kernel = fresh.kernel;
 	node->memory = fresh.memory;
 	node->value = fresh.value;
@@ -403,6 +411,7 @@ CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact)
 	CUgraphNodeParams copy = *params;
 	CUresult result = CUDA_SUCCESS;
 	to->params.type = params->type; /* nothing to drop yet, should the rest fail */
+	memcpy(to->named, from->named, sizeof to->named);
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		to->params = copy;
@@ -438,6 +447,37 @@ CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact)
 		graph_conditional_hold(to->value);
 	own_below(to);
 	return CUDA_SUCCESS;
+}
+
+static bool array_there(CUmemorytype type, CUarray array, uint64_t id)
+{
+	return type != CU_MEMORYTYPE_ARRAY || (handle_valid(array, HANDLE_ARRAY) && array->id == id);
+}
+
+CUresult graph_params_there(CUgraphNode node)
+{
+	const CUDA_MEMCPY3D *copy = &node->params.memcpy.copyParams;
+	CUevent event = node->params.eventRecord.event;
+	bool there = true;
+	switch (node->params.type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		there = graph_kernel_loaded(node->kernel);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		there = array_there(copy->srcMemoryType, copy->srcArray, node->named[0]) &&
+			array_there(copy->dstMemoryType, copy->dstArray, node->named[1]);
+		break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		there = handle_valid(event, HANDLE_EVENT) && event->id == node->named[0];
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return graph_memory_there(node->memory) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	default:
+		break;
+	}
+	return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 void graph_params_drop(CUgraphNode node)

@@ -154,6 +154,52 @@ static void unloaded_kernels_are_not_run(void)
 	leave_context(context);
 }
 
+/* Nor is an event recorded, or an array written, that has the handle of the one which a node names. */
+static void events_and_arrays_of_nodes_are_no_others(void)
+{
+	const CUDA_ARRAY_DESCRIPTOR shape = { .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1 };
+	CUgraph records, copies;
+	CUgraphNode node;
+	CUevent event, next = NULL;
+	CUarray array, other = NULL;
+	uint32_t from[16], back[16];
+	float milliseconds;
+	memset(from, 0x11, sizeof from);
+	OK(cuEventCreate(&event, 0));
+	OK(cuArrayCreate(&array, &shape));
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from,
+			       .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array,
+			       .WidthInBytes = sizeof from, .Height = 1, .Depth = 1 };
+	OK(cuGraphCreate(&records, 0));
+	OK(cuGraphCreate(&copies, 0));
+	OK(cuGraphAddEventRecordNode(&node, records, NULL, 0, event));
+	OK(cuGraphAddMemcpyNode(&node, copies, NULL, 0, &copy, primary));
+	CUgraphExec recording = instantiated(records), copying = instantiated(copies);
+	OK(cuGraphLaunch(recording, stream));
+	OK(cuGraphLaunch(copying, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyAtoH(back, array, 0, sizeof back));
+	CHECK(!memcmp(from, back, sizeof back));
+	OK(cuEventDestroy(event));
+	OK(cuArrayDestroy(array));
+	EXPECT(cuGraphLaunch(recording, stream), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuGraphLaunch(copying, stream), CUDA_ERROR_INVALID_HANDLE);
+	/* Handles are used again in the order in which they were given up. */
+	for (int i = 0; i < 2000 && next != event; i++)
+		OK(cuEventCreate(&next, 0));
+	for (int i = 0; i < 2000 && other != array; i++)
+		OK(cuArrayCreate(&other, &shape));
+	CHECK(next == event && other == array);
+	EXPECT(cuGraphLaunch(recording, stream), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuGraphLaunch(copying, stream), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuStreamSynchronize(stream));
+	EXPECT(cuEventElapsedTime(&milliseconds, next, next), CUDA_ERROR_INVALID_HANDLE); /* never recorded */
+	OK(cuGraphExecDestroy(recording));
+	OK(cuGraphExecDestroy(copying));
+	OK(cuGraphDestroy(records));
+	OK(cuGraphDestroy(copies));
+}
+
 /* A handle that is used after its end never means what an executable graph holds, whoever has its place by then. */
 static void executable_graphs_are_behind_no_other_handle(void)
 {
@@ -232,6 +278,7 @@ int main(void)
 	graph_memory_goes_with_its_context();
 	conditions_outlive_their_context();
 	unloaded_kernels_are_not_run();
+	events_and_arrays_of_nodes_are_no_others();
 	executable_graphs_are_behind_no_other_handle();
 	events_are_destroyed_while_waited_for(CU_EVENT_DEFAULT);
 	events_are_destroyed_while_waited_for(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
