@@ -63,8 +63,10 @@ int check_wanted(void)
 struct launch_check *check_launch_open(const struct launch *launch)
 {
 	struct launch_check *check = calloc(1, sizeof *check);
-	if (!check)
+	if (!check) {
+		hr_log(HR_LOG_WARN, "softgpu: kernel %s: no memory to check it", launch->kernel->info.name);
 		return NULL;
+	}
 	check->flags = launch->program->checks;
 	pthread_mutex_init(&check->lock, NULL);
 	if (check->flags & CHECK_RACES && launch->block_count > 1) {

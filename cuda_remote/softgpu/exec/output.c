@@ -63,8 +63,10 @@ void output_end(struct block *block, size_t record, uint32_t arguments)
 {
 	struct print_buffer *print = &block->print;
 	struct record head = { .cost = RECORD_COST + ARGUMENT_COST * arguments };
-	if (print->used < record + sizeof head)
-		return; /* there was no memory for its head; nor is there for text without one */
+	if (print->used < record + sizeof head) {
+		print->used = record; /* there was no memory for its head */
+		return;
+	}
 	head.bytes = (uint32_t)(print->used - record - sizeof head);
 	memcpy(print->text + record, &head, sizeof head);
 	print->cost += head.cost;
