@@ -6,6 +6,7 @@
 #include "cuda_remote/softgpu/exec/decode.h"
 #include "cuda_remote/softgpu/texture.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -437,14 +438,20 @@ CUresult softgpu_program_link(const softgpu_unit_t *units, size_t count, softgpu
 	if (!program)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	program->context.log = log;
+	/* Constants are rounded to nearest, whatever the host's mode is. */
+	fenv_t host;
+	fegetenv(&host);
+	fesetenv(FE_DFL_ENV);
 	if (setjmp(program->context.give_up)) {
 		CUresult why = program->context.result;
 		softgpu_program_unload(program);
+		fesetenv(&host);
 		return why;
 	}
 	load(program, units, count);
 	program->context.log = NULL;
 	*result = program;
+	fesetenv(&host);
 	return CUDA_SUCCESS;
 }
 

@@ -335,14 +335,15 @@ START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
 		"atom.global.add.u32 %w1, [there], 1; WAIT: ld.volatile.global.u32 %w1, [there]; setp.lt.u32 %p1, %w1, 64; "
 		"@%p1 bra WAIT; cvt.rn.f32.u32 %f1, %w1; mov.f32 %f2, 0f00000003; add.f32 %f3, %f2, %f2; mov.b32 %w2, %f3; "
 		"sub.f32 %f4, %f1, %f1; div.rn.f32 %f5, %f1, %f4; mov.b32 %w3, %f5; mov.f32 %f6, 0f30000000; mov.f32 %f7, "
-		"0f3f800000; add.f32 %f6, %f6, %f7; mov.b32 %w4, %f6; add.u32 %w0, %w2, %w3; add.u32 %w0, %w0, %w4;"), 2, 32);
+		"0f3f800000; add.f32 %f6, %f6, %f7; mov.b32 %w4, %f6; mov.f32 %f8, 0.7; mov.b32 %w5, %f8; "
+		"add.u32 %w0, %w2, %w3; add.u32 %w0, %w0, %w4; add.u32 %w0, %w0, %w5;"), 2, 32);
 #ifdef __SSE__
 	ck_assert_uint_eq(__builtin_ia32_stmxcsr() & ~0x3fu, before);
 #endif
 	ck_assert_int_eq(fegetround(), FE_UPWARD);
 	fesetenv(FE_DFL_ENV);
 	for (uint32_t t = 0; t < 64; t++)
-		ck_assert_uint_eq(out[t], 0x6u + 0x7f800000u + 0x3f800000u);
+		ck_assert_uint_eq(out[t], 0x6u + 0x7f800000u + 0x3f800000u + 0x3f333333u);
 	device_reset();
 }
 END_TEST
