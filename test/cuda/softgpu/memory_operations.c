@@ -130,8 +130,11 @@ static void *share(void *unused)
 	return NULL;
 }
 
+static uint32_t *begun; /* words that each stream sets before it waits */
+
 static void CUDA_CB wait_for_word(void *data)
 {
+	__atomic_store_n(&begun[1], 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n((uint32_t *)data, __ATOMIC_ACQUIRE))
 		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
 }
@@ -152,16 +155,23 @@ static void who_waits_does_not_hold_up_sharing(void)
 	OK(cuMemAlloc(&shared_memory, 100));
 	OK(cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
 	CHECK(shared_memory >> 21 != word_at >> 21 && shared_memory >> 21 != managed >> 21);
-	CUstreamBatchMemOpParams wait = { .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at,
-							 .value = 1, .flags = CU_STREAM_WAIT_VALUE_GEQ } };
-	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 1, .paramArray = &wait };
+	begun = words(3);
+	CUstreamBatchMemOpParams wait[] = {
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = at(&begun[2]), .value = 1 } },
+		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at, .value = 1,
+				 .flags = CU_STREAM_WAIT_VALUE_GEQ } },
+	};
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 2, .paramArray = wait };
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
 	CUgraphExec exec = instantiated(graph);
 	OK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamWriteValue32(stream, at(&begun[0]), 1, 0));
 	OK(cuStreamWaitValue32(stream, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
 	OK(cuLaunchHostFunc(other, wait_for_word, word));
 	OK(cuGraphLaunch(exec, third));
+	for (int i = 0; i < 3; i++)
+		CHECK(comes_to(&begun[i], 1));
 	CHECK(!pthread_create(&thread, NULL, share, NULL));
 	CHECK(comes_to(&shared, 1));
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
