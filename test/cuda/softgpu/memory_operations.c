@@ -157,7 +157,8 @@ static void who_waits_does_not_hold_up_sharing(void)
 	CHECK(shared_memory >> 21 != word_at >> 21 && shared_memory >> 21 != managed >> 21);
 	begun = words(3);
 	CUstreamBatchMemOpParams wait[] = {
-		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = at(&begun[2]), .value = 1 } },
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = at(&begun[2]),
+				  .value = 1 } },
 		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word_at, .value = 1,
 				 .flags = CU_STREAM_WAIT_VALUE_GEQ } },
 	};
