@@ -20,22 +20,29 @@ CODE op_bra(struct warp *warp, CODE insn)
 	return insn->target;
 }
 
-/* The running path goes on at "at" if it is still the next to run; else it is parked there, for others to join it too. */
-static CODE go_on(struct warp *warp, CODE at)
+/* Another path that can run comes before one at "at". */
+static inline bool others_come_first(const struct warp *warp, CODE at)
 {
 	for (uint32_t n = 0; n < warp->other_count; n++) {
 		const struct path *other = &warp->others[n];
 		bool before = other->depth != warp->depth ? other->depth > warp->depth : other->at <= at;
-		if (other->state == PATH_READY && before) {
-			warp_park(warp, at, warp->mask, PATH_READY);
-			return warp_next_path(warp);
-		}
+		if (other->state == PATH_READY && before)
+			return true;
 	}
-	return at;
+	return false;
+}
+
+/* The running path goes on at "at" if it is still the next to run; else it is parked there, for others to join it too. */
+static CODE go_on(struct warp *warp, CODE at)
+{
+	if (!others_come_first(warp, at))
+		return at;
+	warp_park(warp, at, warp->mask, PATH_READY);
+	return warp_next_path(warp);
 }
 
 /* Part of the path goes to the target, the rest to the next instruction. */
-static CODE split(struct warp *warp, CODE insn, uint32_t taken)
+static __attribute__((noinline)) CODE split(struct warp *warp, CODE insn, uint32_t taken)
 {
 	uint32_t mask = warp->mask;
 	if (warp->ahead) {
@@ -55,6 +62,17 @@ static CODE split(struct warp *warp, CODE insn, uint32_t taken)
 	return go_on(warp, back ? insn->target : insn + 1);
 }
 
+/* The same; where all go one way and nobody else's turn has come, which is most often, at the cost of a look. */
+static inline CODE branch(struct warp *warp, CODE insn, uint32_t taken)
+{
+	CODE way = taken ? insn->target : insn + 1;
+	if (taken == 0 || taken == warp->mask) {
+		if (warp->other_count == 0 || (!warp->ahead && !others_come_first(warp, way)))
+			return way;
+	}
+	return split(warp, insn, taken);
+}
+
 static inline bool out_of_fuel(struct warp *warp, CODE insn)
 {
 	warp->fuel -= insn->count;
@@ -65,21 +83,12 @@ CODE op_bra_back(struct warp *warp, CODE insn)
 {
 	if (out_of_fuel(warp, insn))
 		return warp_yield(warp, insn->target);
-	if (warp->other_count == 0)
-		return insn->target;
-	return split(warp, insn, warp->mask);
+	return branch(warp, insn, warp->mask);
 }
 
 CODE op_branch(struct warp *warp, CODE insn)
 {
-	uint32_t taken = predicate_of(warp, insn, 1) & warp->mask;
-	if (warp->other_count == 0) {
-		if (taken == 0)
-			return insn + 1;
-		if (taken == warp->mask)
-			return insn->target;
-	}
-	return split(warp, insn, taken);
+	return branch(warp, insn, predicate_of(warp, insn, 1) & warp->mask);
 }
 
 CODE op_branch_back(struct warp *warp, CODE insn)
@@ -90,13 +99,7 @@ CODE op_branch_back(struct warp *warp, CODE insn)
 		warp_set_mask(warp, taken);
 		return warp_yield(warp, insn->target);
 	}
-	if (warp->other_count == 0) {
-		if (taken == warp->mask)
-			return insn->target;
-		if (taken == 0)
-			return insn + 1;
-	}
-	return split(warp, insn, taken);
+	return branch(warp, insn, taken);
 }
 
 /* A place that forward branches lead to: paths that are here too join. */

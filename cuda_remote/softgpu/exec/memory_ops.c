@@ -363,9 +363,13 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 		const char *from = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, false); \
 		if (!from)                                                                               \
 			return name##_any(warp, insn);                                                   \
+		if (insn->count == 1 && insn->r[0] >= 0) {                                               \
+			LONE(R, 0) = (R)*(const M *)(const void *)from;                                  \
+			return insn + 1;                                                                 \
+		}                                                                                        \
 		for (uint32_t n = 0; n < insn->count; n++)                                               \
 			if (insn->r[n] >= 0)                                                             \
-				LONE(R, n) = (R)((const M *)(const void *)from)[n];       \
+				LONE(R, n) = (R)((const M *)(const void *)from)[n];                      \
 		return insn + 1;                                                                         \
 	}                                                                                                \
 	HANDLER(name)                                                                                    \
@@ -440,8 +444,12 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 		char *to = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, true);      \
 		if (!to)                                                                                 \
 			return name##_any(warp, insn);                                                   \
+		if (insn->count == 1) {                                                                  \
+			*(M *)(void *)to = (M)LONE(R, 0);                                                \
+			return insn + 1;                                                                 \
+		}                                                                                        \
 		for (uint32_t n = 0; n < insn->count; n++)                                               \
-			((M *)(void *)to)[n] = (M)LONE(R, n);                             \
+			((M *)(void *)to)[n] = (M)LONE(R, n);                                            \
 		return insn + 1;                                                                         \
 	}                                                                                                \
 	HANDLER(name)                                                                                    \
