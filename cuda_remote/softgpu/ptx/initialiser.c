@@ -11,7 +11,6 @@
 #define INITIALISED_BYTES_MAX (1ull << 27)
 
 #define FIRST_ROOM 64
-#define SIZE_MAX_BYTES (1ull << 34)
 
 /* Where an initialiser's next element goes. */
 struct cursor {
@@ -20,6 +19,13 @@ struct cursor {
 	uint64_t offset, room; /* room: bytes of variable->init, where the initialiser gives the size */
 	uint32_t element;      /* bytes */
 };
+
+static void check_size(struct ptx_parser *parser, uint64_t bytes)
+{
+	if (bytes > INITIALISED_BYTES_MAX)
+		ptx_unsupported(parser->context, parser->lexer.token_line, "an initialiser of a variable of %llu bytes",
+				(unsigned long long)bytes);
+}
 
 /* Makes room in an array whose size its initialiser gives. */
 static void make_room(struct ptx_parser *parser, struct cursor *cursor, uint64_t end)
@@ -30,8 +36,7 @@ static void make_room(struct ptx_parser *parser, struct cursor *cursor, uint64_t
 	if (!variable->unsized)
 		ptx_invalid(parser->context, parser->lexer.token_line, "too many initialisers for %.*s",
 			    (int)variable->name.length, variable->name.at);
-	if (end > SIZE_MAX_BYTES)
-		ptx_invalid(parser->context, parser->lexer.token_line, "bad array size");
+	check_size(parser, end);
 	if (end > cursor->room) {
 		uint64_t room = end > FIRST_ROOM / 2 ? 2 * end : FIRST_ROOM;
 		uint8_t *grown = ptx_alloc(parser->context, room);
@@ -204,9 +209,7 @@ static void parse_item(struct ptx_parser *parser, struct cursor *cursor, uint32_
 void ptx_parse_initialiser(struct ptx_parser *parser, struct ptx_symbol *variable, const struct ptx_shape *shape)
 {
 	struct cursor cursor = { .variable = variable, .shape = shape, .element = ptx_type_size(variable->type) };
-	if (variable->size > INITIALISED_BYTES_MAX)
-		ptx_unsupported(parser->context, parser->lexer.token_line, "an initialiser of a variable of %llu bytes",
-				(unsigned long long)variable->size);
+	check_size(parser, variable->size);
 	if (!variable->unsized)
 		variable->init = ptx_alloc(parser->context, variable->size);
 	else if (shape->dimensions == 0 || !shape->step[0])

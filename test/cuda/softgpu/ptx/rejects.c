@@ -63,6 +63,8 @@ static const struct {
 	{ ".extern .global .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "external" },
 	{ ".global .b8.b32 x = 1;\n", CUDA_ERROR_INVALID_PTX, 4, "a type" },
 	{ ".global .b128 x[2] = { 1, 4 };\n", CUDA_ERROR_NOT_SUPPORTED, 4, "16-byte" },
+	{ ".global .u32 x[40000000] = { 1 };\n", CUDA_ERROR_NOT_SUPPORTED, 4, "160000000 bytes" },
+	{ ".global .u32 x[][1200000000] = { { 1 }, { 2 } };\n", CUDA_ERROR_NOT_SUPPORTED, 4, "4800000000 bytes" },
 	{ ".global .u64 x = y;\n", CUDA_ERROR_INVALID_PTX, 4, "y" },
 	{ "/* no end", CUDA_ERROR_INVALID_PTX, 4, "comment" },
 	{ ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, 4, "'}'" },
