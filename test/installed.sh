@@ -32,7 +32,8 @@ for example in pipe file_copy echo_server echo_client; do
 		-Wl,-Bstatic -lheadrace-channel -Wl,-Bdynamic \
 		$(pkg-config --cflags --libs --static headrace-channel | sed 's/-lheadrace-channel//') \
 		-o "$work/static/$example"
-	if ldd "$work/static/$example" | grep -q libheadrace; then
+	libraries=$(ldd "$work/static/$example")
+	if [[ $libraries == *libheadrace* ]]; then
 		echo "$example needs the shared library all the same"
 		exit 1
 	fi

@@ -6,7 +6,8 @@ set -euo pipefail
 [ -n "${NVCC:-}" ] || { echo "skipped: there is no nvcc"; exit 77; }
 runtime=$top_builddir/cuda_remote/runtime/.libs
 softgpu=$top_builddir/cuda_remote/softgpu/.libs
-if ldd "$softgpu/libcuda.so.1" | grep -q 'lib[at]san'; then
+libraries=$(ldd "$softgpu/libcuda.so.1")
+if [[ $libraries == *lib[at]san* ]]; then
 	echo "skipped: a sanitizer's library would have to be preloaded too"
 	exit 77
 fi
