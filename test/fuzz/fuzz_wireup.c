@@ -17,6 +17,8 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -67,6 +69,15 @@ static int first_free(void)
 	return fd;
 }
 
+/* libFuzzer's timer comes without SA_RESTART, and a connection over a busy loopback may have to be waited for. */
+static void hold_timer(int how)
+{
+	sigset_t timer;
+	sigemptyset(&timer);
+	sigaddset(&timer, SIGALRM);
+	pthread_sigmask(how, &timer, NULL);
+}
+
 static void make_pair(bool over_tcp, int fds[2])
 {
 	struct sockaddr_in address;
@@ -77,10 +88,12 @@ static void make_pair(bool over_tcp, int fds[2])
 			abort();
 		return;
 	}
+	hold_timer(SIG_BLOCK);
 	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
 	if (fds[0] < 0 || getsockname(listener, (struct sockaddr *)&address, &len) ||
 	    connect(fds[0], (struct sockaddr *)&address, len) || (fds[1] = accept(listener, NULL, NULL)) < 0)
 		abort();
+	hold_timer(SIG_UNBLOCK);
 	setsockopt(fds[1], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 }
 
