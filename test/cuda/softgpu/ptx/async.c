@@ -33,12 +33,19 @@ static CUresult run(const struct memory *memory, const char *text, uint32_t thre
 	return run_ptx(text, 1, threads, memory);
 }
 
+/* One block that must succeed: what it was given and what it left. */
+static struct memory run_well(const char *text, uint32_t threads)
+{
+	struct memory memory = allocate();
+	ck_assert_int_eq(run(&memory, text, threads), CUDA_SUCCESS);
+	return memory;
+}
+
 /* ---- cp.async */
 START_TEST(small_copies_arrive_and_the_rest_is_zero)
 {
-	struct memory memory = allocate();
 	/* 16 bytes a thread: all of them, as many as the thread's number says, none. */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"shl.b32 %w4, %w1, 4; add.u32 %w5, %w2, %w4; cvt.u64.u32 %a5, %w4; add.u64 %a5, %a5, %a0; "
 		"and.b32 %w6, %w1, 15; setp.eq.u32 %p2, %w6, 3; setp.lt.u32 %p3, %w1, 32; setp.ge.u32 %p4, %w1, 32;\n"
 		"createpolicy.fractional.L2::evict_last.b64 %a9, 1.0;\n"
@@ -47,31 +54,27 @@ START_TEST(small_copies_arrive_and_the_rest_is_zero)
 		"@%p4 cp.async.ca.shared::cta.global.L2::cache_hint [%w5], [%a5], 16, %p2, %a9;\n"
 		"cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;\n"
 		"shl.b32 %w7, %w1, 2; mul.wide.u32 %a6, %w7, 4; add.u64 %a6, %a6, %a1; "
-		"ld.shared.v4.b32 {%w8,%w9,%w10,%w0}, [%w5]; st.global.v4.b32 [%a6], {%w8,%w9,%w10,%w0}; ret;"), 64),
-		CUDA_SUCCESS);
+		"ld.shared.v4.b32 {%w8,%w9,%w10,%w0}, [%w5]; st.global.v4.b32 [%a6], {%w8,%w9,%w10,%w0}; ret;"), 64);
 	for (uint32_t t = 0; t < 64; t++) {
 		uint8_t want[16] = { 0 };
 		size_t bytes = t < 32 ? t & 15 : (t & 15) == 3 ? 0 : 16;
 		memcpy(want, memory.in + 4 * t, bytes);
 		ck_assert_mem_eq(memory.out + 4 * t, want, 16);
 	}
-	device_reset();
 }
 END_TEST
 
 START_TEST(copies_of_four_and_eight_bytes)
 {
-	struct memory memory = allocate();
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"cp.async.ca.shared.global [%w3], [%a2], 4; cp.async.wait_all; shl.b32 %w4, %w1, 3; mov.u32 %w5, tile; "
 		"add.u32 %w5, %w5, %w4; cvt.u64.u32 %a5, %w4; add.u64 %a5, %a5, %a0;\n"
 		"cp.async.ca.shared.global [%w5+512], [%a5+8], 8; cp.async.wait_all; "
 		"ld.shared.b32 %w6, [%w3]; ld.shared.b64 %a6, [%w5+512]; mov.b64 {%w7,%w8}, %a6; mul.lo.u32 %w7, "
 		"%w7, 3; "
-		"mul.lo.u32 %w8, %w8, 5; add.u32 %w0, %w6, %w7; add.u32 %w0, %w0, %w8;"), 64), CUDA_SUCCESS);
+		"mul.lo.u32 %w8, %w8, 5; add.u32 %w0, %w6, %w7; add.u32 %w0, %w0, %w8;"), 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(memory.out[t], memory.in[t] + 3 * memory.in[2 * t + 2] + 5 * memory.in[2 * t + 3]);
-	device_reset();
 }
 END_TEST
 
@@ -84,16 +87,14 @@ START_TEST(copies_are_checked)
 			 CUDA_ERROR_ILLEGAL_ADDRESS);
 	ck_assert_int_eq(run(&memory, KERNEL("cp.async.cg.shared.global [%w3], [%a2+4], 16; mov.b32 %w0, 0;"), 1),
 			 CUDA_ERROR_MISALIGNED_ADDRESS);
-	device_reset();
 }
 END_TEST
 
 /* ---- mbarrier */
 START_TEST(an_mbarrier_goes_through_its_phases)
 {
-	struct memory memory = allocate();
 	/* One thread, count 3: each digit of the result says what a step found. */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"mbarrier.init.shared::cta.b64 [bar], 3; mbarrier.arrive.shared.b64 %a5, [bar]; "
 		"mbarrier.test_wait.shared.b64 %p2, [bar], %a5; mbarrier.pending_count.b64 %w4, %a5;\n"
 		"mbarrier.arrive.noComplete.shared.b64 %a6, [bar], 1; mbarrier.pending_count.b64 %w5, %a6;\n"
@@ -113,18 +114,16 @@ START_TEST(an_mbarrier_goes_through_its_phases)
 		"selp.u32 %w9, 1, 0, %p5; mad.lo.u32 %w0, %w0, 10, %w9; selp.u32 %w9, 1, 0, %p6; "
 		"mad.lo.u32 %w0, %w0, 10, %w9; selp.u32 %w9, 2, 0, %p7; selp.u32 %w10, 1, 0, %p8; "
 		"add.u32 %w9, %w9, %w10; selp.u32 %w10, 4, 0, %p9; add.u32 %w9, %w9, %w10; "
-		"mad.lo.u32 %w0, %w0, 10, %w9;"), 1), CUDA_SUCCESS);
+		"mad.lo.u32 %w0, %w0, 10, %w9;"), 1);
 	/* pending before the arrivals 3, 2 and, two left of three, 2; then no, no, yes, yes, yes; no, yes, yes */
 	ck_assert_uint_eq(memory.out[0], 322001115);
-	device_reset();
 }
 END_TEST
 
 START_TEST(producers_and_consumers_meet_at_mbarriers)
 {
-	struct memory memory = allocate();
 	/* Warp 0 fills a tile of 32 words for each of 8 rounds, warps 1 to 3 add it up; full and empty take turns. */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 32; mbarrier.init.shared.b64 [bar+8], 96; "
 		"fence.mbarrier_init.release.cluster; READY: bar.sync 0;\n"
 		"mov.u32 %w4, 0; mov.u32 %w0, 0; setp.ge.u32 %p2, %w1, 32; and.b32 %w5, %w1, 31; shl.b32 %w6, %w5, 2; "
@@ -136,10 +135,9 @@ START_TEST(producers_and_consumers_meet_at_mbarriers)
 		"CONSUME: and.b32 %w7, %w4, 1;\n"
 		"FULL: mbarrier.test_wait.parity.shared.b64 %p3, [bar], %w7; @!%p3 bra FULL;\n"
 		"ld.shared.b32 %w9, [%w6]; add.u32 %w0, %w0, %w9; mbarrier.arrive.shared.b64 _, [bar+8]; "
-		"add.u32 %w4, %w4, 1; setp.lt.u32 %p4, %w4, 8; @%p4 bra CONSUME; END:"), 128), CUDA_SUCCESS);
+		"add.u32 %w4, %w4, 1; setp.lt.u32 %p4, %w4, 8; @%p4 bra CONSUME; END:"), 128);
 	for (uint32_t t = 0; t < 128; t++)
 		ck_assert_uint_eq(memory.out[t], t < 32 ? 0 : 28000 + 8 * (t & 31));
-	device_reset();
 }
 END_TEST
 
@@ -151,35 +149,30 @@ START_TEST(one_arrival_too_many_is_a_fault)
 		"mov.b32 %w0, 0;"), 1), CUDA_ERROR_LAUNCH_FAILED);
 	ck_assert_int_eq(run(&memory, KERNEL("mbarrier.init.b64 [%a1], 1; mov.b32 %w0, 0;"), 1),
 			 CUDA_ERROR_ILLEGAL_ADDRESS);
-	device_reset();
 }
 END_TEST
 
 START_TEST(copies_arrive_at_an_mbarrier)
 {
-	struct memory memory = allocate();
 	/* The arrivals for the copies are counted in the first, and count by themselves in the second. */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 64; mbarrier.init.shared.b64 [bar+8], 64; READY: "
 		"bar.sync 0;\n"
 		"cp.async.ca.shared.global [%w3], [%a2], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; "
 		"cp.async.mbarrier.arrive.shared.b64 [bar+8];\n"
 		"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT; "
 		"mbarrier.test_wait.parity.shared.b64 %p4, [bar+8], 0;\n"
-		"xor.b32 %w4, %w3, 4; ld.shared.b32 %w0, [%w4]; selp.u32 %w5, 1, 0, %p4; add.u32 %w0, %w0, %w5;"), 64),
-		CUDA_SUCCESS);
+		"xor.b32 %w4, %w3, 4; ld.shared.b32 %w0, [%w4]; selp.u32 %w5, 1, 0, %p4; add.u32 %w0, %w0, %w5;"), 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(memory.out[t], memory.in[t ^ 1]);
-	device_reset();
 }
 END_TEST
 
 /* ---- bulk copies */
 START_TEST(bulk_copies_complete_their_bytes)
 {
-	struct memory memory = allocate();
 	/* In, through shared memory, back out with every word one more, by the threads after the wait. */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 1; fence.proxy.async.shared::cta; "
 		"cp.async.bulk.prefetch.L2.global [%a0], 512;\n"
 		"mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;\n"
@@ -192,10 +185,9 @@ START_TEST(bulk_copies_complete_their_bytes)
 		"ld.shared.b32 %w4, [%w3]; add.u32 %w4, %w4, 1; st.shared.b32 [%w3], %w4; bar.sync 0; @!%p1 bra OUT; "
 		"@%p5 st.shared.b32 [%w2], 77;\n"
 		"cp.async.bulk.global.shared::cta.bulk_group [%a1+1024], [%w2], 512; cp.async.bulk.commit_group; "
-		"cp.async.bulk.wait_group.read 0; OUT: mov.b32 %w0, 0;"), 128), CUDA_SUCCESS);
+		"cp.async.bulk.wait_group.read 0; OUT: mov.b32 %w0, 0;"), 128);
 	for (uint32_t t = 0; t < 128; t++)
 		ck_assert_uint_eq(memory.out[256 + t], memory.in[t] + 1);
-	device_reset();
 }
 END_TEST
 
@@ -244,14 +236,12 @@ START_TEST(bulk_reductions_combine_with_what_is_there)
 		ck_assert_uint_eq(memory.out[32 + n], 2 * memory.in[8 + n]);
 	}
 	ck_assert_uint_eq(memory.out[512], 1);
-	device_reset();
 }
 END_TEST
 
 START_TEST(asynchronous_stores_and_reductions_complete_their_bytes)
 {
-	struct memory memory = allocate();
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"@!%p1 bra READY; mbarrier.init.shared.b64 [bar], 1; st.shared.b32 [tile+1024], 5; "
 		"mbarrier.arrive.expect_tx.shared.b64 _, [bar], 384; READY: bar.sync 0;\n"
 		"mov.u32 %w4, bar; mapa.shared::cluster.u32 %w4, %w4, 0; mapa.shared::cluster.u32 %w5, %w3, 0; "
@@ -266,18 +256,16 @@ START_TEST(asynchronous_stores_and_reductions_complete_their_bytes)
 		"[%w4];\n"
 		"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT;\n"
 		"xor.b32 %w7, %w3, 4; ld.shared.b32 %w0, [%w7]; ld.shared.b32 %w8, [%w6+256]; add.u32 %w0, %w0, %w8; "
-		"ld.shared.b32 %w9, [tile+1024]; mad.lo.u32 %w0, %w9, 1000, %w0;"), 24), CUDA_SUCCESS);
+		"ld.shared.b32 %w9, [tile+1024]; mad.lo.u32 %w0, %w9, 1000, %w0;"), 24);
 	for (uint32_t t = 0; t < 24; t++)
 		ck_assert_uint_eq(memory.out[t], (5 + 23 * 24 / 2) * 1000 + (t ^ 1) + t);
-	device_reset();
 }
 END_TEST
 
 /* ---- clusters of one block */
 START_TEST(a_cluster_of_one_block)
 {
-	struct memory memory = allocate();
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"mov.u32 %w4, %cluster_nctaid.x; mov.u32 %w5, %cluster_ctaid.y; mov.u32 %w6, %cluster_nctarank; "
 		"mov.u32 %w7, %cluster_ctarank; mov.u32 %w8, %clusterid.x; mov.u32 %w9, %nclusterid.x; "
 		"mov.pred %p2, %is_explicit_cluster; selp.u32 %w10, 1, 0, %p2; mov.u32 %w11, %pm0; mov.u32 %w12, "
@@ -289,43 +277,38 @@ START_TEST(a_cluster_of_one_block)
 		"mad.lo.u32 %w0, %w0, 10, %w14; mad.lo.u32 %w0, %w0, 10, %w15; add.u32 %w0, %w0, %w11; "
 		"add.u32 %w0, %w0, %w12; add.u32 %w0, %w0, %w13; griddepcontrol.wait; "
 		"griddepcontrol.launch_dependents; "
-		"setmaxnreg.inc.sync.aligned.u32 64;"), 2), CUDA_SUCCESS);
+		"setmaxnreg.inc.sync.aligned.u32 64;"), 2);
 	ck_assert_uint_eq(memory.out[1], 101001011);
 	ck_assert_int_eq(run(&memory, KERNEL("mapa.shared::cluster.u32 %w0, %w2, 1;"), 1), CUDA_ERROR_ILLEGAL_ADDRESS);
-	device_reset();
 }
 END_TEST
 
 START_TEST(the_cluster_barrier_splits_arrival_and_wait)
 {
-	struct memory memory = allocate();
 	/*
 	 * Warp 0 waits at once and then lets warp 1 go, which has arrived, has not waited, and spins for warp 0: with
 	 * one wait for all they would never meet. A thread of warp 2 exits without having arrived.
 	 */
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"mov.b32 %w0, 1; @%p1 st.shared.b32 [tile], 0; st.global.b32 [%a3], %w0; bar.sync 0; "
 		"setp.eq.u32 %p2, %w1, 70; @%p2 exit;\n"
 		"barrier.cluster.arrive.release.aligned; shr.u32 %w4, %w1, 5; setp.ne.u32 %p3, %w4, 1; @%p3 bra WAIT;\n"
 		"SPIN: ld.volatile.shared.b32 %w5, [tile]; setp.eq.u32 %p4, %w5, 0; @%p4 bra SPIN;\n"
 		"WAIT: barrier.cluster.wait.acquire.aligned; @%p1 st.volatile.shared.b32 [tile], 7;\n"
-		"barrier.cluster.arrive; barrier.cluster.wait; ld.shared.b32 %w0, [tile];"), 96), CUDA_SUCCESS);
+		"barrier.cluster.arrive; barrier.cluster.wait; ld.shared.b32 %w0, [tile];"), 96);
 	for (uint32_t t = 0; t < 96; t++)
 		ck_assert_uint_eq(memory.out[t], t == 70 ? 1 : 7);
-	device_reset();
 }
 END_TEST
 
 START_TEST(one_lane_is_elected)
 {
-	struct memory memory = allocate();
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"setp.lt.u32 %p2, %w1, 5; @%p2 bra LOW; elect.sync %w4|%p3, 0xffffffe0; bra DONE; "
 		"LOW: elect.sync %w4|%p3, 0x1f; DONE: selp.u32 %w5, 100, 0, %p3; add.u32 %w0, %w4, "
-		"%w5;"), 32), CUDA_SUCCESS);
+		"%w5;"), 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(memory.out[t], (t < 5 ? 0 : 5) + (t == 0 || t == 5 ? 100 : 0));
-	device_reset();
 }
 END_TEST
 
@@ -359,7 +342,6 @@ START_TEST(vectors_are_added_element_by_element)
 		seen += memory.out[t] % 1000;
 	}
 	ck_assert_uint_eq(seen, 63 * 64 / 2);
-	device_reset();
 }
 END_TEST
 
@@ -381,7 +363,6 @@ START_TEST(atomic_sums_flush_in_global_memory_alone)
 	for (int n = 0; n < 3; n++)
 		ck_assert_uint_eq(memory.in[n], 0x80000000);
 	ck_assert_uint_eq(memory.in[3], 0);
-	device_reset();
 }
 END_TEST
 
@@ -411,7 +392,6 @@ START_TEST(values_of_128_bits_move_and_swap_whole)
 	ck_assert_int_eq(run(&memory, KERNEL(".reg .b128 %q<3>; atom.global.exch.b128 %q1, [%a0+8], %q2; mov.b32 "
 		"%w0, 0;"),
 			     1), CUDA_ERROR_MISALIGNED_ADDRESS);
-	device_reset();
 }
 END_TEST
 
@@ -442,14 +422,12 @@ START_TEST(shuffles_and_votes_without_members_take_who_is_there)
 	softgpu_program_unload(program);
 	ck_assert_int_eq(load_text(HEAD("8.4", "sm_70") KERNEL("vote.ballot.b32 %w0, %p1;"), &program),
 			 CUDA_ERROR_INVALID_PTX);
-	device_reset();
 }
 END_TEST
 
 START_TEST(hints_change_nothing)
 {
-	struct memory memory = allocate();
-	ck_assert_int_eq(run(&memory, KERNEL(
+	struct memory memory = run_well(KERNEL(
 		"createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %a5, [%a0], 64, 128; "
 		"createpolicy.cvt.L2.b64 %a6, 0x10F0000000000000; prefetch.global.L1 [%a2]; prefetchu.L1 [%a2]; "
 		"prefetch.global.L2::evict_last [%a2]; applypriority.global.L2::evict_normal [%a0], 128;\n"
@@ -462,10 +440,9 @@ START_TEST(hints_change_nothing)
 		"st.shared::cluster.b32 [%w3], %w5; ld.shared::cta.b32 %w11, [%w3]; fence.proxy.alias; "
 		"fence.proxy.async.global; fence.acq_rel.cluster; fence.sc.sys; fence.proxy.async;\n"
 		"add.u32 %w0, %w4, %w5; add.u32 %w0, %w0, %w6; add.u32 %w0, %w0, %w7; add.u32 %w0, %w0, %w8; "
-		"add.u32 %w0, %w0, %w9; add.u32 %w0, %w0, %w10; add.u32 %w0, %w0, %w11;"), 64), CUDA_SUCCESS);
+		"add.u32 %w0, %w0, %w9; add.u32 %w0, %w0, %w10; add.u32 %w0, %w0, %w11;"), 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(memory.out[t], 8 * memory.in[t]);
-	device_reset();
 }
 END_TEST
 
@@ -523,11 +500,8 @@ int main(void)
 		hints_change_nothing,
 		what_is_not_built_does_not_load,
 	};
-	Suite *suite = suite_create("ptx async");
-	TCase *cases = tcase_create("async");
-	tcase_set_timeout(cases, 60);
+	TCase *cases = test_case("ptx async");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_test(cases, tests[n]);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

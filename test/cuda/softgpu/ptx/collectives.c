@@ -5,8 +5,6 @@
  */
 #include "test/cuda/softgpu/ptx/engine.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define THREADS 64 /* two warps of other values */
@@ -47,56 +45,43 @@ static void fill(unsigned kind)
 	}
 }
 
-static char text[1 << 16];
-static size_t used;
-
-__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	int n = vsnprintf(text + used, sizeof text - used, format, arguments);
-	va_end(arguments);
-	ck_assert(n >= 0 && (size_t)n < sizeof text - used);
-	used += (size_t)n;
-}
-
 /* One word of the output from a register of 32 bits or a predicate. */
 static void put_word(unsigned word, const char *name)
 {
 	if (name[0] == 'p')
-		put(" selp.u32 w, 1, 0, %s;", name);
-	put(" st.global.u32 [out+%u], %s;\n", 8 * word, name[0] == 'p' ? "w" : name);
+		say(" selp.u32 w, 1, 0, %s;", name);
+	say(" st.global.u32 [out+%u], %s;\n", 8 * word, name[0] == 'p' ? "w" : name);
 }
 
 static void put_instructions(uint32_t members)
 {
 	for (unsigned s = 0; s < SEGMENTS; s++)
 		for (unsigned m = 0; m < MODES; m++) {
-			put("shfl.sync.%s.b32 r|p, v, distance, %u, %u;", modes[m], segments[s], members);
+			say("shfl.sync.%s.b32 r|p, v, distance, %u, %u;", modes[m], segments[s], members);
 			put_word(SHUFFLE + 2 * (s * MODES + m), "r");
 			put_word(SHUFFLE + 2 * (s * MODES + m) + 1, "p");
 		}
 	for (unsigned v = 0; v < VOTES; v++)
 		for (unsigned negated = 0; negated < 2; negated++) {
 			bool ballot = !strcmp(votes[v], "ballot");
-			put("vote.sync.%s.%s %s, %sq, %u;", votes[v], ballot ? "b32" : "pred", ballot ? "r" : "p",
+			say("vote.sync.%s.%s %s, %sq, %u;", votes[v], ballot ? "b32" : "pred", ballot ? "r" : "p",
 			    negated ? "!" : "", members);
 			put_word(VOTE + 2 * v + negated, ballot ? "r" : "p");
 		}
-	put("match.any.sync.b32 r, v, %u;", members);
+	say("match.any.sync.b32 r, v, %u;", members);
 	put_word(MATCH, "r");
-	put("match.any.sync.b64 r, l, %u;", members);
+	say("match.any.sync.b64 r, l, %u;", members);
 	put_word(MATCH + 1, "r");
 	for (unsigned wide = 0; wide < 2; wide++) {
-		put("match.all.sync.b%u r|p, %s, %u;", wide ? 64 : 32, wide ? "l" : "v", members);
+		say("match.all.sync.b%u r|p, %s, %u;", wide ? 64 : 32, wide ? "l" : "v", members);
 		put_word(MATCH + 2 + 2 * wide, "r");
 		put_word(MATCH + 3 + 2 * wide, "p");
 	}
 	for (unsigned n = 0; n < REDUCTIONS; n++) {
-		put("redux.sync.%s r, v, %u;", reductions[n], members);
+		say("redux.sync.%s r, v, %u;", reductions[n], members);
 		put_word(REDUCE + n, "r");
 	}
-	put("activemask.b32 r;");
+	say("activemask.b32 r;");
 	put_word(ACTIVE, "r");
 }
 
@@ -108,16 +93,16 @@ static const uint64_t *run(uint32_t members)
 	} parameters = { device_alloc(sizeof lanes), device_alloc(THREADS * WORDS * 8) };
 	memcpy(parameters.in, lanes, sizeof lanes);
 	memset(parameters.out, SENTINEL & 255, THREADS * WORDS * 8);
-	used = 0;
-	put(".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .b64 in, out, at, l;\n"
+	text_begin();
+	say(".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .b64 in, out, at, l;\n"
 	    ".reg .b32 v, r, w, t, distance; .reg .pred p, q, here; ld.param.u64 in, [a]; ld.param.u64 out, [b]; mov.u32 t, %%tid.x;\n"
 	    "mul.wide.u32 at, t, 16; add.u64 in, in, at; mul.wide.u32 at, t, %u; add.u64 out, out, at;\n"
 	    "ld.global.u64 l, [in]; ld.global.u32 v, [in]; ld.global.v2.u32 {distance, w}, [in+8];\n"
 	    "setp.ne.u32 q, w, 0; mov.u32 w, %%lanemask_eq; and.b32 w, w, %u; setp.ne.u32 here, w, 0;\n@!here bra END;\n",
 	    WORDS * 8, members);
 	put_instructions(members);
-	put("END: ret;\n}\n");
-	ck_assert_int_eq(run_ptx(text, 1, THREADS, &parameters), CUDA_SUCCESS);
+	say("END: ret;\n}\n");
+	ck_assert_int_eq(text_run(1, THREADS, &parameters), CUDA_SUCCESS);
 	return parameters.out;
 }
 
@@ -232,11 +217,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ptx collectives");
-	TCase *cases = tcase_create("collectives");
-	tcase_add_checked_fixture(cases, NULL, device_reset);
+	TCase *cases = test_case("ptx collectives");
 	tcase_add_loop_test(cases, members_get_what_the_isa_defines, 0,
 			    4 * (int)(sizeof member_sets / sizeof *member_sets));
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

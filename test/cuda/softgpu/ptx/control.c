@@ -13,22 +13,10 @@
 	"mad.lo.u32 %i5, %i3, %i4, %i2; mul.wide.u32 %a2, %i5, 4; add.u64 %a2, %a2, %a1;\n" body                   \
 	"\nst.global.b32 [%a2], %w0; ret;\n}\n"
 
-static uint32_t *run(const char *text, uint32_t blocks, uint32_t threads)
-{
-	uint32_t *out = device_alloc((size_t)blocks * threads * sizeof *out);
-	ck_assert_int_eq(run_ptx(text, blocks, threads, &out), CUDA_SUCCESS);
-	return out;
-}
-
-static void use_isa(int n)
-{
-	setenv("HEADRACE_SOFTGPU_ISA", isa_names[n], 1);
-}
-
 START_TEST(nested_branches_reach_every_lane)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"mov.b32 %w0, 0; and.b32 %w1, %i2, 1; setp.eq.u32 %p1, %w1, 0; @%p1 bra EVEN;\n"
 		"add.u32 %w0, %w0, 100; and.b32 %w2, %i2, 2; setp.eq.u32 %p2, %w2, 0; @%p2 bra JOIN;\n"
 		"add.u32 %w0, %w0, 1000; bra JOIN;\n"
@@ -39,19 +27,17 @@ START_TEST(nested_branches_reach_every_lane)
 		ck_assert_uint_eq(out[t], want);
 		ck_assert_uint_eq(out[77 + t], want);
 	}
-	device_reset();
 }
 END_TEST
 
 START_TEST(each_lane_turns_its_own_number_of_times)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"mov.b32 %w0, 0; mov.b32 %w1, 0;\n"
 		"LOOP: add.u32 %w0, %w0, %w1; add.u32 %w1, %w1, 1; setp.le.u32 %p1, %w1, %i2; @%p1 bra LOOP;"), 1, 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], t * (t + 1) / 2);
-	device_reset();
 }
 END_TEST
 
@@ -59,12 +45,11 @@ START_TEST(lanes_meet_again_after_a_branch)
 {
 	use_isa(_i);
 	/* If they did not, activemask after the join would not be the whole warp. */
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"setp.lt.u32 %p1, %i2, 7; @%p1 bra A; mov.b32 %w1, 1; bra B; A: mov.b32 %w1, 2; "
 		"B: activemask.b32 %w0;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 0xffffffff);
-	device_reset();
 }
 END_TEST
 
@@ -72,7 +57,7 @@ START_TEST(a_spin_lock_inside_a_warp_is_released)
 {
 	use_isa(_i);
 	/* The lane that gets the lock leaves the loop to the code that follows; the others must not keep it waiting. */
-	uint32_t *out = run(".global .u32 lock; .global .u32 total;\n" KERNEL("",
+	uint32_t *out = run_words(".global .u32 lock; .global .u32 total;\n" KERNEL("",
 		"SPIN: atom.global.cas.b32 %w1, [lock], 0, 1; setp.ne.u32 %p1, %w1, 0; @%p1 bra SPIN;\n"
 		"ld.volatile.global.u32 %w2, [total]; add.u32 %w2, %w2, 1; st.volatile.global.u32 [total], %w2;\n"
 		"membar.gl; atom.global.exch.b32 %w3, [lock], 0; mov.b32 %w0, %w2;"), 4, 96);
@@ -80,33 +65,30 @@ START_TEST(a_spin_lock_inside_a_warp_is_released)
 	for (uint32_t t = 0; t < 4 * 96; t++)
 		sum += out[t];
 	ck_assert_uint_eq(sum, 384 * 385 / 2);
-	device_reset();
 }
 END_TEST
 
 START_TEST(a_warp_that_waits_for_another_gets_its_value)
 {
 	use_isa(_i);
-	uint32_t *out = run(".shared .align 4 .u32 flag;\n" KERNEL("",
+	uint32_t *out = run_words(".shared .align 4 .u32 flag;\n" KERNEL("",
 		"setp.ne.u32 %p1, %i2, 0; @%p1 bra A; st.shared.u32 [flag], 0; A: bar.sync 0;\n"
 		"setp.ge.u32 %p2, %i2, 32; @%p2 bra WRITER;\n"
 		"WAIT: ld.volatile.shared.u32 %w0, [flag]; setp.eq.u32 %p3, %w0, 0; @%p3 bra WAIT; bra END;\n"
 		"WRITER: mov.b32 %w0, 42; st.volatile.shared.u32 [flag], %w0; END:"), 1, 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], 42);
-	device_reset();
 }
 END_TEST
 
 START_TEST(jump_tables_send_each_lane_its_way)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"rem.u32 %w1, %i2, 3; TABLE: .branchtargets L0, L1, L2; brx.idx %w1, TABLE;\n"
 		"L0: mov.b32 %w0, 10; bra END; L1: mov.b32 %w0, 20; bra END; L2: mov.b32 %w0, 30; END:"), 1, 50);
 	for (uint32_t t = 0; t < 50; t++)
 		ck_assert_uint_eq(out[t], (t % 3 + 1) * 10);
-	device_reset();
 }
 END_TEST
 
@@ -126,13 +108,12 @@ START_TEST(recursive_calls_keep_their_own_registers)
 	uint32_t fib[16] = { 0, 1 };
 	for (int n = 2; n < 16; n++)
 		fib[n] = fib[n - 1] + fib[n - 2];
-	uint32_t *out = run(FIBONACCI KERNEL("",
+	uint32_t *out = run_words(FIBONACCI KERNEL("",
 		"rem.u32 %w1, %i2, 13;\n"
 		"{ .param .b32 x; .param .b32 y; st.param.b32 [x], %w1; call (y), fib, (x); "
 		"ld.param.b32 %w0, [y]; }"), 2, 40);
 	for (uint32_t t = 0; t < 40; t++)
 		ck_assert_uint_eq(out[t], fib[t % 13]);
-	device_reset();
 }
 END_TEST
 
@@ -153,7 +134,7 @@ END_TEST
 
 static void check_round_about(const char *text)
 {
-	uint32_t f[10] = { 1 }, *out = run(text, 2, 40);
+	uint32_t f[10] = { 1 }, *out = run_words(text, 2, 40);
 	for (uint32_t n = 1; n < 10; n++)
 		f[n] = 2 * (f[n - 1] + 3 * (n - 1)) + n;
 	for (uint32_t t = 0; t < 80; t++)
@@ -184,7 +165,7 @@ END_TEST
 START_TEST(calls_through_pointers_go_where_each_lane_points)
 {
 	use_isa(_i);
-	uint32_t *out = run(
+	uint32_t *out = run_words(
 		".func (.param .b32 r) twice(.param .b32 n) { .reg .b32 %w<3>; ld.param.b32 %w1, [n]; "
 		"shl.b32 %w1, %w1, 1; st.param.b32 [r], %w1; ret; }\n"
 		".func (.param .b32 r) square(.param .b32 n) { .reg .b32 %w<3>; ld.param.b32 %w1, [n]; "
@@ -198,7 +179,6 @@ START_TEST(calls_through_pointers_go_where_each_lane_points)
 		"call (y), %f3, (x), P; ld.param.b32 %w0, [y]; }"), 1, 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], t & 1 ? t * t : 2 * t);
-	device_reset();
 }
 END_TEST
 
@@ -206,7 +186,7 @@ START_TEST(barriers_order_shared_memory)
 {
 	use_isa(_i);
 	/* Reverses the block, twice over, through shared memory. */
-	uint32_t *out = run(".extern .shared .align 16 .b8 none[];\n" KERNEL(
+	uint32_t *out = run_words(".extern .shared .align 16 .b8 none[];\n" KERNEL(
 		".shared .align 4 .b8 row[4096]; .reg .b32 %s<4>;",
 		"mov.b32 %s1, row; shl.b32 %s2, %i2, 2; add.u32 %s1, %s1, %s2; st.shared.u32 [%s1], %i5; bar.sync 0;\n"
 		"sub.u32 %w1, %i4, %i2; sub.u32 %w1, %w1, 1; shl.b32 %w1, %w1, 2; mov.b32 %w2, row; "
@@ -217,26 +197,24 @@ START_TEST(barriers_order_shared_memory)
 	for (uint32_t b = 0; b < 3; b++)
 		for (uint32_t t = 0; t < 200; t++)
 			ck_assert_uint_eq(out[b * 200 + t], (b * 200 + t) * 10000 + b * 200 + 199 - t);
-	device_reset();
 }
 END_TEST
 
 START_TEST(exited_threads_are_not_waited_for)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("", "mov.b32 %w0, 7; st.global.b32 [%a2], %w0; setp.gt.u32 %p1, %i2, 40; "
+	uint32_t *out = run_words(KERNEL("", "mov.b32 %w0, 7; st.global.b32 [%a2], %w0; setp.gt.u32 %p1, %i2, 40; "
 		"@%p1 exit; bar.sync 0; mov.b32 %w0, 8;"),
 			    1, 128);
 	for (uint32_t t = 0; t < 128; t++)
 		ck_assert_uint_eq(out[t], t > 40 ? 7 : 8);
-	device_reset();
 }
 END_TEST
 
 START_TEST(barriers_reduce_predicates)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"rem.u32 %w1, %i2, 3; setp.eq.u32 %p1, %w1, 0; bar.red.popc.u32 %w2, 0, %p1; "
 		"bar.red.and.pred %p2, 1, %p1;\n"
 		"bar.red.or.pred %p3, 2, %p1; selp.u32 %w3, 1000, 0, %p2; selp.u32 %w4, 2000, 0, %p3; "
@@ -244,7 +222,6 @@ START_TEST(barriers_reduce_predicates)
 		1, 100);
 	for (uint32_t t = 0; t < 100; t++)
 		ck_assert_uint_eq(out[t], 2034);
-	device_reset();
 }
 END_TEST
 
@@ -252,7 +229,7 @@ START_TEST(a_barrier_with_a_count_takes_in_a_last_warp_that_is_not_full)
 {
 	use_isa(_i);
 	/* The lanes that are not there count as arrived, but bring no false. */
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"setp.lt.u32 %p1, %i2, 48; setp.lt.u32 %p2, %i2, 47; bar.red.and.pred %p3, 1, 64, %p1; "
 		"bar.red.and.pred %p4, 1, 64, %p2; bar.red.popc.u32 %w1, 1, 64, %p2;\n"
 		"selp.u32 %w2, 100, 0, %p3; selp.u32 %w3, 1000, 0, %p4; add.u32 %w0, %w1, %w2; "
@@ -260,14 +237,13 @@ START_TEST(a_barrier_with_a_count_takes_in_a_last_warp_that_is_not_full)
 		1, 48);
 	for (uint32_t t = 0; t < 48; t++)
 		ck_assert_uint_eq(out[t], 147);
-	device_reset();
 }
 END_TEST
 
 START_TEST(warps_pair_up_at_named_barriers)
 {
 	use_isa(_i);
-	uint32_t *out = run(".shared .align 4 .u32 cell[2];\n" KERNEL("",
+	uint32_t *out = run_words(".shared .align 4 .u32 cell[2];\n" KERNEL("",
 		"shr.u32 %w1, %i2, 6; mov.b32 %w5, cell; shl.b32 %w6, %w1, 2; add.u32 %w5, %w5, %w6; "
 		"add.u32 %w7, %w1, 1;\n"
 		"and.b32 %w2, %i2, 63; setp.ge.u32 %p1, %w2, 32; @%p1 bra TAKE;\n"
@@ -275,14 +251,13 @@ START_TEST(warps_pair_up_at_named_barriers)
 		"TAKE: bar.sync %w7, 64; ld.shared.u32 %w0, [%w5]; END:"), 1, 128);
 	for (uint32_t t = 0; t < 128; t++)
 		ck_assert_uint_eq(out[t], t % 64 < 32 ? 0 : t / 64 + 1);
-	device_reset();
 }
 END_TEST
 
 START_TEST(shuffles_read_the_lane_they_name)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"mul.lo.u32 %w1, %i2, 3; shfl.sync.down.b32 %w2|%p1, %w1, 5, 0x1f, -1; "
 		"shfl.sync.up.b32 %w3, %w1, 2, 0x1000, -1;\n"
 		"shfl.sync.bfly.b32 %w4, %w1, 16, 0x1f, -1; shfl.sync.idx.b32 %w5, %w1, 9, 0x181f, -1;\n"
@@ -295,7 +270,6 @@ START_TEST(shuffles_read_the_lane_they_name)
 		uint32_t want = ((down * 3 * 128 + up * 3) * 128 + fly * 3) * 128 + index * 3;
 		ck_assert_uint_eq(out[t], want ^ (t + 5 <= 31));
 	}
-	device_reset();
 }
 END_TEST
 
@@ -303,7 +277,7 @@ START_TEST(a_shuffle_from_a_lane_that_is_not_there_gives_zero)
 {
 	use_isa(_i);
 	/* The last warp has 20 lanes, and of the first one the odd lanes take another way. */
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"add.u32 %w1, %i2, 100; mov.b32 %w0, 7; and.b32 %w2, %i2, 1; setp.ne.u32 %p1, %w2, 0; "
 		"setp.lt.u32 %p2, %i2, 32; and.pred %p3, %p1, %p2; @%p3 bra END; activemask.b32 %w3;\n"
 		"shfl.sync.down.b32 %w0|%p4, %w1, 1, 0x1f, %w3; @%p4 bra END; add.u32 %w0, %w0, 5000; END:"),
@@ -312,7 +286,6 @@ START_TEST(a_shuffle_from_a_lane_that_is_not_there_gives_zero)
 		uint32_t want = t < 32 ? (t & 1 ? 7 : 0) : t < 51 ? t + 101 : 0;
 		ck_assert_uint_eq(out[t], want);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -320,7 +293,7 @@ START_TEST(a_loop_of_one_block_keeps_what_its_last_turn_wrote)
 {
 	use_isa(_i);
 	/* %w6 and, under a guard, %w8: only the loop names them, first to read; the others' rows are not theirs. */
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"mov.b32 %w0, 0; mov.b32 %w5, 0;\n"
 		"LOOP: mul.lo.u32 %w10, %w5, 1000; add.u32 %w11, %w10, %i2; setp.eq.u32 %p1, %w5, 0; "
 		"selp.b32 %w7, 5, %w6, %p1; add.u32 %w0, %w0, %w7; mov.b32 %w6, %w11;\n"
@@ -337,7 +310,6 @@ START_TEST(a_loop_of_one_block_keeps_what_its_last_turn_wrote)
 		}
 		ck_assert_uint_eq(out[t], want);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -345,7 +317,7 @@ START_TEST(collectives_wait_for_lanes_that_took_another_way)
 {
 	use_isa(_i);
 	/* Both ways come to the same vote through code of different length. */
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"setp.lt.u32 %p1, %i2, 9; mov.b32 %w1, 0; @!%p1 bra GO; SLOW: add.u32 %w1, %w1, 1; "
 		"setp.lt.u32 %p2, %w1, 50; @%p2 bra SLOW;\n"
 		"GO: setp.gt.u32 %p3, %i2, 3; vote.sync.ballot.b32 %w2, %p3, -1; "
@@ -354,28 +326,26 @@ START_TEST(collectives_wait_for_lanes_that_took_another_way)
 		"xor.b32 %w0, %w0, %w4;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 0xfffffff0 ^ 1);
-	device_reset();
 }
 END_TEST
 
 START_TEST(matches_and_reductions_see_their_members)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL("",
+	uint32_t *out = run_words(KERNEL("",
 		"shr.u32 %w1, %i2, 3; match.any.sync.b32 %w2, %w1, -1; redux.sync.add.s32 %w3, %i2, -1; "
 		"match.all.sync.b32 %w4|%p1, %w3, -1;\n"
 		"selp.u32 %w5, 1, 0, %p1; add.u32 %w0, %w2, %w3; add.u32 %w0, %w0, %w4; "
 		"add.u32 %w0, %w0, %w5;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], (0xffu << (t / 8 * 8)) + 496 + 0xffffffff + 1);
-	device_reset();
 }
 END_TEST
 
 START_TEST(bit_fields_carries_and_lookups)
 {
 	use_isa(_i);
-	uint32_t *out = run(KERNEL(".reg .b32 %c<9>;",
+	uint32_t *out = run_words(KERNEL(".reg .b32 %c<9>;",
 		"bfi.b32 %w1, %i2, 0xffffffff, 8, 6; lop3.b32 %w2, %i2, 0x33, 0x0f, 0xe8; mov.b32 %c1, 0xfffffff0;\n"
 		"add.cc.u32 %w3, %c1, %i2; addc.u32 %w4, 0, 0; sub.cc.u32 %w5, %i2, 7; subc.u32 %w6, 0, 0; "
 		"xor.b32 %w0, %w1, %w2;\n"
@@ -385,7 +355,6 @@ START_TEST(bit_fields_carries_and_lookups)
 			 majority = (t & 0x33) | (t & 0x0f) | (0x33 & 0x0f);
 		ck_assert_uint_eq(out[t], (field ^ majority) + 3 * (t >= 16) - 5 * (t < 7));
 	}
-	device_reset();
 }
 END_TEST
 
@@ -394,7 +363,6 @@ START_TEST(a_barrier_that_cannot_complete_ends_the_launch)
 	uint32_t *out = device_alloc(4096);
 	setenv("HEADRACE_LOG", "error", 1);
 	ck_assert_int_eq(run_ptx(KERNEL("", "bar.sync 1, 128;"), 1, 64, &out), CUDA_ERROR_LAUNCH_FAILED);
-	device_reset();
 }
 END_TEST
 
@@ -423,12 +391,9 @@ int main(void)
 		matches_and_reductions_see_their_members,
 		bit_fields_carries_and_lookups,
 	};
-	Suite *suite = suite_create("ptx control");
-	TCase *cases = tcase_create("control");
-	tcase_set_timeout(cases, 60);
+	TCase *cases = test_case("ptx control");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
-		tcase_add_loop_test(cases, tests[n], 0, 3);
+		tcase_add_loop_test(cases, tests[n], 0, ISAS);
 	tcase_add_test(cases, a_barrier_that_cannot_complete_ends_the_launch);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -468,11 +468,8 @@ int main(void)
 		nothing_is_looked_for_unless_asked,
 		a_setting_that_is_not_known_is_refused,
 	};
-	Suite *suite = suite_create("ptx defects");
-	TCase *cases = tcase_create("defects");
-	tcase_set_timeout(cases, 60);
+	TCase *cases = test_case("ptx defects");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_test(cases, tests[n]);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

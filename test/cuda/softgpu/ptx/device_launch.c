@@ -46,10 +46,7 @@
 
 static uint32_t *list_after(const char *text, uint32_t blocks, uint32_t threads)
 {
-	uint32_t *list = device_alloc(4096);
-	uint64_t parameter = (uint64_t)(uintptr_t)list;
-	ck_assert_int_eq(run_ptx(text, blocks, threads, &parameter), CUDA_SUCCESS);
-	return list;
+	return run_output(text, blocks, threads, 4096);
 }
 
 START_TEST(children_run_after_their_grid_in_the_order_of_launches)
@@ -61,7 +58,6 @@ START_TEST(children_run_after_their_grid_in_the_order_of_launches)
 	ck_assert_mem_eq(list, want, sizeof want);
 	/* The parameters' memory is gone, and the list is all that is left. */
 	ck_assert_uint_eq(device_allocations(), 1);
-	device_reset();
 }
 END_TEST
 
@@ -71,7 +67,6 @@ START_TEST(every_thread_launches_and_all_children_count)
 	ck_assert_uint_eq(list[0], 150);
 	for (int n = 1; n <= 150; n++)
 		ck_assert_uint_eq(list[n], 5);
-	device_reset();
 }
 END_TEST
 
@@ -92,7 +87,6 @@ START_TEST(a_chain_of_launches_ends_at_the_depth_limit)
 	static const uint32_t want[] = { 24, 65, 65, 0 }; /* cudaErrorLaunchMaxDepthExceeded, once taken it is gone */
 	ck_assert_mem_eq(list, want, sizeof want);
 	ck_assert_uint_eq(device_allocations(), 1);
-	device_reset();
 }
 END_TEST
 
@@ -113,7 +107,6 @@ START_TEST(a_shape_that_no_kernel_can_have_gets_no_buffer)
 	ck_assert(shapes[_i].good == (buffer != 0));
 	ck_assert_uint_eq(list[2], shapes[_i].good ? 0 : 9); /* cudaErrorInvalidConfiguration */
 	ck_assert_uint_eq(device_allocations(), 1);
-	device_reset();
 }
 END_TEST
 
@@ -129,7 +122,6 @@ START_TEST(copies_keep_their_place_among_the_launches)
 	ck_assert_uint_eq(list[2], 80);
 	ck_assert_uint_eq(list[20], 1);
 	ck_assert_uint_eq(list[21], 70);
-	device_reset();
 }
 END_TEST
 
@@ -146,27 +138,23 @@ START_TEST(memory_of_the_device_runtime_lasts_until_it_is_freed)
 	ck_assert_uint_eq(list[3], 7);
 	ck_assert_uint_eq(list[4], 0);
 	ck_assert_uint_eq(device_allocations(), 1);
-	device_reset();
 }
 END_TEST
 
 START_TEST(a_childs_fault_is_the_grids)
 {
 	uint32_t *list = device_alloc(4096);
-	uint64_t parameter = (uint64_t)(uintptr_t)list;
 	ck_assert_int_eq(run_ptx(RUNTIME CHILD PARENT BUFFER("append") "mov.u64 %l5, 16; st.global.u64 [%l9], %l5;\n"
-		LAUNCH("0") APPEND("70", "0") END, 1, 1, &parameter), CUDA_ERROR_ILLEGAL_ADDRESS);
+		LAUNCH("0") APPEND("70", "0") END, 1, 1, &list), CUDA_ERROR_ILLEGAL_ADDRESS);
 	/* What stood behind it did not run. */
 	ck_assert_uint_eq(list[0], 0);
 	ck_assert_uint_eq(device_allocations(), 1);
-	device_reset();
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("device launch");
-	TCase *tcase = tcase_create("device launch");
+	TCase *tcase = test_case("device launch");
 	tcase_add_test(tcase, children_run_after_their_grid_in_the_order_of_launches);
 	tcase_add_test(tcase, every_thread_launches_and_all_children_count);
 	tcase_add_test(tcase, a_chain_of_launches_ends_at_the_depth_limit);
@@ -174,6 +162,5 @@ int main(void)
 	tcase_add_test(tcase, copies_keep_their_place_among_the_launches);
 	tcase_add_test(tcase, memory_of_the_device_runtime_lasts_until_it_is_freed);
 	tcase_add_test(tcase, a_childs_fault_is_the_grids);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -114,31 +114,28 @@ END_TEST
 
 START_TEST(directives_without_effect_are_read)
 {
-	uint32_t *memory = device_alloc(16);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
-	ck_assert_int_eq(run_ptx(".file 1 \"/a b/c.cu\", 1700000000, 42\n@@DWARF .byte 3\n.pragma \"nounroll\";\n"
+	uint32_t *memory = run_output(".file 1 \"/a b/c.cu\", 1700000000, 42\n@@DWARF .byte 3\n.pragma \"nounroll\";\n"
 		".section .debug_str { info: .b8 104,105,0\nL1: .b32 .debug_abbrev+4\n.b64 L1 }\n"
 		".visible .func f() .noreturn { trap; }\n.func .attribute(.unified(1,2)) g() { ret; }\n"
 		".visible .entry k(.param .u64 .ptr .global .align 4 p) .maxntid 128 .minnctapersm 2 .maxnreg 32 "
 		".maxclusterrank 4 .pragma \"x\";\n{\n.reg .pred p1; .reg .b32 r; .reg .b64 l;\n"
 		".loc 1 5 3, function_name info, inlined_at 1 20 5\n.loc 1 6 1\n@@DWARF .byte 4\n"
 		"ld.param.u64 l, [p]; .pragma \"nounroll\";\nmov.u32 r, 6; st.global.u32 [l], r;\nret;\n}\n",
-		1, 1, &address), CUDA_SUCCESS);
+		1, 1, 16);
 	ck_assert_uint_eq(memory[0], 6);
 }
 END_TEST
 
 START_TEST(aliases_and_lists_of_targets_call)
 {
-	uint32_t *memory = device_alloc(16);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
-	ck_assert_int_eq(run_ptx(".func (.param .b32 r) f(.param .b32 a) { .reg .b32 x; ld.param.b32 x, [a]; add.u32 x, x, 5;"
+	uint32_t *memory = run_output(
+		".func (.param .b32 r) f(.param .b32 a) { .reg .b32 x; ld.param.b32 x, [a]; add.u32 x, x, 5;"
 		"st.param.b32 [r], x; ret; }\n.visible .func (.param .b32 r) g(.param .b32 a);\n.alias g, f;\n"
 		".visible .entry k(.param .u64 p) { .reg .b32 x; .reg .b64 l, q; ld.param.u64 l, [p];\n"
 		"{ .param .b32 a, o; mov.b32 x, 1; st.param.b32 [a], x; call (o), g, (a); ld.param.b32 x, [o]; }\n"
 		"st.global.u32 [l], x; mov.u64 q, f; T: .calltargets f, g;\n"
 		"{ .param .b32 a, o; st.param.b32 [a], x; call (o), q, (a), T; ld.param.b32 x, [o]; }\n"
-		"st.global.u32 [l+4], x; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+		"st.global.u32 [l+4], x; ret; }\n", 1, 1, 16);
 	ck_assert_uint_eq(memory[0], 6);
 	ck_assert_uint_eq(memory[1], 11);
 }
@@ -147,13 +144,12 @@ END_TEST
 START_TEST(vector_registers_are_their_elements)
 {
 	uint32_t *memory = device_alloc(64);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
 	for (uint32_t n = 0; n < 4; n++)
 		memory[n] = 10 + n;
 	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .v4 .b32 v; .reg .v2 .b32 w<3>; .reg .b64 l, pair;\n"
 		"ld.param.u64 l, [p]; ld.global.v4.u32 v, [l]; add.u32 v.y, v.x, v.w; mov.b32 w1.x, v.z; mov.b32 w1.y, v.r;\n"
 		"mov.b32 w2.x, 3; mov.b64 pair, w1; st.global.v4.u32 [l+16], v; st.global.u64 [l+32], pair;\n"
-		"st.global.v2.u32 [l+40], {w2.x, w1.x}; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+		"st.global.v2.u32 [l+40], {w2.x, w1.x}; ret; }\n", 1, 1, &memory), CUDA_SUCCESS);
 	static const uint32_t wanted[8] = { 10, 23, 12, 13, 12, 10, 3, 12 };
 	for (int n = 0; n < 8; n++)
 		ck_assert_msg(memory[4 + n] == wanted[n], "word %d is %u", n, memory[4 + n]);
@@ -196,12 +192,11 @@ static CUresult run_unsaid(const char *version, const char *target, const char *
 	char module[1024];
 	snprintf(module, sizeof module, unsaid_kernel, version, target, text);
 	uint32_t *memory = device_alloc(4);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
 	softgpu_program_t *program = NULL;
 	CUresult status = softgpu_program_load(module, strlen(module), NULL, &program);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = launch_1d(kernel_of(program, "k"), 1, 1, &address);
+	status = launch_1d(kernel_of(program, "k"), 1, 1, &memory);
 	*result = *memory;
 	softgpu_program_unload(program);
 	return status;
@@ -234,13 +229,12 @@ END_TEST
 
 START_TEST(indices_are_read_by_halves)
 {
-	uint32_t *memory = device_alloc(64 * 4);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
 	char log[256];
-	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b64 l, o; .reg .b32 r, s, t; .reg .b16 h;\n"
+	uint32_t *memory = run_words(
+		".visible .entry k(.param .u64 p) { .reg .b64 l, o; .reg .b32 r, s, t; .reg .b16 h;\n"
 		"ld.param.u64 l, [p]; cvt.s32.u16 r, %tid.x; mov.u16 h, %ntid.x; cvt.u32.u16 s, h; cvt.u32.u16 t, %ctaid.x;\n"
 		"mad.lo.u32 t, t, s, r; mul.wide.u32 o, t, 4; add.u64 l, l, o; cvt.u32.u16 s, %nctaid.x;\n"
-		"mad.lo.u32 t, s, 1000, t; st.global.u32 [l], t; ret; }\n", 2, 32, &address), CUDA_SUCCESS);
+		"mad.lo.u32 t, s, 1000, t; st.global.u32 [l], t; ret; }\n", 2, 32);
 	for (uint32_t n = 0; n < 64; n++)
 		ck_assert_uint_eq(memory[n], 2000 + n);
 	ck_assert_int_eq(load_bad_ptx(".entry k() { .reg .b16 h; add.u16 h, %tid.x, 1; ret; }\n", log, sizeof log),
@@ -254,12 +248,11 @@ END_TEST
 START_TEST(signs_belong_to_the_constant)
 {
 	uint32_t *memory = device_alloc(32);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
 	memory[2] = 5;
 	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b32 r; .reg .b64 l; ld.param.u64 l, [p];\n"
 		"mov.u32 r, -WARP_SZ; st.global.u32 [l], r; add.s32 r, r, -WARP_SZ+1; st.global.u32 [l+4], r;\n"
 		"mov.u32 r, !WARP_SZ; st.global.u32 [l+8], r; mov.u32 r, - -5; st.global.u32 [l+WARP_SZ*2-52], r; ret; }\n",
-		1, 1, &address), CUDA_SUCCESS);
+		1, 1, &memory), CUDA_SUCCESS);
 	ck_assert_uint_eq(memory[0], (uint32_t)-32);
 	ck_assert_uint_eq(memory[1], (uint32_t)-63);
 	ck_assert_uint_eq(memory[2], 0);
@@ -293,11 +286,10 @@ static const struct {
 START_TEST(floats_of_operands)
 {
 	char body[512];
-	uint64_t *memory = device_alloc(16), address = (uint64_t)(uintptr_t)memory;
 	snprintf(body, sizeof body, ".visible .entry k(.param .u64 p) { .reg .f32 f; .reg .f64 d; .reg .b64 l;\n"
 		 "ld.param.u64 l, [p]; mov.f32 f, %s; mov.f64 d, %s; st.global.f32 [l], f; st.global.f64 [l+8], d; ret; }\n",
 		 floats[_i].text, floats[_i].text);
-	ck_assert_int_eq(run_ptx(body, 1, 1, &address), CUDA_SUCCESS);
+	uint64_t *memory = run_output(body, 1, 1, 16);
 	ck_assert_msg(memory[0] == floats[_i].narrow && memory[1] == floats[_i].wide, "%s gives %08llx and %016llx",
 		      floats[_i].text, (unsigned long long)memory[0], (unsigned long long)memory[1]);
 }
@@ -306,13 +298,12 @@ END_TEST
 /* Where ptxas 13.0 takes such a branch to, too: not back. */
 START_TEST(a_later_label_of_the_same_scope_hides_one_outside)
 {
-	uint32_t *memory = device_alloc(32);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
-	ck_assert_int_eq(run_ptx(".visible .entry k(.param .u64 p) { .reg .b32 r; .reg .b64 l; ld.param.u64 l, [p];\n"
+	uint32_t *memory = run_output(
+		".visible .entry k(.param .u64 p) { .reg .b32 r; .reg .b64 l; ld.param.u64 l, [p];\n"
 		"mov.u32 r, 0;\nL: add.u32 r, r, 1; st.global.u32 [l], r; { .reg .pred stop; setp.gt.u32 stop, r, 9;\n"
 		"@stop trap; bra L; st.global.u32 [l+4], r;\nL: st.global.u32 [l+8], r; }\n"
 		"{ bra D; st.global.u32 [l+4], r; D: add.u32 r, r, 1; } { bra D; st.global.u32 [l+4], r; D: add.u32 r, r, 1; }\n"
-		"st.global.u32 [l+12], r; ret; }\n", 1, 1, &address), CUDA_SUCCESS);
+		"st.global.u32 [l+12], r; ret; }\n", 1, 1, 32);
 	ck_assert_uint_eq(memory[0], 1);
 	ck_assert_uint_eq(memory[1], 0);
 	ck_assert_uint_eq(memory[2], 1);
@@ -322,9 +313,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ptx directives");
-	TCase *cases = tcase_create("directives");
-	tcase_add_checked_fixture(cases, NULL, device_reset);
+	TCase *cases = test_case("ptx directives");
 	tcase_add_loop_test(cases, constant_expressions, 0, sizeof constants / sizeof *constants);
 	tcase_add_test(cases, initialisers_nest_as_arrays_do);
 	tcase_add_test(cases, floats_take_the_variables_width);
@@ -338,6 +327,5 @@ int main(void)
 	tcase_add_test(cases, signs_belong_to_the_constant);
 	tcase_add_loop_test(cases, floats_of_operands, 0, sizeof floats / sizeof *floats);
 	tcase_add_test(cases, a_later_label_of_the_same_scope_hides_one_outside);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -2,6 +2,7 @@
 #include "test/cuda/softgpu/ptx/engine.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,6 @@ static struct {
 	size_t count;
 	uint64_t generation;
 } heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-const char *const isa_names[] = { "baseline", "avx2", "avx512", NULL };
 
 uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align)
 {
@@ -107,28 +106,28 @@ static CUresult load(const char *body, softgpu_log_t *log, softgpu_program_t **p
 {
 	static const char head[] = ".version 8.4\n.target sm_75\n.address_size 64\n";
 	size_t size = sizeof head + strlen(body);
-	char *text = malloc(size);
-	snprintf(text, size, "%s%s", head, body);
-	CUresult result = softgpu_program_load(text, size - 1, log, program);
-	free(text);
+	char *whole = malloc(size);
+	snprintf(whole, size, "%s%s", head, body);
+	CUresult result = softgpu_program_load(whole, size - 1, log, program);
+	free(whole);
 	return result;
 }
 
 softgpu_program_t *load_ptx(const char *body)
 {
-	char text[512] = "";
-	softgpu_log_t log = { text, sizeof text, 0 };
+	char said[512] = "";
+	softgpu_log_t log = { said, sizeof said, 0 };
 	softgpu_program_t *program = NULL;
 	CUresult result = load(body, &log, &program);
-	ck_assert_msg(result == CUDA_SUCCESS, "load gave %d: %s", (int)result, text);
+	ck_assert_msg(result == CUDA_SUCCESS, "load gave %d: %s", (int)result, said);
 	return program;
 }
 
-CUresult load_bad_ptx(const char *body, char *text, size_t text_size)
+CUresult load_bad_ptx(const char *body, char *said, size_t size)
 {
-	softgpu_log_t log = { text, text_size, 0 };
+	softgpu_log_t log = { said, size, 0 };
 	softgpu_program_t *program = NULL;
-	text[0] = '\0';
+	said[0] = '\0';
 	CUresult result = load(body, &log, &program);
 	if (result == CUDA_SUCCESS)
 		softgpu_program_unload(program);
@@ -156,7 +155,61 @@ CUresult run_ptx(const char *body, uint32_t blocks, uint32_t threads, const void
 	return result;
 }
 
-int run_suite(Suite *suite)
+void *run_output(const char *body, uint32_t blocks, uint32_t threads, size_t bytes)
+{
+	void *out = device_alloc(bytes);
+	ck_assert_int_eq(run_ptx(body, blocks, threads, &out), CUDA_SUCCESS);
+	return out;
+}
+
+uint32_t *run_words(const char *body, uint32_t blocks, uint32_t threads)
+{
+	return run_output(body, blocks, threads, (size_t)blocks * threads * sizeof(uint32_t));
+}
+
+static char text[1 << 17];
+static size_t text_used;
+
+void text_begin(void)
+{
+	text_used = 0;
+}
+
+void say(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int n = vsnprintf(text + text_used, sizeof text - text_used, format, arguments);
+	va_end(arguments);
+	ck_assert(n >= 0 && (size_t)n < sizeof text - text_used);
+	text_used += (size_t)n;
+}
+
+CUresult text_run(uint32_t blocks, uint32_t threads, const void *parameters)
+{
+	return run_ptx(text, blocks, threads, parameters);
+}
+
+void use_isa(int isa)
+{
+	static const char *const names[ISAS] = { "baseline", "avx2", "avx512" };
+	setenv("HEADRACE_SOFTGPU_ISA", names[isa], 1);
+}
+
+static Suite *suite;
+
+TCase *test_case(const char *name)
+{
+	TCase *cases = tcase_create(name);
+	/* Far more than any takes: a machine may be busy with other things. */
+	tcase_set_timeout(cases, 120);
+	tcase_add_checked_fixture(cases, NULL, device_reset);
+	suite = suite_create(name);
+	suite_add_tcase(suite, cases);
+	return cases;
+}
+
+int run_tests(void)
 {
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

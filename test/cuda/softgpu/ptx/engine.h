@@ -10,7 +10,7 @@
 
 /* Zeroed device memory, which the host may touch directly. */
 void *device_alloc(size_t size);
-/* Frees everything that device_alloc gave. */
+/* Frees everything that device_alloc gave. Each test of test_case ends with it. */
 void device_reset(void);
 size_t device_allocations(void);
 
@@ -24,11 +24,23 @@ softgpu_kernel_t *kernel_of(softgpu_program_t *program, const char *name);
 CUresult launch_1d(softgpu_kernel_t *kernel, uint32_t blocks, uint32_t threads, const void *parameters);
 /* Loads, launches "k", unloads. */
 CUresult run_ptx(const char *body, uint32_t blocks, uint32_t threads, const void *parameters);
+/* The same for a k with one parameter, the address of so many zeroed bytes: they, as k left them. It must succeed. */
+void *run_output(const char *body, uint32_t blocks, uint32_t threads, size_t bytes);
+/* The same with a word of 32 bits for every thread. */
+uint32_t *run_words(const char *body, uint32_t blocks, uint32_t threads);
 
-/* The instruction sets to test: names for HEADRACE_SOFTGPU_ISA, ended by NULL. */
-extern const char *const isa_names[];
+/* A module's body put together piece by piece, one at a time; then as run_ptx. */
+void text_begin(void);
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+CUresult text_run(uint32_t blocks, uint32_t threads, const void *parameters);
 
-/* Runs the suite; the exit status for main. */
-int run_suite(Suite *suite);
+/* The instruction sets to test, and loading with one of them from now on. */
+#define ISAS 3
+void use_isa(int isa);
+
+/* The case that all tests of a program are in. */
+TCase *test_case(const char *name);
+/* Runs them; the exit status for main. */
+int run_tests(void);
 
 #endif

@@ -39,8 +39,7 @@ static void run_linked(const char *const texts[], bool on_demand, uint64_t *resu
 	CUresult result = link_texts(texts, on_demand, &log, &program);
 	ck_assert_msg(result == CUDA_SUCCESS, "link gave %d: %s", (int)result, text);
 	uint64_t *memory = device_alloc(count * sizeof *memory);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 64, &address, false, { NULL, 0, 0 } };
+	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 64, &memory, false, { NULL, 0, 0 } };
 	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
 	memcpy(results, memory, count * sizeof *memory);
 	softgpu_program_unload(program);
@@ -260,8 +259,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ptx linking");
-	TCase *cases = tcase_create("linking");
+	TCase *cases = test_case("ptx linking");
 	tcase_add_test(cases, names_are_found_in_other_units);
 	tcase_add_test(cases, local_names_stay_apart);
 	tcase_add_test(cases, a_local_declaration_is_not_another_units_name);
@@ -274,6 +272,5 @@ int main(void)
 	tcase_add_test(cases, what_is_declared_and_never_used_may_be_missing);
 	tcase_add_test(cases, errors_in_code_name_the_unit);
 	tcase_add_test(cases, a_check_reads_the_text_alone);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -6,15 +6,9 @@
 #include "test/cuda/softgpu/ptx/engine.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void use_isa(int n)
-{
-	setenv("HEADRACE_SOFTGPU_ISA", isa_names[n], 1);
-}
 
 static uint32_t random_bits(void)
 {
@@ -182,18 +176,6 @@ static void fill_product(struct product *p)
 }
 
 /* ---- text */
-static char text[65536];
-static size_t text_used;
-
-static __attribute__((format(printf, 1, 2))) void say(const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	text_used += (size_t)vsnprintf(text + text_used, sizeof text - text_used, format, arguments);
-	va_end(arguments);
-	ck_assert_uint_lt(text_used, sizeof text);
-}
-
 /* {%a0,%a1,…} */
 static void say_vector(const char *name, int count)
 {
@@ -332,7 +314,7 @@ static void say_loads(const char *name, int first, int count, bool wide)
 static void mma_text(const char *mnemonic, bool wide, int a, int b, int c, int d)
 {
 	const char *type = wide ? "b64" : "b32";
-	text_used = 0;
+	text_begin();
 	say(".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b32 %%r<4>; .reg .b64 %%l<8>;\n"
 	    ".reg .%s %%a<8>; .reg .%s %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n", type, type, type, type);
 	say("mov.u32 %%r1, %%tid.x; mul.wide.u32 %%l1, %%r1, 8; ld.param.u64 %%l2, [in]; add.u64 %%l2, %%l2, %%l1;\n"
@@ -360,7 +342,7 @@ static void run_mma(const struct registers *in, struct registers *out)
 		struct registers *in, *out;
 	} parameters = { device_alloc(sizeof *in), device_alloc(sizeof *out) };
 	memcpy(parameters.in, in, sizeof *in);
-	ck_assert_int_eq(run_ptx(text, 1, 32, &parameters), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 32, &parameters), CUDA_SUCCESS);
 	memcpy(out, parameters.out, sizeof *out);
 	device_reset();
 }
@@ -574,7 +556,7 @@ static void say_wmma(const struct wmma_case *test, bool ca, bool cb, bool cc, co
 static void wmma_text(const struct wmma_case *test, bool ca, bool cb, bool cc, const int strides[3], bool shared)
 {
 	const char *type = !strcmp(test->type, "f64") ? "b64" : "b32";
-	text_used = 0;
+	text_begin();
 	say(".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n{\n"
 	    ".shared .align 128 .b8 tile[%d]; .reg .b32 %%r<4>; .reg .b64 %%l<8>; .reg .pred %%p;\n"
 	    ".reg .%s %%a<8>; .reg .%s %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n",
@@ -594,7 +576,7 @@ static void wmma_text(const struct wmma_case *test, bool ca, bool cb, bool cc, c
 START_TEST(wmma_agrees_with_the_matrices_in_memory)
 {
 	const struct wmma_case *test = &wmma_cases[_i / 3 % WMMA_CASES];
-	use_isa(_i % 3);
+	use_isa(_i % ISAS);
 	int bits = bits_of(test->type);
 	for (int layouts = 0; layouts < 16; layouts++) {
 		bool ca = layouts & 1, cb = layouts & 2, cc = layouts & 4, shared = layouts & 8;
@@ -616,7 +598,7 @@ START_TEST(wmma_agrees_with_the_matrices_in_memory)
 		to_memory(&p.b, bits, cb, strides[1], memory.b);
 		to_memory(&p.c, bits_of(p.tc), cc, strides[2], memory.c + 16);
 		wmma_text(test, ca, cb, cc, strides, shared);
-		ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_SUCCESS);
+		ck_assert_int_eq(text_run(1, 32, &memory), CUDA_SUCCESS);
 		int size = bits_of(p.td) / 8;
 		for (int row = 0; row < p.m; row++)
 			for (int column = 0; column < p.n; column++) {
@@ -639,12 +621,11 @@ START_TEST(a_matrix_that_ends_outside_its_memory_is_a_fault)
 		uint8_t *a, *b, *c, *d;
 	} memory = { device_alloc(512), device_alloc(512), device_alloc(1024 + 16), device_alloc(1024) };
 	wmma_text(test, false, false, false, strides, false);
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_SUCCESS);
 	memory.b += 4; /* two elements too far */
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_ERROR_ILLEGAL_ADDRESS);
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_ERROR_ILLEGAL_ADDRESS);
 	memory.b -= 2;
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_ERROR_MISALIGNED_ADDRESS);
-	device_reset();
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 END_TEST
 
@@ -656,26 +637,35 @@ END_TEST
 	"ld.param.u64 %l3, [out]; add.u64 %l3, %l3, %l1; shl.b32 %r2, %r1, 4; mov.u32 %r3, tile; "               \
 	"add.u32 %r3, %r3, %r2; xor.b32 %r4, %r3, 112;\n"
 
+/* 32 rows of halves: those that a kernel is given, and those that it leaves. */
+struct rows {
+	uint16_t (*in)[8], (*out)[8];
+};
+
+/* The first at random, and the beginning of the kernel's text. */
+static struct rows begin_rows(void)
+{
+	struct rows rows = { device_alloc(512), device_alloc(512) };
+	for (int n = 0; n < 256; n++)
+		rows.in[n / 8][n % 8] = (uint16_t)random_bits();
+	text_begin();
+	say("%s", HALVES_HEAD);
+	return rows;
+}
+
 START_TEST(ldmatrix_spreads_rows_over_the_warp)
 {
-	use_isa(_i % 3);
-	bool transposed = _i / 3 & 1;
-	int count = 1 << _i / 6;
-	struct {
-		uint16_t (*in)[8];
-		uint16_t (*out)[8];
-	} memory = { device_alloc(512), device_alloc(512) };
-	for (int n = 0; n < 256; n++)
-		memory.in[n / 8][n % 8] = (uint16_t)random_bits();
-	text_used = 0;
+	use_isa(_i % ISAS);
+	bool transposed = _i / ISAS & 1;
+	int count = 1 << _i / (2 * ISAS);
+	struct rows memory = begin_rows();
 	/* Each lane names the row it stored, counted the other way round in its matrix. */
-	say("%s", HALVES_HEAD);
 	say("ld.global.v4.b32 {%%r8,%%r9,%%r10,%%r11}, [%%l2]; st.shared.v4.b32 [%%r3], {%%r8,%%r9,%%r10,%%r11}; "
 	    "bar.sync 0;\nmov.b32 %%r12, 0; mov.b32 %%r13, 0; mov.b32 %%r14, 0; mov.b32 %%r15, 0;\n"
 	    "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 ", count, transposed ? ".trans" : "");
 	say("{%%r12%s}, [%%r4];\n", count == 1 ? "" : count == 2 ? ",%r13" : ",%r13,%r14,%r15");
 	say("st.global.v4.b32 [%%l3], {%%r12,%%r13,%%r14,%%r15}; ret;\n}\n");
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_SUCCESS);
 	for (int lane = 0; lane < 32; lane++)
 		for (int i = 0; i < 8; i++) {
 			int matrix = i / 2, row = lane / 4, column = lane % 4 * 2 + i % 2;
@@ -683,74 +673,55 @@ START_TEST(ldmatrix_spreads_rows_over_the_warp)
 						     memory.in[matrix * 8 + 7 - row][column];
 			ck_assert_uint_eq(memory.out[lane][i], matrix < count ? want : 0);
 		}
-	device_reset();
 }
 END_TEST
 
 START_TEST(stmatrix_gathers_rows_from_the_warp)
 {
-	use_isa(_i % 3);
-	bool transposed = _i / 3 & 1;
-	int count = 1 << _i / 6;
-	struct {
-		uint16_t (*in)[8];
-		uint16_t (*out)[8];
-	} memory = { device_alloc(512), device_alloc(512) };
-	for (int n = 0; n < 256; n++)
-		memory.in[n / 8][n % 8] = (uint16_t)random_bits();
-	text_used = 0;
-	say("%s", HALVES_HEAD);
+	use_isa(_i % ISAS);
+	bool transposed = _i / ISAS & 1;
+	int count = 1 << _i / (2 * ISAS);
+	struct rows memory = begin_rows();
 	say("mov.b32 %%r8, 0; st.shared.v4.b32 [%%r3], {%%r8,%%r8,%%r8,%%r8}; "
 	    "ld.global.v4.b32 {%%r8,%%r9,%%r10,%%r11}, [%%l2]; bar.sync 0;\n"
 	    "stmatrix.sync.aligned.m8n8.x%d%s.shared::cta.b16 ", count, transposed ? ".trans" : "");
 	say("[%%r4], {%%r8%s};\n", count == 1 ? "" : count == 2 ? ",%r9" : ",%r9,%r10,%r11");
 	say("bar.sync 0; ld.shared.v4.b32 {%%r12,%%r13,%%r14,%%r15}, [%%r3]; "
 	    "st.global.v4.b32 [%%l3], {%%r12,%%r13,%%r14,%%r15}; ret;\n}\n");
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_SUCCESS);
 	for (int lane = 0; lane < 32; lane++)
 		for (int i = 0; i < 8; i++) {
 			int matrix = lane / 8, row = 7 - lane % 8, a = transposed ? i : row, b = transposed ? row : i;
 			uint16_t want = memory.in[a * 4 + b / 2][matrix * 2 + b % 2];
 			ck_assert_uint_eq(memory.out[lane][i], matrix < count ? want : 0);
 		}
-	device_reset();
 }
 END_TEST
 
 START_TEST(movmatrix_transposes)
 {
 	use_isa(_i);
-	struct {
-		uint16_t (*in)[8], (*out)[8];
-	} memory = { device_alloc(512), device_alloc(512) };
-	for (int n = 0; n < 256; n++)
-		memory.in[n / 8][n % 8] = (uint16_t)random_bits();
-	text_used = 0;
-	say("%s", HALVES_HEAD);
+	struct rows memory = begin_rows();
 	say("ld.global.b32 %%r8, [%%l2]; movmatrix.sync.aligned.m8n8.trans.b16 %%r8, %%r8; st.global.b32 [%%l3], %%r8; "
 	    "ret;\n}\n");
-	ck_assert_int_eq(run_ptx(text, 1, 32, &memory), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 32, &memory), CUDA_SUCCESS);
 	for (int row = 0; row < 8; row++)
 		for (int column = 0; column < 8; column++)
 			ck_assert_uint_eq(memory.out[row * 4 + column / 2][column % 2],
 					  memory.in[column * 4 + row / 2][row % 2]);
-	device_reset();
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ptx matrix");
-	TCase *cases = tcase_create("matrix");
-	tcase_set_timeout(cases, 60);
-	tcase_add_loop_test(cases, mma_multiplies_what_its_fragments_hold, 0, 3 * MMA_CASES);
-	tcase_add_loop_test(cases, small_products_belong_to_quad_pairs, 0, 24);
-	tcase_add_loop_test(cases, products_of_special_values, 0, 3);
-	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, 3 * WMMA_CASES);
-	tcase_add_loop_test(cases, a_matrix_that_ends_outside_its_memory_is_a_fault, 0, 3);
-	tcase_add_loop_test(cases, ldmatrix_spreads_rows_over_the_warp, 0, 18);
-	tcase_add_loop_test(cases, stmatrix_gathers_rows_from_the_warp, 0, 18);
-	tcase_add_loop_test(cases, movmatrix_transposes, 0, 3);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	TCase *cases = test_case("ptx matrix");
+	tcase_add_loop_test(cases, mma_multiplies_what_its_fragments_hold, 0, ISAS * MMA_CASES);
+	tcase_add_loop_test(cases, small_products_belong_to_quad_pairs, 0, ISAS * 8);
+	tcase_add_loop_test(cases, products_of_special_values, 0, ISAS);
+	tcase_add_loop_test(cases, wmma_agrees_with_the_matrices_in_memory, 0, ISAS * WMMA_CASES);
+	tcase_add_loop_test(cases, a_matrix_that_ends_outside_its_memory_is_a_fault, 0, ISAS);
+	tcase_add_loop_test(cases, ldmatrix_spreads_rows_over_the_warp, 0, ISAS * 6);
+	tcase_add_loop_test(cases, stmatrix_gathers_rows_from_the_warp, 0, ISAS * 6);
+	tcase_add_loop_test(cases, movmatrix_transposes, 0, ISAS);
+	return run_tests();
 }

@@ -6,8 +6,6 @@
  */
 #include "test/cuda/softgpu/ptx/engine.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,26 +45,13 @@ static char letter_of(unsigned bits)
 	return bits == 64 ? 'l' : bits == 32 ? 'w' : 'h';
 }
 
-static char text[1 << 17];
-static size_t used;
-
-__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	int n = vsnprintf(text + used, sizeof text - used, format, arguments);
-	va_end(arguments);
-	ck_assert(n >= 0 && (size_t)n < sizeof text - used);
-	used += (size_t)n;
-}
-
 /* Register x of so many bits, as 64 bits to the next word of the output. */
 static void put_result(const char *x, unsigned bits, unsigned word)
 {
 	if (bits == 64)
-		put(" st.global.b64 [out+%u], %s;\n", 8 * word, x);
+		say(" st.global.b64 [out+%u], %s;\n", 8 * word, x);
 	else
-		put(" cvt.u64.u%u wide, %s; st.global.b64 [out+%u], wide;\n", bits, x, 8 * word);
+		say(" cvt.u64.u%u wide, %s; st.global.b64 [out+%u], wide;\n", bits, x, 8 * word);
 }
 
 /* What a load of a kind at offset leaves in a register of so many bits, zeros above. */
@@ -83,16 +68,16 @@ static uint64_t loaded(int kind, unsigned offset, unsigned bits)
 
 static void put_start(void)
 {
-	used = 0;
-	put(".const .align 16 .b8 c[%u] = { ", BYTES);
+	text_begin();
+	say(".const .align 16 .b8 c[%u] = { ", BYTES);
 	for (unsigned n = 0; n < BYTES; n++)
-		put("%s%u", n ? ", " : "", byte_at(n));
-	put(" };\n");
+		say("%s%u", n ? ", " : "", byte_at(n));
+	say(" };\n");
 }
 
 static void put_kernel(void)
 {
-	put(".visible .entry k(.param .u64 p, .param .align 16 .b8 s[%u])\n{\n.reg .b64 out, at, wide, l<4>;\n"
+	say(".visible .entry k(.param .u64 p, .param .align 16 .b8 s[%u])\n{\n.reg .b64 out, at, wide, l<4>;\n"
 	    ".reg .b32 w<4>; .reg .b16 h<4>; ld.param.u64 out, [p];\n", BYTES);
 }
 
@@ -104,7 +89,7 @@ static const uint64_t *run(size_t words)
 	} parameters = { .out = device_alloc(words * 8) };
 	for (unsigned n = 0; n < BYTES; n++)
 		parameters.bytes[n] = byte_at(n);
-	ck_assert_int_eq(run_ptx(text, 1, 1, &parameters), CUDA_SUCCESS);
+	ck_assert_int_eq(text_run(1, 1, &parameters), CUDA_SUCCESS);
 	return parameters.out;
 }
 
@@ -121,10 +106,10 @@ START_TEST(a_kernel_reads_its_parameters_and_constants)
 		for (unsigned bits = first_bits(_i); bits <= last_bits(_i); bits *= 2)
 			for (unsigned n = 0; n < 4; n++, word++) {
 				const char x[] = { letter_of(bits), '0', 0 };
-				put(from[n], kinds[_i].type, x, offset);
+				say(from[n], kinds[_i].type, x, offset);
 				put_result(x, bits, word);
 			}
-	put("ret;\n}\n");
+	say("ret;\n}\n");
 	const uint64_t *out = run(word);
 	for (unsigned offset = 0; offset < BYTES; offset += width)
 		for (unsigned bits = first_bits(_i); bits <= last_bits(_i); bits *= 2)
@@ -144,16 +129,16 @@ START_TEST(vectors_of_parameters_and_constants_keep_their_order)
 	for (unsigned count = 2; count <= 4 && count * width <= 16; count += 2)
 		for (unsigned offset = 0; offset < BYTES; offset += count * width)
 			for (unsigned n = 0; n < 2; n++, word += count) {
-				put(from[n], count, kinds[_i].type, letter, letter);
+				say(from[n], count, kinds[_i].type, letter, letter);
 				if (count == 4)
-					put(", %c2, %c3", letter, letter);
-				put("}, [%s+%u];", n ? "c" : "s", offset);
+					say(", %c2, %c3", letter, letter);
+				say("}, [%s+%u];", n ? "c" : "s", offset);
 				for (unsigned e = 0; e < count; e++) {
 					const char x[] = { letter, (char)('0' + e), 0 };
 					put_result(x, bits, word + e);
 				}
 			}
-	put("ret;\n}\n");
+	say("ret;\n}\n");
 	const uint64_t *out = run(word);
 	for (unsigned count = 2; count <= 4 && count * width <= 16; count += 2)
 		for (unsigned offset = 0; offset < BYTES; offset += count * width)
@@ -168,12 +153,12 @@ END_TEST
 /* f gives its parameter's value at an offset; the whole of it, in two words, is the same after it was copied there. */
 static void put_function(unsigned number, const char *type, unsigned bits, unsigned offset)
 {
-	put(".func (.param .align 16 .b8 r[48]) f%u(.param .align 16 .b8 s[%u])\n{\n.reg .b%u x; .reg .b64 wide;\n"
+	say(".func (.param .align 16 .b8 r[48]) f%u(.param .align 16 .b8 s[%u])\n{\n.reg .b%u x; .reg .b64 wide;\n"
 	    "ld.param.%s x, [s+%u]; ", number, BYTES, bits, type, offset);
-	put(bits == 64 ? "st.param.b64 [r+32], x;\n" : "cvt.u64.u%u wide, x; st.param.b64 [r+32], wide;\n", bits);
+	say(bits == 64 ? "st.param.b64 [r+32], x;\n" : "cvt.u64.u%u wide, x; st.param.b64 [r+32], wide;\n", bits);
 	for (unsigned n = 0; n < BYTES; n += 8)
-		put("ld.param.b64 wide, [s+%u]; st.param.b64 [r+%u], wide;\n", n, n);
-	put("ret;\n}\n");
+		say("ld.param.b64 wide, [s+%u]; st.param.b64 [r+%u], wide;\n", n, n);
+	say("ret;\n}\n");
 }
 
 START_TEST(a_call_hands_over_each_type_and_no_more)
@@ -185,16 +170,16 @@ START_TEST(a_call_hands_over_each_type_and_no_more)
 		put_function(n, type, bits, n * width);
 	put_kernel();
 	for (unsigned n = 0; n < calls; n++) {
-		put("{\n.param .align 16 .b8 a[%u]; .param .align 16 .b8 r[48];\nmov.b64 wide, -1;\n", BYTES);
+		say("{\n.param .align 16 .b8 a[%u]; .param .align 16 .b8 r[48];\nmov.b64 wide, -1;\n", BYTES);
 		for (unsigned at = 0; at < BYTES; at += 8)
-			put("st.param.b64 [a+%u], wide; ", at);
-		put("ld.param.%s %c0, [s+%u]; st.param.%s [a+%u], %c0;\ncall (r), f%u, (a);\n", type, letter_of(bits),
+			say("st.param.b64 [a+%u], wide; ", at);
+		say("ld.param.%s %c0, [s+%u]; st.param.%s [a+%u], %c0;\ncall (r), f%u, (a);\n", type, letter_of(bits),
 		    n * width, type, n * width, letter_of(bits), n);
 		for (unsigned at = 0; at < 40; at += 8)
-			put("ld.param.b64 wide, [r+%u]; st.global.b64 [out+%u], wide; ", at, n * 40 + at);
-		put("}\n");
+			say("ld.param.b64 wide, [r+%u]; st.global.b64 [out+%u], wide; ", at, n * 40 + at);
+		say("}\n");
 	}
-	put("ret;\n}\n");
+	say("ret;\n}\n");
 	const uint64_t *out = run(calls * 5);
 	for (unsigned n = 0; n < calls; n++, out += 5) {
 		uint8_t want[BYTES];
@@ -211,12 +196,9 @@ END_TEST
 int main(void)
 {
 	const int count = sizeof kinds / sizeof *kinds;
-	Suite *suite = suite_create("ptx parameters");
-	TCase *cases = tcase_create("parameters");
-	tcase_add_checked_fixture(cases, NULL, device_reset);
+	TCase *cases = test_case("ptx parameters");
 	tcase_add_loop_test(cases, a_kernel_reads_its_parameters_and_constants, 0, count);
 	tcase_add_loop_test(cases, vectors_of_parameters_and_constants_keep_their_order, 0, count);
 	tcase_add_loop_test(cases, a_call_hands_over_each_type_and_no_more, 0, count);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -22,13 +22,6 @@
 	"mad.lo.u32 %i5, %i3, %i4, %i2; mul.wide.u32 %a2, %i5, 4; add.u64 %a2, %a2, %a1;\n" body                   \
 	"\nst.global.b32 [%a2], %w0; ret;\n}\n"
 
-static uint32_t *run(const char *text, uint32_t blocks, uint32_t threads)
-{
-	uint32_t *out = device_alloc((size_t)blocks * threads * sizeof *out);
-	ck_assert_int_eq(run_ptx(text, blocks, threads, &out), CUDA_SUCCESS);
-	return out;
-}
-
 static uint32_t *run_cooperative(const char *text, uint32_t blocks, uint32_t threads)
 {
 	uint32_t *out = device_alloc((size_t)blocks * threads * sizeof *out);
@@ -40,11 +33,21 @@ static uint32_t *run_cooperative(const char *text, uint32_t blocks, uint32_t thr
 	return out;
 }
 
+/* One block of the kernel that whole is with text in the place of its "@@". */
+static uint32_t *run_within(const char *whole, const char *text, uint32_t threads)
+{
+	const char *place = strstr(whole, "@@");
+	char program[8192];
+	int size = snprintf(program, sizeof program, "%.*s%s%s", (int)(place - whole), whole, text, place + 2);
+	ck_assert(size > 0 && (size_t)size < sizeof program);
+	return run_words(program, 1, threads);
+}
+
 /* ---- waiting */
 START_TEST(lanes_of_a_warp_wait_for_each_other)
 {
 	/* A chain: each lane waits until the one above has written; the last lane comes last in the code's order. */
-	uint32_t *out = run(".shared .align 4 .b8 cells[132];\n" KERNEL(
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[132];\n" KERNEL(
 		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w1, %w1, %w2; mov.u32 %w3, 0; "
 		"st.volatile.shared.b32 [%w1+4], %w3; bar.warp.sync 0xffffffff; setp.eq.u32 %p1, %i2, 31; "
 		"@%p1 bra WRITE;\n"
@@ -53,34 +56,31 @@ START_TEST(lanes_of_a_warp_wait_for_each_other)
 		"WRITE: mov.u32 %w0, 100; st.volatile.shared.b32 [%w1], %w0; END:"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 131 - t);
-	device_reset();
 }
 END_TEST
 
 START_TEST(lanes_take_a_ticket_lock_in_their_turn)
 {
 	/* Only the lane whose ticket is called may enter: whoever spins must let that one go on, in whichever path. */
-	uint32_t *out = run(".global .u32 next; .global .u32 serving; .global .u32 order;\n" KERNEL(
+	uint32_t *out = run_words(".global .u32 next; .global .u32 serving; .global .u32 order;\n" KERNEL(
 		"atom.global.add.u32 %w1, [next], 1;\n"
 		"SPIN: ld.acquire.gpu.global.u32 %w2, [serving]; setp.ne.u32 %p1, %w1, %w2; @%p1 bra SPIN;\n"
 		"ld.volatile.global.u32 %w0, [order]; add.u32 %w3, %w0, 1; st.volatile.global.u32 [order], %w3; "
 		"add.u32 %w4, %w2, 1; st.release.gpu.global.u32 [serving], %w4; sub.u32 %w0, %w0, %w1;"), 3, 64);
 	for (uint32_t t = 0; t < 192; t++)
 		ck_assert_uint_eq(out[t], 0);
-	device_reset();
 }
 END_TEST
 
 START_TEST(a_lane_that_sleeps_lets_the_others_run)
 {
-	uint32_t *out = run(".global .u32 flag;\n" KERNEL(
+	uint32_t *out = run_words(".global .u32 flag;\n" KERNEL(
 		"setp.eq.u32 %p1, %i2, 31; @%p1 bra SET;\n"
 		"SLEEP: nanosleep.u32 100; ld.relaxed.gpu.global.u32 %w0, [flag]; setp.ne.u32 %p2, %w0, 9; @%p2 bra "
 		"SLEEP; "
 		"bra END;\nSET: mov.u32 %w0, 9; st.relaxed.gpu.global.u32 [flag], %w0; END:"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 9);
-	device_reset();
 }
 END_TEST
 
@@ -95,7 +95,6 @@ START_TEST(blocks_of_a_cooperative_grid_feed_each_other)
 		"@%p3 st.release.gpu.global.b32 [%a3], %w0;"), 40, 64);
 	for (uint32_t b = 0; b < 40; b++)
 		ck_assert_uint_eq(out[b * 64 + 63], 540 - b);
-	device_reset();
 }
 END_TEST
 
@@ -116,14 +115,13 @@ START_TEST(a_grid_meets_at_the_barrier_of_its_environment)
 		"add.u32 %w9, %w9, 1; setp.lt.u32 %p4, %w9, 5; @%p4 bra ROUND;"), 24, 96);
 	for (uint32_t t = 0; t < 24 * 96; t++)
 		ck_assert_uint_eq(out[t], 24 * 96 * 121);
-	device_reset();
 }
 END_TEST
 
 START_TEST(shuffles_and_matches_wait_for_their_members)
 {
 	/* Both spellings of ballot; lanes that come late through a loop bring their own values. */
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		"mov.u32 %w1, 0; setp.lt.u32 %p1, %i2, 20; @%p1 bra GO; LOOP: add.u32 %w1, %w1, 1; setp.lt.u32 %p2, "
 		"%w1, %i2; "
 		"@%p2 bra LOOP;\n"
@@ -135,14 +133,13 @@ START_TEST(shuffles_and_matches_wait_for_their_members)
 		"mad.lo.u32 %w0, %w3, 100, %w4; mad.lo.u32 %w0, %w0, 100, %w6; add.u32 %w0, %w0, %w5;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], (36 * 100 + 32) * 100 + 12);
-	device_reset();
 }
 END_TEST
 
 START_TEST(members_that_exit_leave_no_leave_to_go_on_alone)
 {
 	/* Lanes 16 and up exit while the others wait for them; the next shuffle must wait for its members all the same. */
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		"mov.u32 %w0, 7; setp.ge.u32 %p1, %i2, 16; @%p1 bra END; shfl.sync.idx.b32 %w1, %i2, 3, 0x1f, 0xffffffff; "
 		"add.u32 %w2, %i2, 100; setp.ge.u32 %p2, %i2, 8; @%p2 bra LATE;\n"
 		"MEET: shfl.sync.idx.b32 %w3, %w2, 15, 0x1f, 0xffff; mad.lo.u32 %w0, %w1, 1000, %w3; "
@@ -151,21 +148,19 @@ START_TEST(members_that_exit_leave_no_leave_to_go_on_alone)
 		"END:"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t < 16 ? 3116 : 7);
-	device_reset();
 }
 END_TEST
 
 START_TEST(who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone)
 {
 	/* Lanes 0 to 7 wait at the lower address for 8 to 15, which wait for the rest, which exits. */
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		"mov.u32 %w0, 7; mov.u32 %w2, %i2; setp.ge.u32 %p1, %i2, 16; @%p1 bra END; setp.ge.u32 %p2, %i2, 8; @%p2 bra LATE;\n"
 		"MEET: shfl.sync.idx.b32 %w3, %w2, 15, 0x1f, 0xffff; mov.u32 %w0, %w3; st.global.b32 [%a2], %w0; exit;\n"
 		"LATE: shfl.sync.idx.b32 %w2, %i2, 8, 0x1f, 0xffffff00; add.u32 %w2, %w2, 200; bra MEET;\n"
 		"END:"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t < 16 ? 208 : 7);
-	device_reset();
 }
 END_TEST
 
@@ -176,45 +171,50 @@ END_TEST
 
 START_TEST(members_may_be_at_different_instructions)
 {
-	uint32_t *out = run(TWO_WAYS("add.u32 %w1, %i2, 100; shfl.sync.idx.b32 %w0|%p3, %w1, 20, 0x1f, 0xffffffff;",
-				     "add.u32 %w2, %i2, 200; shfl.sync.idx.b32 %w0, %w2, 3, 0x1f, 0xffffffff;"), 1, 32);
+	uint32_t *out = run_words(TWO_WAYS(
+		"add.u32 %w1, %i2, 100; shfl.sync.idx.b32 %w0|%p3, %w1, 20, 0x1f, 0xffffffff;",
+		"add.u32 %w2, %i2, 200; shfl.sync.idx.b32 %w0, %w2, 3, 0x1f, 0xffffffff;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t < 16 ? 220 : 103);
 	/* One of the two wants to know whether there was such a lane. */
-	out = run(TWO_WAYS("shfl.sync.up.b32 %w0, %i2, 1, 0, 0xffffffff;",
-			   "shfl.sync.up.b32 %w1|%p3, %i2, 17, 0, 0xffffffff; selp.u32 %w2, 1000, 2000, %p3; "
-			   "add.u32 %w0, %w1, %w2;"), 1, 32);
+	out = run_words(TWO_WAYS(
+		"shfl.sync.up.b32 %w0, %i2, 1, 0, 0xffffffff;",
+		"shfl.sync.up.b32 %w1|%p3, %i2, 17, 0, 0xffffffff; selp.u32 %w2, 1000, 2000, %p3; "
+		"add.u32 %w0, %w1, %w2;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t < 16 ? (t ? t - 1 : 0) : t == 16 ? 2016 : 1000 + t - 17);
 	/* %p2: lanes 0 to 4; its inverse from lane 16 on. */
-	out = run(TWO_WAYS("vote.ballot.sync.b32 %w0, %p2, 0xffffffff;", "vote.ballot.sync.b32 %w0, !%p2, 0xffffffff;"),
-		  1, 32);
+	out = run_words(TWO_WAYS(
+		"vote.ballot.sync.b32 %w0, %p2, 0xffffffff;", "vote.ballot.sync.b32 %w0, !%p2, 0xffffffff;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 0xffff001f);
-	out = run(TWO_WAYS("vote.all.sync.pred %p3, !%p1, 0xffffffff; selp.u32 %w0, 1, 2, %p3;",
-			   "vote.all.sync.pred %p4, %p1, 0xffffffff; selp.u32 %w0, 3, 4, %p4;"), 1, 32);
+	out = run_words(TWO_WAYS(
+		"vote.all.sync.pred %p3, !%p1, 0xffffffff; selp.u32 %w0, 1, 2, %p3;",
+		"vote.all.sync.pred %p4, %p1, 0xffffffff; selp.u32 %w0, 3, 4, %p4;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t < 16 ? 1 : 3);
-	out = run(TWO_WAYS("match.any.sync.b64 %w0, %a3, 0xffffffff;",
-			   "sub.u64 %a4, %a3, 16; match.any.sync.b64 %w0, %a4, 0xffffffff;"), 1, 32);
+	out = run_words(TWO_WAYS(
+		"match.any.sync.b64 %w0, %a3, 0xffffffff;",
+		"sub.u64 %a4, %a3, 16; match.any.sync.b64 %w0, %a4, 0xffffffff;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 0x10001u << t % 16);
-	out = run(TWO_WAYS("redux.sync.add.u32 %w0, %i2, 0xffffffff;", "add.u32 %w3, %i2, 1000; redux.sync.add.u32 %w0, %w3, "
-			   "0xffffffff;"), 1, 32);
+	out = run_words(TWO_WAYS(
+		"redux.sync.add.u32 %w0, %i2, 0xffffffff;",
+		"add.u32 %w3, %i2, 1000; redux.sync.add.u32 %w0, %w3, 0xffffffff;"), 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], 496 + 16000);
-	out = run(TWO_WAYS("elect.sync %w1|%p3, 0xfffffff8; selp.u32 %w0, 1000, 2000, %p3; add.u32 %w0, %w0, %w1;",
-			   "elect.sync %w0|_, 0xfffffff8;"), 1, 32);
+	out = run_words(TWO_WAYS(
+		"elect.sync %w1|%p3, 0xfffffff8; selp.u32 %w0, 1000, 2000, %p3; add.u32 %w0, %w0, %w1;",
+		"elect.sync %w0|_, 0xfffffff8;"), 1, 32);
 	for (uint32_t t = 3; t < 32; t++)
 		ck_assert_uint_eq(out[t], t > 15 ? 3 : t > 3 ? 2003 : 1003);
-	device_reset();
 }
 END_TEST
 
 START_TEST(two_halves_of_a_warp_hand_over_in_loops_of_their_own)
 {
 	/* The lower half writes, the upper half reads and sums up: two barriers a turn, each half at its own. */
-	uint32_t *out = run(".shared .align 4 .b8 cells[64];\n" TWO_WAYS(
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[64];\n" TWO_WAYS(
 		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w1, %w1, %w2; mov.u32 %w3, %i2; mov.u32 %w4, 0;\n"
 		"WRITE: st.shared.u32 [%w1], %w3; bar.warp.sync 0xffffffff; add.u32 %w3, %w3, 100; "
 		"bar.warp.sync 0xffffffff; add.u32 %w4, %w4, 1; setp.lt.u32 %p3, %w4, 10; @%p3 bra WRITE;",
@@ -228,28 +228,26 @@ START_TEST(two_halves_of_a_warp_hand_over_in_loops_of_their_own)
 		ck_assert_uint_eq(out[t], 0);
 		ck_assert_uint_eq(out[16 + t], want);
 	}
-	device_reset();
 }
 END_TEST
 
 START_TEST(lanes_of_a_warp_may_meet_at_different_barriers)
 {
 	/* Even threads of both warps meet at barrier 1, odd ones at barrier 2; each reads what its partner wrote. */
-	uint32_t *out = run(".shared .align 4 .b8 cells[256];\n" KERNEL(
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[256];\n" KERNEL(
 		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w3, %w1, %w2; xor.b32 %w2, %w2, 128; add.u32 %w4, %w1, %w2; "
 		"mov.u32 %w5, 0; st.shared.u32 [%w3], %w5; bar.sync 0; and.b32 %w6, %i2, 1; add.u32 %w6, %w6, 1; "
 		"add.u32 %w7, %i2, 500; st.shared.u32 [%w3], %w7; barrier.sync %w6, 32; ld.shared.u32 %w0, [%w4];"), 1, 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], 500 + (t ^ 32));
 	/* bar.arrive too: the first warp arrives at both, the second waits. */
-	out = run(".shared .align 4 .b8 cells[256];\n" KERNEL(
+	out = run_words(".shared .align 4 .b8 cells[256];\n" KERNEL(
 		"mov.u32 %w1, cells; shl.b32 %w2, %i2, 2; add.u32 %w3, %w1, %w2; and.b32 %w6, %i2, 1; add.u32 %w6, %w6, 1; "
 		"mov.u32 %w0, 7; add.u32 %w7, %i2, 500; setp.lt.u32 %p1, %i2, 32; @%p1 bra FIRST;\n"
 		"barrier.sync %w6, 32; ld.shared.u32 %w0, [%w3+-128]; bra END;\n"
 		"FIRST: st.shared.u32 [%w3], %w7; barrier.arrive %w6, 32; END:"), 1, 64);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], t < 32 ? 7 : 500 + t - 32);
-	device_reset();
 }
 END_TEST
 
@@ -266,7 +264,6 @@ START_TEST(a_block_that_only_meets_at_barriers_lets_the_others_run)
 		"END:"), 3, 96);
 	for (uint32_t t = 0; t < 3 * 96; t++)
 		ck_assert_uint_eq(out[t], 5);
-	device_reset();
 }
 END_TEST
 
@@ -282,7 +279,6 @@ START_TEST(a_fault_ends_blocks_that_only_meet_at_barriers)
 		"MEET: bar.sync 0; ld.shared.u32 %w0, [seen]; bar.sync 0; setp.eq.u32 %p3, %w0, 0; @%p3 bra LOOK; bra END;\n"
 		"TRAP: ld.volatile.global.u32 %w1, [there]; setp.eq.u32 %p3, %w1, 0; @%p3 bra TRAP; trap;\n"
 		"END:"), 2, 96, &out), CUDA_ERROR_LAUNCH_FAILED);
-	device_reset();
 }
 END_TEST
 
@@ -317,7 +313,6 @@ START_TEST(the_host_and_a_kernel_share_memory_while_it_runs)
 	pthread_join(host, NULL);
 	ck_assert_int_eq(result, CUDA_SUCCESS);
 	ck_assert_uint_eq(partner.cells[2], 3 * 5000 + 128 * 100);
-	device_reset();
 }
 END_TEST
 
@@ -331,7 +326,7 @@ START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
 	__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); /* as -ffast-math leaves it */
 	unsigned before = __builtin_ia32_stmxcsr() & ~0x3fu; /* but for the flags */
 #endif
-	uint32_t *out = run(".global .u32 there;\n" KERNEL(
+	uint32_t *out = run_words(".global .u32 there;\n" KERNEL(
 		"atom.global.add.u32 %w1, [there], 1; WAIT: ld.volatile.global.u32 %w1, [there]; setp.lt.u32 %p1, %w1, 64; "
 		"@%p1 bra WAIT; cvt.rn.f32.u32 %f1, %w1; mov.f32 %f2, 0f00000003; add.f32 %f3, %f2, %f2; mov.b32 %w2, %f3; "
 		"sub.f32 %f4, %f1, %f1; div.rn.f32 %f5, %f1, %f4; mov.b32 %w3, %f5; mov.f32 %f6, 0f30000000; mov.f32 %f7, "
@@ -344,7 +339,6 @@ START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
 	fesetenv(FE_DFL_ENV);
 	for (uint32_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], 0x6u + 0x7f800000u + 0x3f800000u + 0x3f333333u);
-	device_reset();
 }
 END_TEST
 
@@ -375,24 +369,19 @@ static const struct strong {
 
 START_TEST(accesses_that_are_not_weak_move_the_same_bytes)
 {
-	static const char whole[] = ".global .align 8 .b8 cells[8192];\n" KERNEL(
+	uint32_t *out = run_within(".global .align 8 .b8 cells[8192];\n" KERNEL(
 		"mov.u64 %a3, cells; mul.wide.u32 %a4, %i5, 8; add.u64 %a3, %a3, %a4; "
-		"mov.u64 %a4, 0x8887868584838281; st.global.u64 [%a3], %a4;\n@@");
-	const char *after = strstr(whole, "@@") + 2;
-	char program[4096];
-	snprintf(program, sizeof program, "%.*s%s%s", (int)(after - whole) - 2, whole, strongs[_i].text, after);
-	uint32_t *out = run(program, 1, 65);
+		"mov.u64 %a4, 0x8887868584838281; st.global.u64 [%a3], %a4;\n@@"), strongs[_i].text, 65);
 	for (uint32_t t = 0; t < 65; t++)
 		ck_assert_msg(out[t] == strongs[_i].want, "%s gave 0x%08x, want 0x%08x", strongs[_i].text, out[t],
 			      strongs[_i].want);
-	device_reset();
 }
 END_TEST
 
 /* ---- addresses */
 START_TEST(parameters_and_locals_have_addresses_of_their_own)
 {
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		".local .align 8 .b8 mine[16]; mov.b64 %a3, out; cvta.param.u64 %a3, %a3; ld.u64 %a4, [%a3]; "
 		"setp.eq.u64 %p1, %a4, %a1; isspacep.param %p2, %a3; isspacep.global %p3, %a3; isspacep.global %p4, "
 		"%a1;\n"
@@ -405,7 +394,6 @@ START_TEST(parameters_and_locals_have_addresses_of_their_own)
 		"add.u32 %w0, %w0, %w8; mad.lo.u32 %w0, %w1, 1000, %w0;"), 2, 40);
 	for (uint32_t t = 0; t < 80; t++)
 		ck_assert_uint_eq(out[t], t * 1000 + 1 + 2 + 8 + 16 + 64);
-	device_reset();
 }
 END_TEST
 
@@ -413,7 +401,7 @@ END_TEST
 START_TEST(fma_fuses_and_a_product_with_a_sum_does_not)
 {
 	/* (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 exactly, and 0 when the product is rounded first. */
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		"mov.f32 %f1, 0f3f800800; mov.f32 %f2, 0fbf801000; fma.rn.f32 %f3, %f1, %f1, %f2; mul.f32 %f4, %f1, "
 		"%f1; "
 		"add.f32 %f4, %f4, %f2; mul.rn.f32 %f5, %f1, %f1; add.rn.f32 %f5, %f5, %f2; mov.b32 %w1, %f3; "
@@ -422,7 +410,6 @@ START_TEST(fma_fuses_and_a_product_with_a_sum_does_not)
 	ck_assert_uint_eq(out[0], 0x33800000);
 	ck_assert_uint_eq(out[1], 0);
 	ck_assert_uint_eq(out[2], 0);
-	device_reset();
 }
 END_TEST
 
@@ -456,35 +443,29 @@ static const struct step {
 
 START_TEST(arithmetic_keeps_its_edges)
 {
-	static const char whole[] = KERNEL("@@");
-	const char *after = strstr(whole, "@@") + 2;
-	char program[8192];
-	snprintf(program, sizeof program, "%.*s%s%s", (int)(after - whole) - 2, whole, steps[_i].text, after);
-	uint32_t *out = run(program, 1, 33);
+	uint32_t *out = run_within(KERNEL("@@"), steps[_i].text, 33);
 	for (uint32_t t = 0; t < 33; t++)
 		ck_assert_msg(out[t] == steps[_i].want, "%s gave 0x%08x, want 0x%08x", steps[_i].text, out[t],
 			      steps[_i].want);
-	device_reset();
 }
 END_TEST
 
 /* ---- text */
 START_TEST(debugging_information_is_skipped)
 {
-	uint32_t *out = run(".file 1 \"a.cu\", 1700000000, 120\n.file 2 \"b \\\" c.h\"\n"
+	uint32_t *out = run_words(".file 1 \"a.cu\", 1700000000, 120\n.file 2 \"b \\\" c.h\"\n"
 		KERNEL(".loc 1 7 3\nmov.u32 %w0, 5;\n.loc 2 11 5, function_name $L__info_string0, inlined_at 1 7 3\n"
 		"add.u32 %w0, %w0, %i2; .pragma \"nounroll\";\n$L__tmp0:\n.loc 1 9 1\n")
 		".section .debug_str\n{\n$L__info_string0:\n.b8 95,90,51,102\n.b8 0\n}\n"
 		".section .debug_loc { .b32 1, $L__info_string0+4 }\n", 1, 8);
 	for (uint32_t t = 0; t < 8; t++)
 		ck_assert_uint_eq(out[t], 5 + t);
-	device_reset();
 }
 END_TEST
 
 START_TEST(special_registers_know_the_launch)
 {
-	uint32_t *out = run(KERNEL(
+	uint32_t *out = run_words(KERNEL(
 		"mov.u32 %w1, %laneid; mov.u32 %w2, %warpid; mov.u32 %w3, %lanemask_lt; popc.b32 %w3, %w3; "
 		"mov.u32 %w4, %lanemask_ge; popc.b32 %w4, %w4; mov.u32 %w5, %nwarpid; setp.ge.u32 %p1, %w2, %w5; "
 		"@%p1 trap; "
@@ -502,7 +483,6 @@ START_TEST(special_registers_know_the_launch)
 		"add.u32 %w0, %w0, %w16;"), 2, 96);
 	for (uint32_t t = 0; t < 192; t++)
 		ck_assert_uint_eq(out[t], 32 * 100 + 10 - 1);
-	device_reset();
 }
 END_TEST
 
@@ -529,13 +509,10 @@ int main(void)
 		debugging_information_is_skipped,
 		special_registers_know_the_launch,
 	};
-	Suite *suite = suite_create("ptx progress");
-	TCase *cases = tcase_create("progress");
-	tcase_set_timeout(cases, 120);
+	TCase *cases = test_case("ptx progress");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_test(cases, tests[n]);
 	tcase_add_loop_test(cases, arithmetic_keeps_its_edges, 0, STEPS);
 	tcase_add_loop_test(cases, accesses_that_are_not_weak_move_the_same_bytes, 0, sizeof strongs / sizeof *strongs);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

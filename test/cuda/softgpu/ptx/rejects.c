@@ -213,13 +213,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ptx rejects");
-	TCase *cases = tcase_create("rejects");
-	tcase_set_timeout(cases, getenv("HEADRACE_TEST_LONG") ? 3600 : 60);
+	TCase *cases = test_case("ptx rejects");
+	if (getenv("HEADRACE_TEST_LONG"))
+		tcase_set_timeout(cases, 3600);
 	tcase_add_loop_test(cases, errors_name_the_line_and_the_cause, 0, sizeof bad / sizeof *bad);
 	tcase_add_test(cases, text_that_is_no_ptx_is_refused);
 	tcase_add_test(cases, a_log_that_is_too_short_is_cut);
 	tcase_add_test(cases, damaged_text_does_no_harm);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+	return run_tests();
 }

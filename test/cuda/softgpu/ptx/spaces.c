@@ -19,11 +19,6 @@ struct parameters {
 	int32_t bias;
 };
 
-static void use_isa(int n)
-{
-	setenv("HEADRACE_SOFTGPU_ISA", isa_names[n], 1);
-}
-
 /* Runs one body over in; out[i] is 64 bits for each thread. */
 static uint64_t *run(const char *text, const void *in, size_t in_size, uint32_t blocks, uint32_t threads)
 {
@@ -47,7 +42,6 @@ START_TEST(narrow_loads_extend_as_their_type_says)
 			    bytes, sizeof bytes, 1, 40);
 	for (int t = 0; t < 40; t++)
 		ck_assert_uint_eq(out[t], (uint32_t)(2 * bytes[t]) | (uint64_t)(uint8_t)bytes[t] << 32);
-	device_reset();
 }
 END_TEST
 
@@ -70,7 +64,6 @@ START_TEST(vectors_of_four_keep_their_order)
 		uint32_t first = (a[0] - a[1]) ^ (a[2] - a[3]), second = (b[0] - b[1]) ^ (b[2] - b[3]);
 		ck_assert_uint_eq(out[t], first | (uint64_t)second << 32);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -94,7 +87,6 @@ START_TEST(generic_addresses_tell_the_spaces_apart)
 		"st.global.u64 [%a4], %l9;" END, in, sizeof in, 1, 64);
 	for (uint64_t t = 0; t < 64; t++)
 		ck_assert_uint_eq(out[t], t + (t % 3 == 0 ? 41000 : t % 3 == 1 ? 12000 : 23000));
-	device_reset();
 }
 END_TEST
 
@@ -115,7 +107,6 @@ START_TEST(variables_start_with_what_they_were_given)
 		"st.global.u64 [%a4], %l1;" END, &zero, sizeof zero, 1, 33);
 	for (uint64_t t = 0; t < 33; t++)
 		ck_assert_uint_eq(out[t], ((4u << 8) + 6) * 256 + 'C' - 7);
-	device_reset();
 }
 END_TEST
 
@@ -142,7 +133,6 @@ START_TEST(atomics_of_many_blocks_all_count)
 	}
 	for (uint32_t n = 0; n < 100; n++)
 		ck_assert_uint_eq(seen[n], 10);
-	device_reset();
 }
 END_TEST
 
@@ -167,7 +157,6 @@ START_TEST(atomic_results_are_in_memory)
 	ck_assert(wide == 49500.0);
 	ck_assert_uint_eq(cells[4], 999);
 	ck_assert_uint_eq(cells[5], 0);
-	device_reset();
 }
 END_TEST
 
@@ -200,7 +189,6 @@ START_TEST(printf_writes_in_the_order_of_blocks)
 	close(saved);
 	unlink(path);
 	ck_assert_str_eq(text, "0  1.50 hi|123456789a%!\n-1  1.50 hi|123456789a%!\n-2  1.50 hi|123456789a%!\n");
-	device_reset();
 }
 END_TEST
 
@@ -262,7 +250,6 @@ START_TEST(lanes_of_one_access_may_be_in_several_allocations)
 		"bar.sync 0; cvt.u64.u32 %l3, %w3; st.global.u64 [%a4], %l3;" END, in, sizeof in, 1, 32);
 	for (uint32_t t = 0; t < 32; t++)
 		ck_assert_uint_eq(out[t], t & 1 ? 0 : in[t ^ 6]);
-	device_reset();
 }
 END_TEST
 
@@ -388,11 +375,8 @@ int main(void)
 		lanes_of_one_access_may_be_in_several_allocations,
 		one_lane_of_a_scattered_access_is_enough_for_a_fault,
 	};
-	Suite *suite = suite_create("ptx spaces");
-	TCase *cases = tcase_create("spaces");
-	tcase_set_timeout(cases, 60);
+	TCase *cases = test_case("ptx spaces");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
-		tcase_add_loop_test(cases, tests[n], 0, 3);
-	suite_add_tcase(suite, cases);
-	return run_suite(suite);
+		tcase_add_loop_test(cases, tests[n], 0, ISAS);
+	return run_tests();
 }

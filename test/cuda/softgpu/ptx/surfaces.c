@@ -293,9 +293,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("surfaces");
-	TCase *tests = tcase_create("suld, sust, sured, suq");
-	tcase_set_timeout(tests, 60);
+	TCase *tests = test_case("surfaces");
 	tcase_add_test(tests, loads_are_zero_or_the_nearest_beyond_the_edge);
 	tcase_add_test(tests, stores_beyond_the_edge_are_dropped);
 	tcase_add_test(tests, trap_is_the_end_of_the_launch);
@@ -303,6 +301,5 @@ int main(void)
 	tcase_add_test(tests, reductions_of_all_lanes_add_up);
 	tcase_add_test(tests, formatted_stores_convert);
 	tcase_add_test(tests, what_is_not_there_is_refused);
-	suite_add_tcase(suite, tests);
-	return run_suite(suite);
+	return run_tests();
 }

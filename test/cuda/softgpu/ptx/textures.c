@@ -218,7 +218,6 @@ START_TEST(without_normalized_coordinates_wrap_and_mirror_clamp)
 		}
 		softgpu_texture_destroy(arguments.texture);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -270,7 +269,6 @@ START_TEST(what_is_not_a_number_or_infinite_stays_inside)
 			ck_assert_double_eq((double)result(&arguments, 0, 0), texel(&image, 0, 0, 0));
 		softgpu_texture_destroy(arguments.texture);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -500,7 +498,6 @@ START_TEST(levels_are_clamped_biased_and_blended)
 		ck_assert_float_eq(result(&arguments, 5, 0), 0.0f);
 		softgpu_texture_destroy(arguments.texture);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -557,7 +554,6 @@ START_TEST(the_short_way_gives_what_the_long_way_gives)
 			ck_assert_msg(arguments.out[n] == 0, "mode %d lane %d channel %d", mode, n / 4, n % 4);
 		softgpu_texture_destroy(arguments.texture);
 	}
-	device_reset();
 }
 END_TEST
 
@@ -721,7 +717,6 @@ START_TEST(bad_handles_and_freed_memory_are_faults)
 	softgpu_texture_destroy(good);
 	ck_assert_int_eq(run_ptx(kernel, 1, 1, &arguments), CUDA_ERROR_ILLEGAL_ADDRESS);
 	softgpu_texture_destroy(surface);
-	device_reset();
 }
 END_TEST
 
@@ -758,9 +753,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("textures");
-	TCase *tests = tcase_create("tex, tld4, txq");
-	tcase_set_timeout(tests, 60);
+	TCase *tests = test_case("textures");
 	tcase_add_test(tests, every_address_and_filter_mode_follows_the_guide);
 	tcase_add_test(tests, without_normalized_coordinates_wrap_and_mirror_clamp);
 	tcase_add_test(tests, weights_have_eight_bits_behind_the_point);
@@ -781,6 +774,5 @@ int main(void)
 	tcase_add_test(tests, a_reference_is_bound_by_name);
 	tcase_add_test(tests, bad_handles_and_freed_memory_are_faults);
 	tcase_add_test(tests, what_is_not_there_is_refused);
-	suite_add_tcase(suite, tests);
-	return run_suite(suite);
+	return run_tests();
 }

@@ -17,11 +17,6 @@ struct parameters {
 	uint64_t *out, *other;
 };
 
-static void use_isa(int n)
-{
-	setenv("HEADRACE_SOFTGPU_ISA", isa_names[n], 1);
-}
-
 static struct parameters run(const char *text)
 {
 	struct parameters parameters = { device_alloc(THREADS * 8), device_alloc(THREADS * 8) };
@@ -70,7 +65,6 @@ START_TEST(local_memory_holds_vectors_and_bytes)
 		"cvt.u64.u32 %l6, %w3; st.global.u64 [%a1], %l6;" END);
 	for (uint64_t t = 0; t < THREADS; t++)
 		ck_assert_uint_eq(got.out[t], 2 * t + 1 + (t << 16));
-	device_reset();
 }
 END_TEST
 
@@ -84,7 +78,6 @@ START_TEST(generic_addresses_reach_shared_memory_in_any_order)
 		"add.u64 %l4, %l1, %a3; ld.u64 %l5, [%l4]; st.global.u64 [%a1], %l5;" END);
 	for (uint64_t t = 0; t < THREADS; t++)
 		ck_assert_uint_eq(got.out[t], 3 * (44 - t));
-	device_reset();
 }
 END_TEST
 
@@ -100,7 +93,6 @@ START_TEST(atomics_of_one_warp_may_hit_two_allocations)
 	ck_assert_uint_eq(parameters.out[1], 10 * 23);
 	ck_assert_uint_eq(parameters.other[0], 5 * 22);
 	ck_assert_uint_eq(parameters.other[1], 10 * 22);
-	device_reset();
 }
 END_TEST
 
@@ -130,16 +122,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("windows");
-	TCase *tcase = tcase_create("windows");
-	int count = 0;
-	while (isa_names[count])
-		count++;
-	tcase_add_loop_test(tcase, every_thread_has_its_own_local_memory, 0, count);
-	tcase_add_loop_test(tcase, local_memory_holds_vectors_and_bytes, 0, count);
-	tcase_add_loop_test(tcase, generic_addresses_reach_shared_memory_in_any_order, 0, count);
-	tcase_add_loop_test(tcase, atomics_of_one_warp_may_hit_two_allocations, 0, count);
-	tcase_add_loop_test(tcase, one_lane_past_the_end_is_a_fault, 0, count);
-	suite_add_tcase(suite, tcase);
-	return run_suite(suite);
+	TCase *tcase = test_case("windows");
+	tcase_add_loop_test(tcase, every_thread_has_its_own_local_memory, 0, ISAS);
+	tcase_add_loop_test(tcase, local_memory_holds_vectors_and_bytes, 0, ISAS);
+	tcase_add_loop_test(tcase, generic_addresses_reach_shared_memory_in_any_order, 0, ISAS);
+	tcase_add_loop_test(tcase, atomics_of_one_warp_may_hit_two_allocations, 0, ISAS);
+	tcase_add_loop_test(tcase, one_lane_past_the_end_is_a_fault, 0, ISAS);
+	return run_tests();
 }
