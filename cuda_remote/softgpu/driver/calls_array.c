@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies to and from arrays of one dimension, legacy and per-thread (see cuda_api.h): compiled twice. */
 #include "cuda_remote/softgpu/driver/array.h"
+#include "cuda_remote/softgpu/driver/calls.h"
 #include "cuda_remote/softgpu/driver/capture.h"
-#include "cuda_remote/softgpu/driver/stream.h"
 
 /* One end of such a copy: an array where there is one, else an address. */
 struct end {
@@ -45,9 +45,8 @@ static CUDA_MEMCPY3D described(const struct end *to, const struct end *from, siz
 
 static CUresult copy(CUstream handle, struct end to, struct end from, size_t bytes, bool synchronous)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	bool captured = false;
 	CUDA_MEMCPY3D node = described(&to, &from, bytes);
 	if (!result && to.array)

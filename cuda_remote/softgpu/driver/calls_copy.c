@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and fills, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/calls.h"
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/copy.h"
-#include "cuda_remote/softgpu/driver/stream.h"
 
 /* The same as a graph's node describes it. */
 static CUDA_MEMCPY3D described(copy_side_t to, copy_side_t from, size_t bytes)
@@ -24,9 +24,8 @@ static CUDA_MEMCPY3D described(copy_side_t to, copy_side_t from, size_t bytes)
 
 static CUresult linear(CUstream handle, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	bool captured = false;
 	if (!result && capture_possible()) {
 		CUDA_MEMCPY3D copy = described(to, from, bytes);
@@ -92,10 +91,9 @@ CUresult PTSZ(cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice
 
 static CUresult box_2d(CUstream handle, const CUDA_MEMCPY2D *copy, bool synchronous)
 {
-	CUcontext context;
 	CUstream stream;
 	copy_box_t box;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	if (!result)
 		result = copy_box_from_2d(copy, &box);
 	bool captured = false;
@@ -115,10 +113,9 @@ static CUresult box_2d(CUstream handle, const CUDA_MEMCPY2D *copy, bool synchron
 
 static CUresult box_3d(CUstream handle, const CUDA_MEMCPY3D *copy, bool synchronous)
 {
-	CUcontext context;
 	CUstream stream;
 	copy_box_t box;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	if (!result)
 		result = copy_box_from_3d(copy, &box);
 	bool captured = false;
@@ -202,9 +199,8 @@ CUresult PTSZ(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hSt
 
 static CUresult fill(CUstream handle, fill_t what, bool synchronous)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	bool captured = false;
 	if (!result && capture_possible() && synchronous)
 		result = capture_refuse_stream(stream);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launching and capturing graphs, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/calls.h"
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/graph_exec.h"
-#include "cuda_remote/softgpu/driver/stream.h"
 
 static CUresult enter(CUgraphExec exec, CUstream handle, CUstream *stream)
 {
-	CUcontext context;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, stream);
+	CUresult result = enter_stream(handle, stream);
 	if (result)
 		return result;
 	return handle_valid(exec, HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -37,9 +36,8 @@ CUresult PTSZ(cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hG
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = CUDA_SUCCESS;
 	if (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
-		CUcontext context;
 		CUstream stream;
-		result = stream_enter(STREAM_OR_DEFAULT(instantiateParams->hUploadStream), &context, &stream);
+		result = enter_stream(instantiateParams->hUploadStream, &stream);
 	}
 	if (result)
 		return result;
@@ -49,9 +47,8 @@ CUresult PTSZ(cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hG
 static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
 		      size_t count, CUstreamCaptureMode mode)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(handle), &context, &stream);
+	CUresult result = enter_stream(handle, &stream);
 	return result ? result : capture_begin(stream, graph, dependencies, data, count, mode);
 }
 
@@ -76,9 +73,8 @@ CUresult PTSZ(cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, con
 
 CUresult PTSZ(cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	return result ? result : capture_end(stream, phGraph);
 }
 
@@ -86,10 +82,9 @@ CUresult PTSZ(cuStreamGetCaptureInfo_v3)(CUstream hStream, CUstreamCaptureStatus
 					 cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
 					 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
-	CUcontext context;
 	CUstream stream;
 	capture_info_t info;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	if (!captureStatus_out || (edgeData_out && !dependencies_out))
@@ -137,9 +132,8 @@ CUresult PTSZ(cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNod
 						    const CUgraphEdgeData *dependencyData, size_t numDependencies,
 						    unsigned int flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	return result ? result : capture_update(stream, dependencies, dependencyData, numDependencies, flags);
 }
 

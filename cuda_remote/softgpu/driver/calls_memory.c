@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory calls in a stream, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/calls.h"
 #include "cuda_remote/softgpu/driver/managed.h"
 #include "cuda_remote/softgpu/driver/pool.h"
-#include "cuda_remote/softgpu/driver/stream.h"
 
 CUresult PTSZ(cuMemAllocAsync)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	return result ? result : pool_alloc(NULL, bytesize, stream, dptr);
 }
 
 CUresult PTSZ(cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	return pool ? pool_alloc(pool, bytesize, stream, dptr) : CUDA_ERROR_INVALID_VALUE;
@@ -24,9 +22,8 @@ CUresult PTSZ(cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmem
 
 CUresult PTSZ(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	return result ? result : pool_free(dptr, stream);
 }
 
@@ -34,9 +31,8 @@ CUresult PTSZ(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream)
 CUresult PTSZ(cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
 				     CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	return flags ? CUDA_ERROR_INVALID_VALUE : managed_prefetch(devPtr, count, &location);

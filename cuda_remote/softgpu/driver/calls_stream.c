@@ -1,61 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls on a stream, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/calls.h"
 #include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/event.h"
 #include "cuda_remote/softgpu/driver/host_function.h"
-#include "cuda_remote/softgpu/driver/stream.h"
 #include "cuda_remote/softgpu/memory/space.h"
 
 CUresult PTSZ(cuStreamGetPriority)(CUstream hStream, int *priority)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	*priority = stream->priority;
-	return CUDA_SUCCESS;
+	CUresult result = enter_stream_to_tell(hStream, priority, &stream);
+	if (!result)
+		*priority = stream->priority;
+	return result;
 }
 
 CUresult PTSZ(cuStreamGetFlags)(CUstream hStream, unsigned int *flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = stream->flags;
-	return CUDA_SUCCESS;
+	CUresult result = enter_stream_to_tell(hStream, flags, &stream);
+	if (!result)
+		*flags = stream->flags;
+	return result;
 }
 
 CUresult PTSZ(cuStreamGetId)(CUstream hStream, unsigned long long *streamId)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	if (!streamId)
-		return CUDA_ERROR_INVALID_VALUE;
-	*streamId = stream->id;
-	return CUDA_SUCCESS;
+	CUresult result = enter_stream_to_tell(hStream, streamId, &stream);
+	if (!result)
+		*streamId = stream->id;
+	return result;
 }
 
 CUresult PTSZ(cuStreamGetDevice)(CUstream hStream, CUdevice *device)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
-	if (result)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = stream->context->device;
-	return CUDA_SUCCESS;
+	CUresult result = enter_stream_to_tell(hStream, device, &stream);
+	if (!result)
+		*device = stream->context->device;
+	return result;
 }
 
 /* The green context that a stream is of: the default stream of the one that is current. */
@@ -66,13 +50,10 @@ static CUgreenCtx green_of(const struct CUstream_st *stream)
 
 CUresult PTSZ(cuStreamGetCtx)(CUstream hStream, CUcontext *pctx)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream_to_tell(hStream, pctx, &stream);
 	if (result)
 		return result;
-	if (!pctx)
-		return CUDA_ERROR_INVALID_VALUE;
 	CUgreenCtx green = green_of(stream);
 	*pctx = green ? (CUcontext)(void *)green : stream->context;
 	return CUDA_SUCCESS;
@@ -80,13 +61,10 @@ CUresult PTSZ(cuStreamGetCtx)(CUstream hStream, CUcontext *pctx)
 
 CUresult PTSZ(cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream_to_tell(hStream, pCtx, &stream);
 	if (result)
 		return result;
-	if (!pCtx)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (STREAM_OR_DEFAULT(hStream) == CU_STREAM_PER_THREAD && context_current_green())
 		return CUDA_ERROR_INVALID_HANDLE;
 	*pCtx = stream->context;
@@ -97,9 +75,8 @@ CUresult PTSZ(cuStreamGetCtx_v2)(CUstream hStream, CUcontext *pCtx, CUgreenCtx *
 
 CUresult PTSZ(cuStreamQuery)(CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (!result)
 		result = capture_refuse_stream(stream);
 	if (result)
@@ -111,23 +88,21 @@ CUresult PTSZ(cuStreamQuery)(CUstream hStream)
 
 CUresult PTSZ(cuStreamSynchronize)(CUstream hStream)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (!result)
 		result = capture_refuse_stream(stream);
 	if (result)
 		return result;
-	context = stream->context;
+	CUcontext context = stream->context;
 	queue_wait(stream, queue_submitted(stream));
 	return context_error(context);
 }
 
 CUresult PTSZ(cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
@@ -137,9 +112,8 @@ CUresult PTSZ(cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int 
 
 CUresult PTSZ(cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
@@ -154,17 +128,15 @@ CUresult PTSZ(cuEventRecord)(CUevent hEvent, CUstream hStream)
 
 CUresult PTSZ(cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	return result ? result : host_function_submit(stream, fn, userData);
 }
 
 CUresult PTSZ(cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	return flags ? CUDA_ERROR_INVALID_VALUE : host_callback_submit(stream, hStream, callback, userData);
@@ -173,9 +145,8 @@ CUresult PTSZ(cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, 
 /* Managed memory is visible to every stream and to the host at all times, so that an attachment narrows nothing. */
 CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-	CUcontext context;
 	CUstream stream;
-	CUresult result = stream_enter(STREAM_OR_DEFAULT(hStream), &context, &stream);
+	CUresult result = enter_stream(hStream, &stream);
 	if (result)
 		return result;
 	softgpu_allocation_t found;

@@ -24,6 +24,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	$(SOFTGPU_TWINS) \
 	cuda_remote/softgpu/engine.h \
 	cuda_remote/softgpu/memory.h \
+	cuda_remote/softgpu/driver/calls.h \
 	cuda_remote/softgpu/driver/capabilities.c \
 	cuda_remote/softgpu/driver/capture.c \
 	cuda_remote/softgpu/driver/capture.h \

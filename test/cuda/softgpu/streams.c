@@ -313,6 +313,30 @@ static void priorities_are_bounded(void)
 	OK(cuStreamDestroy(stream));
 }
 
+static void streams_tell_what_they_are(CUcontext context)
+{
+	CUstream stream;
+	unsigned flags;
+	unsigned long long id, other;
+	CUdevice device = -1;
+	CUcontext of = NULL;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamGetFlags(stream, &flags));
+	OK(cuStreamGetId(stream, &id));
+	OK(cuStreamGetId(NULL, &other));
+	OK(cuStreamGetDevice(stream, &device));
+	OK(cuStreamGetCtx(stream, &of));
+	CHECK(flags == CU_STREAM_NON_BLOCKING && id != other && device == 0 && of == context);
+	EXPECT(cuStreamGetPriority(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetFlags(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetId(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetDevice(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetCtx(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetCtx_v2(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamDestroy(stream));
+	EXPECT(cuStreamGetFlags(stream, NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
 int main(void)
 {
 	CUcontext context = start();
@@ -334,6 +358,7 @@ int main(void)
 	asynchronous_copies_take_pageable_sources_along();
 	threads_share_a_context(context);
 	priorities_are_bounded();
+	streams_tell_what_they_are(context);
 	OK(cuMemFreeHost(memory));
 	OK(cuDevicePrimaryCtxRelease(0));
 	return 0;
