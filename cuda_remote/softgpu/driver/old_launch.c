@@ -7,6 +7,7 @@
 #include "cuda_remote/softgpu/driver/launch.h"
 #include "cuda_remote/softgpu/driver/stream.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,62 +42,46 @@ static CUresult enter(CUfunction handle, struct old_launch **settings, CUfunctio
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
+/* Keeps a value that is allowed at an offset of the function's settings. */
+static CUresult set(CUfunction handle, bool allowed, size_t offset, const void *value, size_t size)
 {
 	struct old_launch *settings;
-	CUresult result = enter(hfunc, &settings, &hfunc);
+	CUresult result = enter(handle, &settings, &handle);
 	if (result)
 		return result;
-	if (x < 1 || y < 1 || z < 1 || x > DEVICE_MAX_THREADS || y > DEVICE_MAX_THREADS || z > DEVICE_MAX_BLOCK_Z ||
-	    x * y > DEVICE_MAX_THREADS / z)
+	if (!allowed)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		memcpy(settings->block, (unsigned[3]){ (unsigned)x, (unsigned)y, (unsigned)z }, sizeof settings->block);
+	else if (size)
+		memcpy((unsigned char *)settings + offset, value, size);
 	pthread_mutex_unlock(&old_lock);
 	return result;
+}
+
+CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
+{
+	const unsigned block[3] = { (unsigned)x, (unsigned)y, (unsigned)z };
+	bool allowed = x >= 1 && y >= 1 && z >= 1 && x <= DEVICE_MAX_THREADS && y <= DEVICE_MAX_THREADS &&
+		       z <= DEVICE_MAX_BLOCK_Z && x * y <= DEVICE_MAX_THREADS / z;
+	return set(hfunc, allowed, offsetof(struct old_launch, block), block, sizeof block);
 }
 
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
-	struct old_launch *settings;
-	CUresult result = enter(hfunc, &settings, &hfunc);
-	if (result)
-		return result;
-	if (bytes > DEVICE_SHARED_OPTIN)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		settings->dynamic_shared = bytes;
-	pthread_mutex_unlock(&old_lock);
-	return result;
+	return set(hfunc, bytes <= DEVICE_SHARED_OPTIN, offsetof(struct old_launch, dynamic_shared), &bytes,
+		   sizeof bytes);
 }
 
 CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
-	struct old_launch *settings;
-	CUresult result = enter(hfunc, &settings, &hfunc);
-	if (result)
-		return result;
-	if (numbytes > DEVICE_PARAMETER_BYTES)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		settings->size = numbytes;
-	pthread_mutex_unlock(&old_lock);
-	return result;
+	return set(hfunc, numbytes <= DEVICE_PARAMETER_BYTES, offsetof(struct old_launch, size), &numbytes,
+		   sizeof numbytes);
 }
 
 CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes)
 {
-	struct old_launch *settings;
-	CUresult result = enter(hfunc, &settings, &hfunc);
-	if (result)
-		return result;
-	if (offset < 0 || (numbytes && !ptr) || (unsigned)offset > DEVICE_PARAMETER_BYTES ||
-	    numbytes > DEVICE_PARAMETER_BYTES - (unsigned)offset)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (numbytes)
-		memcpy(settings->parameters + offset, ptr, numbytes);
-	pthread_mutex_unlock(&old_lock);
-	return result;
+	bool allowed = offset >= 0 && (!numbytes || ptr) && (unsigned)offset <= DEVICE_PARAMETER_BYTES &&
+		       numbytes <= DEVICE_PARAMETER_BYTES - (unsigned)offset;
+	return set(hfunc, allowed, offsetof(struct old_launch, parameters) + (unsigned)offset, ptr, numbytes);
 }
 
 CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)

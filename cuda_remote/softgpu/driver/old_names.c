@@ -132,51 +132,51 @@ CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffs
 	(PLACE(to, from, side), (to).side##Z = (from)->side##Z, (to).side##LOD = (from)->side##LOD, \
 	 (to).side##Height = (from)->side##Height)
 
-static CUDA_MEMCPY2D widen_2d(const CUDA_MEMCPY2D_v1 *copy)
+/* The description in wide; none if there is none. */
+static const CUDA_MEMCPY2D *widen_2d(const CUDA_MEMCPY2D_v1 *copy, CUDA_MEMCPY2D *wide)
 {
-	CUDA_MEMCPY2D wide = { .WidthInBytes = copy->WidthInBytes, .Height = copy->Height };
-	PLACE(wide, copy, src);
-	PLACE(wide, copy, dst);
+	if (!copy)
+		return NULL;
+	*wide = (CUDA_MEMCPY2D){ .WidthInBytes = copy->WidthInBytes, .Height = copy->Height };
+	PLACE(*wide, copy, src);
+	PLACE(*wide, copy, dst);
 	return wide;
 }
 
-static CUDA_MEMCPY3D widen_3d(const CUDA_MEMCPY3D_v1 *copy)
+static const CUDA_MEMCPY3D *widen_3d(const CUDA_MEMCPY3D_v1 *copy, CUDA_MEMCPY3D *wide)
 {
-	CUDA_MEMCPY3D wide = { .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth,
-			       .reserved0 = copy->reserved0, .reserved1 = copy->reserved1 };
-	PLACE_3D(wide, copy, src);
-	PLACE_3D(wide, copy, dst);
+	if (!copy)
+		return NULL;
+	*wide = (CUDA_MEMCPY3D){ .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = copy->Depth,
+				 .reserved0 = copy->reserved0, .reserved1 = copy->reserved1 };
+	PLACE_3D(*wide, copy, src);
+	PLACE_3D(*wide, copy, dst);
 	return wide;
 }
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-	CUDA_MEMCPY2D wide = widen_2d(pCopy ? pCopy : &(CUDA_MEMCPY2D_v1){ 0 });
-	return cuMemcpy2D_v2(pCopy ? &wide : NULL);
+	return cuMemcpy2D_v2(widen_2d(pCopy, &(CUDA_MEMCPY2D){ 0 }));
 }
 
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-	CUDA_MEMCPY2D wide = widen_2d(pCopy ? pCopy : &(CUDA_MEMCPY2D_v1){ 0 });
-	return cuMemcpy2DUnaligned_v2(pCopy ? &wide : NULL);
+	return cuMemcpy2DUnaligned_v2(widen_2d(pCopy, &(CUDA_MEMCPY2D){ 0 }));
 }
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-	CUDA_MEMCPY2D wide = widen_2d(pCopy ? pCopy : &(CUDA_MEMCPY2D_v1){ 0 });
-	return cuMemcpy2DAsync_v2(pCopy ? &wide : NULL, hStream);
+	return cuMemcpy2DAsync_v2(widen_2d(pCopy, &(CUDA_MEMCPY2D){ 0 }), hStream);
 }
 
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-	CUDA_MEMCPY3D wide = widen_3d(pCopy ? pCopy : &(CUDA_MEMCPY3D_v1){ 0 });
-	return cuMemcpy3D_v2(pCopy ? &wide : NULL);
+	return cuMemcpy3D_v2(widen_3d(pCopy, &(CUDA_MEMCPY3D){ 0 }));
 }
 
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-	CUDA_MEMCPY3D wide = widen_3d(pCopy ? pCopy : &(CUDA_MEMCPY3D_v1){ 0 });
-	return cuMemcpy3DAsync_v2(pCopy ? &wide : NULL, hStream);
+	return cuMemcpy3DAsync_v2(widen_3d(pCopy, &(CUDA_MEMCPY3D){ 0 }), hStream);
 }
 
 CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)

@@ -27,6 +27,7 @@ static void parameters_are_set_one_by_one(void)
 	OK(cuParamSetSize(increase, 8));
 	EXPECT(cuLaunch(increase), CUDA_ERROR_INVALID_VALUE); /* the second parameter lies behind the end */
 	OK(cuParamSetSize(increase, 12));
+	OK(cuFuncSetSharedSize(increase, 4)); /* changes nothing else */
 	OK(cuLaunch(increase));
 	OK(cuCtxSynchronize());
 	CHECK(*value == 3);
