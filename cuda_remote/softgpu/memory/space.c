@@ -59,7 +59,7 @@ typedef struct block {
 	int file;              /* behind it, plus 1, once it is shared; 0: none */
 	struct block *previous, *next; /* blocks with room; or next: recycled blocks */
 	bool listed;
-	bool host;             /* of memory that the host writes at any time: never moved into a file */
+	bool host;             /* of memory that the host writes outside of commands: never moved into a file */
 } block_t;
 
 static struct {
@@ -232,9 +232,15 @@ static void set_base(record_t *record, uint64_t base)
 	__atomic_store_n(&record->allocation.base, base, __ATOMIC_RELAXED);
 }
 
+/* Its own memory when it likes, a module's variables while it loads the module. */
+static bool host_writes(enum softgpu_space_kind kind)
+{
+	return kind == SOFTGPU_SPACE_HOST || kind == SOFTGPU_SPACE_MANAGED || kind == SOFTGPU_SPACE_MODULE;
+}
+
 static int alloc_small(record_t *record, uint64_t align)
 {
-	bool host = record->allocation.kind == SOFTGPU_SPACE_HOST || record->allocation.kind == SOFTGPU_SPACE_MANAGED;
+	bool host = host_writes(record->allocation.kind);
 	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
 	size_t at = BITMAP_NONE;
 	block_t *block;

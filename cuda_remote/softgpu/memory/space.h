@@ -103,8 +103,8 @@ bool softgpu_space_set_sync(uint64_t base, bool sync_memops);
 
 /*
  * The file behind device memory that another process is to map: the pages around address, which are moved into a file
- * the first time (nothing may write them meanwhile; what the host writes when it likes, pinned and managed memory, does
- * not lie in such pages). The caller does not close it. -EINVAL: no such memory; -errno.
+ * the first time (nothing may write them meanwhile; what the host writes without a command, pinned and managed memory and
+ * modules' variables, does not lie in such pages). The caller does not close it. -EINVAL: no such memory; -errno.
  */
 int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes);
 

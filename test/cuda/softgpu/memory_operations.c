@@ -141,20 +141,30 @@ static void CUDA_CB wait_for_word(void *data)
 
 /*
  * Memory is made sharable while nothing runs. A stream that waits for what the program does only afterwards does not
- * run: what it waits for may be what another process does with that memory. What the host writes meanwhile is not in
- * the pages (of 2 MiB) that are moved for it.
+ * run: what it waits for may be what another process does with that memory. What the host writes meanwhile, its own
+ * memory, a module's variables and a conditional handle's value, is not in the pages (of 2 MiB) that are moved for it.
  */
 static void who_waits_does_not_hold_up_sharing(void)
 {
 	CUgraph graph;
 	CUgraphNode node;
 	CUstream third;
-	CUdeviceptr managed;
+	CUdeviceptr managed, cell;
+	CUgraphConditionalHandle condition;
+	CUmodule module;
 	pthread_t thread;
 	*word = 0;
 	OK(cuMemAlloc(&shared_memory, 100));
 	OK(cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
 	CHECK(shared_memory >> 21 != word_at >> 21 && shared_memory >> 21 != managed >> 21);
+	OK(cuModuleLoadData(&module, "double\nnothing\n"));
+	OK(cuModuleGetGlobal(&cell, NULL, module, "cell"));
+	CHECK(shared_memory >> 21 != cell >> 21);
+	OK(cuModuleUnload(module));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphConditionalHandleCreate(&condition, graph, context, 0, 0));
+	CHECK(shared_memory >> 21 != condition >> 21);
+	OK(cuGraphDestroy(graph));
 	begun = words(3);
 	CUstreamBatchMemOpParams wait[] = {
 		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = at(&begun[2]),
