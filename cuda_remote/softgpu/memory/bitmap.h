@@ -23,13 +23,16 @@ static inline size_t bitmap_next(const uint64_t *map, size_t bits, size_t from, 
 	return bits;
 }
 
-/* Start of the first free run of length bits whose start is a multiple of align (a power of two); BITMAP_NONE. */
-static inline size_t bitmap_find_run(const uint64_t *map, size_t bits, size_t from, size_t length, size_t align)
+/*
+ * Start of the first free run of length bits whose start, counted from before bits in front of the map, is a multiple of
+ * align (a power of two); BITMAP_NONE.
+ */
+static inline size_t bitmap_find_run(const uint64_t *map, size_t bits, size_t before, size_t length, size_t align)
 {
-	size_t start = from;
+	size_t start = 0;
 	for (;;) {
 		start = bitmap_next(map, bits, start, false);
-		start = (start + align - 1) & ~(align - 1);
+		start = ((before + start + align - 1) & ~(align - 1)) - before;
 		if (start >= bits || bits - start < length)
 			return BITMAP_NONE;
 		size_t taken = bitmap_next(map, start + length, start, true);

@@ -145,9 +145,15 @@ static int commit(uint64_t end)
 	return 0;
 }
 
+/* Pages in front of the range: an address is aligned, not its place in the range, which begins where there was room. */
+static size_t pages_before(void)
+{
+	return (size_t)(space.base >> PAGE_SHIFT);
+}
+
 static int take_pages(size_t count, size_t align, size_t *first)
 {
-	size_t at = bitmap_find_run(space.page_taken, space.pages, 0, count, align);
+	size_t at = bitmap_find_run(space.page_taken, space.pages, pages_before(), count, align);
 	if (at == BITMAP_NONE || commit((uint64_t)(at + count) << PAGE_SHIFT))
 		return -ENOMEM;
 	bitmap_fill(space.page_taken, at, count, true);
@@ -482,7 +488,8 @@ static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first
 {
 	uint64_t offset = hint - space.base;
 	size_t at = (size_t)(offset >> PAGE_SHIFT);
-	if (!hint || offset >= space.size || (offset & (PAGE_BYTES - 1)) || at % align || count > space.pages - at ||
+	if (!hint || offset >= space.size || (offset & (PAGE_BYTES - 1)) || (pages_before() + at) % align ||
+	    count > space.pages - at ||
 	    bitmap_next(space.page_taken, at + count, at, true) != at + count ||
 	    commit((uint64_t)(at + count) << PAGE_SHIFT))
 		return false;

@@ -3,6 +3,8 @@
 #include "driver.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const CUmemAllocationProp on_device = {
@@ -204,8 +206,43 @@ static void a_kernel_does_not_reach_what_is_unmapped(CUcontext context)
 	EXPECT(kernel_writes(at, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/* In a process whose address space has something else where the device's memory would like to be. */
+static void reserve_aligned_elsewhere(void)
+{
+	CUdeviceptr at, taken;
+#ifndef __SANITIZE_THREAD__ /* which has that place itself */
+	void *wanted = (void *)(uintptr_t)UINT64_C(0x200000000000);
+	/* Where that fails, something is there already. */
+	(void)mmap(wanted, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+#endif
+	OK(cuInit(0));
+	OK(cuMemGetAllocationGranularity(&page, &on_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	for (size_t align = page; align <= UINT64_C(1) << 30; align *= 2) {
+		OK(cuMemAddressReserve(&at, page, align, 0, 0));
+		CHECK(!(at & (align - 1)));
+		/* A wish that is not aligned does not count. */
+		OK(cuMemAddressReserve(&taken, page, align, at + align / 2, 0));
+		CHECK(!(taken & (align - 1)));
+		OK(cuMemAddressFree(at, page));
+		OK(cuMemAddressFree(taken, page));
+	}
+}
+
+static void reservations_are_aligned_wherever_the_memory_is(void)
+{
+	int status;
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		reserve_aligned_elsewhere();
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(void)
 {
+	reservations_are_aligned_wherever_the_memory_is();
 	CUcontext context = start();
 	int has;
 	OK(cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
