@@ -194,13 +194,14 @@ static CUresult describe(const described_side_t *said, const copy_box_t *box, co
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* A pitch (or height) of 0 is what programs give where there is one row (or slice). */
+	/* A pitch (or height) of 0 is what programs give where there is one row (or slice), which may be of any length. */
 	size_t row, rows, offset;
 	if (__builtin_add_overflow(said->x, box->width, &row) || __builtin_add_overflow(said->y, box->height, &rows))
 		return CUDA_ERROR_INVALID_VALUE;
-	side->pitch = said->pitch || rows > 1 ? said->pitch : row;
+	bool pitched = said->pitch || rows > 1;
+	side->pitch = pitched ? said->pitch : row;
 	size_t height = said->height || said->z + box->depth > 1 ? said->height : rows;
-	if (side->pitch < row || side->pitch > MAX_PITCH || height < rows ||
+	if (side->pitch < row || (pitched && side->pitch > MAX_PITCH) || height < rows ||
 	    __builtin_mul_overflow(side->pitch, height, &side->slice) ||
 	    __builtin_mul_overflow(said->z, side->slice, &offset) ||
 	    __builtin_add_overflow(side->address, offset, &side->address) ||

@@ -35,12 +35,17 @@ static CUresult capture(CUstream stream, const copy_box_t *box, bool *captured)
 	if (box->source == COPY_SOURCE_NOW)
 		return capture_refuse_stream(stream);
 	CUDA_MEMCPY3D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = box->from.address, .srcPitch = box->from.pitch,
-		.srcHeight = box->from.slice / box->from.pitch,
-		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = box->to.address, .dstPitch = box->to.pitch,
-		.dstHeight = box->to.slice / box->to.pitch,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = box->from.address,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = box->to.address,
 		.WidthInBytes = box->width, .Height = box->height, .Depth = box->depth,
 	};
+	/* One row has no pitch, which would limit its length. */
+	if (box->height > 1 || box->depth > 1) {
+		copy.srcPitch = box->from.pitch;
+		copy.srcHeight = box->from.slice / box->from.pitch;
+		copy.dstPitch = box->to.pitch;
+		copy.dstHeight = box->to.slice / box->to.pitch;
+	}
 	return capture_copy(stream, &copy, false, captured);
 }
 

@@ -85,6 +85,36 @@ static void calls_become_nodes_in_their_order(void)
 }
 
 /* Forked by an event, both branches wait for each other, and are joined by another event. */
+/* A row has no pitch, which would be limited to 2^31 - 1. Nothing is copied here: it would take long. */
+static void rows_of_more_than_2_gib_become_nodes(void)
+{
+	size_t bytes = ((size_t)1 << 31) + 4096, start_at = 0;
+	CUmemcpyAttributes plain = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
+	CUdeviceptr memory, to, from;
+	CUgraph graph;
+	CUgraphNode nodes[2];
+	CUDA_MEMCPY3D copy;
+	if (cuMemAlloc(&memory, bytes + 8192)) {
+		printf("captures: no device memory of 2 GiB for long rows\n");
+		return;
+	}
+	to = memory;
+	from = memory + 8192;
+	begin(stream);
+	OK(cuMemcpyDtoDAsync(to, from, bytes, stream));
+	OK(cuMemcpyBatchAsync(&to, &from, &bytes, 1, &plain, &start_at, 1, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	CHECK(nodes_of(graph, nodes, 2) == 2);
+	for (int i = 0; i < 2; i++) {
+		OK(cuGraphMemcpyNodeGetParams(nodes[i], &copy));
+		CHECK(copy.WidthInBytes == bytes && copy.Height == 1 && copy.Depth == 1);
+		copy.srcPitch = bytes; /* one that is given is checked */
+		EXPECT(cuGraphMemcpyNodeSetParams(nodes[i], &copy), CUDA_ERROR_INVALID_VALUE);
+	}
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(memory));
+}
+
 static void streams_fork_and_join(void)
 {
 	CUgraph graph;
@@ -440,6 +470,7 @@ int main(void)
 	record = words(1024);
 	word = words(64);
 	calls_become_nodes_in_their_order();
+	rows_of_more_than_2_gib_become_nodes();
 	streams_fork_and_join();
 	branches_must_come_back();
 	streams_may_go_before_the_end();
