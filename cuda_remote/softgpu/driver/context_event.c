@@ -27,8 +27,11 @@ static CUresult list(CUcontext context, CUgreenCtx green, CUstream **streams, si
 	*streams = queue_group_streams(&context->group, green, count);
 	if (!*streams)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < *count && green && !result; i++)
-		result = capture_refuse_stream((*streams)[i]);
+	/* All of them: each capture that there is is lost. */
+	for (size_t i = 0; i < *count && green; i++) {
+		CUresult refused = capture_refuse_stream((*streams)[i]);
+		result = refused ? refused : result;
+	}
 	if (result)
 		let_go(*streams, *count);
 	return result;

@@ -341,6 +341,33 @@ static void a_green_contexts_events_are_of_its_streams_alone(void)
 	OK(cuMemFreeHost(flag));
 }
 
+/* Every capture in one of its streams is lost, as cuda.h says, and none elsewhere. */
+static void a_green_contexts_events_end_all_captures_in_it(void)
+{
+	CUgreenCtx green = green_new(2);
+	CUstream own[2], ordinary = stream_new();
+	CUevent event = event_new();
+	CUgraph graph;
+	for (int i = 0; i < 2; i++)
+		OK(cuGreenCtxStreamCreate(&own[i], green, CU_STREAM_NON_BLOCKING, 0));
+	for (int round = 0; round < 2; round++) {
+		OK(cuStreamBeginCapture_v2(ordinary, CU_STREAM_CAPTURE_MODE_RELAXED));
+		for (int i = 0; i < 2; i++)
+			OK(cuStreamBeginCapture_v2(own[i], CU_STREAM_CAPTURE_MODE_RELAXED));
+		EXPECT(round ? cuGreenCtxRecordEvent(green, event) : cuGreenCtxWaitEvent(green, event),
+		       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		for (int i = 0; i < 2; i++)
+			EXPECT(cuStreamEndCapture(own[i], &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		OK(cuStreamEndCapture(ordinary, &graph));
+		OK(cuGraphDestroy(graph));
+	}
+	for (int i = 0; i < 2; i++)
+		OK(cuStreamDestroy(own[i]));
+	OK(cuStreamDestroy(ordinary));
+	OK(cuEventDestroy(event));
+	OK(cuGreenCtxDestroy(green));
+}
+
 /* It retains the primary context, and a reset takes it all away. */
 static void a_green_context_keeps_the_primary_one(CUcontext primary)
 {
@@ -381,6 +408,7 @@ int main(void)
 	a_green_context_is_the_primary_one_with_fewer_multiprocessors(context);
 	a_cooperative_launch_has_the_green_contexts_multiprocessors();
 	a_green_contexts_events_are_of_its_streams_alone();
+	a_green_contexts_events_end_all_captures_in_it();
 	a_green_context_keeps_the_primary_one(context);
 	return 0;
 }
