@@ -19,13 +19,19 @@ typedef struct memop_command {
 } memop_command_t;
 
 /* Memory that the device can reach, aligned for one access. */
-static bool reachable(CUdeviceptr address, unsigned bytes)
+static bool reachable(CUdeviceptr address, unsigned bytes, bool write)
 {
 	softgpu_allocation_t found;
-	if (!(address % bytes) && softgpu_space_find(address, &found) && found.kind == SOFTGPU_SPACE_MAPPED)
-		return virtual_covers(address, bytes, true);
-	return !(address % bytes) && softgpu_space_find(address, &found) && found.kind != SOFTGPU_SPACE_MANAGED &&
-	       found.size - (address - found.base) >= bytes;
+	if (address % bytes)
+		return false;
+	if (!softgpu_space_holds(address))
+		softgpu_space_verify_registered();
+	if (!softgpu_space_find(address, &found))
+		return false;
+	if (found.kind == SOFTGPU_SPACE_MAPPED)
+		return virtual_covers(address, bytes, write);
+	return found.kind != SOFTGPU_SPACE_MANAGED && found.size - (address - found.base) >= bytes &&
+	       !(write && found.read_only);
 }
 
 static bool is_64(CUstreamBatchMemOpType operation)
@@ -42,12 +48,12 @@ static CUresult check(const CUstreamBatchMemOpParams *operation)
 		if (operation->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
 			return CUDA_ERROR_NOT_SUPPORTED; /* as CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES says */
 		good = operation->waitValue.flags <= CU_STREAM_WAIT_VALUE_NOR &&
-		       reachable(operation->waitValue.address, is_64(operation->operation) ? 8 : 4);
+		       reachable(operation->waitValue.address, is_64(operation->operation) ? 8 : 4, false);
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 		good = operation->writeValue.flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER &&
-		       reachable(operation->writeValue.address, is_64(operation->operation) ? 8 : 4);
+		       reachable(operation->writeValue.address, is_64(operation->operation) ? 8 : 4, true);
 		break;
 	case CU_STREAM_MEM_OP_BARRIER:
 		good = operation->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
@@ -91,7 +97,7 @@ static bool wait_is_over(const CUstreamBatchMemOpParams *operation, CUresult *fa
 {
 	bool wide = is_64(operation->operation);
 	uint64_t address = operation->waitValue.address;
-	if (!reachable(address, wide ? 8 : 4)) {
+	if (!reachable(address, wide ? 8 : 4, false)) {
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		return true;
 	}
@@ -109,7 +115,7 @@ static void write_value(const CUstreamBatchMemOpParams *operation, CUresult *fau
 {
 	bool wide = is_64(operation->operation);
 	uint64_t address = operation->writeValue.address;
-	if (!reachable(address, wide ? 8 : 4)) {
+	if (!reachable(address, wide ? 8 : 4, true)) {
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		return;
 	}

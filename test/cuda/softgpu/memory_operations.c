@@ -4,8 +4,10 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <time.h>
 
+static CUcontext context;
 static CUstream stream, other;
 static uint32_t *word;
 static uint64_t *wide;
@@ -105,6 +107,58 @@ static void wrong_addresses_and_flags_are_refused(void)
 	OK(cuMemFree(managed));
 }
 
+/* A device that may only read memory can wait for it; one that may do nothing cannot. */
+static void what_is_only_read_is_waited_for_and_not_written(void)
+{
+	enum { BYTES = 2 << 20 };
+	CUmemAllocationProp where = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+	CUmemAccessDesc access = { .location = where.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ };
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr mapped;
+	OK(cuMemCreate(&memory, BYTES, &where, 0));
+	OK(cuMemAddressReserve(&mapped, BYTES, 0, 0, 0));
+	OK(cuMemMap(mapped, BYTES, 0, memory, 0));
+	EXPECT(cuStreamWaitValue32(stream, mapped, 0, CU_STREAM_WAIT_VALUE_EQ), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemSetAccess(mapped, BYTES, &access, 1));
+	OK(cuStreamWaitValue32(stream, mapped, 0, CU_STREAM_WAIT_VALUE_EQ));
+	EXPECT(cuStreamWriteValue32(stream, mapped, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemUnmap(mapped, BYTES));
+	OK(cuMemAddressFree(mapped, BYTES));
+	OK(cuMemRelease(memory));
+	void *host = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(host != MAP_FAILED);
+	OK(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY));
+	OK(cuStreamWaitValue32(stream, at(host), 0, CU_STREAM_WAIT_VALUE_EQ));
+	EXPECT(cuStreamWriteValue32(stream, at(host), 1, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemHostUnregister(host));
+	munmap(host, 4096);
+}
+
+/* Registered memory that the program has unmapped: an error, at the call or in the stream, and no access. */
+static void registered_memory_that_is_gone_is_not_touched(void)
+{
+	void *host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CUcontext own;
+	CUstream late;
+	CHECK(host != MAP_FAILED);
+	OK(cuCtxCreate(&own, NULL, 0, 0));
+	OK(cuStreamCreate(&late, CU_STREAM_NON_BLOCKING));
+	OK(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+	*word = 0;
+	OK(cuStreamWaitValue32(late, word_at, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuStreamWriteValue32(late, at(host), 1, 0));
+	munmap(host, 4096);
+	EXPECT(cuStreamWriteValue32(late, at(host), 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamWaitValue32(late, at(host), 1, 0), CUDA_ERROR_INVALID_VALUE);
+	let_go(word);
+	EXPECT(cuStreamSynchronize(late), CUDA_ERROR_ILLEGAL_ADDRESS);
+	OK(cuCtxDestroy(own));
+	OK(cuCtxSetCurrent(context));
+}
+
 static void the_device_says_what_it_can(void)
 {
 	int value;
@@ -116,7 +170,6 @@ static void the_device_says_what_it_can(void)
 	CHECK(value == 0);
 }
 
-static CUcontext context;
 static CUdeviceptr shared_memory;
 static uint32_t shared;
 
@@ -217,6 +270,8 @@ int main(void)
 	one_stream_waits_for_another();
 	batches_keep_their_order();
 	wrong_addresses_and_flags_are_refused();
+	what_is_only_read_is_waited_for_and_not_written();
+	registered_memory_that_is_gone_is_not_touched();
 	the_device_says_what_it_can();
 	who_waits_does_not_hold_up_sharing();
 	return 0;
