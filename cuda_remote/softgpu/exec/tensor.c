@@ -53,7 +53,7 @@ static bool reduction_of(const struct tile *tile, enum atomic_op op, uint32_t *v
 	};
 	enum ptx_type type = tile->map.type < sizeof types ? (enum ptx_type)types[tile->map.type] : PTX_NO_TYPE;
 	bool bits = op == ATOMIC_AND || op == ATOMIC_OR || op == ATOMIC_XOR;
-	if (bits && !ptx_type_float(type))
+	if (bits && type != PTX_NO_TYPE && !ptx_type_float(type))
 		type = tile->map.element == 8 ? PTX_B64 : PTX_B32;
 	return type != PTX_NO_TYPE && atomic_find(op, type, variant);
 }

@@ -351,7 +351,9 @@ static void check_fault(CUresult wanted, const shape_t *shape, unsigned rank, CU
 
 static void faults_are_found(void)
 {
-	shape_t long_rows = plain, large = plain;
+	shape_t long_rows = plain, large = plain, halves = line;
+	halves.type = CU_TENSOR_MAP_DATA_TYPE_UINT16;
+	halves.element = 2;
 	long_rows.strides[0] = 65536; /* the second row lies behind the allocation */
 	large.box[0] = large.box[1] = 256;
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, NULL, 2, 0, LOAD);
@@ -362,6 +364,10 @@ static void faults_are_found(void)
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &long_rows, 2, 0, STORE);
 	check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, &large, 2, 0, LOAD); /* more than there is of shared memory */
 	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &line, 1, 0, REDUCE("add")); /* of bytes */
+	/* Bits are combined in words of 32 and 64 of them alone. */
+	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &line, 1, 0, REDUCE("and"));
+	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &halves, 1, 0, REDUCE("or"));
+	check_fault(CUDA_ERROR_ILLEGAL_INSTRUCTION, &halves, 1, 0, REDUCE("xor"));
 }
 
 int main(void)
