@@ -212,8 +212,8 @@ static bool check_byte(const struct check_access *access, struct block_check *ch
 static uint32_t time_of_write(const struct check_access *access, const struct block_check *check)
 {
 	uint32_t warp = access->warp->index, own = check->at[warp][warp], fenced = check->fenced[warp][warp];
-	if (access->kind & CHECK_STRONG && access->kind & CHECK_RELEASE)
-		return own - 1;
+	if (access->kind & CHECK_STRONG && access->kind & CHECK_RELEASE && own - 1 > check->start)
+		return own - 1; /* where only what was not written is looked for, time stands still */
 	return access->kind & CHECK_STRONG && fenced > check->start ? fenced : own;
 }
 

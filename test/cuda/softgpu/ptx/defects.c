@@ -88,6 +88,13 @@ START_TEST(a_read_of_shared_memory_that_nobody_wrote_is_found)
 	expect_quiet(KERNEL("mov.b32 %w1, %reserved_smem_offset_1; ld.shared.u32 %w2, [%w1];"), 1, 32);
 	/* Races are not looked for. */
 	expect_quiet(KERNEL("st.shared.u32 [%i1], %i2;"), 1, 64);
+	/* What is written with .release is written, also when nobody asks for order. */
+	expect_quiet(KERNEL("st.release.cta.shared.u32 [%i5], %i2; ld.shared.u32 %w2, [%i5];"), 1, 32);
+	expect_quiet(KERNEL("st.shared.u32 [%i5], %i2; atom.acq_rel.cta.shared.add.u32 %w3, [%i5], 1; "
+			    "ld.shared.u32 %w2, [%i5];"), 1, 32);
+	expect_quiet(KERNEL("setp.eq.u32 %p1, %i2, 0; @!%p1 bra END; mbarrier.init.shared.b64 [%i1], 2;\n"
+			    "mbarrier.arrive.shared.b64 %a3, [%i1]; mbarrier.arrive.shared.b64 %a3, [%i1];\n"
+			    "END:"), 1, 32);
 }
 END_TEST
 
