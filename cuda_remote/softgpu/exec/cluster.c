@@ -2,18 +2,15 @@
 #include "cuda_remote/softgpu/exec/cluster.h"
 
 #include "cuda_remote/softgpu/exec/check.h"
+#include "cuda_remote/softgpu/exec/collective.h"
 
 /* The lowest lane of the members leads. */
 const struct insn *op_elect(struct warp *warp, const struct insn *insn)
 {
 	const uint32_t *members = SOURCE(uint32_t, 1);
-	uint32_t wanted = 0, leaders[WARP_LANES], truth = 0;
-	for_each_lane(lane, warp->mask)
-		wanted |= members[lane];
-	if (!warp_converge(warp, insn, wanted)) {
-		warp_park(warp, insn, warp->mask, PATH_CONVERGE);
+	uint32_t leaders[WARP_LANES], truth = 0;
+	if (!collective_gather(warp, insn, members))
 		return warp_next_path(warp);
-	}
 	for_each_lane(lane, warp->mask) {
 		uint32_t group = members[lane] & warp->mask;
 		leaders[lane] = group ? (uint32_t)__builtin_ctz(group) : lane;

@@ -8,30 +8,44 @@
 
 #include <string.h>
 
-/* All lanes that the running ones name in their member masks are here, or the path waits: then NULL is to be returned.
- */
-static bool members_here(struct warp *warp, const struct insn *insn, int n)
+/* Of those lanes the ones all of whose living members are among them too, again and again until nobody is left out. */
+static uint32_t complete_lanes(const struct warp *warp, const uint32_t *members, uint32_t lanes)
 {
-	uint32_t wanted = 0;
-	if (insn->r[n] < 0) /* a form without .sync waits for nobody */
-		return true;
-	const uint32_t *members = SOURCE(uint32_t, n);
-	for_each_lane(lane, warp->mask)
-		wanted |= members[lane];
-	if (warp_converge(warp, insn, wanted))
-		return true;
-	return false;
+	uint32_t before;
+	do {
+		before = lanes;
+		for_each_lane(lane, before)
+			if (members[lane] & warp->live & ~before)
+				lanes &= ~(1u << lane);
+	} while (lanes != before);
+	return lanes;
 }
 
-static const struct insn *wait_for_members(struct warp *warp, const struct insn *insn)
+bool collective_gather(struct warp *warp, const struct insn *insn, const uint32_t *members)
 {
-	warp_park(warp, insn, warp->mask, PATH_CONVERGE);
-	return warp_next_path(warp);
+	uint32_t wanted = 0, before = warp->mask;
+	for_each_lane(lane, before)
+		wanted |= members[lane];
+	if (warp_converge(warp, insn, wanted) && warp->mask == before)
+		return true;
+	/* Lanes of several groups, which do not wait for each other's members, nor go when those do. */
+	uint32_t ready = complete_lanes(warp, members, warp->mask);
+	warp_park(warp, insn, warp->mask & ~ready, PATH_CONVERGE);
+	if (ready)
+		warp_set_mask(warp, ready);
+	return ready != 0;
+}
+
+/* All lanes that the running ones name in their member masks are here, or the path has been parked to wait for them. */
+static bool members_here(struct warp *warp, const struct insn *insn, int n)
+{
+	/* a form without .sync waits for nobody */
+	return insn->r[n] < 0 || collective_gather(warp, insn, SOURCE(uint32_t, n));
 }
 
 const struct insn *op_warp_sync(struct warp *warp, const struct insn *insn)
 {
-	return members_here(warp, insn, 1) ? insn + 1 : wait_for_members(warp, insn);
+	return members_here(warp, insn, 1) ? insn + 1 : warp_next_path(warp);
 }
 
 /* The lane that a lane reads from; *valid: whether it is within the segment that clamp (c) describes. */
@@ -63,7 +77,7 @@ static uint32_t shuffle_source(enum shuffle mode, uint32_t lane, uint32_t b, uin
 const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 {
 	if (!members_here(warp, insn, 4))
-		return wait_for_members(warp, insn);
+		return warp_next_path(warp);
 	const uint32_t *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);
 	uint32_t values[WARP_LANES], results[WARP_LANES], inside = 0;
 	/* PTX leaves open what a lane that is not here gives; programs (reduction of NVIDIA's samples) count on 0. */
@@ -85,7 +99,7 @@ const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 const struct insn *op_vote(struct warp *warp, const struct insn *insn)
 {
 	if (!members_here(warp, insn, 2))
-		return wait_for_members(warp, insn);
+		return warp_next_path(warp);
 	uint32_t truth = predicate_of(warp, insn, 1) & warp->mask, result = 0;
 	uint32_t *row = RESULT(uint32_t, 0);
 	uint32_t ballots[WARP_LANES];
@@ -108,7 +122,7 @@ const struct insn *op_vote(struct warp *warp, const struct insn *insn)
 const struct insn *op_match(struct warp *warp, const struct insn *insn)
 {
 	if (!members_here(warp, insn, 2))
-		return wait_for_members(warp, insn);
+		return warp_next_path(warp);
 	const uint32_t *members = SOURCE(uint32_t, 2);
 	uint64_t values[WARP_LANES];
 	uint32_t results[WARP_LANES], all_same = 0;
@@ -154,7 +168,7 @@ static uint32_t reduce(const struct insn *insn, uint32_t a, uint32_t b)
 const struct insn *op_redux(struct warp *warp, const struct insn *insn)
 {
 	if (!members_here(warp, insn, 2))
-		return wait_for_members(warp, insn);
+		return warp_next_path(warp);
 	const uint32_t *members = SOURCE(uint32_t, 2), *source = SOURCE(uint32_t, 1);
 	uint32_t results[WARP_LANES];
 	for_each_lane(lane, warp->mask) {
@@ -250,10 +264,24 @@ static void stage_path(struct warp *warp, const struct path *path, const struct 
 	}
 }
 
-/* paths: bits by their numbers in warp->others; first is one of them. */
-static void meet(struct warp *warp, const struct meeting *meeting, uint32_t first, uint32_t paths, uint32_t lanes)
+/* Lanes of a path have gone on to the next instruction; the others, if any, wait where they are. */
+static void step_path(struct warp *warp, struct path *path, uint32_t lanes)
 {
-	struct insn joint = *warp->others[first].at;
+	struct path gone = *path;
+	gone.at++;
+	gone.mask &= lanes;
+	gone.state = PATH_READY;
+	path->mask &= ~lanes;
+	if (path->mask)
+		warp->others[warp->other_count++] = gone;
+	else
+		*path = gone;
+}
+
+/* Those lanes of the paths, which are bits by their numbers in warp->others, run their instructions together. */
+static void meet(struct warp *warp, const struct meeting *meeting, uint32_t paths, uint32_t lanes)
+{
+	struct insn joint = *warp->others[__builtin_ctz(paths)].at;
 	for (int n = 0; n < STAGE_ROWS; n++)
 		joint.r[n] = (int32_t)(block_stage(warp->block) - warp->regs) + n * STAGE_ROW;
 	joint.flags &= (uint8_t)~INSN_NEGATE;
@@ -263,19 +291,31 @@ static void meet(struct warp *warp, const struct meeting *meeting, uint32_t firs
 	warp->forced = true; /* there is nobody else to wait for */
 	joint.handler(warp, &joint);
 	for_each_lane(path, paths) {
-		stage_path(warp, &warp->others[path], meeting, true);
-		warp->others[path].state = PATH_READY;
-		warp->others[path].at++;
+		struct path part = warp->others[path];
+		part.mask &= lanes;
+		stage_path(warp, &part, meeting, true);
+		if (part.mask)
+			step_path(warp, &warp->others[path], lanes);
 	}
 }
 
-static uint32_t members_of(const struct warp *warp, const struct path *path, const struct meeting *meeting)
+/* The paths that wait at an instruction of one kind with the given one; and their lanes, each with its members. */
+static uint32_t paths_like(const struct warp *warp, const struct meeting *meeting, uint32_t first, uint32_t *lanes,
+			   uint32_t members[WARP_LANES])
 {
-	uint32_t members = 0;
-	const uint32_t *row = operand_row(warp, path->at->r[meeting->members]);
-	for_each_lane(lane, path->mask)
-		members |= row[lane];
-	return members;
+	uint32_t paths = 0;
+	*lanes = 0;
+	for (uint32_t n = first; n < warp->other_count; n++) {
+		const struct path *path = &warp->others[n];
+		if (meeting_of(path) != meeting || !same_kind(path->at, warp->others[first].at))
+			continue;
+		const uint32_t *row = operand_row(warp, path->at->r[meeting->members]);
+		for_each_lane(lane, path->mask)
+			members[lane] = row[lane];
+		paths |= 1u << n;
+		*lanes |= path->mask;
+	}
+	return paths;
 }
 
 bool collective_meet(struct warp *warp)
@@ -283,25 +323,14 @@ bool collective_meet(struct warp *warp)
 	ptrdiff_t distance = block_stage(warp->block) - warp->regs;
 	for (uint32_t first = 0; first < warp->other_count && distance <= INT32_MAX - STAGE_ROW * STAGE_ROWS; first++) {
 		const struct meeting *meeting = meeting_of(&warp->others[first]);
+		uint32_t lanes, members[WARP_LANES];
 		if (!meeting || warp->others[first].at->r[meeting->members] < 0)
 			continue;
-		uint32_t paths = 1u << first, lanes = warp->others[first].mask, before = 0;
-		uint32_t wanted = members_of(warp, &warp->others[first], meeting);
-		while (before != paths) {
-			before = paths;
-			for (uint32_t n = 0; n < warp->other_count; n++) {
-				const struct path *other = &warp->others[n];
-				if (paths >> n & 1 || !(other->mask & wanted) || meeting_of(other) != meeting ||
-				    !same_kind(other->at, warp->others[first].at))
-					continue;
-				paths |= 1u << n;
-				lanes |= other->mask;
-				wanted |= members_of(warp, other, meeting);
-			}
-		}
-		if (wanted & warp->live & ~lanes)
+		uint32_t paths = paths_like(warp, meeting, first, &lanes, members);
+		lanes = complete_lanes(warp, members, lanes);
+		if (!lanes)
 			continue;
-		meet(warp, meeting, first, paths, lanes);
+		meet(warp, meeting, paths, lanes);
 		return true;
 	}
 	return false;

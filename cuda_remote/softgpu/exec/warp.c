@@ -77,7 +77,8 @@ const struct insn *warp_next_path(struct warp *warp)
 		return NULL;
 	}
 	int n = choose(warp, PATH_READY);
-	if (n < 0 && warp->other_count > 1 && collective_meet(warp))
+	/* Who has used up a turn may be waiting for what comes of a meeting. */
+	if ((n < 0 || warp->rotate) && warp->other_count > 1 && collective_meet(warp))
 		n = choose(warp, PATH_READY);
 	if (n < 0) {
 		/* Lanes that wait for others of their warp which will not come: let them go on alone. */

@@ -211,6 +211,63 @@ START_TEST(members_may_be_at_different_instructions)
 }
 END_TEST
 
+START_TEST(members_at_different_instructions_meet_while_others_spin)
+{
+	/* Lanes 16 and up spin until lane 0 has come out of what it shuffles with lanes 8 to 15, which are elsewhere. */
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[4];\n" KERNEL(
+		"mov.u32 %w1, 0; st.volatile.shared.b32 [cells], %w1; bar.warp.sync 0xffffffff;\n"
+		"setp.ge.u32 %p1, %i2, 16; @%p1 bra SPIN; setp.ge.u32 %p2, %i2, 8; @%p2 bra OTHER;\n"
+		"shfl.sync.bfly.b32 %w0, %i2, 15, 0x1f, 0xffff; mov.u32 %w2, 1; st.volatile.shared.b32 [cells], %w2; "
+		"bra END;\n"
+		"OTHER: shfl.sync.bfly.b32 %w0, %i2, 15, 0x1f, 0xffff; bra END;\n"
+		"SPIN: ld.volatile.shared.b32 %w3, [cells]; setp.eq.u32 %p3, %w3, 0; @%p3 bra SPIN; mov.u32 %w0, 99;\n"
+		"END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t < 16 ? t ^ 15 : 99);
+}
+END_TEST
+
+START_TEST(a_group_does_not_wait_for_the_members_of_another)
+{
+	/* Lanes 0 to 15 have members of their own; lane 31, which the others wait for, waits for lane 0 to come out. */
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[4];\n" KERNEL(
+		"mov.u32 %w1, 0; st.volatile.shared.b32 [cells], %w1; bar.warp.sync 0xffffffff;\n"
+		"setp.lt.u32 %p1, %i2, 16; selp.b32 %w2, 0xffff, 0xffff0000, %p1; setp.eq.u32 %p2, %i2, 31; "
+		"@%p2 bra SPIN;\n"
+		"MEET: shfl.sync.bfly.b32 %w0, %i2, 15, 0x1f, %w2; setp.eq.u32 %p3, %i2, 0; mov.u32 %w3, 1;\n"
+		"@%p3 st.volatile.shared.b32 [cells], %w3; bra END;\n"
+		"SPIN: ld.volatile.shared.b32 %w3, [cells]; setp.eq.u32 %p3, %w3, 0; @%p3 bra SPIN; bra MEET;\n"
+		"END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t ^ 15);
+}
+END_TEST
+
+START_TEST(a_group_that_is_complete_takes_nobody_of_another_along)
+{
+	/* Lanes 8 to 30 come first, 0 to 7 then, 31 last: the second half has to wait for it, and the first has not. */
+	static const char *const collectives[] = {
+		"shfl.sync.bfly.b32 %w0, %w1, 15, 0x1f, %w2;",
+		"vote.sync.ballot.b32 %w0, %p4, %w2;",
+		"redux.sync.add.u32 %w0, %w1, %w2;",
+		"match.any.sync.b32 %w0, %w4, %w2;",
+		"elect.sync %w0|%p5, %w2;",
+	};
+	static const uint32_t want[][2] = { { 0, 0 }, { 0xffff, 0xffff0000 }, { 120, 376 }, { 0xffff, 0xffff0000 },
+					    { 0, 16 } };
+	for (size_t n = 0; n < sizeof collectives / sizeof *collectives; n++) {
+		uint32_t *out = run_within(KERNEL(
+			"mov.u32 %w1, %i2; mov.u32 %w4, 5; setp.lt.u32 %p1, %i2, 16; setp.lt.u32 %p4, %i2, 32;\n"
+			"selp.b32 %w2, 0xffff, 0xffff0000, %p1; setp.lt.u32 %p2, %i2, 8; @%p2 bra LATE; "
+			"setp.eq.u32 %p3, %i2, 31; @%p3 bra LAST;\nMEET: @@ bra END;\n"
+			"LATE: bra MEET;\nLAST: bra MEET;\nEND:"), collectives[n], 32);
+		for (uint32_t t = 0; t < 32; t++)
+			ck_assert_msg(out[t] == (n ? want[n][t / 16] : (t ^ 15)), "%s: lane %u has %x", collectives[n],
+				      t, out[t]);
+	}
+}
+END_TEST
+
 START_TEST(two_halves_of_a_warp_hand_over_in_loops_of_their_own)
 {
 	/* The lower half writes, the upper half reads and sums up: two barriers a turn, each half at its own. */
@@ -498,6 +555,9 @@ int main(void)
 		members_that_exit_leave_no_leave_to_go_on_alone,
 		who_waits_for_lanes_that_exit_goes_on_before_anybody_goes_alone,
 		members_may_be_at_different_instructions,
+		members_at_different_instructions_meet_while_others_spin,
+		a_group_does_not_wait_for_the_members_of_another,
+		a_group_that_is_complete_takes_nobody_of_another_along,
 		two_halves_of_a_warp_hand_over_in_loops_of_their_own,
 		lanes_of_a_warp_may_meet_at_different_barriers,
 		a_block_that_only_meets_at_barriers_lets_the_others_run,
