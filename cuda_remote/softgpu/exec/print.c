@@ -18,6 +18,7 @@
 
 #define FORMAT_MAX 4096     /* of one printf */
 #define PIECE_MAX 1024
+#define ARGUMENTS_MAX 32 /* CUDA C++ Programming Guide, "Formatted Output": what more there are is ignored */
 
 __attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
 {
@@ -30,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void print_format(struct print_buff
 		output_append(print, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
 }
 
-/* A string in the device's memory, at most size - 1 of it; false if it starts outside. */
+/* A string in the device's memory, at most size - 1 of it; false if it goes on outside every allocation. */
 static bool read_string(struct warp *warp, int lane, uint64_t address, char *text, size_t size)
 {
 	size_t n = 0;
@@ -52,6 +53,7 @@ struct arguments {
 	int lane;
 	uint64_t at;
 	bool failed;
+	int taken;
 };
 
 static uint64_t next_argument(struct arguments *arguments, uint32_t size)
@@ -63,6 +65,7 @@ static uint64_t next_argument(struct arguments *arguments, uint32_t size)
 		memcpy(&value, p, size);
 	arguments->failed |= !p;
 	arguments->at += size;
+	arguments->taken++;
 	return value;
 }
 
@@ -70,7 +73,7 @@ static uint64_t next_argument(struct arguments *arguments, uint32_t size)
 struct conversion {
 	char spec[48];
 	size_t used;
-	int longs;
+	int longs, shorts;
 	bool overflow;
 };
 
@@ -96,14 +99,24 @@ static const char *read_spec(struct conversion *conversion, const char *p, struc
 	memset(conversion, 0, sizeof *conversion);
 	spec_put(conversion, *p++);
 	for (; *p && strchr("-+ #0123456789.*", *p); p++) {
-		if (*p == '*')
+		if (*p == '*' && arguments->taken < ARGUMENTS_MAX)
 			spec_put_number(conversion, (int32_t)next_argument(arguments, 4));
 		else
 			spec_put(conversion, *p);
 	}
-	for (; *p && strchr("hlLqjzt", *p); p++)
+	for (; *p && strchr("hlLqjzt", *p); p++) {
 		conversion->longs += *p != 'h' && *p != 'L';
+		conversion->shorts += *p == 'h';
+	}
 	return p;
+}
+
+/* As C does it: an argument is an int or longer; h and hh say how much of it counts. */
+static uint64_t next_integer(const struct conversion *conversion, bool is_signed, struct arguments *arguments)
+{
+	uint32_t unused = conversion->longs ? 0 : conversion->shorts > 1 ? 56 : conversion->shorts ? 48 : 32;
+	uint64_t value = next_argument(arguments, conversion->longs ? 8 : 4) << unused;
+	return is_signed ? (uint64_t)((int64_t)value >> unused) : value >> unused;
 }
 
 static void print_string(struct print_buffer *print, const char *spec, struct arguments *arguments)
@@ -135,11 +148,8 @@ static void print_conversion(struct print_buffer *print, struct conversion *conv
 	spec[used++] = letter;
 	spec[used] = '\0';
 	if (is_integer) {
-		uint64_t value = next_argument(arguments, conversion->longs ? 8 : 4);
 		bool is_signed = letter == 'd' || letter == 'i';
-		if (!conversion->longs && is_signed)
-			value = (uint64_t)(int64_t)(int32_t)value;
-		print_format(print, spec, (long long)value);
+		print_format(print, spec, (long long)next_integer(conversion, is_signed, arguments));
 	} else if (strchr("fFeEgGaA", letter)) {
 		uint64_t bits = next_argument(arguments, 8);
 		double value;
@@ -159,8 +169,7 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 {
 	char format[FORMAT_MAX];
 	struct print_buffer *print = &warp->block->print;
-	struct arguments arguments = { warp, lane, argument_address, false };
-	int count = 0;
+	struct arguments arguments = { warp, lane, argument_address, false, 0 };
 	if (!read_string(warp, lane, format_address, format, sizeof format))
 		return -2;
 	for (const char *p = format; *p; p++) {
@@ -172,8 +181,9 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 		struct conversion conversion;
 		const char *start = p;
 		p = read_spec(&conversion, p, &arguments);
-		if (!*p || !strchr("diouxXfFeEgGaAcps", *p) || conversion.overflow) {
-			/* As CUDA does: what is no conversion is printed as it stands. */
+		if (!*p || !strchr("diouxXfFeEgGaAcps", *p) || conversion.overflow ||
+		    arguments.taken >= ARGUMENTS_MAX) {
+			/* As CUDA does: what is no conversion, or has no argument, is printed as it stands. */
 			output_append(print, start, (size_t)(p - start) + (*p != 0));
 			if (!*p)
 				break;
@@ -182,9 +192,8 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 		print_conversion(print, &conversion, *p, &arguments);
 		if (arguments.failed)
 			return -2;
-		count++;
 	}
-	return count;
+	return arguments.taken;
 }
 
 /* ---- the functions */
@@ -192,12 +201,17 @@ const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 {
 	struct print_buffer *print = &warp->block->print;
 	for_each_lane(lane, warp->mask) {
+		uint64_t format = call_argument(warp, insn, lane, 0);
+		if (!format) {
+			call_set_result(warp, insn, lane, (uint64_t)-1);
+			continue;
+		}
 		size_t record = output_begin(print);
-		int count = print_lane(warp, (int)lane, call_argument(warp, insn, lane, 0), call_argument(warp, insn, lane, 1));
+		int count = print_lane(warp, (int)lane, format, call_argument(warp, insn, lane, 1));
 		if (count == -2) {
 			output_end(warp->block, record, 0);
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "printf of what is outside every allocation", call_argument(warp, insn, lane, 0));
+					  "printf of what is outside every allocation", format);
 		}
 		output_end(warp->block, record, (uint32_t)count);
 		call_set_result(warp, insn, lane, (uint64_t)(int64_t)count);
