@@ -167,6 +167,12 @@ struct saved_frame {
 	char bytes[];
 };
 
+/* One lane's column of a function's rows, packed: predicates take a byte each. */
+static size_t column_bytes(const struct code *code)
+{
+	return code->class_start[3] / WARP_LANES + (code->class_start[4] - code->class_start[3]) / 4;
+}
+
 /* Copies one lane's column between a function's rows and a packed buffer. */
 static void copy_column(struct warp *warp, const struct code *code, uint32_t lane, char *buffer, bool save)
 {
@@ -196,7 +202,7 @@ static void copy_column(struct warp *warp, const struct code *code, uint32_t lan
 static bool save_frames(struct warp *warp, const struct code *code)
 {
 	for_each_lane(lane, warp->mask) {
-		struct saved_frame *frame = malloc(sizeof *frame + code->register_bytes);
+		struct saved_frame *frame = malloc(sizeof *frame + column_bytes(code));
 		if (!frame)
 			return false;
 		frame->below = warp->saved[lane];
@@ -249,8 +255,10 @@ static CODE enter(struct warp *warp, CODE insn, const struct code *callee, uint3
 	uint32_t all = warp->mask;
 	warp_set_mask(warp, mask);
 	for_each_lane(lane, mask) {
+		/* A frame may be empty, but each call has to return: that, too, lies on a GPU's stack. */
+		bool endless = callee->recursive && (warp->depth + 1ull) * sizeof(uint64_t) > room;
 		frames[lane] = frame[lane] + site->frame_size;
-		if (frames[lane] + callee->frame_size > room)
+		if (endless || frames[lane] + callee->frame_size > room)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_HARDWARE_STACK_ERROR, "stack overflow",
 					  frames[lane]);
 	}

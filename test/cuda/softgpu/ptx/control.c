@@ -151,6 +151,16 @@ START_TEST(functions_that_call_each_other_keep_their_registers)
 }
 END_TEST
 
+START_TEST(a_recursion_without_end_overflows_the_stack)
+{
+	/* Neither function has a frame of its own. */
+	uint32_t *out = device_alloc(4 * 64);
+	use_isa(_i);
+	ck_assert_int_eq(run_ptx(".func g();\n.func f()\n{ call g; ret; }\n.func g()\n{ call f; ret; }\n"
+				 KERNEL("", "call f; mov.b32 %w0, 1;"), 1, 64, &out), CUDA_ERROR_HARDWARE_STACK_ERROR);
+}
+END_TEST
+
 START_TEST(a_cycle_of_calls_may_go_through_a_pointer)
 {
 	use_isa(_i);
@@ -377,6 +387,7 @@ int main(void)
 		jump_tables_send_each_lane_its_way,
 		recursive_calls_keep_their_own_registers,
 		functions_that_call_each_other_keep_their_registers,
+		a_recursion_without_end_overflows_the_stack,
 		a_cycle_of_calls_may_go_through_a_pointer,
 		calls_through_pointers_go_where_each_lane_points,
 		barriers_order_shared_memory,
