@@ -31,6 +31,29 @@ static cudaError_t set_exec(cudaGraphExec_t exec, cudaGraphNode_t node, cudaErro
 	return error ? error : runtime_done(runtime_driver.cuGraphExecNodeSetParams(exec, node, params));
 }
 
+/*
+ * The three calls of a kind of node, which add one, change one in its graph and change one in an executable graph.
+ * After their names: what fills in driver from what the program gives, and how the calls declare that.
+ */
+#define NODE_CALLS(add_name, set_name, set_exec_name, make, ...)						\
+	RUNTIME_API cudaError_t add_name(cudaGraphNode_t *node, cudaGraph_t graph,				\
+					 const cudaGraphNode_t *dependencies, size_t count, __VA_ARGS__)	\
+	{													\
+		CUgraphNodeParams driver;									\
+		const struct place place = { node, graph, dependencies, count };				\
+		return add(&place, make, &driver);								\
+	}													\
+	RUNTIME_API cudaError_t set_name(cudaGraphNode_t node, __VA_ARGS__)					\
+	{													\
+		CUgraphNodeParams driver;									\
+		return set(node, make, &driver);								\
+	}													\
+	RUNTIME_API cudaError_t set_exec_name(cudaGraphExec_t exec, cudaGraphNode_t node, __VA_ARGS__)		\
+	{													\
+		CUgraphNodeParams driver;									\
+		return set_exec(exec, node, make, &driver);							\
+	}
+
 RUNTIME_API cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 					 const cudaGraphEdgeData *data, size_t count,
 							struct cudaGraphNodeParams *params)
@@ -61,27 +84,9 @@ RUNTIME_API cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGra
 
 /* ---- kernels ---- */
 
-RUNTIME_API cudaError_t cudaGraphAddKernelNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, const struct cudaKernelNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_kernel(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_kernel(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-		const struct cudaKernelNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_kernel(params, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddKernelNode, cudaGraphKernelNodeSetParams, cudaGraphExecKernelNodeSetParams,
+	   graph_params_kernel(params, &driver),
+	   const struct cudaKernelNodeParams *params)
 
 RUNTIME_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *params)
 {
@@ -135,27 +140,9 @@ RUNTIME_API cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cu
 
 /* ---- copies and fills ---- */
 
-RUNTIME_API cudaError_t cudaGraphAddMemcpyNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, const struct cudaMemcpy3DParms *params)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_memcpy(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms *params)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_memcpy(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-		const struct cudaMemcpy3DParms *params)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_memcpy(params, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddMemcpyNode, cudaGraphMemcpyNodeSetParams, cudaGraphExecMemcpyNodeSetParams,
+	   graph_params_memcpy(params, &driver),
+	   const struct cudaMemcpy3DParms *params)
 
 RUNTIME_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms *params)
 {
@@ -169,30 +156,9 @@ RUNTIME_API cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struc
 	return result == CUDA_SUCCESS ? runtime_fail(graph_params_memcpy_back(&driver, params)) : runtime_done(result);
 }
 
-RUNTIME_API cudaError_t cudaGraphAddMemcpyNode1D(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, void *to,
-		const void *from, size_t size, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to,
-		const void *from, size_t size, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
-		void *to,
-		const void *from, size_t size, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_memcpy_1d(to, from, size, kind, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddMemcpyNode1D, cudaGraphMemcpyNodeSetParams1D, cudaGraphExecMemcpyNodeSetParams1D,
+	   graph_params_memcpy_1d(to, from, size, kind, &driver),
+	   void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 
 /* A copy to or from a device variable. */
 static cudaError_t to_symbol(const void *symbol, const void *from, size_t size, size_t offset,
@@ -211,77 +177,19 @@ static cudaError_t from_symbol(void *to, const void *symbol, size_t size, size_t
 	return error ? error : graph_params_memcpy_1d(to, from, size, kind, driver);
 }
 
-RUNTIME_API cudaError_t cudaGraphAddMemcpyNodeToSymbol(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, const void *symbol,
-		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddMemcpyNodeToSymbol, cudaGraphMemcpyNodeSetParamsToSymbol,
+	   cudaGraphExecMemcpyNodeSetParamsToSymbol,
+	   to_symbol(symbol, from, size, offset, kind, &driver),
+	   const void *symbol, const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
 
-RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol,
-		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set(node, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddMemcpyNodeFromSymbol, cudaGraphMemcpyNodeSetParamsFromSymbol,
+	   cudaGraphExecMemcpyNodeSetParamsFromSymbol,
+	   from_symbol(to, symbol, size, offset, kind, &driver),
+	   void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
 
-RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
-		const void *symbol,
-		const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, to_symbol(symbol, from, size, offset, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphAddMemcpyNodeFromSymbol(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, void *to,
-		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to,
-		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set(node, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
-		void *to,
-		const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, from_symbol(to, symbol, size, offset, kind, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphAddMemsetNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, const struct cudaMemsetParams *params)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_memset(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams *params)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_memset(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-		const struct cudaMemsetParams *params)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_memset(params, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddMemsetNode, cudaGraphMemsetNodeSetParams, cudaGraphExecMemsetNodeSetParams,
+	   graph_params_memset(params, &driver),
+	   const struct cudaMemsetParams *params)
 
 RUNTIME_API cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams *params)
 {
@@ -292,27 +200,9 @@ RUNTIME_API cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struc
 
 /* ---- the host, children, nothing ---- */
 
-RUNTIME_API cudaError_t cudaGraphAddHostNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, const struct cudaHostNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_host(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_host(params, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-		const struct cudaHostNodeParams *params)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_host(params, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddHostNode, cudaGraphHostNodeSetParams, cudaGraphExecHostNodeSetParams,
+	   graph_params_host(params, &driver),
+	   const struct cudaHostNodeParams *params)
 
 RUNTIME_API cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams *params)
 {
@@ -353,27 +243,9 @@ RUNTIME_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t
 
 /* ---- events ---- */
 
-RUNTIME_API cudaError_t cudaGraphAddEventRecordNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
-		cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddEventRecordNode, cudaGraphEventRecordNodeSetEvent, cudaGraphExecEventRecordNodeSetEvent,
+	   graph_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, &driver),
+	   cudaEvent_t event)
 
 RUNTIME_API cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event)
 {
@@ -381,27 +253,9 @@ RUNTIME_API cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, c
 	return error ? error : runtime_done(runtime_driver.cuGraphEventRecordNodeGetEvent(node, event));
 }
 
-RUNTIME_API cudaError_t cudaGraphAddEventWaitNode(
-		cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		size_t count, cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	const struct place place = { node, graph, dependencies, count };
-	return add(&place, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	return set(node, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
-}
-
-RUNTIME_API cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
-		cudaEvent_t event)
-{
-	CUgraphNodeParams driver;
-	return set_exec(exec, node, graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver), &driver);
-}
+NODE_CALLS(cudaGraphAddEventWaitNode, cudaGraphEventWaitNodeSetEvent, cudaGraphExecEventWaitNodeSetEvent,
+	   graph_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, &driver),
+	   cudaEvent_t event)
 
 RUNTIME_API cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event)
 {
