@@ -168,6 +168,8 @@ CUresult graph_attribute_get(CUgraphNode node, CUlaunchAttributeID attribute, CU
 
 /* The value that a handle of this graph, or of a graph it is below of, stands for; NULL. */
 struct graph_conditional *graph_conditional_find(CUgraph graph, CUgraphConditionalHandle handle);
+/* True if a node of the graph, or of one below, reads the value. */
+bool graph_conditional_bound(CUgraph graph, const struct graph_conditional *value);
 void graph_conditional_hold(struct graph_conditional *value);
 void graph_conditional_release(struct graph_conditional *value);
 CUresult graph_conditional_list(CUgraph graph, struct graph_conditional *value);

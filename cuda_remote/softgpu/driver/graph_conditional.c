@@ -46,6 +46,20 @@ struct graph_conditional *graph_conditional_find(CUgraph graph, CUgraphCondition
 	}
 }
 
+bool graph_conditional_bound(CUgraph graph, const struct graph_conditional *value)
+{
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		if (node->value == value)
+			return true;
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			if (graph_conditional_bound(below[i], value))
+				return true;
+	}
+	return false;
+}
+
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
 					unsigned int defaultLaunchValue, unsigned int flags)
 {

@@ -19,20 +19,6 @@ struct refusal {
 	CUgraphNode node;
 };
 
-static bool used(CUgraph graph, const struct graph_conditional *value)
-{
-	for (CUgraphNode node = graph->first; node; node = node->next) {
-		if (node->value == value)
-			return true;
-		unsigned count;
-		CUgraph *below = graph_below(node, &count);
-		for (unsigned i = 0; i < count; i++)
-			if (used(below[i], value))
-				return true;
-	}
-	return false;
-}
-
 /* CUDA_CONDITIONAL_NODE_PARAMS in cuda.h lists what a body may consist of. */
 static bool allowed_in_body(CUgraphNodeType type)
 {
@@ -48,7 +34,7 @@ static bool executable(CUgraph graph, bool in_body, struct refusal *refusal)
 		return false;
 	}
 	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next)
-		if (!used(graph, handle->value)) {
+		if (!graph_conditional_bound(graph, handle->value)) {
 			*refusal = (struct refusal){ CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL };
 			return false;
 		}
@@ -343,7 +329,7 @@ static bool may_become(CUgraphNode node, const CUgraphNodeParams *params)
 	}
 }
 
-static CUresult change(CUgraphExec exec, CUgraphNode original, CUgraphNodeParams *params)
+CUresult graph_exec_change(CUgraphExec exec, CUgraphNode original, CUgraphNodeParams *params)
 {
 	CUgraphNode node;
 	CUresult result = graph_exec_lock_node(exec, original, &node);
@@ -360,80 +346,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
 		return CUDA_ERROR_INVALID_VALUE;
 	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
-	return change(hGraphExec, hNode, nodeParams);
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
-					   const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-					const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
-					CUcontext ctx)
-{
-	if (!copyParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-				     .memcpy = { .copyCtx = ctx, .copyParams = *copyParams } };
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-					const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEMSET };
-	if (!memsetParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memset, memsetParams, sizeof *memsetParams);
-	params.memset.ctx = ctx;
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-				      const CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_HOST,
-				     .host = { .fn = nodeParams->fn, .userData = nodeParams->userData } };
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord.event = event };
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait.event = event };
-	return change(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-					    const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP };
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
-	return change(hGraphExec, hNode, &params);
+	return graph_exec_change(hGraphExec, hNode, nodeParams);
 }
 
 /* Only what does something of its own can be left out (cuGraphNodeSetEnabled). */

@@ -53,6 +53,9 @@ CUresult graph_exec_replace(CUgraphExec exec, CUgraphNode at, CUgraph graph, CUg
  */
 CUresult graph_exec_lock_node(CUgraphExec exec, CUgraphNode original, CUgraphNode *node);
 
+/* cuGraphExecNodeSetParams of all kinds but child graphs. */
+CUresult graph_exec_change(CUgraphExec exec, CUgraphNode original, CUgraphNodeParams *params);
+
 /* A clone that no launch uses: exec's own, or a new one in its place. With exec's lock held. */
 CUresult graph_exec_own(CUgraphExec exec);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Adding nodes, and reading and changing their parameters. All kinds go through CUgraphNodeParams. */
-#include "cuda_remote/softgpu/driver/graph.h"
+#include "cuda_remote/softgpu/driver/graph_exec.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
 
@@ -63,6 +63,12 @@ static CUresult set(CUgraphNode node, CUgraphNodeParams params, const void *give
 {
 	CUresult result = enter(node, params.type, given);
 	return result ? result : graph_params_take(node, &params);
+}
+
+/* The same in an executable graph. */
+static CUresult set_exec(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams params, const void *given)
+{
+	return given ? graph_exec_change(exec, node, &params) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- kernels ---- */
@@ -130,6 +136,19 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PA
 	return cuGraphKernelNodeSetParams_v2(hNode, nodeParams ? &params : NULL);
 }
 
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+					   const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	return set_exec(hGraphExec, hNode, from_kernel(nodeParams), nodeParams);
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS params = from_v1(nodeParams);
+	return cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams ? &params : NULL);
+}
+
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
 	CUresult result = enter(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value);
@@ -184,6 +203,12 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *node
 	return result ? result : set(hNode, from_memcpy(nodeParams, hNode->params.memcpy.copyCtx), nodeParams);
 }
 
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+					CUcontext ctx)
+{
+	return set_exec(hGraphExec, hNode, from_memcpy(copyParams, ctx), copyParams);
+}
+
 static CUgraphNodeParams from_memset(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext context)
 {
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEMSET };
@@ -215,6 +240,12 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PA
 	return result ? result : set(hNode, from_memset(nodeParams, hNode->params.memset.ctx), nodeParams);
 }
 
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	return set_exec(hGraphExec, hNode, from_memset(memsetParams, ctx), memsetParams);
+}
+
 /* ---- the host, children, nothing ---- */
 
 static CUgraphNodeParams from_host(const CUDA_HOST_NODE_PARAMS *given)
@@ -243,6 +274,12 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *node
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	return set(hNode, from_host(nodeParams), nodeParams);
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				      const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	return set_exec(hGraphExec, hNode, from_host(nodeParams), nodeParams);
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -299,6 +336,12 @@ CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 	return set(hNode, from_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event), event);
 }
 
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	CUgraphNodeParams params = from_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+	return graph_exec_change(hGraphExec, hNode, &params);
+}
+
 CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				 size_t numDependencies, CUevent event)
 {
@@ -314,6 +357,12 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	return set(hNode, from_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event), event);
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	CUgraphNodeParams params = from_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+	return graph_exec_change(hGraphExec, hNode, &params);
 }
 
 /* ---- memory ---- */
@@ -382,4 +431,10 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NOD
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
 	return set(hNode, from_memop(nodeParams), nodeParams);
+}
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					    const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	return set_exec(hGraphExec, hNode, from_memop(nodeParams), nodeParams);
 }

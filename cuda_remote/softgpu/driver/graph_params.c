@@ -252,20 +252,6 @@ static CUresult take_memop(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS
 	return CUDA_SUCCESS;
 }
 
-static bool bound(CUgraph graph, const struct graph_conditional *value)
-{
-	for (CUgraphNode node = graph->first; node; node = node->next) {
-		if (node->value == value)
-			return true;
-		unsigned count;
-		CUgraph *below = graph_below(node, &count);
-		for (unsigned i = 0; i < count; i++)
-			if (bound(below[i], value))
-				return true;
-	}
-	return false;
-}
-
 static CUgraph *empty_bodies(CUgraphNode node, unsigned size)
 {
 	CUgraph *bodies = calloc(size, sizeof(CUgraph));
@@ -288,7 +274,7 @@ static CUresult take_conditional(CUgraphNode node, CUgraphNodeParams *given)
 	CUgraph top = node->graph;
 	while (top->owner)
 		top = top->owner->graph;
-	if (!value || bound(top, value) || (from->ctx && from->ctx != value->context) || !from->size)
+	if (!value || graph_conditional_bound(top, value) || (from->ctx && from->ctx != value->context) || !from->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (from->type > CU_GRAPH_COND_TYPE_SWITCH || (from->type == CU_GRAPH_COND_TYPE_IF && from->size > 2) ||
 	    (from->type == CU_GRAPH_COND_TYPE_WHILE && from->size > 1))

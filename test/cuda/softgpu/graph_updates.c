@@ -67,6 +67,7 @@ static void nodes_are_changed_for_later_launches_only(void)
 	OK(cuGraphKernelNodeGetParams(node, &back));
 	CHECK(*(uint32_t *)back.kernelParams[1] == 1);
 	EXPECT(cuGraphExecMemsetNodeSetParams(exec, node, &set, context), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuGraphExecKernelNodeSetParams(exec, node, NULL), CUDA_ERROR_INVALID_VALUE);
 	set.height = 2, set.pitch = 512;
 	EXPECT(cuGraphExecMemsetNodeSetParams(exec, fill, &set, context), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphExecDestroy(exec));

@@ -308,7 +308,7 @@ static void conditions_belong_to_their_graph(void)
 	CUgraph graph, other, body;
 	CUgraphNode node;
 	CUgraphExec exec;
-	CUgraphConditionalHandle handle, unknown;
+	CUgraphConditionalHandle handle, below, unknown;
 	OK(cuGraphCreate(&graph, 0));
 	OK(cuGraphCreate(&other, 0));
 	EXPECT(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 2), CUDA_ERROR_INVALID_VALUE);
@@ -328,8 +328,15 @@ static void conditions_belong_to_their_graph(void)
 	OK(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
 	body = params.conditional.phGraph_out[0];
 	EXPECT(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE); /* one node each */
+	OK(cuGraphConditionalHandleCreate(&below, graph, context, 1, 0));
 	EXPECT(cuGraphClone(&other, graph), CUDA_ERROR_NOT_SUPPORTED);
 	EXPECT(cuGraphInstantiateWithFlags(&exec, body, 0), CUDA_ERROR_INVALID_VALUE);
+	/* Who reads it may be further below. */
+	params.conditional.handle = below;
+	OK(cuGraphAddNode_v2(&node, body, NULL, NULL, 0, &params));
+	EXPECT(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphExecDestroy(exec));
 	/* A body does no host functions. */
 	CUDA_HOST_NODE_PARAMS host = { .fn = destroy };
 	OK(cuGraphAddHostNode(&node, body, NULL, 0, &host));
