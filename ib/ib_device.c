@@ -255,6 +255,18 @@ static bool can_register(const struct ib_device *device)
 	return mr != NULL;
 }
 
+/* Are there places for one connection of the least depth? */
+static bool queues_suffice(const struct ib_device *device)
+{
+	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;
+	uint32_t least = IB_BESIDE_DATA + DEPTH_MIN;
+	if (requests >= least && completions >= least)
+		return true;
+	hr_log(HR_LOG_WARN, "verbs: %s is not used: it has queue pairs of %u requests and completion queues of %u; a "
+	       "connection needs %u", ibv_get_device_name(device->verbs->device), requests, completions, least);
+	return false;
+}
+
 /* Opens one adapter if it has what is wished for; leaves device as it was if not. */
 static int try_adapter(struct ib_device *device, struct ibv_device *adapter, const struct wish *wish)
 {
@@ -275,6 +287,8 @@ static int try_adapter(struct ib_device *device, struct ibv_device *adapter, con
 		hr_log(HR_LOG_INFO, "verbs: %s cannot do RDMA reads", name);
 		goto close_verbs;
 	}
+	if (!queues_suffice(device))
+		goto close_verbs;
 	if (choose_port(device, wish)) {
 		hr_log(HR_LOG_INFO, "verbs: %s has no active port with a usable address", name);
 		goto close_verbs;
@@ -323,16 +337,10 @@ static void log_choice(const struct ib_device *device)
 }
 
 /* The device may be able to do less than the settings ask: in a queue pair, or in the completion queue, which has a
- * place for each request of all queue pairs. */
-static int fit_queues(struct ib_device *device)
+ * place for each request of all queue pairs. queues_suffice has found that it can do the least. */
+static void fit_queues(struct ib_device *device)
 {
 	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;
-	if (requests < IB_BESIDE_DATA + DEPTH_MIN || completions < IB_BESIDE_DATA + DEPTH_MIN) {
-		hr_log(HR_LOG_WARN, "verbs: not used: %s has queue pairs of %u requests and completion queues of %u; a "
-		       "connection needs %u", ibv_get_device_name(device->verbs->device), requests, completions,
-		       IB_BESIDE_DATA + DEPTH_MIN);
-		return -ENODEV;
-	}
 	if (device->n_qps > completions / (IB_BESIDE_DATA + DEPTH_MIN)) {
 		uint32_t n = completions / (IB_BESIDE_DATA + DEPTH_MIN);
 		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues are enough for %u",
@@ -346,7 +354,6 @@ static int fit_queues(struct ib_device *device)
 		       most, device->n_qps);
 		device->depth = most;
 	}
-	return 0;
 }
 
 static const char *const design_names[] = {
@@ -391,9 +398,8 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		return error;
 	}
 	LIST_INIT(&made->conns);
-	error = fit_queues(made);
-	if (!error)
-		error = ib_events_open(made);
+	fit_queues(made);
+	error = ib_events_open(made);
 	if (!error)
 		error = ib_cache_open(made, &made->cache);
 	if (error) {

@@ -19,7 +19,41 @@
 /* ---- the device ---- */
 
 static int most_completions, most_requests;            /* 0: what it has */
+static bool twice;                                     /* there is a second device, which has all that the double has */
+static int opened;
 static unsigned places_asked, requests_asked, qps_asked; /* of the completion queue; of all queue pairs; how many */
+
+struct ibv_device **(ibv_get_device_list)(int *n)
+{
+	struct ibv_device **(*real)(int *) = dlsym(RTLD_NEXT, "ibv_get_device_list");
+	struct ibv_device **list = real(n);
+	if (!twice || !list || *n != 1)
+		return list;
+	struct ibv_device **two = calloc(4, sizeof *two);
+	two[0] = two[1] = list[0];
+	two[3] = (struct ibv_device *)list; /* behind the end of it, for who frees it */
+	*n = 2;
+	return two;
+}
+
+void (ibv_free_device_list)(struct ibv_device **list)
+{
+	void (*real)(struct ibv_device **) = dlsym(RTLD_NEXT, "ibv_free_device_list");
+	if (!twice) {
+		real(list);
+		return;
+	}
+	real((struct ibv_device **)list[3]);
+	free(list);
+}
+
+struct ibv_context *(ibv_open_device)(struct ibv_device *device)
+{
+	struct ibv_context *(*real)(struct ibv_device *) = dlsym(RTLD_NEXT, "ibv_open_device");
+	if (twice && ++opened == 2)
+		most_completions = most_requests = 0;
+	return real(device);
+}
 
 int (ibv_query_device)(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -124,6 +158,16 @@ static void a_device_with_too_few_places_is_not_used(struct side *side)
 	CHECK_IS(hr_channel_init(&attr, &side->channel, &card), -ENODEV);
 	set_queues(60, 60, "16", "1");
 	CHECK_IS(hr_channel_init(&attr, &side->channel, &card), 0);
+}
+
+static void a_device_with_enough_places_is_used_instead(struct side *side)
+{
+	twice = true;
+	set_queues(0, 40, "16", "1");
+	connect_with(side, 0);
+	CHECK_IS(opened, 2);
+	CHECK_IS(requests_asked > 40, 1);
+	check_exchange(side);
 }
 
 /* ---- staging memory ---- */
@@ -251,6 +295,7 @@ static const struct test_case cases[] = {
 	{ "the-number-of-queue-pairs-fits-the-completion-queue", the_number_of_queue_pairs_fits_the_completion_queue,
 	  PAIR_OWN_SETUP },
 	{ "a-device-with-too-few-places-is-not-used", a_device_with_too_few_places_is_not_used, PAIR_OWN_SETUP },
+	{ "a-device-with-enough-places-is-used-instead", a_device_with_enough_places_is_used_instead, PAIR_OWN_SETUP },
 	{ "a-peers-ring-beyond-the-limit-is-refused", a_peers_ring_beyond_the_limit_is_refused, PAIR_OWN_SETUP },
 	{ "a-peers-ring-up-to-the-limit-is-served", a_peers_ring_up_to_the_limit_is_served, PAIR_OWN_SETUP },
 	{ "a-peers-ring-like-our-own-is-served", a_peers_ring_like_our_own_is_served, PAIR_OWN_SETUP },
