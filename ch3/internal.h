@@ -12,6 +12,7 @@
 
 #include "ch3/ch3.h"
 #include "ch3/packet.h"
+#include "rdma_channel/upper.h"
 
 #include <sys/queue.h>
 #include <time.h>
@@ -217,6 +218,9 @@ size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned fla
 		       size_t header_len, uint32_t payload_len, const struct ch3_packet_more *more);
 /* Appends a request whose cursor says what to put, and puts what can be put now. */
 void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
+/* Nothing more can be sent: what the peer has sent is still received, then progress fails the connection with error, as
+ * the channel may have no reason to tell of it. */
+void ch3_send_failed(ch3_vc_t *vc, int error);
 /* Puts from the queue until the pipe is full or the queue empty. */
 void ch3_queue_flush(ch3_vc_t *vc);
 /* Sends one of CH3's own packets, without a payload. */
@@ -249,13 +253,11 @@ void ch3_write_progress(ch3_vc_t *vc);
 int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front);
 /* Of a connection that takes no more bytes: ends what is under way. */
 void ch3_write_cancel(ch3_vc_t *vc, int error);
-/* Is memory of this connection exposed? */
-bool ch3_write_exposed(const ch3_vc_t *vc);
 
 /* receive.c: one get and what follows from it. *more: the pipe may hold more. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);
 
-/* vc.c: fails the connection: completes everything of it with error and tells the layer above. */
+/* vc.c: fails the connection: ends it at once, completes everything of it with error and tells the layer above. */
 void ch3_vc_fail(ch3_vc_t *vc, int error);
 /* Has every poll look at it from now on, as long as it is among those used last. */
 void ch3_vc_activate(ch3_vc_t *vc);

@@ -187,8 +187,8 @@ int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_f
 	deferred_unlink(rndv);
 	/* A CLEAR that cannot be sent fails the connection soon, and that completes this receive. */
 	error = ch3_send_own(vc, CH3_PACKET_CLEAR, &more, place, (size_t)n_places * sizeof *place);
-	if (error && !vc->send_error)
-		vc->send_error = error;
+	if (error)
+		ch3_send_failed(vc, error);
 	if (rndv->wanted == 0) {
 		ch3_rndv_free(rndv);
 		vc->engine->ran++;

@@ -41,13 +41,20 @@ static void queue_pop(ch3_vc_t *vc)
 		ch3_request_complete(request, 0);
 }
 
-/* A connection that took something is at work; of one that failed progress must tell, which the channel did here. One
- * that is not up yet is left alone until the channel says that it is. */
+void ch3_send_failed(ch3_vc_t *vc, int error)
+{
+	if (!vc->send_error)
+		vc->send_error = error;
+	ch3_vc_activate(vc);
+}
+
+/* A connection that took something is at work. One that is not up yet is left alone until the channel says that it
+ * is. */
 static void note_put(ch3_vc_t *vc, int error, size_t accepted)
 {
 	if (error)
-		vc->send_error = error;
-	if (error || accepted > 0)
+		ch3_send_failed(vc, error);
+	else if (accepted > 0)
 		ch3_vc_activate(vc);
 }
 
@@ -104,7 +111,7 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 	if (!rest) {
 		free(bytes);
 		if (accepted > 0)
-			vc->send_error = -ENOMEM; /* half a message is in the pipe and cannot be finished */
+			ch3_send_failed(vc, -ENOMEM); /* half a message is in the pipe and cannot be finished */
 		return -ENOMEM;
 	}
 	memcpy(rest->front, front, front_len);

@@ -176,9 +176,9 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 	if (vc->error)
 		return;
 	vc->error = error;
-	/* What completes with an error is its owner's again: the peer must not write there any more. */
-	if (vc->writing || ch3_write_exposed(vc))
-		hr_remote_stop(vc->conn);
+	/* What completes with an error is its owner's again: the peer must not write there any more. And it is to hear
+	 * of the end although the layer above may be long in closing. */
+	hr_conn_abort(vc->conn, error);
 	vc_cancel(vc, error);
 	vc->engine->ran++;
 	if (vc->engine->on_failure)
@@ -215,7 +215,8 @@ static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
 		uint64_t now = ch3_now_ms();
 		if (now >= deadline || receive_drop(vc))
 			return;
-		if (hr_channel_wait(vc->engine->channel, 1, (int)(deadline - now)) < 0)
+		/* On this one alone: what others have to say would keep the channel from sleeping. */
+		if (hr_conn_wait(vc->conn, 1, (int)(deadline - now)) <= 0)
 			return;
 	}
 }

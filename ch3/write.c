@@ -82,16 +82,6 @@ int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front)
 	return 0;
 }
 
-bool ch3_write_exposed(const ch3_vc_t *vc)
-{
-	for (uint32_t i = 0; i < vc->accepted.n; i++) {
-		const ch3_rndv_t *rndv = vc->accepted.slot[i].object;
-		if (rndv && rndv->n_exposed > 0)
-			return true;
-	}
-	return false;
-}
-
 /* ---- the sender ---- */
 
 static int places_read(const ch3_vc_t *vc, const struct ch3_front *front, struct ch3_place place[CH3_PLACES_MAX])
@@ -200,8 +190,8 @@ static void complete(ch3_vc_t *vc, ch3_request_t *send)
 	}
 	struct ch3_packet_more more = { writes.payload_len, 0, writes.receiver_id };
 	int error = ch3_send_own(vc, CH3_PACKET_DONE, &more, NULL, 0);
-	if (error && !vc->send_error)
-		vc->send_error = error;
+	if (error)
+		ch3_send_failed(vc, error);
 	ch3_request_complete(send, error);
 }
 
@@ -211,7 +201,7 @@ void ch3_write_progress(ch3_vc_t *vc)
 	while ((send = *link) && !vc->send_error) {
 		int done = writes_test(vc, send->writes);
 		if (done < 0)
-			vc->send_error = done;
+			ch3_send_failed(vc, done);
 		if (done <= 0) {
 			link = &send->next;
 			continue;

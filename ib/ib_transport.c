@@ -62,6 +62,8 @@ static void verbs_event(void *context)
 static void conn_free(struct ib_conn *conn)
 {
 	LIST_REMOVE(conn, place);
+	/* First: an adapter that was only told to stop may still be in the middle of one of its reads, or of a write of
+	 * the peer's. */
 	ib_queues_close(&conn->queues);
 	ib_zerocopy_close(conn);
 	ib_region_close(&conn->own);
@@ -326,14 +328,6 @@ static int verbs_remote_test(void *data, hr_remote_write_t *write)
 	return ib_write_test(data, write);
 }
 
-static void verbs_remote_stop(void *data)
-{
-	struct ib_conn *conn = data;
-	ib_conn_fail(conn, -ECANCELED);
-	/* An adapter may still be in the middle of one of the peer's writes when it has been told to stop. */
-	ib_queues_destroy(&conn->queues);
-}
-
 const struct hr_transport hr_transport_verbs = {
 	.name = "verbs",
 	.bit = HR_TRANSPORT_VERBS,
@@ -358,5 +352,4 @@ const struct hr_transport hr_transport_verbs = {
 	.remote_write = verbs_remote_write,
 	.remote_test = verbs_remote_test,
 	.remote_end = ib_write_end,
-	.remote_stop = verbs_remote_stop,
 };

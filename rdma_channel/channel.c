@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "rdma_channel/impl.h"
+#include "rdma_channel/upper.h"
 
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
@@ -375,6 +376,20 @@ void hr_conn_fail(struct hr_conn *conn, int error)
 		conn->transport->conn_close(conn->data);
 	conn->data = NULL;
 	hr_wireup_close(&conn->wireup);
+}
+
+void hr_conn_abort(hr_conn_t *conn, int error)
+{
+	struct hr_channel *channel = conn->channel;
+	if (channel->forked)
+		return;
+	uint64_t deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
+	while (conn->phase == HR_PHASE_UP && conn->transport->conn_stop && !conn->transport->conn_stop(conn->data) &&
+	       hr_now_ns() < deadline)
+		hr_events_take(channel, 1);
+	hr_conn_unwatch(conn);
+	hr_conn_fail(conn, error);
+	conn->attention &= (uint8_t)~HR_CONN_NEWS; /* the caller knows */
 }
 
 /* ---- put and get ---- */

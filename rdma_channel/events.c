@@ -10,6 +10,7 @@
  * arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
  */
 #include "rdma_channel/impl.h"
+#include "rdma_channel/upper.h"
 
 #include "rdma_channel/barrier.h"
 #include "rdma_channel/base/log.h"
@@ -469,4 +470,27 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 	}
 	learn_wait(conn, hr_now_ns() - start);
 	return 1;
+}
+
+int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms)
+{
+	struct hr_channel *channel = conn->channel;
+	uint64_t start = hr_now_ns();
+	if (channel->forked)
+		return -ECHILD;
+	for (;;) {
+		step_due(channel);
+		bool news = channel->incoming_news;
+		int armed = arm_awake(channel, want_put);
+		channel->incoming_news |= news; /* not this caller's to take */
+		if (armed < 0)
+			return armed;
+		if (conn_has_something(conn, want_put))
+			return 1;
+		set_timer(channel);
+		channel->sleeps++;
+		int n = hr_events_take(channel, ms_left(start, timeout_ms));
+		if (n <= 0)
+			return n == -EINTR ? 1 : n;
+	}
 }

@@ -31,6 +31,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/tcp/tcp.c \
 	rdma_channel/transport.h \
 	rdma_channel/transports.c \
+	rdma_channel/upper.h \
 	rdma_channel/wireup.c rdma_channel/wireup.h
 rdma_channel_libhrchannel_la_CPPFLAGS = $(AM_CPPFLAGS) $(NUMA_CFLAGS)
 rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la $(NUMA_LIBS)

@@ -53,9 +53,3 @@ void hr_remote_end(hr_remote_write_t *write)
 {
 	write->transport->remote_end(write);
 }
-
-void hr_remote_stop(hr_conn_t *conn)
-{
-	if (conn->data && !conn->channel->forked && conn->transport->remote_stop)
-		conn->transport->remote_stop(conn->data);
-}

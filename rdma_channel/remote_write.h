@@ -9,7 +9,7 @@
  * more (over verbs unless HEADRACE_IB_KEEP_EXPOSED is set): a write with it ends the writer's connection with -EPROTO.
  *
  * Threads and returns as in headrace/channel.h; nothing here blocks. What is exposed or being written when the
- * connection is closed is given back (hide, end) after that, and before the channel is finalized.
+ * connection is aborted or closed is given back (hide, end) after that, and before the channel is finalized.
  */
 #ifndef HR_REMOTE_WRITE_H
 #define HR_REMOTE_WRITE_H
@@ -38,7 +38,7 @@ bool hr_remote_can(hr_conn_t *conn);
 /* Lets the peer write len > 0 bytes at address until hr_remote_hide. An error means that it cannot be (-ENOMEM over a
  * limit, -ENOTSUP, ...): use the pipe. */
 int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
-/* The peer has said that it is done, or hr_remote_stop has been called, or the connection has been closed. */
+/* The peer has said that it is done, or the connection has been aborted (upper.h) or closed. */
 void hr_remote_hide(hr_exposed_t *exposed);
 
 /* Starts to write len > 0 bytes at address, which must stay, into the peer's memory, offset bytes behind where the
@@ -48,11 +48,7 @@ int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offs
 /* 1: every byte is in the peer's memory; 0: not yet (goes on with it); else the connection's error. Ask for all that are
  * under way when hr_channel_wait returns: one may have completed, or find room to go on. */
 int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write);
-/* Frees it: complete, or failed, or the connection has been closed. */
+/* Frees it: complete, or failed, or the connection has been aborted or closed. */
 void hr_remote_end(hr_remote_write_t *write);
-
-/* No write of the peer arrives any more once this has returned, so that memory that was exposed can be used for
- * something else although the peer has not said that it is done. The connection only fails from then on. */
-void hr_remote_stop(hr_conn_t *conn);
 
 #endif

@@ -17,7 +17,8 @@
  *	conn_shutdown   until it returns 1, or time is up
  *	conn_close
  *
- * conn_close may follow conn_open directly at any point of that. The stream stays open from conn_establish to
+ * conn_close may follow conn_open directly at any point of that; once there may have been a put or a get, behind
+ * conn_stop. The stream stays open from conn_establish to
  * conn_close: it is tcp's data path; shared memory and verbs leave it to stream.h, which tells the peer's death, an
  * orderly close, and carries wake-ups.
  *
@@ -116,6 +117,12 @@ struct hr_transport {
 	 * conn_event may. Idempotent.
 	 */
 	int (*conn_shutdown)(void *conn);
+	/*
+	 * Before a conn_close that no conn_shutdown precedes: returns 1 when nobody writes any more into memory that get
+	 * was offered, nor relies on memory that put was offered; 0 to be called again. Says no goodbye. conn_event may
+	 * follow, nothing else. NULL: conn_close sees to that.
+	 */
+	int (*conn_stop)(void *conn);
 	/* Frees the connection, in whatever state. */
 	void (*conn_close)(void *conn);
 
@@ -168,7 +175,6 @@ struct hr_transport {
 			    hr_remote_write_t **write);
 	int (*remote_test)(void *conn, hr_remote_write_t *write);
 	void (*remote_end)(hr_remote_write_t *write);
-	void (*remote_stop)(void *conn);
 };
 
 /* The transports built in, best first; NULL ends the list (transports.c). */

@@ -316,20 +316,29 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 	return 0;
 }
 
+/* What put has not accepted, the caller may take back from now on; and what get was offered, when the peer has ended the
+ * copy that it may be in the middle of. */
+static int shm_conn_stop(void *data)
+{
+	struct shm_conn *conn = data;
+	shm_pusher_revoke(&conn->pusher);
+	if (shm_puller_withdraw(&conn->puller))
+		return 1;
+	ask_stream(conn);
+	return conn->ended != 0;
+}
+
 static int shm_conn_shutdown(void *data)
 {
 	struct shm_conn *conn = data;
-	/* What put accepted lies in memory that the peer has mapped: nothing here is needed to deliver it. What it has
-	 * not accepted, the caller may take back from now on. */
+	/* What put accepted lies in memory that the peer has mapped: nothing here is needed to deliver it. The offer is
+	 * revoked before the peer can read that this is the end. */
 	if (!conn->said_goodbye) {
 		shm_pusher_revoke(&conn->pusher);
 		hr_stream_goodbye(conn->stream);
 	}
 	conn->said_goodbye = true;
-	if (shm_puller_withdraw(&conn->puller))
-		return 1;
-	ask_stream(conn);
-	return conn->ended != 0;
+	return shm_conn_stop(conn);
 }
 
 static void shm_conn_close(void *data)
@@ -796,6 +805,7 @@ const struct hr_transport hr_transport_shm = {
 	.conn_open = shm_conn_open,
 	.conn_establish = shm_conn_establish,
 	.conn_shutdown = shm_conn_shutdown,
+	.conn_stop = shm_conn_stop,
 	.conn_close = shm_conn_close,
 	.put = shm_put,
 	.get = shm_get,

@@ -27,6 +27,7 @@ struct end {
 	hr_card_t card;
 	ch3_vc_t *vc[ENDS_MAX]; /* to each of the others */
 	int messages, failures, failure;
+	int refuse; /* what its handler says */
 	char *room;
 };
 static struct end end[ENDS_MAX];
@@ -44,7 +45,7 @@ static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 		sink->iov[0] = (struct iovec){ self->room, LONG_MESSAGE };
 		sink->n = 1;
 	}
-	return 0;
+	return self->refuse;
 }
 
 static void on_failure(void *context, ch3_vc_t *vc, int error)
@@ -235,6 +236,28 @@ START_TEST(a_failure_that_the_state_showed_first_is_told)
 }
 END_TEST
 
+/* The layer above is in no hurry to close what has failed. */
+START_TEST(a_failure_here_is_heard_there)
+{
+	open_known(3, transports[_i], 0);
+	ch3_request_t *request = send_bytes(0, 1, LONG_MESSAGE);
+	end[1].refuse = -EBADMSG;
+	while (!end[0].failures)
+		poll_all();
+	ck_assert_int_eq(end[1].failures, 1);
+	ck_assert_int_eq(end[1].failure, -EBADMSG);
+	ck_assert_int_eq(ch3_vc_state(end[1].vc[0]), -EBADMSG);
+	ck_assert_int_eq(end[0].failure, -ECONNRESET);
+	ck_assert_int_eq(ch3_request_error(request), -ECONNRESET);
+	ch3_request_free(request);
+	/* Nothing is left there that would keep its engine from sleeping. */
+	ck_assert_int_eq(hr_channel_arm(ch3_channel(end[1].engine), 0), 0);
+	send_empty(2, 0);
+	until_received(0, 1);
+	close_all();
+}
+END_TEST
+
 START_TEST(who_was_not_added_gets_no_connection)
 {
 	open_ends(3, transports[_i], 0);
@@ -351,6 +374,7 @@ int main(void)
 	tcase_add_loop_test(tcase, opening_without_sending_brings_it_up_on_both_sides, 0, 2);
 	tcase_add_loop_test(tcase, first_send_to_a_peer_that_is_gone_fails_once, 0, 2);
 	tcase_add_loop_test(tcase, a_failure_that_the_state_showed_first_is_told, 0, 2);
+	tcase_add_loop_test(tcase, a_failure_here_is_heard_there, 0, 2);
 	tcase_add_loop_test(tcase, who_was_not_added_gets_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, progress_asks_only_those_at_work, 0, 2);
 	tcase_add_loop_test(tcase, patient_peers_wait_for_one_that_computes, 0, 6);

@@ -120,6 +120,7 @@ START_TEST(handler_refuses_and_the_connection_fails)
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 1);
 	expect_failed(&pair_b, -EBADMSG);
+	expect_failed(&pair_a, -ECONNRESET); /* it hears of it at once */
 }
 END_TEST
 

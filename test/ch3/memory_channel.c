@@ -2,6 +2,7 @@
 #include "test/ch3/memory_channel.h"
 
 #include "rdma_channel/remote_write.h"
+#include "rdma_channel/upper.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,9 +11,10 @@
 
 struct memory_faults memory_faults;
 int memory_connections;
+unsigned memory_attempts;
 void (*memory_visited)(void);
 
-#define CHANNELS 16
+#define CHANNELS 64
 
 /* One direction. Kept until both ends are closed. */
 struct pipe {
@@ -27,6 +29,7 @@ struct hr_conn {
 	hr_conn_t *next;
 	unsigned peer;
 	bool matched;
+	int aborted; /* negated errno; 0: not */
 	struct pipe *in, *out;
 	unsigned attempts;
 	uint64_t puts;
@@ -145,8 +148,9 @@ static void check_rest(hr_conn_t *conn, const struct iovec *iov, int n)
 
 int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted)
 {
-	if (conn->out->error)
-		return conn->out->error;
+	memory_attempts++;
+	if (conn->aborted || conn->out->error)
+		return conn->aborted ? conn->aborted : conn->out->error;
 	check_rest(conn, iov, n);
 	size_t capacity = memory_faults.capacity ? memory_faults.capacity : 65536;
 	size_t room = conn->matched && conn->out->len < capacity ? capacity - conn->out->len : 0;
@@ -174,8 +178,8 @@ int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *acce
 int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct pipe *in = conn->in;
-	if (!in->len && in->error)
-		return in->error;
+	if (conn->aborted || (!in->len && in->error))
+		return conn->aborted ? conn->aborted : in->error;
 	size_t limit = memory_faults.get_max && in->len > memory_faults.get_max ? memory_faults.get_max : in->len;
 	size_t total = 0;
 	for (int i = 0; i < n && total < limit; i++) {
@@ -227,12 +231,32 @@ void hr_channel_finalize(hr_channel_t *channel)
 
 int hr_conn_state(hr_conn_t *conn)
 {
+	if (conn->aborted)
+		return conn->aborted;
 	return conn->in->error ? conn->in->error : conn->matched;
 }
 
 static bool has_something(const hr_conn_t *conn, int want_put)
 {
-	return conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len));
+	return !conn->aborted &&
+	       (conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len)));
+}
+
+/* As hr_channel_wait below. */
+int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms)
+{
+	(void)timeout_ms;
+	return has_something(conn, want_put);
+}
+
+void hr_conn_abort(hr_conn_t *conn, int error)
+{
+	conn->aborted = error;
+	exposed_end(conn->in);
+	if (!conn->in->error)
+		conn->in->error = -ECONNRESET;
+	if (!conn->out->error)
+		conn->out->error = -ECONNRESET;
 }
 
 static bool tell_of_visitor(hr_channel_t *channel)
@@ -412,10 +436,4 @@ int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
 void hr_remote_end(hr_remote_write_t *write)
 {
 	free(write);
-}
-
-void hr_remote_stop(hr_conn_t *conn)
-{
-	exposed_end(conn->in);
-	memory_conn_break(conn, -ECANCELED);
 }

@@ -34,6 +34,8 @@ void memory_conn_break(hr_conn_t *conn, int error);
 void memory_channel_visit(hr_channel_t *channel, const hr_card_t *card);
 /* Called, once, by a wait that is about to tell of such a peer. */
 extern void (*memory_visited)(void);
+/* Calls of put, whatever they took. */
+extern unsigned memory_attempts;
 /* Connections that are open. */
 extern int memory_connections;
 /* Bytes written into the peer's memory, all connections together. */

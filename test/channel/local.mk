@@ -32,6 +32,14 @@ test_channel_shm_grant_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_grant_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_channel_shm_grant_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
+# What ch3 asks of a connection.
+check_PROGRAMS += test/channel/upper
+TESTS += test/channel/upper
+test_channel_upper_SOURCES = test/channel/upper.c
+test_channel_upper_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_upper_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev,--wrap=epoll_wait
+test_channel_upper_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
 # Both ends of a connection over shared memory in one process: its memory, and its end while a single copy is under way.
 shm_ends = test/channel/shm_ends.c test/channel/shm_ends.h
 check_PROGRAMS += test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown

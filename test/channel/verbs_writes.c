@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "rdma_channel/remote_write.h"
+#include "rdma_channel/upper.h"
 #include "test/channel/pair.h"
 
 #include <dlfcn.h>
@@ -125,8 +126,8 @@ static void hidden_memory_cannot_be_written(struct side *side)
 	free(bytes);
 }
 
-/* An adapter that has been told to stop may be in the middle of a packet; one without the queue pair is not. */
-static void when_stopped_the_queue_pairs_are_gone(struct side *side)
+/* An adapter whose queue pair has been told to stop may be in the middle of a packet; one without it is not. */
+static void when_aborted_the_queue_pairs_are_gone(struct side *side)
 {
 	connect_with(side, "2", "16");
 	side_meet(side);
@@ -135,10 +136,10 @@ static void when_stopped_the_queue_pairs_are_gone(struct side *side)
 		struct iovec iov = { &byte, 1 };
 		size_t moved;
 		destroyed = 0;
-		hr_remote_stop(side->conn);
+		hr_conn_abort(side->conn, -EBADMSG);
 		CHECK_IS(destroyed, 2);
-		CHECK(hr_channel_get(side->conn, &iov, 1, &moved) < 0);
-		CHECK(hr_channel_put(side->conn, &iov, 1, &moved) < 0);
+		CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), -EBADMSG);
+		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), -EBADMSG);
 	}
 	side_meet(side);
 	close_conn(side);
@@ -148,7 +149,7 @@ static const struct test_case cases[] = {
 	{ "a-write-that-finds-no-room-is-waited-for", a_write_that_finds_no_room_is_waited_for,
 	  PAIR_OWN_SETUP | PAIR_NO_SPIN },
 	{ "hidden-memory-cannot-be-written", hidden_memory_cannot_be_written, PAIR_OWN_SETUP },
-	{ "when-stopped-the-queue-pairs-are-gone", when_stopped_the_queue_pairs_are_gone, PAIR_OWN_SETUP },
+	{ "when-aborted-the-queue-pairs-are-gone", when_aborted_the_queue_pairs_are_gone, PAIR_OWN_SETUP },
 };
 
 int main(void)

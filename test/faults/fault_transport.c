@@ -211,6 +211,13 @@ static int fault_conn_shutdown(void *data)
 	return conn->context->inner->conn_shutdown(conn->conn);
 }
 
+static int fault_conn_stop(void *data)
+{
+	struct fault_conn *conn = data;
+	const struct hr_transport *inner = conn->context->inner;
+	return inner->conn_stop ? inner->conn_stop(conn->conn) : 1;
+}
+
 static void fault_conn_close(void *data)
 {
 	struct fault_conn *conn = data;
@@ -386,6 +393,7 @@ static int fault_conn_fd(void *data)
 		.conn_open = fault_conn_open,                                                                          \
 		.conn_establish = fault_conn_establish,                                                                \
 		.conn_shutdown = fault_conn_shutdown,                                                                  \
+		.conn_stop = fault_conn_stop,                                                                          \
 		.conn_close = fault_conn_close,                                                                        \
 		.put = fault_put,                                                                                      \
 		.get = fault_get,                                                                                      \
