@@ -5,25 +5,18 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand
 check_PROGRAMS += $(adi_programs)
 adi_cppflags = -I$(srcdir)/adi $(AM_CPPFLAGS)
-test_adi_ring_SOURCES = test/adi/ring.c
 test_adi_ring_CPPFLAGS = $(adi_cppflags)
 test_adi_ring_LDADD = adi/libmpi_abi.la
-test_adi_pingpong_SOURCES = test/adi/pingpong.c
 test_adi_pingpong_CPPFLAGS = $(adi_cppflags)
 test_adi_pingpong_LDADD = adi/libmpi_abi.la
-test_adi_matching_SOURCES = test/adi/matching.c
 test_adi_matching_CPPFLAGS = $(adi_cppflags)
 test_adi_matching_LDADD = adi/libmpi_abi.la
-test_adi_arguments_SOURCES = test/adi/arguments.c
 test_adi_arguments_CPPFLAGS = $(adi_cppflags)
 test_adi_arguments_LDADD = adi/libmpi_abi.la
-test_adi_barrier_SOURCES = test/adi/barrier.c
 test_adi_barrier_CPPFLAGS = $(adi_cppflags)
 test_adi_barrier_LDADD = adi/libmpi_abi.la
-test_adi_demand_SOURCES = test/adi/demand.c
 test_adi_demand_CPPFLAGS = $(adi_cppflags)
 test_adi_demand_LDADD = adi/libmpi_abi.la
-test_adi_ends_SOURCES = test/adi/ends.c
 test_adi_ends_CPPFLAGS = $(adi_cppflags)
 test_adi_ends_LDADD = adi/libmpi_abi.la
 
