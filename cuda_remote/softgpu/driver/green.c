@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/green.h"
 
+#include "cuda_remote/softgpu/driver/capture.h"
 #include "cuda_remote/softgpu/driver/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/stream.h"
@@ -93,13 +94,17 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
 	return result;
 }
 
-/* Streams that the program has not destroyed before answer CUDA_ERROR_CONTEXT_IS_DESTROYED from now on. */
+/*
+ * Streams that the program has not destroyed before answer CUDA_ERROR_CONTEXT_IS_DESTROYED from now on. Captures that
+ * began in them are over, as nobody can end them any more.
+ */
 static void orphan_streams(CUcontext context, CUgreenCtx green)
 {
 	size_t count;
 	CUstream *streams = queue_group_streams(&context->group, green, &count);
 	for (size_t i = 0; i < count && streams; i++) {
 		__atomic_store_n(&streams[i]->orphan, true, __ATOMIC_RELAXED);
+		capture_stream_destroyed(streams[i]);
 		queue_stream_release(streams[i]);
 	}
 	free(streams);

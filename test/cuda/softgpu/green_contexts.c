@@ -368,6 +368,24 @@ static void a_green_contexts_events_end_all_captures_in_it(void)
 	OK(cuGreenCtxDestroy(green));
 }
 
+/* Nobody can end the capture any more: what it forbids is allowed again, and its graph is the program's. */
+static void a_capture_ends_with_its_green_context(void)
+{
+	CUgreenCtx green = green_new(1);
+	CUstream own;
+	CUgraph graph;
+	CUdeviceptr memory;
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGreenCtxStreamCreate(&own, green, CU_STREAM_NON_BLOCKING, 0));
+	OK(cuStreamBeginCaptureToGraph(own, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGreenCtxDestroy(green));
+	EXPECT(cuStreamEndCapture(own, &graph), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	OK(cuMemAlloc_v2(&memory, 64));
+	OK(cuMemFree_v2(memory));
+	OK(cuGraphDestroy(graph));
+}
+
 /* It retains the primary context, and a reset takes it all away. */
 static void a_green_context_keeps_the_primary_one(CUcontext primary)
 {
@@ -409,6 +427,7 @@ int main(void)
 	a_cooperative_launch_has_the_green_contexts_multiprocessors();
 	a_green_contexts_events_are_of_its_streams_alone();
 	a_green_contexts_events_end_all_captures_in_it();
+	a_capture_ends_with_its_green_context();
 	a_green_context_keeps_the_primary_one(context);
 	return 0;
 }
