@@ -176,12 +176,16 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 			*address = node.alloc.dptr;
 		return result;
 	}
+	/* What was freed in streams but not reached yet counts as free, for pool and device: wait for it. */
 	result = charge(pool, bytes);
+	if (result && bytes <= pool->most) {
+		queue_wait_group(&context->group);
+		result = charge(pool, bytes);
+	}
 	if (result)
 		return result;
 	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
 				      .device = device_physical(pool->device) };
-	/* What was freed in streams but not reached yet counts as free: wait for it. */
 	if (take(pool, &want)) {
 		queue_wait_group(&context->group);
 		if (take(pool, &want)) {

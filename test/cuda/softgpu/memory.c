@@ -270,6 +270,12 @@ static void streams_allocate_and_free(void)
 	CHECK(threshold == 7);
 	OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
 	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	/* What is freed in the stream counts no more, though the stream may not have got there. */
+	for (int i = 0; i < 200; i++) {
+		OK(cuMemsetD8Async(first, 1, 1 << 20, stream));
+		OK(cuMemFreeAsync(first, stream));
+		OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
+	}
 	OK(cuMemFreeAsync(first, stream));
 	OK(cuStreamSynchronize(stream));
 	/* Each high watermark is reset by itself. */
