@@ -289,8 +289,9 @@ CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *co
 		n++;
 	CUstream *streams = malloc((n ? n : 1) * sizeof *streams);
 	n = 0;
+	/* green is set behind the stream's listing: one that is being made meanwhile may be left out. */
 	for (CUstream stream = group->first; stream && streams; stream = stream->next)
-		if (!green || stream->green == green) {
+		if (!green || __atomic_load_n(&stream->green, __ATOMIC_RELAXED) == green) {
 			stream->references++;
 			streams[n++] = stream;
 		}

@@ -54,7 +54,7 @@ struct CUstream_st {
 	uint64_t id;
 	bool legacy;   /* the context's legacy default stream */
 	bool blocking; /* orders itself with the legacy stream */
-	CUgreenCtx green; /* it was created for; NULL; compared only, see green.h for what it is */
+	CUgreenCtx green; /* it was created for; NULL; atomic; compared only, see green.h for what it is */
 	bool orphan;   /* its green context is gone; atomic */
 	bool detached; /* its context is gone; under the queue's lock */
 	/* Under the queue's lock: */

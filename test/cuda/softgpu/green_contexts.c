@@ -2,6 +2,7 @@
 /* Events of whole contexts, device resources and green contexts, on four multiprocessors. */
 #include "driver.h"
 
+#include <pthread.h>
 #include <time.h>
 
 /* Time for what ought to wait to show that it does not. */
@@ -386,6 +387,29 @@ static void a_capture_ends_with_its_green_context(void)
 	OK(cuGraphDestroy(graph));
 }
 
+static void *make_streams(void *context)
+{
+	OK(cuCtxSetCurrent(context));
+	for (int i = 0; i < 5000; i++)
+		OK(cuStreamDestroy(stream_new()));
+	return NULL;
+}
+
+/* What another thread does in the primary context; a thread sanitizer looks on. */
+static void streams_are_made_beside_a_green_contexts_calls(CUcontext primary)
+{
+	pthread_t thread;
+	CUgreenCtx green = green_new(1);
+	CUevent event = event_new();
+	CHECK(!pthread_create(&thread, NULL, make_streams, primary));
+	for (int i = 0; i < 5000; i++)
+		OK(cuGreenCtxRecordEvent(green, event));
+	CHECK(!pthread_join(thread, NULL));
+	OK(cuEventSynchronize(event));
+	OK(cuEventDestroy(event));
+	OK(cuGreenCtxDestroy(green));
+}
+
 /* It retains the primary context, and a reset takes it all away. */
 static void a_green_context_keeps_the_primary_one(CUcontext primary)
 {
@@ -428,6 +452,7 @@ int main(void)
 	a_green_contexts_events_are_of_its_streams_alone();
 	a_green_contexts_events_end_all_captures_in_it();
 	a_capture_ends_with_its_green_context();
+	streams_are_made_beside_a_green_contexts_calls(context);
 	a_green_context_keeps_the_primary_one(context);
 	return 0;
 }
