@@ -21,7 +21,10 @@
 /* Makes MPI_name a weak name of the PMPI_name defined above it. */
 #define ADI_PROFILED(name) extern __typeof__(PMPI_##name) MPI_##name __attribute__((weak, alias("PMPI_" #name)))
 
-enum { ADI_PACKET_MESSAGE = CH3_TYPE_FIRST };
+enum {
+	ADI_PACKET_MESSAGE = CH3_TYPE_FIRST, /* header: struct adi_envelope */
+	ADI_PACKET_BROKEN,                   /* a rank has died, and the sender leaves MPI_Finalize for it; no header */
+};
 
 /* The header of a message on the wire. */
 struct adi_envelope {
@@ -141,5 +144,10 @@ int adi_request_raise(const struct adi_request *request, const char *function);
 
 /* barrier.c: returns a class, reported by the caller. */
 int adi_barrier(struct adi_comm *comm);
+
+/* meet.c: prepare registers with the engine. adi_meet waits until every rank has come, and goes on with what peers still
+ * want of this process; returns a class. */
+int adi_meet_prepare(void);
+int adi_meet(void);
 
 #endif

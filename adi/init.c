@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MEET_MS_MAX 32 /* between two questions whether all have come */
-
 /* Usable before MPI_Init for reporting errors: they end the process. */
 struct adi adi = {
 	.world = { "MPI_COMM_WORLD", ADI_CONTEXT_WORLD, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
@@ -59,6 +57,8 @@ static int start(void)
 	if (error)
 		return error;
 	error = adi_match_start();
+	if (!error)
+		error = adi_meet_prepare();
 	if (error)
 		return error;
 	hr_card_t *cards = calloc((size_t)adi.world.size, sizeof *cards);
@@ -136,35 +136,13 @@ int PMPI_Finalized(int *flag)
 }
 ADI_PROFILED(Finalized);
 
-/* The first peer that died, as far as this process knows: 0, or its error. */
-static int somebody_died(void)
-{
-	for (int i = 0; i < adi.world.size; i++)
-		if (adi.peer[i].error && adi.peer[i].error != -ESHUTDOWN)
-			return adi.peer[i].error;
-	return 0;
-}
-
-/* Waits until everybody is here, by the process manager: a barrier of messages would connect ranks that have nothing to
- * say to each other. Goes on with what peers still want of this process. Returns a class. */
-static int meet_all(void)
-{
-	int state = adi_launch_meet_start(), error = 0;
-	for (int ms = 1; !state && !error; ms = ms < MEET_MS_MAX ? 2 * ms : ms) {
-		ch3_progress_wait(adi.engine, ms);
-		state = adi_launch_meet_test();
-		error = state ? 0 : somebody_died();
-	}
-	return adi_class(state < 0 ? state : error);
-}
-
 int PMPI_Finalize(void)
 {
 	int class = adi_check_running("MPI_Finalize");
 	if (class)
 		return class;
 	/* Nobody closes while another still has to send: a peer that ends early is an error to who waits for it. */
-	class = meet_all();
+	class = adi_meet();
 	if (class)
 		class = adi_raise(&adi.world, "MPI_Finalize", class, "%s", adi_class_text(class));
 	adi.state = ADI_AFTER;

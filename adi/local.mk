@@ -7,7 +7,7 @@ dist_headracempi_HEADERS = adi/mpi.h
 adi_libmpi_abi_la_SOURCES = \
 	adi/adi.h \
 	adi/barrier.c adi/datatype.c adi/environment.c adi/error.c adi/init.c \
-	adi/match.c adi/pt2pt.c adi/request.c
+	adi/match.c adi/meet.c adi/pt2pt.c adi/request.c
 if HAVE_PMIX
 adi_libmpi_abi_la_SOURCES += adi/launch_pmix.c
 else
