@@ -243,6 +243,23 @@ START_TEST(a_group_does_not_wait_for_the_members_of_another)
 }
 END_TEST
 
+START_TEST(of_two_groups_at_two_instructions_the_complete_one_goes)
+{
+	/* Both groups are at both instructions, but for lane 31, which waits for lane 0 to come out. */
+	uint32_t *out = run_words(".shared .align 4 .b8 cells[4];\n" KERNEL(
+		"mov.u32 %w1, 0; st.volatile.shared.b32 [cells], %w1; bar.warp.sync 0xffffffff; mov.u32 %w3, 1;\n"
+		"setp.lt.u32 %p1, %i2, 16; selp.b32 %w2, 0xffff, 0xffff0000, %p1; setp.eq.u32 %p3, %i2, 0;\n"
+		"setp.eq.u32 %p2, %i2, 31; @%p2 bra SPIN; and.b32 %w4, %i2, 8;\n"
+		"setp.ne.u32 %p4, %w4, 0; @%p4 bra OTHER;\n"
+		"shfl.sync.bfly.b32 %w0, %i2, 15, 0x1f, %w2; @%p3 st.volatile.shared.b32 [cells], %w3; bra END;\n"
+		"SPIN: ld.volatile.shared.b32 %w3, [cells]; setp.eq.u32 %p5, %w3, 0; @%p5 bra SPIN;\n"
+		"OTHER: shfl.sync.bfly.b32 %w0, %i2, 15, 0x1f, %w2;\n"
+		"END:"), 1, 32);
+	for (uint32_t t = 0; t < 32; t++)
+		ck_assert_uint_eq(out[t], t ^ 15);
+}
+END_TEST
+
 START_TEST(a_group_that_is_complete_takes_nobody_of_another_along)
 {
 	/* Lanes 8 to 30 come first, 0 to 7 then, 31 last: the second half has to wait for it, and the first has not. */
@@ -557,6 +574,7 @@ int main(void)
 		members_may_be_at_different_instructions,
 		members_at_different_instructions_meet_while_others_spin,
 		a_group_does_not_wait_for_the_members_of_another,
+		of_two_groups_at_two_instructions_the_complete_one_goes,
 		a_group_that_is_complete_takes_nobody_of_another_along,
 		two_halves_of_a_warp_hand_over_in_loops_of_their_own,
 		lanes_of_a_warp_may_meet_at_different_barriers,
