@@ -329,8 +329,9 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd,
 		error = check_peer(channel, &peer);
 	if (!error && fd >= 0)
 		error = check_stream(fd);
-	if (!error)
-		hr_channel_step(channel); /* the peer may have connected to us meanwhile */
+	/* The peer may have connected to us meanwhile. One that waits already is not to be sent away now. */
+	if (!error && !hr_pending_waits(channel, peer.uid))
+		hr_channel_step(channel);
 	struct hr_conn *conn = error ? NULL : new_conn(channel, &peer);
 	if (!error && !conn)
 		error = -ENOMEM;

@@ -174,6 +174,8 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener);
 void hr_listen_accept_all(struct hr_channel *channel);
 /* Reads a pending stream's hello and gives it to the connection that it is for, if that exists yet. */
 void hr_pending_step(struct hr_pending *pending);
+/* Does a pending stream of that peer's wait for us, which has not been closed? */
+bool hr_pending_waits(struct hr_channel *channel, const uint8_t uid[HR_UID_BYTES]);
 /* Gives a pending stream that has come for this connection to it; false: there is none. */
 bool hr_pending_claim(struct hr_conn *conn);
 /* Frees the dead and those that kept us waiting too long. */

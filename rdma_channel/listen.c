@@ -346,6 +346,20 @@ void hr_pending_step(struct hr_pending *pending)
 	}
 }
 
+bool hr_pending_waits(struct hr_channel *channel, const uint8_t uid[HR_UID_BYTES])
+{
+	struct hr_pending *pending = TAILQ_FIRST(&channel->waiting), *next;
+	for (; pending; pending = next) {
+		next = TAILQ_NEXT(pending, place);
+		if (memcmp(pending->hello.sender, uid, HR_UID_BYTES))
+			continue;
+		check_waiting(pending);
+		if (!pending->dead)
+			return true;
+	}
+	return false;
+}
+
 bool hr_pending_claim(struct hr_conn *conn)
 {
 	struct hr_pending *pending;
