@@ -243,7 +243,7 @@ int main(void)
 {
 	Suite *suite = suite_create("ch3 in a crowd");
 	TCase *tcase = tcase_create("crowd");
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	setenv("HEADRACE_RENDEZVOUS", "write", 1);
 	tcase_add_test(tcase, who_is_spoken_to_is_heard_at_once);

@@ -368,7 +368,7 @@ int main(void)
 {
 	Suite *suite = suite_create("ch3 on demand");
 	TCase *tcase = tcase_create("demand");
-	tcase_set_timeout(tcase, 120);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, ranks_of_a_ring_have_two_connections_each, 0, 2);
 	tcase_add_loop_test(tcase, both_sides_that_begin_at_once_share_one_connection, 0, 2);
 	tcase_add_loop_test(tcase, opening_without_sending_brings_it_up_on_both_sides, 0, 2);

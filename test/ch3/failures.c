@@ -252,7 +252,7 @@ int main(void)
 	Suite *suite = suite_create("ch3 failures");
 	TCase *tcase = tcase_create("failures");
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, broken_pipe_completes_queued_and_announced_sends_once);
 	tcase_add_test(tcase, broken_pipe_completes_receives_once);
 	tcase_add_test(tcase, last_words_of_a_peer_arrive_before_its_end);

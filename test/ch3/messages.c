@@ -303,7 +303,7 @@ int main(void)
 	Suite *suite = suite_create("ch3 messages");
 	TCase *tcase = tcase_create("messages");
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, small_message_leaves_at_once_in_one_put);
 	tcase_add_test(tcase, empty_payload_and_empty_header_arrive);
 	tcase_add_test(tcase, vector_of_many_pieces_and_longest_header_arrive);

@@ -89,6 +89,7 @@ int main(void)
 {
 	Suite *suite = suite_create("ch3 visitors");
 	TCase *tcase = tcase_create("visitors");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_loop_test(tcase, a_peer_that_comes_beside_a_message_is_answered_before_the_next_sleep, 0, 64);
 	tcase_add_test(tcase, a_peer_that_comes_alone_is_answered);

@@ -289,15 +289,18 @@ static void long_waits_are_not_spun(struct side *side)
 	CHECK(spun <= 8);
 }
 
-/* More than a spin of 50 us looks at a connection, and far less than one of a second. */
-#define LOOKS_OF_A_SLICE 20000
+/* More than a spin of 50 us looks at a connection, and less than one of ten seconds, though it gives the processor away
+ * between looks and others keep it for milliseconds. */
+#define LOOKS_OF_A_SLICE 8000
+#define LONG_SPIN_US "10000000"
+#define LONGER_MS 30000
 
 /* 0 spins for long on its first connection. A peer that comes meanwhile, and bytes on a connection that is asleep, are
  * seen after a slice of that. */
 static void a_long_spin_looks_at_others(struct side *side)
 {
 	if (side->index == 0)
-		setenv("HEADRACE_SPIN_US", "10000000", 1);
+		setenv("HEADRACE_SPIN_US", LONG_SPIN_US, 1);
 	hr_channel_attr_t attr = side_attr(side);
 	side_open(side, &attr);
 	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
@@ -331,7 +334,7 @@ static void a_long_spin_looks_at_others(struct side *side)
 	side_meet(side);
 	uint64_t before = looks_of(side);
 	while (!hr_channel_incoming(side->channel, &card))
-		CHECK_IS(hr_channel_wait(side->channel, 0, 5000), 1);
+		CHECK_IS(hr_channel_wait(side->channel, 0, LONGER_MS), 1);
 	CHECK(looks_of(side) - before < LOOKS_OF_A_SLICE);
 	CHECK_IS(hr_channel_connect(side->channel, &card, NULL, &other), 0);
 	side_wait_up(side, other);
@@ -350,7 +353,7 @@ static void a_long_spin_looks_at_others(struct side *side)
 	side_meet(side);
 	side_meet(side); /* the visitor has put */
 	before = looks_of(side);
-	CHECK_IS(hr_channel_wait(side->channel, 0, 5000), 1);
+	CHECK_IS(hr_channel_wait(side->channel, 0, LONGER_MS), 1);
 	CHECK(looks_of(side) - before < LOOKS_OF_A_SLICE);
 	struct side host = *side;
 	host.conn = other;

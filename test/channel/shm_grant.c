@@ -351,6 +351,7 @@ int main(void)
 {
 	Suite *suite = suite_create("single copy");
 	TCase *tcase = tcase_create("steps");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, receiver_alone);
 	tcase_add_test(tcase, sender_pushes_during_a_pull);

@@ -108,6 +108,7 @@ int main(void)
 	}
 	Suite *suite = suite_create("NUMA placement");
 	TCase *tcase = tcase_create("policies");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, ring_lies_on_the_receivers_node);
 	tcase_add_test(tcase, nothing_on_one_node);
 	tcase_add_test(tcase, nothing_where_the_setting_says_so);

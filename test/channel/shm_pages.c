@@ -228,7 +228,7 @@ int main(void)
 {
 	Suite *suite = suite_create("memory of rings");
 	TCase *tcase = tcase_create("pages");
-	tcase_set_timeout(tcase, 120);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, small_pages);
 	tcase_add_test(tcase, auto_wastes_nothing);
 	tcase_add_test(tcase, auto_asks_for_large_rings);

@@ -95,8 +95,10 @@ START_TEST(the_end_waits_for_the_senders_write)
 	int before = writes;
 	hr_transport_shm.put(ends.end[0].conn, &out, 1, &accepted);
 	ck_assert_int_eq(writes, before);
-	for (size_t i = 0; i < PIECE; i++)
-		ck_assert_msg(to[i] == 0x11, "byte %zu was written after the end", i);
+	size_t same = 0;
+	while (same < PIECE && to[same] == 0x11)
+		same++;
+	ck_assert_msg(same == PIECE, "byte %zu was written after the end", same);
 }
 END_TEST
 
@@ -116,8 +118,10 @@ START_TEST(a_get_that_does_not_go_on_is_refused)
 	/* It stays so, whatever is offered then. */
 	struct iovec right = { rest, PIECE - delivered };
 	ck_assert_int_eq(hr_transport_shm.get(ends.end[1].conn, &right, 1, &moved), -EINVAL);
-	for (size_t i = 0; i < PIECE; i++)
-		ck_assert_uint_eq(other[i], 0x55);
+	size_t same = 0;
+	while (same < PIECE && other[same] == 0x55)
+		same++;
+	ck_assert_uint_eq(same, PIECE);
 	/* And the end waits for the write as ever. */
 	ck_assert_int_eq(hr_transport_shm.conn_shutdown(ends.end[1].conn), 0);
 	sem_post(&may_write);
@@ -229,7 +233,7 @@ int main(void)
 	}
 	Suite *suite = suite_create("shutdown of single copy");
 	TCase *tcase = tcase_create("steps");
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, the_end_waits_for_the_senders_write);
 	tcase_add_test(tcase, the_end_waits_after_a_put_that_was_refused);

@@ -223,8 +223,10 @@ START_TEST(aborting_waits_for_the_peers_copy)
 	memset(to, 0x11, PIECE);
 	sem_post(&may_write); /* for a sender that nobody has waited for */
 	pthread_join(sender, NULL);
-	for (size_t i = 0; i < PIECE; i++)
-		ck_assert_msg(to[i] == 0x11, "byte %zu was written after the end", i);
+	size_t same = 0;
+	while (same < PIECE && to[same] == 0x11)
+		same++;
+	ck_assert_msg(same == PIECE, "byte %zu was written after the end", same);
 	ck_assert_int_eq(writes, 1);
 	holds_copies = false;
 	close_ends();
@@ -289,7 +291,7 @@ int main(void)
 {
 	Suite *suite = suite_create("a connection alone");
 	TCase *tcase = tcase_create("upper");
-	tcase_set_timeout(tcase, 120);
+	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, the_peer_of_an_aborted_connection_hears_of_it, 0, 2);
 	tcase_add_loop_test(tcase, an_aborted_connection_fails_and_is_silent, 0, 2);
 	tcase_add_loop_test(tcase, an_aborted_connection_is_not_looked_after, 0, 2);

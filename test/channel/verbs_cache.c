@@ -154,7 +154,7 @@ static bool is_told(void)
 static TCase *new_case(const char *name)
 {
 	TCase *tests = tcase_create(name);
-	tcase_set_timeout(tests, 60);
+	tcase_set_timeout(tests, 300);
 	tcase_add_checked_fixture(tests, make_arena, close_cache);
 	return tests;
 }

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,8 +76,11 @@ static void stream_from(uint32_t start)
 		uint64_t there = put - got;
 		int64_t n = take(&pipe, data, wanted);
 		ck_assert_int_eq(n, (int64_t)(wanted < there ? wanted : there));
+		/* An assertion for each byte would take longer than all the rest. */
+		bool same = true;
 		for (int64_t i = 0; i < n; i++)
-			ck_assert_uint_eq(data[i], byte_of(got + (uint64_t)i));
+			same &= data[i] == byte_of(got + (uint64_t)i);
+		ck_assert(same);
 		got += (uint64_t)n;
 		ck_assert_int_eq(ib_sender_credit(&pipe.sender, pipe.receiver.next), 0);
 	}
@@ -154,6 +158,7 @@ int main(void)
 {
 	Suite *suite = suite_create("verbs flat ring");
 	TCase *tcase = tcase_create("flat");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, bytes_arrive_in_order_around_the_ring);
 	tcase_add_test(tcase, counts_of_bytes_wrap_around);
 	tcase_add_test(tcase, nothing_is_there_before_the_head_says_so);

@@ -450,6 +450,7 @@ int main(void)
 {
 	Suite *suite = suite_create("verbs zero-copy");
 	TCase *tcase = tcase_create("pulls and offers");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, a_direct_pull_is_delivered_once_all_of_it_is_here);
 	tcase_add_test(tcase, who_offers_other_memory_does_not_go_on);
 	tcase_add_test(tcase, the_place_behind_what_is_planned);

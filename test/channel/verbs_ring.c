@@ -492,6 +492,7 @@ int main(void)
 {
 	Suite *suite = suite_create("verbs ring");
 	TCase *tcase = tcase_create("ring");
+	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, every_size_of_a_chunk_arrives_as_sent);
 	tcase_add_test(tcase, a_long_message_is_cut_into_chunks_across_vectors);
 	tcase_add_test(tcase, a_chunk_may_be_taken_in_pieces);

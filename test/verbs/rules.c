@@ -14,7 +14,7 @@ int main(void)
 					  rules_of_faults };
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		TCase *made = cases[i]();
-		tcase_set_timeout(made, 100);
+		tcase_set_timeout(made, 300);
 		suite_add_tcase(suite, made);
 	}
 	SRunner *runner = srunner_create(suite);

@@ -94,6 +94,7 @@ int main(void)
 {
 	Suite *suite = suite_create("exports");
 	TCase *tests = tcase_create("exports");
+	tcase_set_timeout(tests, 300);
 	suite_add_tcase(suite, tests);
 	tcase_add_test(tests, a_name_resolves_to_the_newest_symbol_not_newer_than_asked);
 	tcase_add_test(tests, per_thread_symbols_are_given_where_they_exist);

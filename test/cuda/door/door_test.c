@@ -704,6 +704,7 @@ int main(void)
 {
 	Suite *suite = suite_create("door");
 	TCase *tests = tcase_create("door");
+	tcase_set_timeout(tests, 300);
 	tcase_add_checked_fixture(tests, set_up, tear_down);
 	tcase_add_test(tests, cards_are_exchanged_over_a_unix_socket);
 	tcase_add_test(tests, an_abstract_socket_leaves_no_file);

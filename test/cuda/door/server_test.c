@@ -156,6 +156,7 @@ int main(void)
 {
 	Suite *suite = suite_create("server names");
 	TCase *tests = tcase_create("server names");
+	tcase_set_timeout(tests, 300);
 	tcase_add_test(tests, a_host_alone_gets_the_default_port_and_all_gpus);
 	tcase_add_test(tests, port_and_gpu_are_taken);
 	tcase_add_test(tests, ipv6_goes_in_brackets);

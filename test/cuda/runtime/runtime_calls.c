@@ -471,6 +471,7 @@ static Suite *runtime_suite(void)
 {
 	Suite *suite = suite_create("runtime calls");
 	TCase *tests = tcase_create("over the double");
+	tcase_set_timeout(tests, 300);
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, registration_does_not_touch_the_driver);
 	tcase_add_test(tests, a_launch_is_one_driver_call);
