@@ -212,65 +212,26 @@ static CUresult fill(CUstream handle, fill_t what, bool synchronous)
 	return result || captured ? result : fill_submit(stream, &what, synchronous);
 }
 
-CUresult PTDS(cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N)
-{
-	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, uc, 1 }, true);
-}
+/* The four calls that fill with elements of so many bits. */
+#define FILLS(bits, type)											\
+	CUresult PTDS(cuMemsetD##bits##_v2)(CUdeviceptr at, type value, size_t count)				\
+	{													\
+		return fill(NULL, (fill_t){ at, 0, count, 1, value, bits / 8 }, true);				\
+	}													\
+	CUresult PTSZ(cuMemsetD##bits##Async)(CUdeviceptr at, type value, size_t count, CUstream stream)	\
+	{													\
+		return fill(stream, (fill_t){ at, 0, count, 1, value, bits / 8 }, false);			\
+	}													\
+	CUresult PTDS(cuMemsetD2D##bits##_v2)(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height) \
+	{													\
+		return fill(NULL, (fill_t){ at, pitch, width, height, value, bits / 8 }, true);			\
+	}													\
+	CUresult PTSZ(cuMemsetD2D##bits##Async)(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height, \
+						CUstream stream)						\
+	{													\
+		return fill(stream, (fill_t){ at, pitch, width, height, value, bits / 8 }, false);		\
+	}
 
-CUresult PTSZ(cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, uc, 1 }, false);
-}
-
-CUresult PTDS(cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
-{
-	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, uc, 1 }, true);
-}
-
-CUresult PTSZ(cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
-				     CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, uc, 1 }, false);
-}
-
-CUresult PTDS(cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N)
-{
-	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, us, 2 }, true);
-}
-
-CUresult PTSZ(cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, us, 2 }, false);
-}
-
-CUresult PTDS(cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
-{
-	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, true);
-}
-
-CUresult PTSZ(cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-				  size_t Height, CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, us, 2 }, false);
-}
-
-CUresult PTDS(cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N)
-{
-	return fill(NULL, (fill_t){ dstDevice, 0, N, 1, ui, 4 }, true);
-}
-
-CUresult PTSZ(cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, 0, N, 1, ui, 4 }, false);
-}
-
-CUresult PTDS(cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
-{
-	return fill(NULL, (fill_t){ dstDevice, dstPitch, Width, Height, ui, 4 }, true);
-}
-
-CUresult PTSZ(cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
-				     CUstream hStream)
-{
-	return fill(hStream, (fill_t){ dstDevice, dstPitch, Width, Height, ui, 4 }, false);
-}
+FILLS(8, unsigned char)
+FILLS(16, unsigned short)
+FILLS(32, unsigned int)

@@ -2,6 +2,7 @@
 /* Allocation, exact bounds of copies and fills, pointers' attributes, and memory running out. */
 #include "driver.h"
 
+#include <stdbool.h>
 #include <sys/mman.h>
 
 static void copies_stay_inside_their_allocations(void)
@@ -75,6 +76,38 @@ static void boxes_are_copied_row_by_row(void)
 	OK(cuMemsetD2D8(image, pitch, 5, 10, 6));
 	EXPECT(cuMemsetD2D8(image, pitch, 5, 10, 8), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(image));
+}
+
+/* 3 rows of 5 elements in rows of 32 bytes: size bytes of the value, little-endian, and zeros behind them. */
+static void expect_filled(CUdeviceptr memory, uint32_t value, unsigned size)
+{
+	unsigned char rows[4][32];
+	OK(cuMemcpyDtoH(rows, memory, sizeof rows));
+	for (unsigned i = 0; i < sizeof rows; i++) {
+		bool inside = i < 3 * 32 && i % 32 < 5 * size;
+		CHECK(rows[i / 32][i % 32] == (inside ? value >> 8 * (i % size) & 255 : 0));
+	}
+	OK(cuMemsetD8(memory, 0, sizeof rows));
+}
+
+static void rows_are_filled_with_elements_of_each_size(void)
+{
+	CUdeviceptr memory;
+	OK(cuMemAlloc(&memory, 128));
+	OK(cuMemsetD8(memory, 0, 128));
+	OK(cuMemsetD2D8(memory, 32, 0xa1, 5, 3));
+	expect_filled(memory, 0xa1, 1);
+	OK(cuMemsetD2D16(memory, 32, 0xa1b2, 5, 3));
+	expect_filled(memory, 0xa1b2, 2);
+	OK(cuMemsetD2D32(memory, 32, 0xa1b2c3d4, 5, 3));
+	expect_filled(memory, 0xa1b2c3d4, 4);
+	OK(cuMemsetD2D8Async(memory, 32, 0xa1, 5, 3, NULL));
+	expect_filled(memory, 0xa1, 1);
+	OK(cuMemsetD2D16Async(memory, 32, 0xa1b2, 5, 3, NULL));
+	expect_filled(memory, 0xa1b2, 2);
+	OK(cuMemsetD2D32Async(memory, 32, 0xa1b2c3d4, 5, 3, NULL));
+	expect_filled(memory, 0xa1b2c3d4, 4);
+	OK(cuMemFree(memory));
 }
 
 static void slices_are_copied_with_their_own_height(void)
@@ -369,6 +402,7 @@ int main(void)
 	CUcontext context = start();
 	copies_stay_inside_their_allocations();
 	boxes_are_copied_row_by_row();
+	rows_are_filled_with_elements_of_each_size();
 	slices_are_copied_with_their_own_height();
 	memory_runs_out_and_comes_back();
 	allocations_do_not_overlap();
