@@ -131,9 +131,7 @@ static void destroy_array(owned_t *owned)
 CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!pHandle || !pAllocateArray)
@@ -168,18 +166,9 @@ CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAlloca
 	return cuArray3DCreate_v2(pHandle, &descriptor);
 }
 
-static CUresult enter(const void *handle, enum handle_kind kind)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	return handle_valid(handle, kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuArrayDestroy(CUarray hArray)
 {
-	CUresult result = enter(hArray, HANDLE_ARRAY);
+	CUresult result = context_enter_handle(hArray, HANDLE_ARRAY);
 	if (!result)
 		result = capture_refuse_unsafe();
 	if (result)
@@ -193,7 +182,7 @@ CUresult cuArrayDestroy(CUarray hArray)
 
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
 {
-	CUresult result = enter(hArray, HANDLE_ARRAY);
+	CUresult result = context_enter_handle(hArray, HANDLE_ARRAY);
 	if (result)
 		return result;
 	if (!pArrayDescriptor)
@@ -260,9 +249,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DE
 				unsigned int numMipmapLevels)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	softgpu_image_t image;
@@ -292,7 +279,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DE
 
 CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
 {
-	CUresult result = enter(hMipmappedArray, HANDLE_MIPMAP);
+	CUresult result = context_enter_handle(hMipmappedArray, HANDLE_MIPMAP);
 	if (result)
 		return result;
 	if (!pLevelArray || level >= hMipmappedArray->levels)
@@ -303,7 +290,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmap
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-	CUresult result = enter(hMipmappedArray, HANDLE_MIPMAP);
+	CUresult result = context_enter_handle(hMipmappedArray, HANDLE_MIPMAP);
 	if (!result)
 		result = capture_refuse_unsafe();
 	if (result)
@@ -315,7 +302,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 /* ---- what only arrays that cannot be made here have: CUDA's own answer for the others */
 CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
 {
-	CUresult result = enter(hArray, HANDLE_ARRAY);
+	CUresult result = context_enter_handle(hArray, HANDLE_ARRAY);
 	(void)pPlaneArray;
 	(void)planeIdx;
 	return result ? result : CUDA_ERROR_INVALID_VALUE; /* its format is not planar */
@@ -323,14 +310,14 @@ CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int plan
 
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
 {
-	CUresult result = enter(array, HANDLE_ARRAY);
+	CUresult result = context_enter_handle(array, HANDLE_ARRAY);
 	(void)sparseProperties;
 	return result ? result : CUDA_ERROR_INVALID_VALUE; /* it is not sparse */
 }
 
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
 {
-	CUresult result = enter(mipmap, HANDLE_MIPMAP);
+	CUresult result = context_enter_handle(mipmap, HANDLE_MIPMAP);
 	(void)sparseProperties;
 	return result ? result : CUDA_ERROR_INVALID_VALUE;
 }
@@ -338,7 +325,7 @@ CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *spars
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
 				      CUdevice device)
 {
-	CUresult result = enter(array, HANDLE_ARRAY);
+	CUresult result = context_enter_handle(array, HANDLE_ARRAY);
 	(void)memoryRequirements;
 	(void)device;
 	return result ? result : CUDA_ERROR_INVALID_VALUE; /* its mapping is not deferred */
@@ -347,7 +334,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequ
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
 					       CUmipmappedArray mipmap, CUdevice device)
 {
-	CUresult result = enter(mipmap, HANDLE_MIPMAP);
+	CUresult result = context_enter_handle(mipmap, HANDLE_MIPMAP);
 	(void)memoryRequirements;
 	(void)device;
 	return result ? result : CUDA_ERROR_INVALID_VALUE;

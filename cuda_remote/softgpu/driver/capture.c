@@ -257,6 +257,12 @@ CUresult capture_refuse_unsafe(void)
 	return result;
 }
 
+CUresult capture_enter_unsafe(CUcontext *context)
+{
+	CUresult result = context_enter(context);
+	return result ? result : capture_refuse_unsafe();
+}
+
 void capture_mode_exchange(CUstreamCaptureMode *mode)
 {
 	CUstreamCaptureMode before = thread_mode;

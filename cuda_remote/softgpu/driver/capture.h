@@ -46,6 +46,8 @@ CUresult capture_refuse_stream(CUstream stream);
 CUresult capture_refuse_context(CUcontext context);
 /* A call that CUDA calls potentially unsafe, such as an allocation: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult capture_refuse_unsafe(void);
+/* The start of such a call: enters the current context, then the same. */
+CUresult capture_enter_unsafe(CUcontext *context);
 
 /*
  * cuEventRecord and cuStreamWaitEvent. done: the call was captured (or failed); else it is ordinary work.

@@ -116,6 +116,13 @@ CUresult context_enter(CUcontext *context)
 	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+CUresult context_enter_handle(const void *handle, enum handle_kind kind)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	return result || handle_valid(handle, kind) ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult context_enter_this(CUcontext *context)
 {
 	if (!*context)

@@ -55,6 +55,9 @@ void context_destroy(CUcontext context);
  */
 CUresult context_enter(CUcontext *context);
 
+/* The same for a call on an object: CUDA_ERROR_INVALID_HANDLE if there is none of this kind. */
+CUresult context_enter_handle(const void *handle, enum handle_kind kind);
+
 /* The same for a context that was passed: NULL means the current one. */
 CUresult context_enter_this(CUcontext *context);
 

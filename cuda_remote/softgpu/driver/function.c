@@ -179,20 +179,12 @@ CUresult cuFuncLoad(CUfunction function)
 	return enter(function, &function);
 }
 
-static CUresult enter_kernel(CUkernel kernel)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	return handle_valid(kernel, HANDLE_KERNEL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	CUcontext context;
 	CUresult result = context_enter(&context);
 	if (!result)
-		result = enter_kernel(kernel);
+		result = init_check_handle(kernel, HANDLE_KERNEL);
 	if (result)
 		return result;
 	return pFunc ? function_resolve((CUfunction)(void *)kernel, context, pFunc) : CUDA_ERROR_INVALID_VALUE;
@@ -200,7 +192,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 
 CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 {
-	CUresult result = enter_kernel(kernel);
+	CUresult result = init_check_handle(kernel, HANDLE_KERNEL);
 	if (result)
 		return result;
 	if (!pLib)
@@ -211,7 +203,7 @@ CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 
 CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 {
-	CUresult result = enter_kernel(hfunc);
+	CUresult result = init_check_handle(hfunc, HANDLE_KERNEL);
 	if (result)
 		return result;
 	if (!name)
@@ -226,7 +218,7 @@ CUresult cuKernelGetName(const char **name, CUkernel hfunc)
  */
 static CUresult kernel_on(CUkernel kernel, CUdevice device, CUfunction *function)
 {
-	CUresult result = enter_kernel(kernel);
+	CUresult result = init_check_handle(kernel, HANDLE_KERNEL);
 	if (result)
 		return result;
 	if (!device_valid(device))

@@ -46,6 +46,12 @@ CUresult init_check(void)
 	return in_callback ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
+CUresult init_check_handle(const void *handle, enum handle_kind kind)
+{
+	CUresult result = init_check();
+	return result || handle_valid(handle, kind) ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
 void init_in_callback(bool inside)
 {
 	in_callback = inside;

@@ -4,6 +4,7 @@
 #define SOFTGPU_INIT_H
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
+#include "cuda_remote/softgpu/driver/handle.h"
 
 #include <stdbool.h>
 
@@ -12,6 +13,8 @@
  * after it; CUDA_ERROR_NOT_PERMITTED inside a host function or stream callback.
  */
 CUresult init_check(void);
+/* The same for a call on an object: CUDA_ERROR_INVALID_HANDLE if there is none of this kind. */
+CUresult init_check_handle(const void *handle, enum handle_kind kind);
 
 /* Marks this thread as running a program's host function, or not. */
 void init_in_callback(bool inside);

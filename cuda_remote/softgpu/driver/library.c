@@ -166,17 +166,9 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 	return load(library, NULL, fileName, jitOptions, jitOptionsValues, numJitOptions);
 }
 
-static CUresult enter(CUlibrary library)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	return handle_valid(library, HANDLE_LIBRARY) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuLibraryUnload(CUlibrary library)
 {
-	CUresult result = enter(library);
+	CUresult result = init_check_handle(library, HANDLE_LIBRARY);
 	if (!result)
 		library_free(library);
 	return result;
@@ -215,7 +207,7 @@ void library_forget(CUlibrary library, CUmodule module)
 
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-	CUresult result = enter(library);
+	CUresult result = init_check_handle(library, HANDLE_LIBRARY);
 	if (result)
 		return result;
 	if (!pKernel || !name)
@@ -230,7 +222,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 {
-	CUresult result = enter(lib);
+	CUresult result = init_check_handle(lib, HANDLE_LIBRARY);
 	if (result)
 		return result;
 	if (!count)
@@ -241,7 +233,7 @@ CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-	CUresult result = enter(lib);
+	CUresult result = init_check_handle(lib, HANDLE_LIBRARY);
 	if (result)
 		return result;
 	if (!kernels)
@@ -279,7 +271,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 /* Of a device without unified function pointers (cuda.h): there are none to be found. */
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
-	CUresult result = enter(library);
+	CUresult result = init_check_handle(library, HANDLE_LIBRARY);
 	if (result)
 		return result;
 	return fptr && symbol ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;

@@ -43,9 +43,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!dptr || !bytesize)
@@ -77,9 +75,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
@@ -106,9 +102,7 @@ static CUresult free_range(const softgpu_allocation_t *found)
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result || !dptr)
 		return result;
 	softgpu_allocation_t found;
@@ -147,9 +141,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -170,9 +162,7 @@ CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 CUresult cuMemFreeHost(void *p)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result || !p)
 		return result;
 	softgpu_allocation_t found;
@@ -230,9 +220,7 @@ static bool is_mapped(uint64_t base, uint64_t bytes)
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
@@ -261,9 +249,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 CUresult cuMemHostUnregister(void *p)
 {
 	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (!result)
-		result = capture_refuse_unsafe();
+	CUresult result = capture_enter_unsafe(&context);
 	if (result)
 		return result;
 	softgpu_allocation_t found;

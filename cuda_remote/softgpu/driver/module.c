@@ -203,18 +203,9 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 	return finish_load(context, image_from_file(fname, &jit.log, &ptx), &jit, &ptx, module);
 }
 
-static CUresult enter(CUmodule module)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	return handle_valid(module, HANDLE_MODULE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuModuleUnload(CUmodule hmod)
 {
-	CUresult result = enter(hmod);
+	CUresult result = context_enter_handle(hmod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (hmod->library)
@@ -234,7 +225,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-	CUresult result = enter(hmod);
+	CUresult result = context_enter_handle(hmod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!hfunc || !name)
@@ -248,7 +239,7 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
-	CUresult result = enter(mod);
+	CUresult result = context_enter_handle(mod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!count)
@@ -259,7 +250,7 @@ CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
-	CUresult result = enter(mod);
+	CUresult result = context_enter_handle(mod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!functions)
@@ -271,7 +262,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
-	CUresult result = enter(hmod);
+	CUresult result = context_enter_handle(hmod, HANDLE_MODULE);
 	if (result)
 		return result;
 	if (!name || (!dptr && !bytes))

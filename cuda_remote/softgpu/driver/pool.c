@@ -248,14 +248,6 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-static CUresult enter(CUmemoryPool pool)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	return handle_valid(pool, HANDLE_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 /* Takes the file over (-1: none). */
 static CUresult pool_with_file(CUdevice device, uint64_t most, int file, bool imported, CUmemoryPool *output)
 {
@@ -295,7 +287,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
 					  unsigned long long flags)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (!handle_out || flags)
@@ -362,7 +354,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
 	CUcontext context;
 	CUresult result = context_enter(&context);
 	if (!result)
-		result = enter(pool);
+		result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	ipc_handle_t handle;
@@ -390,7 +382,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (pool->is_default || !handle_retire(pool))
@@ -411,12 +403,12 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	(void)minBytesToKeep;
-	return enter(pool);
+	return init_check_handle(pool, HANDLE_POOL);
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (!value)
@@ -449,7 +441,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (!value)
@@ -484,7 +476,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 /* All devices share one memory: access cannot be taken away, and need not be given. */
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (count && !map)
@@ -502,7 +494,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
 {
-	CUresult result = enter(memPool);
+	CUresult result = init_check_handle(memPool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !device_valid(location->id))
@@ -538,7 +530,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-	CUresult result = enter(pool);
+	CUresult result = init_check_handle(pool, HANDLE_POOL);
 	if (result)
 		return result;
 	if (!device_valid(dev))

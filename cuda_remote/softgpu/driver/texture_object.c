@@ -52,6 +52,14 @@ static CUresult find_object(uint64_t number, enum softgpu_texture_kind kind, str
 	return CUDA_SUCCESS;
 }
 
+/* The same for a call that tells something: CUDA_ERROR_INVALID_VALUE if there is no place for it. */
+static CUresult find_to_tell(uint64_t number, enum softgpu_texture_kind kind, const void *place,
+			     struct texture_object **object)
+{
+	CUresult result = find_object(number, kind, object);
+	return result || place ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 			   const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
@@ -93,29 +101,27 @@ CUresult cuTexObjectDestroy(CUtexObject texObject)
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
 {
 	struct texture_object *object;
-	CUresult result = find_object(texObject, SOFTGPU_TEXTURE_OBJECT, &object);
-	if (result || !pResDesc)
-		return result ? result : CUDA_ERROR_INVALID_VALUE;
-	*pResDesc = object->resource;
-	return CUDA_SUCCESS;
+	CUresult result = find_to_tell(texObject, SOFTGPU_TEXTURE_OBJECT, pResDesc, &object);
+	if (!result)
+		*pResDesc = object->resource;
+	return result;
 }
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)
 {
 	struct texture_object *object;
-	CUresult result = find_object(texObject, SOFTGPU_TEXTURE_OBJECT, &object);
-	if (result || !pTexDesc)
-		return result ? result : CUDA_ERROR_INVALID_VALUE;
-	*pTexDesc = object->texture;
-	return CUDA_SUCCESS;
+	CUresult result = find_to_tell(texObject, SOFTGPU_TEXTURE_OBJECT, pTexDesc, &object);
+	if (!result)
+		*pTexDesc = object->texture;
+	return result;
 }
 
 /* An object without a view has none to tell. */
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
 {
 	struct texture_object *object;
-	CUresult result = find_object(texObject, SOFTGPU_TEXTURE_OBJECT, &object);
-	if (result || !pResViewDesc || !object->has_view)
+	CUresult result = find_to_tell(texObject, SOFTGPU_TEXTURE_OBJECT, pResViewDesc, &object);
+	if (result || !object->has_view)
 		return result ? result : CUDA_ERROR_INVALID_VALUE;
 	*pResViewDesc = object->view;
 	return CUDA_SUCCESS;
@@ -156,9 +162,8 @@ CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
 {
 	struct texture_object *object;
-	CUresult result = find_object(surfObject, SOFTGPU_SURFACE_OBJECT, &object);
-	if (result || !pResDesc)
-		return result ? result : CUDA_ERROR_INVALID_VALUE;
-	*pResDesc = object->resource;
-	return CUDA_SUCCESS;
+	CUresult result = find_to_tell(surfObject, SOFTGPU_SURFACE_OBJECT, pResDesc, &object);
+	if (!result)
+		*pResDesc = object->resource;
+	return result;
 }

@@ -33,15 +33,6 @@ struct CUsurfref_st {
 	CUarray array;
 };
 
-static CUresult enter(const void *handle, enum handle_kind kind)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	return handle_valid(handle, kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
 static void *new_texture(CUcontext context, uint64_t number)
 {
 	CUtexref reference = handle_new(HANDLE_TEXTURE_REFERENCE, sizeof *reference);
@@ -80,10 +71,11 @@ static void *new_surface(CUcontext context, uint64_t number)
 	return reference;
 }
 
-/* The reference of this name, which is made when it is asked for first. */
-static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kind kind, struct module_reference **first,
-		     void *(*make)(CUcontext context, uint64_t number), void **output)
+/* The module's reference of this kind and name, which is made when it is asked for first. */
+static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kind kind, void **output)
 {
+	bool texture = kind == SOFTGPU_TEXTURE_REFERENCE;
+	struct module_reference **first = texture ? &module->first_texture : &module->first_surface;
 	uint64_t number;
 	CUresult result = softgpu_program_reference(module->program, name, kind, &number);
 	if (result)
@@ -93,7 +85,7 @@ static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kin
 	while (reference && reference->number != number)
 		reference = reference->next;
 	if (!reference) {
-		reference = make(module->context, number);
+		reference = (texture ? new_texture : new_surface)(module->context, number);
 		if (reference) {
 			reference->next = *first;
 			*first = reference;
@@ -106,15 +98,19 @@ static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kin
 	return CUDA_SUCCESS;
 }
 
+/* The same in a call, which must have a place to tell it in. */
+static CUresult get(const void *place, CUmodule module, const char *name, enum softgpu_texture_kind kind, void **found)
+{
+	CUresult result = context_enter_handle(module, HANDLE_MODULE);
+	if (!result && (!place || !name))
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result ? result : find(module, name, kind, found);
+}
+
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
-	CUresult result = enter(hmod, HANDLE_MODULE);
-	if (result)
-		return result;
-	if (!pTexRef || !name)
-		return CUDA_ERROR_INVALID_VALUE;
 	void *found;
-	result = find(hmod, name, SOFTGPU_TEXTURE_REFERENCE, &hmod->first_texture, new_texture, &found);
+	CUresult result = get(pTexRef, hmod, name, SOFTGPU_TEXTURE_REFERENCE, &found);
 	if (!result)
 		*pTexRef = found;
 	return result;
@@ -122,13 +118,8 @@ CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
-	CUresult result = enter(hmod, HANDLE_MODULE);
-	if (result)
-		return result;
-	if (!pSurfRef || !name)
-		return CUDA_ERROR_INVALID_VALUE;
 	void *found;
-	result = find(hmod, name, SOFTGPU_SURFACE_REFERENCE, &hmod->first_surface, new_surface, &found);
+	CUresult result = get(pSurfRef, hmod, name, SOFTGPU_SURFACE_REFERENCE, &found);
 	if (!result)
 		*pSurfRef = found;
 	return result;
@@ -165,7 +156,7 @@ CUresult cuTexRefCreate(CUtexref *pTexRef)
 
 CUresult cuTexRefDestroy(CUtexref hTexRef)
 {
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (result)
 		return result;
 	if (hTexRef->of.number)
@@ -191,7 +182,7 @@ static CUresult bind(CUtexref reference, const CUDA_RESOURCE_DESC *resource)
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = hArray };
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (result)
 		return result;
 	if (Flags != CU_TRSA_OVERRIDE_FORMAT)
@@ -208,7 +199,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
 {
 	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
 					.res.mipmap.hMipmappedArray = hMipmappedArray };
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (result)
 		return result;
 	if (Flags != CU_TRSA_OVERRIDE_FORMAT)
@@ -224,7 +215,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
 /* Memory that is not aligned is read from the aligned address before it; *ByteOffset says how far. */
 CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
 {
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	size_t offset = dptr % SOFTGPU_GRANULE;
 	if (result)
 		return result;
@@ -245,7 +236,7 @@ CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr
 
 CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (result)
 		return result;
 	if (!desc)
@@ -267,7 +258,7 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *
 CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
 {
 	softgpu_image_t image;
-	CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);
+	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);
 	if (!result)
 		result = array_format(fmt, (unsigned)NumPackedComponents, &image);
 	if (result)
@@ -281,7 +272,7 @@ CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedCo
 #define DEFINE_SET(name, parameters, valid, assignment)                                      \
 	CUresult name parameters                                                             \
 	{                                                                                    \
-		CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);                  \
+		CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);                  \
 		if (result || !(valid))                                                      \
 			return result ? result : CUDA_ERROR_INVALID_VALUE;                   \
 		assignment;                                                                  \
@@ -311,7 +302,7 @@ DEFINE_SET(cuTexRefSetFlags, (CUtexref hTexRef, unsigned int Flags),
 #define DEFINE_GET(name, parameters, valid, assignment)                                      \
 	CUresult name parameters                                                             \
 	{                                                                                    \
-		CUresult result = enter(hTexRef, HANDLE_TEXTURE_REFERENCE);                  \
+		CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);                  \
 		if (result || !(valid))                                                      \
 			return result ? result : CUDA_ERROR_INVALID_VALUE;                   \
 		assignment;                                                                  \
@@ -361,7 +352,7 @@ DEFINE_GET(cuTexRefGetFlags, (unsigned int *pFlags, CUtexref hTexRef), pFlags !=
 CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
 	softgpu_image_t image;
-	CUresult result = enter(hSurfRef, HANDLE_SURFACE_REFERENCE);
+	CUresult result = context_enter_handle(hSurfRef, HANDLE_SURFACE_REFERENCE);
 	if (result)
 		return result;
 	if (!handle_valid(hArray, HANDLE_ARRAY))
@@ -377,7 +368,7 @@ CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flag
 
 CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 {
-	CUresult result = enter(hSurfRef, HANDLE_SURFACE_REFERENCE);
+	CUresult result = context_enter_handle(hSurfRef, HANDLE_SURFACE_REFERENCE);
 	if (result)
 		return result;
 	if (!phArray || !hSurfRef->array)

@@ -233,12 +233,15 @@ static void objects_are_checked_and_told_again(void)
 	CHECK(told_texture.addressMode[0] == CU_TR_ADDRESS_MODE_BORDER &&
 	      told_texture.flags == CU_TRSF_READ_AS_INTEGER);
 	EXPECT(cuTexObjectGetResourceViewDesc(&told_view, texture), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuTexObjectGetResourceDesc(NULL, texture), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuTexObjectGetTextureDesc(NULL, texture), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuSurfObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);
 	OK(cuTexObjectDestroy(texture));
 	EXPECT(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuTexObjectGetTextureDesc(&told_texture, texture), CUDA_ERROR_INVALID_VALUE);
 	OK(cuSurfObjectCreate(&surface, &resource));
 	OK(cuSurfObjectGetResourceDesc(&told, surface));
+	EXPECT(cuSurfObjectGetResourceDesc(NULL, surface), CUDA_ERROR_INVALID_VALUE);
 	CHECK(told.res.array.hArray == ints);
 	OK(cuSurfObjectDestroy(surface));
 	resource.res.array.hArray = bytes;
@@ -250,6 +253,7 @@ static void objects_are_checked_and_told_again(void)
 	CUDA_RESOURCE_VIEW_DESC view = { .format = CU_RES_VIEW_FORMAT_UINT_1X32, .width = 16, .height = 8 };
 	OK(cuTexObjectCreate(&texture, &resource, &point, &view));
 	OK(cuTexObjectGetResourceViewDesc(&told_view, texture));
+	EXPECT(cuTexObjectGetResourceViewDesc(NULL, texture), CUDA_ERROR_INVALID_VALUE);
 	CHECK(told_view.format == CU_RES_VIEW_FORMAT_UINT_1X32 && told_view.width == 16);
 	OK(cuTexObjectDestroy(texture));
 	view.width = 15;

@@ -128,6 +128,9 @@ int main(void)
 	EXPECT(cuModuleGetTexRef(&reference, module, "nothing"), CUDA_ERROR_NOT_FOUND);
 	EXPECT(cuModuleGetTexRef(&reference, module, "plain"), CUDA_ERROR_NOT_FOUND);
 	EXPECT(cuModuleGetSurfRef(&surface, module, "colours"), CUDA_ERROR_NOT_FOUND);
+	EXPECT(cuModuleGetTexRef(NULL, module, "colours"), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuModuleGetTexRef(&reference, module, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuModuleGetSurfRef(NULL, module, "target"), CUDA_ERROR_INVALID_VALUE);
 	OK(cuModuleGetTexRef(&reference, module, "colours"));
 	OK(cuModuleGetTexRef(&again, module, "colours"));
 	CHECK(reference == again);
