@@ -70,11 +70,13 @@ CUresult stream_done_create(CUstream *stream, unsigned flags)
 	return stream_done_create_priority(stream, flags, 0);
 }
 
-/* What is known of a stream: copied, as it may end at any time. */
-static CUresult stream_get(CUstream stream, struct hr_stream *known)
+/* What is known of a stream, for a call that tells some of it: copied, as the stream may end at any time. */
+static CUresult stream_get(CUstream stream, const void *place, struct hr_stream *known)
 {
 	struct hr_context *context;
 	uint64_t handle = (uint64_t)(uintptr_t)stream;
+	if (!place)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (hr_stream_is_special(handle)) {
 		CUresult result = hr_context_get(&context);
 		if (result == CUDA_SUCCESS)
@@ -130,9 +132,7 @@ CUresult cuStreamDestroy(CUstream stream)
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
 	struct hr_stream known;
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, priority, &known);
 	if (result == CUDA_SUCCESS)
 		*priority = known.priority;
 	return result;
@@ -141,9 +141,7 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 {
 	struct hr_stream known;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, flags, &known);
 	if (result == CUDA_SUCCESS)
 		*flags = known.flags;
 	return result;
@@ -152,9 +150,7 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	struct hr_stream known;
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, context, &known);
 	if (result == CUDA_SUCCESS)
 		*context = known.context;
 	return result;
@@ -163,18 +159,14 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	struct hr_stream known;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, device, &known);
 	return result == CUDA_SUCCESS ? cuCtxGetDevice_v2(device, known.context) : result;
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	struct hr_stream known;
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, id, &known);
 	if (result == CUDA_SUCCESS)
 		*id = known.id;
 	return result;
@@ -184,9 +176,7 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
 	struct hr_stream known;
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = stream_get(stream, &known);
+	CUresult result = stream_get(stream, status, &known);
 	if (result == CUDA_SUCCESS)
 		*status = CU_STREAM_CAPTURE_STATUS_NONE;
 	return result;

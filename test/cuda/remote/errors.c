@@ -48,6 +48,36 @@ static void handles(void)
 	EXPECT(cuModuleUnload((CUmodule)0x77), CUDA_ERROR_INVALID_HANDLE);
 }
 
+static void streams_tell_what_they_are(void)
+{
+	CUstream stream;
+	unsigned flags;
+	int priority;
+	unsigned long long id, other;
+	CUdevice device = -1;
+	CUcontext context, now;
+	CUstreamCaptureStatus status;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamGetFlags(stream, &flags));
+	OK(cuStreamGetPriority(stream, &priority));
+	OK(cuStreamGetId(stream, &id));
+	OK(cuStreamGetId(NULL, &other));
+	OK(cuStreamGetDevice(stream, &device));
+	OK(cuStreamGetCtx(stream, &context));
+	OK(cuCtxGetCurrent(&now));
+	OK(cuStreamIsCapturing(stream, &status));
+	CHECK(flags == CU_STREAM_NON_BLOCKING && priority == 0 && id != other && device == 0 && context == now);
+	CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+	EXPECT(cuStreamGetFlags(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetPriority(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetId(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetDevice(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamGetCtx(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuStreamIsCapturing(stream, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamDestroy(stream));
+	EXPECT(cuStreamGetFlags(stream, &flags), CUDA_ERROR_INVALID_HANDLE);
+}
+
 static void modules(void)
 {
 	CUmodule module;
@@ -153,6 +183,7 @@ int main(void)
 	start();
 	launches();
 	handles();
+	streams_tell_what_they_are();
 	modules();
 	latched();
 	in_a_child();
