@@ -32,6 +32,13 @@ test_channel_shm_grant_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_shm_grant_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_channel_shm_grant_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
+# Peers that come in another order than set-up has it.
+check_PROGRAMS += test/channel/anew
+TESTS += test/channel/anew
+test_channel_anew_SOURCES = test/channel/anew.c
+test_channel_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_anew_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
 # What ch3 asks of a connection.
 check_PROGRAMS += test/channel/upper
 TESTS += test/channel/upper
