@@ -95,6 +95,24 @@ void pair_close(void)
 	ch3_close(pair_b.engine);
 }
 
+void pair_set_up(size_t bytes, char **source, char **target)
+{
+	memory_faults = (struct memory_faults){ 0 };
+	*source = malloc(bytes);
+	*target = calloc(1, bytes);
+	pair_fill(*source, bytes, 1);
+	pair_open();
+	pair_b.buffer = *target;
+	pair_b.room = bytes;
+}
+
+void pair_tear_down(char *source, char *target)
+{
+	pair_close();
+	free(source);
+	free(target);
+}
+
 void pair_settle(void)
 {
 	for (int idle = 0; idle < SETTLED; idle++)

@@ -41,6 +41,13 @@ extern struct pair_end pair_a, pair_b;
 
 void pair_open(void);
 void pair_close(void);
+/*
+ * Opens over pipes without faults, with so many bytes filled from seed 1 to send, and as many zeros that b receives
+ * into.
+ */
+void pair_set_up(size_t bytes, char **source, char **target);
+/* Closes, and frees both. */
+void pair_tear_down(char *source, char *target);
 /* Polls both until neither has anything left to do. */
 void pair_settle(void);
 /* Sends header (four bytes) and payload from a to b, and returns the request. */

@@ -15,22 +15,14 @@ static char *source, *target;
 
 static void setup(void)
 {
-	memory_faults = (struct memory_faults){ 0 };
 	memory_remote_bytes = 0;
 	setenv("HEADRACE_RENDEZVOUS", "write", 1);
-	source = malloc(LARGE);
-	target = calloc(1, LARGE);
-	pair_fill(source, LARGE, 1);
-	pair_open();
-	pair_b.buffer = target;
-	pair_b.room = LARGE;
+	pair_set_up(LARGE, &source, &target);
 }
 
 static void teardown(void)
 {
-	pair_close();
-	free(source);
-	free(target);
+	pair_tear_down(source, target);
 }
 
 static bool is_untouched(void)
