@@ -284,6 +284,18 @@ bool pair_run(const struct test_case *test, uint32_t transport, const char *name
 	return first && second && count_ours_in_shm() <= in_shm;
 }
 
+int pair_run_all(const struct test_case *tests, size_t count, uint32_t transport, const char *name)
+{
+	int failed = 0;
+	for (size_t i = 0; i < count; i++) {
+		bool passed = pair_run(&tests[i], transport, name, 1);
+		printf("%s: %s\n", passed ? "PASS" : "FAIL", tests[i].name);
+		fflush(stdout);
+		failed += !passed;
+	}
+	return failed ? 1 : 0;
+}
+
 /* ---- whole transfers ---- */
 
 static void skip(struct iovec **iov, int *n, size_t count)

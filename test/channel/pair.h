@@ -47,6 +47,8 @@ extern const struct test_case data_cases[], long_cases[], sleep_cases[], end_cas
 
 /* Runs one case in two fresh processes; true if both did as they should. */
 bool pair_run(const struct test_case *test, uint32_t transport, const char *name, unsigned scale);
+/* All of them, at full scale, each with a line that says PASS or FAIL; the exit status for main. */
+int pair_run_all(const struct test_case *tests, size_t count, uint32_t transport, const char *name);
 
 #define PAIR_TIMEOUT_MS 10000 /* of the channels */
 #define PAIR_LIMIT_S 300     /* a case that runs longer hangs */

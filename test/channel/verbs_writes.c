@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,12 +153,5 @@ static const struct test_case cases[] = {
 
 int main(void)
 {
-	int failed = 0;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		bool passed = pair_run(&cases[i], HR_TRANSPORT_VERBS, "verbs", 1);
-		printf("%s: %s\n", passed ? "PASS" : "FAIL", cases[i].name);
-		fflush(stdout);
-		failed += !passed;
-	}
-	return failed ? 1 : 0;
+	return pair_run_all(cases, sizeof cases / sizeof *cases, HR_TRANSPORT_VERBS, "verbs");
 }

@@ -139,12 +139,5 @@ int main(void)
 		puts("SKIP: runs in the virtual machine of test/vm/run.sh only");
 		return 77;
 	}
-	int failed = 0;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		bool passed = pair_run(&cases[i], HR_TRANSPORT_VERBS, "verbs", 1);
-		printf("%s: %s\n", passed ? "PASS" : "FAIL", cases[i].name);
-		fflush(stdout);
-		failed += !passed;
-	}
-	return failed ? 1 : 0;
+	return pair_run_all(cases, sizeof cases / sizeof *cases, HR_TRANSPORT_VERBS, "verbs");
 }
