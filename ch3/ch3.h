@@ -73,7 +73,9 @@ int ch3_vc_state(ch3_vc_t *vc);
 void ch3_vc_close(ch3_vc_t *vc);
 
 /* Called once, from progress, when a virtual connection fails or the peer closes it (-ESHUTDOWN). Its requests have
- * been completed with the same error. May be NULL. */
+ * been completed with the same error, and nobody writes into their memory any more: progress has waited for a copy that
+ * the peer was in the middle of, up to the channel's time-out. A peer that lives learns of it as of a death. May be
+ * NULL. */
 typedef void (*ch3_failure_fn)(void *context, ch3_vc_t *vc, int error);
 void ch3_on_failure(ch3_t *engine, ch3_failure_fn on_failure, void *context);
 

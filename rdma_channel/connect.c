@@ -309,10 +309,20 @@ static bool step_stream(struct hr_conn *conn)
 	return true;
 }
 
+/* A patient channel goes on waiting, but says so once. */
+static void tell_of_patience(struct hr_conn *conn)
+{
+	conn->told_of_patience = true;
+	hr_log(HR_LOG_INFO, "connection to %s: whoever listens there has not answered for %u ms; it is waited for",
+	       conn->peer_name, conn->env.timeout_ms);
+}
+
 /* True if the set-up ended or an attempt did, as its time is over. */
 static bool step_late(struct hr_conn *conn)
 {
 	uint64_t now = hr_now_ns();
+	if (now >= conn->deadline && now < given_up_at(conn) && !conn->told_of_patience)
+		tell_of_patience(conn);
 	if (now >= given_up_at(conn)) {
 		hr_log(HR_LOG_ERROR, "connection to %s: not set up after %u ms: %s", conn->peer_name,
 		       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "it did not connect" : "no answer");
@@ -350,7 +360,7 @@ void hr_conn_step(struct hr_conn *conn)
 
 uint64_t hr_conn_next_time(const struct hr_conn *conn)
 {
-	uint64_t next = given_up_at(conn);
+	uint64_t next = conn->told_of_patience ? given_up_at(conn) : conn->deadline;
 	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd >= 0 && conn->dial_deadline < next)
 		next = conn->dial_deadline;
 	if (conn->phase == HR_PHASE_DIAL && conn->wireup.fd < 0 && conn->retry_at < next)

@@ -139,6 +139,7 @@ struct hr_conn {
 	bool over_unix;          /* dial the peer's Unix socket */
 	bool dialled;            /* the stream is one that this side opened */
 	bool peer_ready;
+	bool told_of_patience;
 	int next_address;
 	int n_addresses;
 	struct hr_address addresses[HR_ADDRESSES_MAX + 1];
