@@ -46,12 +46,9 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 static CUresult enter_to_add(CUlinkState state, CUjitInputType type, unsigned count, const CUjit_option *options,
 			     void **values)
 {
-	CUcontext context;
-	CUresult result = context_enter(&context);
+	CUresult result = context_enter_handle(state, HANDLE_LINK);
 	if (result)
 		return result;
-	if (!handle_valid(state, HANDLE_LINK))
-		return CUDA_ERROR_INVALID_HANDLE;
 	if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES || state->image.text)
 		return CUDA_ERROR_INVALID_VALUE;
 	return image_jit_check(count, options, values);
@@ -199,12 +196,9 @@ static CUresult complete(CUlinkState state)
 
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-	CUcontext context;
-	CUresult result = context_enter(&context);
+	CUresult result = context_enter_handle(state, HANDLE_LINK);
 	if (result)
 		return result;
-	if (!handle_valid(state, HANDLE_LINK))
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (!cubinOut || !state->units.count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!state->image.text)
@@ -219,12 +213,9 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 
 CUresult cuLinkDestroy(CUlinkState state)
 {
-	CUcontext context;
-	CUresult result = context_enter(&context);
+	CUresult result = context_enter_handle(state, HANDLE_LINK);
 	if (result)
 		return result;
-	if (!handle_valid(state, HANDLE_LINK))
-		return CUDA_ERROR_INVALID_HANDLE;
 	linked_free(&state->units);
 	free(state->image.text);
 	free(state->jit.log.text);
