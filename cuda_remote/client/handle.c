@@ -1,58 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The table of handles: chunks of entries that are never freed, so that a look-up takes no lock. An entry is live when
- * its word holds kind and generation of the handle asked for. Making and ending take a mutex; they are rare beside uses.
- */
+/* The client's handles. Making and ending take a mutex; they are rare beside uses. */
 #include "cuda_remote/client/client.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-
-#define CHUNK 4096u
-#define CHUNKS (HR_HANDLE_COUNT / CHUNK)
 
 struct entry {
-	uint32_t word;      /* kind << 16 | generation; kind 0: free. Atomic. */
+	uint32_t word;
 	uint32_t next_free; /* index; 0 ends the list */
 	void *data;         /* atomic */
 };
+#include "cuda_remote/handle_table.h"
 
-static struct entry *chunks[CHUNKS]; /* atomic; set once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next_unused = 1, first_free, last_free;
-
-/* Acquire pairs with the release in entry_make: a chunk that is seen is seen zeroed. */
-static struct entry *entry_at(uint32_t index)
-{
-	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
-	return chunk ? &chunk[index % CHUNK] : NULL;
-}
-
-/* Under the lock. */
-static struct entry *entry_make(uint32_t index)
-{
-	if (!chunks[index / CHUNK]) {
-		struct entry *chunk = calloc(CHUNK, sizeof *chunk);
-		if (!chunk)
-			return NULL;
-		__atomic_store_n(&chunks[index / CHUNK], chunk, __ATOMIC_RELEASE);
-	}
-	return &chunks[index / CHUNK][index % CHUNK];
-}
-
-static uint32_t handle_word(uint64_t handle)
-{
-	return (uint32_t)(handle >> HR_HANDLE_INDEX_BITS);
-}
-
-/* The live entry of a handle of any kind. Acquire pairs with the release that made it live: its data is then seen too. */
-static struct entry *entry_find(uint64_t handle)
-{
-	if (handle >> 48 || !(handle >> 40))
-		return NULL;
-	struct entry *entry = entry_at(hr_handle_index(handle));
-	return entry && __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) == handle_word(handle) ? entry : NULL;
-}
 
 static bool is_kind(enum hr_kind kind, uint64_t handle)
 {

@@ -3,7 +3,7 @@
 cudaclientdir = $(pkglibdir)/client
 cudaclient_LTLIBRARIES = cuda_remote/client/libcuda.la
 cuda_remote_client_libcuda_la_SOURCES = \
-	cuda_remote/wire.h cuda_remote/client/client.h \
+	cuda_remote/wire.h cuda_remote/handle_table.h cuda_remote/client/client.h \
 	cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/device.c cuda_remote/client/handle.c \
 	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/image.c cuda_remote/client/image.h \
 	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/memory.c \

@@ -3,55 +3,17 @@
  * chunk is never freed. The client ends an object only when it is done with it; one that does not only harms itself. */
 #include "cuda_remote/server/internal.h"
 
-#include <stdlib.h>
-
-#define CHUNK 4096u
-#define CHUNKS (HR_HANDLE_COUNT / CHUNK)
-
 struct entry {
-	uint32_t word;      /* kind << 16 | generation; kind 0: free. Atomic. */
+	uint32_t word;
 	uint32_t next_free; /* of those the worker chooses; 0 ends the list */
 	void *object, *data;
 	CUcontext context;  /* current when it was made */
 };
+#include "cuda_remote/handle_table.h"
 
-static struct entry *chunks[CHUNKS]; /* atomic; set once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next_unused = HR_HANDLE_WORKER, first_free;
 static __thread CUcontext current; /* as server_object_context last told this thread */
-
-/* Acquire pairs with the release in entry_make. */
-static struct entry *entry_at(uint32_t index)
-{
-	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
-	return chunk ? &chunk[index % CHUNK] : NULL;
-}
-
-/* Under the lock. */
-static struct entry *entry_make(uint32_t index)
-{
-	if (!chunks[index / CHUNK]) {
-		struct entry *chunk = calloc(CHUNK, sizeof *chunk);
-		if (!chunk)
-			return NULL;
-		__atomic_store_n(&chunks[index / CHUNK], chunk, __ATOMIC_RELEASE);
-	}
-	return &chunks[index / CHUNK][index % CHUNK];
-}
-
-static uint32_t handle_word(uint64_t handle)
-{
-	return (uint32_t)(handle >> HR_HANDLE_INDEX_BITS);
-}
-
-/* Acquire pairs with the release in entry_set: the object is seen. */
-static struct entry *entry_find(uint64_t handle)
-{
-	if (handle >> 48 || !(handle >> 40))
-		return NULL;
-	struct entry *entry = entry_at(hr_handle_index(handle));
-	return entry && __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) == handle_word(handle) ? entry : NULL;
-}
 
 static void entry_set(struct entry *entry, uint64_t handle, void *object, void *data)
 {
