@@ -26,6 +26,7 @@ static const struct {
 	{ BODY("add.f32 %r1, %r2, 7;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "float" },
 	{ BODY("add.u32 %r1, %r2, %r3"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 1, "';'" },
 	{ BODY("\n\nbra NOWHERE;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 2, "NOWHERE" },
+	{ BODY("/* of\n three\n lines */ bra NOWHERE; // a label"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY + 2, "NOWHERE" },
 	{ BODY("ld.global.u32 %r1, %l1;"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "ld.global.u32" },
 	{ BODY("ld.global.u32 %r1, [%r2];"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "address" },
 	{ BODY("ld.global.v2.u32 %r1, [%l2];"), CUDA_ERROR_INVALID_PTX, LINE_OF_BODY, "elements" },
