@@ -489,8 +489,10 @@ int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms)
 			return 1;
 		set_timer(channel);
 		channel->sleeps++;
-		int n = hr_events_take(channel, ms_left(start, timeout_ms));
-		if (n <= 0)
+		int left = ms_left(start, timeout_ms), n = hr_events_take(channel, left);
+		if (n < 0)
 			return n == -EINTR ? 1 : n;
+		if (n == 0 || left == 0) /* others may have events without end */
+			return conn_has_something(conn, want_put);
 	}
 }

@@ -144,7 +144,7 @@ static void close_wakes_sleeper(struct side *side)
 static void slow_reader_lives(struct side *side)
 {
 	hr_channel_attr_t attr = side_attr(side);
-	attr.timeout_ms = 500;
+	attr.timeout_ms = 1000;
 	attr.ring_bytes = 65536;
 	side_open(side, &attr);
 	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
