@@ -65,6 +65,7 @@ static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreen
 		handle_release(green);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	handle_retire(green->gate); /* no program knows it */
 	green->primary = primary;
 	green->primary_id = primary->id;
 	green->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
@@ -118,11 +119,10 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 	CUcontext context = green_primary(hCtx);
 	if (!handle_valid(hCtx, HANDLE_GREEN_CONTEXT) || !handle_retire(hCtx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* After a reset of the device its streams and the reference to its context are gone already. */
+	queue_stream_release(hCtx->gate);
+	/* After a reset of the device its other streams and the reference to its context are gone already. */
 	if (context) {
 		orphan_streams(context, hCtx);
-		handle_retire(hCtx->gate);
-		queue_stream_release(hCtx->gate);
 		result = cuDevicePrimaryCtxRelease_v2(context->device);
 	}
 	handle_release(hCtx);

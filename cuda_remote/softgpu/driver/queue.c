@@ -310,15 +310,14 @@ CUstream queue_group_gate(CUcontext context, queue_group_t *group)
 	CUstream made = queue_stream_new(context, group, CU_STREAM_NON_BLOCKING, 0, false);
 	if (!made)
 		return NULL;
+	handle_retire(made); /* no program knows it */
 	pthread_mutex_lock(&queue.lock);
 	gate = group->gate;
 	if (!gate)
 		group->gate = gate = made;
 	pthread_mutex_unlock(&queue.lock);
-	if (gate != made) {
-		handle_retire(made);
+	if (gate != made)
 		queue_stream_release(made);
-	}
 	return gate;
 }
 
@@ -551,7 +550,10 @@ void queue_group_detach(queue_group_t *group)
 	pthread_mutex_lock(&queue.lock);
 	for (CUstream stream = group->first; stream; stream = stream->next)
 		stream->detached = true;
+	CUstream gate = group->gate;
 	group->first = group->legacy = group->gate = NULL;
+	if (gate)
+		drop_reference(gate);
 	pthread_mutex_unlock(&queue.lock);
 }
 

@@ -55,6 +55,7 @@ struct CUstream_st {
 	bool legacy;   /* the context's legacy default stream */
 	bool blocking; /* orders itself with the legacy stream */
 	CUgreenCtx green; /* it was created for; NULL; atomic; compared only, see green.h for what it is */
+	bool of_thread; /* its thread's default stream in the context; atomic: nobody destroys it by its handle */
 	bool orphan;   /* its green context is gone; atomic */
 	bool detached; /* its context is gone; under the queue's lock */
 	/* Under the queue's lock: */
@@ -118,7 +119,8 @@ CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *co
 /* The group's gate, made when it is first asked for. NULL: no memory. */
 CUstream queue_group_gate(CUcontext context, queue_group_t *group);
 /*
- * Lets go of streams that others still refer to, before the context goes away. All are idle and their handles retired.
+ * Lets go of the gate and of streams that others still refer to, before the context goes away. All are idle and their
+ * handles retired.
  */
 void queue_group_detach(queue_group_t *group);
 /*

@@ -62,6 +62,8 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 		free(entry);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	/* Orders nothing: a handle that means it is one that was used after its end. */
+	__atomic_store_n(&made->of_thread, true, __ATOMIC_RELAXED);
 	*entry = (struct thread_stream){ thread_streams, context, context->id, made->id, made };
 	if (pthread_setspecific(thread_key, entry)) {
 		retire(made);
@@ -172,7 +174,8 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
 	CUresult result = context_enter(&context);
 	if (result)
 		return result;
-	if (!handle_valid(hStream, HANDLE_STREAM) || hStream->legacy)
+	if (!handle_valid(hStream, HANDLE_STREAM) || hStream->legacy ||
+	    __atomic_load_n(&hStream->of_thread, __ATOMIC_RELAXED))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (__atomic_load_n(&hStream->orphan, __ATOMIC_RELAXED))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;

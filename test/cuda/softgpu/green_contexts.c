@@ -3,6 +3,7 @@
 #include "driver.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 /* Time for what ought to wait to show that it does not. */
@@ -410,6 +411,44 @@ static void streams_are_made_beside_a_green_contexts_calls(CUcontext primary)
 	OK(cuGreenCtxDestroy(green));
 }
 
+/*
+ * A handle that is used after its end may mean something new in its place, and never a stream that the driver made for
+ * itself: a thread's own, or what later streams wait for.
+ */
+static void no_handle_means_a_stream_of_the_drivers(CUcontext primary)
+{
+	enum { GONE = 64, MOST = 100000 };
+	static CUevent events[MOST];
+	CUstream gone[GONE];
+	CUcontext second;
+	unsigned count = 0;
+	bool again = false;
+	for (int i = 0; i < GONE; i++)
+		gone[i] = stream_new();
+	for (int i = 0; i < GONE; i++)
+		OK(cuStreamDestroy(gone[i]));
+	/* Places are used again oldest first: from here on theirs come. */
+	while (!again && count < MOST) {
+		events[count] = event_new();
+		again = (void *)events[count++] == (void *)gone[0];
+	}
+	CHECK(again);
+	CUgreenCtx green = green_new(1);
+	OK(cuCtxCreate(&second, NULL, 0, 0));
+	OK(cuStreamQuery(CU_STREAM_PER_THREAD));
+	OK(cuCtxWaitEvent(second, events[0]));
+	for (int i = 0; i < GONE; i++)
+		EXPECT(cuStreamDestroy(gone[i]), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuStreamQuery(CU_STREAM_PER_THREAD));
+	OK(cuCtxWaitEvent(second, events[0]));
+	OK(cuCtxDestroy(second));
+	OK(cuCtxSetCurrent(primary));
+	OK(cuGreenCtxWaitEvent(green, events[0]));
+	OK(cuGreenCtxDestroy(green));
+	while (count)
+		OK(cuEventDestroy(events[--count]));
+}
+
 /* It retains the primary context, and a reset takes it all away. */
 static void a_green_context_keeps_the_primary_one(CUcontext primary)
 {
@@ -453,6 +492,7 @@ int main(void)
 	a_green_contexts_events_end_all_captures_in_it();
 	a_capture_ends_with_its_green_context();
 	streams_are_made_beside_a_green_contexts_calls(context);
+	no_handle_means_a_stream_of_the_drivers(context);
 	a_green_context_keeps_the_primary_one(context);
 	return 0;
 }
