@@ -169,6 +169,7 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 	}
 	graph_hide(exec->graph);
 	pthread_mutex_init(&exec->lock, NULL);
+	pthread_mutex_init(&exec->short_lock, NULL);
 	exec->source = graph;
 	exec->source_id = graph->id;
 	exec->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
@@ -199,6 +200,7 @@ void graph_exec_release(CUgraphExec exec)
 			queue_stream_release(exec->helper[i]);
 	graph_release(exec->graph);
 	pthread_mutex_destroy(&exec->lock);
+	pthread_mutex_destroy(&exec->short_lock);
 	handle_release(exec);
 }
 

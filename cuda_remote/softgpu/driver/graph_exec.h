@@ -26,6 +26,8 @@ struct CUgraphExec_st {
 	unsigned references; /* atomic: the handle, launches, helpers */
 	unsigned busy;       /* atomic; bit i: helper i runs, or is about to */
 	uint32_t leaving; /* atomic: helpers that have no more to run, and whose bits will be gone in a moment */
+	pthread_mutex_t short_lock;
+	struct graph_run *first_short; /* under short_lock: runs that found no helper, for the next one that has done */
 	/* The last launch: the next one waits for it. A reference to the stream. */
 	CUstream last;
 	uint64_t last_sequence;

@@ -22,10 +22,13 @@ typedef struct item {
 	int priority;
 } item_t;
 
-typedef struct run {
+typedef struct graph_run {
 	graph_launch_t *launch;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a node became ready, or the last one is done */
+	/* Under the executable graph's short_lock: */
+	struct graph_run *next_short;
+	bool is_short; /* on its list, with a reference */
 	/* Under lock: */
 	unsigned references; /* the owner, helpers */
 	uint32_t remaining;
@@ -140,6 +143,35 @@ static CUresult help(command_t *command)
 	return CUDA_SUCCESS;
 }
 
+/* The run that has been short of a helper for longest, with the list's reference; NULL: none is. */
+static run_t *take_short(CUgraphExec exec)
+{
+	pthread_mutex_lock(&exec->short_lock);
+	run_t *run = exec->first_short;
+	if (run) {
+		exec->first_short = run->next_short;
+		run->is_short = false;
+	}
+	pthread_mutex_unlock(&exec->short_lock);
+	return run;
+}
+
+/*
+ * A helper that has done, to a run that found none. It may have been hired for a launch that was over before it began:
+ * who looked for one meanwhile could not wait for it, as it might not have begun for long, and would miss it now.
+ */
+static void hand_over(CUgraphExec exec)
+{
+	bool hired = false;
+	for (run_t *run; !hired && (run = take_short(exec)); run_release(run)) {
+		pthread_mutex_lock(&run->lock);
+		hired = run->ready;
+		if (hired) /* and so its launch is there */
+			hire(run);
+		pthread_mutex_unlock(&run->lock);
+	}
+}
+
 /* The launch may be over by now, and its executable graph destroyed: the helper has references to what it touches. */
 static void help_finish(command_t *command)
 {
@@ -148,6 +180,7 @@ static void help_finish(command_t *command)
 	 * lock, as hire waits for it with one. */
 	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
 	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
+	hand_over(helper->exec);
 	run_release(helper->run);
 	graph_exec_release(helper->exec);
 }
@@ -168,11 +201,49 @@ static int free_helper(CUgraphExec exec)
 	}
 }
 
+/* As free_helper; where it finds none, the next helper that has done will find the run. With the run's lock held. */
+static int free_helper_now_or_later(CUgraphExec exec, run_t *run)
+{
+	pthread_mutex_lock(&exec->short_lock);
+	/* Once more: one that has done since has perhaps looked at the list already. */
+	int i = free_helper(exec);
+	if (i < 0 && !run->is_short) {
+		run_t **at = &exec->first_short;
+		while (*at)
+			at = &(*at)->next_short;
+		*at = run;
+		run->next_short = NULL;
+		run->is_short = true;
+		run->references++;
+	}
+	pthread_mutex_unlock(&exec->short_lock);
+	return i;
+}
+
+/* Takes the run, which is done, off the list of those that want a helper. */
+static void want_no_more(CUgraphExec exec, run_t *run)
+{
+	pthread_mutex_lock(&exec->short_lock);
+	bool listed = run->is_short;
+	if (listed) {
+		run_t **at = &exec->first_short;
+		while (*at != run)
+			at = &(*at)->next_short;
+		*at = run->next_short;
+		run->is_short = false;
+	}
+	pthread_mutex_unlock(&exec->short_lock);
+	if (listed)
+		run_release(run);
+}
+
 /* One helper more, if there is one. With the lock held. */
 static void hire(run_t *run)
 {
 	CUgraphExec exec = run->launch->exec;
 	int i = free_helper(exec);
+	if (i < 0)
+		i = free_helper_now_or_later(exec, run);
 	if (i < 0)
 		return;
 	helper_t *helper = calloc(1, sizeof *helper);
@@ -246,5 +317,6 @@ void graph_run_one(graph_launch_t *launch, CUgraph graph)
 			sleep_a_little(run);
 	}
 	pthread_mutex_unlock(&run->lock);
+	want_no_more(launch->exec, run);
 	run_release(run);
 }

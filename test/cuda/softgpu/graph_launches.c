@@ -429,11 +429,20 @@ static CUgraphNode add_loaded(CUgraph graph, CUfunction function, void **paramet
 	return node;
 }
 
+static void *synchronize(void *unused)
+{
+	(void)unused;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamSynchronize(stream));
+	return NULL;
+}
+
 /*
  * Helpers that come after a fault, as all workers were at work before. Another launch, in a context that is sound,
- * finds all of them again, and gets along where it has more nodes than there are helpers.
+ * finds all of them again, and gets along where it has more nodes than there are helpers: whether it begins when they
+ * come, or has begun before, in a thread that waits for it.
  */
-static void helpers_are_at_hand_after_a_fault(void)
+static void helpers_are_at_hand_after_a_fault(bool begins_before)
 {
 	enum { WIDTH = 20, AT_ONCE = 16 /* the launch's own thread and 15 helpers */ };
 	static CUstream busy[QUEUE_MAX_WORKERS];
@@ -441,6 +450,7 @@ static void helpers_are_at_hand_after_a_fault(void)
 	CUmodule module;
 	CUgraph graph;
 	CUstream other;
+	pthread_t waits;
 	uint32_t code = CUDA_ERROR_ILLEGAL_ADDRESS, all = QUEUE_MAX_WORKERS + 1, many = 1000;
 	uint32_t *met = word, *begun = word + 1;
 	CUdeviceptr met_at = at(met), begun_at = at(begun);
@@ -460,13 +470,19 @@ static void helpers_are_at_hand_after_a_fault(void)
 	CUgraphExec exec = instantiated(graph);
 	OK(cuGraphLaunch(exec, other));
 	EXPECT(cuStreamSynchronize(other), CUDA_ERROR_ILLEGAL_ADDRESS); /* this thread runs it */
-	__atomic_add_fetch(met, 1, __ATOMIC_RELEASE);
+	if (!begins_before)
+		__atomic_add_fetch(met, 1, __ATOMIC_RELEASE);
 	OK(cuCtxSetCurrent(context));
 	OK(cuGraphNodeSetEnabled(exec, bad, 0));
 	OK(cuGraphLaunch(exec, stream));
+	CHECK(!pthread_create(&waits, NULL, synchronize, NULL));
+	if (begins_before) {
+		CHECK(comes_to(begun, 1));
+		__atomic_add_fetch(met, 1, __ATOMIC_RELEASE);
+	}
 	CHECK(comes_to(begun, AT_ONCE));
 	__atomic_add_fetch(begun, many, __ATOMIC_RELEASE);
-	OK(cuStreamSynchronize(stream));
+	CHECK(!pthread_join(waits, NULL));
 	CHECK(*begun == many + WIDTH);
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
@@ -518,7 +534,8 @@ int main(void)
 	loops_run_while_their_condition_holds();
 	memory_operations_wait_and_write();
 	priorities_order_ready_nodes();
-	helpers_are_at_hand_after_a_fault();
+	helpers_are_at_hand_after_a_fault(false);
+	helpers_are_at_hand_after_a_fault(true);
 	a_fault_ends_the_launch();
 	return 0;
 }
