@@ -20,23 +20,11 @@ CODE op_bra(struct warp *warp, CODE insn)
 	return insn->target;
 }
 
-/* Another path that can run comes before one at "at". */
-static inline bool others_come_first(const struct warp *warp, CODE at)
-{
-	for (uint32_t n = 0; n < warp->other_count; n++) {
-		const struct path *other = &warp->others[n];
-		bool before = other->depth != warp->depth ? other->depth > warp->depth : other->at <= at;
-		if (other->state == PATH_READY && before)
-			return true;
-	}
-	return false;
-}
-
 /* The running path goes on at "at" if it is still the next to run; else it is parked there, for others to join it too. */
 static CODE go_on(struct warp *warp, CODE at)
 {
-	if (!others_come_first(warp, at))
-		return at;
+	if (!warp_others_come_first(warp, at))
+		return warp_enter(warp, at);
 	warp_park(warp, at, warp->mask, PATH_READY);
 	return warp_next_path(warp);
 }
@@ -50,7 +38,7 @@ static __attribute__((noinline)) CODE split(struct warp *warp, CODE insn, uint32
 		CODE way = taken ? insn->target : insn + 1;
 		warp_park(warp, insn + 1, taken ? mask & ~taken : 0, PATH_READY);
 		warp_set_mask(warp, taken ? taken : mask);
-		return way;
+		return warp_enter(warp, way);
 	}
 	if (taken == mask)
 		return go_on(warp, insn->target);
@@ -67,7 +55,7 @@ static inline CODE branch(struct warp *warp, CODE insn, uint32_t taken)
 {
 	CODE way = taken ? insn->target : insn + 1;
 	if (taken == 0 || taken == warp->mask) {
-		if (warp->other_count == 0 || (!warp->ahead && !others_come_first(warp, way)))
+		if (warp->other_count == 0 || (!warp->ahead && !warp_others_come_first(warp, way)))
 			return way;
 	}
 	return split(warp, insn, taken);

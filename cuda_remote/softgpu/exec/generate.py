@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""generate.py handlers NAME.table | forms | tables  TABLES... > out: the lane operations of the tables in C.
+"""generate.py handlers NAME.table | forms | tables | lone  TABLES... > out: the lane operations of the tables in C.
 
 handlers: one function for each different expression of a table, and the array of them by number: a source file that is
 compiled once for each instruction set. forms: the mnemonics of all tables, sorted, with table and number, operand
-letters and rounding mode. tables: OPS_TABLE(name) for each table, in the order of the command line.
+letters and rounding mode. tables: OPS_TABLE(name) for each table, in the order of the command line. lone: for each
+operation that is marked so, LONE_OP(table, number, statements) with what it does to one lane, for lone.c.
 
-Notation: a line is "mnemonic | result = sources | expression [| active]". With "active" only active lanes are computed. A path
-of one lane, as divergence leaves them, computes that lane by itself.
+Notation: a line is "mnemonic | result = sources | expression [| active] [| lone]". With "active" only active lanes are
+computed. A path of one lane, as divergence leaves them, computes that lane by itself: what programs use most is marked
+"lone" and part of those paths' own interpreter, the rest do it in their handler.
 
 [x,y]   one mnemonic each; $1 $2 ... is what the group gave, or, for name:text, the text
 {rnd}   nothing or .rn, and .rz .rm .rp       {rnd!}  one of .rn .rz .rm .rp       {dir}  one of .rz .rm .rp
@@ -93,19 +95,26 @@ def substitute(text, groups, words, in_code):
 
 
 class Form:
-    def __init__(self, mnemonic, result, sources, expression, active, rounding):
+    def __init__(self, mnemonic, result, sources, expression, marks, rounding):
         self.mnemonic, self.result, self.sources = mnemonic, result, sources
-        self.expression, self.active, self.rounding = expression, active, rounding
+        self.expression, self.marks, self.rounding = expression, marks, rounding
         self.letters = ''.join(LETTERS[t] for t in [result] + sources)
-        self.key = (result, tuple(sources), expression, active)
+        self.key = (result, tuple(sources), expression, marks)
+
+
+def marks_of(rest):
+    """What follows the expression, and the expression."""
+    marks = []
+    while match := re.search(r'\|\s*(active|lone)$', rest):
+        marks.append(match.group(1))
+        rest = rest[:match.start()].strip()
+    return tuple(sorted(marks)), rest
 
 
 def forms_of_line(line):
     fields = [field.strip() for field in line.split('|', 2)]
     pattern, operands, rest = fields
-    active = rest.endswith('| active')
-    if active:
-        rest = rest[:-len('| active')].strip()
+    marks, rest = marks_of(rest)
     for mnemonic, groups, options in expand(pattern):
         words = type_words(groups)
         result, _, sources = substitute(operands, groups, words, False).partition('=')
@@ -129,7 +138,7 @@ def forms_of_line(line):
         if options.get('sat'):
             expression = f'{"saturate" if result == "f32" else "saturate_f64"}({expression})'
         rounding = ROUNDINGS.get(options.get('rnd') or options.get('rnd!') or options.get('dir') or '.rn')
-        yield Form(mnemonic, result, sources, expression, active, rounding)
+        yield Form(mnemonic, result, sources, expression, marks, rounding)
 
 
 def read_tables(paths):
@@ -156,7 +165,33 @@ def name_of(path):
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def handler(op, result, sources, expression, active):
+def row_type(kind):
+    """The C type of the cells that values of a type are kept in."""
+    return 'int16_t' if kind == 's8' else 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
+
+
+def lone_op(table, op, result, sources, expression):
+    """One line for lone.c, which defines CELL, TRUE_AT and SET_AT."""
+    body = []
+    for n, (name, kind) in enumerate(zip('abcd', sources), 1):
+        if kind == 'imm':
+            body.append('uint32_t imm = (uint32_t)insn->imm;')
+        elif kind == 'p':
+            body.append(f'bool {name} = TRUE_AT({n});')
+        else:
+            row = 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
+            body.append(f'{C_TYPES[kind]} {name} = ({C_TYPES[kind]})CELL({row}, {n});')
+    if result == 'p':
+        negation = re.fullmatch('~(.*)', expression) if all(kind == 'p' for kind in sources) else None
+        body.append(f'SET_AT(0, {"!" + negation.group(1) if negation else expression});')
+    else:
+        row = row_type(result)
+        body.append(f'CELL({row}, 0) = ({row})({C_TYPES[result]})({expression});')
+    return f'LONE_OP({table}, {op}, {" ".join(body)})'
+
+
+def handler(op, result, sources, expression, marks):
+    active, in_handler = 'active' in marks, 'lone' not in marks
     lines = [f'HANDLER(op_{op})', '{']
     rows, loads, lone = [], [], []  # of the sources: before a loop, in it, and for a path that is one lane
     for n, (name, kind) in enumerate(zip('abcd', sources), 1):
@@ -179,22 +214,25 @@ def handler(op, result, sources, expression, active):
     if result == 'p' and all(kind == 'p' for kind in sources):
         lines.append(f'\tpredicate_set(warp, insn->r[0], {expression});')
     elif result == 'p':
-        lines += ['\tif (warp->lone4) {'] + lone
-        lines += [f'\t\tpredicate_set(warp, insn->r[0], ({expression}) ? warp->mask : 0);', '\t\treturn insn + 1;', '\t}']
+        if in_handler:
+            lines += ['\tif (warp->lone4) {'] + lone
+            lines += [f'\t\tpredicate_set(warp, insn->r[0], ({expression}) ? warp->mask : 0);', '\t\treturn insn + 1;',
+                      '\t}']
         lines += rows + ['\t_Alignas(64) int32_t truth[WARP_LANES];', '\tALL_LANES {'] + loads
         lines += [f'\t\ttruth[lane] = -(int32_t)({expression});', '\t}',
                   '\tpredicate_set(warp, insn->r[0], mask_of(truth));']
     else:
-        c_type = C_TYPES[result]
-        row = 'int16_t' if result == 's8' else 'uint16_t' if LETTERS[result] == 'h' else c_type
-        value = f'({row})({c_type})({expression})'
+        row = row_type(result)
+        value = f'({row})({C_TYPES[result]})({expression})'
         rows.append(f'\t{row} *row = RESULT({row}, 0);')
         if active:
             lines += rows + ['\tfor_each_lane(lane, warp->mask) {'] + loads + [f'\t\trow[lane] = {value};', '\t}']
         else:
             lines += ['\tif (warp->mask == FULL_MASK) {'] + rows + ['\tALL_LANES {'] + loads
-            lines += [f'\t\trow[lane] = {value};', '\t}', '\t} else if (warp->lone4) {'] + lone
-            lines += [f'\t\tLONE({row}, 0) = {value};', '\t} else {'] + rows
+            lines += [f'\t\trow[lane] = {value};', '\t}']
+            if in_handler:
+                lines += ['\t} else if (warp->lone4) {'] + lone + [f'\t\tLONE({row}, 0) = {value};']
+            lines += ['\t} else {'] + rows
             lines += ['\tconst int32_t *lanes = warp->lanes;', '\tALL_LANES {'] + loads
             chosen = f'({row})((value & lanes[lane]) | (row[lane] & ~lanes[lane]))'
             if row in ('float', 'double'):
@@ -219,6 +257,11 @@ def main():
         for mnemonic in sorted(forms):
             form = forms[mnemonic]
             print(f'\t{{ "{mnemonic}", "{form.letters}", {form.table}, {form.op}, {form.rounding} }},')
+    elif what == 'lone':
+        for path, table in zip(paths, tables):
+            for (result, sources, expression, marks), op in table.items():
+                if 'lone' in marks:
+                    print(lone_op(name_of(path), op, result, sources, expression))
     else:
         print('\n'.join(f'OPS_TABLE({name_of(path)})' for path in paths))
 

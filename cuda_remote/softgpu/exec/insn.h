@@ -30,6 +30,7 @@ enum insn_flag {
 
 struct insn {
 	insn_handler *handler;
+	const void *lone; /* where lone.c executes it */
 	int32_t r[6]; /* operands: [0] the result, [1]… sources; memory: [0]…[3] the elements, [4] the address */
 	union {
 		uint64_t imm; /* immediate, offset of an address */
@@ -160,6 +161,10 @@ struct lane_ops {
 	insn_handler *const (*signed_loads)[4][4];
 	insn_handler *const (*stores)[4][4];
 	insn_handler *matrix_multiply; /* matrix_ops.c */
+	/* lone.c: an instruction's `lone`, by its handler; and the instruction that leads there, warp->lone_at being the one
+	 * to go on at. */
+	const void *(*lone_place)(insn_handler *handler);
+	const struct insn *(*lone_entry)(void);
 };
 extern const struct lane_ops lane_ops_avx512, lane_ops_avx2, lane_ops_baseline;
 

@@ -53,4 +53,6 @@ const struct lane_ops LANES_NAME(lane_ops) = {
 	.signed_loads = LANES_NAME(signed_loads),
 	.stores = LANES_NAME(stores),
 	.matrix_multiply = LANES_NAME(op_matrix_multiply),
+	.lone_place = LANES_NAME(lone_place),
+	.lone_entry = LANES_NAME(lone_entry),
 };

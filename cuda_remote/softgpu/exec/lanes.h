@@ -33,6 +33,10 @@ extern insn_handler *const LANES_NAME(stores)[ACCESS_SPACES][4][4];
 
 extern insn_handler LANES_NAME(op_matrix_multiply);
 
+/* lone.c */
+const void *LANES_NAME(lone_place)(insn_handler *handler);
+const struct insn *LANES_NAME(lone_entry)(void);
+
 #define HANDLER(name) static const struct insn *name(struct warp *warp, const struct insn *insn)
 
 /* Rows are the same or disjoint, so no lane of a loop depends on another. */
@@ -51,6 +55,26 @@ __attribute__((unused)) static const uint32_t lane_bits[WARP_LANES] = {
 	1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
 	1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
 };
+
+/* The host's place of an access by the lane of a path that is only one lane; NULL if to know it takes more than a look at
+ * the bounds. */
+static inline __attribute__((always_inline)) char *lone_access(const struct warp *warp, const struct insn *insn,
+							       uint64_t address, enum access_space space,
+							       uint32_t bytes, bool write)
+{
+	if (address & (bytes - 1))
+		return NULL;
+	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC) {
+		const struct span_cache *span = &warp->block->spans[insn->slot];
+		bool inside = address >= span->low && address <= span->high - bytes && !(write && span->read_only);
+		return inside ? (char *)(uintptr_t)address : NULL;
+	}
+	bool shared = space == ACCESS_SHARED;
+	uint64_t size = shared ? warp->block->shared_bytes : warp->block->launch->local_bytes;
+	if (size < bytes || address > size - bytes)
+		return NULL;
+	return (shared ? warp->block->shared : warp->local + (uint64_t)warp->alone * size) + address;
+}
 
 /* The sign bits of 32 words. */
 static inline uint32_t mask_of(const int32_t *truth)

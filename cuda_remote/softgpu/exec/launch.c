@@ -295,6 +295,7 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 		launch->local_bytes += (stack + 15) & ~15u;
 	launch->workers = pool.threads;
 	launch->counting = pool.counting;
+	launch->lone_entry = launch->counting ? NULL : launch->program->ops->lone_entry();
 	launch->helpers_max = pool.threads - 1;
 	if (launch->block_count - 1 < launch->helpers_max)
 		launch->helpers_max = (uint32_t)launch->block_count - 1;

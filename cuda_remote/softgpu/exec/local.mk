@@ -77,7 +77,7 @@ softgpu_tables = \
 
 # The lane operations, once for each instruction set.
 softgpu_lane_sources = cuda_remote/softgpu/exec/lanes.c cuda_remote/softgpu/exec/lanes.h cuda_remote/softgpu/exec/memory_ops.c \
-	cuda_remote/softgpu/exec/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
+	cuda_remote/softgpu/exec/lone.c cuda_remote/softgpu/exec/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/lane_float.h cuda_remote/softgpu/exec/lane_half.h cuda_remote/softgpu/exec/lane_math.h
 softgpu_op_sources = $(softgpu_tables:.table=.c)
 softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math
@@ -104,11 +104,12 @@ endif
 
 # Generated from the tables; never edited. The tables are in the sources, what is made of them in the build's folder.
 softgpu_generator = $(srcdir)/cuda_remote/softgpu/exec/generate.py
-softgpu_generated = $(softgpu_op_sources) cuda_remote/softgpu/exec/ops/forms.h cuda_remote/softgpu/exec/ops/tables.h
+softgpu_op_lists = $(patsubst %,cuda_remote/softgpu/exec/ops/%.h,forms lone tables)
+softgpu_generated = $(softgpu_op_sources) $(softgpu_op_lists)
 softgpu_table_files = $(addprefix $(srcdir)/,$(softgpu_tables))
 $(softgpu_op_sources): cuda_remote/softgpu/exec/ops/%.c: $(srcdir)/cuda_remote/softgpu/exec/ops/%.table $(softgpu_generator)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) handlers $< > $@.new && mv $@.new $@
-cuda_remote/softgpu/exec/ops/forms.h cuda_remote/softgpu/exec/ops/tables.h: cuda_remote/softgpu/exec/ops/%.h: $(softgpu_generator) $(softgpu_table_files) \
+$(softgpu_op_lists): cuda_remote/softgpu/exec/ops/%.h: $(softgpu_generator) $(softgpu_table_files) \
 		$(srcdir)/cuda_remote/softgpu/exec/local.mk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) $* $(softgpu_table_files) > $@.new && mv $@.new $@
 BUILT_SOURCES += $(softgpu_generated)

@@ -326,24 +326,11 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 	return simple ? warp->block->shared + address : NULL;
 }
 
-/* The host's address for the lane of a path that is only one lane; NULL if that needs more than a look at the bounds. */
-INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
-			  bool write)
+/* The address that the lane of a path that is only one lane gives. */
+INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
 {
-	uint64_t address = insn->flags & INSN_NARROW ? (uint32_t)(LONE(uint32_t, 4) + (uint32_t)insn->imm) :
-						       LONE(uint64_t, 4) + insn->imm;
-	if (address & (bytes - 1))
-		return NULL;
-	if (space == ACCESS_GLOBAL || space == ACCESS_GENERIC) {
-		const struct span_cache *span = &warp->block->spans[insn->slot];
-		bool inside = address >= span->low && address <= span->high - bytes && !(write && span->read_only);
-		return inside ? (char *)(uintptr_t)address : NULL;
-	}
-	bool shared = space == ACCESS_SHARED;
-	uint64_t size = shared ? warp->block->shared_bytes : warp->block->launch->local_bytes;
-	if (size < bytes || address > size - bytes)
-		return NULL;
-	return (shared ? warp->block->shared : warp->local + (uint64_t)warp->alone * size) + address;
+	return insn->flags & INSN_NARROW ? (uint32_t)(LONE(uint32_t, 4) + (uint32_t)insn->imm) :
+					   LONE(uint64_t, 4) + insn->imm;
 }
 
 /* The address's register may be the result's, so that all pointers are known before the first element is written. */
@@ -360,7 +347,8 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 	}                                                                                                \
 	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
-		const char *from = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, false); \
+		const char *from = lone_access(warp, insn, lone_address(warp, insn), space,              \
+					       (uint32_t)sizeof(M) * insn->count, false);                \
 		if (!from)                                                                               \
 			return name##_any(warp, insn);                                                   \
 		if (insn->count == 1 && insn->r[0] >= 0) {                                               \
@@ -441,7 +429,8 @@ INLINED char *lone_access(const struct warp *warp, const struct insn *insn, enum
 	}                                                                                                \
 	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
-		char *to = lone_access(warp, insn, space, (uint32_t)sizeof(M) * insn->count, true);      \
+		char *to = lone_access(warp, insn, lone_address(warp, insn), space,                      \
+				       (uint32_t)sizeof(M) * insn->count, true);                         \
 		if (!to)                                                                                 \
 			return name##_any(warp, insn);                                                   \
 		if (insn->count == 1) {                                                                  \

@@ -97,7 +97,7 @@ const struct insn *warp_next_path(struct warp *warp)
 	warp->rotate = false;
 	warp->depth = path.depth;
 	warp_set_mask(warp, path.mask);
-	return path.at;
+	return warp_enter(warp, path.at);
 }
 
 bool warp_goes_first(const struct warp *warp, const struct insn *at)

@@ -68,6 +68,7 @@ struct warp {
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
+	const struct insn *lone_at; /* where a path of one lane begins in lone.c */
 	uint64_t executed, executed_lanes; /* instructions, and those of each lane, if the launch counts them */
 };
 
@@ -121,6 +122,7 @@ struct launch {
 	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
 	uint32_t workers; /* threads of the engine */
 	bool counting;
+	const struct insn *lone_entry; /* of the program's operations; NULL if it is counting, which lone.c does not */
 	uint64_t grid_id;
 	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
 	/* shared by the workers */
@@ -154,6 +156,28 @@ const struct insn *warp_yield(struct warp *warp, const struct insn *at);
 /* Ends the launch. lane: of the fault. */
 const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
 			      uint64_t address);
+
+/* Another path that can run comes before one at "at". */
+static inline bool warp_others_come_first(const struct warp *warp, const struct insn *at)
+{
+	for (uint32_t n = 0; n < warp->other_count; n++) {
+		const struct path *other = &warp->others[n];
+		bool before = other->depth != warp->depth ? other->depth > warp->depth : other->at <= at;
+		if (other->state == PATH_READY && before)
+			return true;
+	}
+	return false;
+}
+
+/* The running path's lanes may be others than before: what a handler returns for it to go on at "at". */
+static inline const struct insn *warp_enter(struct warp *warp, const struct insn *at)
+{
+	const struct insn *entry = warp->block->launch->lone_entry;
+	if (!warp->lone4 || !entry)
+		return at;
+	warp->lone_at = at;
+	return entry;
+}
 
 /* special.c: writes the rows that the launch gives their values; without new_launch only those that differ from block
  * to block */

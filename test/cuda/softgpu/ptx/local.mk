@@ -17,6 +17,7 @@ SOFTGPU_PTX_TESTS = \
 	test/cuda/softgpu/ptx/directives \
 	test/cuda/softgpu/ptx/linking \
 	test/cuda/softgpu/ptx/matrix \
+	test/cuda/softgpu/ptx/one_lane \
 	test/cuda/softgpu/ptx/parameters \
 	test/cuda/softgpu/ptx/progress \
 	test/cuda/softgpu/ptx/rejects \
@@ -40,6 +41,8 @@ test_cuda_softgpu_ptx_parameters_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_parameters_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_async_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_async_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_one_lane_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
+test_cuda_softgpu_ptx_one_lane_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_progress_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_progress_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_defects_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
