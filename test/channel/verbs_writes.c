@@ -139,6 +139,10 @@ static void when_aborted_the_queue_pairs_are_gone(struct side *side)
 		CHECK_IS(destroyed, 2);
 		CHECK_IS(hr_channel_get(side->conn, &iov, 1, &moved), -EBADMSG);
 		CHECK_IS(hr_channel_put(side->conn, &iov, 1, &moved), -EBADMSG);
+	} else {
+		uint64_t offset = 0;
+		CHECK_IS(get_until_error(side, 0, &offset), -ECONNRESET); /* although the other one has not closed */
+		CHECK_IS(offset, 0);
 	}
 	side_meet(side);
 	close_conn(side);
