@@ -459,13 +459,13 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 			return ready;
 		set_timer(channel);
 		channel->sleeps++;
-		int n = hr_events_take(channel, ms_left(start, timeout_ms));
+		int left = ms_left(start, timeout_ms), n = hr_events_take(channel, left);
 		if (n < 0) /* a signal: the caller may have to look at something too */
 			return n == -EINTR ? 1 : n;
 		conn = first_with_something(channel, want_put);
 		if (!conn && take_incoming_news(channel))
 			return 1;
-		if (!conn && n == 0)
+		if (!conn && (n == 0 || left == 0)) /* there may be events without end that mean nothing */
 			return 0;
 	}
 	learn_wait(conn, hr_now_ns() - start);

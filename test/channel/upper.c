@@ -30,6 +30,9 @@ static bool holds_copies;
 static int reads, writes, looks;
 static void *held_at; /* the memory whose first copy this is about */
 static sem_t may_push, writing, may_write;
+static int watched = -1;        /* an epoll set: */
+static struct epoll_event seen; /* the last event that was taken from it */
+static bool endless;            /* which comes again and again */
 
 ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
 				unsigned long m, unsigned long flags);
@@ -69,7 +72,14 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int n, int timeout_
 {
 	if (holds_copies && ++looks == 3)
 		sem_post(&may_write);
-	return __real_epoll_wait(epoll, events, n, timeout_ms);
+	bool is_watched = epoll == watched;
+	int taken = __real_epoll_wait(epoll, events, n, is_watched && endless ? 0 : timeout_ms);
+	if (taken > 0 && is_watched)
+		seen = events[0];
+	if (taken || !is_watched || !endless)
+		return taken;
+	events[0] = seen;
+	return 1;
 }
 
 /* ---- the ends ---- */
@@ -267,6 +277,28 @@ START_TEST(a_wait_for_one_sleeps_though_another_has_something)
 }
 END_TEST
 
+/* As where a peer sends wake-ups without end and nothing to wake for. */
+START_TEST(waits_end_in_time_though_events_do_not)
+{
+	char byte;
+	open_two(transports[_i], 0);
+	while (get(end[0].conn, &byte, 1) || hr_channel_wait(end[0].channel, 0, 1))
+		continue;
+	watched = hr_channel_fd(end[0].channel);
+	ck_assert_int_eq(hr_channel_arm(end[0].channel, 0), 0);
+	ck_assert_int_eq(put(end[1].conn, "x", 1), 1);
+	while (get(end[0].conn, &byte, 1) == 0)
+		continue;
+	while (!seen.data.ptr) /* the byte may have been there before its event */
+		hr_channel_wait(end[0].channel, 0, 1);
+	endless = true;
+	ck_assert_int_eq(hr_channel_wait(end[0].channel, 0, SHORT_MS), 0);
+	ck_assert_int_eq(hr_conn_wait(end[0].conn, 0, SHORT_MS), 0);
+	endless = false;
+	close_ends();
+}
+END_TEST
+
 START_TEST(a_wait_for_one_leaves_the_news_of_a_peer_to_others)
 {
 	char byte;
@@ -300,6 +332,7 @@ int main(void)
 	if (__real_process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1)
 		tcase_add_test(tcase, aborting_waits_for_the_peers_copy);
 	tcase_add_loop_test(tcase, a_wait_for_one_sleeps_though_another_has_something, 0, 2);
+	tcase_add_loop_test(tcase, waits_end_in_time_though_events_do_not, 0, 2);
 	tcase_add_loop_test(tcase, a_wait_for_one_leaves_the_news_of_a_peer_to_others, 0, 2);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
