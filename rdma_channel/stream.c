@@ -7,6 +7,8 @@
 enum {
 	STREAM_WAKE = 'w',
 	STREAM_GOODBYE = 'g',
+	/* Each answers an arming, and what has come is taken again and again: so many never lie there. */
+	STREAM_WAKES_MAX = 1 << 22,
 };
 
 static int meaning_of(const unsigned char *bytes, ssize_t n, bool *woken)
@@ -23,8 +25,8 @@ static int meaning_of(const unsigned char *bytes, ssize_t n, bool *woken)
 
 int hr_stream_take(int stream, bool *woken)
 {
-	for (;;) {
-		unsigned char bytes[64];
+	for (ssize_t taken = 0; taken < STREAM_WAKES_MAX;) {
+		unsigned char bytes[256];
 		ssize_t n = recv(stream, bytes, sizeof bytes, MSG_DONTWAIT);
 		if (n == 0)
 			return -ECONNRESET;
@@ -38,7 +40,9 @@ int hr_stream_take(int stream, bool *woken)
 		int error = meaning_of(bytes, n, woken);
 		if (error)
 			return error;
+		taken += n;
 	}
+	return -EPROTO;
 }
 
 int hr_stream_check(int stream)

@@ -12,9 +12,9 @@
 /*
  * Takes everything that has arrived, until the socket would block.
  * 0: the peer lives (wake-ups may have been among it); -ESHUTDOWN: it closed in order; -ECONNRESET: it died;
- * -ETIMEDOUT: the network lost it; -EPROTO. What the peer put before is visible to this process when an error is
- * returned (memory shared with it: this call synchronizes with its last store; verbs: look at the ring once more after
- * the queue pair is quiet, as the stream may overtake the data).
+ * -ETIMEDOUT: the network lost it; -EPROTO, also for wake-ups without end. What the peer put before is visible to this
+ * process when an error is returned (memory shared with it: this call synchronizes with its last store; verbs: look at
+ * the ring once more after the queue pair is quiet, as the stream may overtake the data).
  */
 int hr_stream_check(int stream);
 

@@ -49,8 +49,12 @@ test_channel_upper_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
 # Both ends of a connection over shared memory in one process: its memory, and its end while a single copy is under way.
 shm_ends = test/channel/shm_ends.c test/channel/shm_ends.h
-check_PROGRAMS += test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
-TESTS += test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
+check_PROGRAMS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
+TESTS += test/channel/shm_flood test/channel/shm_numa test/channel/shm_pages test/channel/shm_shutdown
+test_channel_shm_flood_SOURCES = test/channel/shm_flood.c $(shm_ends)
+test_channel_shm_flood_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_shm_flood_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv
+test_channel_shm_flood_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 test_channel_shm_numa_SOURCES = test/channel/shm_numa.c $(shm_ends)
 test_channel_shm_numa_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) $(NUMA_CFLAGS)
 test_channel_shm_numa_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=get_mempolicy
