@@ -74,8 +74,28 @@ static char *translate_known(const struct warp *warp, const struct insn *insn, e
 	return (char *)(uintptr_t)address;
 }
 
+/* The same for all lanes at once, where they are many. False: one of them, at least, is to be looked at by itself. */
+static bool resolve_known(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
+			  bool write)
+{
+	const struct span_cache *span = &warp->block->spans[insn->slot];
+	const uint64_t *rows = SOURCE(uint64_t, 4);
+	uint64_t low = span->low, limit = span->high - low - bytes, bad = 0;
+	if ((space != ACCESS_GLOBAL && space != ACCESS_GENERIC) || __builtin_popcount(warp->mask) <= 8 ||
+	    span->high - low < bytes || (write && span->read_only))
+		return false;
+	for (int lane = 0; lane < WARP_LANES; lane++) {
+		uint64_t address = rows[lane] + insn->imm;
+		warp->pointers[lane] = address;
+		bad |= ((uint64_t)(address - low > limit) | (address & (bytes - 1))) & (uint64_t)warp->lanes[lane];
+	}
+	return !bad;
+}
+
 bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes, bool write)
 {
+	if (resolve_known(warp, insn, space, bytes, write))
+		return true;
 	for_each_lane(lane, warp->mask) {
 		uint64_t address;
 		if (insn->flags & INSN_NARROW)

@@ -8,46 +8,55 @@
 
 #include "cuda_remote/softgpu/exec/warp.h"
 
-static uint64_t load(const void *at, uint32_t size)
+/* Acquire: pairs with the release of whoever stored it, a block, an atomic or the host. */
+#define LOAD(memory, row)                                                                                          \
+	for_each_lane(lane, warp->mask)                                                                            \
+		RESULT(row, n)[lane] = (row)__atomic_load_n((const memory *)(uintptr_t)(warp->pointers[lane] + at),    \
+							    __ATOMIC_ACQUIRE)
+/* Release: what the thread did before comes first for whoever loads this with acquire. */
+#define STORE(memory, row)                                                                                         \
+	for_each_lane(lane, warp->mask)                                                                            \
+		__atomic_store_n((memory *)(uintptr_t)(warp->pointers[lane] + at), (memory)SOURCE(row, n)[lane],       \
+				 __ATOMIC_RELEASE)
+
+/* Bytes of an element in memory and in its register, and whether it is extended with the sign. */
+#define SIZES(size, width, is_signed) ((size) << 8 | (width) << 1 | (is_signed))
+
+static void load_element(struct warp *warp, const struct insn *insn, uint32_t n)
 {
-	/* Acquire: pairs with the release of whoever stored it, a block, an atomic or the host. */
-	switch (size) {
-	case 1: return __atomic_load_n((const uint8_t *)at, __ATOMIC_ACQUIRE);
-	case 2: return __atomic_load_n((const uint16_t *)at, __ATOMIC_ACQUIRE);
-	case 4: return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-	default: return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+	uint64_t at = (uint64_t)n * insn->size;
+	switch (SIZES(insn->size, STRONG_WIDTH(insn), insn->size < STRONG_WIDTH(insn) && insn->flags & INSN_SIGNED)) {
+	case SIZES(1, 2, 0): LOAD(uint8_t, uint16_t); break;
+	case SIZES(1, 4, 0): LOAD(uint8_t, uint32_t); break;
+	case SIZES(1, 8, 0): LOAD(uint8_t, uint64_t); break;
+	case SIZES(1, 2, 1): LOAD(int8_t, uint16_t); break;
+	case SIZES(1, 4, 1): LOAD(int8_t, uint32_t); break;
+	case SIZES(1, 8, 1): LOAD(int8_t, uint64_t); break;
+	case SIZES(2, 2, 0): LOAD(uint16_t, uint16_t); break;
+	case SIZES(2, 4, 0): LOAD(uint16_t, uint32_t); break;
+	case SIZES(2, 8, 0): LOAD(uint16_t, uint64_t); break;
+	case SIZES(2, 4, 1): LOAD(int16_t, uint32_t); break;
+	case SIZES(2, 8, 1): LOAD(int16_t, uint64_t); break;
+	case SIZES(4, 4, 0): LOAD(uint32_t, uint32_t); break;
+	case SIZES(4, 8, 0): LOAD(uint32_t, uint64_t); break;
+	case SIZES(4, 8, 1): LOAD(int32_t, uint64_t); break;
+	default: LOAD(uint64_t, uint64_t); break;
 	}
 }
 
-static void store(void *at, uint32_t size, uint64_t value)
+static void store_element(struct warp *warp, const struct insn *insn, uint32_t n)
 {
-	/* Release: what the thread did before comes first for whoever loads this with acquire. */
-	switch (size) {
-	case 1: __atomic_store_n((uint8_t *)at, (uint8_t)value, __ATOMIC_RELEASE); break;
-	case 2: __atomic_store_n((uint16_t *)at, (uint16_t)value, __ATOMIC_RELEASE); break;
-	case 4: __atomic_store_n((uint32_t *)at, (uint32_t)value, __ATOMIC_RELEASE); break;
-	default: __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); break;
-	}
-}
-
-static void put(struct warp *warp, const struct insn *insn, uint32_t n, uint32_t lane, uint64_t value)
-{
-	uint32_t unused = 64 - 8u * insn->size;
-	if (insn->flags & INSN_SIGNED)
-		value = (uint64_t)((int64_t)(value << unused) >> unused);
-	switch (STRONG_WIDTH(insn)) {
-	case 2: RESULT(uint16_t, n)[lane] = (uint16_t)value; break;
-	case 4: RESULT(uint32_t, n)[lane] = (uint32_t)value; break;
-	default: RESULT(uint64_t, n)[lane] = value; break;
-	}
-}
-
-static uint64_t get(const struct warp *warp, const struct insn *insn, uint32_t n, uint32_t lane)
-{
-	switch (STRONG_WIDTH(insn)) {
-	case 2: return SOURCE(uint16_t, n)[lane];
-	case 4: return SOURCE(uint32_t, n)[lane];
-	default: return SOURCE(uint64_t, n)[lane];
+	uint64_t at = (uint64_t)n * insn->size;
+	switch (SIZES(insn->size, STRONG_WIDTH(insn), 0)) {
+	case SIZES(1, 2, 0): STORE(uint8_t, uint16_t); break;
+	case SIZES(1, 4, 0): STORE(uint8_t, uint32_t); break;
+	case SIZES(1, 8, 0): STORE(uint8_t, uint64_t); break;
+	case SIZES(2, 2, 0): STORE(uint16_t, uint16_t); break;
+	case SIZES(2, 4, 0): STORE(uint16_t, uint32_t); break;
+	case SIZES(2, 8, 0): STORE(uint16_t, uint64_t); break;
+	case SIZES(4, 4, 0): STORE(uint32_t, uint32_t); break;
+	case SIZES(4, 8, 0): STORE(uint32_t, uint64_t); break;
+	default: STORE(uint64_t, uint64_t); break;
 	}
 }
 
@@ -55,13 +64,9 @@ const struct insn *op_strong_load(struct warp *warp, const struct insn *insn)
 {
 	if (!memory_resolve(warp, insn, STRONG_SPACE(insn), (uint32_t)insn->size * insn->count, false))
 		return NULL;
-	for (uint32_t n = 0; n < insn->count; n++) {
-		if (insn->r[n] < 0)
-			continue;
-		for_each_lane(lane, warp->mask)
-			put(warp, insn, n, lane,
-			    load((const char *)(uintptr_t)warp->pointers[lane] + n * insn->size, insn->size));
-	}
+	for (uint32_t n = 0; n < insn->count; n++)
+		if (insn->r[n] >= 0)
+			load_element(warp, insn, n);
 	return insn + 1;
 }
 
@@ -70,8 +75,6 @@ const struct insn *op_strong_store(struct warp *warp, const struct insn *insn)
 	if (!memory_resolve(warp, insn, STRONG_SPACE(insn), (uint32_t)insn->size * insn->count, true))
 		return NULL;
 	for (uint32_t n = 0; n < insn->count; n++)
-		for_each_lane(lane, warp->mask)
-			store((char *)(uintptr_t)warp->pointers[lane] + n * insn->size, insn->size,
-			      get(warp, insn, n, lane));
+		store_element(warp, insn, n);
 	return insn + 1;
 }

@@ -315,6 +315,27 @@ START_TEST(misaligned_addresses_are_faults)
 END_TEST
 
 /* Addresses that are neither alike nor in a row: thread t's is 4 (t ^ 5), but thread 9's is another. */
+START_TEST(an_access_that_was_right_before_is_checked_again)
+{
+	/* The second turn is wrong for lane 9; all lanes' allocation is known from the first. */
+#define TWICE(access, wrong) ENTRY "mov.u32 %w3, 0; setp.eq.u32 %p1, %i2, 9;\nAGAIN: "                          \
+	"setp.eq.and.u32 %p2, %w3, 1, %p1; "                                                                     \
+	"mul.wide.u32 %l1, %i2, 4; selp.b64 %l1, " wrong ", %l1, %p2; add.u64 %l2, %a1, %l1;\n" access "\n"    \
+	"add.u32 %w3, %w3, 1; setp.lt.u32 %p3, %w3, 2; @%p3 bra AGAIN;" END
+#define ALL_WAYS(access) TWICE(access, "4096"), TWICE(access, "-4"), TWICE(access, "2"), TWICE(access, "4092")
+	static const char *const texts[] = {
+		ALL_WAYS("ld.volatile.global.u32 %w2, [%l2];"), ALL_WAYS("st.volatile.global.u32 [%l2], %i2;"),
+		ALL_WAYS("ld.relaxed.gpu.u32 %w2, [%l2];"), ALL_WAYS("atom.global.add.u32 %w2, [%l2], 1;"),
+		ALL_WAYS("ld.global.u32 %w2, [%l2];"),
+	};
+	static const CUresult wanted[] = { CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS,
+					   CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_SUCCESS };
+	use_isa(_i);
+	for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
+		ck_assert_msg(fault(texts[n], 32) == wanted[n % 4], "%s", texts[n]);
+}
+END_TEST
+
 START_TEST(one_lane_of_a_scattered_access_is_enough_for_a_fault)
 {
 #define SCATTERED(space, base, wrong) ENTRY ".shared .align 8 .b8 s[128]; .local .align 8 .b8 d[128];\n"      \
@@ -374,6 +395,7 @@ int main(void)
 		scattered_accesses_reach_what_each_lane_names,
 		lanes_of_one_access_may_be_in_several_allocations,
 		one_lane_of_a_scattered_access_is_enough_for_a_fault,
+		an_access_that_was_right_before_is_checked_again,
 	};
 	TCase *cases = test_case("ptx spaces");
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
