@@ -487,8 +487,10 @@ static void helpers_are_at_hand_after_a_fault(bool begins_before)
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
 	OK(cuCtxDestroy(failing));
-	for (int i = 0; i < QUEUE_MAX_WORKERS; i++)
+	for (int i = 0; i < QUEUE_MAX_WORKERS; i++) {
+		OK(cuStreamSynchronize(busy[i])); /* it has seen the number before that begins anew */
 		OK(cuStreamDestroy(busy[i]));
+	}
 }
 
 /* Last: the context fails. Nothing runs after the fault, and the error stays. */
