@@ -13,7 +13,7 @@ out=$("$PYTHON" "$top_srcdir/bench/compare/compare.py" --programs "$top_builddir
 	{ echo "compare.py failed: $out"; exit 1; }
 "$PYTHON" -c '
 import json, sys
-rows = [json.loads(line) for line in sys.stdin]
+rows = [json.loads(line) for line in sys.stdin if line.strip()] # a here-string has a line also of nothing
 # On a busy machine the answers of a cell may all have been disturbed; such a cell has no row.
 if not rows:
     print("SKIP: other work disturbed every answer")
