@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Loads and stores that are not weak (PTX ISA, "Memory Consistency Model": .volatile, .relaxed, .acquire, .release,
- * .mmio): each element is an atomic of the host, with acquire or release, which is no less than any of them asks for.
- * What other blocks and the host see of one is the whole element, in the order that the program wrote.
+ * .mmio): each is an atomic of the host, with acquire or release, which is no less than any of them asks for. What
+ * other blocks and the host see of one is the whole, in the order that the program wrote.
+ *
+ * The model leaves open in which order the elements of a vector are accessed. GPUs access up to 16 bytes at once, and
+ * programs count on that: the scans of CUB keep a value and the word that says that it is there in one vector.
  */
 #include "cuda_remote/softgpu/exec/strong.h"
 
 #include "cuda_remote/softgpu/exec/warp.h"
 
+#define VECTOR_MAX 32 /* bytes */
+#define WHOLE_MAX 16  /* what is one access of the host: its alignment, too, as vectors are aligned to their size */
+
 /* Acquire: pairs with the release of whoever stored it, a block, an atomic or the host. */
 #define LOAD(memory, row)                                                                                          \
 	for_each_lane(lane, warp->mask)                                                                            \
-		RESULT(row, n)[lane] = (row)__atomic_load_n((const memory *)(uintptr_t)(warp->pointers[lane] + at),    \
+		RESULT(row, n)[lane] = (row)__atomic_load_n((const memory *)(uintptr_t)(places[lane] + at),            \
 							    __ATOMIC_ACQUIRE)
 /* Release: what the thread did before comes first for whoever loads this with acquire. */
 #define STORE(memory, row)                                                                                         \
 	for_each_lane(lane, warp->mask)                                                                            \
-		__atomic_store_n((memory *)(uintptr_t)(warp->pointers[lane] + at), (memory)SOURCE(row, n)[lane],       \
+		__atomic_store_n((memory *)(uintptr_t)(places[lane] + at), (memory)SOURCE(row, n)[lane],               \
 				 __ATOMIC_RELEASE)
 
 /* Bytes of an element in memory and in its register, and whether it is extended with the sign. */
 #define SIZES(size, width, is_signed) ((size) << 8 | (width) << 1 | (is_signed))
 
-static void load_element(struct warp *warp, const struct insn *insn, uint32_t n)
+/* places: the vector of each lane. */
+static void load_element(struct warp *warp, const struct insn *insn, const uint64_t *places, uint32_t n)
 {
 	uint64_t at = (uint64_t)n * insn->size;
 	switch (SIZES(insn->size, STRONG_WIDTH(insn), insn->size < STRONG_WIDTH(insn) && insn->flags & INSN_SIGNED)) {
@@ -44,7 +51,7 @@ static void load_element(struct warp *warp, const struct insn *insn, uint32_t n)
 	}
 }
 
-static void store_element(struct warp *warp, const struct insn *insn, uint32_t n)
+static void store_element(struct warp *warp, const struct insn *insn, const uint64_t *places, uint32_t n)
 {
 	uint64_t at = (uint64_t)n * insn->size;
 	switch (SIZES(insn->size, STRONG_WIDTH(insn), 0)) {
@@ -60,13 +67,88 @@ static void store_element(struct warp *warp, const struct insn *insn, uint32_t n
 	}
 }
 
+/* ---- vectors, of which each lane has a copy on the way */
+
+struct copies {
+	_Alignas(WHOLE_MAX) char bytes[WARP_LANES][VECTOR_MAX];
+	uint64_t places[WARP_LANES];
+};
+
+#ifdef __x86_64__
+/*
+ * An aligned access of 16 bytes is one access on every processor with AVX (Intel's manual, volume 3, "Guaranteed Atomic
+ * Operations"; AMD says the same), and loads and stores keep the order of acquire and release by themselves. The
+ * compiler's own atomics would need a library, which writes to what is only loaded where it does not know AVX.
+ */
+static void copy_16(void *to, const void *from)
+{
+	__asm__ volatile("movdqa %1, %%xmm0\n\tmovdqa %%xmm0, %0"
+			 : "=m"(*(char(*)[WHOLE_MAX])to)
+			 : "m"(*(const char(*)[WHOLE_MAX])from)
+			 : "xmm0", "memory");
+}
+#else
+/* Two accesses: the halves may be of different stores. */
+static void copy_16(void *to, const void *from)
+{
+	for (int half = 0; half < 2; half++)
+		__atomic_store_n((uint64_t *)to + half, __atomic_load_n((const uint64_t *)from + half, __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
+}
+#endif
+
+#define COPY(type) __atomic_store_n((type *)to, __atomic_load_n((const type *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE)
+
+static void copy_vector(void *to, const void *from, uint32_t bytes)
+{
+	switch (bytes) {
+	case 2: COPY(uint16_t); break;
+	case 4: COPY(uint32_t); break;
+	case 8: COPY(uint64_t); break;
+	default:
+		for (uint32_t at = 0; at < bytes; at += WHOLE_MAX)
+			copy_16((char *)to + at, (const char *)from + at);
+	}
+}
+
+static void make_places(const struct warp *warp, struct copies *copies)
+{
+	for_each_lane(lane, warp->mask)
+		copies->places[lane] = (uintptr_t)copies->bytes[lane];
+}
+
+static void load_vectors(struct warp *warp, const struct insn *insn)
+{
+	struct copies copies;
+	make_places(warp, &copies);
+	for_each_lane(lane, warp->mask)
+		copy_vector(copies.bytes[lane], (const void *)(uintptr_t)warp->pointers[lane],
+			    (uint32_t)insn->size * insn->count);
+	for (uint32_t n = 0; n < insn->count; n++)
+		if (insn->r[n] >= 0)
+			load_element(warp, insn, copies.places, n);
+}
+
+static void store_vectors(struct warp *warp, const struct insn *insn)
+{
+	struct copies copies;
+	make_places(warp, &copies);
+	for (uint32_t n = 0; n < insn->count; n++)
+		store_element(warp, insn, copies.places, n);
+	for_each_lane(lane, warp->mask)
+		copy_vector((void *)(uintptr_t)warp->pointers[lane], copies.bytes[lane],
+			    (uint32_t)insn->size * insn->count);
+}
+
+/* ---- the instructions */
 const struct insn *op_strong_load(struct warp *warp, const struct insn *insn)
 {
 	if (!memory_resolve(warp, insn, STRONG_SPACE(insn), (uint32_t)insn->size * insn->count, false))
 		return NULL;
-	for (uint32_t n = 0; n < insn->count; n++)
-		if (insn->r[n] >= 0)
-			load_element(warp, insn, n);
+	if (insn->count > 1)
+		load_vectors(warp, insn);
+	else
+		load_element(warp, insn, warp->pointers, 0);
 	return insn + 1;
 }
 
@@ -74,7 +156,9 @@ const struct insn *op_strong_store(struct warp *warp, const struct insn *insn)
 {
 	if (!memory_resolve(warp, insn, STRONG_SPACE(insn), (uint32_t)insn->size * insn->count, true))
 		return NULL;
-	for (uint32_t n = 0; n < insn->count; n++)
-		store_element(warp, insn, n);
+	if (insn->count > 1)
+		store_vectors(warp, insn);
+	else
+		store_element(warp, insn, warp->pointers, 0);
 	return insn + 1;
 }

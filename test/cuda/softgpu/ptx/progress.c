@@ -416,6 +416,37 @@ START_TEST(the_host_s_floating_point_environment_is_not_the_device_s)
 }
 END_TEST
 
+/*
+ * Block 0 stores vectors that have the same in each element, from %w1 or %a4; block 1 counts in %w0 the loads whose
+ * first and last element, %w3 and %w4, are of different stores.
+ */
+#define VECTOR(store, load)                                                                                        \
+	".global .align 16 .b8 cells[16]; .global .u32 done;\n" KERNEL(                                            \
+		"mov.u64 %a3, cells; mov.u32 %w0, 0; mov.u32 %w1, 0; setp.eq.u32 %p1, %i3, 1; @%p1 bra LOOK;\n"     \
+		"STORE: add.u32 %w1, %w1, 1; cvt.u16.u32 %h1, %w1; cvt.u64.u32 %a4, %w1; " store                    \
+		" setp.lt.u32 %p2, %w1, 100000; @%p2 bra STORE; st.release.gpu.global.u32 [done], 1; bra END;\n"    \
+		"LOOK: " load " setp.ne.u32 %p3, %w3, %w4; @%p3 add.u32 %w0, %w0, 1; "                              \
+		"ld.acquire.gpu.global.u32 %w7, [done]; setp.eq.u32 %p4, %w7, 0; @%p4 bra LOOK;\n"                  \
+		"END:")
+static const char *const vectors[] = {
+	VECTOR("st.relaxed.gpu.global.v4.u16 [%a3], {%h1, %h1, %h1, %h1};",
+	       "ld.relaxed.gpu.global.v4.u16 {%h1, %h2, %h3, %h4}, [%a3]; "
+	       "cvt.u32.u16 %w3, %h1; cvt.u32.u16 %w4, %h4;"),
+	VECTOR("st.relaxed.gpu.global.v2.u32 [%a3], {%w1, %w1};", "ld.relaxed.gpu.global.v2.u32 {%w3, %w4}, [%a3];"),
+	VECTOR("st.volatile.global.v4.u32 [%a3], {%w1, %w1, %w1, %w1};",
+	       "ld.volatile.global.v4.u32 {%w3, %w5, %w6, %w4}, [%a3];"),
+	VECTOR("st.release.gpu.global.v2.u64 [%a3], {%a4, %a4};",
+	       "ld.acquire.gpu.global.v2.u64 {%a5, %a6}, [%a3]; cvt.u32.u64 %w3, %a5; cvt.u32.u64 %w4, %a6;"),
+};
+
+START_TEST(a_vector_that_is_not_weak_is_seen_whole)
+{
+	setenv("HEADRACE_SOFTGPU_THREADS", "2", 1);
+	uint32_t *out = run_cooperative(vectors[_i], 2, 1);
+	ck_assert_uint_eq(out[1], 0);
+}
+END_TEST
+
 /* The same eight bytes by every form of load and store that is not weak. */
 static const struct strong {
 	const char *text; /* from %a3 to %w0 */
@@ -591,6 +622,7 @@ int main(void)
 	for (size_t n = 0; n < sizeof tests / sizeof *tests; n++)
 		tcase_add_test(cases, tests[n]);
 	tcase_add_loop_test(cases, arithmetic_keeps_its_edges, 0, STEPS);
+	tcase_add_loop_test(cases, a_vector_that_is_not_weak_is_seen_whole, 0, sizeof vectors / sizeof *vectors);
 	tcase_add_loop_test(cases, accesses_that_are_not_weak_move_the_same_bytes, 0, sizeof strongs / sizeof *strongs);
 	return run_tests();
 }
