@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/channel/local.mk
+include test/ib/local.mk
 include test/ch3/local.mk
 include test/faults/local.mk
 include test/adi/local.mk
-include test/verbs/local.mk
+include test/ibverbs_double/local.mk
 include test/alone/local.mk
 include test/model/local.mk
 include test/vm/local.mk

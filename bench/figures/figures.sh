@@ -40,7 +40,7 @@ while [[ $# -gt 0 ]]; do
 	shift
 done
 
-double=$top/test/verbs/with_double.sh
+double=$top/test/ibverbs_double/with_double.sh
 perf=$top_builddir/headrace-perf
 data=$out/figures
 mkdir -p "$data" || exit 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda_remote/runtime/array_copy.h"
+#include "cuda_remote/runtime/array/array_copy.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices, their attributes and properties: asked of the driver once, then answered from memory. */
-#include "cuda_remote/runtime/channel.h"
+#include "cuda_remote/runtime/array/channel_format.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -8,12 +8,12 @@ EXTRA_DIST += cuda_remote/runtime/gen_unsupported.py cuda_remote/runtime/more_na
 CLEANFILES += cuda_remote/runtime/unsupported.c cuda_remote/runtime/cuda_runtime_api.i \
 	cuda_remote/runtime/libcudart_static.a cuda_remote/runtime/libcudart_static.o
 
-noinst_LTLIBRARIES += cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_twin.la \
-	cuda_remote/runtime/libruntime_twin_ptsz.la
+noinst_LTLIBRARIES += cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_legacy.la \
+	cuda_remote/runtime/libruntime_ptsz.la
 cuda_remote_runtime_libruntime_la_SOURCES = \
-	cuda_remote/runtime/array.c \
-	cuda_remote/runtime/array_copy.c cuda_remote/runtime/array_copy.h \
-	cuda_remote/runtime/channel.c cuda_remote/runtime/channel.h \
+	cuda_remote/runtime/array/array.c \
+	cuda_remote/runtime/array/array_copy.c cuda_remote/runtime/array/array_copy.h \
+	cuda_remote/runtime/array/channel_format.c cuda_remote/runtime/array/channel_format.h \
 	cuda_remote/runtime/context.c \
 	cuda_remote/runtime/copy.c cuda_remote/runtime/copy.h \
 	cuda_remote/runtime/cuda_headers.h \
@@ -22,9 +22,9 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/error.c cuda_remote/runtime/error.h cuda_remote/runtime/error_list.h \
 	cuda_remote/runtime/fatbin.c cuda_remote/runtime/fatbin.h \
 	cuda_remote/runtime/function.c \
-	cuda_remote/runtime/graph.c \
-	cuda_remote/runtime/graph_node.c \
-	cuda_remote/runtime/graph_params.c cuda_remote/runtime/graph_params.h \
+	cuda_remote/runtime/graph/graph.c \
+	cuda_remote/runtime/graph/graph_node.c \
+	cuda_remote/runtime/graph/graph_params.c cuda_remote/runtime/graph/graph_params.h \
 	cuda_remote/runtime/library.c \
 	cuda_remote/runtime/memory.c \
 	cuda_remote/runtime/notification.c \
@@ -34,27 +34,27 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/runtime.h \
 	cuda_remote/runtime/stream.c \
 	cuda_remote/runtime/symbol_map.c cuda_remote/runtime/symbol_map.h \
-	cuda_remote/runtime/texture.c \
+	cuda_remote/runtime/array/texture.c \
 	cuda_remote/runtime/unsupported.h
 nodist_cuda_remote_runtime_libruntime_la_SOURCES = cuda_remote/runtime/unsupported.c
 cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
-# The functions with a default-stream twin: one source, compiled for each kind of default stream (twin.h).
-runtime_twin_sources = \
-	cuda_remote/runtime/batch_twin.c \
-	cuda_remote/runtime/array_twin.c \
-	cuda_remote/runtime/copy_twin.c \
-	cuda_remote/runtime/graph_twin.c \
-	cuda_remote/runtime/launch_twin.c \
-	cuda_remote/runtime/stream_twin.c \
-	cuda_remote/runtime/twin.h
-cuda_remote_runtime_libruntime_twin_la_SOURCES = $(runtime_twin_sources)
-cuda_remote_runtime_libruntime_twin_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-cuda_remote_runtime_libruntime_twin_ptsz_la_SOURCES = $(runtime_twin_sources)
-cuda_remote_runtime_libruntime_twin_ptsz_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DRUNTIME_PER_THREAD
+# The functions with a variant for each kind of default stream: one source, compiled for each kind of default stream (default_stream.h).
+runtime_twice_sources = \
+	cuda_remote/runtime/batch_twice.c \
+	cuda_remote/runtime/array/array_twice.c \
+	cuda_remote/runtime/copy_twice.c \
+	cuda_remote/runtime/graph/graph_twice.c \
+	cuda_remote/runtime/launch_twice.c \
+	cuda_remote/runtime/stream_twice.c \
+	cuda_remote/runtime/default_stream.h
+cuda_remote_runtime_libruntime_legacy_la_SOURCES = $(runtime_twice_sources)
+cuda_remote_runtime_libruntime_legacy_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+cuda_remote_runtime_libruntime_ptsz_la_SOURCES = $(runtime_twice_sources)
+cuda_remote_runtime_libruntime_ptsz_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -DRUNTIME_PER_THREAD
 
-runtime_parts = cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_twin.la \
-	cuda_remote/runtime/libruntime_twin_ptsz.la rdma_channel/base/libhrbase.la
+runtime_parts = cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_legacy.la \
+	cuda_remote/runtime/libruntime_ptsz.la rdma_channel/base/libhrbase.la
 
 # Every name that NVIDIA's library exports; what is not implemented says so.
 cuda_remote/runtime/cuda_runtime_api.i:
@@ -76,8 +76,8 @@ cuda_remote_runtime_libcudart_la_DEPENDENCIES = $(runtime_parts) cuda_remote/run
 cuda_remote/runtime/libcudart_static.a: $(runtime_parts)
 	$(AM_V_AR)rm -f $@ && \
 	$(LD) -r -o cuda_remote/runtime/libcudart_static.o --whole-archive \
-		cuda_remote/runtime/.libs/libruntime.a cuda_remote/runtime/.libs/libruntime_twin.a \
-		cuda_remote/runtime/.libs/libruntime_twin_ptsz.a rdma_channel/base/.libs/libhrbase.a && \
+		cuda_remote/runtime/.libs/libruntime.a cuda_remote/runtime/.libs/libruntime_legacy.a \
+		cuda_remote/runtime/.libs/libruntime_ptsz.a rdma_channel/base/.libs/libhrbase.a && \
 	$(OBJCOPY) --localize-hidden cuda_remote/runtime/libcudart_static.o && \
 	$(AR) rc $@ cuda_remote/runtime/libcudart_static.o
 

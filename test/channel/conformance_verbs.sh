@@ -5,7 +5,7 @@
 status=0
 for queues in 1 2; do
 	echo "$1, $queues queue pairs:"
-	HEADRACE_IB_QPS=$queues "$top_srcdir/test/verbs/with_double.sh" \
+	HEADRACE_IB_QPS=$queues "$top_srcdir/test/ibverbs_double/with_double.sh" \
 		"$top_builddir/test/channel/conformance" --transport verbs --design "$1" --scale 0.1
 	one=$?
 	# Missing for one is missing for both: nothing has been tested.

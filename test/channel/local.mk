@@ -1,29 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
 if HAVE_CHECK
-# The verbs rings' protocols, on plain memory; need no libibverbs.
-check_PROGRAMS += test/channel/verbs_flat test/channel/verbs_pull test/channel/verbs_ring
-TESTS += test/channel/verbs_flat test/channel/verbs_pull test/channel/verbs_ring
-test_channel_verbs_flat_SOURCES = test/channel/verbs_flat.c ib/ib_flat.c ib/ib_flat.h ib/ib_ring.c ib/ib_ring.h
-test_channel_verbs_flat_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-test_channel_verbs_flat_LDADD = $(CHECK_LIBS)
-test_channel_verbs_pull_SOURCES = test/channel/verbs_pull.c ib/ib_offer.c ib/ib_offer.h ib/ib_pull.c ib/ib_pull.h
-test_channel_verbs_pull_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-test_channel_verbs_pull_LDADD = $(CHECK_LIBS)
-test_channel_verbs_ring_SOURCES = test/channel/verbs_ring.c ib/ib_ring.c ib/ib_ring.h
-test_channel_verbs_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-test_channel_verbs_ring_LDADD = $(CHECK_LIBS)
-
-# The registration cache with registering of the test's own; needs no libibverbs either.
-check_PROGRAMS += test/channel/verbs_cache
-TESTS += test/channel/verbs_cache
-test_channel_verbs_cache_SOURCES = test/channel/verbs_cache.c test/channel/verbs_cache.h \
-	test/channel/verbs_cache_forking.c test/channel/verbs_cache_going.c \
-	test/channel/verbs_cache_keeping.c test/channel/verbs_cache_kit.c \
-	ib/ib_cache.c ib/ib_cache.h ib/ib_maps.c ib/ib_maps.h ib/ib_memory.c ib/ib_memory.h ib/ib_register.h
-test_channel_verbs_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-test_channel_verbs_cache_LDADD = rdma_channel/base/libhrbase.la $(CHECK_LIBS)
-
 # Single copy over shared memory, step by step; the system calls are the test's.
 check_PROGRAMS += test/channel/shm_grant
 TESTS += test/channel/shm_grant
@@ -89,11 +66,7 @@ test_channel_shm_single_LDADD = rdma_channel/libhrchannel.la
 conformance_scripts = \
 	test/channel/conformance_shm.sh \
 	test/channel/conformance_shm_ring.sh \
-	test/channel/conformance_tcp.sh \
-	test/channel/verbs_basic.sh \
-	test/channel/verbs_piggyback.sh \
-	test/channel/verbs_pipeline.sh \
-	test/channel/verbs_zerocopy.sh
+	test/channel/conformance_tcp.sh
 dist_check_SCRIPTS += $(conformance_scripts) test/channel/conformance_verbs.sh
 TESTS += $(conformance_scripts)
 
@@ -104,39 +77,6 @@ test_channel_many_LDADD = rdma_channel/libhrchannel.la
 test_channel_many_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv,--wrap=recvmsg,--wrap=epoll_wait
 dist_check_SCRIPTS += test/channel/many_shm.sh test/channel/many_tcp.sh
 TESTS += test/channel/many_shm.sh test/channel/many_tcp.sh
-
-if HAVE_IBVERBS
-check_PROGRAMS += test/channel/verbs_events
-test_channel_verbs_events_SOURCES = test/channel/verbs_events.c test/channel/pair.c test/channel/pair.h
-test_channel_verbs_events_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
-test_channel_verbs_events_LDADD = rdma_channel/libhrchannel.la
-TESTS += test/channel/verbs_events.sh
-
-check_PROGRAMS += test/channel/verbs_gets
-test_channel_verbs_gets_SOURCES = test/channel/verbs_gets.c test/channel/pair.c test/channel/pair.h
-test_channel_verbs_gets_LDADD = rdma_channel/libhrchannel.la
-TESTS += test/channel/verbs_gets.sh
-
-check_PROGRAMS += test/channel/verbs_limits
-test_channel_verbs_limits_SOURCES = test/channel/verbs_limits.c test/channel/pair.c test/channel/pair.h
-test_channel_verbs_limits_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
-test_channel_verbs_limits_LDADD = rdma_channel/libhrchannel.la
-TESTS += test/channel/verbs_limits.sh
-
-check_PROGRAMS += test/channel/verbs_writes
-test_channel_verbs_writes_SOURCES = test/channel/verbs_writes.c test/channel/pair.c test/channel/pair.h
-test_channel_verbs_writes_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
-test_channel_verbs_writes_LDADD = rdma_channel/libhrchannel.la
-TESTS += test/channel/verbs_writes.sh
-
-check_PROGRAMS += test/channel/verbs_sleep
-test_channel_verbs_sleep_SOURCES = test/channel/verbs_sleep.c test/channel/pair.c test/channel/pair.h
-test_channel_verbs_sleep_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
-test_channel_verbs_sleep_LDADD = rdma_channel/libhrchannel.la
-TESTS += test/channel/verbs_sleep.sh
-endif
-dist_check_SCRIPTS += test/channel/verbs_events.sh test/channel/verbs_gets.sh test/channel/verbs_limits.sh \
-	test/channel/verbs_sleep.sh test/channel/verbs_writes.sh
 
 # Two hosts, a cable that can be cut.
 check_PROGRAMS += test/channel/between_hosts

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/init.h"
 
-#include "cuda_remote/softgpu/driver/device.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
 
 #include <pthread.h>
 

@@ -4,8 +4,8 @@
  * notification there is tells that a process has used more of a device than its budget; here the budget is the whole
  * device, and an allocation beyond it fails. So callbacks are registered, and none is ever called.
  */
-#include "cuda_remote/softgpu/driver/context.h"
-#include "cuda_remote/softgpu/driver/device.h"
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
 struct CUasyncCallbackEntry_st {

@@ -4,7 +4,7 @@
  * can be had where a device address does not fit in 32 bits. The others, which take or return such an address, stay
  * unsupported. Also the usage count that contexts had.
  */
-#include "cuda_remote/softgpu/driver/context.h"
+#include "cuda_remote/softgpu/driver/context/context.h"
 
 #include <string.h>
 

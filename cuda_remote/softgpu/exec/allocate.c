@@ -5,7 +5,7 @@
  * That lanes of a warp are at different places does no harm: each lane has its own column, and follows the code as one
  * thread would.
  */
-#include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/decode/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "cuda_remote/softgpu/exec/atomic.h"
 
-#include "cuda_remote/softgpu/exec/lane_float.h"
+#include "cuda_remote/softgpu/exec/lanes/lane_float.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 typedef uint64_t atomic_function(void *address, uint64_t a, uint64_t b);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
-#include "cuda_remote/softgpu/exec/check.h"
-#include "cuda_remote/softgpu/exec/cluster.h"
+#include "cuda_remote/softgpu/exec/check/check.h"
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/collective.h"
 #include "cuda_remote/softgpu/exec/warp.h"
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include "rdma_channel/base/log.h"
 

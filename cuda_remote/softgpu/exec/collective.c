@@ -3,7 +3,7 @@
  * "Parallel Synchronization"). */
 #include "cuda_remote/softgpu/exec/collective.h"
 
-#include "cuda_remote/softgpu/exec/cluster.h"
+#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <string.h>

@@ -9,9 +9,9 @@
 #include "cuda_remote/softgpu/exec/device_launch.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
-#include "cuda_remote/softgpu/exec/check.h"
+#include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/warp.h"
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include <driver_types.h>
 #include <pthread.h>

@@ -4,9 +4,9 @@
  * the pool's free list from launch to launch, so that a small kernel costs no page faults.
  */
 #define _GNU_SOURCE
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
-#include "cuda_remote/softgpu/exec/check.h"
+#include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/device_launch.h"
 #include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"

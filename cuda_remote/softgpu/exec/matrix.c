@@ -2,7 +2,7 @@
 /* wmma.load, wmma.store, ldmatrix, stmatrix, movmatrix, and mma.m8n8k4 of f16, which is four small products. */
 #include "cuda_remote/softgpu/exec/matrix.h"
 
-#include "cuda_remote/softgpu/exec/lane_float.h"
+#include "cuda_remote/softgpu/exec/lanes/lane_float.h"
 
 #include <string.h>
 

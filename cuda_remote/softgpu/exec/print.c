@@ -4,10 +4,10 @@
  * cudaGraphSetConditional (CUDA C++ Programming
  * Guide, "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
  */
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include "cuda_remote/softgpu/exec/call_frame.h"
-#include "cuda_remote/softgpu/exec/check.h"
+#include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/output.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 

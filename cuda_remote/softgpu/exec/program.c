@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program: PTX text to kernels that can be launched, with their variables in device memory. */
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
-#include "cuda_remote/softgpu/exec/check.h"
-#include "cuda_remote/softgpu/exec/decode.h"
+#include "cuda_remote/softgpu/exec/check/check.h"
+#include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/texture.h"
 
 #include <fenv.h>

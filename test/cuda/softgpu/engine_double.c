@@ -16,7 +16,7 @@
  * It has 2 threads, or as many as SOFTGPU_DOUBLE_THREADS says. Each program has a variable "cell" of 16 bytes. A line "error TEXT" makes the load fail with CUDA_ERROR_INVALID_PTX.
  */
 #include "cuda_remote/softgpu/engine.h"
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>

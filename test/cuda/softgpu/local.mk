@@ -6,7 +6,7 @@ SOFTGPU_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 # The driver's tests run over a libcuda whose engine is a double (engine_double.c).
 check_LTLIBRARIES += test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_libcuda_double_la_SOURCES = test/cuda/softgpu/engine_double.c \
-	cuda_remote/softgpu/exec/texture_table.c
+	cuda_remote/softgpu/exec/texture/texture_table.c
 test_cuda_softgpu_libcuda_double_la_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_libcuda_double_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpath /nowhere -no-undefined
 test_cuda_softgpu_libcuda_double_la_LIBADD = cuda_remote/softgpu/libsgdriver.la cuda_remote/api/libcuapi.la \

@@ -4,7 +4,7 @@
 #define TEST_PTX_ENGINE_H
 
 #include "cuda_remote/softgpu/engine.h"
-#include "cuda_remote/softgpu/memory.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include <check.h>
 

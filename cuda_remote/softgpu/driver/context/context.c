@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of a context and the calling thread's stack of them. The calls that ask and set are in context_state.c. */
+#include "cuda_remote/softgpu/driver/context/context.h"
+
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/stream/event.h"
+#include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
+#include "cuda_remote/softgpu/driver/context/green.h"
+#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/memory/ipc.h"
+#include "cuda_remote/softgpu/driver/module/module.h"
+#include "cuda_remote/softgpu/driver/context/owned.h"
+#include "cuda_remote/softgpu/driver/memory/pool.h"
+#include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/space/space.h"
+#include "rdma_channel/base/log.h"
+
+#include <stdlib.h>
+
+#define STACK_DEPTH 64
+
+_Static_assert(sizeof(struct CUctx_st) <= HANDLE_SLOT_BYTES, "a context fits into a slot");
+
+/* The calling thread's contexts; the last one is current. */
+static __thread struct {
+	CUcontext context[STACK_DEPTH];
+	unsigned depth;
+} stack;
+
+bool context_flags_valid(unsigned flags)
+{
+	unsigned schedule = flags & CU_CTX_SCHED_MASK;
+	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && !(schedule & (schedule - 1));
+}
+
+CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *output)
+{
+	static uint64_t next_id;
+	CUcontext context = handle_new(HANDLE_CONTEXT, sizeof *context);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->device = device;
+	context->physical = device_physical(device);
+	context->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	context->primary = primary;
+	context->flags = flags;
+	pthread_mutex_init(&context->lock, NULL);
+	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
+	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+	context->heap = (softgpu_heap_t){ .limit = 8 << 20, .device = context->physical, .owner = context };
+	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+	if (!queue_stream_new(context, &context->group, 0, 0, true)) {
+		handle_retire(context);
+		handle_release(context);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*output = context;
+	return CUDA_SUCCESS;
+}
+
+softgpu_limits_t context_limits(CUcontext context)
+{
+	pthread_mutex_lock(&context->lock);
+	softgpu_limits_t limits = { .heap = &context->heap,
+				    .stack_bytes = (uint32_t)context->limits[CU_LIMIT_STACK_SIZE],
+				    .print_bytes = context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] };
+	pthread_mutex_unlock(&context->lock);
+	return limits;
+}
+
+void context_destroy(CUcontext context)
+{
+	queue_wait_group(&context->group);
+	if (!handle_retire(context))
+		return;
+	event_destroy_all(context);
+	owned_destroy_all(context);
+	module_unload_all(context);
+	stream_destroy_all(context);
+	ipc_close_all(context);
+	graph_memory_lose(context);
+	softgpu_space_free_owned(context, pool_note_free);
+	free(context->coredump);
+	pthread_mutex_destroy(&context->lock);
+	handle_release(context);
+}
+
+CUcontext context_current(void)
+{
+	return context_of(stack.depth ? stack.context[stack.depth - 1] : NULL);
+}
+
+CUcontext context_of(CUcontext handle)
+{
+	return handle_valid(handle, HANDLE_CONTEXT) ? handle : green_primary((CUgreenCtx)(void *)handle);
+}
+
+CUgreenCtx context_current_green(void)
+{
+	CUgreenCtx top = stack.depth ? (CUgreenCtx)(void *)stack.context[stack.depth - 1] : NULL;
+	return green_primary(top) ? top : NULL;
+}
+
+CUresult context_enter(CUcontext *context)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	CUcontext top = stack.depth ? stack.context[stack.depth - 1] : NULL;
+	if (!top)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context = context_of(top);
+	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_enter_handle(const void *handle, enum handle_kind kind)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	return result || handle_valid(handle, kind) ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult context_enter_this(CUcontext *context)
+{
+	if (!*context)
+		return context_enter(context);
+	CUresult result = init_check();
+	if (result)
+		return result;
+	*context = context_of(*context);
+	return *context ? context_error(*context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+void context_fault(CUcontext context, CUresult fault)
+{
+	CUresult none = CUDA_SUCCESS;
+	/* Orders nothing: who reports the fault needs the code only. */
+	if (__atomic_compare_exchange_n(&context->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		hr_log(HR_LOG_INFO, "software GPU: context %llu has failed with error %d",
+		       (unsigned long long)context->id, (int)fault);
+}
+
+CUresult context_synchronize(CUcontext context)
+{
+	CUresult result = capture_refuse_context(context);
+	if (result)
+		return result;
+	queue_wait_group(&context->group);
+	return context_error(context);
+}
+
+CUresult context_set_current(CUcontext context)
+{
+	if (!context) {
+		if (stack.depth)
+			stack.depth--;
+	} else if (stack.depth) {
+		stack.context[stack.depth - 1] = context;
+	} else {
+		stack.context[stack.depth++] = context;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult push(CUcontext context)
+{
+	if (stack.depth == STACK_DEPTH)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stack.context[stack.depth++] = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!pctx || !context_flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUcontext context;
+	result = context_new(dev, flags, false, &context);
+	if (result)
+		return result;
+	result = push(context);
+	if (result) {
+		context_destroy(context);
+		return result;
+	}
+	*pctx = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+			CUdevice dev)
+{
+	if (numParams || paramsArray)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
+{
+	if (params && params->cigParams)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (params && (params->numExecAffinityParams || params->execAffinityParams))
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!handle_valid(ctx, HANDLE_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (ctx->primary)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stack.depth && stack.context[stack.depth - 1] == ctx)
+		stack.depth--;
+	context_destroy(ctx);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	return cuCtxDestroy_v2(ctx);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	return context_of(ctx) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!stack.depth)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	stack.depth--;
+	if (pctx)
+		*pctx = stack.context[stack.depth];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+	return cuCtxPushCurrent_v2(ctx);
+}
+
+CUresult cuCtxPopCurrent(CUcontext *pctx)
+{
+	return cuCtxPopCurrent_v2(pctx);
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (ctx && !context_of(ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return context_set_current(ctx);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *pctx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = stack.depth ? stack.context[stack.depth - 1] : NULL;
+	return CUDA_SUCCESS;
+}

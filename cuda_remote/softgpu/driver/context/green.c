@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/context/green.h"
+
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/engine.h"
+
+#include <stdlib.h>
+
+CUcontext green_primary(CUgreenCtx green)
+{
+	if (!handle_valid(green, HANDLE_GREEN_CONTEXT) || !handle_valid(green->primary, HANDLE_CONTEXT) ||
+	    green->primary->id != green->primary_id)
+		return NULL;
+	return green->primary;
+}
+
+unsigned green_multiprocessors(const struct CUstream_st *stream)
+{
+	CUgreenCtx green = stream->legacy ? context_current_green() : __atomic_load_n(&stream->green, __ATOMIC_RELAXED);
+	return green_primary(green) == stream->context ? green->resource.sm.smCount : softgpu_threads();
+}
+
+CUresult green_stream_new(CUcontext context, CUgreenCtx green, unsigned flags, int priority, CUstream *output)
+{
+	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
+	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
+	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Orders nothing: others compare it. */
+	__atomic_store_n(&stream->green, green, __ATOMIC_RELAXED);
+	if (green && !queue_submit_wait(stream, green->gate, queue_submitted(green->gate))) {
+		handle_retire(stream);
+		queue_stream_release(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*output = stream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult enter(CUgreenCtx green, CUcontext *context)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!handle_valid(green, HANDLE_GREEN_CONTEXT))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context = green_primary(green);
+	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* In the primary context, which is retained for it. */
+static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreenCtx *output)
+{
+	static uint64_t next_id;
+	CUgreenCtx green = handle_new(HANDLE_GREEN_CONTEXT, sizeof *green);
+	if (!green)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	green->gate = queue_stream_new(primary, &primary->group, CU_STREAM_NON_BLOCKING, 0, false);
+	if (!green->gate) {
+		handle_retire(green);
+		handle_release(green);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	handle_retire(green->gate); /* no program knows it */
+	green->primary = primary;
+	green->primary_id = primary->id;
+	green->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	green->resource = *resource;
+	device_resource_provision(&green->resource);
+	*output = green;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!phCtx || flags != CU_GREEN_CTX_DEFAULT_STREAM || !handle_valid(desc, HANDLE_RESOURCE_DESCRIPTOR) ||
+	    device_resource_device(&desc->resource) != dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUcontext primary;
+	result = cuDevicePrimaryCtxRetain(&primary, dev);
+	if (result)
+		return result;
+	result = create(primary, &desc->resource, phCtx);
+	if (result)
+		cuDevicePrimaryCtxRelease_v2(dev);
+	return result;
+}
+
+/*
+ * Streams that the program has not destroyed before answer CUDA_ERROR_CONTEXT_IS_DESTROYED from now on. Captures that
+ * began in them are over, as nobody can end them any more.
+ */
+static void orphan_streams(CUcontext context, CUgreenCtx green)
+{
+	size_t count;
+	CUstream *streams = queue_group_streams(&context->group, green, &count);
+	for (size_t i = 0; i < count && streams; i++) {
+		__atomic_store_n(&streams[i]->orphan, true, __ATOMIC_RELAXED);
+		capture_stream_destroyed(streams[i]);
+		queue_stream_release(streams[i]);
+	}
+	free(streams);
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	CUcontext context = green_primary(hCtx);
+	if (!handle_valid(hCtx, HANDLE_GREEN_CONTEXT) || !handle_retire(hCtx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	queue_stream_release(hCtx->gate);
+	/* After a reset of the device its other streams and the reference to its context are gone already. */
+	if (context) {
+		orphan_streams(context, hCtx);
+		result = cuDevicePrimaryCtxRelease_v2(context->device);
+	}
+	handle_release(hCtx);
+	return result;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+{
+	CUcontext context;
+	CUresult result = enter(hCtx, &context);
+	if (result)
+		return result;
+	if (!pContext)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pContext = (CUcontext)(void *)hCtx;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
+{
+	CUcontext context;
+	if (!greenCtx)
+		greenCtx = context_current_green();
+	CUresult result = enter(greenCtx, &context);
+	if (result)
+		return result;
+	if (!greenCtxId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*greenCtxId = greenCtx->id;
+	return CUDA_SUCCESS;
+}
+
+static CUresult tell(const CUdevResource *from, CUdevResource *resource, CUdevResourceType type)
+{
+	if (!resource)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	*resource = *from;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
+{
+	CUcontext context;
+	CUresult result = enter(hCtx, &context);
+	return result ? result : tell(&hCtx->resource, resource, type);
+}
+
+CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
+{
+	CUgreenCtx green = hCtx ? (CUgreenCtx)(void *)hCtx : context_current_green();
+	CUresult result = context_enter_this(&hCtx);
+	if (result)
+		return result;
+	if (green_primary(green))
+		return tell(&green->resource, resource, type);
+	CUdevResource all;
+	device_resource(hCtx->device, &all);
+	return tell(&all, resource, type);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+{
+	CUcontext context;
+	CUresult result = enter(greenCtx, &context);
+	if (result)
+		return result;
+	if (!phStream || flags != CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	return green_stream_new(context, greenCtx, flags, priority, phStream);
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(hStream, &context, &stream);
+	if (result)
+		return result;
+	if (!phCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*phCtx = stream->legacy ? context_current_green() : __atomic_load_n(&stream->green, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}

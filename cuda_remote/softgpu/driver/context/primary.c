@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The primary context of each device: what the CUDA runtime works in. */
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/space/space.h"
+
+static struct primary {
+	CUcontext context; /* NULL while inactive */
+	unsigned references, flags;
+} primaries[SOFTGPU_MAX_DEVICES];
+static pthread_mutex_t primaries_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult check(CUdevice device)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&primaries_lock);
+	struct primary *primary = &primaries[dev];
+	if (!primary->context)
+		result = context_new(dev, primary->flags, true, &primary->context);
+	if (!result) {
+		primary->references++;
+		*pctx = primary->context;
+	}
+	pthread_mutex_unlock(&primaries_lock);
+	return result;
+}
+
+static void deactivate(struct primary *primary)
+{
+	context_destroy(primary->context);
+	primary->context = NULL;
+	primary->references = 0;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	pthread_mutex_lock(&primaries_lock);
+	struct primary *primary = &primaries[dev];
+	if (!primary->references)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	else if (!--primary->references)
+		deactivate(primary);
+	pthread_mutex_unlock(&primaries_lock);
+	return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	return cuDevicePrimaryCtxRelease_v2(dev);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	pthread_mutex_lock(&primaries_lock);
+	if (primaries[dev].context)
+		deactivate(&primaries[dev]);
+	pthread_mutex_unlock(&primaries_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	return cuDevicePrimaryCtxReset_v2(dev);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	if (!context_flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&primaries_lock);
+	primaries[dev].flags = flags;
+	if (primaries[dev].context)
+		__atomic_store_n(&primaries[dev].context->flags, flags, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&primaries_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	CUresult result = check(dev);
+	if (result)
+		return result;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&primaries_lock);
+	*active = primaries[dev].context != NULL;
+	*flags = primaries[dev].context ? __atomic_load_n(&primaries[dev].context->flags, __ATOMIC_RELAXED)
+					: primaries[dev].flags;
+	pthread_mutex_unlock(&primaries_lock);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which devices there are. What they can do is in device_attributes.c. */
+#include "cuda_remote/softgpu/driver/device/device.h"
+
+#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/space/space.h"
+#include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+HR_SETTING(setting_devices, "HEADRACE_SOFTGPU_DEVICES", "1", 1, SOFTGPU_MAX_DEVICES, "software GPUs of this machine");
+HR_SETTING(setting_memory, "HEADRACE_SOFTGPU_MEMORY", "0", 0, UINT64_C(1) << 44,
+	   "memory of each software GPU, bytes; 0: half of this machine's, at most 8G");
+HR_SETTING(setting_capability, "HEADRACE_SOFTGPU_CAPABILITY", "90", 50, 129,
+	   "compute capability of the software GPUs, 10 * major + minor");
+
+#define PCI_FIRST_BUS 0xE0
+
+static struct {
+	int count;
+	int physical[SOFTGPU_MAX_DEVICES]; /* of each visible one */
+	unsigned capability;
+	CUuuid uuid;                       /* of the first; the last byte counts up */
+} devices;
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	/* FNV-1a, 64 bits. */
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* The same in every process of a machine, another on every machine. */
+static void make_uuid(CUuuid *uuid)
+{
+	char text[256] = "";
+	FILE *file = fopen("/etc/machine-id", "r");
+	if (file) {
+		if (!fgets(text, sizeof text, file))
+			text[0] = '\0';
+		fclose(file);
+	}
+	uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), text);
+	if (!gethostname(text, sizeof text - 1))
+		hash = hash_text(hash, text);
+	memcpy(uuid->bytes, "headrac", 7);
+	memcpy(uuid->bytes + 7, &hash, sizeof hash);
+	uuid->bytes[15] = 0;
+}
+
+static void format_uuid(const CUuuid *uuid, char text[41])
+{
+	char *at = text + sprintf(text, "GPU-");
+	for (int i = 0; i < 16; i++)
+		at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+			      (unsigned char)uuid->bytes[i]);
+}
+
+/* One entry of CUDA_VISIBLE_DEVICES: an index, or the start of a UUID that fits one device only. -1: neither. */
+static int parse_visible(const char *entry, size_t length, int machine_count)
+{
+	if (!length)
+		return -1;
+	if (!strncmp(entry, "GPU-", length < 4 ? length : 4)) {
+		int found = -1;
+		for (int i = 0; i < machine_count; i++) {
+			CUuuid uuid = devices.uuid;
+			char text[41];
+			uuid.bytes[15] = (char)i;
+			format_uuid(&uuid, text);
+			if (length > 40 || strncasecmp(entry, text, length))
+				continue;
+			if (found >= 0)
+				return -1;
+			found = i;
+		}
+		return found;
+	}
+	char *end;
+	long index = strtol(entry, &end, 10);
+	return end == entry + length && index >= 0 && index < machine_count ? (int)index : -1;
+}
+
+/* As the CUDA programming guide says: the list ends at its first wrong entry; a device named twice hides them all. */
+static void apply_visible(const char *list, int machine_count)
+{
+	bool seen[SOFTGPU_MAX_DEVICES] = { false };
+	for (;;) {
+		size_t length = strcspn(list, ",");
+		int index = parse_visible(list, length, machine_count);
+		if (index < 0)
+			return;
+		if (seen[index]) {
+			hr_log(HR_LOG_WARN, "CUDA_VISIBLE_DEVICES names device %d twice: no device is visible", index);
+			devices.count = 0;
+			return;
+		}
+		seen[index] = true;
+		devices.physical[devices.count++] = index;
+		if (!list[length])
+			return;
+		list += length + 1;
+	}
+}
+
+static uint64_t default_memory(void)
+{
+	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	uint64_t most = UINT64_C(8) << 30;
+	return half < most ? half : most;
+}
+
+CUresult device_open(void)
+{
+	uint64_t count, memory, capability;
+	if (hr_setting_u64(&setting_devices, &count) || hr_setting_u64(&setting_memory, &memory) ||
+	    hr_setting_u64(&setting_capability, &capability))
+		return CUDA_ERROR_INVALID_VALUE;
+	make_uuid(&devices.uuid);
+	devices.capability = (unsigned)capability;
+	devices.count = 0;
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	if (visible) {
+		apply_visible(visible, (int)count);
+	} else {
+		for (int i = 0; i < (int)count; i++)
+			devices.physical[i] = i;
+		devices.count = (int)count;
+	}
+	if (!devices.count)
+		return CUDA_ERROR_NO_DEVICE;
+	memory = (memory ? memory : default_memory()) & ~UINT64_C(4095);
+	if (!memory || softgpu_space_open((unsigned)count, memory))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+int device_count(void)
+{
+	return devices.count;
+}
+
+bool device_valid(CUdevice device)
+{
+	return device >= 0 && device < devices.count;
+}
+
+int device_physical(CUdevice device)
+{
+	return devices.physical[device];
+}
+
+unsigned device_capability(void)
+{
+	return devices.capability;
+}
+
+/* What every query of a device checks first. */
+static CUresult check(const void *output, CUdevice device)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!output)
+		return CUDA_ERROR_INVALID_VALUE;
+	return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = devices.count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	CUresult result = check(device, ordinal);
+	if (!result)
+		*device = ordinal;
+	return result;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	CUresult result = check(name, dev);
+	if (result)
+		return result;
+	if (len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, (size_t)len, "Headrace Software GPU");
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	CUresult result = check(uuid, dev);
+	if (result)
+		return result;
+	*uuid = devices.uuid;
+	uuid->bytes[15] = (char)devices.physical[dev];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+	return cuDeviceGetUuid_v2(uuid, dev);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult result = check(bytes, dev);
+	if (result)
+		return result;
+	uint64_t free_bytes, total;
+	softgpu_space_usage(devices.physical[dev], &free_bytes, &total);
+	*bytes = total;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+	CUresult result = check(pciBusId, dev);
+	if (result)
+		return result;
+	if (len < 13)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", PCI_FIRST_BUS + devices.physical[dev]);
+	return CUDA_SUCCESS;
+}
+
+/* [domain:]bus:device[.function], hexadecimal. */
+static bool parse_pci(const char *text, unsigned *domain, unsigned *bus, unsigned *slot, unsigned *function)
+{
+	int used = 0;
+	*domain = *function = 0;
+	if (sscanf(text, "%x:%x:%x.%x%n", domain, bus, slot, function, &used) == 4 && !text[used])
+		return true;
+	used = 0;
+	*function = 0;
+	if (sscanf(text, "%x:%x:%x%n", domain, bus, slot, &used) == 3 && !text[used])
+		return true;
+	used = 0;
+	*domain = 0;
+	if (sscanf(text, "%x:%x.%x%n", bus, slot, function, &used) == 3 && !text[used])
+		return true;
+	used = 0;
+	*function = 0;
+	return sscanf(text, "%x:%x%n", bus, slot, &used) == 2 && !text[used];
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	unsigned domain, bus, slot, function;
+	if (!dev || !pciBusId || !parse_pci(pciBusId, &domain, &bus, &slot, &function))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < devices.count; i++)
+		if (!domain && !slot && !function && bus == (unsigned)(PCI_FIRST_BUS + devices.physical[i])) {
+			*dev = i;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* All devices share one address space and one set of processors. */
+CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	CUresult result = check(canAccessPeer, dev);
+	if (!result && !device_valid(peerDev))
+		result = CUDA_ERROR_INVALID_DEVICE;
+	if (!result)
+		*canAccessPeer = dev != peerDev;
+	return result;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+	CUresult result = check(value, srcDevice);
+	if (result)
+		return result;
+	if (!device_valid(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	switch (attrib) {
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+		*value = 0;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+		*value = 1;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launch attributes of kernel nodes (CUlaunchAttributeID in cuda.h). */
+#include "cuda_remote/softgpu/driver/graph/graph.h"
+
+#include <stdlib.h>
+
+_Static_assert(CU_LAUNCH_ATTRIBUTE_MAX <= GRAPH_ATTRIBUTES, "a bit for each attribute");
+
+/* Those that CUDA says are valid for graph nodes, with the values that this device can follow. */
+static CUresult known(CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value)
+{
+	switch (attribute) {
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		return value->clusterDim.x <= 1 && value->clusterDim.y <= 1 && value->clusterDim.z <= 1
+			? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value)
+{
+	graph_kernel_t *kernel = node->kernel;
+	CUresult result = known(attribute, value);
+	if (result)
+		return result;
+	if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+		if (!graph_kernel_loaded(kernel))
+			return CUDA_ERROR_INVALID_HANDLE;
+		launch_shape_t shape = kernel->shape;
+		shape.cooperative = value->cooperative;
+		result = launch_check_shape(kernel->function, &shape);
+		if (result)
+			return result;
+		kernel->shape = shape;
+	}
+	if (!kernel->values)
+		kernel->values = calloc(GRAPH_ATTRIBUTES, sizeof *kernel->values);
+	if (!kernel->values)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	kernel->values[attribute] = *value;
+	kernel->set |= 1u << attribute;
+	return CUDA_SUCCESS;
+}
+
+CUresult graph_attribute_get(CUgraphNode node, CUlaunchAttributeID attribute, CUlaunchAttributeValue *value)
+{
+	const graph_kernel_t *kernel = node->kernel;
+	static const CUlaunchAttributeValue unset;
+	CUresult result = known(attribute, &unset);
+	if (!result)
+		*value = kernel->set & (1u << attribute) ? kernel->values[attribute] : unset;
+	return result;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Executable graphs: made, changed node by node, ended. Updates as a whole are in graph_update.c, launches in
+ * graph_run.c.
+ */
+#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
+
+#include "cuda_remote/softgpu/driver/init.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN_FLAGS (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
+		     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+
+/* Why a graph cannot be executed, and the node that is to blame. */
+struct refusal {
+	CUgraphInstantiateResult reason;
+	CUgraphNode node;
+};
+
+/* CUDA_CONDITIONAL_NODE_PARAMS in cuda.h lists what a body may consist of. */
+static bool allowed_in_body(CUgraphNodeType type)
+{
+	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_EMPTY ||
+	       type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_MEMSET ||
+	       type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
+static bool executable(CUgraph graph, bool in_body, struct refusal *refusal)
+{
+	if (graph_circular(graph)) {
+		*refusal = (struct refusal){ CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, NULL };
+		return false;
+	}
+	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next)
+		if (!graph_conditional_bound(graph, handle->value)) {
+			*refusal = (struct refusal){ CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL };
+			return false;
+		}
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		if (in_body && !allowed_in_body(node->params.type)) {
+			*refusal = (struct refusal){ CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, node };
+			return false;
+		}
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		bool body = in_body || node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+		for (unsigned i = 0; i < count; i++)
+			if (!executable(below[i], body, refusal))
+				return false;
+	}
+	return true;
+}
+
+static unsigned widest(CUgraph graph);
+
+/* Threads that a node can keep busy. */
+static unsigned width_of(CUgraphNode node)
+{
+	unsigned count, most = 1;
+	CUgraph *below = graph_below(node, &count);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned width = widest(below[i]);
+		most = width > most ? width : most;
+	}
+	return most;
+}
+
+/* The depth of each node, along the longest way to it. */
+static void measure_depth(CUgraph graph, uint32_t *depth)
+{
+	bool changed = true;
+	while (changed) {
+		changed = false;
+		for (CUgraphNode node = graph->first; node; node = node->next)
+			for (uint32_t i = 0; i < node->before.count; i++) {
+				uint32_t over = depth[node->before.at[i].node->index] + 1;
+				if (depth[node->index] >= over)
+					continue;
+				depth[node->index] = over;
+				changed = true;
+			}
+	}
+}
+
+/* Threads that the nodes of one depth can keep busy together, at the most. */
+static unsigned widest(CUgraph graph)
+{
+	unsigned most = 1;
+	uint32_t *depth = calloc(graph->count + 1, sizeof *depth), *width = calloc(graph->count + 1, sizeof *width);
+	/* Without memory for the count it runs in one thread, which is right too. */
+	if (depth && width) {
+		measure_depth(graph, depth);
+		for (CUgraphNode node = graph->first; node; node = node->next) {
+			uint32_t *here = &width[depth[node->index]];
+			*here += width_of(node);
+			most = *here > most ? *here : most;
+		}
+	}
+	free(depth);
+	free(width);
+	return most;
+}
+
+/* Numbers the nodes of the clone and counts what a launch must know before it begins. */
+static void prepare(CUgraphExec exec, CUgraph graph)
+{
+	uint32_t index = 0;
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		node->index = index++;
+		if (node->params.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+		    node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+			node->event_slot = exec->event_nodes++;
+		if (node->params.type == CU_GRAPH_NODE_TYPE_HOST)
+			exec->host_nodes = true;
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			prepare(exec, below[i]);
+	}
+}
+
+void graph_exec_prepare(CUgraphExec exec)
+{
+	exec->event_nodes = 0;
+	exec->host_nodes = false;
+	prepare(exec, exec->graph);
+	unsigned width = widest(exec->graph);
+	exec->helpers = width <= GRAPH_HELPERS ? width - 1 : GRAPH_HELPERS;
+}
+
+static CUresult refuse(CUDA_GRAPH_INSTANTIATE_PARAMS *told, struct refusal refusal)
+{
+	told->result_out = refusal.reason;
+	told->hErrNode_out = refusal.node;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of a graph that allocates or frees memory, or has conditions, only one executable graph may exist. */
+static bool only_one(CUgraph graph)
+{
+	return graph_has_memory(graph) || graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, true);
+}
+
+CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INSTANTIATE_PARAMS *told,
+			CUgraphExec *output)
+{
+	struct refusal refusal;
+	told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	told->hErrNode_out = NULL;
+	if (!output || !handle_valid(graph, HANDLE_GRAPH) || (flags & ~(unsigned long long)KNOWN_FLAGS) ||
+	    graph_capturing(graph) || graph->owner)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) /* kernels here launch nothing */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!executable(graph, false, &refusal))
+		return refuse(told, refusal);
+	if (only_one(graph) && __atomic_load_n(&graph->executables, __ATOMIC_RELAXED))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = graph_clone(graph, false, &exec->graph);
+	if (result) {
+		handle_retire(exec);
+		handle_release(exec);
+		return result;
+	}
+	graph_hide(exec->graph);
+	pthread_mutex_init(&exec->lock, NULL);
+	pthread_mutex_init(&exec->short_lock, NULL);
+	exec->source = graph;
+	exec->source_id = graph->id;
+	exec->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	exec->references = 1;
+	graph_exec_prepare(exec);
+	__atomic_add_fetch(&graph->executables, 1, __ATOMIC_RELAXED);
+	told->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	*output = exec;
+	return CUDA_SUCCESS;
+}
+
+void graph_release(CUgraph clone)
+{
+	/* Launches that used it are done with it: all releases pair with each other. */
+	if (!__atomic_sub_fetch(&clone->references, 1, __ATOMIC_ACQ_REL))
+		graph_free(clone);
+}
+
+void graph_exec_release(CUgraphExec exec)
+{
+	/* As in graph_release. */
+	if (__atomic_sub_fetch(&exec->references, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (exec->last)
+		queue_stream_release(exec->last);
+	for (unsigned i = 0; i < GRAPH_HELPERS; i++)
+		if (exec->helper[i])
+			queue_stream_release(exec->helper[i]);
+	graph_release(exec->graph);
+	pthread_mutex_destroy(&exec->lock);
+	pthread_mutex_destroy(&exec->short_lock);
+	handle_release(exec);
+}
+
+CUresult graph_exec_own(CUgraphExec exec)
+{
+	/* Pairs with graph_release: a launch that is done with the clone has read all it read. */
+	if (__atomic_load_n(&exec->graph->references, __ATOMIC_ACQUIRE) == 1)
+		return CUDA_SUCCESS;
+	CUgraph copy;
+	CUresult result = graph_clone(exec->graph, true, &copy);
+	if (result)
+		return result;
+	graph_hide(copy);
+	graph_release(exec->graph);
+	exec->graph = copy;
+	return CUDA_SUCCESS;
+}
+
+static CUresult enter(CUgraphExec exec)
+{
+	CUresult result = init_check();
+	if (result)
+		return result;
+	return handle_valid(exec, HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS told;
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* says no stream to upload in */
+		return CUDA_ERROR_INVALID_VALUE;
+	return graph_exec_new(graph, flags, &told, exec);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	return instantiate(phGraphExec, hGraph, flags);
+}
+
+/* The two versions before CUDA 12, which told the node and a text instead. */
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+			       size_t bufferSize)
+{
+	CUDA_GRAPH_INSTANTIATE_PARAMS told;
+	CUresult result = init_check();
+	if (result)
+		return result;
+	result = graph_exec_new(hGraph, 0, &told, phGraphExec);
+	if (phErrorNode)
+		*phErrorNode = told.hErrNode_out;
+	if (logBuffer && bufferSize)
+		logBuffer[0] = '\0';
+	return result;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+			    size_t bufferSize)
+{
+	return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	CUresult result = enter(hGraphExec);
+	if (result)
+		return result;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = hGraphExec->flags;
+	return CUDA_SUCCESS;
+}
+
+/* Launches under way end as they would have. */
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	CUresult result = enter(hGraphExec);
+	if (result)
+		return result;
+	if (!handle_retire(hGraphExec))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraph source = hGraphExec->source;
+	if (handle_valid(source, HANDLE_GRAPH) && source->id == hGraphExec->source_id)
+		__atomic_sub_fetch(&source->executables, 1, __ATOMIC_RELAXED);
+	graph_exec_release(hGraphExec);
+	return CUDA_SUCCESS;
+}
+
+CUresult graph_exec_lock_node(CUgraphExec exec, CUgraphNode original, CUgraphNode *node)
+{
+	CUresult result = enter(exec);
+	if (result)
+		return result;
+	if (!handle_valid(original, HANDLE_GRAPH_NODE))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&exec->lock);
+	result = graph_exec_own(exec);
+	*node = result ? NULL : graph_find(exec->graph, original->id);
+	if (*node)
+		return CUDA_SUCCESS;
+	pthread_mutex_unlock(&exec->lock);
+	return result ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* cuGraphExecUpdate's limitations, which hold here too. */
+static bool may_become(CUgraphNode node, const CUgraphNodeParams *params)
+{
+	const CUgraphNodeParams *now = &node->params;
+	if (params->type != now->type)
+		return false;
+	switch (params->type) {
+	case CU_GRAPH_NODE_TYPE_MEMCPY: {
+		const CUDA_MEMCPY3D *from = &now->memcpy.copyParams, *to = &params->memcpy.copyParams;
+		return from->srcMemoryType == to->srcMemoryType && from->dstMemoryType == to->dstMemoryType;
+	}
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return now->memset.height == params->memset.height &&
+		       (now->memset.height == 1 || now->memset.width == params->memset.width);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return false;
+	default:
+		return true;
+	}
+}
+
+CUresult graph_exec_change(CUgraphExec exec, CUgraphNode original, CUgraphNodeParams *params)
+{
+	CUgraphNode node;
+	CUresult result = graph_exec_lock_node(exec, original, &node);
+	if (result)
+		return result;
+	result = may_become(node, params) ? graph_params_take(node, params) : CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&exec->lock);
+	return result;
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
+	return graph_exec_change(hGraphExec, hNode, nodeParams);
+}
+
+/* Only what does something of its own can be left out (cuGraphNodeSetEnabled). */
+static bool can_be_disabled(CUgraphNodeType type)
+{
+	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+	       type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+	CUgraphNode node;
+	CUresult result = graph_exec_lock_node(hGraphExec, hNode, &node);
+	if (result)
+		return result;
+	if (can_be_disabled(node->params.type))
+		node->disabled = !isEnabled;
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&hGraphExec->lock);
+	return result;
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+	CUgraphNode node;
+	CUresult result = graph_exec_lock_node(hGraphExec, hNode, &node);
+	if (result)
+		return result;
+	if (isEnabled && can_be_disabled(node->params.type))
+		*isEnabled = !node->disabled;
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&hGraphExec->lock);
+	return result;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launching an executable graph: what is settled at the call, and the command that runs it. */
+#include "cuda_remote/softgpu/driver/graph/graph_run.h"
+
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls visit for each node of the graph and of those below it, until one fails. */
+static CUresult for_all(CUgraph graph, CUresult (*visit)(CUgraphNode node, void *with), void *with)
+{
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		CUresult result = visit(node, with);
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count && !result; i++)
+			result = for_all(below[i], visit, with);
+		if (result)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void set_defaults(CUgraph graph)
+{
+	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next) {
+		softgpu_conditional_t *value = (void *)(uintptr_t)handle->value->address;
+		if (handle->value->assign_default)
+			__atomic_store_n(&value->value, handle->value->default_value, __ATOMIC_RELAXED);
+	}
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count; i++)
+			set_defaults(below[i]);
+	}
+}
+
+static CUresult run(command_t *command)
+{
+	graph_launch_t *launch = (graph_launch_t *)command;
+	set_defaults(launch->graph);
+	graph_run_one(launch, launch->graph);
+	return CUDA_SUCCESS;
+}
+
+static void finish(command_t *command)
+{
+	graph_launch_t *launch = (graph_launch_t *)command;
+	for (uint32_t i = 0; i < launch->event_count; i++)
+		event_graph_end(&launch->events[i]);
+	graph_release(launch->graph);
+	graph_exec_release(launch->exec);
+}
+
+/* The streams of the helpers, in the launch's context. Fewer than wanted will do. */
+static void make_helpers(CUgraphExec exec, CUcontext context)
+{
+	if (exec->helping == context && exec->helping_id == context->id && (!exec->helpers || exec->helper[0]))
+		return;
+	/*
+	 * Helpers of another context may still be about to end: not before they have may their numbers be used again.
+	 */
+	if (exec->helping && __atomic_load_n(&exec->busy, __ATOMIC_ACQUIRE))
+		return;
+	for (unsigned i = 0; i < GRAPH_HELPERS; i++) {
+		if (exec->helper[i])
+			queue_stream_release(exec->helper[i]);
+		exec->helper[i] = NULL;
+	}
+	exec->helping = context;
+	exec->helping_id = context->id;
+	for (unsigned i = 0; i < exec->helpers; i++) {
+		exec->helper[i] = queue_stream_new(context, &context->group, CU_STREAM_NON_BLOCKING, 0, false);
+		if (!exec->helper[i])
+			return;
+		handle_retire(exec->helper[i]); /* no program knows it */
+	}
+}
+
+/* The place that each event node waits for, before this launch's own recordings take it. */
+static CUresult note_wait(CUgraphNode node, void *with)
+{
+	graph_launch_t *launch = with;
+	if (node->params.type != CU_GRAPH_NODE_TYPE_WAIT_EVENT && node->params.type != CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		return CUDA_SUCCESS;
+	CUevent event = node->params.eventRecord.event;
+	event_in_graph_t *slot = &launch->events[node->event_slot];
+	if (node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+		slot->on = event_place(event, &slot->sequence);
+	else
+		slot->event = event;
+	return CUDA_SUCCESS;
+}
+
+/*
+ * What the node needs is still there. Memory that others free: by the order of launches and calls, as those of the
+ * stream-ordered allocator.
+ */
+static CUresult check_node(CUgraphNode node, void *with)
+{
+	const unsigned long long *flags = with;
+	CUresult result = graph_params_there(node);
+	if (result)
+		return result;
+	if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || graph_memory_balanced(node->memory) ||
+	    !graph_memory_used(node->memory))
+		return CUDA_SUCCESS;
+	return *flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult note_memory(CUgraphNode node, void *with)
+{
+	(void)with;
+	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		graph_memory_reserve(node->memory);
+	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !graph_memory_balanced(node->memory)) {
+		graph_memory_free(node->memory); /* what is left of the launch before, where it is to be freed so */
+		graph_memory_allocate(node->memory);
+	} else if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !graph_memory_balanced(node->memory)) {
+		graph_memory_free(node->memory);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Everything that may fail, before anything is changed. */
+static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **output)
+{
+	graph_launch_t *launch = calloc(1, sizeof *launch + exec->event_nodes * sizeof *launch->events);
+	if (!launch)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	launch->command.run = run;
+	launch->command.finish = finish;
+	launch->command.host_code = exec->host_nodes;
+	launch->context = stream->context;
+	launch->exec = exec;
+	launch->graph = exec->graph;
+	launch->by_priority = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	launch->event_count = exec->event_nodes;
+	CUresult result = for_all(exec->graph, check_node, &exec->flags);
+	if (!result && exec->event_nodes)
+		result = for_all(exec->graph, note_wait, launch);
+	/* The one launch after the other, whatever their streams. */
+	if (!result && exec->last && !queue_submit_wait(stream, exec->last, exec->last_sequence))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result) {
+		*output = launch;
+		return CUDA_SUCCESS;
+	}
+	for (uint32_t i = 0; i < launch->event_count; i++)
+		if (launch->events[i].on)
+			queue_stream_release(launch->events[i].on);
+	free(launch);
+	return result;
+}
+
+/* With exec's lock held. */
+static CUresult launch_locked(CUgraphExec exec, CUstream stream)
+{
+	graph_launch_t *launch;
+	make_helpers(exec, stream->context);
+	CUresult result = prepare(exec, stream, &launch);
+	if (result)
+		return result;
+	for_all(exec->graph, note_memory, NULL);
+	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&exec->graph->references, 1, __ATOMIC_RELAXED);
+	uint64_t sequence = event_graph_submit(stream, &launch->command, launch->events, launch->event_count);
+	if (exec->last != stream) {
+		queue_stream_hold(stream);
+		if (exec->last)
+			queue_stream_release(exec->last);
+	}
+	exec->last = stream;
+	exec->last_sequence = sequence;
+	return CUDA_SUCCESS;
+}
+
+/* In a capturing stream the graph becomes a child of the one that is captured. */
+static CUresult launch_captured(CUgraphExec exec, CUstream stream, bool *captured)
+{
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
+				     .graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
+	if (graph_has_memory(exec->graph))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = graph_clone(exec->graph, false, &params.graph.graph);
+	if (result)
+		return result;
+	result = capture_add(stream, &params, NULL, captured);
+	if (result || !*captured)
+		graph_free(params.graph.graph);
+	return result;
+}
+
+CUresult graph_launch(CUgraphExec exec, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool captured = false;
+	pthread_mutex_lock(&exec->lock);
+	if (capture_stream_busy(stream))
+		result = launch_captured(exec, stream, &captured);
+	if (!result && !captured)
+		result = launch_locked(exec, stream);
+	pthread_mutex_unlock(&exec->lock);
+	return result;
+}

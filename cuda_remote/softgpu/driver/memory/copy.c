@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/memory/copy.h"
+
+#include "cuda_remote/softgpu/driver/texture/array.h"
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/driver/memory/virtual.h"
+#include "cuda_remote/softgpu/space/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Work this small is done at once by the calling thread where the stream is idle: handing it over would cost more. */
+#define INLINE_BYTES (32u << 10)
+/* A pageable source up to this size is copied aside; a larger one is waited for. */
+#define STAGE_BYTES (64u << 10)
+#define MAX_PITCH UINT64_C(2147483647)
+
+/* SIDE_SYNC: of a device, but a synchronous call waits for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
+
+typedef struct copy_command {
+	command_t command;
+	copy_box_t box;
+	unsigned char staged[]; /* the source, packed, if box.from says so */
+} copy_command_t;
+
+typedef struct fill_command {
+	command_t command;
+	fill_t fill;
+} fill_command_t;
+
+/* From the first to behind the last byte of a side. False: more than there are addresses. */
+static bool side_extent(const copy_side_t *side, const copy_box_t *box, uint64_t *extent)
+{
+	uint64_t slices, rows;
+	if (__builtin_mul_overflow(box->depth - 1, side->slice, &slices) ||
+	    __builtin_mul_overflow(box->height - 1, side->pitch, &rows) ||
+	    __builtin_add_overflow(slices, rows, extent) || __builtin_add_overflow(*extent, box->width, extent))
+		return false;
+	uint64_t end;
+	return !__builtin_add_overflow(side->address, *extent, &end);
+}
+
+/* Finds what kind of memory the side is; false if the range is not what the caller says it is. */
+static bool side_check(const copy_side_t *side, const copy_box_t *box, bool write, enum side_memory *memory)
+{
+	uint64_t extent;
+	softgpu_allocation_t found;
+	if (!side->address || !side_extent(side, box, &extent))
+		return false;
+	if (!softgpu_space_holds(side->address))
+		softgpu_space_verify_registered();
+	if (!softgpu_space_find(side->address, &found)) {
+		*memory = SIDE_PAGEABLE;
+		return side->kind != COPY_DEVICE && !softgpu_space_holds(side->address);
+	}
+	if (found.kind == SOFTGPU_SPACE_MAPPED) {
+		*memory = found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
+		return side->kind != COPY_HOST && virtual_covers(side->address, extent, write);
+	}
+	bool inside = extent <= found.size - (side->address - found.base);
+	bool host = found.kind == SOFTGPU_SPACE_HOST || found.kind == SOFTGPU_SPACE_REGISTERED;
+	*memory = host ? SIDE_PINNED : found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
+	if (found.kind == SOFTGPU_SPACE_REGISTERED && !inside && side->kind != COPY_DEVICE) {
+		*memory = SIDE_PAGEABLE; /* begins in registered memory and goes on behind it */
+		return true;
+	}
+	if (side->kind == COPY_HOST && !host && found.kind != SOFTGPU_SPACE_MANAGED)
+		return false;
+	return inside;
+}
+
+static void copy_now(const copy_box_t *box)
+{
+	for (size_t z = 0; z < box->depth; z++) {
+		char *to = (char *)(uintptr_t)(box->to.address + z * box->to.slice);
+		const char *from = (const char *)(uintptr_t)(box->from.address + z * box->from.slice);
+		if (box->to.pitch == box->width && box->from.pitch == box->width) {
+			memmove(to, from, box->width * box->height);
+			continue;
+		}
+		for (size_t y = 0; y < box->height; y++)
+			memmove(to + y * box->to.pitch, from + y * box->from.pitch, box->width);
+	}
+}
+
+static CUresult copy_run(command_t *command)
+{
+	copy_now(&((copy_command_t *)command)->box);
+	return CUDA_SUCCESS;
+}
+
+/* Packs the source behind the command: it is the program's again at once. */
+static void stage(copy_command_t *copy)
+{
+	copy_box_t aside = copy->box;
+	aside.to =
+		(copy_side_t){ COPY_HOST, (uint64_t)(uintptr_t)copy->staged, aside.width, aside.width * aside.height };
+	copy_now(&aside);
+	copy->box.from = aside.to;
+}
+
+static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes, bool staged, bool wait)
+{
+	copy_command_t *copy = malloc(sizeof *copy + (staged ? bytes : 0));
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(&copy->command, 0, sizeof copy->command);
+	copy->command.run = copy_run;
+	copy->box = *box;
+	if (staged)
+		stage(copy);
+	uint64_t sequence = queue_submit(stream, &copy->command);
+	if (!wait)
+		return CUDA_SUCCESS;
+	CUcontext context = stream->context;
+	queue_wait(stream, sequence);
+	return context_error(context);
+}
+
+/* Bytes of a box that is not empty, and what memory its sides are. */
+static CUresult box_check(const copy_box_t *box, size_t *bytes, enum side_memory *to, enum side_memory *from)
+{
+	if (__builtin_mul_overflow(box->width, box->height, bytes) ||
+	    __builtin_mul_overflow(*bytes, box->depth, bytes) || !side_check(&box->to, box, true, to) ||
+	    !side_check(&box->from, box, false, from))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult copy_check(const copy_box_t *box)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	if (!box->width || !box->height || !box->depth)
+		return CUDA_ERROR_INVALID_VALUE;
+	return box_check(box, &bytes, &to, &from);
+}
+
+CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	if (!box->width || !box->height || !box->depth)
+		return CUDA_SUCCESS;
+	CUresult result = box_check(box, &bytes, &to, &from);
+	if (result)
+		return result;
+	bool in_order = box->source == COPY_SOURCE_STREAM, now = box->source == COPY_SOURCE_NOW;
+	bool staged = from == SIDE_PAGEABLE && !synchronous && !in_order && (now || bytes <= STAGE_BYTES);
+	/* A source that is to be the program's again is read, or copied aside, before the call returns. */
+	staged = staged || (now && from == SIDE_PINNED);
+	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
+		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
+	if ((wait || bytes <= INLINE_BYTES) && queue_claim(stream)) {
+		copy_now(box);
+		queue_unclaim(stream);
+		return CUDA_SUCCESS;
+	}
+	return submit_copy(stream, box, bytes, staged && (now || to != SIDE_PAGEABLE), wait);
+}
+
+CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)
+{
+	copy_box_t box = { .to = to, .from = from, .width = bytes, .height = 1, .depth = 1 };
+	box.to.pitch = box.to.slice = box.from.pitch = box.from.slice = bytes;
+	return copy_submit(stream, &box, synchronous);
+}
+
+/* One side of a 2D or 3D copy as the structures give it. */
+typedef struct described_side {
+	CUmemorytype type;
+	const void *host;
+	CUdeviceptr device;
+	CUarray array;
+	size_t x, y, z, pitch, height;
+} described_side_t;
+
+static CUresult describe(const described_side_t *said, const copy_box_t *box, copy_side_t *side)
+{
+	switch (said->type) {
+	case CU_MEMORYTYPE_HOST:
+		*side = (copy_side_t){ COPY_HOST, (uint64_t)(uintptr_t)said->host, 0, 0 };
+		break;
+	case CU_MEMORYTYPE_DEVICE:
+		*side = (copy_side_t){ COPY_DEVICE, said->device, 0, 0 };
+		break;
+	case CU_MEMORYTYPE_UNIFIED:
+		*side = (copy_side_t){ COPY_UNIFIED, said->device, 0, 0 };
+		break;
+	case CU_MEMORYTYPE_ARRAY:
+		return array_copy_side(said->array, said->x, said->y, said->z, box, side);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	/* A pitch (or height) of 0 is what programs give where there is one row (or slice), which may be of any length. */
+	size_t row, rows, offset;
+	if (__builtin_add_overflow(said->x, box->width, &row) || __builtin_add_overflow(said->y, box->height, &rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	bool pitched = said->pitch || rows > 1;
+	side->pitch = pitched ? said->pitch : row;
+	size_t height = said->height || said->z + box->depth > 1 ? said->height : rows;
+	if (side->pitch < row || (pitched && side->pitch > MAX_PITCH) || height < rows ||
+	    __builtin_mul_overflow(side->pitch, height, &side->slice) ||
+	    __builtin_mul_overflow(said->z, side->slice, &offset) ||
+	    __builtin_add_overflow(side->address, offset, &side->address) ||
+	    __builtin_mul_overflow(said->y, side->pitch, &offset) ||
+	    __builtin_add_overflow(side->address, offset, &side->address) ||
+	    __builtin_add_overflow(side->address, said->x, &side->address))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult copy_box_from_2d(const CUDA_MEMCPY2D *c, copy_box_t *box)
+{
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	*box = (copy_box_t){ .width = c->WidthInBytes, .height = c->Height, .depth = 1 };
+	described_side_t to = {
+		c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0
+	};
+	described_side_t from = {
+		c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0
+	};
+	CUresult result = describe(&to, box, &box->to);
+	return result ? result : describe(&from, box, &box->from);
+}
+
+CUresult copy_box_from_3d(const CUDA_MEMCPY3D *c, copy_box_t *box)
+{
+	if (!c || c->srcLOD || c->dstLOD)
+		return CUDA_ERROR_INVALID_VALUE;
+	*box = (copy_box_t){ .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth };
+	described_side_t to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+				c->dstZ,
+				c->dstPitch, c->dstHeight };
+	described_side_t from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+				  c->srcZ,
+				  c->srcPitch, c->srcHeight };
+	CUresult result = describe(&to, box, &box->to);
+	return result ? result : describe(&from, box, &box->from);
+}
+
+static CUresult check_3d(const CUDA_MEMCPY3D *copy, copy_box_t *box)
+{
+	enum side_memory to, from;
+	size_t bytes;
+	CUresult result = copy_box_from_3d(copy, box);
+	if (result || !box->width || !box->height || !box->depth)
+		return result;
+	return box_check(box, &bytes, &to, &from);
+}
+
+CUresult copy_check_3d(const CUDA_MEMCPY3D *copy)
+{
+	copy_box_t box;
+	return check_3d(copy, &box);
+}
+
+CUresult copy_run_3d(const CUDA_MEMCPY3D *copy)
+{
+	copy_box_t box;
+	CUresult result = check_3d(copy, &box);
+	if (!result)
+		copy_now(&box);
+	return result;
+}
+
+CUresult copy_peer(CUstream handle, CUcontext to, CUcontext from, const copy_box_t *box, bool synchronous)
+{
+	CUcontext context;
+	CUstream stream;
+	CUresult result = stream_enter(handle, &context, &stream);
+	if (result)
+		return result;
+	to = context_of(to);
+	from = context_of(from);
+	if (!to || !from)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!synchronous)
+		return copy_submit(stream, box, false);
+	result = capture_refuse_stream(stream);
+	if (result)
+		return result;
+	/* Serialized with all work of both contexts; done before it returns, so that their later work comes after. */
+	CUcontext both[2] = { to, from };
+	for (int i = 0; i < 2; i++)
+		if (both[i] != context)
+			queue_wait_group(&both[i]->group);
+	result = copy_submit(stream, box, true);
+	if (!result && (to != context || from != context))
+		queue_wait(stream, queue_submitted(stream));
+	return result ? result : context_error(context);
+}
+
+static void fill_now(const fill_t *fill)
+{
+	for (size_t y = 0; y < fill->height; y++) {
+		void *row = (void *)(uintptr_t)(fill->address + y * fill->pitch);
+		if (fill->element == 1)
+			memset(row, (int)fill->value, fill->count);
+		else if (fill->element == 2)
+			for (size_t i = 0; i < fill->count; i++)
+				((uint16_t *)row)[i] = (uint16_t)fill->value;
+		else
+			for (size_t i = 0; i < fill->count; i++)
+				((uint32_t *)row)[i] = fill->value;
+	}
+}
+
+static CUresult run_fill(command_t *command)
+{
+	fill_now(&((fill_command_t *)command)->fill);
+	return CUDA_SUCCESS;
+}
+
+static CUresult check_fill(const fill_t *fill, size_t *bytes, enum side_memory *memory)
+{
+	copy_box_t box = { .to = { COPY_DEVICE, fill->address, fill->pitch, 0 }, .height = fill->height, .depth = 1 };
+	if (__builtin_mul_overflow(fill->count, fill->element, &box.width) ||
+	    (fill->height > 1 && fill->pitch < box.width) || fill->address % fill->element ||
+	    (fill->height > 1 && fill->pitch % fill->element) ||
+	    __builtin_mul_overflow(box.width, box.height, bytes) || !side_check(&box.to, &box, true, memory))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult fill_check(const fill_t *fill)
+{
+	enum side_memory memory;
+	size_t bytes;
+	return fill->count && fill->height ? check_fill(fill, &bytes, &memory) : CUDA_SUCCESS;
+}
+
+CUresult fill_run(const fill_t *fill)
+{
+	CUresult result = fill_check(fill);
+	if (!result)
+		fill_now(fill);
+	return result;
+}
+
+CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous)
+{
+	if (!fill->count || !fill->height)
+		return CUDA_SUCCESS;
+	enum side_memory memory;
+	size_t bytes;
+	CUresult result = check_fill(fill, &bytes, &memory);
+	if (result)
+		return result;
+	if (bytes <= INLINE_BYTES && queue_claim(stream)) {
+		fill_now(fill);
+		queue_unclaim(stream);
+		return CUDA_SUCCESS;
+	}
+	fill_command_t *command = calloc(1, sizeof *command);
+	if (!command)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	command->command.run = run_fill;
+	command->fill = *fill;
+	CUcontext context = stream->context;
+	uint64_t sequence = queue_submit(stream, &command->command);
+	/* Of a synchronous fill the host sees host memory only when it is done. */
+	if (synchronous && memory != SIDE_DEVICE)
+		queue_wait(stream, sequence);
+	return context_error(context);
+}

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Device memory: allocation, pools, virtual memory, managed memory, copies, IPC.
+SOFTGPU_TWICE += \
+	cuda_remote/softgpu/driver/memory/allocation_twice.c \
+	cuda_remote/softgpu/driver/memory/copy_batch_twice.c \
+	cuda_remote/softgpu/driver/memory/copy_twice.c
+cuda_remote_softgpu_libsgdriver_la_SOURCES += \
+	cuda_remote/softgpu/driver/memory/allocation.c \
+	cuda_remote/softgpu/driver/memory/copy.c \
+	cuda_remote/softgpu/driver/memory/copy.h \
+	cuda_remote/softgpu/driver/memory/copy_batch.c \
+	cuda_remote/softgpu/driver/memory/copy_batch.h \
+	cuda_remote/softgpu/driver/memory/ipc.c \
+	cuda_remote/softgpu/driver/memory/ipc.h \
+	cuda_remote/softgpu/driver/memory/managed.c \
+	cuda_remote/softgpu/driver/memory/managed.h \
+	cuda_remote/softgpu/driver/memory/managed_range.c \
+	cuda_remote/softgpu/driver/memory/managed_range.h \
+	cuda_remote/softgpu/driver/memory/pointer.c \
+	cuda_remote/softgpu/driver/memory/pool.c \
+	cuda_remote/softgpu/driver/memory/pool.h \
+	cuda_remote/softgpu/driver/memory/virtual.c \
+	cuda_remote/softgpu/driver/memory/virtual.h

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Modules and functions (of a context), libraries and kernels (of the process). A library has a module in each context
+ * where one of its kernels was used.
+ */
+#ifndef SOFTGPU_MODULE_H
+#define SOFTGPU_MODULE_H
+
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/engine.h"
+#include "cuda_remote/softgpu/fatbin/fatbin.h"
+
+struct CUmod_st {
+	handle_t handle;
+	CUcontext context;
+	softgpu_program_t *program;
+	CUlibrary library; /* NULL: loaded by itself */
+	CUfunction *functions;
+	unsigned count;
+	CUmodule previous, next; /* of the context's, under its lock */
+	struct module_reference *first_texture, *first_surface; /* of texture_reference.c, under the context's lock */
+	CUmodule next_of_library; /* under the library's lock */
+};
+
+typedef struct function_parameter {
+	uint32_t offset, size;
+} function_parameter_t;
+
+struct CUfunc_st {
+	handle_t handle;
+	uint64_t id; /* never used twice */
+	CUmodule module;
+	const softgpu_kernel_t *kernel;
+	softgpu_kernel_info_t info;
+	function_parameter_t *parameters; /* info.parameters of them */
+	uint32_t parameter_end;           /* behind the last one */
+	/* Atomic: */
+	int max_dynamic_shared, carveout;
+	/* Of old_launch.c: what cuFuncSetBlockShape, cuParamSetv and the like have set; NULL: nothing yet. */
+	struct old_launch *old_launch;
+};
+
+struct CUlib_st {
+	handle_t handle;
+	pthread_mutex_t lock;
+	fatbin_ptx_t ptx;
+	CUkernel *kernels;
+	unsigned count;
+	CUmodule modules;
+};
+
+struct CUkern_st {
+	handle_t handle;
+	CUlibrary library;
+	unsigned index;
+	char *name;
+};
+
+/* Loads PTX into a context. */
+CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log,
+		     CUmodule *module);
+
+/* Waits for the context's work and unloads. */
+void module_unload(CUmodule module);
+
+/* When the context goes away: its modules, those of libraries too. */
+void module_unload_all(CUcontext context);
+
+/* The function of this name; NULL. */
+CUfunction module_find(CUmodule module, const char *name);
+
+/* A library's module in context, loaded if it is not there yet. */
+CUresult library_module(CUlibrary library, CUcontext context, CUmodule *module);
+/* Forgets a module that its context takes away. */
+void library_forget(CUlibrary library, CUmodule module);
+
+/*
+ * The function that a handle means in context: a CUfunction, or a CUkernel in its place, as cuLaunchKernel takes it.
+ * CUDA_ERROR_INVALID_HANDLE.
+ */
+CUresult function_resolve(CUfunction handle, CUcontext context, CUfunction *function);
+
+/* Attributes that a function has, and that can be set. */
+CUresult function_attribute(CUfunction function, CUfunction_attribute attribute, int *value);
+CUresult function_set_attribute(CUfunction function, CUfunction_attribute attribute, int value);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The occupancy model: a multiprocessor (a thread of the engine) holds as many blocks as fit into its limits of blocks,
+ * threads (whole warps), registers (whole warps, in units of 256) and shared memory (with 1 KiB of each block
+ * reserved), as CUDA's occupancy calculator counts for compute capability 9.0. Nothing is executed faster for it;
+ * programs size their grids by it, and cooperative launches are limited by it.
+ */
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/stream/launch.h"
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+unsigned launch_occupancy(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared)
+{
+	unsigned warps = (threads + 31) / 32;
+	uint64_t shared = function->info.static_shared + dynamic_shared;
+	if (!threads || threads > function->info.max_threads || threads > DEVICE_MAX_THREADS ||
+	    shared > DEVICE_SHARED_OPTIN)
+		return 0;
+	unsigned blocks = smaller(DEVICE_BLOCKS_SM, DEVICE_THREADS_SM / (warps * 32));
+	unsigned warp_registers = (function->info.registers * 32 + 255) & ~255u;
+	if (warp_registers)
+		blocks = smaller(blocks, DEVICE_REGISTERS_SM / (warp_registers * warps));
+	unsigned block_shared = (unsigned)((shared + 127) & ~UINT64_C(127)) + DEVICE_SHARED_RESERVED;
+	return smaller(blocks, DEVICE_SHARED_SM / block_shared);
+}
+
+static CUresult enter(CUfunction handle, CUfunction *function)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	return result ? result : function_resolve(handle, context, function);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+							      size_t dynamicSMemSize, unsigned int flags)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!numBlocks || blockSize <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+		return CUDA_ERROR_INVALID_VALUE;
+	*numBlocks = (int)launch_occupancy(func, (unsigned)blockSize, dynamicSMemSize);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+						     size_t dynamicSMemSize)
+{
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+/* The block size with most resident threads, the largest of equal ones; the grid that then fills the device. */
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+						   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+						   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!minGridSize || !blockSize || blockSizeLimit < 0 ||
+	    (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+		return CUDA_ERROR_INVALID_VALUE;
+	unsigned most = func->info.max_threads, best = 0, best_threads = 0, best_blocks = 0;
+	if (blockSizeLimit && (unsigned)blockSizeLimit < most)
+		most = (unsigned)blockSizeLimit;
+	for (unsigned threads = most; threads; threads = (threads - 1) & ~31u) {
+		uint64_t shared =
+			blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
+		unsigned blocks = launch_occupancy(func, threads, shared);
+		if (blocks * threads > best) {
+			best = blocks * threads;
+			best_threads = threads;
+			best_blocks = blocks;
+		}
+	}
+	*blockSize = (int)best_threads;
+	*minGridSize = (int)(best_blocks * softgpu_threads());
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+					  CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+					  int blockSizeLimit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+							 dynamicSMemSize, blockSizeLimit, 0);
+}
+
+/* A cluster is one block: the attribute CLUSTER_LAUNCH says that there are no others. */
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!clusterSize || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	*clusterSize = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!numClusters || !config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+		    (attribute->value.clusterDim.x > 1 || attribute->value.clusterDim.y > 1 ||
+		     attribute->value.clusterDim.z > 1))
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	}
+	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+	unsigned capped = threads > DEVICE_MAX_THREADS ? DEVICE_MAX_THREADS + 1 : (unsigned)threads;
+	*numClusters = (int)(launch_occupancy(func, capped, config->sharedMemBytes) * softgpu_threads());
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+	CUresult result = enter(func, &func);
+	if (result)
+		return result;
+	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0 ||
+	    launch_occupancy(func, (unsigned)blockSize, 0) < (unsigned)numBlocks)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t share = (DEVICE_SHARED_SM / (unsigned)numBlocks) & ~127u;
+	share = share > DEVICE_SHARED_RESERVED ? share - DEVICE_SHARED_RESERVED : 0;
+	share = share > DEVICE_SHARED_OPTIN ? DEVICE_SHARED_OPTIN : share;
+	*dynamicSmemSize = share > func->info.static_shared ? share - func->info.static_shared : 0;
+	return CUDA_SUCCESS;
+}

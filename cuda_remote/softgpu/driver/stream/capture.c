@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+
+#include "cuda_remote/softgpu/driver/stream/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Nodes that the next one depends on, and how. */
+typedef struct frontier {
+	CUgraphNode *nodes;
+	CUgraphEdgeData *data;
+	size_t count, room;
+} frontier_t;
+
+typedef struct capture_stream {
+	struct capture_stream *next; /* of the capture's */
+	struct capture *capture;
+	CUstream stream;             /* a reference; NULL once it is destroyed */
+	frontier_t at;
+} capture_stream_t;
+
+typedef struct capture {
+	struct capture *next; /* of all */
+	uint64_t id;
+	CUgraph graph;
+	bool own_graph;       /* made by the capture, not given by the program */
+	bool invalid;
+	CUstreamCaptureMode mode;
+	pthread_t thread;     /* that began it */
+	capture_stream_t *streams, *origin;
+} capture_t;
+
+/* A place in a capture, held by the event that was recorded there. */
+typedef struct capture_mark {
+	uint64_t id; /* of the capture, which may be over */
+	frontier_t at;
+} capture_mark_t;
+
+unsigned capture_count;
+static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
+static capture_t *captures;
+static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static void frontier_free(frontier_t *at)
+{
+	free(at->nodes);
+	free(at->data);
+	*at = (frontier_t){ 0 };
+}
+
+static bool frontier_add(frontier_t *at, CUgraphNode node, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+	for (size_t i = 0; i < at->count; i++)
+		if (at->nodes[i] == node && !memcmp(&at->data[i], data ? data : &plain, sizeof plain))
+			return true;
+	if (at->count == at->room) {
+		size_t room = at->room ? 2 * at->room : 4;
+		CUgraphNode *nodes = realloc(at->nodes, room * sizeof *nodes);
+		if (nodes)
+			at->nodes = nodes;
+		CUgraphEdgeData *edges = nodes ? realloc(at->data, room * sizeof *edges) : NULL;
+		if (!edges)
+			return false;
+		at->data = edges;
+		at->room = room;
+	}
+	at->nodes[at->count] = node;
+	at->data[at->count++] = data ? *data : plain;
+	return true;
+}
+
+static bool frontier_join(frontier_t *at, const frontier_t *other)
+{
+	bool done = true;
+	for (size_t i = 0; i < other->count && done; i++)
+		done = frontier_add(at, other->nodes[i], &other->data[i]);
+	return done;
+}
+
+/* The node is all that the stream's next one depends on. */
+static bool frontier_set(frontier_t *at, CUgraphNode node)
+{
+	at->count = 0;
+	return frontier_add(at, node, NULL);
+}
+
+static capture_stream_t *join(capture_t *capture, CUstream stream)
+{
+	capture_stream_t *part = calloc(1, sizeof *part);
+	if (!part)
+		return NULL;
+	part->capture = capture;
+	part->stream = stream;
+	part->next = capture->streams;
+	capture->streams = part;
+	stream->capture = part;
+	queue_stream_hold(stream);
+	return part;
+}
+
+static void leave(capture_stream_t *part)
+{
+	if (!part->stream)
+		return;
+	part->stream->capture = NULL;
+	queue_stream_release(part->stream);
+	part->stream = NULL;
+}
+
+static CUresult invalidate(capture_t *capture, CUresult why)
+{
+	capture->invalid = true;
+	return why;
+}
+
+/* Takes the capture apart; its graph is the caller's. */
+static void capture_free(capture_t *capture)
+{
+	capture_t **at = &captures;
+	while (*at != capture)
+		at = &(*at)->next;
+	*at = capture->next;
+	__atomic_store_n(&capture_count, capture_count - 1, __ATOMIC_RELAXED);
+	while (capture->streams) {
+		capture_stream_t *part = capture->streams;
+		capture->streams = part->next;
+		leave(part);
+		frontier_free(&part->at);
+		free(part);
+	}
+	free(capture);
+}
+
+static capture_t *find(uint64_t id)
+{
+	capture_t *capture = captures;
+	while (capture && capture->id != id)
+		capture = capture->next;
+	return capture;
+}
+
+/* A capture that the legacy stream of this context would order itself with. */
+static capture_t *find_blocking(CUcontext context)
+{
+	for (capture_t *capture = captures; capture; capture = capture->next)
+		for (capture_stream_t *part = capture->streams; part; part = part->next)
+			if (part->stream && part->stream->context == context && part->stream->blocking)
+				return capture;
+	return NULL;
+}
+
+/* The stream's part in a capture that is good; NULL where it has none. */
+static CUresult part_of(CUstream stream, capture_stream_t **part)
+{
+	*part = stream->capture;
+	if (*part)
+		return (*part)->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+	capture_t *blocking = stream->legacy ? find_blocking(stream->context) : NULL;
+	return blocking ? invalidate(blocking, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
+}
+
+static CUresult add_node(capture_stream_t *part, CUgraphNodeParams *params, CUgraphNode *output)
+{
+	CUgraphNode node;
+	CUresult result = graph_add(part->capture->graph, part->at.nodes, part->at.data, part->at.count, params, &node);
+	if (!result && !frontier_set(&part->at, node))
+		result = invalidate(part->capture, CUDA_ERROR_OUT_OF_MEMORY);
+	if (!result && output)
+		*output = node;
+	return result;
+}
+
+CUresult capture_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool synchronous, bool *captured)
+{
+	*captured = false;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	if (synchronous)
+		return capture_refuse_stream(stream);
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY,
+				   .memcpy = { .copyCtx = stream->context, .copyParams = *copy } };
+	return capture_add_slowly(stream, &node, NULL, captured);
+}
+
+CUresult capture_add_slowly(CUstream stream, CUgraphNodeParams *params, CUgraphNode *node, bool *captured)
+{
+	capture_stream_t *part;
+	pthread_mutex_lock(&captures_lock);
+	CUresult result = part_of(stream, &part);
+	if (!result && part) {
+		result = add_node(part, params, node);
+		*captured = !result;
+	}
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+bool capture_stream_busy(CUstream stream)
+{
+	if (!capture_possible())
+		return false;
+	pthread_mutex_lock(&captures_lock);
+	bool busy = stream->capture || (stream->legacy && find_blocking(stream->context));
+	pthread_mutex_unlock(&captures_lock);
+	return busy;
+}
+
+CUresult capture_refuse_stream(CUstream stream)
+{
+	capture_stream_t *part;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&captures_lock);
+	CUresult result = part_of(stream, &part);
+	if (part)
+		result = invalidate(part->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+CUresult capture_refuse_context(CUcontext context)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!capture_possible())
+		return result;
+	pthread_mutex_lock(&captures_lock);
+	for (capture_t *capture = captures; capture; capture = capture->next)
+		for (capture_stream_t *part = capture->streams; part; part = part->next)
+			if (part->stream && part->stream->context == context)
+				result = invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+/* cuThreadExchangeStreamCaptureMode in cuda.h. */
+static bool prohibits(const capture_t *capture)
+{
+	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return false;
+	if (pthread_equal(capture->thread, pthread_self()))
+		return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+CUresult capture_refuse_unsafe(void)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!capture_possible())
+		return result;
+	pthread_mutex_lock(&captures_lock);
+	for (capture_t *capture = captures; capture; capture = capture->next)
+		if (prohibits(capture))
+			result = invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+CUresult capture_enter_unsafe(CUcontext *context)
+{
+	CUresult result = context_enter(context);
+	return result ? result : capture_refuse_unsafe();
+}
+
+void capture_mode_exchange(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode before = thread_mode;
+	thread_mode = *mode;
+	*mode = before;
+}
+
+/* ---- events ---- */
+
+static void forget_mark(CUevent event)
+{
+	if (!event->mark)
+		return;
+	frontier_free(&event->mark->at);
+	free(event->mark);
+	event->mark = NULL;
+}
+
+void capture_event_forget(CUevent event)
+{
+	/* Orders nothing: calls on one event at a time see its mark, and others have no claim to. */
+	if (!__atomic_load_n(&event->mark, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&captures_lock);
+	forget_mark(event);
+	pthread_mutex_unlock(&captures_lock);
+}
+
+bool capture_event(CUevent event)
+{
+	if (!__atomic_load_n(&event->mark, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&captures_lock);
+	bool captured = event->mark;
+	capture_t *capture = captured ? find(event->mark->id) : NULL;
+	if (capture)
+		invalidate(capture, CUDA_ERROR_CAPTURED_EVENT);
+	pthread_mutex_unlock(&captures_lock);
+	return captured;
+}
+
+static CUresult mark(capture_stream_t *part, CUevent event)
+{
+	capture_mark_t *made = calloc(1, sizeof *made);
+	if (!made || !frontier_join(&made->at, &part->at)) {
+		if (made)
+			frontier_free(&made->at);
+		free(made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	made->id = part->capture->id;
+	forget_mark(event);
+	__atomic_store_n(&event->mark, made, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult capture_record(CUstream stream, CUevent event, bool external, bool *done)
+{
+	capture_stream_t *part = NULL;
+	CUresult result = CUDA_SUCCESS;
+	*done = false;
+	if (capture_possible()) {
+		pthread_mutex_lock(&captures_lock);
+		result = part_of(stream, &part);
+		if (!result && part && external) {
+			CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord.event =
+					event };
+			result = add_node(part, &node, NULL);
+		} else if (!result && part) {
+			result = mark(part, event);
+		}
+		pthread_mutex_unlock(&captures_lock);
+	}
+	*done = result || part;
+	if (*done)
+		return result;
+	capture_event_forget(event);
+	return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* The stream goes on behind what the event marks, in the capture that it was recorded in. */
+static CUresult wait_marked(CUstream stream, const capture_mark_t *mark, capture_t *capture)
+{
+	capture_stream_t *part;
+	CUresult result = part_of(stream, &part);
+	if (result)
+		return result;
+	if (capture->invalid)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (stream->legacy)
+		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	if (part && part->capture != capture) {
+		invalidate(part->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+	}
+	if (!part)
+		part = join(capture, stream);
+	if (!part || !frontier_join(&part->at, &mark->at))
+		return invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
+	return CUDA_SUCCESS;
+}
+
+CUresult capture_wait(CUstream stream, CUevent event, bool external, bool *done)
+{
+	capture_stream_t *part;
+	*done = false;
+	if (!capture_possible() && !__atomic_load_n(&event->mark, __ATOMIC_RELAXED)) {
+		*done = external;
+		return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	}
+	pthread_mutex_lock(&captures_lock);
+	capture_t *capture = event->mark ? find(event->mark->id) : NULL;
+	CUresult result;
+	if (capture && !external) {
+		result = wait_marked(stream, event->mark, capture);
+		*done = true;
+	} else {
+		result = part_of(stream, &part);
+		*done = result || part || external || event->mark;
+		if (!result && part && external) {
+			CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait.event = event };
+			result = add_node(part, &node, NULL);
+		} else if (!result && part) {
+			result = invalidate(part->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+		} else if (!result && *done) {
+			result = external ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+		}
+	}
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+/* ---- beginning and end ---- */
+
+static CUresult set_frontier(capture_stream_t *part, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+		size_t count)
+{
+	if (count && !nodes)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (!handle_valid(nodes[i], HANDLE_GRAPH_NODE) || nodes[i]->graph != part->capture->graph)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (!frontier_add(&part->at, nodes[i], data ? &data[i] : NULL))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+static CUresult begin_locked(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+			     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
+{
+	static uint64_t last_id;
+	if (stream->capture || (graph && graph->capturing))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture_t *capture = calloc(1, sizeof *capture);
+	if (!capture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	capture->id = ++last_id;
+	capture->own_graph = !graph;
+	capture->graph = graph ? graph : graph_new(NULL);
+	capture->mode = mode;
+	capture->thread = pthread_self();
+	capture->next = captures;
+	captures = capture;
+	__atomic_store_n(&capture_count, capture_count + 1, __ATOMIC_RELAXED);
+	capture->origin = capture->graph ? join(capture, stream) : NULL;
+	CUresult result = capture->origin ? set_frontier(capture->origin, dependencies, data, count)
+					  : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result) {
+		capture->graph->capturing = true;
+		return CUDA_SUCCESS;
+	}
+	if (capture->own_graph && capture->graph)
+		graph_free(capture->graph);
+	capture_free(capture);
+	return result;
+}
+
+CUresult capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+		       size_t count, CUstreamCaptureMode mode)
+{
+	if (mode > CU_STREAM_CAPTURE_MODE_RELAXED || (graph && !handle_valid(graph, HANDLE_GRAPH)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream->legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	pthread_mutex_lock(&captures_lock);
+	CUresult result = begin_locked(stream, graph, dependencies, data, count, mode);
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+/* Marks in reached (by index) what comes before these nodes, and themselves. stack has room for all nodes. */
+static void reach(const frontier_t *from, bool *reached, CUgraphNode *stack)
+{
+	size_t depth = 0;
+	for (size_t i = 0; i < from->count; i++)
+		if (!reached[from->nodes[i]->index]) {
+			reached[from->nodes[i]->index] = true;
+			stack[depth++] = from->nodes[i];
+		}
+	while (depth) {
+		CUgraphNode node = stack[--depth];
+		for (uint32_t i = 0; i < node->before.count; i++) {
+			CUgraphNode before = node->before.at[i].node;
+			if (reached[before->index])
+				continue;
+			reached[before->index] = true;
+			stack[depth++] = before;
+		}
+	}
+}
+
+/* Every stream that took part must have come back to the first one. */
+static CUresult check_joined(const capture_t *capture)
+{
+	uint32_t index = 0;
+	CUgraph graph = capture->graph;
+	bool *reached = calloc(graph->count + 1, sizeof *reached);
+	CUgraphNode *stack = calloc(graph->count + 1, sizeof(CUgraphNode));
+	CUresult result = reached && stack ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result) {
+		for (CUgraphNode node = graph->first; node; node = node->next)
+			node->index = index++;
+		reach(&capture->origin->at, reached, stack);
+	}
+	for (capture_stream_t *part = capture->streams; part && !result; part = part->next)
+		for (size_t i = 0; i < part->at.count; i++)
+			if (!reached[part->at.nodes[i]->index])
+				result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	free(reached);
+	free(stack);
+	return result;
+}
+
+static CUresult end_locked(CUstream stream, CUgraph *graph)
+{
+	capture_stream_t *part = stream->capture;
+	if (!part)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture_t *capture = part->capture;
+	if (capture->origin != part)
+		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	if (!graph && capture->own_graph) /* it would be lost */
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(capture);
+	capture->graph->capturing = false;
+	if (graph)
+		*graph = result ? NULL : capture->graph;
+	if (result && capture->own_graph)
+		graph_free(capture->graph);
+	capture_free(capture);
+	return result;
+}
+
+CUresult capture_end(CUstream stream, CUgraph *graph)
+{
+	pthread_mutex_lock(&captures_lock);
+	CUresult result = end_locked(stream, graph);
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+void capture_stream_destroyed(CUstream stream)
+{
+	if (!capture_possible())
+		return;
+	pthread_mutex_lock(&captures_lock);
+	capture_stream_t *part = stream->capture;
+	if (part && part->capture->origin == part) { /* nobody can end it any more */
+		capture_t *capture = part->capture;
+		capture->graph->capturing = false;
+		if (capture->own_graph)
+			graph_free(capture->graph);
+		capture_free(capture);
+	} else if (part) {
+		leave(part); /* what it was given stays in the graph, and must have been joined by the end */
+	}
+	pthread_mutex_unlock(&captures_lock);
+}
+
+CUresult capture_info(CUstream stream, capture_info_t *info)
+{
+	static const CUgraphEdgeData plain;
+	*info = (capture_info_t){ .status = CU_STREAM_CAPTURE_STATUS_NONE };
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&captures_lock);
+	const capture_stream_t *part = stream->capture;
+	if (part) {
+		info->status = part->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+						      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		info->id = part->capture->id;
+		info->graph = part->capture->graph;
+		info->dependencies = part->at.nodes;
+		info->data = part->at.data;
+		info->count = part->at.count;
+		for (size_t i = 0; i < part->at.count; i++)
+			info->lossy = info->lossy || memcmp(&part->at.data[i], &plain, sizeof plain);
+	} else if (stream->legacy && find_blocking(stream->context)) {
+		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* asking does no harm to the capture */
+	}
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}
+
+CUresult capture_update(CUstream stream, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+			unsigned flags)
+{
+	capture_stream_t *part;
+	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&captures_lock);
+	CUresult result = part_of(stream, &part);
+	if (!result && !part)
+		result = CUDA_ERROR_ILLEGAL_STATE;
+	if (!result) {
+		/* The set may be given as the array that cuStreamGetCaptureInfo told. */
+		frontier_t before = part->at;
+		part->at = (frontier_t){ 0 };
+		if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES && !frontier_join(&part->at, &before))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		if (!result)
+			result = set_frontier(part, dependencies, data, count);
+		frontier_t *gone = result ? &part->at : &before;
+		frontier_t kept = result ? before : part->at;
+		frontier_free(gone);
+		part->at = kept;
+	}
+	pthread_mutex_unlock(&captures_lock);
+	return result;
+}

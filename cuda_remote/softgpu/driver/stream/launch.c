@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/stream/launch.h"
+
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/stream/event.h"
+#include "cuda_remote/softgpu/driver/context/green.h"
+#include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/space/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct launch_command {
+	command_t command;
+	softgpu_launch_t launch;
+	_Alignas(16) unsigned char parameters[];
+} launch_command_t;
+
+static CUresult launch_run(command_t *command)
+{
+	softgpu_space_verify_registered();
+	return softgpu_launch(&((launch_command_t *)command)->launch);
+}
+
+CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape)
+{
+	const unsigned *grid = shape->grid, *block = shape->block;
+	const softgpu_kernel_info_t *info = &function->info;
+	if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] || grid[0] > 2147483647u ||
+	    grid[1] > DEVICE_MAX_GRID_YZ || grid[2] > DEVICE_MAX_GRID_YZ || block[0] > DEVICE_MAX_THREADS ||
+	    block[1] > DEVICE_MAX_THREADS || block[2] > DEVICE_MAX_BLOCK_Z)
+		return CUDA_ERROR_INVALID_VALUE;
+	unsigned threads = block[0] * block[1] * block[2];
+	if (threads > DEVICE_MAX_THREADS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->required_block[0] && memcmp(block, info->required_block, sizeof info->required_block))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (threads > info->max_threads)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	int most = __atomic_load_n(&function->max_dynamic_shared, __ATOMIC_RELAXED);
+	if (shape->dynamic_shared > (unsigned)most)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->static_shared + (uint64_t)shape->dynamic_shared > DEVICE_SHARED_OPTIN)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (!shape->cooperative)
+		return CUDA_SUCCESS;
+	uint64_t resident = (uint64_t)launch_occupancy(function, threads, shape->dynamic_shared) * softgpu_threads();
+	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+	return blocks > resident ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+/* From extra's list of names and values to its buffer. */
+static CUresult read_extra(void **extra, const void **buffer, size_t *size)
+{
+	*buffer = NULL;
+	*size = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			*buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+			*size = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult launch_copy_parameters(const struct CUfunc_st *function, void **parameters, void **extra,
+				unsigned char *block)
+{
+	if (!function->info.parameters)
+		return CUDA_SUCCESS;
+	if (extra && !parameters) {
+		const void *buffer;
+		size_t size;
+		CUresult result = read_extra(extra, &buffer, &size);
+		if (result || !buffer || size < function->parameter_end)
+			return result ? result : CUDA_ERROR_INVALID_VALUE;
+		memcpy(block, buffer, function->parameter_end);
+		return CUDA_SUCCESS;
+	}
+	if (!parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < function->info.parameters; i++) {
+		const function_parameter_t *parameter = &function->parameters[i];
+		if (!parameters[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(block + parameter->offset, parameters[i], parameter->size);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* In a capturing stream the launch becomes a kernel node. */
+static CUresult capture_launch(CUstream stream, CUfunction function, const launch_shape_t *shape, void **parameters,
+			       void **extra, bool *captured)
+{
+	*captured = false;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	CUgraphNode node;
+	CUgraphNodeParams params = {
+		.type = CU_GRAPH_NODE_TYPE_KERNEL,
+		.kernel = { .func = function, .gridDimX = shape->grid[0], .gridDimY = shape->grid[1],
+			    .gridDimZ = shape->grid[2], .blockDimX = shape->block[0], .blockDimY = shape->block[1],
+			    .blockDimZ = shape->block[2], .sharedMemBytes = shape->dynamic_shared,
+			    .kernelParams = parameters, .extra = extra },
+	};
+	CUresult result = capture_add(stream, &params, &node, captured);
+	if (result || !*captured || !shape->cooperative)
+		return result;
+	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+				   &(CUlaunchAttributeValue){ .cooperative = 1 });
+}
+
+CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream stream_handle, void **parameters,
+		       void **extra, CUstream *output)
+{
+	CUcontext context;
+	CUstream stream;
+	CUfunction function;
+	CUresult result = stream_enter(stream_handle, &context, &stream);
+	if (!result)
+		result = function_resolve(handle, stream->context, &function);
+	if (result)
+		return result;
+	if (function->module->context != stream->context || (parameters && extra))
+		return function->module->context != stream->context ? CUDA_ERROR_INVALID_HANDLE
+								    : CUDA_ERROR_INVALID_VALUE;
+	result = launch_check_shape(function, shape);
+	if (result)
+		return result;
+	uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+	unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+	if (shape->cooperative && blocks > (uint64_t)launch_occupancy(function, threads, shape->dynamic_shared) *
+					   green_multiprocessors(stream))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	*output = stream;
+	bool captured;
+	result = capture_launch(stream, function, shape, parameters, extra, &captured);
+	if (result || captured)
+		return result;
+	launch_command_t *launch = malloc(sizeof *launch + function->info.parameter_bytes);
+	if (!launch)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(&launch->command, 0, sizeof launch->command);
+	result = launch_copy_parameters(function, parameters, extra, launch->parameters);
+	if (result) {
+		free(launch);
+		return result;
+	}
+	launch->command.run = launch_run;
+	launch->launch = (softgpu_launch_t){ .kernel = function->kernel, .dynamic_shared = shape->dynamic_shared,
+					     .parameters = launch->parameters, .cooperative = shape->cooperative,
+					     .limits = context_limits(stream->context) };
+	memcpy(launch->launch.grid, shape->grid, sizeof shape->grid);
+	memcpy(launch->launch.block, shape->block, sizeof shape->block);
+	queue_submit(stream, &launch->command);
+	return CUDA_SUCCESS;
+}
+
+/* An event to be recorded when the blocks have begun, or allow it: when they have ended is allowed too. */
+static CUresult note_event(CUevent event, CUevent *after)
+{
+	if (!handle_valid(event, HANDLE_EVENT) || *after)
+		return CUDA_ERROR_INVALID_VALUE;
+	*after = event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult one_block_cluster(unsigned x, unsigned y, unsigned z)
+{
+	return x <= 1 && y <= 1 && z <= 1 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult read_attribute(const CUlaunchAttribute *attribute, launch_shape_t *shape, CUevent *after)
+{
+	const CUlaunchAttributeValue *value = &attribute->value;
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		shape->cooperative = value->cooperative;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		return one_block_cluster(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+		return one_block_cluster(value->preferredClusterDim.x, value->preferredClusterDim.y,
+					 value->preferredClusterDim.z);
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		return note_event(value->programmaticEvent.event, after);
+	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+		return note_event(value->launchCompletionEvent.event, after);
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return CUDA_SUCCESS; /* hints and permissions */
+	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUstream handle, void **parameters,
+			  void **extra)
+{
+	launch_shape_t shape = {
+		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
+		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
+		.dynamic_shared = config->sharedMemBytes,
+	};
+	if (config->numAttrs && !config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUevent after = NULL;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		CUresult result = read_attribute(&config->attrs[i], &shape, &after);
+		if (result)
+			return result;
+	}
+	CUstream stream;
+	CUresult result = launch_submit(function, &shape, handle, parameters, extra, &stream);
+	return result || !after ? result : event_record(after, stream, false);
+}

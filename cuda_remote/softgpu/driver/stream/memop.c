@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda_remote/softgpu/driver/stream/memop.h"
+
+#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/memory/virtual.h"
+#include "cuda_remote/softgpu/space/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_AGAIN_NS 20000
+
+typedef struct memop_command {
+	command_t command;
+	CUcontext context;
+	unsigned count;
+	CUstreamBatchMemOpParams operations[];
+} memop_command_t;
+
+/* Memory that the device can reach, aligned for one access. */
+static bool reachable(CUdeviceptr address, unsigned bytes, bool write)
+{
+	softgpu_allocation_t found;
+	if (address % bytes)
+		return false;
+	if (!softgpu_space_holds(address))
+		softgpu_space_verify_registered();
+	if (!softgpu_space_find(address, &found))
+		return false;
+	if (found.kind == SOFTGPU_SPACE_MAPPED)
+		return virtual_covers(address, bytes, write);
+	return found.kind != SOFTGPU_SPACE_MANAGED && found.size - (address - found.base) >= bytes &&
+	       !(write && found.read_only);
+}
+
+static bool is_64(CUstreamBatchMemOpType operation)
+{
+	return operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+static CUresult check(const CUstreamBatchMemOpParams *operation)
+{
+	bool good;
+	switch (operation->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		if (operation->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
+			return CUDA_ERROR_NOT_SUPPORTED; /* as CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES says */
+		good = operation->waitValue.flags <= CU_STREAM_WAIT_VALUE_NOR &&
+		       reachable(operation->waitValue.address, is_64(operation->operation) ? 8 : 4, false);
+		break;
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		good = operation->writeValue.flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER &&
+		       reachable(operation->writeValue.address, is_64(operation->operation) ? 8 : 4, true);
+		break;
+	case CU_STREAM_MEM_OP_BARRIER:
+		good = operation->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
+		break;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		good = false;
+	}
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult memop_check(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags)
+{
+	if (!operations || !count || count > MEMOP_MOST || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		CUresult result = check(&operations[i]);
+		if (result)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* CUstreamWaitValue_flags in cuda.h. */
+static bool reached(uint64_t now, uint64_t value, unsigned flags, bool wide)
+{
+	switch (flags) {
+	case CU_STREAM_WAIT_VALUE_GEQ:
+		return wide ? (int64_t)(now - value) >= 0 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
+	case CU_STREAM_WAIT_VALUE_EQ:
+		return now == value;
+	case CU_STREAM_WAIT_VALUE_AND:
+		return now & value;
+	default:
+		return wide ? ~(now | value) != 0 : (uint32_t) ~(now | value) != 0;
+	}
+}
+
+static bool wait_is_over(const CUstreamBatchMemOpParams *operation, CUresult *fault)
+{
+	bool wide = is_64(operation->operation);
+	uint64_t address = operation->waitValue.address;
+	if (!reachable(address, wide ? 8 : 4, false)) {
+		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+		return true;
+	}
+	/*
+	 * Pairs with whatever release the writer made, a write of this file or the host's own: what it wrote before is
+	 * seen.
+	 */
+	uint64_t now = wide ? __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE)
+			    : __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+	uint64_t value = wide ? operation->waitValue.value64 : operation->waitValue.value;
+	return reached(now, value, operation->waitValue.flags, wide);
+}
+
+static void write_value(const CUstreamBatchMemOpParams *operation, CUresult *fault)
+{
+	bool wide = is_64(operation->operation);
+	uint64_t address = operation->writeValue.address;
+	if (!reachable(address, wide ? 8 : 4, true)) {
+		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+		return;
+	}
+	/* What the stream wrote before is seen by whoever sees the value; pairs with the acquire of a wait. */
+	if (wide)
+		__atomic_store_n((uint64_t *)(uintptr_t)address, operation->writeValue.value64, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint32_t *)(uintptr_t)address, operation->writeValue.value, __ATOMIC_RELEASE);
+}
+
+/*
+ * Between what the stream did before and what it does after, for all who look on. Every barrier changes the same word,
+ * one after the other: what came before one is seen by what comes after a later one. A fence would do, and a thread
+ * sanitizer does not know fences.
+ */
+static void barrier(void)
+{
+	static uint32_t barriers;
+	__atomic_add_fetch(&barriers, 1, __ATOMIC_SEQ_CST);
+}
+
+bool memop_run(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned *next, CUresult *fault)
+{
+	*fault = CUDA_SUCCESS;
+	for (; *next < count; ++*next) {
+		const CUstreamBatchMemOpParams *operation = &operations[*next];
+		switch (operation->operation) {
+		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			if (!wait_is_over(operation, fault))
+				return false;
+			break;
+		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			write_value(operation, fault);
+			break;
+		default:
+			barrier();
+		}
+		if (*fault)
+			return true;
+	}
+	return true;
+}
+
+static CUresult run(command_t *command)
+{
+	memop_command_t *batch = (memop_command_t *)command;
+	unsigned next = 0;
+	CUresult fault;
+	while (!memop_run(batch->operations, batch->count, &next, &fault)) {
+		/* Whoever is to write the value may have to be alone before. */
+		queue_rest_begin();
+		while (!context_error(batch->context) && !wait_is_over(&batch->operations[next], &fault))
+			nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+		queue_rest_end();
+		if (context_error(batch->context))
+			return CUDA_SUCCESS;
+	}
+	return fault;
+}
+
+CUresult memop_submit(CUstream stream, const CUstreamBatchMemOpParams *operations, unsigned count)
+{
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+				   .memOp = { .ctx = stream->context, .count = count,
+					      .paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)operations } };
+	bool captured;
+	CUresult result = capture_add(stream, &node, NULL, &captured);
+	if (result || captured)
+		return result;
+	memop_command_t *batch = malloc(sizeof *batch + count * sizeof *operations);
+	if (!batch)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(&batch->command, 0, sizeof batch->command);
+	batch->command.run = run;
+	/*
+	 * It may last until the caller itself writes the value: never to be run by a thread that waits for something
+	 * else.
+	 */
+	batch->command.host_code = true;
+	batch->context = stream->context;
+	batch->count = count;
+	memcpy(batch->operations, operations, count * sizeof *operations);
+	queue_submit(stream, &batch->command);
+	return CUDA_SUCCESS;
+}

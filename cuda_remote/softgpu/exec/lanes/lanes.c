@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The interpreter's loop, and all lane operations of one instruction set. */
+#include "cuda_remote/softgpu/exec/lanes/lanes.h"
+
+/* Calls from four places, each of which the processor predicts by itself: 4 to 8 % over one place. */
+#define STEP \
+	if (!(insn = insn->handler(warp, insn))) \
+		break
+
+static void run(struct warp *warp, const struct insn *insn)
+{
+	for (;;) {
+		STEP;
+		STEP;
+		STEP;
+		STEP;
+	}
+#ifdef __AVX__
+	/* The handlers leave the upper halves of the vector registers as they are; the rest of the program must not pay
+	 * for it. */
+	_mm256_zeroupper();
+#endif
+}
+
+/* The same, counting. What the decoder put before an instruction (a join of paths, a guard) is none itself. */
+static void run_counting(struct warp *warp, const struct insn *insn)
+{
+	do {
+		if (insn->handler != op_join && insn->handler != op_guard) {
+			warp->executed++;
+			warp->executed_lanes += (uint64_t)__builtin_popcount(warp->mask);
+		}
+		insn = insn->handler(warp, insn);
+	} while (insn);
+#ifdef __AVX__
+	_mm256_zeroupper();
+#endif
+}
+
+#define ISA_TEXT_(isa) #isa
+#define ISA_TEXT(isa) ISA_TEXT_(isa)
+#define OPS_TABLE(name) LANES_NAME(ops_##name),
+static insn_handler *const *const tables[] = {
+#include "cuda_remote/softgpu/exec/ops/tables.h"
+};
+
+const struct lane_ops LANES_NAME(lane_ops) = {
+	.isa = ISA_TEXT(LANES_ISA),
+	.run = run,
+	.run_counting = run_counting,
+	.ops = tables,
+	.loads = LANES_NAME(loads),
+	.signed_loads = LANES_NAME(signed_loads),
+	.stores = LANES_NAME(stores),
+	.matrix_multiply = LANES_NAME(op_matrix_multiply),
+	.lone_place = LANES_NAME(lone_place),
+	.lone_entry = LANES_NAME(lone_entry),
+};

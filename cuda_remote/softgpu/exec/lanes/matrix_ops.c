@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The multiplication of mma and wmma, compiled once for each instruction set. Floats other than f64 are multiplied and
+ * summed in double, where each product is exact, and rounded once at the end: PTX asks for no less than single
+ * precision and leaves the order open. f64 fuses, in the order of k. The integers' sum is exact before it wraps or
+ * saturates.
+ */
+#include "cuda_remote/softgpu/exec/lanes/lanes.h"
+#include "cuda_remote/softgpu/exec/matrix.h"
+
+#include <fenv.h>
+#include <math.h>
+
+#define ELEMENTS_MAX 1024
+#define SUMS_MAX 256
+
+typedef double doubles __attribute__((vector_size(64), may_alias));
+typedef int32_t integers __attribute__((vector_size(32), may_alias));
+
+static inline float float_of_e4m3(uint32_t bits)
+{
+	uint32_t magnitude = bits & 127, sign = (bits & 128) << 24;
+	/* In a float's place the exponent is 120 too small, and what is subnormal comes out right as well. */
+	float value = f32_of_bits(magnitude << 20) * 0x1p120f;
+	return f32_of_bits(sign | (magnitude == 127 ? 0x7fffffffu : bits_of_f32(value)));
+}
+
+static inline double value_of(uint8_t type, uint32_t bits)
+{
+	switch (type) {
+	case MATRIX_F16: return (double)float_of((uint16_t)bits);
+	case MATRIX_BF16: return (double)float_of_bfloat((uint16_t)bits);
+	case MATRIX_E4M3: return (double)float_of_e4m3(bits & 255);
+	case MATRIX_E5M2: return (double)float_of((uint16_t)(bits << 8));
+	case MATRIX_TF32: return (double)f32_of_bits((bits & 0x7fffffffu) > 0x7f800000u ? bits : bits & 0xffffe000u);
+	default: return (double)f32_of_bits(bits);
+	}
+}
+
+static inline int32_t integer_of(uint8_t type, uint32_t bits)
+{
+	switch (type) {
+	case MATRIX_S8: return (int8_t)bits;
+	case MATRIX_U8: return (int32_t)(bits & 255);
+	case MATRIX_S4: return (int32_t)(bits << 28) >> 28;
+	case MATRIX_U4: return (int32_t)(bits & 15);
+	default: return (int32_t)bits;
+	}
+}
+
+/* One loop for each type, so that the compiler sees which conversion it is. */
+#define UNPACK(type_name, convert)                                                                \
+	case type_name:                                                                           \
+		for (uint32_t i = 0; i < fragment->elements; i++) {                               \
+			ALL_LANES                                                                 \
+				values[lane] = convert(type_name, words[lane] >> i * fragment->bits); \
+			for (uint32_t lane = 0; lane < WARP_LANES; lane++)                        \
+				to[positions[lane] + offset + i * fragment->element_step] = values[lane]; \
+		}                                                                                 \
+		break
+
+#define FOR_REGISTERS                                                                                    \
+	uint32_t positions[WARP_LANES];                                                                  \
+	for (uint32_t lane = 0; lane < WARP_LANES; lane++)                                               \
+		positions[lane] = matrix_lane_position(fragment, lane);                                  \
+	for (uint32_t r = 0; r < fragment->distinct; r++)
+
+static void unpack_floats(const struct warp *warp, const struct insn *insn, uint32_t first,
+			  const struct matrix_fragment *fragment, double *to)
+{
+	_Alignas(64) double values[WARP_LANES];
+	FOR_REGISTERS {
+		const uint32_t *words = matrix_words(warp, insn, first + r);
+		uint32_t offset = fragment->offset[r];
+		switch (fragment->type) {
+			UNPACK(MATRIX_F16, value_of);
+			UNPACK(MATRIX_BF16, value_of);
+			UNPACK(MATRIX_TF32, value_of);
+			UNPACK(MATRIX_E4M3, value_of);
+			UNPACK(MATRIX_E5M2, value_of);
+			UNPACK(MATRIX_F32, value_of);
+		default: {
+			const double *wide = (const double *)(const void *)words;
+			for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+				to[positions[lane] + offset] = wide[lane];
+		}
+		}
+	}
+}
+
+static void unpack_integers(const struct warp *warp, const struct insn *insn, uint32_t first,
+			    const struct matrix_fragment *fragment, int32_t *to)
+{
+	_Alignas(64) int32_t values[WARP_LANES];
+	FOR_REGISTERS {
+		const uint32_t *words = matrix_words(warp, insn, first + r);
+		uint32_t offset = fragment->offset[r];
+		switch (fragment->type) {
+			UNPACK(MATRIX_S8, integer_of);
+			UNPACK(MATRIX_U8, integer_of);
+			UNPACK(MATRIX_S4, integer_of);
+			UNPACK(MATRIX_U4, integer_of);
+			UNPACK(MATRIX_B1, integer_of);
+		default:
+			for (uint32_t lane = 0; lane < WARP_LANES; lane++)
+				to[positions[lane] + offset] = (int32_t)words[lane];
+		}
+	}
+}
+
+/* A NaN of any kind becomes the one that the ISA calls canonical. */
+static inline uint32_t f32_result(double value)
+{
+	return value == value ? bits_of_f32((float)value) : 0x7fffffffu;
+}
+
+static inline uint16_t f16_result(double value)
+{
+	return value == value ? half_of_double(value) : 0x7fff;
+}
+
+static void pack_floats(struct warp *warp, const struct insn *insn, uint32_t first,
+			const struct matrix_fragment *fragment, const double *from)
+{
+	FOR_REGISTERS {
+		uint32_t *words = matrix_words(warp, insn, first + r);
+		for_each_lane(lane, warp->mask) {
+			const double *value = &from[positions[lane] + fragment->offset[r]];
+			if (fragment->type == MATRIX_F32)
+				words[lane] = f32_result(*value);
+			else if (fragment->type == MATRIX_F16)
+				words[lane] = both(f16_result(value[0]), f16_result(value[1]));
+			else
+				((double *)(void *)words)[lane] = *value;
+		}
+	}
+}
+
+/* d += a * b; four rows at a time, so that one sum does not wait for the other. */
+static void multiply_doubles(const struct matrix_form *form, const double *a, const double *b, double *d)
+{
+	uint32_t m = form->m, n = form->n, k = form->k;
+	for (uint32_t column = 0; column < n; column += 8) {
+		for (uint32_t row = 0; row < m; row += 4) {
+			const double *left = a + row * k;
+			doubles *sums = (doubles *)(void *)(d + row * n + column);
+			doubles s0 = sums[0], s1 = sums[n / 8], s2 = sums[2 * n / 8], s3 = sums[3 * n / 8];
+			for (uint32_t i = 0; i < k; i++) {
+				doubles right = *(const doubles *)(const void *)(b + i * n + column);
+				s0 += left[i] * right;
+				s1 += left[k + i] * right;
+				s2 += left[2 * k + i] * right;
+				s3 += left[3 * k + i] * right;
+			}
+			sums[0] = s0;
+			sums[n / 8] = s1;
+			sums[2 * n / 8] = s2;
+			sums[3 * n / 8] = s3;
+		}
+	}
+}
+
+/* Not inlined: it runs under a rounding mode that is set before the call. */
+static __attribute__((noinline)) void fuse_doubles(const struct matrix_form *form, const double *a, const double *b,
+						   double *d)
+{
+	for (uint32_t row = 0; row < form->m; row++)
+		for (uint32_t i = 0; i < form->k; i++)
+			INDEPENDENT for (uint32_t column = 0; column < 8; column++)
+				d[row * 8 + column] = fma(a[row * form->k + i], b[i * 8 + column], d[row * 8 + column]);
+}
+
+static void multiply_integers(const struct matrix_form *form, const int32_t *a, const int32_t *b, int32_t *d)
+{
+	for (uint32_t column = 0; column < form->n; column += 8) {
+		for (uint32_t row = 0; row < form->m; row++) {
+			const int32_t *left = a + row * form->k;
+			integers sum = { 0 };
+			for (uint32_t i = 0; i < form->k; i++)
+				sum += left[i] * *(const integers *)(const void *)(b + i * form->n + column);
+			*(integers *)(void *)(d + row * form->n + column) = sum;
+		}
+	}
+}
+
+static void multiply_bits(const struct matrix_form *form, const int32_t *a, const int32_t *b, int32_t *d)
+{
+	for (uint32_t row = 0; row < form->m; row++) {
+		for (uint32_t column = 0; column < form->n; column++) {
+			int32_t sum = 0;
+			for (uint32_t i = 0; i < form->k / 32; i++) {
+				uint32_t left = (uint32_t)a[row * (form->k / 32) + i],
+					 right = (uint32_t)b[i * form->n + column];
+				sum += __builtin_popcount(form->bit_and ? left & right : left ^ right);
+			}
+			d[row * form->n + column] = sum;
+		}
+	}
+}
+
+static void multiply_floats_of(struct warp *warp, const struct insn *insn, const struct matrix_form *form)
+{
+	_Alignas(64) double a[ELEMENTS_MAX], b[ELEMENTS_MAX], d[SUMS_MAX];
+	unpack_floats(warp, insn, 0, &form->a, a);
+	unpack_floats(warp, insn, form->a.registers, &form->b, b);
+	unpack_floats(warp, insn, form->a.registers + form->b.registers, &form->c, d);
+	if (form->a.type == MATRIX_F64) {
+		if (form->rounding != FE_TONEAREST)
+			fesetround(form->rounding);
+		fuse_doubles(form, a, b, d);
+		if (form->rounding != FE_TONEAREST)
+			fesetround(FE_TONEAREST);
+	} else {
+		multiply_doubles(form, a, b, d);
+	}
+	pack_floats(warp, insn, (uint32_t)form->a.registers + form->b.registers + form->c.registers, &form->d, d);
+}
+
+static void multiply_integers_of(struct warp *warp, const struct insn *insn, const struct matrix_form *form)
+{
+	_Alignas(64) int32_t a[ELEMENTS_MAX], b[ELEMENTS_MAX], c[SUMS_MAX], d[SUMS_MAX];
+	const struct matrix_fragment *fragment = &form->d;
+	uint32_t first = (uint32_t)form->a.registers + form->b.registers;
+	unpack_integers(warp, insn, 0, &form->a, a);
+	unpack_integers(warp, insn, form->a.registers, &form->b, b);
+	unpack_integers(warp, insn, first, &form->c, c);
+	(form->a.type == MATRIX_B1 ? multiply_bits : multiply_integers)(form, a, b, d);
+	FOR_REGISTERS {
+		uint32_t *words = matrix_words(warp, insn, first + form->c.registers + r);
+		for_each_lane(lane, warp->mask) {
+			uint32_t at = positions[lane] + fragment->offset[r];
+			int64_t sum = (int64_t)c[at] + d[at];
+			if (form->saturate)
+				sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+			words[lane] = (uint32_t)sum;
+		}
+	}
+}
+
+const struct insn *LANES_NAME(op_matrix_multiply)(struct warp *warp, const struct insn *insn)
+{
+	const struct matrix_form *form = matrix_form_of(insn);
+	if (!warp_converge(warp, insn, FULL_MASK)) {
+		warp_park(warp, insn, warp->mask, PATH_CONVERGE);
+		return warp_next_path(warp);
+	}
+	if (form->d.type == MATRIX_S32)
+		multiply_integers_of(warp, insn, form);
+	else
+		multiply_floats_of(warp, insn, form);
+	return insn + 1 + form->carriers;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SOFTGPU_EXEC_SAMPLE_PLANE_H
+#define SOFTGPU_EXEC_SAMPLE_PLANE_H
+
+#include "cuda_remote/softgpu/exec/texture/sample.h"
+
+/*
+ * The short way of sample_fetch, with the same result, for most fetches there are: of level 0 of an image of one or two
+ * dimensions, layered or not, by float coordinates that are not extreme. False, with nothing done, for all others.
+ */
+bool sample_plane(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
+		  uint32_t value[4]);
+
+#endif

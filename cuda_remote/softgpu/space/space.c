@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two levels: pages of 2 MiB, and blocks, which are pages cut into 512-byte granules. An allocation of up to 1 MiB
+ * takes a run of granules in one block, a larger one a run of whole pages. First fit from the low end in both levels,
+ * so that the part of the range in use stays compact.
+ *
+ * Lookup takes no lock: a page's entry is 0 (free), an allocation, or a block (bit 0 set) whose table names the
+ * allocation of each granule. Entries are published with release and read with acquire: whoever sees the entry sees the
+ * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new
+ * fields but never freed memory; it asked for an address that was being freed, and the fields it checks are read
+ * atomically.
+ */
+#include "config.h"
+
+#include "cuda_remote/softgpu/space/space.h"
+
+#include "cuda_remote/softgpu/memory_map.h"
+#include "cuda_remote/softgpu/space/bitmap.h"
+#include "cuda_remote/softgpu/space/registered.h"
+#include "cuda_remote/softgpu/space/shared.h"
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE_SHIFT 21
+#define PAGE_BYTES (UINT64_C(1) << PAGE_SHIFT)
+#define BLOCK_GRANULES (PAGE_BYTES / SOFTGPU_GRANULE)
+#define SMALL_LIMIT (PAGE_BYTES / 2)
+#define COMMIT_STEP (UINT64_C(64) << 20)
+#define RANGE_BASE UINT64_C(0x200000000000)
+/* Address space costs nothing, but a thread sanitizer keeps little of it for the program. */
+#ifdef HR_SANITIZED
+#define RANGE_BYTES (UINT64_C(16) << 30)
+#define RANGE_SPARE 0
+#else
+#define RANGE_BYTES (UINT64_C(256) << 30)
+#define RANGE_SPARE 4 /* times all memory of devices and host */
+#endif
+
+typedef struct record {
+	softgpu_allocation_t allocation;
+	struct record *next_free;
+	struct record *previous, *next; /* all live ones */
+	uint64_t pages_at, pages_bytes; /* of a mapped one: what is mapped */
+	int file;                       /* behind a large allocation that is shared, plus 1; 0: none */
+} record_t;
+
+typedef struct block {
+	record_t *owner_of[BLOCK_GRANULES];
+	uint64_t taken[BLOCK_GRANULES / 64];
+	uint32_t free;         /* granules */
+	uint32_t largest;      /* no free run is longer than this */
+	size_t page;
+	int file;              /* behind it, plus 1, once it is shared; 0: none */
+	struct block *previous, *next; /* blocks with room; or next: recycled blocks */
+	bool listed;
+	bool host;             /* of memory that the host writes outside of commands: never moved into a file */
+} block_t;
+
+static struct {
+	pthread_mutex_t lock;     /* everything but the lookups */
+	uint64_t base, size;      /* constant after open */
+	uint64_t committed;       /* bytes from base that may be read and written */
+	uintptr_t *page_entry;    /* see above */
+	uint64_t *page_taken;
+	size_t pages;
+	block_t *roomy, *spare_block;
+	record_t *spare_record, live;
+	unsigned empty_blocks;
+	uint64_t next_id;
+	uint64_t total, used[SOFTGPU_MAX_DEVICES];
+	uint64_t host_used, host_limit;
+	unsigned devices;
+	uint64_t generation;
+} space = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread int module_device;
+static __thread const void *module_owner;
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) & ~(to - 1);
+}
+
+/*
+ * At RANGE_BASE if that is free, else where the kernel has room (the address is a hint); half as much where it has
+ * none.
+ */
+static void *reserve(uint64_t *size)
+{
+	for (; *size >= PAGE_BYTES * 2; *size /= 2) {
+		void *at =
+			mmap((void *)RANGE_BASE, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at != MAP_FAILED)
+			return at;
+	}
+	return NULL;
+}
+
+int softgpu_space_open(unsigned devices, uint64_t memory)
+{
+	uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t size = RANGE_BYTES;
+	while (size < RANGE_SPARE * (memory * devices + physical))
+		size *= 2;
+	char *at = reserve(&size);
+	if (!at) {
+		hr_log(HR_LOG_ERROR, "software GPU: no address space to reserve: errno %d", errno);
+		return -ENOMEM;
+	}
+	space.base = round_up((uint64_t)(uintptr_t)at, PAGE_BYTES);
+	space.size = ((uint64_t)(uintptr_t)at + size - space.base) & ~(PAGE_BYTES - 1);
+	space.pages = space.size >> PAGE_SHIFT;
+	space.page_entry = calloc(space.pages, sizeof *space.page_entry);
+	space.page_taken = calloc((space.pages + 63) / 64, sizeof *space.page_taken);
+	if (!space.page_entry || !space.page_taken) {
+		free(space.page_entry);
+		free(space.page_taken);
+		munmap(at, size);
+		return -ENOMEM;
+	}
+	space.live.next = space.live.previous = &space.live;
+	space.total = memory;
+	space.devices = devices;
+	space.host_limit = physical;
+	return 0;
+}
+
+/* Makes the range usable up to end, in large steps: one mapping all the way, however many allocations there are. */
+static int commit(uint64_t end)
+{
+	if (end <= space.committed)
+		return 0;
+	end = round_up(end, COMMIT_STEP);
+	if (end > space.size)
+		end = space.size;
+	if (mprotect((void *)(uintptr_t)(space.base + space.committed), end - space.committed, PROT_READ | PROT_WRITE))
+		return -ENOMEM;
+	space.committed = end;
+	return 0;
+}
+
+/* Pages in front of the range: an address is aligned, not its place in the range, which begins where there was room. */
+static size_t pages_before(void)
+{
+	return (size_t)(space.base >> PAGE_SHIFT);
+}
+
+static int take_pages(size_t count, size_t align, size_t *first)
+{
+	size_t at = bitmap_find_run(space.page_taken, space.pages, pages_before(), count, align);
+	if (at == BITMAP_NONE || commit((uint64_t)(at + count) << PAGE_SHIFT))
+		return -ENOMEM;
+	bitmap_fill(space.page_taken, at, count, true);
+	*first = at;
+	return 0;
+}
+
+static void give_pages(size_t first, size_t count)
+{
+	bitmap_fill(space.page_taken, first, count, false);
+	madvise((void *)(uintptr_t)(space.base + ((uint64_t)first << PAGE_SHIFT)), (uint64_t)count << PAGE_SHIFT,
+		MADV_DONTNEED);
+}
+
+/* Anonymous memory again in the place of a file. */
+static void unmap_file(uint64_t at, uint64_t bytes)
+{
+	/* Where that fails the file's pages stay: nobody is given them, and whoever allocates here next finds memory. */
+	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+		 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		hr_log_once(HR_LOG_ERROR, "software GPU: shared memory could not be unmapped: errno %d", errno);
+}
+
+static void drop_file(int *file, uint64_t at, uint64_t bytes)
+{
+	if (!*file)
+		return;
+	close(*file - 1);
+	*file = 0;
+	unmap_file(at, bytes);
+}
+
+static void publish_page(size_t page, uintptr_t entry)
+{
+	/* Orders the record's or block's fields before the entry; pairs with the acquire in find_record. */
+	__atomic_store_n(&space.page_entry[page], entry, __ATOMIC_RELEASE);
+}
+
+static void list_block(block_t *block)
+{
+	block->next = space.roomy;
+	block->previous = NULL;
+	if (space.roomy)
+		space.roomy->previous = block;
+	space.roomy = block;
+	block->listed = true;
+}
+
+static void unlist_block(block_t *block)
+{
+	if (block->next)
+		block->next->previous = block->previous;
+	if (block->previous)
+		block->previous->next = block->next;
+	else
+		space.roomy = block->next;
+	block->listed = false;
+}
+
+static block_t *new_block(void)
+{
+	block_t *block = space.spare_block;
+	if (block)
+		space.spare_block = block->next;
+	else if (!(block = calloc(1, sizeof *block)))
+		return NULL;
+	if (take_pages(1, 1, &block->page)) {
+		block->next = space.spare_block;
+		space.spare_block = block;
+		return NULL;
+	}
+	block->free = block->largest = BLOCK_GRANULES;
+	list_block(block);
+	space.empty_blocks++;
+	publish_page(block->page, (uintptr_t)block | 1);
+	return block;
+}
+
+/* Relaxed, as in new_record. */
+static void set_base(record_t *record, uint64_t base)
+{
+	__atomic_store_n(&record->allocation.base, base, __ATOMIC_RELAXED);
+}
+
+/* Its own memory when it likes, a module's variables while it loads the module. */
+static bool host_writes(enum softgpu_space_kind kind)
+{
+	return kind == SOFTGPU_SPACE_HOST || kind == SOFTGPU_SPACE_MANAGED || kind == SOFTGPU_SPACE_MODULE;
+}
+
+static int alloc_small(record_t *record, uint64_t align)
+{
+	bool host = host_writes(record->allocation.kind);
+	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
+	size_t at = BITMAP_NONE;
+	block_t *block;
+	for (block = space.roomy; block; block = block->next) {
+		if (block->largest < count || (block->host != host && block->free < BLOCK_GRANULES))
+			continue;
+		at = bitmap_find_run(block->taken, BLOCK_GRANULES, 0, count, align / SOFTGPU_GRANULE);
+		if (at != BITMAP_NONE)
+			break;
+		if (align == SOFTGPU_GRANULE)
+			block->largest = count - 1;
+	}
+	if (!block) {
+		block = new_block();
+		if (!block)
+			return -ENOMEM;
+		at = 0;
+	}
+	if (block->free == BLOCK_GRANULES)
+		space.empty_blocks--;
+	block->host = host;
+	bitmap_fill(block->taken, at, count, true);
+	block->free -= count;
+	if (!block->free)
+		unlist_block(block);
+	set_base(record, space.base + ((uint64_t)block->page << PAGE_SHIFT) + at * SOFTGPU_GRANULE);
+	/* As publish_page: fields first. */
+	for (size_t i = at; i < at + count; i++)
+		__atomic_store_n(&block->owner_of[i], record, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void free_small(record_t *record, block_t *block)
+{
+	uint64_t offset = record->allocation.base - space.base - ((uint64_t)block->page << PAGE_SHIFT);
+	size_t at = offset / SOFTGPU_GRANULE;
+	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
+	for (size_t i = at; i < at + count; i++)
+		__atomic_store_n(&block->owner_of[i], NULL, __ATOMIC_RELAXED);
+	bitmap_fill(block->taken, at, count, false);
+	if (!block->listed)
+		list_block(block);
+	block->free += count;
+	block->largest = block->free;
+	if (block->free < BLOCK_GRANULES)
+		return;
+	/*
+	 * One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call; not
+	 * one that other processes see.
+	 */
+	if (!space.empty_blocks && !block->file) {
+		space.empty_blocks++;
+		return;
+	}
+	publish_page(block->page, 0);
+	unlist_block(block);
+	drop_file(&block->file, space.base + ((uint64_t)block->page << PAGE_SHIFT), PAGE_BYTES);
+	give_pages(block->page, 1);
+	block->next = space.spare_block;
+	space.spare_block = block;
+}
+
+static int alloc_large(record_t *record, uint64_t align)
+{
+	size_t first, count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
+	if (take_pages(count, align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1, &first))
+		return -ENOMEM;
+	set_base(record, space.base + ((uint64_t)first << PAGE_SHIFT));
+	madvise((void *)(uintptr_t)record->allocation.base, (uint64_t)count << PAGE_SHIFT, MADV_HUGEPAGE);
+	for (size_t i = first; i < first + count; i++)
+		publish_page(i, (uintptr_t)record);
+	return 0;
+}
+
+static void free_large(record_t *record)
+{
+	size_t first = (size_t)((record->allocation.base - space.base) >> PAGE_SHIFT);
+	size_t count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
+	for (size_t i = first; i < first + count; i++)
+		publish_page(i, 0);
+	drop_file(&record->file, record->allocation.base, (uint64_t)count << PAGE_SHIFT);
+	give_pages(first, count);
+}
+
+static uint64_t *meter(const softgpu_allocation_t *allocation, uint64_t *limit)
+{
+	bool host = allocation->kind == SOFTGPU_SPACE_HOST;
+	*limit = host ? space.host_limit : space.total;
+	return host ? &space.host_used : &space.used[allocation->device];
+}
+
+/* Of what is mapped this is counted here: a pool's memory in the process that made it. */
+static bool maps_own_memory(const softgpu_allocation_t *allocation)
+{
+	return allocation->kind == SOFTGPU_SPACE_DEVICE && !allocation->imported;
+}
+
+static record_t *new_record(const softgpu_allocation_t *want)
+{
+	record_t *record = space.spare_record;
+	if (record)
+		space.spare_record = record->next_free;
+	else if (!(record = calloc(1, sizeof *record)))
+		return NULL;
+	/* Relaxed: a stale reader may look at base and size (see the top); a proper one is ordered by the entry. */
+	__atomic_store_n(&record->allocation.size, 0, __ATOMIC_RELAXED);
+	record->allocation.kind = want->kind;
+	record->allocation.device = want->device;
+	record->allocation.flags = want->flags;
+	__atomic_store_n(&record->allocation.read_only, want->read_only, __ATOMIC_RELAXED);
+	__atomic_store_n(&record->allocation.hidden, want->hidden, __ATOMIC_RELAXED);
+	record->allocation.sync_memops = want->sync_memops;
+	record->allocation.imported = want->imported;
+	record->pages_bytes = 0;
+	record->file = 0;
+	record->allocation.owner = want->owner;
+	record->allocation.pool = want->pool;
+	record->allocation.id = ++space.next_id;
+	__atomic_store_n(&record->allocation.size, want->size, __ATOMIC_RELAXED);
+	return record;
+}
+
+static void list_live(record_t *record)
+{
+	record->next = space.live.next;
+	record->previous = &space.live;
+	record->next->previous = space.live.next = record;
+}
+
+static int alloc_locked(softgpu_allocation_t *want, uint64_t align)
+{
+	uint64_t limit, bytes = round_up(want->size, SOFTGPU_GRANULE);
+	uint64_t *used = meter(want, &limit);
+	if (want->size > limit || bytes > limit - *used)
+		return -ENOMEM;
+	record_t *record = new_record(want);
+	if (!record)
+		return -ENOMEM;
+	bool small = bytes <= SMALL_LIMIT && align <= SMALL_LIMIT;
+	if (small ? alloc_small(record, align) : alloc_large(record, align)) {
+		record->next_free = space.spare_record;
+		space.spare_record = record;
+		return -ENOMEM;
+	}
+	*used += bytes;
+	list_live(record);
+	want->base = record->allocation.base;
+	want->id = record->allocation.id;
+	return 0;
+}
+
+int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align)
+{
+	pthread_mutex_lock(&space.lock);
+	int error = alloc_locked(want, align < SOFTGPU_GRANULE ? SOFTGPU_GRANULE : align);
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+static record_t *find_record(uint64_t address, block_t **in)
+{
+	uint64_t offset = address - space.base;
+	if (offset >= space.size)
+		return NULL;
+	/* Pairs with publish_page. */
+	uintptr_t entry = __atomic_load_n(&space.page_entry[offset >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
+	if (!(entry & 1))
+		return (record_t *)entry;
+	block_t *block = (block_t *)(entry & ~(uintptr_t)1);
+	if (in)
+		*in = block;
+	return __atomic_load_n(&block->owner_of[(offset & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE], __ATOMIC_ACQUIRE);
+}
+
+/* A mapping goes, its addresses stay reserved. */
+static void take_mapping_away(record_t *record)
+{
+	size_t first = (size_t)((record->pages_at - space.base) >> PAGE_SHIFT);
+	for (size_t i = 0; i < record->pages_bytes >> PAGE_SHIFT; i++)
+		publish_page(first + i, 0);
+	unmap_file(record->pages_at, record->pages_bytes);
+	if (record->allocation.kind == SOFTGPU_SPACE_DEVICE)
+		give_pages(first, (size_t)(record->pages_bytes >> PAGE_SHIFT));
+}
+
+static void free_record(record_t *record, block_t *block)
+{
+	uint64_t limit;
+	if (!record->pages_bytes || maps_own_memory(&record->allocation))
+		*meter(&record->allocation, &limit) -= round_up(record->allocation.size, SOFTGPU_GRANULE);
+	record->next->previous = record->previous;
+	record->previous->next = record->next;
+	if (record->pages_bytes)
+		take_mapping_away(record);
+	else if (block)
+		free_small(record, block);
+	else
+		free_large(record);
+	/*
+	 * Behind the cleared entries, so that who sees the new generation finds nothing there; and before the lock is let
+	 * go and the memory can go to somebody else. Pairs with the acquire in softgpu_memory_generation.
+	 */
+	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+	record->next_free = space.spare_record;
+	space.spare_record = record;
+}
+
+int softgpu_space_free(uint64_t base)
+{
+	pthread_mutex_lock(&space.lock);
+	block_t *block = NULL;
+	record_t *record = find_record(base, &block);
+	bool found = record && record->allocation.base == base;
+	if (found)
+		free_record(record, block);
+	pthread_mutex_unlock(&space.lock);
+	return found ? 0 : -EINVAL;
+}
+
+int softgpu_space_charge(int device, uint64_t bytes)
+{
+	pthread_mutex_lock(&space.lock);
+	bool fits = bytes <= space.total && space.used[device] <= space.total - bytes;
+	if (fits)
+		space.used[device] += bytes;
+	pthread_mutex_unlock(&space.lock);
+	return fits ? 0 : -ENOMEM;
+}
+
+void softgpu_space_discharge(int device, uint64_t bytes)
+{
+	pthread_mutex_lock(&space.lock);
+	space.used[device] -= bytes;
+	pthread_mutex_unlock(&space.lock);
+}
+
+/* True if the pages that hint asks for are free; they are taken then. */
+static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first)
+{
+	uint64_t offset = hint - space.base;
+	size_t at = (size_t)(offset >> PAGE_SHIFT);
+	if (!hint || offset >= space.size || (offset & (PAGE_BYTES - 1)) || (pages_before() + at) % align ||
+	    count > space.pages - at ||
+	    bitmap_next(space.page_taken, at + count, at, true) != at + count ||
+	    commit((uint64_t)(at + count) << PAGE_SHIFT))
+		return false;
+	bitmap_fill(space.page_taken, at, count, true);
+	*first = at;
+	return true;
+}
+
+int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t *base)
+{
+	size_t first, count = (size_t)(size >> PAGE_SHIFT);
+	size_t page_align = align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1;
+	int error = 0;
+	pthread_mutex_lock(&space.lock);
+	if (!take_hinted(hint, count, page_align, &first))
+		error = take_pages(count, page_align, &first);
+	if (!error)
+		*base = space.base + ((uint64_t)first << PAGE_SHIFT);
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+void softgpu_space_unreserve(uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&space.lock);
+	give_pages((size_t)((base - space.base) >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
+	pthread_mutex_unlock(&space.lock);
+}
+
+int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_t offset)
+{
+	uint64_t bytes = round_up(want->base + want->size - at, PAGE_BYTES);
+	pthread_mutex_lock(&space.lock);
+	uint64_t limit, *used = maps_own_memory(want) ? meter(want, &limit) : NULL;
+	record_t *record = used && (bytes > limit || *used > limit - bytes) ? NULL : new_record(want);
+	if (!record || mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, file,
+			    (off_t)offset) == MAP_FAILED) {
+		if (record) {
+			record->next_free = space.spare_record;
+			space.spare_record = record;
+		}
+		pthread_mutex_unlock(&space.lock);
+		return -ENOMEM;
+	}
+	if (used)
+		*used += round_up(want->size, SOFTGPU_GRANULE);
+	set_base(record, want->base);
+	record->pages_at = at;
+	record->pages_bytes = bytes;
+	list_live(record);
+	for (size_t i = 0, first = (size_t)((at - space.base) >> PAGE_SHIFT); i < bytes >> PAGE_SHIFT; i++)
+		publish_page(first + i, (uintptr_t)record);
+	want->id = record->allocation.id;
+	pthread_mutex_unlock(&space.lock);
+	return 0;
+}
+
+/* The allocation that starts at base; with the lock held. */
+static record_t *starts_at(uint64_t base)
+{
+	record_t *record = find_record(base, NULL);
+	return record && record->allocation.base == base ? record : NULL;
+}
+
+bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only)
+{
+	pthread_mutex_lock(&space.lock);
+	record_t *record = starts_at(base);
+	if (record) {
+		__atomic_store_n(&record->allocation.hidden, hidden, __ATOMIC_RELAXED);
+		__atomic_store_n(&record->allocation.read_only, read_only, __ATOMIC_RELAXED);
+		/* What was found before is looked up again; pairs with the acquire in softgpu_memory_generation. */
+		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&space.lock);
+	return record;
+}
+
+bool softgpu_space_set_sync(uint64_t base, bool sync_memops)
+{
+	pthread_mutex_lock(&space.lock);
+	record_t *record = starts_at(base);
+	if (record)
+		record->allocation.sync_memops = sync_memops;
+	pthread_mutex_unlock(&space.lock);
+	return record;
+}
+
+/* Moves bytes at an address into a new file, in the same place. */
+static int move_into_file(uint64_t at, uint64_t bytes, int *file)
+{
+	int made = softgpu_shared_file("ipc", 0, bytes);
+	if (made < 0)
+		return made;
+	void *there = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+	if (there == MAP_FAILED) {
+		close(made);
+		return -ENOMEM;
+	}
+	memcpy(there, (const void *)(uintptr_t)at, bytes);
+	munmap(there, bytes);
+	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, made, 0) == MAP_FAILED) {
+		close(made);
+		return -ENOMEM;
+	}
+	*file = made + 1;
+	return 0;
+}
+
+int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes)
+{
+	int error = 0, *known = NULL;
+	pthread_mutex_lock(&space.lock);
+	block_t *block = NULL;
+	record_t *record = find_record(address, &block);
+	if (!record || record->pages_bytes || record->allocation.kind != SOFTGPU_SPACE_DEVICE) {
+		error = -EINVAL;
+	} else if (block) {
+		known = &block->file;
+		*start = space.base + ((uint64_t)block->page << PAGE_SHIFT);
+		*bytes = PAGE_BYTES;
+	} else {
+		known = &record->file;
+		*start = record->allocation.base;
+		*bytes = round_up(record->allocation.size, PAGE_BYTES);
+	}
+	if (!error && !*known)
+		error = move_into_file(*start, *bytes, known);
+	if (!error)
+		*file = *known - 1;
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation))
+{
+	pthread_mutex_lock(&space.lock);
+	for (record_t *next, *record = space.live.next; record != &space.live; record = next) {
+		next = record->next;
+		if (record->allocation.owner != owner)
+			continue;
+		block_t *block = NULL;
+		find_record(record->allocation.base, &block);
+		freed(&record->allocation);
+		free_record(record, block);
+	}
+	pthread_mutex_unlock(&space.lock);
+	softgpu_registered_remove_owned(owner);
+	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+}
+
+int softgpu_space_register(const softgpu_allocation_t *range)
+{
+	if (range->base < space.base + space.size && range->base + range->size > space.base)
+		return -EINVAL;
+	softgpu_allocation_t copy = *range;
+	pthread_mutex_lock(&space.lock);
+	copy.id = ++space.next_id;
+	pthread_mutex_unlock(&space.lock);
+	copy.kind = SOFTGPU_SPACE_REGISTERED;
+	return softgpu_registered_add(&copy);
+}
+
+int softgpu_space_unregister(uint64_t base)
+{
+	int error = softgpu_registered_remove(base);
+	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+	return error;
+}
+
+void softgpu_space_verify_registered(void)
+{
+	/* Pairs with the acquire in softgpu_memory_generation: what was found before is looked up again. */
+	if (softgpu_registered_verify())
+		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+}
+
+bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found)
+{
+	if (!softgpu_space_holds(address))
+		return softgpu_registered_find(address, found);
+	pthread_mutex_lock(&space.lock);
+	record_t *record = find_record(address, NULL);
+	bool inside = record && record->allocation.kind != SOFTGPU_SPACE_HEAP &&
+		      address - record->allocation.base < record->allocation.size;
+	if (inside)
+		*found = record->allocation;
+	pthread_mutex_unlock(&space.lock);
+	return inside;
+}
+
+bool softgpu_space_holds(uint64_t address)
+{
+	return address - space.base < space.size;
+}
+
+void softgpu_space_usage(int device, uint64_t *free_bytes, uint64_t *total)
+{
+	pthread_mutex_lock(&space.lock);
+	*free_bytes = space.total - space.used[device];
+	*total = space.total;
+	pthread_mutex_unlock(&space.lock);
+}
+
+void softgpu_space_module_owner(int device, const void *owner)
+{
+	module_device = device;
+	module_owner = owner;
+}
+
+bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
+{
+	if (!softgpu_space_holds(address)) {
+		softgpu_allocation_t found;
+		if (!softgpu_registered_find(address, &found))
+			return false;
+		*span = (softgpu_span_t){ found.base, found.size, found.read_only };
+		return true;
+	}
+	const record_t *record = find_record(address, NULL);
+	if (!record)
+		return false;
+	span->base = __atomic_load_n(&record->allocation.base, __ATOMIC_RELAXED);
+	span->size = __atomic_load_n(&record->allocation.size, __ATOMIC_RELAXED);
+	span->read_only = __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED);
+	return address - span->base < span->size && !__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED);
+}
+
+uint64_t softgpu_memory_generation(void)
+{
+	return __atomic_load_n(&space.generation, __ATOMIC_ACQUIRE);
+}
+
+uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align)
+{
+	softgpu_allocation_t want = { .size = size, .kind = SOFTGPU_SPACE_MODULE, .device = module_device,
+				      .owner = module_owner };
+	if (!size || softgpu_space_alloc(&want, align))
+		return 0;
+	/* Pages of a large one are fresh from the kernel or were given back to it: zero already. */
+	if (round_up(size, SOFTGPU_GRANULE) <= SMALL_LIMIT)
+		memset((void *)(uintptr_t)want.base, 0, size);
+	return want.base;
+}
+
+void softgpu_memory_free(uint64_t base)
+{
+	softgpu_space_free(base);
+}
+
+uint64_t softgpu_heap_alloc(softgpu_heap_t *heap, uint64_t size)
+{
+	if (!heap)
+		return 0;
+	if (!softgpu_heap_begun(heap))
+		__atomic_store_n(&heap->begun, true, __ATOMIC_RELAXED);
+	if (!size || size > UINT64_MAX - 16)
+		return 0;
+	/* The counts order nothing: memory that is freed is handed on under the space's lock. */
+	uint64_t limit = __atomic_load_n(&heap->limit, __ATOMIC_RELAXED), bytes = round_up(size, 16);
+	uint64_t used = __atomic_load_n(&heap->used, __ATOMIC_RELAXED);
+	do {
+		if (used > limit || bytes > limit - used)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&heap->used, &used, used + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	softgpu_allocation_t want = { .size = size, .kind = SOFTGPU_SPACE_HEAP, .device = heap->device,
+				      .owner = heap->owner };
+	if (!softgpu_space_alloc(&want, 16))
+		return want.base;
+	__atomic_sub_fetch(&heap->used, bytes, __ATOMIC_RELAXED);
+	return 0;
+}
+
+bool softgpu_heap_free(softgpu_heap_t *heap, uint64_t base)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&space.lock);
+	block_t *block = NULL;
+	record_t *record = find_record(base, &block);
+	if (record && record->allocation.base == base && record->allocation.kind == SOFTGPU_SPACE_HEAP &&
+	    heap && record->allocation.owner == heap->owner) {
+		bytes = round_up(record->allocation.size, 16);
+		free_record(record, block);
+	}
+	pthread_mutex_unlock(&space.lock);
+	if (bytes)
+		__atomic_sub_fetch(&heap->used, bytes, __ATOMIC_RELAXED);
+	return bytes;
+}

@@ -1,4 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: BSD-3-Clause
-# Writing into the peer's memory, on the libibverbs double.
-exec "$top_srcdir/test/verbs/with_double.sh" "$top_builddir/test/channel/verbs_writes"

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A double of libibverbs for tests: one RDMA device with one port, made of memory and system calls, for the processes
+ * of one user on one host. Programs find it instead of the real library by the library path (with_double.sh); it has
+ * that library's symbols and versions, so they need not be rebuilt. It does reliable connections: RDMA write and read,
+ * send and receive, immediate data, atomics, shared receive queues, completion channels, asynchronous events. What it
+ * lacks answers EOPNOTSUPP: other kinds of queue pairs, memory windows, extended completion queues, and so on.
+ *
+ * How it works. Each opened device is a *node*: a file in HR_VERBS_DOUBLE_DIR that its process and all peers map
+ * (struct vd_node), with the tables that an adapter would keep: memory regions, queue pairs, receive queues, completion
+ * queues. As with an adapter, the process at the target takes no part: whoever posts a request carries it out, checks
+ * the target's tables and moves the bytes with process_vm_writev or process_vm_readv. Requests are carried out by the
+ * call that posts them where they are due at once, else by that process's next ibv_poll_cq, or by its engine thread
+ * where the process does not poll. All of it is done in the order that an adapter keeps (double_engine.c).
+ *
+ * What is kept of real hardware, as protocols rely on it: the bytes of one RDMA write become visible in address order,
+ * the last ones last (double_copy.c); a request completes only when its bytes are there; completions are in order per
+ * queue pair; a slot of the send queue is free when a completion at or behind it has been polled.
+ *
+ * The environment, read when a device is opened:
+ *	HR_VERBS_DOUBLE_DIR            where nodes meet; default /dev/shm/hr-verbs-double-UID
+ *	HR_VERBS_DOUBLE_LINK           roce (default) or infiniband
+ *	HR_VERBS_DOUBLE_PORT           active (default), down, init or armed
+ *	HR_VERBS_DOUBLE_INLINE         largest inline data, bytes; default 256
+ *	HR_VERBS_DOUBLE_RETRY_MS       how long a silent peer is waited for; default: by the queue pair's timeout and
+ *	                               retry count, as an adapter does
+ * A model of time; without it everything happens as fast as it goes:
+ *	HR_VERBS_DOUBLE_LATENCY_NS     from the end of sending to the arrival of the last byte; an acknowledgement too
+ *	HR_VERBS_DOUBLE_RATE_MBPS      10^6 bytes per second that a node can send
+ *	HR_VERBS_DOUBLE_QP_RATE_MBPS   and that one of its queue pairs can
+ *	HR_VERBS_DOUBLE_OVERHEAD_NS    what the link is occupied by one request beside its bytes
+ *	HR_VERBS_DOUBLE_GRACE_NS       how long what is due is left to a process that has been polling before the
+ *	                               engine thread does it; default 200000. Pin processes to cores of
+ *	                               their own to have latencies kept
+ * And faults, HR_VERBS_DOUBLE_FAULT: see double_fault.h.
+ */
+#ifndef VERBS_DOUBLE_H
+#define VERBS_DOUBLE_H
+
+#include "test/ibverbs_double/double_fault.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* The functions of libibverbs. */
+#define VD_EXPORT __attribute__((visibility("default")))
+
+enum {
+	VD_NODES = 1 << 10,
+	VD_QPS = 1 << 14, /* per node; the number of a queue pair is node << 14 | index */
+	VD_MRS = 1 << 16,
+	VD_CQS = 1 << 14,
+	VD_RQS = 1 << 15,
+	VD_CQE_MAX = 1 << 20,
+	VD_WR_MAX = 1 << 14,
+	VD_SGE_MAX = 16,
+	VD_READS_MAX = 16,
+	VD_GIDS = 4,
+	VD_PKEYS = 4,
+	VD_ASYNCS = 256,
+	VD_ARENA_BYTES = 1 << 28,
+	VD_NOWHERE = -1,
+};
+
+/* ---- a node: memory that its process and its peers map ---- */
+
+/* Guarded by access. key 0: not in use. */
+struct vd_mr {
+	uint32_t key;    /* rkey and lkey: index << 8 | a count that makes a deregistered key invalid */
+	uint32_t pd;
+	uint32_t access; /* enum ibv_access_flags */
+	uint64_t iova, len;
+	uint64_t addr;   /* in the node's process */
+};
+
+struct vd_recv {
+	uint64_t wr_id;
+	uint32_t n_sge;
+	struct ibv_sge sge[VD_SGE_MAX];
+};
+
+/* A receive queue, of a queue pair or shared. Guarded by access. */
+struct vd_rq {
+	uint64_t ring;       /* offset of struct vd_recv [size] */
+	uint32_t size;       /* power of two */
+	uint32_t max;        /* requests that may be in it */
+	uint32_t head, tail; /* posted, consumed */
+	uint32_t pd;
+	uint32_t limit;      /* IBV_EVENT_SRQ_LIMIT_REACHED below it; 0: disarmed */
+	uint64_t self;       /* the address of the struct ibv_srq in the node's process, if it is shared */
+};
+
+struct vd_cqe {
+	struct ibv_wc wc;
+	uint32_t qp;  /* index */
+	uint32_t end; /* of a send: slots of the send queue up to here become free */
+};
+
+/* A completion queue. Guarded by its lock. */
+struct vd_cq {
+	pthread_mutex_t lock;
+	uint64_t ring;       /* offset of struct vd_cqe [size] */
+	uint32_t size;       /* power of two */
+	uint32_t max;        /* completions that may be in it */
+	uint32_t head, tail; /* pushed, polled */
+	uint32_t armed;      /* 0, or 1: solicited only, or 2: any */
+	uint32_t events;     /* on the channel, not yet got */
+	uint32_t overrun;
+	int32_t event_fd;    /* of the channel, in the node's process; VD_NOWHERE: none */
+	uint32_t event_id;   /* never the same for another channel of the node */
+	uint64_t self;       /* the address of the struct ibv_cq in the node's process */
+};
+
+/* What the peer's requests are checked against. Guarded by access. */
+struct vd_qp {
+	uint32_t number;     /* 0: not in use */
+	uint32_t state;      /* enum ibv_qp_state */
+	uint32_t dest;
+	uint32_t rq_psn, sq_psn;
+	uint32_t access;
+	uint32_t pd;
+	uint32_t pkey;
+	uint32_t max_dest_rd_atomic;
+	uint32_t rnr_timer;
+	uint32_t rq;         /* index */
+	uint32_t recv_cq;    /* index */
+	uint32_t shared_rq;
+	uint32_t established;
+	uint64_t self;       /* the address of the struct ibv_qp in the node's process */
+};
+
+struct vd_async {
+	uint32_t type; /* enum ibv_event_type */
+	uint64_t element;
+};
+
+/*
+ * One opened device. Locks are shared and robust, taken in this order: a context's lock, access of one node at a time,
+ * the lock of one completion queue or of the asynchronous events.
+ */
+struct vd_node {
+	uint64_t size; /* of the file: another build of the double has another */
+	pid_t pid;
+	uint32_t id;
+	uint32_t port_state;
+	pthread_mutex_t access; /* held by the owner to change the tables, by peers while they move bytes here */
+	uint64_t link_free_ns;  /* until then what this node sends occupies its link; guarded by access */
+	pthread_mutex_t async_lock;
+	int32_t async_fd;
+	uint32_t async_id;
+	uint32_t async_head, async_tail;
+	struct vd_async async[VD_ASYNCS];
+	struct vd_qp qp[VD_QPS];
+	struct vd_mr mr[VD_MRS];
+	struct vd_cq cq[VD_CQS];
+	struct vd_rq rq[VD_RQS];
+	uint8_t arena[VD_ARENA_BYTES] __attribute__((aligned(64)));
+};
+
+/* ---- in one process ---- */
+
+/* A peer's node, mapped. */
+struct vd_peer {
+	struct vd_peer *next;
+	struct vd_node *node;
+	dev_t dev;
+	ino_t ino;
+	unsigned users;
+	struct vd_remote_fd *fds; /* of its channels, opened here */
+};
+
+enum { VD_ARENA_CLASSES = 32 };
+
+struct vd_settings {
+	const char *dir;
+	bool infiniband;
+	uint32_t port_state;
+	uint32_t max_inline;
+	uint64_t retry_ns; /* 0: as the queue pair says */
+	bool timed;        /* any of the four below */
+	uint64_t latency_ns, overhead_ns;
+	double ns_per_byte, qp_ns_per_byte;
+	uint64_t grace_ns; /* what the engine thread leaves to a process that polls */
+};
+
+struct vd_context {
+	struct vd_settings set;
+	struct vd_faults faults;
+	struct vd_node *node;
+	int node_fd; /* holds the lock that says that this process lives */
+	char dir[100], path[160];
+	/* Guards everything below and the send queues; taken before any lock in a node. */
+	pthread_mutex_t lock;
+	struct vd_peer *peers;
+	struct vd_qp_own *active; /* queue pairs with requests under way */
+	struct vd_qp_own *qp[VD_QPS];
+	struct vd_channel *channels;
+	uint32_t next_id; /* of channels, and where a free queue pair is looked for */
+	uint32_t next_pd;
+	uint32_t next_mr, next_cq, next_rq, next_qp;
+	uint32_t mr_count, qp_count;
+	uint64_t arena_used;
+	uint64_t arena_free[VD_ARENA_CLASSES]; /* offset + 1 of the first free block of that size */
+	/* The engine thread, started when first needed. */
+	bool engine_started, engine_stop;
+	pthread_t engine;
+	int timer_fd;
+	uint64_t timer_ns;  /* when the timer goes off; UINT64_MAX: not set */
+	enum { VD_POSTING, VD_POLLING, VD_ENGINE } at_work; /* who looks after requests just now */
+	unsigned late;      /* how often in turn the engine carried out what the process had not */
+	uint64_t executed;  /* requests placed, on all queue pairs */
+	uint64_t due_ns;    /* read without the lock as a hint: nothing to do before; UINT64_MAX: nothing at all */
+	struct verbs_context verbs; /* must be last: see struct verbs_context */
+};
+
+struct vd_pd {
+	struct ibv_pd pd;
+	uint32_t users; /* guarded by the context's lock */
+};
+
+struct vd_mr_own {
+	struct ibv_mr mr;
+	uint32_t index;
+};
+
+struct vd_channel {
+	struct ibv_comp_channel channel;
+	struct vd_channel *next;
+	uint32_t id;
+	struct vd_cq_own *cqs;
+};
+
+struct vd_cq_own {
+	struct ibv_cq cq;
+	uint32_t index;
+	uint32_t users; /* queue pairs; guarded by the context's lock */
+	uint32_t events_got, asyncs_got; /* to be acknowledged before it may go */
+	struct vd_cq_own *next; /* on the same channel */
+};
+
+struct vd_srq_own {
+	struct ibv_srq srq;
+	uint32_t index;
+	uint32_t max_sge;
+	uint32_t users;
+	uint32_t asyncs_got;
+};
+
+/* One request in a send queue. */
+struct vd_request {
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode;
+	unsigned flags;
+	uint32_t imm;
+	uint64_t remote;
+	uint32_t rkey;
+	uint64_t compare_add, swap;
+	uint32_t n_sge;
+	struct ibv_sge sge[VD_SGE_MAX]; /* inline data: lkey is not looked at */
+	uint8_t *inline_data;
+	struct vd_fault_plan plan;
+	uint64_t len;
+	uint64_t posted_ns;
+	uint64_t begin_ns, arrive_ns; /* first byte sent, last byte there */
+	double byte_ns;               /* how long one byte takes */
+	uint64_t done;                /* bytes moved */
+	bool begun;                   /* has been checked by the target, and has its receive request */
+	bool placed;
+	uint64_t elsewhere;           /* requests executed on other queue pairs when it was posted */
+	unsigned looks;               /* in vain while it was held */
+	uint64_t again_ns, give_up_ns; /* not before; when a silent peer is given up, 0: not silent yet */
+	unsigned rnr_tries;
+	enum ibv_wc_status status;
+	uint32_t vendor;
+	struct vd_recv recv;
+};
+
+struct vd_qp_own {
+	struct ibv_qp_ex ex; /* ex.qp_base is what the caller has */
+	uint32_t index;
+	uint32_t order; /* the n-th of this node, from 1 */
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct vd_peer *peer;
+	struct vd_request *request; /* [size] */
+	uint8_t *inline_data;
+	uint32_t size;      /* power of two */
+	uint32_t posted;    /* requests, as all that follow; each is at most the one before */
+	uint32_t sent;      /* placed at the peer, apart from reads */
+	uint32_t read;      /* reads placed here, apart from others; at most sent */
+	uint32_t completed;
+	uint32_t reclaimed; /* their slots are free */
+	uint32_t begun;     /* have their times, in the model of time; between completed and posted */
+	uint64_t begun_ns;  /* when the last of these began */
+	uint64_t free_ns;   /* until then it is busy sending */
+	uint64_t executed;  /* requests placed ever */
+	uint64_t reads_begun;
+	uint64_t read_arrive_ns[VD_READS_MAX]; /* of the last of these */
+	uint32_t asyncs_got;
+	struct vd_qp_own *next_active, **active_link;
+};
+
+static inline struct vd_context *vd_context_of(struct ibv_context *context)
+{
+	return (struct vd_context *)((uint8_t *)context - offsetof(struct vd_context, verbs.context));
+}
+
+static inline struct vd_qp_own *vd_qp_of(struct ibv_qp *qp)
+{
+	return (struct vd_qp_own *)qp;
+}
+
+static inline struct vd_qp *vd_qp_shared(struct vd_context *context, const struct vd_qp_own *qp)
+{
+	return &context->node->qp[qp->index];
+}
+
+static inline uint32_t vd_qp_number(uint32_t node, uint32_t index)
+{
+	return node * VD_QPS + index;
+}
+
+/* ---- double_device.c ---- */
+
+uint32_t vd_pkey(unsigned index);
+/* May that path lead to a device of the double? */
+bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *path);
+
+/* ---- double_node.c: nodes ---- */
+
+/* 0 or an errno value, as in all that follows. */
+int vd_node_open(struct vd_context *context);
+void vd_node_close(struct vd_context *context);
+/* The node of the queue pair with that number, mapped, or NULL. The context's lock is held. */
+struct vd_peer *vd_peer_get(struct vd_context *context, uint32_t qp_number);
+void vd_peer_put(struct vd_context *context, struct vd_peer *peer);
+/* Has the node's process ended or closed its device? Asks the kernel. */
+bool vd_peer_is_gone(struct vd_context *context, const struct vd_peer *peer);
+/* Takes a shared lock, also after a process has died with it. */
+void vd_lock(pthread_mutex_t *lock);
+void vd_unlock(pthread_mutex_t *lock);
+int vd_shared_lock_init(pthread_mutex_t *lock);
+/* Memory in our own node; the context's lock is held. 0: there is none left. */
+uint64_t vd_arena_take(struct vd_context *context, uint64_t bytes);
+void vd_arena_give(struct vd_context *context, uint64_t offset, uint64_t bytes);
+static inline void *vd_arena_at(struct vd_node *node, uint64_t offset)
+{
+	return node->arena + offset;
+}
+uint32_t vd_power_of_two(uint32_t at_least);
+
+/* ---- double_events.c: channels and asynchronous events ---- */
+
+/* Makes a descriptor of that node's process readable once more; peer is NULL for our own. */
+void vd_signal(struct vd_peer *peer, int fd, uint32_t id);
+/* Where nodes are: ours (peer NULL), or a peer's. */
+struct vd_place {
+	struct vd_context *by; /* who does it */
+	struct vd_node *node;
+	struct vd_peer *peer;
+};
+static inline struct vd_place vd_place_own(struct vd_context *context)
+{
+	return (struct vd_place){ context, context->node, NULL };
+}
+/* Closes what vd_signal has opened for that peer. */
+void vd_forget_fds(struct vd_peer *peer);
+/* Takes back events not yet got about something that is being destroyed. */
+void vd_async_forget(struct vd_node *node, uint64_t element);
+void vd_async_push(struct vd_place at, enum ibv_event_type type, uint64_t element);
+
+/* ---- double_cq.c ---- */
+
+/* Pushes a completion; false: the queue is full and now in error. */
+bool vd_cq_push(struct vd_place at, uint32_t cq, const struct vd_cqe *entry, bool solicited);
+int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* Takes a queue pair's completions out of a queue, as when it is reset or destroyed. */
+void vd_cq_remove(struct vd_node *node, uint32_t cq, uint32_t qp);
+
+/* ---- double_memory.c ---- */
+
+/* The memory that a key and an address name, in the node's process. What is asked: access flags that the region must
+ * have, 0 for none. The node's access lock is held, or, for our own local keys, the context's lock. */
+bool vd_mr_resolve(const struct vd_node *node, uint32_t key, uint32_t pd, uint64_t addr, uint64_t len, uint32_t asked,
+		   uint64_t *at);
+
+/* ---- double_copy.c ---- */
+
+/* Part of a transfer: bytes skip to skip + len of local are moved to or from the same ones of remote, in process pid.
+ * 0, or ESRCH: it is gone; EFAULT: memory that is not there; EPERM. */
+int vd_copy(pid_t pid, const struct iovec *local, int n_local, const struct iovec *remote, int n_remote, uint64_t skip,
+	    uint64_t len, bool write);
+enum { VD_COPY_MOST = 1 << 16 };
+
+/* ---- double_qp.c ---- */
+
+/* Our own queue pair has failed: to the error state, with all that is in its queues. The context's lock is held, no
+ * lock of a node. */
+void vd_qp_fail_own(struct vd_context *context, struct vd_qp_own *qp);
+/* Puts a queue pair into the error state at its node and flushes its receive queue; access is held. */
+void vd_qp_fail(struct vd_place at, struct vd_qp *qp);
+
+/* ---- double_post.c ---- */
+
+int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int vd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* ---- double_execute.c: one request ---- */
+
+enum vd_result {
+	VD_DONE,
+	VD_WAIT,  /* go on at *due */
+	VD_ERROR, /* request->status says which */
+};
+/* Carries on with a request. The context's lock is held. */
+enum vd_result vd_execute(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request, uint64_t now,
+			  uint64_t *due);
+
+/* ---- double_time.c ---- */
+
+/* Gives their times to the requests that can begin by now. */
+void vd_schedule(struct vd_context *context, uint64_t now);
+/* Has request i none yet? Then *due is when to look again. */
+bool vd_is_waiting(const struct vd_context *context, struct vd_qp_own *qp, uint32_t i, uint64_t *due);
+
+/* ---- double_engine.c: all requests ---- */
+
+uint64_t vd_now(void);
+/* Does what is due, and sees to it that the rest will be done. The context's lock is held. */
+void vd_progress(struct vd_context *context);
+/* The same for a caller that polls, cheap if nothing is due or somebody else is at it. */
+void vd_progress_hint(struct vd_context *context);
+/* The process will not poll for a while: what is due is left to the engine thread. */
+void vd_progress_soon(struct vd_context *context);
+void vd_qp_activate(struct vd_context *context, struct vd_qp_own *qp);
+void vd_qp_deactivate(struct vd_qp_own *qp);
+/* Completes everything in the send queue with IBV_WC_WR_FLUSH_ERR, but the first with its own status if it has one. */
+void vd_flush_send_queue(struct vd_context *context, struct vd_qp_own *qp);
+void vd_engine_stop(struct vd_context *context);
+
+#endif
