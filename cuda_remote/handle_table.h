@@ -4,15 +4,15 @@
  * file of a library, which has defined struct entry before it includes this: its member word, atomic, is kind << 16 |
  * generation, or of kind 0 while the entry is free. An entry is live when its word is that of the handle asked for.
  */
-#ifndef HR_HANDLE_TABLE_H
-#define HR_HANDLE_TABLE_H
+#ifndef RC_HANDLE_TABLE_H
+#define RC_HANDLE_TABLE_H
 
 #include "cuda_remote/wire.h"
 
 #include <stdlib.h>
 
 #define CHUNK 4096u
-#define CHUNKS (HR_HANDLE_COUNT / CHUNK)
+#define CHUNKS (RC_HANDLE_COUNT / CHUNK)
 
 static struct entry *chunks[CHUNKS]; /* atomic; set once */
 
@@ -37,7 +37,7 @@ static struct entry *entry_make(uint32_t index)
 
 static uint32_t handle_word(uint64_t handle)
 {
-	return (uint32_t)(handle >> HR_HANDLE_INDEX_BITS);
+	return (uint32_t)(handle >> RC_HANDLE_INDEX_BITS);
 }
 
 /* The live entry of a handle of any kind. Acquire pairs with the release that made it live: the rest of it is seen. */
@@ -45,7 +45,7 @@ static struct entry *entry_find(uint64_t handle)
 {
 	if (handle >> 48 || !(handle >> 40))
 		return NULL;
-	struct entry *entry = entry_at(hr_handle_index(handle));
+	struct entry *entry = entry_at(rc_handle_index(handle));
 	return entry && __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) == handle_word(handle) ? entry : NULL;
 }
 

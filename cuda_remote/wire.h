@@ -3,13 +3,13 @@
  * What client (libcuda.so.1) and worker say to each other over CH3, once the door has let the client in. Each connection
  * serves one thread of the client; its first one also carries host functions.
  *
- *	client → worker   CALL       struct hr_wire_call, the call's arguments (api/calls: fixed ones first); waiting or not
- *	                  CHUNK      struct hr_wire_chunk, bytes of the copy to the device that is under way
- *	                  HOST_DONE  struct hr_wire_host: the host function has returned
- *	worker → client   REPLY      struct hr_wire_reply, the call's results; one for each waiting call
- *	                  CHUNK      struct hr_wire_chunk, bytes of a copy to the host
+ *	client → worker   CALL       struct rc_wire_call, the call's arguments (api/calls: fixed ones first); waiting or not
+ *	                  CHUNK      struct rc_wire_chunk, bytes of the copy to the device that is under way
+ *	                  HOST_DONE  struct rc_wire_host: the host function has returned
+ *	worker → client   REPLY      struct rc_wire_reply, the call's results; one for each waiting call
+ *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
  *	                  TEXT       what device code printed
- *	                  HOST       struct hr_wire_host: call this host function
+ *	                  HOST       struct rc_wire_host: call this host function
  *
  * All of it is sent eagerly, so on each connection everything is handled in the order it was sent. Numbers are
  * little-endian, sizes in bytes. The first arguments or results ride in CH3's header behind the struct; what does not fit
@@ -19,49 +19,49 @@
  * worker issues them in that order. A call that blocks gives up its place before it blocks. A long copy to the device takes two numbers,
  * one for its start and one for its last byte, and holds no place between them.
  *
- * The protocol's version is the door's, HR_DOOR_VERSION.
+ * The protocol's version is the door's, RC_DOOR_VERSION.
  */
-#ifndef HR_CUDA_WIRE_H
-#define HR_CUDA_WIRE_H
+#ifndef RC_CUDA_WIRE_H
+#define RC_CUDA_WIRE_H
 
 #include "ch3/ch3.h"
 
 #include <assert.h>
 #include <stdint.h>
 
-enum hr_packet {
-	HR_PACKET_CALL = CH3_TYPE_FIRST,
-	HR_PACKET_REPLY,
-	HR_PACKET_CHUNK,
-	HR_PACKET_TEXT,
-	HR_PACKET_HOST,
-	HR_PACKET_HOST_DONE,
+enum rc_packet {
+	RC_PACKET_CALL = CH3_TYPE_FIRST,
+	RC_PACKET_REPLY,
+	RC_PACKET_CHUNK,
+	RC_PACKET_TEXT,
+	RC_PACKET_HOST,
+	RC_PACKET_HOST_DONE,
 };
 
 /* Limits that both sides keep. */
-#define HR_CALL_BYTES_MAX (1ull << 30)   /* arguments of one call: a module's image is the largest */
-#define HR_REPLY_BYTES_MAX (64ull << 20) /* results of one call */
-#define HR_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; a sender uses as many, fewer at the end */
-#define HR_INLINE_COPY (64u << 10)       /* a copy to the device up to here travels with its call */
-#define HR_DEVICES_MAX 64
+#define RC_CALL_BYTES_MAX (1ull << 30)   /* arguments of one call: a module's image is the largest */
+#define RC_REPLY_BYTES_MAX (64ull << 20) /* results of one call */
+#define RC_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; a sender uses as many, fewer at the end */
+#define RC_INLINE_COPY (64u << 10)       /* a copy to the device up to here travels with its call */
+#define RC_DEVICES_MAX 64
 
-enum hr_call_flags {
-	HR_CALL_WAIT = 1u << 0,       /* the client waits for a REPLY */
-	HR_CALL_PER_THREAD = 1u << 1, /* the function's _ptds variant: the default stream is the thread's own */
+enum rc_call_flags {
+	RC_CALL_WAIT = 1u << 0,       /* the client waits for a REPLY */
+	RC_CALL_PER_THREAD = 1u << 1, /* the function's _ptds variant: the default stream is the thread's own */
 };
 
-struct hr_wire_call {
+struct rc_wire_call {
 	uint64_t number;   /* client: its place in the process's sequence; worker: issues it there */
-	uint16_t function; /* client: enum hr_call; worker: chooses what to do */
-	uint16_t flags;    /* client: set of enum hr_call_flags */
+	uint16_t function; /* client: enum rc_call; worker: chooses what to do */
+	uint16_t flags;    /* client: set of enum rc_call_flags */
 	uint32_t context;  /* client: index of the calling thread's current context, 0 for none; worker: makes it current */
 };
-static_assert(sizeof(struct hr_wire_call) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_call) == 16, "wire format");
 
 /* Arguments that ride in the header. */
-#define HR_CALL_INLINE (CH3_HEADER_MAX - sizeof(struct hr_wire_call))
+#define RC_CALL_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_call))
 
-struct hr_wire_reply {
+struct rc_wire_reply {
 	uint64_t number;   /* worker: of the call answered; client: checks it */
 	uint64_t failed;   /* worker: number of the call that result belongs to, an earlier one if that had failed unseen */
 	uint64_t shipped;  /* worker: chunks of copies to the host sent so far, on all connections; client: those before this
@@ -70,38 +70,38 @@ struct hr_wire_reply {
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
 	uint16_t reserved; /* worker: 0 */
 };
-static_assert(sizeof(struct hr_wire_reply) == 32, "wire format");
-#define HR_REPLY_INLINE (CH3_HEADER_MAX - sizeof(struct hr_wire_reply))
+static_assert(sizeof(struct rc_wire_reply) == 32, "wire format");
+#define RC_REPLY_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_reply))
 
-struct hr_wire_chunk {
+struct rc_wire_chunk {
 	uint64_t copy;   /* client: its number for the copy; worker: returns it in chunks to the host */
 	uint64_t offset; /* sender: where the bytes belong in the copy, as if it were contiguous */
 };
-static_assert(sizeof(struct hr_wire_chunk) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_chunk) == 16, "wire format");
 
 /* A host function of the client to be called in a stream's order. */
-struct hr_wire_host {
+struct rc_wire_host {
 	uint64_t ticket;   /* worker: names this one; client: returns it in HOST_DONE */
 	uint64_t function; /* client: its name for function and argument, given with the call; worker: returns it */
-	uint64_t shipped;  /* worker: as in struct hr_wire_reply; client: has these chunks before it calls the function */
+	uint64_t shipped;  /* worker: as in struct rc_wire_reply; client: has these chunks before it calls the function */
 	int32_t status;    /* worker: CUresult of the stream, for cuStreamAddCallback */
 	uint32_t reserved; /* worker: 0 */
 };
-static_assert(sizeof(struct hr_wire_host) == 32, "wire format");
+static_assert(sizeof(struct rc_wire_host) == 32, "wire format");
 
 /*
  * A box of device memory as a copy sees it: depth slices of height rows of width bytes. The other side of the copy is
  * the same bytes without gaps: offset ((z * height) + y) * width + x.
  */
-struct hr_wire_box {
+struct rc_wire_box {
 	uint64_t device;        /* address of the first byte */
 	uint64_t pitch, slice;  /* bytes from a row to the next, from a slice to the next */
 	uint64_t width, height, depth;
 };
-static_assert(sizeof(struct hr_wire_box) == 48, "wire format");
+static_assert(sizeof(struct rc_wire_box) == 48, "wire format");
 
 /* Bytes of a box, 0 if that is more than 64 bits can hold. */
-static inline uint64_t hr_box_bytes(const struct hr_wire_box *box)
+static inline uint64_t rc_box_bytes(const struct rc_wire_box *box)
 {
 	uint64_t bytes;
 	if (__builtin_mul_overflow(box->width, box->height, &bytes) || __builtin_mul_overflow(bytes, box->depth, &bytes))
@@ -110,7 +110,7 @@ static inline uint64_t hr_box_bytes(const struct hr_wire_box *box)
 }
 
 /* Bytes from the first to the last of a box that is not empty, gaps included; 0 if that overflows. */
-static inline uint64_t hr_box_extent(const struct hr_wire_box *box)
+static inline uint64_t rc_box_extent(const struct rc_wire_box *box)
 {
 	uint64_t rows, slices, extent;
 	if (__builtin_mul_overflow(box->height - 1, box->pitch, &rows) ||
@@ -121,171 +121,171 @@ static inline uint64_t hr_box_extent(const struct hr_wire_box *box)
 }
 
 /* The chunk of a copy that starts at offset: part of one row of the box, or whole rows of one slice. */
-static inline uint64_t hr_box_chunk(const struct hr_wire_box *box, uint64_t offset)
+static inline uint64_t rc_box_chunk(const struct rc_wire_box *box, uint64_t offset)
 {
 	uint64_t x = offset % box->width, y = offset / box->width % box->height;
-	if (x || box->width > HR_CHUNK_MAX) {
+	if (x || box->width > RC_CHUNK_MAX) {
 		uint64_t left = box->width - x;
-		return left < HR_CHUNK_MAX ? left : HR_CHUNK_MAX;
+		return left < RC_CHUNK_MAX ? left : RC_CHUNK_MAX;
 	}
-	uint64_t rows = HR_CHUNK_MAX / box->width, left = box->height - y;
+	uint64_t rows = RC_CHUNK_MAX / box->width, left = box->height - y;
 	return (rows < left ? rows : left) * box->width;
 }
 
 /* Arguments of the calls that are not a driver function of their own (api/calls: internal). */
 
-struct hr_wire_copy {
+struct rc_wire_copy {
 	uint64_t copy;   /* client: names it in chunks; 0 where the bytes are in the call's own payload */
 	uint64_t stream; /* client: handle, or one of CUDA's special values */
-	struct hr_wire_box box;
+	struct rc_wire_box box;
 };
-static_assert(sizeof(struct hr_wire_copy) == 64, "wire format");
+static_assert(sizeof(struct rc_wire_copy) == 64, "wire format");
 
 /* Between two boxes of device memory of the same width, height and depth. */
-struct hr_wire_across {
+struct rc_wire_across {
 	uint64_t stream;
-	struct hr_wire_box to, from;
+	struct rc_wire_box to, from;
 };
-static_assert(sizeof(struct hr_wire_across) == 104, "wire format");
+static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
 
-struct hr_wire_launch {
+struct rc_wire_launch {
 	uint64_t function; /* client: handle */
 	uint64_t stream;
 	uint32_t grid[3], block[3];
 	uint32_t shared;     /* dynamic shared memory */
-	uint32_t flags;      /* client: set of enum hr_launch_flags */
+	uint32_t flags;      /* client: set of enum rc_launch_flags */
 	uint32_t parameters; /* bytes of the parameter block, which follows */
 	uint32_t attributes; /* count of CUlaunchAttribute that follow the block */
 };
-static_assert(sizeof(struct hr_wire_launch) == 56, "wire format");
+static_assert(sizeof(struct rc_wire_launch) == 56, "wire format");
 
-enum hr_launch_flags {
-	HR_LAUNCH_COOPERATIVE = 1u << 0,
+enum rc_launch_flags {
+	RC_LAUNCH_COOPERATIVE = 1u << 0,
 };
 
-#define HR_UNITS_MAX 24
+#define RC_UNITS_MAX 24
 
-/* A module's or library's load: struct, then the image. The reply: struct hr_wire_module, then for each kernel a struct
- * hr_wire_kernel, its parameters, its name. */
-struct hr_wire_load {
+/* A module's or library's load: struct, then the image. The reply: struct rc_wire_module, then for each kernel a struct
+ * rc_wire_kernel, its parameters, its name. */
+struct rc_wire_load {
 	uint64_t image;   /* bytes that follow; padding of units included */
 	uint32_t options; /* count of JIT options that follow the image, 16 bytes each: u32 option, u32 0, u64 value */
 	uint32_t log_info, log_error; /* bytes of the JIT's logs that the caller has room for */
 	uint16_t library; /* 1: cuLibraryLoadData; 0: cuModuleLoadDataEx */
 	uint16_t units;   /* of a program linked from relocatable device code: containers behind the first, each padded to 8 */
 };
-static_assert(sizeof(struct hr_wire_load) == 24, "wire format");
+static_assert(sizeof(struct rc_wire_load) == 24, "wire format");
 
-struct hr_wire_module {
+struct rc_wire_module {
 	uint64_t handle;  /* worker: of the module or library; 0 where it could not be loaded */
 	int32_t result;   /* worker: CUresult of the load, which is answered with success: logs follow a failure too */
 	uint32_t kernels; /* worker: count of what follows */
 	uint32_t log_info, log_error; /* worker: bytes of the two logs, which come before the kernels */
 };
-static_assert(sizeof(struct hr_wire_module) == 24, "wire format");
+static_assert(sizeof(struct rc_wire_module) == 24, "wire format");
 
 /* Arguments of the other internal calls; more bytes follow where a count says so. */
-struct hr_wire_context { /* context_reset, context_destroy, context_synchronize */
+struct rc_wire_context { /* context_reset, context_destroy, context_synchronize */
 	uint64_t context;
 };
-struct hr_wire_context_create {
+struct rc_wire_context_create {
 	uint64_t context;
 	uint32_t flags, device; /* device: the server's number */
 };
-struct hr_wire_unload {
+struct rc_wire_unload {
 	uint64_t module; /* or library */
 };
-struct hr_wire_global { /* its answer: u64 address, u64 bytes */
+struct rc_wire_global { /* its answer: u64 address, u64 bytes */
 	uint64_t module;
 	uint32_t name, reserved; /* bytes of the name that follows */
 };
-struct hr_wire_function_attribute { /* also function_cache: value is the CUfunc_cache */
+struct rc_wire_function_attribute { /* also function_cache: value is the CUfunc_cache */
 	uint64_t function;
 	int32_t attribute, value;
 	uint32_t device, reserved; /* for a library's kernel: the server's number */
 };
-struct hr_wire_host_function {
+struct rc_wire_host_function {
 	uint64_t stream, function;
 	uint32_t callback, reserved; /* callback: 1 for cuStreamAddCallback */
 };
-struct hr_wire_alloc { /* memory_alloc_async; its answer: u64 address */
+struct rc_wire_alloc { /* memory_alloc_async; its answer: u64 address */
 	uint64_t bytes, stream, pool; /* pool: 0 for the device's current one */
 };
-struct hr_wire_free {
+struct rc_wire_free {
 	uint64_t address, stream;
 };
-static_assert(sizeof(struct hr_wire_function_attribute) == 24 && sizeof(struct hr_wire_host_function) == 24 &&
-	      sizeof(struct hr_wire_alloc) == 24 && sizeof(struct hr_wire_global) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct rc_wire_host_function) == 24 &&
+	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
 
 /* Function attributes that travel with a kernel, by CUfunction_attribute. */
-#define HR_KERNEL_ATTRIBUTES 16
+#define RC_KERNEL_ATTRIBUTES 16
 
-struct hr_wire_kernel {
+struct rc_wire_kernel {
 	uint64_t handle;     /* worker: of the function, or of the kernel of a library */
 	uint32_t name;       /* bytes of the name, without a NUL */
 	uint32_t parameters; /* count; each is two u32: offset and size in the block */
 	uint32_t block;      /* bytes of the parameter block */
 	uint32_t known;      /* set of attributes that the driver told, bit i for attribute i */
-	int32_t attribute[HR_KERNEL_ATTRIBUTES];
+	int32_t attribute[RC_KERNEL_ATTRIBUTES];
 };
-static_assert(sizeof(struct hr_wire_kernel) == 88, "wire format");
+static_assert(sizeof(struct rc_wire_kernel) == 88, "wire format");
 
-/* The answer to hello: struct, then a struct hr_wire_device for each device. */
-struct hr_wire_hello {
+/* The answer to hello: struct, then a struct rc_wire_device for each device. */
+struct rc_wire_hello {
 	uint32_t devices;
 	int32_t driver_version;
 	uint64_t staging; /* bytes of asynchronous copies to the host that the worker is willing to hold */
 };
-static_assert(sizeof(struct hr_wire_hello) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_hello) == 16, "wire format");
 
-#define HR_DEVICE_ATTRIBUTES 160 /* room for CU_DEVICE_ATTRIBUTE_MAX of this and some later CUDA */
+#define RC_DEVICE_ATTRIBUTES 160 /* room for CU_DEVICE_ATTRIBUTE_MAX of this and some later CUDA */
 
-struct hr_wire_device {
+struct rc_wire_device {
 	char name[256];
 	uint8_t uuid[16];
 	char pci[16];             /* "0000:3b:00.0" */
 	uint64_t memory;          /* total */
 	uint64_t primary;         /* handle of its primary context */
 	int32_t least_priority, greatest_priority;
-	uint8_t known[HR_DEVICE_ATTRIBUTES]; /* 1: the driver told this attribute */
-	int32_t attribute[HR_DEVICE_ATTRIBUTES];
-	uint8_t peers[HR_DEVICES_MAX];       /* 1: may access that device's memory */
-	uint8_t p2p[HR_DEVICES_MAX][8];      /* cuDeviceGetP2PAttribute by device and attribute */
+	uint8_t known[RC_DEVICE_ATTRIBUTES]; /* 1: the driver told this attribute */
+	int32_t attribute[RC_DEVICE_ATTRIBUTES];
+	uint8_t peers[RC_DEVICES_MAX];       /* 1: may access that device's memory */
+	uint8_t p2p[RC_DEVICES_MAX][8];      /* cuDeviceGetP2PAttribute by device and attribute */
 };
-static_assert(sizeof(struct hr_wire_device) == 256 + 32 + 16 + 8 + 5 * HR_DEVICE_ATTRIBUTES + 9 * HR_DEVICES_MAX, "wire format");
+static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 8 + 5 * RC_DEVICE_ATTRIBUTES + 9 * RC_DEVICES_MAX, "wire format");
 
 /*
  * Handles. The same 64-bit value on both sides and in the program's hands:
  *	bits 0..23 index, 24..39 generation, 40..47 kind; the rest is 0.
- * It is never the address of anything, nor one of CUDA's special streams. Indexes below HR_HANDLE_WORKER are chosen by the client
+ * It is never the address of anything, nor one of CUDA's special streams. Indexes below RC_HANDLE_WORKER are chosen by the client
  * (so that making a stream or an event needs no answer), those from there on by the worker.
  */
-enum hr_kind {
-	HR_KIND_NONE, HR_KIND_CONTEXT, HR_KIND_STREAM, HR_KIND_EVENT, HR_KIND_MODULE, HR_KIND_FUNCTION, HR_KIND_LIBRARY,
-	HR_KIND_KERNEL, HR_KIND_POOL, HR_KINDS
+enum rc_kind {
+	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
+	RC_KIND_KERNEL, RC_KIND_POOL, RC_KINDS
 };
-#define HR_HANDLE_INDEX_BITS 24
-#define HR_HANDLE_WORKER (1u << 23)
-#define HR_HANDLE_COUNT (1u << HR_HANDLE_INDEX_BITS)
+#define RC_HANDLE_INDEX_BITS 24
+#define RC_HANDLE_WORKER (1u << 23)
+#define RC_HANDLE_COUNT (1u << RC_HANDLE_INDEX_BITS)
 
-static inline uint64_t hr_handle_make(enum hr_kind kind, uint32_t index, uint16_t generation)
+static inline uint64_t rc_handle_make(enum rc_kind kind, uint32_t index, uint16_t generation)
 {
 	return (uint64_t)kind << 40 | (uint64_t)generation << 24 | index;
 }
 
-static inline uint32_t hr_handle_index(uint64_t handle)
+static inline uint32_t rc_handle_index(uint64_t handle)
 {
-	return (uint32_t)handle & (HR_HANDLE_COUNT - 1);
+	return (uint32_t)handle & (RC_HANDLE_COUNT - 1);
 }
 
 /* Bytes of a memory pool's attribute, by CUmemPool_attribute: the first three are int, the others counts of bytes. */
-static inline size_t hr_pool_attribute_bytes(unsigned attribute)
+static inline size_t rc_pool_attribute_bytes(unsigned attribute)
 {
 	return attribute <= 3 ? 4 : 8;
 }
 
 /* CUDA's own stream values: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD. */
-static inline int hr_stream_is_special(uint64_t stream)
+static inline int rc_stream_is_special(uint64_t stream)
 {
 	return stream <= 2;
 }

@@ -112,14 +112,14 @@ static int with_driver(const char *path)
 	return status ? -1 : 0;
 }
 
-static int print_server(const hr_server_t *server)
+static int print_server(const rc_server_t *server)
 {
-	char name[HR_SERVER_NAME_MAX + 16], path[PATH_MAX];
-	hr_door_visit_t visit = { .server = *server, .purpose = HR_DOOR_STATUS };
-	hr_door_welcome_t welcome;
-	printf("  server %s\n", hr_server_name(server, name, sizeof name));
+	char name[RC_SERVER_NAME_MAX + 16], path[PATH_MAX];
+	rc_door_visit_t visit = { .server = *server, .purpose = RC_DOOR_STATUS };
+	rc_door_welcome_t welcome;
+	printf("  server %s\n", rc_server_name(server, name, sizeof name));
 	fflush(stdout);
-	int error = hr_door_visit(&visit, &welcome);
+	int error = rc_door_visit(&visit, &welcome);
 	if (error) {
 		printf("    does not let us in: %s\n", strerror(-error));
 		return -1;
@@ -127,7 +127,7 @@ static int print_server(const hr_server_t *server)
 	close(welcome.fd);
 	printf("    %s; GPUs %u, clients %u, workers ready %u\n", welcome.text, welcome.gpus, welcome.clients,
 	       welcome.workers);
-	if (hr_layout_library(HR_LAYOUT_CLIENT, path))
+	if (rc_layout_library(RC_LAYOUT_CLIENT, path))
 		return -1;
 	setenv("HEADRACE_SERVER", name, 1);
 	return with_driver(path);
@@ -135,22 +135,22 @@ static int print_server(const hr_server_t *server)
 
 int info_devices(const char *list)
 {
-	hr_server_t servers[HR_SERVER_MAX];
+	rc_server_t servers[RC_SERVER_MAX];
 	char path[PATH_MAX];
 	size_t n = 0;
 	int status = 0;
 	puts("Devices");
 	puts("  this host");
-	if (hr_layout_system_driver(path))
+	if (rc_layout_system_driver(path))
 		puts("    no NVIDIA driver, or no device that this user may open");
 	else
 		(void)with_driver(path);
 	puts("  software GPU");
-	if (!hr_layout_library(HR_LAYOUT_SOFTGPU, path))
+	if (!rc_layout_library(RC_LAYOUT_SOFTGPU, path))
 		(void)with_driver(path);
 	if (!list)
 		list = getenv("HEADRACE_SERVER");
-	if (list && *list && hr_server_parse(list, servers, HR_SERVER_MAX, &n))
+	if (list && *list && rc_server_parse(list, servers, RC_SERVER_MAX, &n))
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (print_server(&servers[i]))

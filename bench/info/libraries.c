@@ -56,12 +56,12 @@ static bool find_settings(const char *path, uint64_t *address, uint64_t *bytes)
 
 void info_library_settings(info_settings_fn visit, void *context)
 {
-	static const enum hr_layout_part parts[] = { HR_LAYOUT_CLIENT, HR_LAYOUT_SOFTGPU, HR_LAYOUT_RUNTIME };
+	static const enum rc_layout_part parts[] = { RC_LAYOUT_CLIENT, RC_LAYOUT_SOFTGPU, RC_LAYOUT_RUNTIME };
 	char path[PATH_MAX];
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		uint64_t address, bytes;
 		struct link_map *map;
-		if (hr_layout_library(parts[i], path) || !find_settings(path, &address, &bytes))
+		if (rc_layout_library(parts[i], path) || !find_settings(path, &address, &bytes))
 			continue;
 		/* Loaded, so that its pointers are in place; it stays. */
 		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);

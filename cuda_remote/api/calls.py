@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """calls.py KIND COMPILER TABLE...: reads the table of calls (calls/README.md) and writes one generated file to stdout.
 
-KIND: calls.h (enum hr_call and the arguments on the wire), names.c, driver.h (the functions the worker takes from its
+KIND: calls.h (enum rc_call and the arguments on the wire), names.c, driver.h (the functions the worker takes from its
 driver), client.c (stubs), server.c (dispatch).
 """
 import re
@@ -14,7 +14,7 @@ HANDLES = {"CUcontext": "CONTEXT", "CUstream": "STREAM", "CUevent": "EVENT", "CU
            "CUfunction": "FUNCTION", "CUlibrary": "LIBRARY", "CUkernel": "KERNEL", "CUmemoryPool": "POOL"}
 WIDE = ("size_t", "CUdeviceptr", "unsigned long long", "cuuint64_t", "uint64_t")
 NARROW = {"unsigned char": "uint8_t", "unsigned short": "uint16_t", "float": "float"}
-FIXED_MAX = 112  # HR_CALL_INLINE
+FIXED_MAX = 112  # RC_CALL_INLINE
 
 
 def fail(place, message):
@@ -129,16 +129,16 @@ class Table:
 
 
 def calls_h(table):
-    out = [WARNING, "#ifndef HR_API_CALLS_H", "#define HR_API_CALLS_H", "#include <stdint.h>", "", "enum hr_call {",
-           "\tHR_CALL_NONE,"]
-    out += [f"\tHR_CALL_{call.name}," for call in table.calls]
-    out += ["\tHR_CALLS", "};", "", "/* The driver function or internal call of that number. */",
-            "extern const char *const hr_call_names[HR_CALLS];",
-            "/* 1: the client waits for its answer. */", "extern const unsigned char hr_call_waits[HR_CALLS];", ""]
+    out = [WARNING, "#ifndef RC_API_CALLS_H", "#define RC_API_CALLS_H", "#include <stdint.h>", "", "enum rc_call {",
+           "\tRC_CALL_NONE,"]
+    out += [f"\tRC_CALL_{call.name}," for call in table.calls]
+    out += ["\tRC_CALLS", "};", "", "/* The driver function or internal call of that number. */",
+            "extern const char *const rc_call_names[RC_CALLS];",
+            "/* 1: the client waits for its answer. */", "extern const unsigned char rc_call_waits[RC_CALLS];", ""]
     for call in table.calls:
         fixed = call.fixed()
         if fixed:
-            out.append(f"struct hr_args_{call.name} {{")
+            out.append(f"struct rc_args_{call.name} {{")
             out += [f"\t{a.wire_type()} {a.name};" for a in fixed]
             out.append("} __attribute__((aligned(8)));")
     out.append("#endif")
@@ -146,17 +146,17 @@ def calls_h(table):
 
 
 def names_c(table):
-    out = [WARNING, '#include "cuda_remote/api/calls.h"', "", "const char *const hr_call_names[HR_CALLS] = {", '\t"none",']
+    out = [WARNING, '#include "cuda_remote/api/calls.h"', "", "const char *const rc_call_names[RC_CALLS] = {", '\t"none",']
     out += [f'\t"{call.name}",' for call in table.calls]
-    out += ["};", "", "const unsigned char hr_call_waits[HR_CALLS] = {"]
-    out += [f"\t[HR_CALL_{call.name}] = {int(call.mode != 'async')}," for call in table.calls]
+    out += ["};", "", "const unsigned char rc_call_waits[RC_CALLS] = {"]
+    out += [f"\t[RC_CALL_{call.name}] = {int(call.mode != 'async')}," for call in table.calls]
     return out + ["};"]
 
 
 def driver_h(table):
-    out = [WARNING, "#ifndef HR_API_DRIVER_H", "#define HR_API_DRIVER_H", "#include <cuda.h>", "",
+    out = [WARNING, "#ifndef RC_API_DRIVER_H", "#define RC_API_DRIVER_H", "#include <cuda.h>", "",
            "/* CALL(name) for every function that the worker takes from its driver. */",
-           "#define HR_DRIVER_FUNCTIONS(CALL) \\"]
+           "#define RC_DRIVER_FUNCTIONS(CALL) \\"]
     out += [f"\tCALL({name}) \\" for name in table.driver_functions()]
     return out + ["", "#endif"]
 
@@ -173,13 +173,13 @@ def client_pack(call):
             out += [f"\tif (!{a.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
     for a in call.arguments:
         if a.role in ("handle", "delete"):
-            out += [f"\tresult = hr_handle_check(HR_KIND_{a.kind}, (uint64_t)(uintptr_t){a.name});",
+            out += [f"\tresult = rc_handle_check(RC_KIND_{a.kind}, (uint64_t)(uintptr_t){a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
                     f"\tmessage.args.{a.name} = (uint64_t)(uintptr_t){a.name};"]
         elif a.role == "value":
             out.append(f"\tmessage.args.{a.name} = ({a.wire_type()}){a.name};")
         elif a.role == "device":
-            out += [f"\tstruct hr_device *device_{a.name};", f"\tresult = hr_device_get({a.name}, &device_{a.name});",
+            out += [f"\tstruct rc_device *device_{a.name};", f"\tresult = rc_device_get({a.name}, &device_{a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
                     f"\tmessage.args.{a.name} = (uint32_t)device_{a.name}->ordinal;"]
     return out
@@ -196,34 +196,34 @@ def client_stub(call):
     gone = [a for a in call.arguments if a.role == "delete"]
     fixed = call.fixed()
     signature = call.function.signature()
-    flags = "uint16_t hr_flags" + (", " + signature if signature != "void" else "")
+    flags = "uint16_t rc_flags" + (", " + signature if signature != "void" else "")
     out = [f"static CUresult call_{call.name}({flags})", "{", "\tCUresult result;"]
     if "check" in call.options:
         out += [f"\tresult = {call.options['check']}({arguments_by_name(call)});", "\tif (result != CUDA_SUCCESS)",
                 "\t\treturn result;"]
-    out += ["\tstruct {", "\t\tstruct hr_wire_call head;"]
+    out += ["\tstruct {", "\t\tstruct rc_wire_call head;"]
     if fixed:
-        out.append(f"\t\tstruct hr_args_{call.name} args;")
+        out.append(f"\t\tstruct rc_args_{call.name} args;")
     out += ["\t} message = { 0 };"]
     out += client_pack(call)
-    out += ["\tstruct hr_link *link;", f"\tresult = hr_link_get({int('anywhere' not in call.options)}, &link);",
+    out += ["\tstruct rc_link *link;", f"\tresult = rc_link_get({int('anywhere' not in call.options)}, &link);",
             "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     for a in new:
-        out += [f"\tresult = hr_handle_new(HR_KIND_{a.kind}, &message.args.{a.name});", "\tif (result != CUDA_SUCCESS)",
+        out += [f"\tresult = rc_handle_new(RC_KIND_{a.kind}, &message.args.{a.name});", "\tif (result != CUDA_SUCCESS)",
                 "\t\treturn result;"]
     if inputs:
         pieces = ", ".join(f"{{ (void *)(uintptr_t){a.name}, {elements(a)} }}" for a in inputs)
         out.append(f"\tstruct iovec in[] = {{ {pieces} }};")
     payload = f"in, {len(inputs)}" if inputs else "NULL, 0"
     size = "sizeof message.head" + (" + sizeof message.args" if fixed else "")
-    function = "hr_link_post" if call.mode == "async" else "hr_link_call"
-    out.append(f"\tresult = {function}(link, HR_CALL_{call.name}, hr_flags, &message.head, {size}, {payload});")
+    function = "rc_link_post" if call.mode == "async" else "rc_link_call"
+    out.append(f"\tresult = {function}(link, RC_CALL_{call.name}, rc_flags, &message.head, {size}, {payload});")
     for a in new:
-        out += ["\tif (result != CUDA_SUCCESS)", f"\t\thr_handle_delete(message.args.{a.name});"]
+        out += ["\tif (result != CUDA_SUCCESS)", f"\t\trc_handle_delete(message.args.{a.name});"]
     out += ["\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     if outputs:
         total = " + ".join(elements(a) for a in outputs)
-        out += [f"\tif (link->reply_len != {total})", f"\t\treturn hr_link_broken(link, HR_CALL_{call.name});",
+        out += [f"\tif (link->reply_len != {total})", f"\t\treturn rc_link_broken(link, RC_CALL_{call.name});",
                 "\tconst uint8_t *from = link->reply;"]
         for a in outputs:
             keep = f"memcpy({a.name}, from, {elements(a)});"
@@ -235,7 +235,7 @@ def client_stub(call):
     if "done" in call.options:
         out.append(f"\tresult = {call.options['done']}({arguments_by_name(call)});")
     for a in gone:
-        out.append(f"\thr_handle_delete(message.args.{a.name});")
+        out.append(f"\trc_handle_delete(message.args.{a.name});")
     return out + ["\treturn result;", "}", ""]
 
 
@@ -245,7 +245,7 @@ def client_exports(call):
     out = [f"CUresult {call.name}({signature})", "{", f"\treturn call_{call.name}(0{comma}{names});", "}", ""]
     if call.twin == "ptds":
         out += [f"CUresult {call.name}_ptds({signature})", "{",
-                f"\treturn call_{call.name}(HR_CALL_PER_THREAD{comma}{names});", "}", ""]
+                f"\treturn call_{call.name}(RC_CALL_PER_THREAD{comma}{names});", "}", ""]
     elif call.twin == "ptsz":
         streams = [a.name for a in call.arguments if a.kind == "STREAM" and a.role == "handle"]
         mapped = ", ".join(f"{a.name} ? {a.name} : CU_STREAM_PER_THREAD" if a.name in streams else a.name
@@ -268,7 +268,7 @@ def server_unpack(call):
     for a in call.arguments:
         if a.role in ("handle", "delete"):
             out += [f"\t{a.base} {a.name};",
-                    f"\tresult = server_object(HR_KIND_{a.kind}, args.{a.name}, (void **)&{a.name});",
+                    f"\tresult = server_object(RC_KIND_{a.kind}, args.{a.name}, (void **)&{a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
         elif a.role in ("value", "device"):
             out.append(f"\t{a.parameter.type} {a.name} = ({a.parameter.type})args.{a.name};")
@@ -288,7 +288,7 @@ def server_function(call):
     fixed = call.fixed()
     out = [f"static CUresult serve_{call.name}(struct server_call *call)", "{"]
     if fixed:
-        out += [f"\tstruct hr_args_{call.name} args;", "\tif (!server_take_into(call, &args, sizeof args))",
+        out += [f"\tstruct rc_args_{call.name} args;", "\tif (!server_take_into(call, &args, sizeof args))",
                 "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
     if not call.arguments:
         out.append("\t(void)call;")
@@ -297,7 +297,7 @@ def server_function(call):
     given = ", ".join("&" + a.name if a.role == "new" or (a.role == "out" and not a.count) else
                       (f"({a.parameter.type}){a.name}" if a.role == "in" else a.name) for a in call.arguments)
     if call.twin == "ptds":
-        out.append(f"\t__typeof__(driver.{call.name}) function = call->flags & HR_CALL_PER_THREAD ? "
+        out.append(f"\t__typeof__(driver.{call.name}) function = call->flags & RC_CALL_PER_THREAD ? "
                    f"driver.{call.name}_ptds : driver.{call.name};")
     else:
         out.append(f"\t__typeof__(driver.{call.name}) function = driver.{call.name};")
@@ -308,7 +308,7 @@ def server_function(call):
     for a in call.arguments:
         if a.role == "new":
             out += ["\tif (result == CUDA_SUCCESS)",
-                    f"\t\tresult = server_object_bind(HR_KIND_{a.kind}, args.{a.name}, {a.name});"]
+                    f"\t\tresult = server_object_bind(RC_KIND_{a.kind}, args.{a.name}, {a.name});"]
         elif a.role == "delete":
             out.append(f"\tserver_object_unbind(args.{a.name});")
         elif a.role == "out" and not a.count:
@@ -322,10 +322,10 @@ def server_c(table):
     for call in table.calls:
         if call.function and "server" not in call.options:
             out += server_function(call)
-    out.append("const struct server_entry server_entries[HR_CALLS] = {")
+    out.append("const struct server_entry server_entries[RC_CALLS] = {")
     for call in table.calls:
         function = call.options.get("server", f"serve_{call.name}")
-        out.append(f"\t[HR_CALL_{call.name}] = {{ {function}, SERVER_{call.mode.upper()} }},")
+        out.append(f"\t[RC_CALL_{call.name}] = {{ {function}, SERVER_{call.mode.upper()} }},")
     return out + ["};"]
 
 

@@ -88,9 +88,9 @@ CUresult cuGetErrorName(CUresult error, const char **pStr)
 {
 	if (!pStr)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < hr_exports_errors_count; i++) {
-		if (hr_exports_errors[i].code == error) {
-			*pStr = hr_exports_errors[i].name;
+	for (size_t i = 0; i < rc_exports_errors_count; i++) {
+		if (rc_exports_errors[i].code == error) {
+			*pStr = rc_exports_errors[i].name;
 			return CUDA_SUCCESS;
 		}
 	}

@@ -14,42 +14,42 @@
  * written as the symbol it is (cuMemAlloc_v2, cuLaunchKernel_ptsz), and the functions are visible outside.
  * The generated part is exports.c. Any thread may call anything here.
  */
-#ifndef HR_API_EXPORTS_H
-#define HR_API_EXPORTS_H
+#ifndef RC_API_EXPORTS_H
+#define RC_API_EXPORTS_H
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Every exported function's symbol. */
-extern const unsigned hr_exports_count;
-extern const char *const hr_exports_names[];
+extern const unsigned rc_exports_count;
+extern const char *const rc_exports_names[];
 
-/* What each weak definition returns; index into hr_exports_names. */
-CUresult hr_exports_missing(unsigned index);
+/* What each weak definition returns; index into rc_exports_names. */
+CUresult rc_exports_missing(unsigned index);
 
 /* One answer of cuGetProcAddress; sorted by name, then legacy before per-thread, then version ascending. */
-struct hr_exports_entry {
+struct rc_exports_entry {
 	const char *name;     /* base name, without suffixes */
 	int version;          /* CUDA version that introduced the symbol, as 1000 * major + 10 * minor */
 	bool per_thread;      /* the default stream is each thread's own: _ptsz, _ptds */
 	void (*symbol)(void);
 };
-extern const size_t hr_exports_entries_count;
-extern const struct hr_exports_entry hr_exports_entries[];
+extern const size_t rc_exports_entries_count;
+extern const struct rc_exports_entry rc_exports_entries[];
 
 /*
  * The newest symbol of that name not newer than version; the per-thread one if asked for and there is one. NULL if there is
  * none; *status then tells why.
  */
-void *hr_exports_lookup(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status);
+void *rc_exports_lookup(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status);
 
 /* CUresult by number, ascending. */
-struct hr_exports_error {
+struct rc_exports_error {
 	CUresult code;
 	const char *name;
 };
-extern const size_t hr_exports_errors_count;
-extern const struct hr_exports_error hr_exports_errors[];
+extern const size_t rc_exports_errors_count;
+extern const struct rc_exports_error rc_exports_errors[];
 
 #endif

@@ -14,7 +14,7 @@ OWN = ("cuGetProcAddress", "cuGetProcAddress_v2", "cuGetErrorName", "cuGetErrorS
 def weak_definition(index, function):
     unused = "".join(f"\t(void)({p.name});\n" for p in function.parameters)
     return (f'__attribute__((weak, visibility("default"))) CUresult {function.symbol}({function.signature()})\n'
-            f"{{\n{unused}\treturn hr_exports_missing({index});\n}}\n")
+            f"{{\n{unused}\treturn rc_exports_missing({index});\n}}\n")
 
 
 def main():
@@ -24,13 +24,13 @@ def main():
            '#include "cuda_remote/api/exports.h"',
            "#include <cudaTypedefs.h>", "#include <cudaProfiler.h>", "#include <cudaProfilerTypedefs.h>",
            '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
-    out.append(f"const unsigned hr_exports_count = {len(functions)};")
-    out.append("const char *const hr_exports_names[] = {")
+    out.append(f"const unsigned rc_exports_count = {len(functions)};")
+    out.append("const char *const rc_exports_names[] = {")
     out += [f'\t"{symbol}",' for symbol in functions]
     out += ["};", ""]
     out += [weak_definition(i, f) for i, f in enumerate(functions.values()) if f.symbol not in OWN]
-    out.append(f"const size_t hr_exports_entries_count = {len(table)};")
-    out.append("const struct hr_exports_entry hr_exports_entries[] = {")
+    out.append(f"const size_t rc_exports_entries_count = {len(table)};")
+    out.append("const struct rc_exports_entry rc_exports_entries[] = {")
     for base, per_thread, version, symbol in table:
         out.append(f'\t{{ "{base}", {version}, {int(bool(per_thread))}, (void (*)(void)){symbol} }},')
     out += ["};", ""]
@@ -38,8 +38,8 @@ def main():
     for base, per_thread, version, symbol in table:
         out.append(f"_Static_assert(__builtin_types_compatible_p(__typeof__(&{symbol}), PFN_{base}_v{version}{per_thread}),"
                    f' "{symbol}");')
-    out += ["", f"const size_t hr_exports_errors_count = {len(errors)};",
-            "const struct hr_exports_error hr_exports_errors[] = {"]
+    out += ["", f"const size_t rc_exports_errors_count = {len(errors)};",
+            "const struct rc_exports_error rc_exports_errors[] = {"]
     out += [f'\t{{ {name}, "{name}" }},' for name, value in sorted(errors, key=lambda e: e[1])]
     out += ["};", ""]
     print("\n".join(out))

@@ -4,21 +4,21 @@
 
 #include <string.h>
 
-CUresult hr_exports_missing(unsigned index)
+CUresult rc_exports_missing(unsigned index)
 {
 	static char said[1024];
 	if (index < sizeof said && !__atomic_exchange_n(&said[index], 1, __ATOMIC_RELAXED))
-		hr_log(HR_LOG_WARN, "%s is not supported", hr_exports_names[index]);
+		hr_log(HR_LOG_WARN, "%s is not supported", rc_exports_names[index]);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* The first entry of that name, or of the name that would follow it. */
 static size_t first_of(const char *name)
 {
-	size_t low = 0, high = hr_exports_entries_count;
+	size_t low = 0, high = rc_exports_entries_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (strcmp(hr_exports_entries[middle].name, name) < 0)
+		if (strcmp(rc_exports_entries[middle].name, name) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -26,12 +26,12 @@ static size_t first_of(const char *name)
 	return low;
 }
 
-void *hr_exports_lookup(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status)
+void *rc_exports_lookup(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status)
 {
-	const struct hr_exports_entry *best = NULL;
+	const struct rc_exports_entry *best = NULL;
 	bool known = false;
-	for (size_t i = first_of(name); i < hr_exports_entries_count; i++) {
-		const struct hr_exports_entry *entry = &hr_exports_entries[i];
+	for (size_t i = first_of(name); i < rc_exports_entries_count; i++) {
+		const struct rc_exports_entry *entry = &rc_exports_entries[i];
 		if (strcmp(entry->name, name))
 			break;
 		known = true;
@@ -50,7 +50,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
 	if (!symbol || !pfn || (flags & ~streams) || (flags & streams) == streams || cudaVersion > CUDA_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUdriverProcAddressQueryResult status;
-	*pfn = hr_exports_lookup(symbol, cudaVersion, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+	*pfn = rc_exports_lookup(symbol, cudaVersion, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
 	if (symbolStatus)
 		*symbolStatus = status;
 	return CUDA_SUCCESS;

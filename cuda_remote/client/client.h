@@ -13,8 +13,8 @@
  * A thread that makes its first call that has to leave the process opens a connection of its own; nothing on the way out
  * takes a lock. Functions here return CUresult; outputs come last and are set only on success.
  */
-#ifndef HR_CUDA_CLIENT_H
-#define HR_CUDA_CLIENT_H
+#ifndef RC_CUDA_CLIENT_H
+#define RC_CUDA_CLIENT_H
 
 #include "cuda_remote/api/calls.h"
 #include "cuda_remote/wire.h"
@@ -27,109 +27,109 @@
 #include <sys/uio.h>
 
 /* What a call returns when the worker is gone. Sticky: nothing but a new process helps. */
-#define HR_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
+#define RC_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
 
 /* ---- session.c ---- */
 
-struct hr_device {
-	struct hr_wire_device wire;
+struct rc_device {
+	struct rc_wire_device wire;
 	/* Limits that a launch is checked against. */
 	uint32_t max_grid[3], max_block[3], max_threads, max_shared, max_shared_optin;
-	int ordinal; /* the server's number for it; the program's is its index in hr_session.device */
+	int ordinal; /* the server's number for it; the program's is its index in rc_session.device */
 	int place;   /* in CUDA_VISIBLE_DEVICES */
 	/* Of the primary context; the mutex of context.c guards them. */
 	unsigned retained, flags;
 };
 
-struct hr_session {
+struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
 	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host that are in place; atomic */
 	uint64_t copies;                                /* copies named so far; atomic */
 	bool lost;                                      /* a connection broke; atomic */
 	int devices, driver_version;
 	uint64_t staging, staged; /* asynchronous copies to the host: bytes allowed, bytes under way (atomic) */
-	struct hr_device *device;
-	struct hr_link *first; /* the connection that hello went over; host functions use it */
+	struct rc_device *device;
+	struct rc_link *first; /* the connection that hello went over; host functions use it */
 };
 
 /* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
-CUresult hr_session_get(struct hr_session **session);
+CUresult rc_session_get(struct rc_session **session);
 /* CUDA_ERROR_INVALID_DEVICE. */
-CUresult hr_device_get(CUdevice device, struct hr_device **found);
+CUresult rc_device_get(CUdevice device, struct rc_device **found);
 /* An attribute as the snapshot has it; 0 where it is unknown. */
-int hr_device_attribute(const struct hr_device *device, CUdevice_attribute attribute);
+int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
 /* Opens another connection to this process's worker. */
-CUresult hr_session_join(struct hr_session *session, struct hr_link **link);
+CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
 
 /* ---- link.c ---- */
 
-struct hr_link {
+struct rc_link {
 	ch3_t *engine;
 	ch3_vc_t *vc;
-	struct hr_session *session;
+	struct rc_session *session;
 	int error;              /* the connection failed with this */
 	uint64_t waiting;       /* number of the call whose answer is awaited */
 	bool answered;
-	struct hr_wire_reply head;
+	struct rc_wire_reply head;
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, until the next one */
 	size_t reply_len, reply_size;
-	uint8_t *scratch;       /* HR_CHUNK_MAX bytes for scattered copies, made when first wanted */
+	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, made when first wanted */
 	char server[300];       /* name for messages */
 };
 
 /* Connects over a socket that came through the door; the engine was opened for the card sent there. Takes both over. */
-CUresult hr_link_open(struct hr_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
-		      struct hr_link **link);
-void hr_link_close(struct hr_link *link);
+CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
+		      struct rc_link **link);
+void rc_link_close(struct rc_link *link);
 
 /* The calling thread's connection. need_context: CUDA_ERROR_INVALID_CONTEXT if it has no current context. */
-CUresult hr_link_get(int need_context, struct hr_link **link);
+CUresult rc_link_get(int need_context, struct rc_link **link);
 
 /*
  * Sends a call: head, followed in memory by the first len - sizeof *head bytes of its arguments (len <= CH3_HEADER_MAX),
- * then the pieces iov. Numbers it. The pieces may be reused on return. hr_link_call waits for the answer; link->reply has
+ * then the pieces iov. Numbers it. The pieces may be reused on return. rc_link_call waits for the answer; link->reply has
  * the results.
  */
-CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n);
-CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n);
 
 /* Sends a chunk of a copy; the bytes may be reused once *request (NULL: at once) is complete. */
-CUresult hr_link_chunk(struct hr_link *link, const struct hr_wire_chunk *chunk, const struct iovec *iov, int n,
+CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, const struct iovec *iov, int n,
 		       ch3_request_t **request);
 /* Waits until a request is complete, and frees it. NULL is allowed. */
-CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request);
+CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
 /* One more chunk is in place. */
-void hr_link_chunk_arrived(struct hr_session *session);
+void rc_link_chunk_arrived(struct rc_session *session);
 /* Waits until so many chunks are in place, on whichever connections they come. */
-CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped);
+CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
 /* The worker answered what no worker answers: logs it, gives the connection up. */
-CUresult hr_link_broken(struct hr_link *link, enum hr_call function);
+CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 
 /* ---- handle.c ---- */
 
 /* CUDA_SUCCESS if handle is a live object of this kind (or, for a stream, one of CUDA's own values); else
  * CUDA_ERROR_INVALID_HANDLE, for contexts CUDA_ERROR_INVALID_CONTEXT. */
-CUresult hr_handle_check(enum hr_kind kind, uint64_t handle);
+CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
 /* Names a new object. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult hr_handle_new(enum hr_kind kind, uint64_t *handle);
+CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle);
 /* Takes over a handle that the worker chose. */
-CUresult hr_handle_adopt(enum hr_kind kind, uint64_t handle);
+CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle);
 /* The handle ends; what was attached to it is the caller's again. */
-void hr_handle_delete(uint64_t handle);
+void rc_handle_delete(uint64_t handle);
 /* Attaches what the client knows of the object; NULL if there is nothing or no such object. */
-void hr_handle_attach(uint64_t handle, void *data);
-void *hr_handle_data(enum hr_kind kind, uint64_t handle);
+void rc_handle_attach(uint64_t handle, void *data);
+void *rc_handle_data(enum rc_kind kind, uint64_t handle);
 /* Calls visit with every live handle of a kind. The visitor may delete it. */
-void hr_handle_each(enum hr_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
+void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
 
 /* ---- context.c ---- */
 
-struct hr_context {
-	struct hr_context *next; /* of those that have ended */
+struct rc_context {
+	struct rc_context *next; /* of those that have ended */
 	CUcontext handle;
 	CUdevice device;
 	unsigned flags, api_version;
@@ -137,31 +137,31 @@ struct hr_context {
 	uint64_t id;
 };
 
-#define HR_CONTEXT_STACK 64
+#define RC_CONTEXT_STACK 64
 
 /* What the client keeps for each of the program's threads. */
-struct hr_thread {
-	struct hr_link *link;
+struct rc_thread {
+	struct rc_link *link;
 	int depth; /* of the context stack; the current one is on top */
-	CUcontext stack[HR_CONTEXT_STACK];
+	CUcontext stack[RC_CONTEXT_STACK];
 };
 
 /* The calling thread's; NULL if there is no memory. */
-struct hr_thread *hr_thread_get(void);
+struct rc_thread *rc_thread_get(void);
 /* The current context's handle, or NULL. */
-CUcontext hr_context_current(void);
+CUcontext rc_context_current(void);
 /* Of the current context. CUDA_ERROR_INVALID_CONTEXT. */
-CUresult hr_context_get(struct hr_context **context);
+CUresult rc_context_get(struct rc_context **context);
 /* A device's primary context, known to the client from hello on. */
-CUresult hr_context_add_primary(CUdevice device, uint64_t handle);
+CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
 
 /* ---- memory.c ---- */
 
-enum hr_memory_kind { HR_MEMORY_DEVICE, HR_MEMORY_GLOBAL, HR_MEMORY_HOST, HR_MEMORY_REGISTERED };
+enum rc_memory_kind { RC_MEMORY_DEVICE, RC_MEMORY_GLOBAL, RC_MEMORY_HOST, RC_MEMORY_REGISTERED };
 
-struct hr_span {
+struct rc_span {
 	uint64_t base, size;
-	enum hr_memory_kind kind;
+	enum rc_memory_kind kind;
 	CUcontext context;
 	CUmodule module;   /* of a global: it goes with it */
 	unsigned flags;    /* of host memory: as given */
@@ -170,87 +170,87 @@ struct hr_span {
 };
 
 /* The allocation that holds address. */
-bool hr_memory_find(uint64_t address, struct hr_span *span);
-CUresult hr_memory_add(const struct hr_span *span);
-bool hr_memory_remove(uint64_t base);
+bool rc_memory_find(uint64_t address, struct rc_span *span);
+CUresult rc_memory_add(const struct rc_span *span);
+bool rc_memory_remove(uint64_t base);
 /* Forgets the globals of a module; of a context all that is on the device. */
-void hr_memory_forget_module(CUmodule module);
-void hr_memory_forget_context(CUcontext context);
+void rc_memory_forget_module(CUmodule module);
+void rc_memory_forget_context(CUcontext context);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device. size 0 is right anywhere. */
-CUresult hr_memory_check_device(uint64_t address, uint64_t size);
-bool hr_memory_is_device(uint64_t address);
+CUresult rc_memory_check_device(uint64_t address, uint64_t size);
+bool rc_memory_is_device(uint64_t address);
 
 /* ---- copy.c: copies to the host that are under way ---- */
 
-struct hr_copy {
-	struct hr_copy *next;
+struct rc_copy {
+	struct rc_copy *next;
 	uint64_t id;
 	uint8_t *host;
-	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct hr_wire_box */
+	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
 	uint64_t left; /* bytes; atomic */
 	bool later;    /* asynchronous: freed when complete */
 };
 
 /* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns how many, 0 if they are too many, -1 if
  * they lie outside. */
-int hr_copy_pieces(const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
-/* Copies bytes into the pieces that hr_copy_pieces found too many. */
-void hr_copy_scatter(const struct hr_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
+int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
+/* Copies bytes into the pieces that rc_copy_pieces found too many. */
+void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
 /* Finds one that is under way; it stays until its last byte has been counted. */
-struct hr_copy *hr_copy_find(uint64_t id);
+struct rc_copy *rc_copy_find(uint64_t id);
 /* Counts bytes that are in place. */
-void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t bytes);
+void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes);
 
 /* True while copies to the host are under way that no call waits for; the second: into these bytes. */
-bool hr_copy_any_later(void);
-bool hr_copy_pending(uint64_t address, uint64_t size);
+bool rc_copy_any_later(void);
+bool rc_copy_pending(uint64_t address, uint64_t size);
 
 /* ---- stream.c ---- */
 
-struct hr_stream {
-	struct hr_stream *next; /* of those without a stream */
+struct rc_stream {
+	struct rc_stream *next; /* of those without a stream */
 	CUcontext context;
 	unsigned flags;
 	int priority;
 	uint64_t id;
 };
 /* Keeps it for a later stream; never freed, as another thread may be reading it. */
-void hr_stream_recycle(struct hr_stream *stream);
+void rc_stream_recycle(struct rc_stream *stream);
 
 /* ---- module.c ---- */
 
-struct hr_kernel {
+struct rc_kernel {
 	uint64_t handle;    /* on the wire: of the function or the library's kernel */
 	char *name;
 	uint32_t parameters, block; /* count; bytes of the parameter block */
-	struct hr_parameter {
+	struct rc_parameter {
 		uint32_t offset, size;
 	} *parameter;
 	uint32_t known;
-	int32_t attribute[HR_KERNEL_ATTRIBUTES];
-	struct hr_module *module;
+	int32_t attribute[RC_KERNEL_ATTRIBUTES];
+	struct rc_module *module;
 };
 
-struct hr_module {
+struct rc_module {
 	uint64_t handle;
 	CUcontext context; /* of a module; NULL for a library */
 	bool library;
 	uint32_t n;
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 };
 
 /* Forgets the modules of a context that is gone. */
-void hr_module_forget_context(CUcontext context);
+void rc_module_forget_context(CUcontext context);
 
 /* The kernel behind a CUfunction or CUkernel. NULL: neither. */
-struct hr_kernel *hr_kernel_find(uint64_t handle);
+struct rc_kernel *rc_kernel_find(uint64_t handle);
 
 /* ---- hostfn.c ---- */
 
 /* Handles a host function's turn that arrived on the first connection. */
-int hr_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 /* True while a host function has been given and has not returned. */
-bool hr_host_any(void);
+bool rc_host_any(void);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static __thread struct hr_thread *thread __attribute__((tls_model("initial-exec")));
+static __thread struct rc_thread *thread __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
@@ -16,10 +16,10 @@ static uint64_t next_id;
 /* A thread of the program ends: so does its connection, after all that it sent. In a child of fork there is none. */
 static void thread_ended(void *data)
 {
-	struct hr_thread *ended = data;
-	struct hr_session *session;
-	if (ended->link && hr_session_get(&session) == CUDA_SUCCESS)
-		hr_link_close(ended->link);
+	struct rc_thread *ended = data;
+	struct rc_session *session;
+	if (ended->link && rc_session_get(&session) == CUDA_SUCCESS)
+		rc_link_close(ended->link);
 	thread = NULL;
 	free(ended);
 }
@@ -29,7 +29,7 @@ static void make_key(void)
 	have_key = !pthread_key_create(&thread_end, thread_ended);
 }
 
-struct hr_thread *hr_thread_get(void)
+struct rc_thread *rc_thread_get(void)
 {
 	if (thread)
 		return thread;
@@ -40,23 +40,23 @@ struct hr_thread *hr_thread_get(void)
 	return thread;
 }
 
-CUcontext hr_context_current(void)
+CUcontext rc_context_current(void)
 {
 	return thread && thread->depth ? thread->stack[thread->depth - 1] : NULL;
 }
 
-static struct hr_context *context_of(CUcontext handle)
+static struct rc_context *context_of(CUcontext handle)
 {
-	return hr_handle_data(HR_KIND_CONTEXT, (uint64_t)(uintptr_t)handle);
+	return rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)handle);
 }
 
-CUresult hr_context_get(struct hr_context **context)
+CUresult rc_context_get(struct rc_context **context)
 {
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_context *current = context_of(hr_context_current());
+	struct rc_context *current = context_of(rc_context_current());
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*context = current;
@@ -64,12 +64,12 @@ CUresult hr_context_get(struct hr_context **context)
 }
 
 /* The context meant by a call that takes one, where NULL is the current one. */
-static CUresult context_meant(CUcontext handle, struct hr_context **context)
+static CUresult context_meant(CUcontext handle, struct rc_context **context)
 {
 	if (!handle)
-		return hr_context_get(context);
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+		return rc_context_get(context);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*context = context_of(handle);
@@ -77,9 +77,9 @@ static CUresult context_meant(CUcontext handle, struct hr_context **context)
 }
 
 /* What is known of contexts that have ended: kept for later ones and never freed, as another thread may be reading it. */
-static struct hr_context *unused;
+static struct rc_context *unused;
 
-static void context_recycle(struct hr_context *context)
+static void context_recycle(struct rc_context *context)
 {
 	pthread_mutex_lock(&lock);
 	context->next = unused;
@@ -87,44 +87,44 @@ static void context_recycle(struct hr_context *context)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct hr_context *context_new(void)
+static struct rc_context *context_new(void)
 {
 	pthread_mutex_lock(&lock);
-	struct hr_context *context = unused;
+	struct rc_context *context = unused;
 	if (context)
 		unused = context->next;
 	pthread_mutex_unlock(&lock);
 	return context ? context : malloc(sizeof *context);
 }
 
-static CUresult context_attach(uint64_t handle, const struct hr_context *value)
+static CUresult context_attach(uint64_t handle, const struct rc_context *value)
 {
-	struct hr_context *context = context_new();
+	struct rc_context *context = context_new();
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*context = *value;
 	context->handle = (CUcontext)(uintptr_t)handle;
 	context->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
-	hr_handle_attach(handle, context);
+	rc_handle_attach(handle, context);
 	return CUDA_SUCCESS;
 }
 
-CUresult hr_context_add_primary(CUdevice device, uint64_t handle)
+CUresult rc_context_add_primary(CUdevice device, uint64_t handle)
 {
-	CUresult result = hr_handle_adopt(HR_KIND_CONTEXT, handle);
+	CUresult result = rc_handle_adopt(RC_KIND_CONTEXT, handle);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return context_attach(handle, &(struct hr_context){ .device = device, .primary = true, .api_version = 3020 });
+	return context_attach(handle, &(struct rc_context){ .device = device, .primary = true, .api_version = 3020 });
 }
 
 /* ---- primary contexts: the worker holds them from the start, the program's references are counted here ---- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	struct hr_device *found;
+	struct rc_device *found;
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(device, &found);
+	CUresult result = rc_device_get(device, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -136,10 +136,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
-	struct hr_device *found;
+	struct rc_device *found;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(device, &found);
+	CUresult result = rc_device_get(device, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -155,10 +155,10 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
-	struct hr_device *found;
+	struct rc_device *found;
 	if (!flags || !active)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(device, &found);
+	CUresult result = rc_device_get(device, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -170,39 +170,39 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
 
 static void forget_stream(uint64_t handle, void *data, void *context)
 {
-	struct hr_stream *stream = data;
+	struct rc_stream *stream = data;
 	if (!stream || stream->context != context)
 		return;
-	hr_handle_delete(handle);
-	hr_stream_recycle(stream);
+	rc_handle_delete(handle);
+	rc_stream_recycle(stream);
 }
 
 static void forget_event(uint64_t handle, void *data, void *context)
 {
 	if (data == context)
-		hr_handle_delete(handle);
+		rc_handle_delete(handle);
 }
 
 /* Everything of a context that is gone on the worker. */
 static void context_forget(CUcontext context)
 {
-	hr_memory_forget_context(context);
-	hr_module_forget_context(context);
-	hr_handle_each(HR_KIND_STREAM, forget_stream, context);
-	hr_handle_each(HR_KIND_EVENT, forget_event, context);
+	rc_memory_forget_context(context);
+	rc_module_forget_context(context);
+	rc_handle_each(RC_KIND_STREAM, forget_stream, context);
+	rc_handle_each(RC_KIND_EVENT, forget_event, context);
 }
 
-static CUresult primary_reset(struct hr_device *device)
+static CUresult primary_reset(struct rc_device *device)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_context call;
+		struct rc_wire_call head;
+		struct rc_wire_context call;
 	} message = { .call.context = device->wire.primary };
-	struct hr_link *link;
-	CUresult result = hr_link_get(0, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = hr_link_call(link, HR_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
+	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		context_forget((CUcontext)(uintptr_t)device->wire.primary);
 	return result;
@@ -210,8 +210,8 @@ static CUresult primary_reset(struct hr_device *device)
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	struct hr_device *found;
-	CUresult result = hr_device_get(device, &found);
+	struct rc_device *found;
+	CUresult result = rc_device_get(device, &found);
 	return result == CUDA_SUCCESS ? primary_reset(found) : result;
 }
 
@@ -222,8 +222,8 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	struct hr_device *found;
-	CUresult result = hr_device_get(device, &found);
+	struct rc_device *found;
+	CUresult result = rc_device_get(device, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -246,14 +246,14 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 
 CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CUresult result = context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_thread *mine = hr_thread_get();
-	if (!mine || mine->depth == HR_CONTEXT_STACK)
+	struct rc_thread *mine = rc_thread_get();
+	if (!mine || mine->depth == RC_CONTEXT_STACK)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mine->stack[mine->depth++] = handle;
 	return CUDA_SUCCESS;
@@ -266,11 +266,11 @@ CUresult cuCtxPushCurrent(CUcontext handle)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *handle)
 {
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!hr_context_current())
+	if (!rc_context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CUcontext popped = thread->stack[--thread->depth];
 	if (handle)
@@ -285,12 +285,12 @@ CUresult cuCtxPopCurrent(CUcontext *handle)
 
 CUresult cuCtxSetCurrent(CUcontext handle)
 {
-	struct hr_context *context;
-	struct hr_session *session;
-	CUresult result = handle ? context_meant(handle, &context) : hr_session_get(&session);
+	struct rc_context *context;
+	struct rc_session *session;
+	CUresult result = handle ? context_meant(handle, &context) : rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_thread *mine = hr_thread_get();
+	struct rc_thread *mine = rc_thread_get();
 	if (!mine)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!handle) {
@@ -306,18 +306,18 @@ CUresult cuCtxSetCurrent(CUcontext handle)
 
 CUresult cuCtxGetCurrent(CUcontext *handle)
 {
-	struct hr_session *session;
+	struct rc_session *session;
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_session_get(&session);
+	CUresult result = rc_session_get(&session);
 	if (result == CUDA_SUCCESS)
-		*handle = hr_context_current();
+		*handle = rc_context_current();
 	return result;
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = context_meant(handle, &context);
@@ -333,26 +333,26 @@ CUresult cuCtxGetDevice(CUdevice *device)
 
 CUresult cuCtxGetFlags(unsigned *flags)
 {
-	struct hr_context *context;
-	struct hr_device *device;
+	struct rc_context *context;
+	struct rc_device *device;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!context->primary)
 		*flags = context->flags;
-	else if ((result = hr_device_get(context->device, &device)) == CUDA_SUCCESS)
+	else if ((result = rc_device_get(context->device, &device)) == CUDA_SUCCESS)
 		*flags = device->flags;
 	return result;
 }
 
 CUresult cuCtxSetFlags(unsigned flags)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (context->primary)
@@ -363,7 +363,7 @@ CUresult cuCtxSetFlags(unsigned flags)
 
 CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = context_meant(handle, &context);
@@ -374,7 +374,7 @@ CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 
 CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = context_meant(handle, &context);
@@ -385,11 +385,11 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version)
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-	struct hr_context *context;
-	struct hr_device *device;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	struct rc_device *device;
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(context->device, &device);
+		result = rc_device_get(context->device, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (least)
@@ -402,10 +402,10 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 /* Bank size of shared memory: no GPU of today has more than one, the calls remain. */
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
 		*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	return result;
@@ -413,37 +413,37 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
 
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
-	return hr_context_get(&context);
+	return rc_context_get(&context);
 }
 
 /* ---- contexts of the program's own ---- */
 
 static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device, unsigned api_version)
 {
-	struct hr_device *found;
+	struct rc_device *found;
 	if (!handle || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(device, &found);
+	CUresult result = rc_device_get(device, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_context_create call;
+		struct rc_wire_call head;
+		struct rc_wire_context_create call;
 	} message = { .call = { .flags = flags, .device = (uint32_t)found->ordinal } };
-	struct hr_link *link;
-	result = hr_link_get(0, &link);
+	struct rc_link *link;
+	result = rc_link_get(0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = hr_handle_new(HR_KIND_CONTEXT, &message.call.context);
+	result = rc_handle_new(RC_KIND_CONTEXT, &message.call.context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_context made = { .device = device, .flags = flags, .api_version = api_version };
+	struct rc_context made = { .device = device, .flags = flags, .api_version = api_version };
 	result = context_attach(message.call.context, &made);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_call(link, HR_CALL_context_create, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_call(link, RC_CALL_context_create, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		result = cuCtxPushCurrent_v2((CUcontext)(uintptr_t)message.call.context);
 	if (result == CUDA_SUCCESS) {
@@ -451,7 +451,7 @@ static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice devic
 		return CUDA_SUCCESS;
 	}
 	free(context_of((CUcontext)(uintptr_t)message.call.context));
-	hr_handle_delete(message.call.context);
+	rc_handle_delete(message.call.context);
 	return result;
 }
 
@@ -476,7 +476,7 @@ CUresult cuCtxCreate_v4(CUcontext *handle, CUctxCreateParams *parameters, unsign
 
 CUresult cuCtxDestroy_v2(CUcontext handle)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	CUresult result = context_meant(handle, &context);
@@ -485,20 +485,20 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	if (context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_context call;
+		struct rc_wire_call head;
+		struct rc_wire_context call;
 	} message = { .call.context = (uint64_t)(uintptr_t)handle };
-	struct hr_link *link;
-	result = hr_link_get(0, &link);
+	struct rc_link *link;
+	result = rc_link_get(0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (hr_context_current() == handle)
+	if (rc_context_current() == handle)
 		thread->depth--;
-	result = hr_link_call(link, HR_CALL_context_destroy, 0, &message.head, sizeof message, NULL, 0);
+	result = rc_link_call(link, RC_CALL_context_destroy, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	context_forget(handle);
-	hr_handle_delete(message.call.context);
+	rc_handle_delete(message.call.context);
 	context_recycle(context);
 	return CUDA_SUCCESS;
 }
@@ -510,19 +510,19 @@ CUresult cuCtxDestroy(CUcontext handle)
 
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	CUresult result = context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_context call;
+		struct rc_wire_call head;
+		struct rc_wire_context call;
 	} message = { .call.context = (uint64_t)(uintptr_t)context->handle };
-	struct hr_link *link;
-	result = hr_link_get(0, &link);
+	struct rc_link *link;
+	result = rc_link_get(0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return hr_link_call(link, HR_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
+	return rc_link_call(link, RC_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
 }
 
 CUresult cuCtxSynchronize(void)

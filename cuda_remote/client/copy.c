@@ -21,10 +21,10 @@
 #define BUCKETS 256
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hr_copy *buckets[BUCKETS];
+static struct rc_copy *buckets[BUCKETS];
 static uint64_t later; /* copies under way that no call waits for; atomic */
 
-static void copy_list(struct hr_session *session, struct hr_copy *copy)
+static void copy_list(struct rc_session *session, struct rc_copy *copy)
 {
 	copy->id = __atomic_add_fetch(&session->copies, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
@@ -33,10 +33,10 @@ static void copy_list(struct hr_session *session, struct hr_copy *copy)
 	pthread_mutex_unlock(&lock);
 }
 
-static void copy_unlist(struct hr_copy *copy)
+static void copy_unlist(struct rc_copy *copy)
 {
 	pthread_mutex_lock(&lock);
-	struct hr_copy **at = &buckets[copy->id % BUCKETS];
+	struct rc_copy **at = &buckets[copy->id % BUCKETS];
 	while (*at && *at != copy)
 		at = &(*at)->next;
 	if (*at)
@@ -44,29 +44,29 @@ static void copy_unlist(struct hr_copy *copy)
 	pthread_mutex_unlock(&lock);
 }
 
-struct hr_copy *hr_copy_find(uint64_t id)
+struct rc_copy *rc_copy_find(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
-	struct hr_copy *copy = buckets[id % BUCKETS];
+	struct rc_copy *copy = buckets[id % BUCKETS];
 	while (copy && copy->id != id)
 		copy = copy->next;
 	pthread_mutex_unlock(&lock);
 	return copy;
 }
 
-bool hr_copy_any_later(void)
+bool rc_copy_any_later(void)
 {
 	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
 }
 
-bool hr_copy_pending(uint64_t address, uint64_t size)
+bool rc_copy_pending(uint64_t address, uint64_t size)
 {
 	bool found = false;
-	if (!hr_copy_any_later())
+	if (!rc_copy_any_later())
 		return false;
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS && !found; i++)
-		for (const struct hr_copy *copy = buckets[i]; copy && !found; copy = copy->next) {
+		for (const struct rc_copy *copy = buckets[i]; copy && !found; copy = copy->next) {
 			uint64_t first = (uint64_t)(uintptr_t)copy->host, end = first + copy->width;
 			end += (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
 			found = copy->later && first < address + size && address < end;
@@ -75,7 +75,7 @@ bool hr_copy_pending(uint64_t address, uint64_t size)
 	return found;
 }
 
-static void later_forget(struct hr_session *session, struct hr_copy *copy, uint64_t bytes)
+static void later_forget(struct rc_session *session, struct rc_copy *copy, uint64_t bytes)
 {
 	copy_unlist(copy);
 	__atomic_sub_fetch(&session->staged, bytes, __ATOMIC_RELAXED);
@@ -83,30 +83,30 @@ static void later_forget(struct hr_session *session, struct hr_copy *copy, uint6
 	free(copy);
 }
 
-void hr_copy_arrived(struct hr_session *session, struct hr_copy *copy, uint64_t bytes)
+void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes)
 {
 	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
 	if (!left && copy->later)
 		later_forget(session, copy, copy->width * copy->height * copy->depth);
-	hr_link_chunk_arrived(session);
+	rc_link_chunk_arrived(session);
 }
 
 /* ---- where the bytes of a copy lie on the host ---- */
 
-static uint64_t copy_bytes(const struct hr_copy *copy)
+static uint64_t copy_bytes(const struct rc_copy *copy)
 {
 	return copy->width * copy->height * copy->depth;
 }
 
 /* The row that holds offset: its address from there on, and how much of it follows. */
-static uint8_t *row_at(const struct hr_copy *copy, uint64_t offset, uint64_t *left)
+static uint8_t *row_at(const struct rc_copy *copy, uint64_t offset, uint64_t *left)
 {
 	uint64_t row = offset / copy->width, x = offset % copy->width;
 	*left = copy->width - x;
 	return copy->host + row / copy->height * copy->slice + row % copy->height * copy->pitch + x;
 }
 
-int hr_copy_pieces(const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max)
 {
 	uint64_t bytes = copy_bytes(copy);
 	if (offset > bytes || len > bytes - offset)
@@ -126,7 +126,7 @@ int hr_copy_pieces(const struct hr_copy *copy, uint64_t offset, uint64_t len, st
 	return n;
 }
 
-void hr_copy_scatter(const struct hr_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
+void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
 {
 	while (len) {
 		uint64_t left;
@@ -140,7 +140,7 @@ void hr_copy_scatter(const struct hr_copy *copy, uint64_t offset, uint64_t len, 
 	}
 }
 
-static void copy_gather(const struct hr_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
+static void copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
 {
 	while (len) {
 		uint64_t left;
@@ -155,14 +155,14 @@ static void copy_gather(const struct hr_copy *copy, uint64_t offset, uint64_t le
 }
 
 /* Pieces of a chunk to send, gathered in the connection's scratch memory if they are too many. */
-static int chunk_pieces(struct hr_link *link, const struct hr_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
+static int chunk_pieces(struct rc_link *link, const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
 			bool *gathered)
 {
-	int n = hr_copy_pieces(copy, offset, len, iov, PIECES);
+	int n = rc_copy_pieces(copy, offset, len, iov, PIECES);
 	*gathered = !n;
 	if (n)
 		return n;
-	if (!link->scratch && !(link->scratch = malloc(HR_CHUNK_MAX)))
+	if (!link->scratch && !(link->scratch = malloc(RC_CHUNK_MAX)))
 		return -1;
 	copy_gather(copy, offset, len, link->scratch);
 	iov[0] = (struct iovec){ link->scratch, len };
@@ -171,86 +171,86 @@ static int chunk_pieces(struct hr_link *link, const struct hr_copy *copy, uint64
 
 /* ---- to the device ---- */
 
-static CUresult send_chunks(struct hr_link *link, const struct hr_wire_copy *call, const struct hr_copy *copy)
+static CUresult send_chunks(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy)
 {
 	ch3_request_t *window[WINDOW] = { NULL };
-	struct hr_wire_chunk chunk = { call->copy, 0 };
+	struct rc_wire_chunk chunk = { call->copy, 0 };
 	CUresult result = CUDA_SUCCESS;
 	uint64_t total = copy_bytes(copy);
 	unsigned turn = 0;
 	while (result == CUDA_SUCCESS && chunk.offset < total) {
 		struct iovec iov[PIECES];
 		bool gathered;
-		uint64_t len = hr_box_chunk(&call->box, chunk.offset);
+		uint64_t len = rc_box_chunk(&call->box, chunk.offset);
 		int n = chunk_pieces(link, copy, chunk.offset, len, iov, &gathered);
 		if (n < 0) {
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 			break;
 		}
-		result = hr_link_finish(link, window[turn]);
+		result = rc_link_finish(link, window[turn]);
 		window[turn] = NULL;
 		if (result == CUDA_SUCCESS)
-			result = hr_link_chunk(link, &chunk, iov, n, &window[turn]);
+			result = rc_link_chunk(link, &chunk, iov, n, &window[turn]);
 		if (gathered && result == CUDA_SUCCESS) {
-			result = hr_link_finish(link, window[turn]);
+			result = rc_link_finish(link, window[turn]);
 			window[turn] = NULL;
 		}
 		turn = (turn + 1) % WINDOW;
 		chunk.offset += len;
 	}
 	for (int i = 0; i < WINDOW; i++) {
-		CUresult finished = hr_link_finish(link, window[i]);
+		CUresult finished = rc_link_finish(link, window[i]);
 		if (result == CUDA_SUCCESS)
 			result = finished;
 	}
 	return result;
 }
 
-static CUresult copy_up(const struct hr_wire_box *box, const struct hr_copy *copy, uint64_t stream)
+static CUresult copy_up(const struct rc_wire_box *box, const struct rc_copy *copy, uint64_t stream)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_copy call;
+		struct rc_wire_call head;
+		struct rc_wire_copy call;
 	} message = { .call = { .stream = stream, .box = *box } };
-	struct hr_link *link;
-	CUresult result = hr_link_get(1, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(1, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t total = copy_bytes(copy);
-	if (total <= HR_INLINE_COPY) {
+	if (total <= RC_INLINE_COPY) {
 		struct iovec iov[PIECES];
 		bool gathered;
 		int n = chunk_pieces(link, copy, 0, total, iov, &gathered);
 		if (n < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		return hr_link_post(link, HR_CALL_copy_up, 0, &message.head, sizeof message, iov, n);
+		return rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, iov, n);
 	}
 	message.call.copy = __atomic_add_fetch(&link->session->copies, 1, __ATOMIC_RELAXED);
-	result = hr_link_post(link, HR_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
+	result = rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The end is sent also after a failure here: the worker is waiting for it, and finds the copy incomplete. */
 	CUresult sent = send_chunks(link, &message.call, copy);
-	result = hr_link_post(link, HR_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
+	result = rc_link_post(link, RC_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
 			      0);
 	return sent != CUDA_SUCCESS ? sent : result;
 }
 
 /* ---- to the host ---- */
 
-static CUresult copy_down_now(struct hr_link *link, struct hr_wire_call *head, struct hr_wire_copy *call, struct hr_copy *copy)
+static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call, struct rc_copy *copy)
 {
 	copy_list(link->session, copy);
 	call->copy = copy->id;
-	CUresult result = hr_link_call(link, HR_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
+	CUresult result = rc_link_call(link, RC_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
 	copy_unlist(copy);
 	if (result == CUDA_SUCCESS && __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE))
-		return hr_link_broken(link, HR_CALL_copy_down);
+		return rc_link_broken(link, RC_CALL_copy_down);
 	return result;
 }
 
 /* True if the worker will hold that many more bytes for us. */
-static bool staging_take(struct hr_session *session, uint64_t bytes)
+static bool staging_take(struct rc_session *session, uint64_t bytes)
 {
 	if (__atomic_add_fetch(&session->staged, bytes, __ATOMIC_RELAXED) <= session->staging)
 		return true;
@@ -258,19 +258,19 @@ static bool staging_take(struct hr_session *session, uint64_t bytes)
 	return false;
 }
 
-static CUresult copy_down(const struct hr_wire_box *box, const struct hr_copy *host, uint64_t stream, bool may_be_later)
+static CUresult copy_down(const struct rc_wire_box *box, const struct rc_copy *host, uint64_t stream, bool may_be_later)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_copy call;
+		struct rc_wire_call head;
+		struct rc_wire_copy call;
 	} message = { .call = { .stream = stream, .box = *box } };
-	struct hr_link *link;
-	CUresult result = hr_link_get(1, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(1, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_copy copy = *host;
+	struct rc_copy copy = *host;
 	uint64_t bytes = copy.left = copy_bytes(host);
-	struct hr_copy *kept = NULL;
+	struct rc_copy *kept = NULL;
 	if (may_be_later && staging_take(link->session, bytes) && !(kept = malloc(sizeof *kept)))
 		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
 	if (!kept)
@@ -280,7 +280,7 @@ static CUresult copy_down(const struct hr_wire_box *box, const struct hr_copy *h
 	__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
 	copy_list(link->session, kept);
 	message.call.copy = kept->id;
-	result = hr_link_post(link, HR_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
+	result = rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		later_forget(link->session, kept, bytes);
 	return result;
@@ -295,8 +295,8 @@ struct side {
 
 static bool is_pinned(uint64_t address, uint64_t size)
 {
-	struct hr_span span;
-	return hr_memory_find(address, &span) && span.kind >= HR_MEMORY_HOST && size <= span.size - (address - span.base);
+	struct rc_span span;
+	return rc_memory_find(address, &span) && span.kind >= RC_MEMORY_HOST && size <= span.size - (address - span.base);
 }
 
 /* A box without gaps is one row. */
@@ -310,26 +310,26 @@ static void flatten(uint64_t pitch, uint64_t slice, uint64_t *width, uint64_t *h
 	}
 }
 
-static struct hr_wire_box box_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+static struct rc_wire_box box_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
 {
-	struct hr_wire_box box = { side->address, side->pitch, side->slice, width, height, depth };
+	struct rc_wire_box box = { side->address, side->pitch, side->slice, width, height, depth };
 	return box;
 }
 
 static CUresult side_check(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
 {
-	struct hr_wire_box box = box_of(side, width, height, depth);
-	uint64_t extent = hr_box_extent(&box);
+	struct rc_wire_box box = box_of(side, width, height, depth);
+	uint64_t extent = rc_box_extent(&box);
 	if (!extent || (height > 1 && side->pitch < width) || (depth > 1 && side->slice < width))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (side->device)
-		return hr_memory_check_device(side->address, extent);
+		return rc_memory_check_device(side->address, extent);
 	return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static struct hr_copy host_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
+static struct rc_copy host_of(const struct side *side, uint64_t width, uint64_t height, uint64_t depth)
 {
-	struct hr_copy copy = { .host = (uint8_t *)(uintptr_t)side->address, .pitch = side->pitch, .slice = side->slice };
+	struct rc_copy copy = { .host = (uint8_t *)(uintptr_t)side->address, .pitch = side->pitch, .slice = side->slice };
 	flatten(side->pitch, side->slice, &width, &height, &depth);
 	copy.width = width;
 	copy.height = height;
@@ -355,24 +355,24 @@ static CUresult copy_across(const struct side *to, const struct side *from, uint
 			    uint64_t stream)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_across call;
+		struct rc_wire_call head;
+		struct rc_wire_across call;
 	} message = { .call = { stream, box_of(to, width, height, depth), box_of(from, width, height, depth) } };
-	struct hr_link *link;
-	CUresult result = hr_link_get(1, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(1, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return hr_link_post(link, HR_CALL_copy_across, 0, &message.head, sizeof message, NULL, 0);
+	return rc_link_post(link, RC_CALL_copy_across, 0, &message.head, sizeof message, NULL, 0);
 }
 
 /* Every copy comes through here. asynchronous: the caller allows the copy to complete after the call. */
 static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 		     CUstream stream, bool asynchronous)
 {
-	struct hr_context *context;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
-		result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+		result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!width || !height || !depth)
@@ -388,20 +388,20 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	if (to->device && from->device)
 		return copy_across(to, from, width, height, depth, named);
 	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
-	struct hr_copy place = host_of(host, width, height, depth);
+	struct rc_copy place = host_of(host, width, height, depth);
 	uint64_t row = width, rows = height, slices = depth;
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
-	struct hr_wire_box box = box_of(device, row, rows, slices);
-	struct hr_wire_box extent = box_of(host, width, height, depth);
+	struct rc_wire_box box = box_of(device, row, rows, slices);
+	struct rc_wire_box extent = box_of(host, width, height, depth);
 	/* Bytes to the device are read here and now. What the stream is still to write there comes first: an earlier copy
 	 * to the host, or a host function, of which nobody knows what it writes. */
-	if (to->device && (hr_host_any() || hr_copy_pending(host->address, hr_box_extent(&extent))))
+	if (to->device && (rc_host_any() || rc_copy_pending(host->address, rc_box_extent(&extent))))
 		result = cuStreamSynchronize(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (to->device)
 		return copy_up(&box, &place, named);
-	return copy_down(&box, &place, named, asynchronous && is_pinned(host->address, hr_box_extent(&extent)));
+	return copy_down(&box, &place, named, asynchronous && is_pinned(host->address, rc_box_extent(&extent)));
 }
 
 static CUresult copy_line(const struct side *to, const struct side *from, size_t size, CUstream stream, bool asynchronous)
@@ -421,7 +421,7 @@ static struct side device_side(CUdeviceptr pointer)
 
 static struct side either_side(CUdeviceptr pointer)
 {
-	return (struct side){ .device = hr_memory_is_device(pointer), .address = pointer };
+	return (struct side){ .device = rc_memory_is_device(pointer), .address = pointer };
 }
 
 /* ---- the driver's calls, one line of memory ---- */
@@ -512,8 +512,8 @@ CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstr
 
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	CUresult result = hr_memory_check_device(to, size);
-	return result == CUDA_SUCCESS ? hr_memory_check_device(from, size) : result;
+	CUresult result = rc_memory_check_device(to, size);
+	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)

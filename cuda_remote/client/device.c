@@ -59,9 +59,9 @@ static bool cannot_be_forwarded(CUdevice_attribute attribute)
 	}
 }
 
-int hr_device_attribute(const struct hr_device *device, CUdevice_attribute attribute)
+int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute)
 {
-	if ((unsigned)attribute >= HR_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
+	if ((unsigned)attribute >= RC_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
 		return 0;
 	if (cannot_be_forwarded(attribute))
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
@@ -70,34 +70,34 @@ int hr_device_attribute(const struct hr_device *device, CUdevice_attribute attri
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((unsigned)attribute >= HR_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
+	if ((unsigned)attribute >= RC_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = hr_device_attribute(device, attribute);
+	*value = rc_device_attribute(device, attribute);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDriverGetVersion(int *version)
 {
-	struct hr_session *session;
+	struct rc_session *session;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Before cuInit: what this library speaks. */
-	*version = hr_session_get(&session) == CUDA_SUCCESS ? session->driver_version : CUDA_VERSION;
+	*version = rc_session_get(&session) == CUDA_SUCCESS ? session->driver_version : CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetCount(int *count)
 {
-	struct hr_session *session;
+	struct rc_session *session;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_session_get(&session);
+	CUresult result = rc_session_get(&session);
 	if (result == CUDA_SUCCESS)
 		*count = session->devices;
 	return result;
@@ -105,10 +105,10 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *number, int ordinal)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!number)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(ordinal, &device);
+	CUresult result = rc_device_get(ordinal, &device);
 	if (result == CUDA_SUCCESS)
 		*number = ordinal;
 	return result;
@@ -116,10 +116,10 @@ CUresult cuDeviceGet(CUdevice *number, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!name || len < 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
 		snprintf(name, (size_t)len, "%s", device->wire.name);
 	return result;
@@ -127,10 +127,10 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice number)
 
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
 		memcpy(uuid->bytes, device->wire.uuid, sizeof uuid->bytes);
 	return result;
@@ -143,10 +143,10 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice number)
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
 		*bytes = device->wire.memory;
 	return result;
@@ -164,48 +164,48 @@ CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice number)
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!major || !minor)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*major = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-	*minor = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	*major = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	*minor = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*prop = (CUdevprop){
-		.maxThreadsPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-		.sharedMemPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-		.totalConstantMemory = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
-		.SIMDWidth = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-		.memPitch = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-		.regsPerBlock = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-		.clockRate = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-		.textureAlign = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
+		.maxThreadsPerBlock = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+		.sharedMemPerBlock = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+		.totalConstantMemory = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+		.SIMDWidth = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+		.memPitch = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+		.regsPerBlock = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+		.clockRate = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+		.textureAlign = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
 	};
 	for (int i = 0; i < 3; i++) {
-		prop->maxThreadsDim[i] = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
-		prop->maxGridSize[i] = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+		prop->maxThreadsDim[i] = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+		prop->maxGridSize[i] = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
 	}
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int len, CUdevice number)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!id || len < 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
 		snprintf(id, (size_t)len, "%s", device->wire.pci);
 	return result;
@@ -226,11 +226,11 @@ static bool parse_pci(const char *text, unsigned id[4])
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *number, const char *text)
 {
-	struct hr_session *session;
+	struct rc_session *session;
 	unsigned wanted[4], found[4];
 	if (!number || !text)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_session_get(&session);
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!parse_pci(text, wanted))
@@ -246,12 +246,12 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *number, const char *text)
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice number, CUdevice peer)
 {
-	struct hr_device *device, *other;
+	struct rc_device *device, *other;
 	if (!can)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(peer, &other);
+		result = rc_device_get(peer, &other);
 	if (result == CUDA_SUCCESS)
 		*can = device->wire.peers[other->ordinal];
 	return result;
@@ -259,12 +259,12 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice number, CUdevice peer)
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice number, CUdevice peer)
 {
-	struct hr_device *device, *other;
+	struct rc_device *device, *other;
 	if (!value || (unsigned)attribute < 1 || (unsigned)attribute >= sizeof device->wire.p2p[0])
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_device_get(number, &device);
+	CUresult result = rc_device_get(number, &device);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(peer, &other);
+		result = rc_device_get(peer, &other);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (device == other)
@@ -284,12 +284,12 @@ CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_m
 
 CUresult cuProfilerStart(void)
 {
-	struct hr_context *context;
-	return hr_context_get(&context);
+	struct rc_context *context;
+	return rc_context_get(&context);
 }
 
 CUresult cuProfilerStop(void)
 {
-	struct hr_context *context;
-	return hr_context_get(&context);
+	struct rc_context *context;
+	return rc_context_get(&context);
 }

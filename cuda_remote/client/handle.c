@@ -14,27 +14,27 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next_unused = 1, first_free, last_free;
 
-static bool is_kind(enum hr_kind kind, uint64_t handle)
+static bool is_kind(enum rc_kind kind, uint64_t handle)
 {
 	uint64_t found = handle >> 40;
 	/* A library's kernel can be launched and asked as a function. */
-	return found == (uint64_t)kind || (kind == HR_KIND_FUNCTION && found == HR_KIND_KERNEL);
+	return found == (uint64_t)kind || (kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL);
 }
 
-CUresult hr_handle_check(enum hr_kind kind, uint64_t handle)
+CUresult rc_handle_check(enum rc_kind kind, uint64_t handle)
 {
-	if (kind == HR_KIND_STREAM && hr_stream_is_special(handle))
+	if (kind == RC_KIND_STREAM && rc_stream_is_special(handle))
 		return CUDA_SUCCESS;
 	if (is_kind(kind, handle) && entry_find(handle))
 		return CUDA_SUCCESS;
-	return kind == HR_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+	return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult hr_handle_new(enum hr_kind kind, uint64_t *handle)
+CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
 {
 	pthread_mutex_lock(&lock);
 	uint32_t index = first_free ? first_free : next_unused;
-	struct entry *entry = index < HR_HANDLE_WORKER ? entry_make(index) : NULL;
+	struct entry *entry = index < RC_HANDLE_WORKER ? entry_make(index) : NULL;
 	if (!entry) {
 		pthread_mutex_unlock(&lock);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -48,16 +48,16 @@ CUresult hr_handle_new(enum hr_kind kind, uint64_t *handle)
 	}
 	uint16_t generation = (uint16_t)(entry->word + 1);
 	entry->data = NULL;
-	*handle = hr_handle_make(kind, index, generation);
+	*handle = rc_handle_make(kind, index, generation);
 	__atomic_store_n(&entry->word, handle_word(*handle), __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
-CUresult hr_handle_adopt(enum hr_kind kind, uint64_t handle)
+CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle)
 {
-	uint32_t index = hr_handle_index(handle);
-	if (handle >> 40 != (uint64_t)kind || index < HR_HANDLE_WORKER)
+	uint32_t index = rc_handle_index(handle);
+	if (handle >> 40 != (uint64_t)kind || index < RC_HANDLE_WORKER)
 		return CUDA_ERROR_UNKNOWN;
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_make(index);
@@ -70,15 +70,15 @@ CUresult hr_handle_adopt(enum hr_kind kind, uint64_t handle)
 }
 
 /* Freed entries are reused oldest first, so that a handle used after its end is found out for as long as can be. */
-void hr_handle_delete(uint64_t handle)
+void rc_handle_delete(uint64_t handle)
 {
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
 	if (entry) {
-		uint32_t index = hr_handle_index(handle);
+		uint32_t index = rc_handle_index(handle);
 		__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
 		entry->next_free = 0;
-		if (index < HR_HANDLE_WORKER) {
+		if (index < RC_HANDLE_WORKER) {
 			if (last_free)
 				entry_at(last_free)->next_free = index;
 			else
@@ -89,21 +89,21 @@ void hr_handle_delete(uint64_t handle)
 	pthread_mutex_unlock(&lock);
 }
 
-void hr_handle_attach(uint64_t handle, void *data)
+void rc_handle_attach(uint64_t handle, void *data)
 {
 	struct entry *entry = entry_find(handle);
 	if (entry)
 		__atomic_store_n(&entry->data, data, __ATOMIC_RELEASE);
 }
 
-/* Acquire pairs with the release in hr_handle_attach: what data points to is complete. */
-void *hr_handle_data(enum hr_kind kind, uint64_t handle)
+/* Acquire pairs with the release in rc_handle_attach: what data points to is complete. */
+void *rc_handle_data(enum rc_kind kind, uint64_t handle)
 {
 	struct entry *entry = is_kind(kind, handle) ? entry_find(handle) : NULL;
 	return entry ? __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE) : NULL;
 }
 
-static void each_between(enum hr_kind kind, uint32_t first, uint32_t end,
+static void each_between(enum rc_kind kind, uint32_t first, uint32_t end,
 			 void (*visit)(uint64_t handle, void *data, void *context), void *context)
 {
 	for (uint32_t i = first; i < end; i++) {
@@ -114,12 +114,12 @@ static void each_between(enum hr_kind kind, uint32_t first, uint32_t end,
 		}
 		uint32_t word = __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE);
 		if (word >> 16 == (uint32_t)kind)
-			visit((uint64_t)word << HR_HANDLE_INDEX_BITS | i, __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
+			visit((uint64_t)word << RC_HANDLE_INDEX_BITS | i, __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
 			      context);
 	}
 }
 
-void hr_handle_each(enum hr_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)
+void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)
 {
-	each_between(kind, 1, HR_HANDLE_COUNT, visit, context);
+	each_between(kind, 1, RC_HANDLE_COUNT, visit, context);
 }

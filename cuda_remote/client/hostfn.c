@@ -27,10 +27,10 @@ static uint64_t next_id;
 static bool serving;
 static uint64_t unfinished; /* functions given that have not returned; atomic */
 /* The turns that arrived and have not been taken; only the serving thread touches it. */
-static struct hr_wire_host turns[16];
+static struct rc_wire_host turns[16];
 static int n_turns;
 
-int hr_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	(void)context;
 	(void)sink;
@@ -55,33 +55,33 @@ static struct host_function *take(uint64_t id)
 }
 
 /* Acquire pairs with the release in run: what the function wrote is seen. */
-bool hr_host_any(void)
+bool rc_host_any(void)
 {
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0;
 }
 
 /* An unknown id is answered all the same: the stream must go on. */
-static int run(struct hr_link *link, const struct hr_wire_host *turn)
+static int run(struct rc_link *link, const struct rc_wire_host *turn)
 {
 	struct host_function *function = take(turn->function);
-	if (hr_link_await_chunks(link, turn->shipped) != CUDA_SUCCESS)
+	if (rc_link_await_chunks(link, turn->shipped) != CUDA_SUCCESS)
 		return -ECONNRESET;
 	if (function && function->callback)
 		function->callback(function->stream, (CUresult)turn->status, function->argument);
 	else if (function)
 		function->function(function->argument);
-	/* Release pairs with the acquires in hr_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
+	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
 	 * that waited for its stream, what it read is not overwritten before. */
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
 	if (function)
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
 	free(function);
-	return ch3_send(link->vc, HR_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return ch3_send(link->vc, RC_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 
 static void *serve(void *argument)
 {
-	struct hr_link *link = argument;
+	struct rc_link *link = argument;
 	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
 		for (int i = 0; i < n_turns; i++)
 			if (run(link, &turns[i]))
@@ -92,7 +92,7 @@ static void *serve(void *argument)
 }
 
 /* Starts the serving thread, with all signals left to the program's own. Under the lock. */
-static CUresult start(struct hr_session *session)
+static CUresult start(struct rc_session *session)
 {
 	sigset_t all, before;
 	pthread_t thread;
@@ -110,10 +110,10 @@ static CUresult start(struct hr_session *session)
 
 static CUresult launch_host(const struct host_function *what)
 {
-	struct hr_link *link;
-	CUresult result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
+	struct rc_link *link;
+	CUresult result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_get(1, &link);
+		result = rc_link_get(1, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct host_function *function = malloc(sizeof *function);
@@ -128,11 +128,11 @@ static CUresult launch_host(const struct host_function *what)
 	pthread_mutex_unlock(&lock);
 	__atomic_add_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_host_function call;
+		struct rc_wire_call head;
+		struct rc_wire_host_function call;
 	} message = { .call = { (uint64_t)(uintptr_t)what->stream, id, what->callback != NULL, 0 } };
 	if (result == CUDA_SUCCESS)
-		result = hr_link_post(link, HR_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_post(link, RC_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS) {
 		free(take(id));
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);

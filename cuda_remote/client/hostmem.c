@@ -11,11 +11,11 @@
 
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 	if (!pointer || !size || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
@@ -25,7 +25,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = hr_memory_add(&(struct hr_span){ .base = (uint64_t)(uintptr_t)memory, .size = size, .kind = HR_MEMORY_HOST,
+	result = rc_memory_add(&(struct rc_span){ .base = (uint64_t)(uintptr_t)memory, .size = size, .kind = RC_MEMORY_HOST,
 						  .context = context->handle, .flags = flags });
 	if (result != CUDA_SUCCESS) {
 		munmap(memory, size);
@@ -44,39 +44,39 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
  * waiting: then once more. */
 static CUresult settle(void)
 {
-	CUresult result = hr_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
-	if (result != CUDA_SUCCESS && hr_copy_any_later())
+	CUresult result = rc_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS && rc_copy_any_later())
 		cuCtxSynchronize();
 	return result;
 }
 
 CUresult cuMemFreeHost(void *pointer)
 {
-	struct hr_context *context;
-	struct hr_span span;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	struct rc_span span;
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
-	if (!hr_memory_find(address, &span) || span.base != address || span.kind != HR_MEMORY_HOST)
+	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle();
 	/* Memory that a copy of another context is still to write to is better lost than written to by surprise. */
-	if (hr_memory_remove(address) && result != HR_LOST && !hr_copy_pending(address, span.size))
+	if (rc_memory_remove(address) && result != RC_LOST && !rc_copy_pending(address, span.size))
 		munmap(pointer, span.size);
 	return result;
 }
 
 CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
 {
-	struct hr_context *context;
-	struct hr_span span;
+	struct rc_context *context;
+	struct rc_span span;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!hr_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind != HR_MEMORY_HOST)
+	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = span.flags;
 	return CUDA_SUCCESS;
@@ -84,53 +84,53 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
 
 CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
 {
-	struct hr_context *context;
-	struct hr_span span;
+	struct rc_context *context;
+	struct rc_span span;
 	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
 			       CU_MEMHOSTREGISTER_READ_ONLY;
 	if (!pointer || !size || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (flags & ~(unsigned)CU_MEMHOSTREGISTER_PORTABLE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
-	if (hr_memory_find(address, &span) || hr_memory_find(address + size - 1, &span))
+	if (rc_memory_find(address, &span) || rc_memory_find(address + size - 1, &span))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	return hr_memory_add(&(struct hr_span){ .base = address, .size = size, .kind = HR_MEMORY_REGISTERED,
+	return rc_memory_add(&(struct rc_span){ .base = address, .size = size, .kind = RC_MEMORY_REGISTERED,
 						.context = context->handle, .flags = flags });
 }
 
 CUresult cuMemHostUnregister(void *pointer)
 {
-	struct hr_context *context;
-	struct hr_span span;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	struct rc_span span;
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
-	if (!hr_memory_find(address, &span) || span.base != address || span.kind != HR_MEMORY_REGISTERED)
+	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	result = settle();
-	hr_memory_remove(address);
+	rc_memory_remove(address);
 	return result;
 }
 
 /* ---- what a pointer is ---- */
 
-static CUresult device_of(const struct hr_span *span, CUdevice *device)
+static CUresult device_of(const struct rc_span *span, CUdevice *device)
 {
-	struct hr_context *context = hr_handle_data(HR_KIND_CONTEXT, (uint64_t)(uintptr_t)span->context);
+	struct rc_context *context = rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)span->context);
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device;
 	return CUDA_SUCCESS;
 }
 
-static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct hr_span *span, CUdeviceptr pointer)
+static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
 {
-	bool device = span->kind <= HR_MEMORY_GLOBAL;
+	bool device = span->kind <= RC_MEMORY_GLOBAL;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		if (span->pooled)
@@ -174,14 +174,14 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-	struct hr_context *context;
-	struct hr_span span;
+	struct rc_context *context;
+	struct rc_span span;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!hr_memory_find(pointer, &span))
+	if (!rc_memory_find(pointer, &span))
 		return CUDA_ERROR_INVALID_VALUE;
 	return pointer_attribute(data, attribute, &span, pointer);
 }
@@ -208,14 +208,14 @@ static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 
 CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
-	struct hr_context *context;
-	struct hr_span span;
+	struct rc_context *context;
+	struct rc_span span;
 	if (!n || !attributes || !data)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	bool found = hr_memory_find(pointer, &span);
+	bool found = rc_memory_find(pointer, &span);
 	for (unsigned i = 0; i < n; i++) {
 		result = found ? pointer_attribute(data[i], attributes[i], &span, pointer) : CUDA_ERROR_INVALID_VALUE;
 		if (result == CUDA_ERROR_NOT_SUPPORTED)

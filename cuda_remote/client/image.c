@@ -47,7 +47,7 @@ static bool elf_size(const void *image, size_t *size)
 	return true;
 }
 
-static void add_piece(struct hr_image *image, const void *bytes, size_t size)
+static void add_piece(struct rc_image *image, const void *bytes, size_t size)
 {
 	image->piece[image->n++] = (struct iovec){ (void *)(uintptr_t)bytes, size };
 	image->bytes += size;
@@ -61,13 +61,13 @@ static size_t container_size(const void *bytes)
 }
 
 /* Adds the units of a linked program, unless they are more than one message tells of: then the linked one has to do. */
-static void add_units(struct hr_image *image, const void *const *units)
+static void add_units(struct rc_image *image, const void *const *units)
 {
 	static const uint8_t padding[8];
 	unsigned n = 0;
-	while (units[n] && n <= HR_UNITS_MAX && container_size(units[n]))
+	while (units[n] && n <= RC_UNITS_MAX && container_size(units[n]))
 		n++;
-	if (units[n] || n > HR_UNITS_MAX)
+	if (units[n] || n > RC_UNITS_MAX)
 		return;
 	for (image->units = n; n--; units++) {
 		add_piece(image, padding, -image->bytes & 7);
@@ -75,10 +75,10 @@ static void add_units(struct hr_image *image, const void *const *units)
 	}
 }
 
-CUresult hr_image_find(const void *bytes, struct hr_image *image)
+CUresult rc_image_find(const void *bytes, struct rc_image *image)
 {
 	struct wrapper wrapper = { 0 };
-	*image = (struct hr_image){ .n = 0 };
+	*image = (struct rc_image){ .n = 0 };
 	/* Text may be shorter than a magic number. */
 	uint8_t first = *(const uint8_t *)bytes;
 	if (first != ELFMAG0 && first != (uint8_t)WRAPPER_MAGIC && first != (uint8_t)CONTAINER_MAGIC) {
@@ -105,7 +105,7 @@ CUresult hr_image_find(const void *bytes, struct hr_image *image)
 	return CUDA_SUCCESS;
 }
 
-CUresult hr_image_read(const char *path, void **image)
+CUresult rc_image_read(const char *path, void **image)
 {
 	FILE *file = fopen(path, "rb");
 	if (!file)
@@ -135,7 +135,7 @@ close_file:
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult travel(struct hr_image_options *options, CUjit_option name, void *value)
+static CUresult travel(struct rc_image_options *options, CUjit_option name, void *value)
 {
 	if (options->n == sizeof options->wire / sizeof options->wire[0])
 		return CUDA_ERROR_INVALID_VALUE;
@@ -145,10 +145,10 @@ static CUresult travel(struct hr_image_options *options, CUjit_option name, void
 	return CUDA_SUCCESS;
 }
 
-CUresult hr_image_options(unsigned n, CUjit_option *names, void **values, struct hr_image_options *options)
+CUresult rc_image_options(unsigned n, CUjit_option *names, void **values, struct rc_image_options *options)
 {
 	CUresult result = CUDA_SUCCESS;
-	*options = (struct hr_image_options){ .info_at = -1, .error_at = -1 };
+	*options = (struct rc_image_options){ .info_at = -1, .error_at = -1 };
 	for (unsigned i = 0; i < n && result == CUDA_SUCCESS; i++) {
 		switch (names[i]) {
 		case CU_JIT_INFO_LOG_BUFFER:
@@ -200,7 +200,7 @@ static void give_log(char *to, size_t room, void **size, const void *text, size_
 		*size = (void *)(uintptr_t)len;
 }
 
-void hr_image_logs(const struct hr_image_options *options, void **values, const void *info, size_t info_len,
+void rc_image_logs(const struct rc_image_options *options, void **values, const void *info, size_t info_len,
 		   const void *error, size_t error_len)
 {
 	give_log(options->info, options->info_size, options->info_at < 0 ? NULL : &values[options->info_at], info, info_len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program gives the driver to load: PTX text, an ELF file, a fat binary or its wrapper; and the JIT's options. */
-#ifndef HR_CUDA_IMAGE_H
-#define HR_CUDA_IMAGE_H
+#ifndef RC_CUDA_IMAGE_H
+#define RC_CUDA_IMAGE_H
 
 #include "cuda_remote/wire.h"
 
@@ -11,21 +11,21 @@
 #include <sys/uio.h>
 
 /* The bytes to send: of a wrapper, the container, and where it was linked from relocatable device code the units' containers behind it
- * (struct hr_wire_load); of text, its NUL too. */
-struct hr_image {
-	struct iovec piece[2 * (1 + HR_UNITS_MAX)];
+ * (struct rc_wire_load); of text, its NUL too. */
+struct rc_image {
+	struct iovec piece[2 * (1 + RC_UNITS_MAX)];
 	int n;
 	unsigned units;
 	uint64_t bytes;
 };
 
 /* CUDA_ERROR_INVALID_IMAGE. */
-CUresult hr_image_find(const void *bytes, struct hr_image *image);
+CUresult rc_image_find(const void *bytes, struct rc_image *image);
 
 /* Reads a file, with a NUL behind it. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
-CUresult hr_image_read(const char *path, void **image);
+CUresult rc_image_read(const char *path, void **image);
 
-struct hr_image_options {
+struct rc_image_options {
 	unsigned n;
 	struct {
 		uint32_t option, reserved;
@@ -37,10 +37,10 @@ struct hr_image_options {
 };
 
 /* Sorts options into those that travel and those that name the caller's memory. CUDA_ERROR_NOT_SUPPORTED, named in the log. */
-CUresult hr_image_options(unsigned n, CUjit_option *names, void **values, struct hr_image_options *options);
+CUresult rc_image_options(unsigned n, CUjit_option *names, void **values, struct rc_image_options *options);
 
 /* Gives the caller the logs. */
-void hr_image_logs(const struct hr_image_options *options, void **values, const void *info, size_t info_len,
+void rc_image_logs(const struct rc_image_options *options, void **values, const void *info, size_t info_len,
 		   const void *error, size_t error_len);
 
 #endif

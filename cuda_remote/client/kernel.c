@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static CUresult kernel_get(uint64_t handle, struct hr_kernel **kernel)
+static CUresult kernel_get(uint64_t handle, struct rc_kernel **kernel)
 {
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*kernel = hr_kernel_find(handle);
+	*kernel = rc_kernel_find(handle);
 	return *kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult kernel_name(const char **name, uint64_t handle)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get(handle, &kernel);
@@ -38,7 +38,7 @@ CUresult cuKernelGetName(const char **name, CUkernel kernel)
 
 static CUresult kernel_parameter(uint64_t handle, size_t index, size_t *offset, size_t *size)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get(handle, &kernel);
@@ -64,7 +64,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, siz
 
 CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
@@ -78,7 +78,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 
 CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!library)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)handle, &kernel);
@@ -93,7 +93,7 @@ CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 /* A kernel can be used wherever a function can, so it is its own function. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)handle, &kernel);
@@ -104,7 +104,7 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
@@ -115,19 +115,19 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 
 CUresult cuFuncLoad(CUfunction function)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	return kernel_get((uint64_t)(uintptr_t)function, &kernel);
 }
 
 static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, uint64_t handle)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get(handle, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((unsigned)attribute >= HR_KERNEL_ATTRIBUTES || !(kernel->known & 1u << attribute))
+	if ((unsigned)attribute >= RC_KERNEL_ATTRIBUTES || !(kernel->known & 1u << attribute))
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = __atomic_load_n(&kernel->attribute[attribute], __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
@@ -140,77 +140,77 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice number)
 {
-	struct hr_device *device;
-	CUresult result = hr_device_get(number, &device);
+	struct rc_device *device;
+	CUresult result = rc_device_get(number, &device);
 	return result == CUDA_SUCCESS ? kernel_attribute(value, attribute, (uint64_t)(uintptr_t)kernel) : result;
 }
 
-static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int value, const struct hr_device *device)
+static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int value, const struct rc_device *device)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	CUresult result = kernel_get(handle, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_function_attribute call;
+		struct rc_wire_call head;
+		struct rc_wire_function_attribute call;
 	} message = { .call = { kernel->handle, attribute, value, device ? (uint32_t)device->ordinal : 0, 0 } };
-	struct hr_link *link;
-	result = hr_link_get(1, &link);
+	struct rc_link *link;
+	result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_call(link, HR_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
-	if (result == CUDA_SUCCESS && (unsigned)attribute < HR_KERNEL_ATTRIBUTES)
+		result = rc_link_call(link, RC_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS && (unsigned)attribute < RC_KERNEL_ATTRIBUTES)
 		__atomic_store_n(&kernel->attribute[attribute], value, __ATOMIC_RELAXED);
 	return result;
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
-	struct hr_context *context;
-	struct hr_device *device;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	struct rc_device *device;
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(context->device, &device);
+		result = rc_device_get(context->device, &device);
 	return result == CUDA_SUCCESS ? kernel_set((uint64_t)(uintptr_t)function, attribute, value, device) : result;
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice number)
 {
-	struct hr_device *device;
-	CUresult result = hr_device_get(number, &device);
+	struct rc_device *device;
+	CUresult result = rc_device_get(number, &device);
 	return result == CUDA_SUCCESS ? kernel_set((uint64_t)(uintptr_t)kernel, attribute, value, device) : result;
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)function, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_function_attribute call;
+		struct rc_wire_call head;
+		struct rc_wire_function_attribute call;
 	} message = { .call = { kernel->handle, 0, (int)config, 0, 0 } };
-	struct hr_link *link;
-	result = hr_link_get(1, &link);
+	struct rc_link *link;
+	result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_post(link, HR_CALL_function_cache, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_post(link, RC_CALL_function_cache, 0, &message.head, sizeof message, NULL, 0);
 	return result;
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice number)
 {
-	struct hr_device *device;
-	CUresult result = hr_device_get(number, &device);
+	struct rc_device *device;
+	CUresult result = rc_device_get(number, &device);
 	return result == CUDA_SUCCESS ? cuFuncSetCacheConfig((CUfunction)kernel, config) : result;
 }
 
 /* Without effect on any GPU of today. */
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
 {
-	struct hr_kernel *kernel;
+	struct rc_kernel *kernel;
 	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
 	return kernel_get((uint64_t)(uintptr_t)function, &kernel);

@@ -15,17 +15,17 @@ struct launch {
 	uint32_t n_attributes;
 };
 
-#define INLINE_PARAMETERS (HR_CALL_INLINE - sizeof(struct hr_wire_launch))
+#define INLINE_PARAMETERS (RC_CALL_INLINE - sizeof(struct rc_wire_launch))
 
-static CUresult launch_check(const struct launch *launch, const struct hr_kernel *kernel)
+static CUresult launch_check(const struct launch *launch, const struct rc_kernel *kernel)
 {
-	struct hr_context *context;
-	struct hr_device *device;
-	CUresult result = hr_context_get(&context);
+	struct rc_context *context;
+	struct rc_device *device;
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(context->device, &device);
+		result = rc_device_get(context->device, &device);
 	if (result == CUDA_SUCCESS)
-		result = hr_handle_check(HR_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream);
+		result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < 3; i++)
@@ -67,7 +67,7 @@ static CUresult extra_block(void **extra, const void **block, size_t *size)
 }
 
 /* Fills to[0..kernel->block-1]. */
-static CUresult pack(const struct launch *launch, const struct hr_kernel *kernel, uint8_t *to)
+static CUresult pack(const struct launch *launch, const struct rc_kernel *kernel, uint8_t *to)
 {
 	if (launch->extra && launch->extra[0] != CU_LAUNCH_PARAM_END) {
 		const void *block;
@@ -97,16 +97,16 @@ static CUresult pack(const struct launch *launch, const struct hr_kernel *kernel
 static CUresult launch(const struct launch *launch)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_launch call;
+		struct rc_wire_call head;
+		struct rc_wire_launch call;
 		uint8_t parameters[INLINE_PARAMETERS];
 	} message;
 	_Static_assert(sizeof message == CH3_HEADER_MAX, "a launch fills CH3's header");
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_kernel *kernel = hr_kernel_find((uint64_t)(uintptr_t)launch->function);
+	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)launch->function);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = launch_check(launch, kernel);
@@ -116,23 +116,23 @@ static CUresult launch(const struct launch *launch)
 	uint8_t *block = small ? message.parameters : malloc(kernel->block);
 	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	message.call = (struct hr_wire_launch){
+	message.call = (struct rc_wire_launch){
 		.function = kernel->handle, .stream = (uint64_t)(uintptr_t)launch->stream,
 		.grid = { launch->grid[0], launch->grid[1], launch->grid[2] },
 		.block = { launch->block[0], launch->block[1], launch->block[2] },
 		.shared = launch->shared, .flags = launch->flags, .parameters = kernel->block,
 		.attributes = launch->n_attributes,
 	};
-	struct hr_link *link;
+	struct rc_link *link;
 	result = pack(launch, kernel, block);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_get(1, &link);
+		result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS) {
 		struct iovec iov[] = { { block, small ? 0 : kernel->block },
 				       { (void *)(uintptr_t)launch->attributes, launch->n_attributes * sizeof *launch->attributes } };
 		size_t len = sizeof message.head + sizeof message.call + (small ? kernel->block : 0);
 		int skip = small + (small && !launch->n_attributes);
-		result = hr_link_post(link, HR_CALL_launch, 0, &message.head, len, iov + small, 2 - skip);
+		result = rc_link_post(link, RC_CALL_launch, 0, &message.head, len, iov + small, 2 - skip);
 	}
 	if (!small)
 		free(block);
@@ -167,7 +167,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gri
 {
 	return launch(&(struct launch){ .function = f, .stream = hStream, .grid = { gridDimX, gridDimY, gridDimZ },
 					.block = { blockDimX, blockDimY, blockDimZ }, .shared = sharedMemBytes,
-					.flags = HR_LAUNCH_COOPERATIVE, .parameters = kernelParams });
+					.flags = RC_LAUNCH_COOPERATIVE, .parameters = kernelParams });
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
@@ -186,7 +186,7 @@ static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 		if (attribute->value.cooperative)
-			launch->flags |= HR_LAUNCH_COOPERATIVE;
+			launch->flags |= RC_LAUNCH_COOPERATIVE;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
@@ -238,19 +238,19 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 						   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
 						   int blockSizeLimit, unsigned flags)
 {
-	struct hr_context *context;
-	struct hr_device *device;
+	struct rc_context *context;
+	struct rc_device *device;
 	int kernel_limit;
 	if (!minGridSize || !blockSize)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
-		result = hr_device_get(context->device, &device);
+		result = rc_device_get(context->device, &device);
 	if (result == CUDA_SUCCESS)
 		result = cuFuncGetAttribute(&kernel_limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
 	if (result != CUDA_SUCCESS)
 		return result;
-	int warp = hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	int warp = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
 	int limit = kernel_limit < (int)device->max_threads ? kernel_limit : (int)device->max_threads;
 	if (blockSizeLimit > 0 && blockSizeLimit < limit)
 		limit = blockSizeLimit;
@@ -265,10 +265,10 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 			best = size;
 			best_blocks = blocks;
 		}
-		if (best_blocks * best >= hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
+		if (best_blocks * best >= rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR))
 			break;
 	}
-	*minGridSize = best_blocks * hr_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	*minGridSize = best_blocks * rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	*blockSize = best;
 	return CUDA_SUCCESS;
 }

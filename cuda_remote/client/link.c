@@ -12,7 +12,7 @@
 /* Results up to here need no memory of their own. */
 #define REPLY_START 4096
 
-/* Threads asleep in hr_link_await_chunks; atomic. The lock is taken only to sleep and to wake them. */
+/* Threads asleep in rc_link_await_chunks; atomic. The lock is taken only to sleep and to wake them. */
 static pthread_mutex_t chunks_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t chunks_came = PTHREAD_COND_INITIALIZER;
 static int chunk_waiters;
@@ -27,7 +27,7 @@ static void wake_chunk_waiters(void)
 	pthread_mutex_unlock(&chunks_lock);
 }
 
-static CUresult link_lost(struct hr_link *link, int error)
+static CUresult link_lost(struct rc_link *link, int error)
 {
 	if (!link->error)
 		link->error = error ? error : -ECONNRESET;
@@ -36,7 +36,7 @@ static CUresult link_lost(struct hr_link *link, int error)
 		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; its GPU memory is gone, and every further CUDA call fails",
 		       link->server, strerror(-link->error));
 	wake_chunk_waiters();
-	return HR_LOST;
+	return RC_LOST;
 }
 
 static void on_failure(void *context, ch3_vc_t *vc, int error)
@@ -47,7 +47,7 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 
 static void reply_done(void *context, int error, size_t bytes)
 {
-	struct hr_link *link = context;
+	struct rc_link *link = context;
 	(void)bytes;
 	if (!error)
 		link->answered = true;
@@ -55,9 +55,9 @@ static void reply_done(void *context, int error, size_t bytes)
 
 static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
-	struct hr_link *link = context;
+	struct rc_link *link = context;
 	if (incoming->header_len < sizeof link->head || incoming->rndv || link->answered ||
-	    incoming->payload_len > HR_REPLY_BYTES_MAX)
+	    incoming->payload_len > RC_REPLY_BYTES_MAX)
 		return -EPROTO;
 	memcpy(&link->head, incoming->header, sizeof link->head);
 	if (!link->waiting || link->head.number != link->waiting)
@@ -82,8 +82,8 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 
 /* A chunk that is being received: one at a time on a connection. */
 struct arriving {
-	struct hr_link *link;
-	struct hr_copy *copy;
+	struct rc_link *link;
+	struct rc_copy *copy;
 	uint64_t offset, bytes;
 	bool scattered;
 };
@@ -93,29 +93,29 @@ static void chunk_done(void *context, int error, size_t bytes)
 	struct arriving *arriving = context;
 	if (!error && bytes == arriving->bytes) {
 		if (arriving->scattered)
-			hr_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
-		hr_copy_arrived(arriving->link->session, arriving->copy, bytes);
+			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
+		rc_copy_arrived(arriving->link->session, arriving->copy, bytes);
 	}
 	free(arriving);
 }
 
 static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
-	struct hr_link *link = context;
-	struct hr_wire_chunk chunk;
-	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > HR_CHUNK_MAX)
+	struct rc_link *link = context;
+	struct rc_wire_chunk chunk;
+	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > RC_CHUNK_MAX)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
 	/* Acquire pairs with the release behind a host function (hostfn.c), which may have read what is overwritten here. */
 	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
-	struct hr_copy *copy = hr_copy_find(chunk.copy);
+	struct rc_copy *copy = rc_copy_find(chunk.copy);
 	if (!copy || !incoming->payload_len || incoming->payload_len > __atomic_load_n(&copy->left, __ATOMIC_RELAXED))
 		return -EPROTO;
-	int pieces = hr_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
+	int pieces = rc_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
 				    (int)(sizeof sink->iov / sizeof sink->iov[0]));
 	if (pieces < 0)
 		return -EPROTO;
-	if (!pieces && !link->scratch && !(link->scratch = malloc(HR_CHUNK_MAX)))
+	if (!pieces && !link->scratch && !(link->scratch = malloc(RC_CHUNK_MAX)))
 		return -ENOMEM;
 	struct arriving *arriving = malloc(sizeof *arriving);
 	if (!arriving)
@@ -146,7 +146,7 @@ static void text_done(void *context, int error, size_t bytes)
 static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	(void)context;
-	if (incoming->header_len || incoming->rndv || incoming->payload_len > HR_REPLY_BYTES_MAX)
+	if (incoming->header_len || incoming->rndv || incoming->payload_len > RC_REPLY_BYTES_MAX)
 		return -EPROTO;
 	struct text *text = malloc(sizeof *text + incoming->payload_len);
 	if (!text)
@@ -159,10 +159,10 @@ static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	return 0;
 }
 
-CUresult hr_link_open(struct hr_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
-		      struct hr_link **opened)
+CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
+		      struct rc_link **opened)
 {
-	struct hr_link *link = calloc(1, sizeof *link);
+	struct rc_link *link = calloc(1, sizeof *link);
 	uint8_t *reply = malloc(REPLY_START);
 	if (!link || !reply) {
 		free(link);
@@ -177,23 +177,23 @@ CUresult hr_link_open(struct hr_session *session, ch3_t *engine, const hr_card_t
 	link->reply_size = REPLY_START;
 	snprintf(link->server, sizeof link->server, "%s", server);
 	ch3_on_failure(engine, on_failure, link);
-	ch3_register(engine, HR_PACKET_REPLY, on_reply, link);
-	ch3_register(engine, HR_PACKET_CHUNK, on_chunk, link);
-	ch3_register(engine, HR_PACKET_TEXT, on_text, link);
-	ch3_register(engine, HR_PACKET_HOST, hr_host_arrived, link);
+	ch3_register(engine, RC_PACKET_REPLY, on_reply, link);
+	ch3_register(engine, RC_PACKET_CHUNK, on_chunk, link);
+	ch3_register(engine, RC_PACKET_TEXT, on_text, link);
+	ch3_register(engine, RC_PACKET_HOST, rc_host_arrived, link);
 	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
 	attr.fd = fd;
 	int error = ch3_connect(engine, card, &attr, link, &link->vc);
 	if (error) {
 		CUresult result = link_lost(link, error);
-		hr_link_close(link);
+		rc_link_close(link);
 		return result;
 	}
 	*opened = link;
 	return CUDA_SUCCESS;
 }
 
-void hr_link_close(struct hr_link *link)
+void rc_link_close(struct rc_link *link)
 {
 	ch3_close(link->engine);
 	free(link->reply);
@@ -201,21 +201,21 @@ void hr_link_close(struct hr_link *link)
 	free(link);
 }
 
-CUresult hr_link_get(int need_context, struct hr_link **link)
+CUresult rc_link_get(int need_context, struct rc_link **link)
 {
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_thread *thread = hr_thread_get();
+	struct rc_thread *thread = rc_thread_get();
 	if (!thread)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (need_context && !hr_context_current())
+	if (need_context && !rc_context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
-		return HR_LOST;
+		return RC_LOST;
 	if (!thread->link) {
-		result = hr_session_join(session, &thread->link);
+		result = rc_session_join(session, &thread->link);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -224,17 +224,17 @@ CUresult hr_link_get(int need_context, struct hr_link **link)
 }
 
 /* One step of progress, sleeping where there is nothing to do. */
-static CUresult link_progress(struct hr_link *link)
+static CUresult link_progress(struct rc_link *link)
 {
 	if (link->error)
-		return HR_LOST;
+		return RC_LOST;
 	int ran = ch3_progress_wait(link->engine, -1);
 	if (ran < 0)
 		return link_lost(link, ran);
-	return link->error ? HR_LOST : CUDA_SUCCESS;
+	return link->error ? RC_LOST : CUDA_SUCCESS;
 }
 
-CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request)
+CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 {
 	if (!request)
 		return CUDA_SUCCESS;
@@ -249,47 +249,47 @@ CUresult hr_link_finish(struct hr_link *link, ch3_request_t *request)
 
 /* Numbers a call and sends it. Between the two nothing may fail that leaves the connection whole: the worker waits for every
  * number. */
-static CUresult link_send(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head,
+static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
 {
-	CUcontext current = hr_context_current();
+	CUcontext current = rc_context_current();
 	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
 	head->function = (uint16_t)function;
 	head->flags = flags;
-	head->context = hr_handle_index((uint64_t)(uintptr_t)current);
+	head->context = rc_handle_index((uint64_t)(uintptr_t)current);
 	if (hr_log_enabled(HR_LOG_DEBUG))
-		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, hr_call_names[function]);
-	if (flags & HR_CALL_WAIT) {
+		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, rc_call_names[function]);
+	if (flags & RC_CALL_WAIT) {
 		link->waiting = head->number;
 		link->answered = false;
 	}
 	ch3_request_t *request = NULL;
-	int error = ch3_send(link->vc, HR_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request);
+	int error = ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request);
 	if (error)
 		return link_lost(link, error);
-	return hr_link_finish(link, request);
+	return rc_link_finish(link, request);
 }
 
-CUresult hr_link_post(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
 	if (link->error)
-		return HR_LOST;
+		return RC_LOST;
 	return link_send(link, function, flags, head, len, iov, n);
 }
 
-void hr_link_chunk_arrived(struct hr_session *session)
+void rc_link_chunk_arrived(struct rc_session *session)
 {
-	/* Release, among the rest, pairs with the acquire in hr_link_await_chunks: who counts this chunk sees its bytes. */
+	/* Release, among the rest, pairs with the acquire in rc_link_await_chunks: who counts this chunk sees its bytes. */
 	__atomic_add_fetch(&session->arrived, 1, __ATOMIC_SEQ_CST);
 	wake_chunk_waiters();
 }
 
 /* The thread whose connection brings them is waiting for an answer itself, so it is receiving; the case is rare. */
-CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped)
+CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 {
-	struct hr_session *session = link->session;
-	/* Acquire pairs with the release in hr_link_chunk_arrived: the bytes of the chunks counted are seen. */
+	struct rc_session *session = link->session;
+	/* Acquire pairs with the release in rc_link_chunk_arrived: the bytes of the chunks counted are seen. */
 	if (__atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&chunks_lock);
@@ -299,43 +299,43 @@ CUresult hr_link_await_chunks(struct hr_link *link, uint64_t shipped)
 		pthread_cond_wait(&chunks_came, &chunks_lock);
 	__atomic_sub_fetch(&chunk_waiters, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&chunks_lock);
-	return __atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped ? CUDA_SUCCESS : HR_LOST;
+	return __atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped ? CUDA_SUCCESS : RC_LOST;
 }
 
-CUresult hr_link_call(struct hr_link *link, enum hr_call function, uint16_t flags, struct hr_wire_call *head, size_t len,
+CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
 	if (link->error)
-		return HR_LOST;
-	CUresult result = link_send(link, function, flags | HR_CALL_WAIT, head, len, iov, n);
+		return RC_LOST;
+	CUresult result = link_send(link, function, flags | RC_CALL_WAIT, head, len, iov, n);
 	while (result == CUDA_SUCCESS && !link->answered)
 		result = link_progress(link);
 	link->waiting = 0;
 	link->answered = false;
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = hr_link_await_chunks(link, link->head.shipped);
+	result = rc_link_await_chunks(link, link->head.shipped);
 	if (result == CUDA_SUCCESS)
 		result = (CUresult)link->head.result;
-	if (link->head.failed != head->number && link->head.function < HR_CALLS)
+	if (link->head.failed != head->number && link->head.function < RC_CALLS)
 		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu",
-		       hr_call_names[link->head.function], (unsigned long long)link->head.failed, (int)result,
-		       hr_call_names[function], (unsigned long long)head->number);
+		       rc_call_names[link->head.function], (unsigned long long)link->head.failed, (int)result,
+		       rc_call_names[function], (unsigned long long)head->number);
 	return result;
 }
 
-CUresult hr_link_chunk(struct hr_link *link, const struct hr_wire_chunk *chunk, const struct iovec *iov, int n,
+CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, const struct iovec *iov, int n,
 		       ch3_request_t **request)
 {
 	if (link->error)
-		return HR_LOST;
-	int error = ch3_send(link->vc, HR_PACKET_CHUNK, chunk, sizeof *chunk, iov, n, CH3_SEND_EAGER, request);
+		return RC_LOST;
+	int error = ch3_send(link->vc, RC_PACKET_CHUNK, chunk, sizeof *chunk, iov, n, CH3_SEND_EAGER, request);
 	return error ? link_lost(link, error) : CUDA_SUCCESS;
 }
 
-CUresult hr_link_broken(struct hr_link *link, enum hr_call function)
+CUresult rc_link_broken(struct rc_link *link, enum rc_call function)
 {
-	hr_log(HR_LOG_ERROR, "server %s answered %s with %zu bytes, which is wrong", link->server, hr_call_names[function],
+	hr_log(HR_LOG_ERROR, "server %s answered %s with %zu bytes, which is wrong", link->server, rc_call_names[function],
 	       link->reply_len);
 	return link_lost(link, -EPROTO);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct hr_span *spans;
+static struct rc_span *spans;
 static size_t n_spans, room;
 static uint64_t next_id;
 
@@ -29,28 +29,28 @@ static size_t above(uint64_t address)
 }
 
 /* The span that holds address. Under the lock. */
-static struct hr_span *find(uint64_t address)
+static struct rc_span *find(uint64_t address)
 {
 	size_t i = above(address);
 	return i && address - spans[i - 1].base < spans[i - 1].size ? &spans[i - 1] : NULL;
 }
 
-bool hr_memory_find(uint64_t address, struct hr_span *span)
+bool rc_memory_find(uint64_t address, struct rc_span *span)
 {
 	pthread_rwlock_rdlock(&lock);
-	struct hr_span *found = find(address);
+	struct rc_span *found = find(address);
 	if (found)
 		*span = *found;
 	pthread_rwlock_unlock(&lock);
 	return found;
 }
 
-CUresult hr_memory_add(const struct hr_span *span)
+CUresult rc_memory_add(const struct rc_span *span)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_rwlock_wrlock(&lock);
 	if (n_spans == room) {
-		struct hr_span *larger = realloc(spans, (room ? 2 * room : 64) * sizeof *spans);
+		struct rc_span *larger = realloc(spans, (room ? 2 * room : 64) * sizeof *spans);
 		if (larger) {
 			spans = larger;
 			room = room ? 2 * room : 64;
@@ -70,14 +70,14 @@ CUresult hr_memory_add(const struct hr_span *span)
 }
 
 /* Under the lock. */
-static void span_remove(struct hr_span *span)
+static void span_remove(struct rc_span *span)
 {
 	size_t i = (size_t)(span - spans);
 	memmove(span, span + 1, (n_spans - i - 1) * sizeof *spans);
 	n_spans--;
 }
 
-bool hr_memory_remove(uint64_t base)
+bool rc_memory_remove(uint64_t base)
 {
 	pthread_rwlock_wrlock(&lock);
 	size_t i = above(base);
@@ -88,42 +88,42 @@ bool hr_memory_remove(uint64_t base)
 	return found;
 }
 
-void hr_memory_forget_module(CUmodule module)
+void rc_memory_forget_module(CUmodule module)
 {
 	pthread_rwlock_wrlock(&lock);
 	size_t kept = 0;
 	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind != HR_MEMORY_GLOBAL || spans[i].module != module)
+		if (spans[i].kind != RC_MEMORY_GLOBAL || spans[i].module != module)
 			spans[kept++] = spans[i];
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 }
 
-void hr_memory_forget_context(CUcontext context)
+void rc_memory_forget_context(CUcontext context)
 {
 	pthread_rwlock_wrlock(&lock);
 	size_t kept = 0;
 	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind > HR_MEMORY_GLOBAL || spans[i].context != context)
+		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context)
 			spans[kept++] = spans[i];
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 }
 
-CUresult hr_memory_check_device(uint64_t address, uint64_t size)
+CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 {
-	struct hr_span span;
+	struct rc_span span;
 	if (!size)
 		return CUDA_SUCCESS;
-	if (!hr_memory_find(address, &span) || span.kind > HR_MEMORY_GLOBAL || size > span.size - (address - span.base))
+	if (!rc_memory_find(address, &span) || span.kind > RC_MEMORY_GLOBAL || size > span.size - (address - span.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-bool hr_memory_is_device(uint64_t address)
+bool rc_memory_is_device(uint64_t address)
 {
-	struct hr_span span;
-	return hr_memory_find(address, &span) && span.kind <= HR_MEMORY_GLOBAL;
+	struct rc_span span;
+	return rc_memory_find(address, &span) && span.kind <= RC_MEMORY_GLOBAL;
 }
 
 /* ---- device memory: hooks of the generated calls ---- */
@@ -135,8 +135,8 @@ CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size)
 
 CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size)
 {
-	return hr_memory_add(&(struct hr_span){ .base = *pointer, .size = size, .kind = HR_MEMORY_DEVICE,
-						.context = hr_context_current() });
+	return rc_memory_add(&(struct rc_span){ .base = *pointer, .size = size, .kind = RC_MEMORY_DEVICE,
+						.context = rc_context_current() });
 }
 
 CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -156,15 +156,15 @@ CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, si
 /* Takes it out of the table before the call goes: once it has gone, another thread may be given the same address. */
 CUresult memory_check_free(CUdeviceptr pointer)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	if (!pointer)
 		return CUDA_SUCCESS;
-	CUresult result = hr_context_get(&context);
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_rwlock_wrlock(&lock);
-	struct hr_span *span = find(pointer);
-	bool found = span && span->base == pointer && span->kind == HR_MEMORY_DEVICE;
+	struct rc_span *span = find(pointer);
+	bool found = span && span->base == pointer && span->kind == RC_MEMORY_DEVICE;
 	if (found)
 		span_remove(span);
 	pthread_rwlock_unlock(&lock);
@@ -173,12 +173,12 @@ CUresult memory_check_free(CUdeviceptr pointer)
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
-	struct hr_span span;
-	struct hr_context *context;
-	CUresult result = hr_context_get(&context);
+	struct rc_span span;
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!hr_memory_find(pointer, &span) || span.kind > HR_MEMORY_GLOBAL)
+	if (!rc_memory_find(pointer, &span) || span.kind > RC_MEMORY_GLOBAL)
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = span.base;
@@ -194,7 +194,7 @@ static CUresult memset_check(CUdeviceptr to, size_t element, size_t n)
 	uint64_t bytes;
 	if (to % element || __builtin_mul_overflow((uint64_t)n, (uint64_t)element, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return hr_memory_check_device(to, bytes);
+	return rc_memory_check_device(to, bytes);
 }
 
 static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, size_t width, size_t height)
@@ -204,9 +204,9 @@ static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, si
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!row || !height)
 		return CUDA_SUCCESS;
-	struct hr_wire_box box = { to, pitch, 0, row, height, 1 };
-	uint64_t extent = hr_box_extent(&box);
-	return extent && (height == 1 || row <= pitch) ? hr_memory_check_device(to, extent) : CUDA_ERROR_INVALID_VALUE;
+	struct rc_wire_box box = { to, pitch, 0, row, height, 1 };
+	uint64_t extent = rc_box_extent(&box);
+	return extent && (height == 1 || row <= pitch) ? rc_memory_check_device(to, extent) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hr_kernel *hr_kernel_find(uint64_t handle)
+struct rc_kernel *rc_kernel_find(uint64_t handle)
 {
-	return hr_handle_data(HR_KIND_FUNCTION, handle);
+	return rc_handle_data(RC_KIND_FUNCTION, handle);
 }
 
-static void module_free(struct hr_module *module)
+static void module_free(struct rc_module *module)
 {
 	for (uint32_t i = 0; i < module->n; i++) {
 		if (module->kernel[i].handle)
-			hr_handle_delete(module->kernel[i].handle);
+			rc_handle_delete(module->kernel[i].handle);
 		free(module->kernel[i].name);
 		free(module->kernel[i].parameter);
 	}
@@ -45,7 +45,7 @@ static bool take(struct reader *reader, void *to, size_t size)
 	return true;
 }
 
-static bool read_parameters(struct reader *reader, struct hr_kernel *kernel)
+static bool read_parameters(struct reader *reader, struct rc_kernel *kernel)
 {
 	if (kernel->parameters > reader->left / sizeof *kernel->parameter)
 		return false;
@@ -59,9 +59,9 @@ static bool read_parameters(struct reader *reader, struct hr_kernel *kernel)
 	return true;
 }
 
-static bool read_kernel(struct reader *reader, struct hr_module *module, struct hr_kernel *kernel)
+static bool read_kernel(struct reader *reader, struct rc_module *module, struct rc_kernel *kernel)
 {
-	struct hr_wire_kernel wire;
+	struct rc_wire_kernel wire;
 	if (!take(reader, &wire, sizeof wire) || wire.name > reader->left || wire.block > 65536)
 		return false;
 	kernel->module = module;
@@ -75,31 +75,31 @@ static bool read_kernel(struct reader *reader, struct hr_module *module, struct 
 	if (!kernel->name || !take(reader, kernel->name, wire.name))
 		return false;
 	kernel->name[wire.name] = '\0';
-	enum hr_kind kind = module->library ? HR_KIND_KERNEL : HR_KIND_FUNCTION;
-	if (hr_handle_adopt(kind, wire.handle) != CUDA_SUCCESS)
+	enum rc_kind kind = module->library ? RC_KIND_KERNEL : RC_KIND_FUNCTION;
+	if (rc_handle_adopt(kind, wire.handle) != CUDA_SUCCESS)
 		return false;
 	kernel->handle = wire.handle;
-	hr_handle_attach(wire.handle, kernel);
+	rc_handle_attach(wire.handle, kernel);
 	return true;
 }
 
-static struct hr_module *read_module(struct reader *reader, const struct hr_wire_module *wire, bool library)
+static struct rc_module *read_module(struct reader *reader, const struct rc_wire_module *wire, bool library)
 {
-	struct hr_module *module = calloc(1, sizeof *module);
-	if (!module || wire->kernels > reader->left / sizeof(struct hr_wire_kernel))
+	struct rc_module *module = calloc(1, sizeof *module);
+	if (!module || wire->kernels > reader->left / sizeof(struct rc_wire_kernel))
 		goto free_module;
 	module->handle = wire->handle;
 	module->library = library;
-	module->context = library ? NULL : hr_context_current();
+	module->context = library ? NULL : rc_context_current();
 	module->kernel = calloc(wire->kernels + 1, sizeof *module->kernel);
 	if (!module->kernel)
 		goto free_module;
 	for (; module->n < wire->kernels; module->n++)
 		if (!read_kernel(reader, module, &module->kernel[module->n]))
 			goto free_kernels;
-	if (hr_handle_adopt(library ? HR_KIND_LIBRARY : HR_KIND_MODULE, wire->handle) != CUDA_SUCCESS)
+	if (rc_handle_adopt(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, wire->handle) != CUDA_SUCCESS)
 		goto free_kernels;
-	hr_handle_attach(wire->handle, module);
+	rc_handle_attach(wire->handle, module);
 	return module;
 
 free_kernels:
@@ -114,17 +114,17 @@ free_module:
 /* ---- loading ---- */
 
 static CUresult load(const void *image, bool library, unsigned n_options, CUjit_option *names, void **values,
-		     struct hr_module **module)
+		     struct rc_module **module)
 {
-	struct hr_image_options options;
+	struct rc_image_options options;
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_load call;
+		struct rc_wire_call head;
+		struct rc_wire_load call;
 	} message = { .call = { .library = library } };
-	struct hr_image found;
-	CUresult result = hr_image_find(image, &found);
+	struct rc_image found;
+	CUresult result = rc_image_find(image, &found);
 	if (result == CUDA_SUCCESS)
-		result = hr_image_options(n_options, names, values, &options);
+		result = rc_image_options(n_options, names, values, &options);
 	if (result != CUDA_SUCCESS)
 		return result;
 	message.call.image = found.bytes;
@@ -132,66 +132,66 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 	message.call.options = options.n;
 	message.call.log_info = (uint32_t)options.info_size;
 	message.call.log_error = (uint32_t)options.error_size;
-	if (found.bytes > HR_CALL_BYTES_MAX - 65536)
+	if (found.bytes > RC_CALL_BYTES_MAX - 65536)
 		return CUDA_ERROR_INVALID_IMAGE;
 	struct iovec iov[sizeof found.piece / sizeof found.piece[0] + 1];
 	memcpy(iov, found.piece, (size_t)found.n * sizeof *iov);
 	iov[found.n] = (struct iovec){ options.wire, options.n * sizeof options.wire[0] };
-	struct hr_link *link;
-	result = hr_link_get(!library, &link);
+	struct rc_link *link;
+	result = rc_link_get(!library, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = hr_link_call(link, HR_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
+	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_wire_module wire;
+	struct rc_wire_module wire;
 	struct reader reader = { link->reply, link->reply_len };
 	if (!take(&reader, &wire, sizeof wire) || wire.log_info > reader.left || wire.log_error > reader.left - wire.log_info)
-		return hr_link_broken(link, HR_CALL_module_load);
-	hr_image_logs(&options, values, reader.at, wire.log_info, reader.at + wire.log_info, wire.log_error);
+		return rc_link_broken(link, RC_CALL_module_load);
+	rc_image_logs(&options, values, reader.at, wire.log_info, reader.at + wire.log_info, wire.log_error);
 	reader.at += wire.log_info + wire.log_error;
 	reader.left -= wire.log_info + wire.log_error;
 	if (wire.result != CUDA_SUCCESS)
 		return (CUresult)wire.result;
 	*module = read_module(&reader, &wire, library);
-	return *module ? CUDA_SUCCESS : hr_link_broken(link, HR_CALL_module_load);
+	return *module ? CUDA_SUCCESS : rc_link_broken(link, RC_CALL_module_load);
 }
 
-static CUresult unload(struct hr_module *module)
+static CUresult unload(struct rc_module *module)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_unload call;
+		struct rc_wire_call head;
+		struct rc_wire_unload call;
 	} message = { .call = { module->handle } };
-	struct hr_link *link;
-	CUresult result = hr_link_get(0, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(0, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_call(link, HR_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	hr_memory_forget_module((CUmodule)(uintptr_t)module->handle);
-	hr_handle_delete(module->handle);
+	rc_memory_forget_module((CUmodule)(uintptr_t)module->handle);
+	rc_handle_delete(module->handle);
 	module_free(module);
 	return CUDA_SUCCESS;
 }
 
 static void forget(uint64_t handle, void *data, void *context)
 {
-	struct hr_module *module = data;
+	struct rc_module *module = data;
 	if (!module || module->context != context)
 		return;
-	hr_handle_delete(handle);
+	rc_handle_delete(handle);
 	module_free(module);
 }
 
-void hr_module_forget_context(CUcontext context)
+void rc_module_forget_context(CUcontext context)
 {
-	hr_handle_each(HR_KIND_MODULE, forget, context);
+	rc_handle_each(RC_KIND_MODULE, forget, context);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options, void **values)
 {
-	struct hr_module *loaded;
+	struct rc_module *loaded;
 	if (!module || !image || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = load(image, false, n, options, values, &loaded);
@@ -215,7 +215,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 	void *image;
 	if (!module || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_image_read(path, &image);
+	CUresult result = rc_image_read(path, &image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = cuModuleLoadData(module, image);
@@ -223,27 +223,27 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 	return result;
 }
 
-static CUresult module_get(enum hr_kind kind, uint64_t handle, struct hr_module **module)
+static CUresult module_get(enum rc_kind kind, uint64_t handle, struct rc_module **module)
 {
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*module = hr_handle_data(kind, handle);
+	*module = rc_handle_data(kind, handle);
 	return *module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuModuleUnload(CUmodule handle)
 {
-	struct hr_module *module;
-	CUresult result = module_get(HR_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	struct rc_module *module;
+	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
 	return result == CUDA_SUCCESS ? unload(module) : result;
 }
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned n,
 			   CUlibraryOption *library_options, void **library_values, unsigned library_n)
 {
-	struct hr_module *loaded;
+	struct rc_module *loaded;
 	if (!library || !code || (n && (!options || !values)) || (library_n && !library_options))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* BINARY_IS_PRESERVED allows the driver not to copy the code: it was copied over the wire in any case. */
@@ -263,7 +263,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 	void *image;
 	if (!library || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_image_read(path, &image);
+	CUresult result = rc_image_read(path, &image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = cuLibraryLoadData(library, image, options, values, n, library_options, library_values, library_n);
@@ -273,16 +273,16 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 
 CUresult cuLibraryUnload(CUlibrary handle)
 {
-	struct hr_module *library;
-	CUresult result = module_get(HR_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
+	struct rc_module *library;
+	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
 	return result == CUDA_SUCCESS ? unload(library) : result;
 }
 
 /* ---- what is in a module ---- */
 
-static CUresult find_kernel(enum hr_kind kind, uint64_t handle, const char *name, uint64_t *found)
+static CUresult find_kernel(enum rc_kind kind, uint64_t handle, const char *name, uint64_t *found)
 {
-	struct hr_module *module;
+	struct rc_module *module;
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = module_get(kind, handle, &module);
@@ -302,7 +302,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 	uint64_t found;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find_kernel(HR_KIND_MODULE, (uint64_t)(uintptr_t)module, name, &found);
+	CUresult result = find_kernel(RC_KIND_MODULE, (uint64_t)(uintptr_t)module, name, &found);
 	if (result == CUDA_SUCCESS)
 		*function = (CUfunction)(uintptr_t)found;
 	return result;
@@ -313,15 +313,15 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 	uint64_t found;
 	if (!kernel)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find_kernel(HR_KIND_LIBRARY, (uint64_t)(uintptr_t)library, name, &found);
+	CUresult result = find_kernel(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, name, &found);
 	if (result == CUDA_SUCCESS)
 		*kernel = (CUkernel)(uintptr_t)found;
 	return result;
 }
 
-static CUresult count_kernels(enum hr_kind kind, uint64_t handle, unsigned *count)
+static CUresult count_kernels(enum rc_kind kind, uint64_t handle, unsigned *count)
 {
-	struct hr_module *module;
+	struct rc_module *module;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = module_get(kind, handle, &module);
@@ -332,20 +332,20 @@ static CUresult count_kernels(enum hr_kind kind, uint64_t handle, unsigned *coun
 
 CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module)
 {
-	return count_kernels(HR_KIND_MODULE, (uint64_t)(uintptr_t)module, count);
+	return count_kernels(RC_KIND_MODULE, (uint64_t)(uintptr_t)module, count);
 }
 
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library)
 {
-	return count_kernels(HR_KIND_LIBRARY, (uint64_t)(uintptr_t)library, count);
+	return count_kernels(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, count);
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule handle)
 {
-	struct hr_module *module;
+	struct rc_module *module;
 	if (!functions || !n)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(HR_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < n && i < module->n; i++)
 		functions[i] = (CUfunction)(uintptr_t)module->kernel[i].handle;
 	return result;
@@ -353,10 +353,10 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule 
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary handle)
 {
-	struct hr_module *library;
+	struct rc_module *library;
 	if (!kernels || !n)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(HR_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
+	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < n && i < library->n; i++)
 		kernels[i] = (CUkernel)(uintptr_t)library->kernel[i].handle;
 	return result;
@@ -364,10 +364,10 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary hand
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-	struct hr_session *session;
+	struct rc_session *session;
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_session_get(&session);
+	CUresult result = rc_session_get(&session);
 	if (result == CUDA_SUCCESS)
 		*mode = CU_MODULE_EAGER_LOADING;
 	return result;
@@ -376,28 +376,28 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *address, size_t *size)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_global call;
+		struct rc_wire_call head;
+		struct rc_wire_global call;
 	} message = { .call = { .module = handle } };
 	if (!name || strlen(name) > 65535)
 		return CUDA_ERROR_INVALID_VALUE;
 	message.call.name = (uint32_t)strlen(name);
 	struct iovec iov = { (void *)(uintptr_t)name, message.call.name };
-	struct hr_link *link;
-	CUresult result = hr_link_get(1, &link);
+	struct rc_link *link;
+	CUresult result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_call(link, HR_CALL_module_global, 0, &message.head, sizeof message, &iov, 1);
+		result = rc_link_call(link, RC_CALL_module_global, 0, &message.head, sizeof message, &iov, 1);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t found[2];
 	if (link->reply_len != sizeof found)
-		return hr_link_broken(link, HR_CALL_module_global);
+		return rc_link_broken(link, RC_CALL_module_global);
 	memcpy(found, link->reply, sizeof found);
-	struct hr_span span = { .base = found[0], .size = found[1], .kind = HR_MEMORY_GLOBAL,
-				.context = hr_context_current(), .module = (CUmodule)(uintptr_t)handle };
-	struct hr_span known;
-	if (!hr_memory_find(found[0], &known))
-		result = hr_memory_add(&span);
+	struct rc_span span = { .base = found[0], .size = found[1], .kind = RC_MEMORY_GLOBAL,
+				.context = rc_context_current(), .module = (CUmodule)(uintptr_t)handle };
+	struct rc_span known;
+	if (!rc_memory_find(found[0], &known))
+		result = rc_memory_add(&span);
 	if (address)
 		*address = found[0];
 	if (size)
@@ -407,14 +407,14 @@ static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *addr
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
 {
-	struct hr_module *module;
-	CUresult result = module_get(HR_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	struct rc_module *module;
+	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
 	return result == CUDA_SUCCESS ? find_global(module->handle, name, address, size) : result;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
 {
-	struct hr_module *library;
-	CUresult result = module_get(HR_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
+	struct rc_module *library;
+	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
 	return result == CUDA_SUCCESS ? find_global(library->handle, name, address, size) : result;
 }

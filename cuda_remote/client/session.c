@@ -15,11 +15,11 @@ HR_SETTING(server_list, "HEADRACE_SERVER", "", 0, 0, "the server, host[:port][/g
 
 enum state { STATE_NEW, STATE_UP, STATE_FORKED };
 
-static struct hr_session session;
+static struct rc_session session;
 static enum state state; /* atomic; STATE_UP is set once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static hr_server_t server;
-static uint8_t token[HR_DOOR_TOKEN_BYTES];
+static rc_server_t server;
+static uint8_t token[RC_DOOR_TOKEN_BYTES];
 
 /* In a child of fork: the connections are the parent's, their memory shared with it. Nothing of them may be touched. */
 static void after_fork(void)
@@ -30,7 +30,7 @@ static void after_fork(void)
 }
 
 /* Acquire pairs with the release at the end of cuInit: whoever sees STATE_UP sees the session complete. */
-CUresult hr_session_get(struct hr_session **found)
+CUresult rc_session_get(struct rc_session **found)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_UP)
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -46,12 +46,12 @@ static CUresult error_of_visit(int error)
 	case -EPROTONOSUPPORT: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
 	case -EINVAL: return CUDA_ERROR_INVALID_VALUE;
-	default: return HR_LOST;
+	default: return RC_LOST;
 	}
 }
 
 /* Goes through the door and connects. */
-static CUresult visit(enum hr_door_purpose purpose, struct hr_link **link)
+static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_NO_LISTEN;
@@ -60,39 +60,39 @@ static CUresult visit(enum hr_door_purpose purpose, struct hr_link **link)
 	int error = ch3_open(&attr, &engine, &card);
 	if (error)
 		return error_of_visit(error);
-	hr_door_visit_t ask = { .server = server, .purpose = purpose, .card = &card };
+	rc_door_visit_t ask = { .server = server, .purpose = purpose, .card = &card };
 	memcpy(ask.token, token, sizeof token);
-	hr_door_welcome_t welcome;
-	error = hr_door_visit(&ask, &welcome);
+	rc_door_welcome_t welcome;
+	error = rc_door_visit(&ask, &welcome);
 	if (error) {
 		ch3_close(engine);
 		return error_of_visit(error);
 	}
-	if (purpose == HR_DOOR_NEW)
+	if (purpose == RC_DOOR_NEW)
 		memcpy(token, welcome.token, sizeof token);
-	char name[sizeof ((struct hr_link *)0)->server];
-	hr_server_name(&server, name, sizeof name);
-	return hr_link_open(&session, engine, &welcome.card, welcome.fd, name, link);
+	char name[sizeof ((struct rc_link *)0)->server];
+	rc_server_name(&server, name, sizeof name);
+	return rc_link_open(&session, engine, &welcome.card, welcome.fd, name, link);
 }
 
-CUresult hr_session_join(struct hr_session *of, struct hr_link **link)
+CUresult rc_session_join(struct rc_session *of, struct rc_link **link)
 {
 	(void)of;
-	return visit(HR_DOOR_JOIN, link);
+	return visit(RC_DOOR_JOIN, link);
 }
 
 static CUresult find_server(void)
 {
 	const char *text = hr_setting_text(&server_list);
-	hr_server_t servers[HR_SERVER_MAX];
+	rc_server_t servers[RC_SERVER_MAX];
 	size_t n = 1;
 	if (*text) {
-		if (hr_server_parse(text, servers, HR_SERVER_MAX, &n))
+		if (rc_server_parse(text, servers, RC_SERVER_MAX, &n))
 			return CUDA_ERROR_INVALID_VALUE;
 	} else {
 		memset(servers, 0, sizeof servers[0]);
-		servers[0].gpu = HR_SERVER_ALL_GPUS;
-		if (hr_server_default_socket(servers[0].path, sizeof servers[0].path))
+		servers[0].gpu = RC_SERVER_ALL_GPUS;
+		if (rc_server_default_socket(servers[0].path, sizeof servers[0].path))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (n > 1) {
@@ -104,7 +104,7 @@ static CUresult find_server(void)
 }
 
 /* True if the device with this number on the server is one the user asked for. *place: where it comes in the list. */
-static bool device_is_wanted(const struct hr_wire_device *device, int ordinal, const char *visible, int *place)
+static bool device_is_wanted(const struct rc_wire_device *device, int ordinal, const char *visible, int *place)
 {
 	if (!visible)
 		return true;
@@ -141,16 +141,16 @@ static bool device_is_wanted(const struct hr_wire_device *device, int ordinal, c
 
 static int by_place(const void *a, const void *b)
 {
-	const struct hr_device *left = a, *right = b;
+	const struct rc_device *left = a, *right = b;
 	return left->place - right->place;
 }
 
-static uint32_t limit(const struct hr_device *device, int attribute)
+static uint32_t limit(const struct rc_device *device, int attribute)
 {
-	return (uint32_t)hr_device_attribute(device, (CUdevice_attribute)attribute);
+	return (uint32_t)rc_device_attribute(device, (CUdevice_attribute)attribute);
 }
 
-static void keep_limits(struct hr_device *device)
+static void keep_limits(struct rc_device *device)
 {
 	for (int i = 0; i < 3; i++) {
 		device->max_grid[i] = limit(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
@@ -161,7 +161,7 @@ static void keep_limits(struct hr_device *device)
 	device->max_shared_optin = limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 }
 
-static CUresult keep_devices(const struct hr_wire_device *wire, uint32_t n)
+static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	session.device = calloc(n, sizeof *session.device);
@@ -169,9 +169,9 @@ static CUresult keep_devices(const struct hr_wire_device *wire, uint32_t n)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < n; i++) {
 		int place = (int)i;
-		if ((server.gpu != HR_SERVER_ALL_GPUS && server.gpu != i) || !device_is_wanted(&wire[i], (int)i, visible, &place))
+		if ((server.gpu != RC_SERVER_ALL_GPUS && server.gpu != i) || !device_is_wanted(&wire[i], (int)i, visible, &place))
 			continue;
-		struct hr_device *device = &session.device[session.devices++];
+		struct rc_device *device = &session.device[session.devices++];
 		device->wire = wire[i];
 		device->wire.name[sizeof wire->name - 1] = '\0';
 		device->wire.pci[sizeof wire->pci - 1] = '\0';
@@ -181,27 +181,27 @@ static CUresult keep_devices(const struct hr_wire_device *wire, uint32_t n)
 	}
 	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_place);
 	for (int i = 0; i < session.devices; i++) {
-		CUresult result = hr_context_add_primary(i, session.device[i].wire.primary);
+		CUresult result = rc_context_add_primary(i, session.device[i].wire.primary);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 	return session.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-static CUresult hello(struct hr_link *link)
+static CUresult hello(struct rc_link *link)
 {
-	struct hr_wire_call head;
-	CUresult result = hr_link_call(link, HR_CALL_hello, 0, &head, sizeof head, NULL, 0);
+	struct rc_wire_call head;
+	CUresult result = rc_link_call(link, RC_CALL_hello, 0, &head, sizeof head, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_wire_hello answer;
+	struct rc_wire_hello answer;
 	if (link->reply_len < sizeof answer)
-		return hr_link_broken(link, HR_CALL_hello);
+		return rc_link_broken(link, RC_CALL_hello);
 	memcpy(&answer, link->reply, sizeof answer);
-	if (answer.devices > HR_DEVICES_MAX ||
-	    link->reply_len != sizeof answer + answer.devices * sizeof(struct hr_wire_device))
-		return hr_link_broken(link, HR_CALL_hello);
-	struct hr_wire_device *devices = malloc(link->reply_len);
+	if (answer.devices > RC_DEVICES_MAX ||
+	    link->reply_len != sizeof answer + answer.devices * sizeof(struct rc_wire_device))
+		return rc_link_broken(link, RC_CALL_hello);
+	struct rc_wire_device *devices = malloc(link->reply_len);
 	if (!devices)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(devices, link->reply + sizeof answer, link->reply_len - sizeof answer);
@@ -217,7 +217,7 @@ static CUresult set_up(void)
 	CUresult result = find_server();
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = visit(HR_DOOR_NEW, &session.first);
+	result = visit(RC_DOOR_NEW, &session.first);
 	if (result != CUDA_SUCCESS) {
 		/* Nothing was lost yet: another cuInit may succeed. */
 		__atomic_store_n(&session.lost, false, __ATOMIC_RELAXED);
@@ -225,7 +225,7 @@ static CUresult set_up(void)
 	}
 	result = hello(session.first);
 	if (result != CUDA_SUCCESS) {
-		hr_link_close(session.first);
+		rc_link_close(session.first);
 		free(session.device);
 		memset(&session, 0, sizeof session);
 	}
@@ -251,10 +251,10 @@ CUresult cuInit(unsigned flags)
 	return result;
 }
 
-CUresult hr_device_get(CUdevice device, struct hr_device **found)
+CUresult rc_device_get(CUdevice device, struct rc_device **found)
 {
-	struct hr_session *up;
-	CUresult result = hr_session_get(&up);
+	struct rc_session *up;
+	CUresult result = rc_session_get(&up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (device < 0 || device >= up->devices)

@@ -20,9 +20,9 @@ CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int prio
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hr_stream *unused;
+static struct rc_stream *unused;
 
-void hr_stream_recycle(struct hr_stream *stream)
+void rc_stream_recycle(struct rc_stream *stream)
 {
 	pthread_mutex_lock(&lock);
 	stream->next = unused;
@@ -30,10 +30,10 @@ void hr_stream_recycle(struct hr_stream *stream)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct hr_stream *stream_new(void)
+static struct rc_stream *stream_new(void)
 {
 	pthread_mutex_lock(&lock);
-	struct hr_stream *stream = unused;
+	struct rc_stream *stream = unused;
 	if (stream)
 		unused = stream->next;
 	pthread_mutex_unlock(&lock);
@@ -42,15 +42,15 @@ static struct hr_stream *stream_new(void)
 
 CUresult stream_done_destroy(CUstream stream)
 {
-	struct hr_stream *known = hr_handle_data(HR_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	struct rc_stream *known = rc_handle_data(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
 	if (known)
-		hr_stream_recycle(known);
+		rc_stream_recycle(known);
 	return CUDA_SUCCESS;
 }
 
 CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority)
 {
-	struct hr_stream *known = stream_new();
+	struct rc_stream *known = stream_new();
 	if (!known) {
 		cuStreamDestroy_v2(*stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,9 +59,9 @@ CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int prior
 	int least = 0, greatest = 0;
 	cuCtxGetStreamPriorityRange(&least, &greatest);
 	priority = priority > least ? least : priority < greatest ? greatest : priority;
-	*known = (struct hr_stream){ .context = hr_context_current(), .flags = flags, .priority = priority,
+	*known = (struct rc_stream){ .context = rc_context_current(), .flags = flags, .priority = priority,
 				     .id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED) };
-	hr_handle_attach((uint64_t)(uintptr_t)*stream, known);
+	rc_handle_attach((uint64_t)(uintptr_t)*stream, known);
 	return CUDA_SUCCESS;
 }
 
@@ -71,23 +71,23 @@ CUresult stream_done_create(CUstream *stream, unsigned flags)
 }
 
 /* What is known of a stream, for a call that tells some of it: copied, as the stream may end at any time. */
-static CUresult stream_get(CUstream stream, const void *place, struct hr_stream *known)
+static CUresult stream_get(CUstream stream, const void *place, struct rc_stream *known)
 {
-	struct hr_context *context;
+	struct rc_context *context;
 	uint64_t handle = (uint64_t)(uintptr_t)stream;
 	if (!place)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (hr_stream_is_special(handle)) {
-		CUresult result = hr_context_get(&context);
+	if (rc_stream_is_special(handle)) {
+		CUresult result = rc_context_get(&context);
 		if (result == CUDA_SUCCESS)
-			*known = (struct hr_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1 };
+			*known = (struct rc_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1 };
 		return result;
 	}
-	struct hr_session *session;
-	CUresult result = hr_session_get(&session);
+	struct rc_session *session;
+	CUresult result = rc_session_get(&session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_stream *found = hr_handle_data(HR_KIND_STREAM, handle);
+	struct rc_stream *found = rc_handle_data(RC_KIND_STREAM, handle);
 	if (!found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*known = *found;
@@ -96,7 +96,7 @@ static CUresult stream_get(CUstream stream, const void *place, struct hr_stream 
 
 CUresult stream_check_destroy(CUstream stream)
 {
-	if (hr_stream_is_special((uint64_t)(uintptr_t)stream))
+	if (rc_stream_is_special((uint64_t)(uintptr_t)stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return CUDA_SUCCESS;
 }
@@ -131,7 +131,7 @@ CUresult cuStreamDestroy(CUstream stream)
 
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, priority, &known);
 	if (result == CUDA_SUCCESS)
 		*priority = known.priority;
@@ -140,7 +140,7 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, flags, &known);
 	if (result == CUDA_SUCCESS)
 		*flags = known.flags;
@@ -149,7 +149,7 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, context, &known);
 	if (result == CUDA_SUCCESS)
 		*context = known.context;
@@ -158,14 +158,14 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, device, &known);
 	return result == CUDA_SUCCESS ? cuCtxGetDevice_v2(device, known.context) : result;
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, id, &known);
 	if (result == CUDA_SUCCESS)
 		*id = known.id;
@@ -175,7 +175,7 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 /* Capture cannot be begun here (cuStreamBeginCapture is not supported), so no stream is ever capturing. */
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-	struct hr_stream known;
+	struct rc_stream known;
 	CUresult result = stream_get(stream, status, &known);
 	if (result == CUDA_SUCCESS)
 		*status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -242,7 +242,7 @@ CUresult event_check_create(CUevent *event, unsigned flags)
 CUresult event_done_create(CUevent *event, unsigned flags)
 {
 	(void)flags;
-	hr_handle_attach((uint64_t)(uintptr_t)*event, hr_context_current());
+	rc_handle_attach((uint64_t)(uintptr_t)*event, rc_context_current());
 	return CUDA_SUCCESS;
 }
 
@@ -255,12 +255,12 @@ CUresult cuEventDestroy(CUevent event)
 
 CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
-	struct hr_device *device;
+	struct rc_device *device;
 	if (!pool || !properties)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = hr_device_get(properties->location.id, &device);
+	CUresult result = rc_device_get(properties->location.id, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The properties travel as they are, so the device's number must be the server's too. */
@@ -270,27 +270,27 @@ CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_alloc call;
+		struct rc_wire_call head;
+		struct rc_wire_alloc call;
 	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
 	if (!pointer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = hr_handle_check(HR_KIND_STREAM, message.call.stream);
+	CUresult result = rc_handle_check(RC_KIND_STREAM, message.call.stream);
 	if (result == CUDA_SUCCESS && pool)
-		result = hr_handle_check(HR_KIND_POOL, message.call.pool);
-	struct hr_link *link;
+		result = rc_handle_check(RC_KIND_POOL, message.call.pool);
+	struct rc_link *link;
 	if (result == CUDA_SUCCESS)
-		result = hr_link_get(1, &link);
+		result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_call(link, HR_CALL_memory_alloc_async, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_call(link, RC_CALL_memory_alloc_async, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t address;
 	if (link->reply_len != sizeof address)
-		return hr_link_broken(link, HR_CALL_memory_alloc_async);
+		return rc_link_broken(link, RC_CALL_memory_alloc_async);
 	memcpy(&address, link->reply, sizeof address);
-	result = hr_memory_add(&(struct hr_span){ .base = address, .size = size, .kind = HR_MEMORY_DEVICE,
-						  .context = hr_context_current(), .pooled = true });
+	result = rc_memory_add(&(struct rc_span){ .base = address, .size = size, .kind = RC_MEMORY_DEVICE,
+						  .context = rc_context_current(), .pooled = true });
 	if (result == CUDA_SUCCESS)
 		*pointer = address;
 	return result;
@@ -304,18 +304,18 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
 	struct {
-		struct hr_wire_call head;
-		struct hr_wire_free call;
+		struct rc_wire_call head;
+		struct rc_wire_free call;
 	} message = { .call = { pointer, (uint64_t)(uintptr_t)stream } };
-	CUresult result = hr_handle_check(HR_KIND_STREAM, message.call.stream);
+	CUresult result = rc_handle_check(RC_KIND_STREAM, message.call.stream);
 	if (result == CUDA_SUCCESS)
 		result = memory_check_free(pointer);
 	if (result != CUDA_SUCCESS || !pointer)
 		return result;
-	struct hr_link *link;
-	result = hr_link_get(1, &link);
+	struct rc_link *link;
+	result = rc_link_get(1, &link);
 	if (result == CUDA_SUCCESS)
-		result = hr_link_post(link, HR_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
+		result = rc_link_post(link, RC_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
 	return result;
 }
 

@@ -42,8 +42,8 @@ struct visitor {
 	size_t have; /* bytes of the message that is due */
 };
 
-struct hr_door {
-	hr_door_policy_t policy;
+struct rc_door {
+	rc_door_policy_t policy;
 	int epoll_fd;
 	int spare_fd; /* given up for a moment where descriptors have run out, so that a visitor can be told */
 	struct door_listener listeners[DOOR_LISTENERS_MAX];
@@ -59,9 +59,9 @@ static int64_t now_ms(void)
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-int hr_door_open(const hr_door_policy_t *policy, hr_door_t **out)
+int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 {
-	struct hr_door *door = calloc(1, sizeof *door);
+	struct rc_door *door = calloc(1, sizeof *door);
 	if (!door)
 		return -ENOMEM;
 	door->policy = *policy;
@@ -81,19 +81,19 @@ int hr_door_open(const hr_door_policy_t *policy, hr_door_t **out)
 }
 
 /* Listeners are known to epoll by their address in the array, visitors by theirs; this tells them apart. */
-static bool is_listener(const struct hr_door *door, const void *pointer)
+static bool is_listener(const struct rc_door *door, const void *pointer)
 {
 	const char *at = pointer;
 	return at >= (const char *)door->listeners && at < (const char *)(door->listeners + DOOR_LISTENERS_MAX);
 }
 
-static int watch(const struct hr_door *door, int fd, void *pointer)
+static int watch(const struct rc_door *door, int fd, void *pointer)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = pointer };
 	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-int hr_door_listen(hr_door_t *door, const hr_server_t *place)
+int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 {
 	size_t n;
 	struct door_listener *fresh = door->listeners + door->listener_count;
@@ -109,7 +109,7 @@ int hr_door_listen(hr_door_t *door, const hr_server_t *place)
 /* ---- visitors ---- */
 
 /* Takes a visitor out of the list; its descriptor is the caller's from here on. */
-static int visitor_take(struct hr_door *door, struct visitor *visitor)
+static int visitor_take(struct rc_door *door, struct visitor *visitor)
 {
 	struct visitor **at = &door->first;
 	while (*at != visitor)
@@ -123,27 +123,27 @@ static int visitor_take(struct hr_door *door, struct visitor *visitor)
 	return fd;
 }
 
-static void visitor_refuse(struct hr_door *door, struct visitor *visitor, enum hr_door_reason reason, const char *text)
+static void visitor_refuse(struct rc_door *door, struct visitor *visitor, enum rc_door_reason reason, const char *text)
 {
 	char name[sizeof visitor->peer.name];
 	memcpy(name, visitor->peer.name, sizeof name);
 	door_refuse(visitor_take(door, visitor), name, reason, text);
 }
 
-static void visitor_drop(struct hr_door *door, struct visitor *visitor, const char *why)
+static void visitor_drop(struct rc_door *door, struct visitor *visitor, const char *why)
 {
 	hr_log(HR_LOG_INFO, "%s dropped: %s", visitor->peer.name, why);
 	close(visitor_take(door, visitor));
 }
 
-static void expire(struct hr_door *door)
+static void expire(struct rc_door *door)
 {
 	int64_t now = now_ms();
 	while (door->first && door->first->deadline_ms <= now)
 		visitor_drop(door, door->first, "did not get in within the time-out");
 }
 
-static bool crowded(const struct hr_door *door, const struct door_peer *peer)
+static bool crowded(const struct rc_door *door, const struct door_peer *peer)
 {
 	uint32_t same = 0;
 	for (const struct visitor *at = door->first; at; at = at->next)
@@ -153,17 +153,17 @@ static bool crowded(const struct hr_door *door, const struct door_peer *peer)
 
 /* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent
  * away. */
-static void turn_away(struct hr_door *door, const struct door_listener *listener)
+static void turn_away(struct rc_door *door, const struct door_listener *listener)
 {
 	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
 	close(door->spare_fd);
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		door_refuse(fd, "a visitor", HR_DOOR_BUSY, "the server is out of descriptors; try again");
+		door_refuse(fd, "a visitor", RC_DOOR_BUSY, "the server is out of descriptors; try again");
 	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void accept_visitor(struct hr_door *door, const struct door_listener *listener)
+static void accept_visitor(struct rc_door *door, const struct door_listener *listener)
 {
 	struct door_peer peer;
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -177,13 +177,13 @@ static void accept_visitor(struct hr_door *door, const struct door_listener *lis
 		return;
 	}
 	if (crowded(door, &peer)) {
-		door_refuse(fd, peer.name, HR_DOOR_BUSY, "too many clients are at the door; try again");
+		door_refuse(fd, peer.name, RC_DOOR_BUSY, "too many clients are at the door; try again");
 		return;
 	}
 	struct visitor *visitor = calloc(1, sizeof *visitor);
 	if (!visitor || watch(door, fd, visitor)) {
 		free(visitor);
-		door_refuse(fd, peer.name, HR_DOOR_BUSY, "the server is out of memory; try again");
+		door_refuse(fd, peer.name, RC_DOOR_BUSY, "the server is out of memory; try again");
 		return;
 	}
 	visitor->fd = fd;
@@ -211,34 +211,34 @@ static int read_on(struct visitor *visitor, void *message, size_t size)
 }
 
 /* The header is looked at as soon as it is there: what does not speak our protocol goes at once. True: refused. */
-static bool refuse_header(struct hr_door *door, struct visitor *visitor, const struct door_header *header,
+static bool refuse_header(struct rc_door *door, struct visitor *visitor, const struct door_header *header,
 			  enum door_kind kind, size_t size)
 {
-	char text[HR_DOOR_TEXT_MAX];
+	char text[RC_DOOR_TEXT_MAX];
 	if (visitor->have < sizeof *header)
 		return false;
 	if (memcmp(header->magic, DOOR_MAGIC, sizeof header->magic)) {
-		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, "not a Headrace client");
+		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, "not a Headrace client");
 		return true;
 	}
-	if (header->version != HR_DOOR_VERSION) {
-		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", HR_DOOR_VERSION,
+	if (header->version != RC_DOOR_VERSION) {
+		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", RC_DOOR_VERSION,
 			 header->version);
-		visitor_refuse(door, visitor, HR_DOOR_BAD_VERSION, text);
+		visitor_refuse(door, visitor, RC_DOOR_BAD_VERSION, text);
 		return true;
 	}
 	if (header->kind != (uint16_t)kind || header->length != size) {
-		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, "a message out of place");
+		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, "a message out of place");
 		return true;
 	}
 	return false;
 }
 
-static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
+static void challenge_visitor(struct rc_door *door, struct visitor *visitor)
 {
 	struct door_challenge *challenge = &visitor->challenge;
 	bool by_key = !visitor->peer.local && door->policy.have_key;
-	char text[HR_DOOR_TEXT_MAX];
+	char text[RC_DOOR_TEXT_MAX];
 	if (!by_key && !door_server_trusts(&visitor->peer, door->policy.own_user_only)) {
 		if (visitor->peer.uid == DOOR_UID_UNKNOWN)
 			snprintf(text, sizeof text,
@@ -247,7 +247,7 @@ static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
 		else
 			snprintf(text, sizeof text, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
 				 (unsigned)visitor->peer.uid);
-		visitor_refuse(door, visitor, HR_DOOR_DENIED, text);
+		visitor_refuse(door, visitor, RC_DOOR_DENIED, text);
 		return;
 	}
 	door_header_set(&challenge->header, DOOR_CHALLENGE, sizeof *challenge);
@@ -264,14 +264,14 @@ static void challenge_visitor(struct hr_door *door, struct visitor *visitor)
 /* What is wrong with a request whose sender has proved itself, or NULL. */
 static const char *request_fault(const struct door_request *request)
 {
-	if (request->purpose < HR_DOOR_NEW || request->purpose > HR_DOOR_STATUS)
+	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_STATUS)
 		return "a purpose that this server does not know";
-	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != (request->purpose != HR_DOOR_STATUS))
+	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != (request->purpose != RC_DOOR_STATUS))
 		return "a card of a wrong size";
 	return NULL;
 }
 
-static void fill_guest(const struct visitor *visitor, const struct door_proofs *proofs, hr_door_guest_t *guest)
+static void fill_guest(const struct visitor *visitor, const struct door_proofs *proofs, rc_door_guest_t *guest)
 {
 	const struct door_request *request = &visitor->request;
 	memset(guest, 0, sizeof *guest);
@@ -289,7 +289,7 @@ static void fill_guest(const struct visitor *visitor, const struct door_proofs *
 }
 
 /* 1: *guest is set. */
-static int admit_visitor(struct hr_door *door, struct visitor *visitor, hr_door_guest_t *guest)
+static int admit_visitor(struct rc_door *door, struct visitor *visitor, rc_door_guest_t *guest)
 {
 	const struct door_request *request = &visitor->request;
 	struct door_proofs proofs = { 0 };
@@ -297,7 +297,7 @@ static int admit_visitor(struct hr_door *door, struct visitor *visitor, hr_door_
 		int error = door_proofs(&door->policy.key, &visitor->hello, &visitor->challenge, request, &proofs);
 		if (error || !door_proof_equal(proofs.client, request->proof)) {
 			door_forget(&proofs, sizeof proofs);
-			visitor_refuse(door, visitor, HR_DOOR_DENIED,
+			visitor_refuse(door, visitor, RC_DOOR_DENIED,
 				       "wrong key: client and server have different key files");
 			return 0;
 		}
@@ -305,20 +305,20 @@ static int admit_visitor(struct hr_door *door, struct visitor *visitor, hr_door_
 	const char *fault = request_fault(request);
 	if (fault) {
 		door_forget(&proofs, sizeof proofs);
-		visitor_refuse(door, visitor, HR_DOOR_MALFORMED, fault);
+		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, fault);
 		return 0;
 	}
 	fill_guest(visitor, &proofs, guest);
 	door_forget(&proofs, sizeof proofs);
-	if (guest->purpose == HR_DOOR_NEW && door_random(guest->token, sizeof guest->token)) {
-		visitor_refuse(door, visitor, HR_DOOR_FAILED, "the server has no random numbers");
+	if (guest->purpose == RC_DOOR_NEW && door_random(guest->token, sizeof guest->token)) {
+		visitor_refuse(door, visitor, RC_DOOR_FAILED, "the server has no random numbers");
 		return 0;
 	}
 	guest->fd = visitor_take(door, visitor);
 	return 1;
 }
 
-static int visitor_step(struct hr_door *door, struct visitor *visitor, hr_door_guest_t *guest)
+static int visitor_step(struct rc_door *door, struct visitor *visitor, rc_door_guest_t *guest)
 {
 	bool hello = visitor->state == AWAIT_HELLO;
 	struct door_header *header = hello ? &visitor->hello.header : &visitor->request.header;
@@ -333,14 +333,14 @@ static int visitor_step(struct hr_door *door, struct visitor *visitor, hr_door_g
 	if (!hello)
 		return admit_visitor(door, visitor, guest);
 	if (memcmp(visitor->hello.build, door_build, sizeof door_build))
-		visitor_refuse(door, visitor, HR_DOOR_BAD_VERSION,
+		visitor_refuse(door, visitor, RC_DOOR_BAD_VERSION,
 			       "client and server were built from different sources: install the same version on both");
 	else
 		challenge_visitor(door, visitor);
 	return 0;
 }
 
-int hr_door_next(hr_door_t *door, hr_door_guest_t *guest)
+int rc_door_next(rc_door_t *door, rc_door_guest_t *guest)
 {
 	struct epoll_event event;
 	expire(door);
@@ -358,12 +358,12 @@ int hr_door_next(hr_door_t *door, hr_door_guest_t *guest)
 	return 0;
 }
 
-int hr_door_fd(const hr_door_t *door)
+int rc_door_fd(const rc_door_t *door)
 {
 	return door->epoll_fd;
 }
 
-int hr_door_timeout(const hr_door_t *door)
+int rc_door_timeout(const rc_door_t *door)
 {
 	if (!door->first)
 		return -1;
@@ -371,7 +371,7 @@ int hr_door_timeout(const hr_door_t *door)
 	return left > 0 ? (int)left : 0;
 }
 
-void hr_door_abandon(hr_door_t *door)
+void rc_door_abandon(rc_door_t *door)
 {
 	if (!door)
 		return;
@@ -392,11 +392,11 @@ void hr_door_abandon(hr_door_t *door)
 	free(door);
 }
 
-void hr_door_close(hr_door_t *door)
+void rc_door_close(rc_door_t *door)
 {
 	if (!door)
 		return;
 	for (size_t i = 0; i < door->listener_count; i++)
 		door_listener_close(&door->listeners[i]);
-	hr_door_abandon(door);
+	rc_door_abandon(door);
 }

@@ -20,8 +20,8 @@
  *
  * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
  */
-#ifndef HR_DOOR_H
-#define HR_DOOR_H
+#ifndef RC_DOOR_H
+#define RC_DOOR_H
 
 #include "cuda_remote/door/server.h"
 #include "headrace/channel.h"
@@ -31,62 +31,62 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HR_DOOR_VERSION 1      /* of the door and of all that follows it: one number for client and server */
-#define HR_DOOR_TOKEN_BYTES 16
-#define HR_DOOR_KEY_BYTES 32
-#define HR_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
+#define RC_DOOR_VERSION 1      /* of the door and of all that follows it: one number for client and server */
+#define RC_DOOR_TOKEN_BYTES 16
+#define RC_DOOR_KEY_BYTES 32
+#define RC_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
 
-enum hr_door_purpose {
-	HR_DOOR_NEW = 1,    /* a new client: a worker of its own */
-	HR_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
-	HR_DOOR_STATUS = 3, /* what is there: no worker, no card; the welcome's text and counts only */
+enum rc_door_purpose {
+	RC_DOOR_NEW = 1,    /* a new client: a worker of its own */
+	RC_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
+	RC_DOOR_STATUS = 3, /* what is there: no worker, no card; the welcome's text and counts only */
 };
 
 /* Why a client is turned away; on the wire as its number, so only ever append. */
-enum hr_door_reason {
-	HR_DOOR_BAD_VERSION = 1, /* the server speaks another protocol version: -EPROTONOSUPPORT at the client */
-	HR_DOOR_DENIED = 2,      /* wrong key, no key, another user: -EACCES */
-	HR_DOOR_NO_GPU = 3,      /* no GPU of that index, or none at all: -ENODEV */
-	HR_DOOR_NO_SESSION = 4,  /* join: no such session, or it has ended: -ESRCH */
-	HR_DOOR_BUSY = 5,        /* too many clients, or no worker in time: -EBUSY */
-	HR_DOOR_MALFORMED = 6,   /* not what the protocol says: -EPROTO */
-	HR_DOOR_FAILED = 7,      /* the server could not do it; its text says why: -EIO */
+enum rc_door_reason {
+	RC_DOOR_BAD_VERSION = 1, /* the server speaks another protocol version: -EPROTONOSUPPORT at the client */
+	RC_DOOR_DENIED = 2,      /* wrong key, no key, another user: -EACCES */
+	RC_DOOR_NO_GPU = 3,      /* no GPU of that index, or none at all: -ENODEV */
+	RC_DOOR_NO_SESSION = 4,  /* join: no such session, or it has ended: -ESRCH */
+	RC_DOOR_BUSY = 5,        /* too many clients, or no worker in time: -EBUSY */
+	RC_DOOR_MALFORMED = 6,   /* not what the protocol says: -EPROTO */
+	RC_DOOR_FAILED = 7,      /* the server could not do it; its text says why: -EIO */
 };
 
-typedef struct hr_door_key {
-	uint8_t bytes[HR_DOOR_KEY_BYTES];
-} hr_door_key_t;
+typedef struct rc_door_key {
+	uint8_t bytes[RC_DOOR_KEY_BYTES];
+} rc_door_key_t;
 
 /* True if this build can use key files (libsodium was found). */
-bool hr_door_keys_supported(void);
+bool rc_door_keys_supported(void);
 
 /* Reads a key file. -EPERM: others than the owner could read it, or the owner is neither this user nor root;
  * -EINVAL: not a key file; -ENOTSUP: no key support in this build; else as open(2). Logged. */
-int hr_door_key_load(const char *path, hr_door_key_t *key);
+int rc_door_key_load(const char *path, rc_door_key_t *key);
 
 /* Writes a new random key to path, mode 0600. -EEXIST: there is a file already; -ENOTSUP. Logged. */
-int hr_door_key_make(const char *path);
+int rc_door_key_make(const char *path);
 
 /* ---- the client's side; any thread, nothing shared ---- */
 
-typedef struct hr_door_visit {
-	hr_server_t server; /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
-	enum hr_door_purpose purpose;
-	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
+typedef struct rc_door_visit {
+	rc_server_t server; /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
+	enum rc_door_purpose purpose;
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: HEADRACE_KEY_FILE, where set */
 	uint32_t timeout_ms;        /* of the whole visit; 0: HEADRACE_CONNECT_TIMEOUT_MS */
-} hr_door_visit_t;
+} rc_door_visit_t;
 
-typedef struct hr_door_welcome {
+typedef struct rc_door_welcome {
 	int fd;                     /* the caller's: hand it to hr_channel_connect; blocking mode, close-on-exec */
-	uint8_t token[HR_DOOR_TOKEN_BYTES];
+	uint8_t token[RC_DOOR_TOKEN_BYTES];
 	hr_card_t card;             /* NEW, JOIN: the worker's channel for this connection; len 0 for STATUS */
 	uint32_t gpus;              /* GPUs that the server has */
 	uint32_t clients, workers;  /* STATUS: being served; standing ready */
-	char text[HR_DOOR_TEXT_MAX]; /* the server's version and driver, for people */
+	char text[RC_DOOR_TEXT_MAX]; /* the server's version and driver, for people */
 	bool local;                 /* over a Unix socket: same host, shared memory can be used */
-} hr_door_welcome_t;
+} rc_door_welcome_t;
 
 /*
  * Visits a server. Blocks until welcome, refusal or time-out (finding a host's address takes what the resolver
@@ -94,68 +94,68 @@ typedef struct hr_door_welcome {
  * (no server there), -EHOSTUNREACH and what else connect(2) says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED:
  * the server could not prove that it has the key, or is not of a user to trust.
  */
-int hr_door_visit(const hr_door_visit_t *visit, hr_door_welcome_t *welcome);
+int rc_door_visit(const rc_door_visit_t *visit, rc_door_welcome_t *welcome);
 
-/* ---- the server's side: one thread; nothing but hr_door_guest_* blocks, and these never for long ---- */
+/* ---- the server's side: one thread; nothing but rc_door_guest_* blocks, and these never for long ---- */
 
-typedef struct hr_door hr_door_t;
+typedef struct rc_door rc_door_t;
 
-typedef struct hr_door_policy {
+typedef struct rc_door_policy {
 	bool have_key;
-	hr_door_key_t key;
+	rc_door_key_t key;
 	bool own_user_only;     /* over Unix sockets and loopback: nobody else, not even where this is root */
 	uint32_t max_visitors;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
 	uint32_t timeout_ms;    /* for a visitor to get in. 0: 5000 */
-} hr_door_policy_t;
+} rc_door_policy_t;
 
 /* A visitor that has proved itself and now waits for its welcome. Flat: goes to the worker as it is, by SCM_RIGHTS. */
-typedef struct hr_door_guest {
+typedef struct rc_door_guest {
 	int fd;                  /* in another process: what SCM_RIGHTS made of it */
-	enum hr_door_purpose purpose;
-	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN: as sent; NEW: drawn by the daemon */
-	uint32_t gpu;            /* index or HR_SERVER_ALL_GPUS */
+	enum rc_door_purpose purpose;
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: as sent; NEW: drawn by the daemon */
+	uint32_t gpu;            /* index or RC_SERVER_ALL_GPUS */
 	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
 	uid_t uid;               /* (uid_t)-1: came by key, unknown */
 	bool by_key, local;      /* local: Unix socket */
 	pid_t pid;               /* over a Unix socket, else 0 */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
-	uint8_t seal[HR_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
-} hr_door_guest_t;
+	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
+} rc_door_guest_t;
 
-int hr_door_open(const hr_door_policy_t *policy, hr_door_t **door);
-void hr_door_close(hr_door_t *door); /* NULL is allowed; socket files of its own are removed */
+int rc_door_open(const rc_door_policy_t *policy, rc_door_t **door);
+void rc_door_close(rc_door_t *door); /* NULL is allowed; socket files of its own are removed */
 
 /*
  * Listens at a place. A socket file of a daemon that is gone is replaced; one where somebody answers is -EADDRINUSE.
  * -EPERM: a network address beyond loopback and no key. Logged.
  */
-int hr_door_listen(hr_door_t *door, const hr_server_t *place);
+int rc_door_listen(rc_door_t *door, const rc_server_t *place);
 
 /* Closes the door's descriptors and forgets the key without touching anybody else's end: for a process forked from
  * the server. */
-void hr_door_abandon(hr_door_t *door);
+void rc_door_abandon(rc_door_t *door);
 
-/* Polls readable when hr_door_next may have something to do; the time after which it wants to be called anyway
+/* Polls readable when rc_door_next may have something to do; the time after which it wants to be called anyway
  * (-1: none), for poll(2). */
-int hr_door_fd(const hr_door_t *door);
-int hr_door_timeout(const hr_door_t *door);
+int rc_door_fd(const rc_door_t *door);
+int rc_door_timeout(const rc_door_t *door);
 
 /* Moves visitors on. 1: *guest is one that has proved itself, and its descriptor is the caller's; 0: none now. */
-int hr_door_next(hr_door_t *door, hr_door_guest_t *guest);
+int rc_door_next(rc_door_t *door, rc_door_guest_t *guest);
 
 /* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by
  * the worker for NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like:
  * the guest is gone. */
-int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+int rc_door_guest_welcome(const rc_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
 
 /* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
  * keeps its own descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
-int hr_door_guest_send(int socket, const hr_door_guest_t *guest);
-int hr_door_guest_receive(int socket, hr_door_guest_t *guest);
+int rc_door_guest_send(int socket, const rc_door_guest_t *guest);
+int rc_door_guest_receive(int socket, rc_door_guest_t *guest);
 
 /* Turns a guest away and closes its descriptor. */
-void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reason, const char *format, ...)
+void rc_door_guest_refuse(const rc_door_guest_t *guest, enum rc_door_reason reason, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -22,7 +22,7 @@ static int send_whole(int fd, const void *message, size_t size)
 	return n < 0 ? -errno : -EPIPE;
 }
 
-void door_refuse(int fd, const char *name, enum hr_door_reason reason, const char *text)
+void door_refuse(int fd, const char *name, enum rc_door_reason reason, const char *text)
 {
 	struct door_refusal refusal = { .reason = reason };
 	door_header_set(&refusal.header, DOOR_REFUSAL, sizeof refusal);
@@ -33,9 +33,9 @@ void door_refuse(int fd, const char *name, enum hr_door_reason reason, const cha
 	close(fd);
 }
 
-void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reason, const char *format, ...)
+void rc_door_guest_refuse(const rc_door_guest_t *guest, enum rc_door_reason reason, const char *format, ...)
 {
-	char text[HR_DOOR_TEXT_MAX];
+	char text[RC_DOOR_TEXT_MAX];
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
@@ -43,12 +43,12 @@ void hr_door_guest_refuse(const hr_door_guest_t *guest, enum hr_door_reason reas
 	door_refuse(guest->fd, guest->name, reason, text);
 }
 
-int hr_door_guest_welcome(const hr_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+int rc_door_guest_welcome(const rc_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text)
 {
 	struct door_welcome welcome = { .gpus = gpus, .clients = clients, .workers = workers };
 	door_header_set(&welcome.header, DOOR_WELCOME, sizeof welcome);
-	if (guest->purpose == HR_DOOR_NEW)
+	if (guest->purpose == RC_DOOR_NEW)
 		memcpy(welcome.token, guest->token, sizeof welcome.token);
 	if (card) {
 		if (card->len > HR_CARD_MAX)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define KEY_LABEL "headrace-key-1 "
-#define KEY_TEXT (sizeof KEY_LABEL - 1 + 2 * HR_DOOR_KEY_BYTES)
+#define KEY_TEXT (sizeof KEY_LABEL - 1 + 2 * RC_DOOR_KEY_BYTES)
 
 int door_random(void *bytes, size_t size)
 {
@@ -46,14 +46,14 @@ static int hex_digit(char c)
 	return -1;
 }
 
-static bool key_parse(const char *text, size_t length, hr_door_key_t *key)
+static bool key_parse(const char *text, size_t length, rc_door_key_t *key)
 {
 	const char *hex = text + sizeof KEY_LABEL - 1;
 	if (length < KEY_TEXT || memcmp(text, KEY_LABEL, sizeof KEY_LABEL - 1))
 		return false;
 	if (length > KEY_TEXT && text[KEY_TEXT] != '\n')
 		return false;
-	for (size_t i = 0; i < HR_DOOR_KEY_BYTES; i++) {
+	for (size_t i = 0; i < RC_DOOR_KEY_BYTES; i++) {
 		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return false;
@@ -87,14 +87,14 @@ static int key_check_owner(const char *path, int fd)
 
 static int key_support(const char *path)
 {
-	if (hr_door_keys_supported())
+	if (rc_door_keys_supported())
 		return 0;
 	hr_log(HR_LOG_ERROR, "key file %s: this build of Headrace has no key support (configured without libsodium)",
 	       path);
 	return -ENOTSUP;
 }
 
-int hr_door_key_load(const char *path, hr_door_key_t *key)
+int rc_door_key_load(const char *path, rc_door_key_t *key)
 {
 	int error = key_support(path);
 	if (error)
@@ -106,7 +106,7 @@ int hr_door_key_load(const char *path, hr_door_key_t *key)
 		return error;
 	}
 	char text[KEY_TEXT + 1];
-	hr_door_key_t parsed;
+	rc_door_key_t parsed;
 	error = key_check_owner(path, fd);
 	if (!error) {
 		ssize_t n = read(fd, text, sizeof text);
@@ -122,9 +122,9 @@ int hr_door_key_load(const char *path, hr_door_key_t *key)
 	return error;
 }
 
-int hr_door_key_make(const char *path)
+int rc_door_key_make(const char *path)
 {
-	hr_door_key_t key;
+	rc_door_key_t key;
 	char text[KEY_TEXT + 2] = KEY_LABEL;
 	int error = key_support(path);
 	if (!error)

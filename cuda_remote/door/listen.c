@@ -96,7 +96,7 @@ static int listen_abstract(const char *name, struct door_listener *listener)
 {
 	struct sockaddr_un address;
 	socklen_t length;
-	hr_server_unix_address(name, &address, &length);
+	rc_server_unix_address(name, &address, &length);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -115,7 +115,7 @@ static int listen_unix(const char *path, struct door_listener *listener)
 	struct sockaddr_un address;
 	socklen_t length;
 	struct stat status;
-	hr_server_unix_address(path, &address, &length);
+	rc_server_unix_address(path, &address, &length);
 	int folder = open_folder(path);
 	if (folder < 0)
 		return folder;
@@ -173,15 +173,15 @@ static int listen_address(const struct addrinfo *at, struct door_listener *liste
 	return 0;
 }
 
-static int listen_inet(const hr_server_t *place, bool allow_network, struct door_listener *listeners, size_t max,
+static int listen_inet(const rc_server_t *place, bool allow_network, struct door_listener *listeners, size_t max,
 		       size_t *n)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct addrinfo *found;
-	char port[8], name[HR_SERVER_NAME_MAX + 16];
+	char port[8], name[RC_SERVER_NAME_MAX + 16];
 	size_t count = 0;
 	snprintf(port, sizeof port, "%u", place->port);
-	hr_server_name(place, name, sizeof name);
+	rc_server_name(place, name, sizeof name);
 	int status = getaddrinfo(place->host, port, &hints, &found);
 	if (status) {
 		hr_log(HR_LOG_ERROR, "cannot listen at %s: %s", name, gai_strerror(status));
@@ -216,7 +216,7 @@ static int listen_inet(const hr_server_t *place, bool allow_network, struct door
 	return 0;
 }
 
-int door_listen(const hr_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n)
+int door_listen(const rc_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n)
 {
 	if (!*place->path)
 		return listen_inet(place, allow_network, listeners, max, n);

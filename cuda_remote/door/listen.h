@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sockets that a daemon listens on. */
-#ifndef HR_DOOR_LISTEN_H
-#define HR_DOOR_LISTEN_H
+#ifndef RC_DOOR_LISTEN_H
+#define RC_DOOR_LISTEN_H
 
 #include "cuda_remote/door/server.h"
 
@@ -21,7 +21,7 @@ struct door_listener {
  * Opens the sockets of a place: one for a Unix socket, one for each address of a host's name; non-blocking.
  * allow_network: also addresses beyond loopback, else -EPERM. At most max; *n tells how many. Logged.
  */
-int door_listen(const hr_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n);
+int door_listen(const rc_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n);
 
 /* Closes one and removes its file, if it is still the same file. */
 void door_listener_close(struct door_listener *listener);

@@ -13,7 +13,7 @@ union descriptor_space {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int hr_door_guest_send(int socket, const hr_door_guest_t *guest)
+int rc_door_guest_send(int socket, const rc_door_guest_t *guest)
 {
 	union descriptor_space space = { .bytes = { 0 } };
 	struct iovec part = { (void *)(uintptr_t)guest, sizeof *guest };
@@ -32,10 +32,10 @@ int hr_door_guest_send(int socket, const hr_door_guest_t *guest)
 	return n < 0 ? -errno : 0;
 }
 
-int hr_door_guest_receive(int socket, hr_door_guest_t *guest)
+int rc_door_guest_receive(int socket, rc_door_guest_t *guest)
 {
 	union descriptor_space space;
-	hr_door_guest_t received;
+	rc_door_guest_t received;
 	struct iovec part = { &received, sizeof received };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space

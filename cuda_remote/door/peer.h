@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who is at the other end of a connected socket, as far as the kernel can tell. */
-#ifndef HR_DOOR_PEER_H
-#define HR_DOOR_PEER_H
+#ifndef RC_DOOR_PEER_H
+#define RC_DOOR_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,24 +10,24 @@
  * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent
  * by somebody with the key, without having the key itself.
  */
-#ifndef HR_DOOR_PROOF_H
-#define HR_DOOR_PROOF_H
+#ifndef RC_DOOR_PROOF_H
+#define RC_DOOR_PROOF_H
 
 #include "cuda_remote/door/wire.h"
 
 struct door_proofs {
-	uint8_t client[HR_DOOR_KEY_BYTES];
-	uint8_t seal[HR_DOOR_KEY_BYTES];
+	uint8_t client[RC_DOOR_KEY_BYTES];
+	uint8_t seal[RC_DOOR_KEY_BYTES];
 };
 
 /* -ENOTSUP: this build has no libsodium. */
-int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
+int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
 		const struct door_request *request, struct door_proofs *proofs);
-int door_welcome_proof(const uint8_t seal[HR_DOOR_KEY_BYTES], const struct door_welcome *welcome,
-		       uint8_t proof[HR_DOOR_KEY_BYTES]);
+int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
+		       uint8_t proof[RC_DOOR_KEY_BYTES]);
 
 /* Compares in a time that does not depend on the contents. */
-bool door_proof_equal(const uint8_t a[HR_DOOR_KEY_BYTES], const uint8_t b[HR_DOOR_KEY_BYTES]);
+bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES]);
 
 /* Overwrites a secret. */
 void door_forget(void *secret, size_t size);

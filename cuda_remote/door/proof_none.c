@@ -4,26 +4,26 @@
 
 #include <errno.h>
 
-bool hr_door_keys_supported(void)
+bool rc_door_keys_supported(void)
 {
 	return false;
 }
 
-int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
+int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
 		const struct door_request *request, struct door_proofs *proofs)
 {
 	(void)key, (void)hello, (void)challenge, (void)request, (void)proofs;
 	return -ENOTSUP;
 }
 
-int door_welcome_proof(const uint8_t seal[HR_DOOR_KEY_BYTES], const struct door_welcome *welcome,
-		       uint8_t proof[HR_DOOR_KEY_BYTES])
+int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
+		       uint8_t proof[RC_DOOR_KEY_BYTES])
 {
 	(void)seal, (void)welcome, (void)proof;
 	return -ENOTSUP;
 }
 
-bool door_proof_equal(const uint8_t a[HR_DOOR_KEY_BYTES], const uint8_t b[HR_DOOR_KEY_BYTES])
+bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	(void)a, (void)b;
 	return false;

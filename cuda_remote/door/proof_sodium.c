@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <string.h>
 
-_Static_assert(crypto_auth_hmacsha512256_BYTES == HR_DOOR_KEY_BYTES, "proof size");
-_Static_assert(crypto_auth_hmacsha512256_KEYBYTES == HR_DOOR_KEY_BYTES, "key size");
+_Static_assert(crypto_auth_hmacsha512256_BYTES == RC_DOOR_KEY_BYTES, "proof size");
+_Static_assert(crypto_auth_hmacsha512256_KEYBYTES == RC_DOOR_KEY_BYTES, "key size");
 
-bool hr_door_keys_supported(void)
+bool rc_door_keys_supported(void)
 {
 	return true;
 }
 
-static void hash_visit(const char *label, const hr_door_key_t *key, const struct door_hello *hello,
+static void hash_visit(const char *label, const rc_door_key_t *key, const struct door_hello *hello,
 		       const struct door_challenge *challenge, const struct door_request *request, uint8_t *out)
 {
 	crypto_auth_hmacsha512256_state state;
@@ -29,7 +29,7 @@ static void hash_visit(const char *label, const hr_door_key_t *key, const struct
 	sodium_memzero(&state, sizeof state);
 }
 
-int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
+int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
 		const struct door_request *request, struct door_proofs *proofs)
 {
 	hash_visit("headrace client", key, hello, challenge, request, proofs->client);
@@ -37,14 +37,14 @@ int door_proofs(const hr_door_key_t *key, const struct door_hello *hello, const 
 	return 0;
 }
 
-int door_welcome_proof(const uint8_t seal[HR_DOOR_KEY_BYTES], const struct door_welcome *welcome,
-		       uint8_t proof[HR_DOOR_KEY_BYTES])
+int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
+		       uint8_t proof[RC_DOOR_KEY_BYTES])
 {
 	crypto_auth_hmacsha512256(proof, (const unsigned char *)welcome, offsetof(struct door_welcome, proof), seal);
 	return 0;
 }
 
-bool door_proof_equal(const uint8_t a[HR_DOOR_KEY_BYTES], const uint8_t b[HR_DOOR_KEY_BYTES])
+bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
-	return sodium_memcmp(a, b, HR_DOOR_KEY_BYTES) == 0;
+	return sodium_memcmp(a, b, RC_DOOR_KEY_BYTES) == 0;
 }

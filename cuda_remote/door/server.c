@@ -36,7 +36,7 @@ static bool parse_number(const char *text, size_t length, uint32_t max, uint32_t
 	return true;
 }
 
-static int parse_path(const char *part, size_t length, hr_server_t *server)
+static int parse_path(const char *part, size_t length, rc_server_t *server)
 {
 	const char *path = part + strlen("unix:");
 	size_t n = length - strlen("unix:");
@@ -57,7 +57,7 @@ static bool is_host(const char *host, size_t length)
 	return length != 4 || memcmp(host, "unix", 4);
 }
 
-static int parse_host(const char *part, size_t length, hr_server_t *server)
+static int parse_host(const char *part, size_t length, rc_server_t *server)
 {
 	const char *host = part, *end = part + length, *colon;
 	size_t n;
@@ -78,22 +78,22 @@ static int parse_host(const char *part, size_t length, hr_server_t *server)
 			return complain(part, length, "an IPv6 address goes in brackets: [ADDRESS]:PORT");
 		n = (size_t)(colon - part);
 	}
-	if (!n || n > HR_SERVER_NAME_MAX)
+	if (!n || n > RC_SERVER_NAME_MAX)
 		return complain(part, length, "the host's name is missing or too long");
 	if (!is_host(host, n))
 		return complain(part, length, "want HOST[:PORT][/GPU] or unix:PATH");
 	memcpy(server->host, host, n);
-	uint32_t port = HR_DOOR_PORT;
+	uint32_t port = RC_DOOR_PORT;
 	if (colon != end && (!parse_number(colon + 1, (size_t)(end - colon - 1), 65535, &port) || !port))
 		return complain(part, length, "the port is a number from 1 to 65535");
 	server->port = (uint16_t)port;
 	return 0;
 }
 
-static int parse_place(const char *part, size_t length, hr_server_t *server)
+static int parse_place(const char *part, size_t length, rc_server_t *server)
 {
 	memset(server, 0, sizeof *server);
-	server->gpu = HR_SERVER_ALL_GPUS;
+	server->gpu = RC_SERVER_ALL_GPUS;
 	if (!length)
 		return complain(part, length, "the name is empty");
 	if (length >= 5 && !memcmp(part, "unix:", 5))
@@ -102,15 +102,15 @@ static int parse_place(const char *part, size_t length, hr_server_t *server)
 }
 
 /* Cuts "/gpu" off the end: for a path only where digits follow the last slash. */
-static int parse_server(const char *part, size_t length, hr_server_t *server)
+static int parse_server(const char *part, size_t length, rc_server_t *server)
 {
-	uint32_t gpu = HR_SERVER_ALL_GPUS;
+	uint32_t gpu = RC_SERVER_ALL_GPUS;
 	size_t place = length;
 	const char *slash = memrchr(part, '/', length);
 	if (slash) {
 		size_t digits = length - (size_t)(slash + 1 - part);
 		bool path = length >= 5 && !memcmp(part, "unix:", 5);
-		if (parse_number(slash + 1, digits, HR_SERVER_ALL_GPUS - 1, &gpu))
+		if (parse_number(slash + 1, digits, RC_SERVER_ALL_GPUS - 1, &gpu))
 			place = (size_t)(slash - part);
 		else if (!path)
 			return complain(part, length, "the GPU after \"/\" is a number, counted from 0");
@@ -121,7 +121,7 @@ static int parse_server(const char *part, size_t length, hr_server_t *server)
 	return error;
 }
 
-int hr_server_parse(const char *text, hr_server_t *servers, size_t max, size_t *n)
+int rc_server_parse(const char *text, rc_server_t *servers, size_t max, size_t *n)
 {
 	size_t count = 0;
 	for (const char *part = text;; part++) {
@@ -142,16 +142,16 @@ int hr_server_parse(const char *text, hr_server_t *servers, size_t max, size_t *
 	return 0;
 }
 
-int hr_server_parse_place(const char *text, hr_server_t *server)
+int rc_server_parse_place(const char *text, rc_server_t *server)
 {
-	hr_server_t parsed;
+	rc_server_t parsed;
 	int error = parse_place(text, strlen(text), &parsed);
 	if (!error)
 		*server = parsed;
 	return error;
 }
 
-char *hr_server_name(const hr_server_t *server, char *buffer, size_t size)
+char *rc_server_name(const rc_server_t *server, char *buffer, size_t size)
 {
 	if (*server->path)
 		snprintf(buffer, size, "unix:%s", server->path);
@@ -162,7 +162,7 @@ char *hr_server_name(const hr_server_t *server, char *buffer, size_t size)
 	return buffer;
 }
 
-int hr_server_default_socket(char *buffer, size_t size)
+int rc_server_default_socket(char *buffer, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	int n;
@@ -175,7 +175,7 @@ int hr_server_default_socket(char *buffer, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-void hr_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length)
+void rc_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length)
 {
 	size_t n = strnlen(path, sizeof address->sun_path);
 	memset(address, 0, sizeof *address);

@@ -11,44 +11,44 @@
  * only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
  * alone.
  */
-#ifndef HR_SERVER_H
-#define HR_SERVER_H
+#ifndef RC_SERVER_H
+#define RC_SERVER_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define HR_DOOR_PORT 27180   /* where headraced listens unless told otherwise */
-#define HR_SERVER_NAME_MAX 255
-#define HR_SERVER_MAX 64     /* servers of one list */
-#define HR_SERVER_ALL_GPUS UINT32_MAX
+#define RC_DOOR_PORT 27180   /* where headraced listens unless told otherwise */
+#define RC_SERVER_NAME_MAX 255
+#define RC_SERVER_MAX 64     /* servers of one list */
+#define RC_SERVER_ALL_GPUS UINT32_MAX
 
-typedef struct hr_server {
+typedef struct rc_server {
 	char path[108];                    /* Unix socket's file or "@" name; "" for a network server */
-	char host[HR_SERVER_NAME_MAX + 1]; /* name or address without brackets; "" for a Unix socket */
-	uint16_t port;                     /* host byte order; HR_DOOR_PORT where the text has none */
-	uint32_t gpu;                      /* index or HR_SERVER_ALL_GPUS */
-} hr_server_t;
+	char host[RC_SERVER_NAME_MAX + 1]; /* name or address without brackets; "" for a Unix socket */
+	uint16_t port;                     /* host byte order; RC_DOOR_PORT where the text has none */
+	uint32_t gpu;                      /* index or RC_SERVER_ALL_GPUS */
+} rc_server_t;
 
 /*
  * Parses a list; at most max entries are written, *n tells how many. An empty list is an error.
  * -EINVAL: not such a list (the log says which part and why); -E2BIG: more than max.
  */
-int hr_server_parse(const char *text, hr_server_t *servers, size_t max, size_t *n);
+int rc_server_parse(const char *text, rc_server_t *servers, size_t max, size_t *n);
 
 /* Parses one place (no GPU). As above. */
-int hr_server_parse_place(const char *text, hr_server_t *server);
+int rc_server_parse_place(const char *text, rc_server_t *server);
 
 /* The server's name for messages, "host:port", "[ipv6]:port" or "unix:path"; cut to size. Returns buffer. */
-char *hr_server_name(const hr_server_t *server, char *buffer, size_t size);
+char *rc_server_name(const rc_server_t *server, char *buffer, size_t size);
 
 /* Path of the socket that a daemon of this user (of root: of the system) listens on when none is named:
  * /run/headrace/headraced.sock for root, else headrace/headraced.sock in XDG_RUNTIME_DIR, else in /tmp/headrace-UID.
  * -ENAMETOOLONG. */
-int hr_server_default_socket(char *buffer, size_t size);
+int rc_server_default_socket(char *buffer, size_t size);
 
 /* The socket address of a path; *length for bind and connect. */
-void hr_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length);
+void rc_server_unix_address(const char *path, struct sockaddr_un *address, socklen_t *length);
 
 #endif

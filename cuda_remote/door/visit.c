@@ -25,13 +25,13 @@ HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
 
 /* One visit under way. */
 struct visit {
-	const hr_door_visit_t *wanted;
-	char server[HR_SERVER_NAME_MAX + 16];
+	const rc_door_visit_t *wanted;
+	char server[RC_SERVER_NAME_MAX + 16];
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
 	struct door_peer peer;
 	bool by_key;
-	hr_door_key_t key;
+	rc_door_key_t key;
 	struct door_hello hello;
 	struct door_challenge challenge;
 	struct door_request request;
@@ -101,13 +101,13 @@ static int connect_unix(struct visit *visit)
 {
 	struct sockaddr_un address;
 	socklen_t length;
-	hr_server_unix_address(visit->wanted->server.path, &address, &length);
+	rc_server_unix_address(visit->wanted->server.path, &address, &length);
 	return connect_address((const struct sockaddr *)&address, length, visit->deadline);
 }
 
 static int connect_inet(struct visit *visit)
 {
-	const hr_server_t *server = &visit->wanted->server;
+	const rc_server_t *server = &visit->wanted->server;
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 	struct addrinfo *found;
 	char port[8];
@@ -207,7 +207,7 @@ static int bad_version(const struct visit *visit, unsigned version)
 {
 	hr_log(HR_LOG_ERROR,
 	       "server %s: speaks protocol %u, this client %u: install the same version of Headrace on both",
-	       visit->server, version, HR_DOOR_VERSION);
+	       visit->server, version, RC_DOOR_VERSION);
 	return -EPROTONOSUPPORT;
 }
 
@@ -220,15 +220,15 @@ static int not_headrace(const struct visit *visit)
 static int refused(struct visit *visit, const struct door_header *header)
 {
 	static const int errors[] = {
-		[HR_DOOR_BAD_VERSION] = -EPROTONOSUPPORT, [HR_DOOR_DENIED] = -EACCES, [HR_DOOR_NO_GPU] = -ENODEV,
-		[HR_DOOR_NO_SESSION] = -ESRCH, [HR_DOOR_BUSY] = -EBUSY, [HR_DOOR_MALFORMED] = -EPROTO,
-		[HR_DOOR_FAILED] = -EIO,
+		[RC_DOOR_BAD_VERSION] = -EPROTONOSUPPORT, [RC_DOOR_DENIED] = -EACCES, [RC_DOOR_NO_GPU] = -ENODEV,
+		[RC_DOOR_NO_SESSION] = -ESRCH, [RC_DOOR_BUSY] = -EBUSY, [RC_DOOR_MALFORMED] = -EPROTO,
+		[RC_DOOR_FAILED] = -EIO,
 	};
 	struct door_refusal refusal = { .header = *header };
 	int error = receive_all(visit, (char *)&refusal + sizeof *header, sizeof refusal - sizeof *header);
 	if (error)
 		return error;
-	if (header->version != HR_DOOR_VERSION)
+	if (header->version != RC_DOOR_VERSION)
 		return bad_version(visit, header->version);
 	door_text_clean(refusal.text, sizeof refusal.text);
 	hr_log(HR_LOG_ERROR, "server %s: %s", visit->server, refusal.text);
@@ -246,7 +246,7 @@ static int receive_message(struct visit *visit, enum door_kind kind, void *messa
 		return not_headrace(visit);
 	if (header.kind == DOOR_REFUSAL && header.length == sizeof(struct door_refusal))
 		return refused(visit, &header);
-	if (header.version != HR_DOOR_VERSION)
+	if (header.version != RC_DOOR_VERSION)
 		return bad_version(visit, header.version);
 	if (header.kind != (uint16_t)kind || header.length != size)
 		return not_headrace(visit);
@@ -276,7 +276,7 @@ static int load_key(struct visit *visit)
 		       visit->server);
 		return -EACCES;
 	}
-	return hr_door_key_load(path, &visit->key);
+	return rc_door_key_load(path, &visit->key);
 }
 
 /* What the server asks of us must also be enough for us to trust it. */
@@ -304,14 +304,14 @@ static int judge_challenge(struct visit *visit)
 
 static int make_request(struct visit *visit)
 {
-	const hr_door_visit_t *wanted = visit->wanted;
+	const rc_door_visit_t *wanted = visit->wanted;
 	struct door_request *request = &visit->request;
 	door_header_set(&request->header, DOOR_REQUEST, sizeof *request);
 	request->purpose = wanted->purpose;
 	request->gpu = wanted->server.gpu;
-	if (wanted->purpose == HR_DOOR_JOIN)
+	if (wanted->purpose == RC_DOOR_JOIN)
 		memcpy(request->token, wanted->token, sizeof request->token);
-	if (wanted->purpose != HR_DOOR_STATUS) {
+	if (wanted->purpose != RC_DOOR_STATUS) {
 		request->card_len = wanted->card->len;
 		memcpy(request->card, wanted->card->data, wanted->card->len);
 	}
@@ -324,9 +324,9 @@ static int make_request(struct visit *visit)
 
 static int check_welcome(struct visit *visit, struct door_welcome *answer)
 {
-	bool card_expected = visit->wanted->purpose != HR_DOOR_STATUS;
+	bool card_expected = visit->wanted->purpose != RC_DOOR_STATUS;
 	if (visit->by_key) {
-		uint8_t proof[HR_DOOR_KEY_BYTES];
+		uint8_t proof[RC_DOOR_KEY_BYTES];
 		int error = door_welcome_proof(visit->proofs.seal, answer, proof);
 		if (error || !door_proof_equal(proof, answer->proof)) {
 			hr_log(HR_LOG_ERROR, "server %s: does not have our key; not trusted", visit->server);
@@ -339,7 +339,7 @@ static int check_welcome(struct visit *visit, struct door_welcome *answer)
 	return 0;
 }
 
-static void fill_welcome(const struct visit *visit, const struct door_welcome *answer, hr_door_welcome_t *welcome)
+static void fill_welcome(const struct visit *visit, const struct door_welcome *answer, rc_door_welcome_t *welcome)
 {
 	memset(welcome, 0, sizeof *welcome);
 	welcome->fd = visit->fd;
@@ -353,7 +353,7 @@ static void fill_welcome(const struct visit *visit, const struct door_welcome *a
 	welcome->local = visit->peer.local;
 }
 
-static int run_visit(struct visit *visit, hr_door_welcome_t *welcome)
+static int run_visit(struct visit *visit, rc_door_welcome_t *welcome)
 {
 	struct door_welcome answer;
 	int error = visit_connect(visit);
@@ -379,10 +379,10 @@ static int run_visit(struct visit *visit, hr_door_welcome_t *welcome)
 	return error;
 }
 
-int hr_door_visit(const hr_door_visit_t *wanted, hr_door_welcome_t *welcome)
+int rc_door_visit(const rc_door_visit_t *wanted, rc_door_welcome_t *welcome)
 {
 	struct visit visit = { .wanted = wanted, .fd = -1 };
-	bool card_needed = wanted->purpose != HR_DOOR_STATUS;
+	bool card_needed = wanted->purpose != RC_DOOR_STATUS;
 	if (card_needed && (!wanted->card || !wanted->card->len || wanted->card->len > HR_CARD_MAX))
 		return -EINVAL;
 	uint64_t timeout_ms = wanted->timeout_ms;
@@ -391,7 +391,7 @@ int hr_door_visit(const hr_door_visit_t *wanted, hr_door_welcome_t *welcome)
 		if (error)
 			return error;
 	}
-	hr_server_name(&wanted->server, visit.server, sizeof visit.server);
+	rc_server_name(&wanted->server, visit.server, sizeof visit.server);
 	visit.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
 	int error = run_visit(&visit, welcome);
 	if (error && visit.fd >= 0)

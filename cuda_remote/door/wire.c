@@ -6,7 +6,7 @@
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length)
 {
 	memcpy(header->magic, DOOR_MAGIC, sizeof header->magic);
-	header->version = HR_DOOR_VERSION;
+	header->version = RC_DOOR_VERSION;
 	header->kind = (uint16_t)kind;
 	header->length = (uint32_t)length;
 }

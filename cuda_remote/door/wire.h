@@ -3,8 +3,8 @@
  * The door's messages, little-endian as on every machine that CUDA runs on. The header and REFUSAL never change, so
  * that any two versions can at least tell each other what they are. Reserved bytes are sent as 0 and not looked at.
  */
-#ifndef HR_DOOR_WIRE_H
-#define HR_DOOR_WIRE_H
+#ifndef RC_DOOR_WIRE_H
+#define RC_DOOR_WIRE_H
 
 #include "cuda_remote/door/door.h"
 
@@ -27,7 +27,7 @@ enum door_method {
 
 struct door_header {
 	uint8_t magic[8]; /* DOOR_MAGIC */
-	uint16_t version; /* HR_DOOR_VERSION of the sender */
+	uint16_t version; /* RC_DOOR_VERSION of the sender */
 	uint16_t kind;    /* enum door_kind */
 	uint32_t length;  /* of the whole message, bytes */
 };
@@ -50,32 +50,32 @@ struct door_challenge {
 /* client → server */
 struct door_request {
 	struct door_header header;
-	uint32_t purpose; /* enum hr_door_purpose */
-	uint32_t gpu;     /* NEW: index or HR_SERVER_ALL_GPUS */
-	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* JOIN */
+	uint32_t purpose; /* enum rc_door_purpose */
+	uint32_t gpu;     /* NEW: index or RC_SERVER_ALL_GPUS */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN */
 	uint32_t card_len; /* 0 for STATUS */
 	uint32_t reserved;
 	uint8_t card[HR_CARD_MAX];
-	uint8_t proof[HR_DOOR_KEY_BYTES]; /* BY_KEY: see door_proofs() */
+	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: see door_proofs() */
 };
 
 /* server → client */
 struct door_welcome {
 	struct door_header header;
-	uint8_t token[HR_DOOR_TOKEN_BYTES]; /* NEW: the session's; else 0 */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* NEW: the session's; else 0 */
 	uint32_t gpus, clients, workers;
 	uint32_t card_len; /* 0 for STATUS */
 	uint8_t card[HR_CARD_MAX];
-	char text[HR_DOOR_TEXT_MAX]; /* NUL-terminated */
-	uint8_t proof[HR_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of all before it under the seal */
+	char text[RC_DOOR_TEXT_MAX]; /* NUL-terminated */
+	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of all before it under the seal */
 };
 
 /* server → client, instead of a challenge or a welcome; the last message */
 struct door_refusal {
 	struct door_header header;
-	uint32_t reason; /* enum hr_door_reason */
+	uint32_t reason; /* enum rc_door_reason */
 	uint32_t reserved;
-	char text[HR_DOOR_TEXT_MAX]; /* NUL-terminated */
+	char text[RC_DOOR_TEXT_MAX]; /* NUL-terminated */
 };
 
 _Static_assert(sizeof(struct door_header) == 16, "wire");

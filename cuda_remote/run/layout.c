@@ -20,9 +20,9 @@ HR_SETTING(libdir, "HEADRACE_LIBDIR", "", 0, 0,
 static const struct {
 	const char *folder, *file;
 } parts[] = {
-	[HR_LAYOUT_CLIENT] = { "client", "libcuda.so.1" },
-	[HR_LAYOUT_SOFTGPU] = { "softgpu", "libcuda.so.1" },
-	[HR_LAYOUT_RUNTIME] = { "runtime", "libcudart.so.13" },
+	[RC_LAYOUT_CLIENT] = { "client", "libcuda.so.1" },
+	[RC_LAYOUT_SOFTGPU] = { "softgpu", "libcuda.so.1" },
+	[RC_LAYOUT_RUNTIME] = { "runtime", "libcudart.so.13" },
 };
 
 static bool join(char path[PATH_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -85,7 +85,7 @@ static bool library_place(int i, char path[PATH_MAX])
 	return true;
 }
 
-int hr_layout_folder(enum hr_layout_part part, char folder[PATH_MAX])
+int rc_layout_folder(enum rc_layout_part part, char folder[PATH_MAX])
 {
 	char place[PATH_MAX], candidate[PATH_MAX], file[PATH_MAX];
 	for (int i = 0; library_place(i, place); i++) {
@@ -103,16 +103,16 @@ int hr_layout_folder(enum hr_layout_part part, char folder[PATH_MAX])
 	return -ENOENT;
 }
 
-int hr_layout_library(enum hr_layout_part part, char path[PATH_MAX])
+int rc_layout_library(enum rc_layout_part part, char path[PATH_MAX])
 {
 	char folder[PATH_MAX];
-	int error = hr_layout_folder(part, folder);
+	int error = rc_layout_folder(part, folder);
 	if (!error && !join(path, "%s/%s", folder, parts[part].file))
 		error = -ENAMETOOLONG;
 	return error;
 }
 
-int hr_layout_daemon(char path[PATH_MAX])
+int rc_layout_daemon(char path[PATH_MAX])
 {
 	static const char *const beside[] = { "headraced", "../server/headraced", "../../server/headraced",
 					      "../../cuda_remote/server/headraced" };
@@ -131,7 +131,7 @@ int hr_layout_daemon(char path[PATH_MAX])
 	return -ENOENT;
 }
 
-int hr_layout_system_driver(char path[PATH_MAX])
+int rc_layout_system_driver(char path[PATH_MAX])
 {
 	/* Named in full where they are known to lie, so that a library path that leads to our own libcuda does not
 	 * count. */

@@ -11,24 +11,24 @@
  * another prefix than it was configured for; else in the build tree that the program runs from; else in the
  * configured place. Below each of them a library may also lie in .libs, as libtool leaves it.
  */
-#ifndef HR_LAYOUT_H
-#define HR_LAYOUT_H
+#ifndef RC_LAYOUT_H
+#define RC_LAYOUT_H
 
 #include <limits.h>
 
-enum hr_layout_part { HR_LAYOUT_CLIENT, HR_LAYOUT_SOFTGPU, HR_LAYOUT_RUNTIME };
+enum rc_layout_part { RC_LAYOUT_CLIENT, RC_LAYOUT_SOFTGPU, RC_LAYOUT_RUNTIME };
 
 /* The folder that holds a part's library. -ENOENT: it is in none of the places (logged, with the places). */
-int hr_layout_folder(enum hr_layout_part part, char folder[PATH_MAX]);
+int rc_layout_folder(enum rc_layout_part part, char folder[PATH_MAX]);
 
 /* The path of a part's library. As above. */
-int hr_layout_library(enum hr_layout_part part, char path[PATH_MAX]);
+int rc_layout_library(enum rc_layout_part part, char path[PATH_MAX]);
 
 /* The path of headraced. As above. */
-int hr_layout_daemon(char path[PATH_MAX]);
+int rc_layout_daemon(char path[PATH_MAX]);
 
 /* The path of the NVIDIA driver's libcuda.so.1 if this host has that and an NVIDIA device that this user may open;
  * -ENODEV if not (not logged). */
-int hr_layout_system_driver(char path[PATH_MAX]);
+int rc_layout_system_driver(char path[PATH_MAX]);
 
 #endif

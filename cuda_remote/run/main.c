@@ -115,12 +115,12 @@ static int preload_nvrtc(const char *softgpu)
 }
 
 /* Our runtime, and the libcuda.so.1 of a part; without one the host's own. */
-static int use_libraries(const enum hr_layout_part *part)
+static int use_libraries(const enum rc_layout_part *part)
 {
 	char runtime[PATH_MAX], driver[PATH_MAX];
-	int error = hr_layout_folder(HR_LAYOUT_RUNTIME, runtime);
+	int error = rc_layout_folder(RC_LAYOUT_RUNTIME, runtime);
 	if (!error && part)
-		error = hr_layout_folder(*part, driver);
+		error = rc_layout_folder(*part, driver);
 	return error ? error : prepend_library_path(runtime, part ? driver : NULL);
 }
 
@@ -129,20 +129,20 @@ static int use_libraries(const enum hr_layout_part *part)
 /* Asks every server before the program starts, so that a wrong name, key or index is told as what it is. */
 static int check_servers(const char *list)
 {
-	hr_server_t servers[HR_SERVER_MAX];
-	char name[HR_SERVER_NAME_MAX + 16];
+	rc_server_t servers[RC_SERVER_MAX];
+	char name[RC_SERVER_NAME_MAX + 16];
 	size_t n = 0;
-	int error = hr_server_parse(list, servers, HR_SERVER_MAX, &n);
+	int error = rc_server_parse(list, servers, RC_SERVER_MAX, &n);
 	for (size_t i = 0; i < n && !error; i++) {
-		hr_door_visit_t visit = { .server = servers[i], .purpose = HR_DOOR_STATUS };
-		hr_door_welcome_t welcome;
-		error = hr_door_visit(&visit, &welcome);
+		rc_door_visit_t visit = { .server = servers[i], .purpose = RC_DOOR_STATUS };
+		rc_door_welcome_t welcome;
+		error = rc_door_visit(&visit, &welcome);
 		if (error)
 			break;
 		close(welcome.fd);
-		if (welcome.gpus && servers[i].gpu != HR_SERVER_ALL_GPUS && servers[i].gpu >= welcome.gpus) {
+		if (welcome.gpus && servers[i].gpu != RC_SERVER_ALL_GPUS && servers[i].gpu >= welcome.gpus) {
 			fprintf(stderr, "headrace-run: server %s: no such GPU index %u: the server has %u\n",
-				hr_server_name(&servers[i], name, sizeof name), servers[i].gpu, welcome.gpus);
+				rc_server_name(&servers[i], name, sizeof name), servers[i].gpu, welcome.gpus);
 			error = -ENODEV;
 		}
 	}
@@ -151,7 +151,7 @@ static int check_servers(const char *list)
 
 static int use_server(const char *list)
 {
-	static const enum hr_layout_part client = HR_LAYOUT_CLIENT;
+	static const enum rc_layout_part client = RC_LAYOUT_CLIENT;
 	int error = use_libraries(&client);
 	if (!error && setenv("HEADRACE_SERVER", list, 1))
 		error = -errno;
@@ -167,12 +167,12 @@ static int use_private_server(const char *driver)
 
 static int use_local(const char *driver)
 {
-	static const enum hr_layout_part softgpu = HR_LAYOUT_SOFTGPU;
+	static const enum rc_layout_part softgpu = RC_LAYOUT_SOFTGPU;
 	char folder[PATH_MAX];
 	if (!driver || !strcmp(driver, "softgpu")) {
 		int error = use_libraries(&softgpu);
 		if (!error)
-			error = hr_layout_folder(HR_LAYOUT_SOFTGPU, folder);
+			error = rc_layout_folder(RC_LAYOUT_SOFTGPU, folder);
 		return error ? error : preload_nvrtc(folder);
 	}
 	if (!strcmp(driver, "system"))
@@ -195,7 +195,7 @@ static int arrange(const struct options *options)
 		int error = check_servers(options->server);
 		return error ? error : use_server(options->server);
 	}
-	if (!hr_layout_system_driver(driver)) {
+	if (!rc_layout_system_driver(driver)) {
 		fputs("headrace-run: no server named: running on this host's own GPU\n", stderr);
 		return use_libraries(NULL);
 	}

@@ -102,7 +102,7 @@ int private_start(const char *driver, char *server, size_t size)
 	char path[PATH_MAX], name[64];
 	uint64_t random[2];
 	int ready[2], keep;
-	int error = hr_layout_daemon(path);
+	int error = rc_layout_daemon(path);
 	if (error)
 		return error;
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random || pipe2(ready, O_CLOEXEC))

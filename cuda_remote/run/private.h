@@ -5,8 +5,8 @@
  * ends, in whatever way and also after it has become another program by execve, the daemon ends its workers and
  * itself. No file and no folder is made, so none can be left behind.
  */
-#ifndef HR_RUN_PRIVATE_H
-#define HR_RUN_PRIVATE_H
+#ifndef RC_RUN_PRIVATE_H
+#define RC_RUN_PRIVATE_H
 
 #include <stddef.h>
 

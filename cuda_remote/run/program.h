@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program that headrace-run is to run: finding it, and seeing whether it can work under Headrace. */
-#ifndef HR_RUN_PROGRAM_H
-#define HR_RUN_PROGRAM_H
+#ifndef RC_RUN_PROGRAM_H
+#define RC_RUN_PROGRAM_H
 
 #include <limits.h>
 

@@ -18,7 +18,7 @@ static void context_ended(CUcontext context)
 
 CUresult serve_context_create(struct server_call *call)
 {
-	struct hr_wire_context_create args;
+	struct rc_wire_context_create args;
 	CUcontext made;
 	if (!server_take_into(call, &args, sizeof args) || args.device >= worker.gpus)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ CUresult serve_context_create(struct server_call *call)
 	/* It was pushed; what is current here follows the client call by call. */
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	result = server_object_bind(HR_KIND_CONTEXT, args.context, made);
+	result = server_object_bind(RC_KIND_CONTEXT, args.context, made);
 	if (result != CUDA_SUCCESS && driver.cuCtxDestroy_v2)
 		driver.cuCtxDestroy_v2(made);
 	return result;
@@ -38,11 +38,11 @@ CUresult serve_context_create(struct server_call *call)
 
 static CUresult context_of(struct server_call *call, uint64_t *handle, CUcontext *context)
 {
-	struct hr_wire_context args;
+	struct rc_wire_context args;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
 	*handle = args.context;
-	return server_object(HR_KIND_CONTEXT, args.context, (void **)context);
+	return server_object(RC_KIND_CONTEXT, args.context, (void **)context);
 }
 
 CUresult serve_context_destroy(struct server_call *call)
@@ -100,7 +100,7 @@ CUresult serve_context_synchronize(struct server_call *call)
 		result = driver.cuCtxSetCurrent(context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	call->thread->context = hr_handle_index(handle);
+	call->thread->context = rc_handle_index(handle);
 	server_turn_give_up(call);
 	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -10,13 +10,13 @@
 
 #define WINDOW (sizeof ((struct server_up *)0)->window / sizeof ((struct server_up *)0)->window[0])
 
-bool server_box_is_sound(const struct hr_wire_box *box, uint64_t *bytes)
+bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes)
 {
-	*bytes = hr_box_bytes(box);
-	return *bytes && hr_box_extent(box);
+	*bytes = rc_box_bytes(box);
+	return *bytes && rc_box_extent(box);
 }
 
-void server_box_part(const struct hr_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
+void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
 		     uint64_t *rows)
 {
 	uint64_t row = offset / box->width, x = offset % box->width;
@@ -26,7 +26,7 @@ void server_box_part(const struct hr_wire_box *box, uint64_t offset, uint64_t le
 }
 
 /* Copies a chunk of a box from contiguous host memory. */
-static CUresult part_up(const struct hr_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
+static CUresult part_up(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
 {
 	CUdeviceptr to;
 	uint64_t width, rows;
@@ -44,11 +44,11 @@ static CUresult part_up(const struct hr_wire_box *box, uint64_t offset, uint64_t
 }
 
 /* All of a small copy: the driver has taken pageable memory when the call returns. */
-static CUresult small_up(const struct hr_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
+static CUresult small_up(const struct rc_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t offset = 0; offset < len && result == CUDA_SUCCESS;) {
-		uint64_t part = hr_box_chunk(&copy->box, offset);
+		uint64_t part = rc_box_chunk(&copy->box, offset);
 		result = part_up(&copy->box, offset, part, bytes + offset, stream);
 		offset += part;
 	}
@@ -56,7 +56,7 @@ static CUresult small_up(const struct hr_wire_copy *copy, const uint8_t *bytes, 
 }
 
 /* A failure is kept for the end: the chunks come all the same. The window stays from copy to copy. */
-static void up_begin(struct server_up *up, const struct hr_wire_copy *copy, uint64_t bytes, CUstream stream, CUresult result)
+static void up_begin(struct server_up *up, const struct rc_wire_copy *copy, uint64_t bytes, CUstream stream, CUresult result)
 {
 	up->active = true;
 	up->result = result;
@@ -70,12 +70,12 @@ static void up_begin(struct server_up *up, const struct hr_wire_copy *copy, uint
 CUresult serve_copy_up(struct server_call *call)
 {
 	struct server_up *up = &call->thread->up;
-	struct hr_wire_copy copy;
+	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, copy.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
 	if (!copy.copy) {
 		const uint8_t *from = server_take(call, bytes, 1);
 		if (result == CUDA_SUCCESS && !from)
@@ -88,7 +88,7 @@ CUresult serve_copy_up(struct server_call *call)
 
 CUresult server_up_refuse(struct server_call *call, CUresult result)
 {
-	struct hr_wire_copy copy;
+	struct rc_wire_copy copy;
 	uint64_t bytes;
 	if (!server_take_into(call, &copy, sizeof copy) || !copy.copy || !server_box_is_sound(&copy.box, &bytes))
 		return result;
@@ -100,7 +100,7 @@ CUresult server_up_refuse(struct server_call *call, CUresult result)
 static CUresult window_slot(struct server_up *up, struct server_slot **slot)
 {
 	struct server_slot **at = &up->window[up->turn];
-	CUresult result = *at ? server_slot_wait(*at) : server_slot_get(HR_CHUNK_MAX, at);
+	CUresult result = *at ? server_slot_wait(*at) : server_slot_get(RC_CHUNK_MAX, at);
 	*slot = *at;
 	return result;
 }
@@ -131,14 +131,14 @@ int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 {
 	struct server_thread *thread = context;
 	struct server_up *up = &thread->up;
-	struct hr_wire_chunk chunk;
+	struct rc_wire_chunk chunk;
 	if (thread->error)
 		return thread->error;
 	if (incoming->header_len != sizeof chunk || incoming->rndv || !up->active || thread->busy || thread->deferred)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
 	if (chunk.copy != up->copy || chunk.offset != up->offset || chunk.offset >= up->bytes ||
-	    incoming->payload_len != hr_box_chunk(&up->box, chunk.offset))
+	    incoming->payload_len != rc_box_chunk(&up->box, chunk.offset))
 		return -EPROTO;
 	struct server_slot *slot;
 	if (up->result == CUDA_SUCCESS)
@@ -182,7 +182,7 @@ CUresult serve_copy_up_end(struct server_call *call)
 	return result;
 }
 
-static CUresult row_across(CUdeviceptr to, CUdeviceptr from, const struct hr_wire_across *across, CUstream stream)
+static CUresult row_across(CUdeviceptr to, CUdeviceptr from, const struct rc_wire_across *across, CUstream stream)
 {
 	if (across->to.height == 1) {
 		if (!driver.cuMemcpyDtoDAsync_v2)
@@ -201,14 +201,14 @@ static CUresult row_across(CUdeviceptr to, CUdeviceptr from, const struct hr_wir
 
 CUresult serve_copy_across(struct server_call *call)
 {
-	struct hr_wire_across across;
+	struct rc_wire_across across;
 	uint64_t bytes, also;
 	void *stream;
 	if (!server_take_into(call, &across, sizeof across) || !server_box_is_sound(&across.to, &bytes) ||
 	    !server_box_is_sound(&across.from, &also) || across.to.width != across.from.width ||
 	    across.to.height != across.from.height || across.to.depth != across.from.depth)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, across.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, across.stream, &stream);
 	for (uint64_t z = 0; z < across.to.depth && result == CUDA_SUCCESS; z++)
 		result = row_across(across.to.device + z * across.to.slice, across.from.device + z * across.from.slice, &across,
 				    stream);

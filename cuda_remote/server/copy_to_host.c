@@ -44,13 +44,13 @@ uint64_t server_down_shipped(void)
 /* Counted before it is sent: a client that has all that were counted has this one too. */
 static int send_part(struct server_thread *thread, uint64_t copy, const struct part *part)
 {
-	struct hr_wire_chunk chunk = { copy, part->offset };
+	struct rc_wire_chunk chunk = { copy, part->offset };
 	__atomic_add_fetch(&shipped, 1, __ATOMIC_SEQ_CST);
-	return server_thread_send(thread, HR_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len);
+	return server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len);
 }
 
 /* Copies a chunk of a box to contiguous host memory. */
-static CUresult part_down(const struct hr_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
+static CUresult part_down(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
 {
 	CUdeviceptr from;
 	uint64_t width, rows;
@@ -68,11 +68,11 @@ static CUresult part_down(const struct hr_wire_box *box, uint64_t offset, uint64
 }
 
 /* Issues the copy of the chunk at offset into a slot, which is got if there is none. */
-static CUresult issue(const struct hr_wire_box *box, uint64_t offset, CUstream stream, struct part *part)
+static CUresult issue(const struct rc_wire_box *box, uint64_t offset, CUstream stream, struct part *part)
 {
 	CUresult result = CUDA_SUCCESS;
 	part->offset = offset;
-	part->len = hr_box_chunk(box, offset);
+	part->len = rc_box_chunk(box, offset);
 	if (part->slot && part->slot->size < part->len) {
 		server_slot_put(part->slot);
 		part->slot = NULL;
@@ -88,7 +88,7 @@ static CUresult issue(const struct hr_wire_box *box, uint64_t offset, CUstream s
 
 /* ---- waited for ---- */
 
-static CUresult down(struct server_call *call, const struct hr_wire_copy *copy, uint64_t bytes, CUstream stream)
+static CUresult down(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, CUstream stream)
 {
 	struct part window[WINDOW] = { { NULL, 0, 0 } };
 	uint64_t issued = 0, sent = 0;
@@ -129,12 +129,12 @@ static CUresult down(struct server_call *call, const struct hr_wire_copy *copy, 
 
 CUresult serve_copy_down(struct server_call *call)
 {
-	struct hr_wire_copy copy;
+	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, copy.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
 	return result == CUDA_SUCCESS ? down(call, &copy, bytes, stream) : result;
 }
 
@@ -164,12 +164,12 @@ static struct part *job_part(struct job *job)
 
 CUresult serve_copy_down_later(struct server_call *call)
 {
-	struct hr_wire_copy copy;
+	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, copy.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct job *job = calloc(1, sizeof *job);

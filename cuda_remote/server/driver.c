@@ -23,7 +23,7 @@ int server_driver_load(const char *path)
 		return -ENOENT;
 	}
 #define LOOK_UP(name) driver.name = (__typeof__(driver.name))dlsym(library, #name);
-	HR_DRIVER_FUNCTIONS(LOOK_UP)
+	RC_DRIVER_FUNCTIONS(LOOK_UP)
 	if (!driver.cuInit || !driver.cuDriverGetVersion || !driver.cuGetErrorName || !driver.cuDeviceGetCount ||
 	    !driver.cuDeviceGet || !driver.cuDevicePrimaryCtxRetain || !driver.cuCtxSetCurrent || !driver.cuCtxGetCurrent ||
 	    !driver.cuEventCreate || !driver.cuEventRecord || !driver.cuEventQuery ||

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void describe_attributes(uint32_t index, struct hr_wire_device *wire)
+static void describe_attributes(uint32_t index, struct rc_wire_device *wire)
 {
-	for (int i = 0; i < CU_DEVICE_ATTRIBUTE_MAX && i < HR_DEVICE_ATTRIBUTES; i++) {
+	for (int i = 0; i < CU_DEVICE_ATTRIBUTE_MAX && i < RC_DEVICE_ATTRIBUTES; i++) {
 		int value;
 		if (driver.cuDeviceGetAttribute(&value, (CUdevice_attribute)i, worker.device[index]) != CUDA_SUCCESS)
 			continue;
@@ -16,7 +16,7 @@ static void describe_attributes(uint32_t index, struct hr_wire_device *wire)
 	}
 }
 
-static void describe_peers(uint32_t index, struct hr_wire_device *wire)
+static void describe_peers(uint32_t index, struct rc_wire_device *wire)
 {
 	for (uint32_t i = 0; i < worker.gpus; i++) {
 		int can;
@@ -33,7 +33,7 @@ static void describe_peers(uint32_t index, struct hr_wire_device *wire)
 	}
 }
 
-static CUresult describe(uint32_t index, struct hr_wire_device *wire)
+static CUresult describe(uint32_t index, struct rc_wire_device *wire)
 {
 	CUdevice device = worker.device[index];
 	size_t memory;
@@ -64,12 +64,12 @@ static CUresult describe(uint32_t index, struct hr_wire_device *wire)
 
 CUresult serve_hello(struct server_call *call)
 {
-	struct hr_wire_hello hello = { .devices = worker.gpus, .staging = worker.staging };
+	struct rc_wire_hello hello = { .devices = worker.gpus, .staging = worker.staging };
 	CUresult result = driver.cuDriverGetVersion(&hello.driver_version);
 	if (result == CUDA_SUCCESS)
 		result = server_give_bytes(call, &hello, sizeof hello);
 	for (uint32_t i = 0; i < worker.gpus && result == CUDA_SUCCESS; i++) {
-		struct hr_wire_device *wire = server_give(call, 1, sizeof *wire);
+		struct rc_wire_device *wire = server_give(call, 1, sizeof *wire);
 		result = wire ? describe(i, wire) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	driver.cuCtxSetCurrent(worker.primary[0]);

@@ -13,7 +13,7 @@
 
 struct turn {
 	struct turn *next;
-	struct hr_wire_host wire;
+	struct rc_wire_host wire;
 	bool done;
 };
 
@@ -85,11 +85,11 @@ static void callback(CUstream stream, CUresult status, void *argument)
 
 CUresult serve_host_function(struct server_call *call)
 {
-	struct hr_wire_host_function args;
+	struct rc_wire_host_function args;
 	void *stream;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, args.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	void *argument = (void *)(uintptr_t)args.function; /* the client's name for it: never followed here */
@@ -107,7 +107,7 @@ int server_host_serve(struct server_thread *first)
 	}
 	pthread_mutex_lock(&lock);
 	struct turn *turn = sent || broken ? NULL : waiting;
-	struct hr_wire_host wire;
+	struct rc_wire_host wire;
 	if (turn) {
 		waiting = turn->next;
 		if (!waiting)
@@ -124,12 +124,12 @@ int server_host_serve(struct server_thread *first)
 	if (!error)
 		error = server_output_ship(first);
 	wire.shipped = server_down_shipped();
-	return error ? error : server_thread_send(first, HR_PACKET_HOST, &wire, sizeof wire, NULL, 0);
+	return error ? error : server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, NULL, 0);
 }
 
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
-	struct hr_wire_host wire;
+	struct rc_wire_host wire;
 	(void)context;
 	(void)sink;
 	if (incoming->header_len != sizeof wire || incoming->payload_len)

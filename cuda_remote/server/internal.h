@@ -12,8 +12,8 @@
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles go through the table.
  */
-#ifndef HR_CUDA_SERVER_INTERNAL_H
-#define HR_CUDA_SERVER_INTERNAL_H
+#ifndef RC_CUDA_SERVER_INTERNAL_H
+#define RC_CUDA_SERVER_INTERNAL_H
 
 #include "cuda_remote/api/calls.h"
 #include "cuda_remote/api/driver.h"
@@ -29,10 +29,10 @@
 
 /* ---- driver.c ---- */
 
-#define HR_DRIVER_MEMBER(name) __typeof__(name) *name;
+#define RC_DRIVER_MEMBER(name) __typeof__(name) *name;
 /* The driver's functions; NULL where it lacks one. Set once, before any other thread. */
 struct server_driver {
-	HR_DRIVER_FUNCTIONS(HR_DRIVER_MEMBER)
+	RC_DRIVER_FUNCTIONS(RC_DRIVER_MEMBER)
 };
 extern struct server_driver driver;
 int server_driver_load(const char *path);
@@ -48,7 +48,7 @@ struct server_up {
 	bool active;
 	CUresult result; /* the first failure: the rest is received and dropped */
 	uint64_t copy, offset, bytes;
-	struct hr_wire_box box;
+	struct rc_wire_box box;
 	CUstream stream;
 	unsigned turn;
 	struct server_slot *window[4];
@@ -56,13 +56,13 @@ struct server_up {
 
 struct server_thread {
 	pthread_t id;
-	hr_door_guest_t guest;
+	rc_door_guest_t guest;
 	ch3_t *engine;
 	ch3_vc_t *vc;
 	int error;              /* the connection failed with this */
 	bool deferred;          /* the call in arguments is to be executed outside of progress */
 	bool busy;              /* it is being executed there: no other may arrive */
-	struct hr_wire_call head;
+	struct rc_wire_call head;
 	uint8_t *arguments;     /* of the call that arrived last */
 	size_t arguments_len, arguments_size;
 	uint8_t *results;
@@ -76,7 +76,7 @@ struct server_thread {
 struct server_call {
 	struct server_thread *thread;
 	uint64_t number;
-	uint16_t flags;         /* enum hr_call_flags */
+	uint16_t flags;         /* enum rc_call_flags */
 	const uint8_t *in;      /* its arguments */
 	size_t in_len, in_at;
 	size_t out_len;         /* of its results, in thread->results */
@@ -89,7 +89,7 @@ struct server_entry {
 	CUresult (*serve)(struct server_call *call);
 	enum server_mode mode;
 };
-extern const struct server_entry server_entries[HR_CALLS]; /* generated */
+extern const struct server_entry server_entries[RC_CALLS]; /* generated */
 
 /* The next argument bytes. False, NULL: the call has fewer. The pointer is into the message. */
 bool server_take_into(struct server_call *call, void *to, size_t size);
@@ -108,16 +108,16 @@ int server_thread_run(struct server_thread *thread);
 /* Executes the call that was deferred, if any. */
 void server_thread_deferred(struct server_thread *thread);
 /* Sends bytes and waits until they have gone; outside of progress only. Negated errno: the connection failed. */
-int server_thread_send(struct server_thread *thread, enum hr_packet type, const void *header, size_t header_len,
+int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
 		       const void *bytes, size_t len);
 
 /* ---- worker.c ---- */
 
 struct server_worker {
 	uint32_t gpus;
-	CUdevice device[HR_DEVICES_MAX];
-	CUcontext primary[HR_DEVICES_MAX];
-	uint64_t primary_handle[HR_DEVICES_MAX];
+	CUdevice device[RC_DEVICES_MAX];
+	CUcontext primary[RC_DEVICES_MAX];
+	uint64_t primary_handle[RC_DEVICES_MAX];
 	uint64_t staging; /* bytes, as told in hello */
 };
 extern struct server_worker worker;
@@ -141,13 +141,13 @@ bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result);
 /* ---- objects.c ---- */
 
 /* The driver's object behind a handle. A kernel of a library counts as a function: the one of the current context. */
-CUresult server_object(enum hr_kind kind, uint64_t handle, void **object);
+CUresult server_object(enum rc_kind kind, uint64_t handle, void **object);
 /* What the worker keeps beside it. NULL: no such handle. */
-void *server_object_data(enum hr_kind kind, uint64_t handle);
+void *server_object_data(enum rc_kind kind, uint64_t handle);
 /* Takes over a handle that the client chose. CUDA_ERROR_INVALID_HANDLE: it may not be, or is in use. */
-CUresult server_object_bind(enum hr_kind kind, uint64_t handle, void *object);
+CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object);
 /* Chooses a handle. */
-CUresult server_object_new(enum hr_kind kind, void *object, void *data, uint64_t *handle);
+CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t *handle);
 void server_object_unbind(uint64_t handle);
 /* The driver's object behind a handle has become another. */
 void server_object_replace(uint64_t handle, void *object);
@@ -170,7 +170,7 @@ struct server_slot {
 };
 
 int server_slots_prepare(void);
-/* A slot of at least size bytes, size <= HR_CHUNK_MAX. CUDA_ERROR_OUT_OF_MEMORY: the limit is reached. */
+/* A slot of at least size bytes, size <= RC_CHUNK_MAX. CUDA_ERROR_OUT_OF_MEMORY: the limit is reached. */
 CUresult server_slot_get(size_t size, struct server_slot **slot);
 /* Gives it back; nothing may be using its memory. NULL is allowed. */
 void server_slot_put(struct server_slot *slot);
@@ -188,9 +188,9 @@ void server_up_abandon(struct server_thread *thread);
  * the copy's end will tell of the failure. */
 CUresult server_up_refuse(struct server_call *call, CUresult result);
 /* True if a box is one that a copy can have: not empty, nothing overflows. */
-bool server_box_is_sound(const struct hr_wire_box *box, uint64_t *bytes);
+bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes);
 /* Address and shape of the chunk at offset. */
-void server_box_part(const struct hr_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
+void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
 		     uint64_t *rows);
 
 /* ---- down.c ---- */

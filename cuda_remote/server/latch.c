@@ -13,7 +13,7 @@ static struct {
 
 void server_latch_set(uint64_t number, uint16_t function, CUresult result)
 {
-	hr_log(HR_LOG_INFO, "call %llu %s failed: %s", (unsigned long long)number, hr_call_names[function],
+	hr_log(HR_LOG_INFO, "call %llu %s failed: %s", (unsigned long long)number, rc_call_names[function],
 	       server_error_name(result));
 	pthread_mutex_lock(&lock);
 	if (!latched) {

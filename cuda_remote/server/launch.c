@@ -9,7 +9,7 @@
 #define ATTRIBUTES_MAX 32
 
 struct launch {
-	struct hr_wire_launch wire;
+	struct rc_wire_launch wire;
 	CUfunction function;
 	CUstream stream;
 	void **parameters;
@@ -19,7 +19,7 @@ struct launch {
 static CUresult issue(struct launch *launch)
 {
 	const uint32_t *grid = launch->wire.grid, *block = launch->wire.block;
-	bool cooperative = launch->wire.flags & HR_LAUNCH_COOPERATIVE;
+	bool cooperative = launch->wire.flags & RC_LAUNCH_COOPERATIVE;
 	if (!launch->wire.attributes && !cooperative && driver.cuLaunchKernel)
 		return driver.cuLaunchKernel(launch->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
 					     launch->wire.shared, launch->stream, launch->parameters, NULL);
@@ -77,14 +77,14 @@ CUresult serve_launch(struct server_call *call)
 	if (!server_take_into(call, &launch.wire, sizeof launch.wire))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t handle = launch.wire.function;
-	struct server_kernel *kernel = server_object_data(HR_KIND_FUNCTION, handle);
+	struct server_kernel *kernel = server_object_data(RC_KIND_FUNCTION, handle);
 	if (!kernel)
-		kernel = server_object_data(HR_KIND_KERNEL, handle);
+		kernel = server_object_data(RC_KIND_KERNEL, handle);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = server_object(HR_KIND_FUNCTION, handle, (void **)&launch.function);
+	CUresult result = server_object(RC_KIND_FUNCTION, handle, (void **)&launch.function);
 	if (result == CUDA_SUCCESS)
-		result = server_object(HR_KIND_STREAM, launch.wire.stream, (void **)&launch.stream);
+		result = server_object(RC_KIND_STREAM, launch.wire.stream, (void **)&launch.stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint8_t *block = (uint8_t *)(uintptr_t)server_take(call, launch.wire.parameters, 1);

@@ -24,10 +24,10 @@ struct wrapper {
 };
 
 struct load {
-	struct hr_wire_load wire;
+	struct rc_wire_load wire;
 	const void *image;
 	struct wrapper wrapper;
-	const void *unit[HR_UNITS_MAX + 1];
+	const void *unit[RC_UNITS_MAX + 1];
 	char *info, *error;
 	unsigned n;
 	CUjit_option name[OPTIONS_MAX + 4];
@@ -87,7 +87,7 @@ static bool take_units(struct load *load)
 {
 	const uint8_t *image = load->image;
 	uint64_t at = 0, size = load->wire.image;
-	if (load->wire.units > HR_UNITS_MAX)
+	if (load->wire.units > RC_UNITS_MAX)
 		return false;
 	for (unsigned i = 0; i <= load->wire.units; i++) {
 		uint64_t n = at < size ? container_size(image + at, size - at) : 0;
@@ -183,9 +183,9 @@ static CUresult kernel_parameters(const struct subject *subject, struct server_k
 	}
 }
 
-static void describe_attributes(const struct subject *subject, struct hr_wire_kernel *wire)
+static void describe_attributes(const struct subject *subject, struct rc_wire_kernel *wire)
 {
-	for (int i = 0; i < HR_KERNEL_ATTRIBUTES && i < CU_FUNC_ATTRIBUTE_MAX; i++) {
+	for (int i = 0; i < RC_KERNEL_ATTRIBUTES && i < CU_FUNC_ATTRIBUTE_MAX; i++) {
 		int value;
 		if (!subject->function || !driver.cuFuncGetAttribute ||
 		    driver.cuFuncGetAttribute(&value, (CUfunction_attribute)i, subject->function) != CUDA_SUCCESS)
@@ -201,11 +201,11 @@ static CUresult describe(struct server_call *call, const struct subject *subject
 	CUresult result = kernel_parameters(subject, kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = server_object_new(subject->library ? HR_KIND_KERNEL : HR_KIND_FUNCTION, subject->object, kernel,
+	result = server_object_new(subject->library ? RC_KIND_KERNEL : RC_KIND_FUNCTION, subject->object, kernel,
 				   &kernel->handle);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct hr_wire_kernel wire = { .handle = kernel->handle, .name = (uint32_t)strlen(name),
+	struct rc_wire_kernel wire = { .handle = kernel->handle, .name = (uint32_t)strlen(name),
 				       .parameters = kernel->parameters, .block = kernel->block };
 	describe_attributes(subject, &wire);
 	result = server_give_bytes(call, &wire, sizeof wire);
@@ -296,7 +296,7 @@ static void driver_unload(bool library, void *object)
 }
 
 /* Loads and describes; the answer's head is filled in, the description follows it in the results. */
-static CUresult load_and_describe(struct server_call *call, struct load *load, struct hr_wire_module *wire)
+static CUresult load_and_describe(struct server_call *call, struct load *load, struct rc_wire_module *wire)
 {
 	void *object;
 	bool library = load->wire.library != 0;
@@ -320,7 +320,7 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 	if (result == CUDA_SUCCESS)
 		result = describe_all(call, library, object, module);
 	if (result == CUDA_SUCCESS)
-		result = server_object_new(library ? HR_KIND_LIBRARY : HR_KIND_MODULE, object, module, &wire->handle);
+		result = server_object_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, object, module, &wire->handle);
 	if (result == CUDA_SUCCESS) {
 		wire->kernels = module->n;
 		return CUDA_SUCCESS;
@@ -335,7 +335,7 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 CUresult serve_module_load(struct server_call *call)
 {
 	struct load load = { .n = 0 };
-	struct hr_wire_module wire = { 0 };
+	struct rc_wire_module wire = { 0 };
 	CUresult result = server_give(call, 1, sizeof wire) ? load_take(call, &load) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = load_and_describe(call, &load, &wire);
@@ -346,18 +346,18 @@ CUresult serve_module_load(struct server_call *call)
 	return CUDA_SUCCESS;
 }
 
-static enum hr_kind kind_of(uint64_t handle)
+static enum rc_kind kind_of(uint64_t handle)
 {
-	return handle >> 40 == HR_KIND_LIBRARY ? HR_KIND_LIBRARY : HR_KIND_MODULE;
+	return handle >> 40 == RC_KIND_LIBRARY ? RC_KIND_LIBRARY : RC_KIND_MODULE;
 }
 
 CUresult serve_module_unload(struct server_call *call)
 {
-	struct hr_wire_unload args;
+	struct rc_wire_unload args;
 	void *object;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	enum hr_kind kind = kind_of(args.module);
+	enum rc_kind kind = kind_of(args.module);
 	CUresult result = server_object(kind, args.module, &object);
 	struct server_module *module = server_object_data(kind, args.module);
 	if (result != CUDA_SUCCESS || !module)
@@ -375,12 +375,12 @@ CUresult serve_module_unload(struct server_call *call)
 
 CUresult serve_module_global(struct server_call *call)
 {
-	struct hr_wire_global args;
+	struct rc_wire_global args;
 	void *object;
 	if (!server_take_into(call, &args, sizeof args) || args.name > 65535)
 		return CUDA_ERROR_INVALID_VALUE;
 	const char *text = server_take(call, args.name, 1);
-	enum hr_kind kind = kind_of(args.module);
+	enum rc_kind kind = kind_of(args.module);
 	CUresult result = server_object(kind, args.module, &object);
 	if (result != CUDA_SUCCESS || !text)
 		return text ? result : CUDA_ERROR_INVALID_VALUE;
@@ -389,7 +389,7 @@ CUresult serve_module_global(struct server_call *call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUdeviceptr address;
 	size_t size;
-	if (kind == HR_KIND_LIBRARY)
+	if (kind == RC_KIND_LIBRARY)
 		result = driver.cuLibraryGetGlobal ? driver.cuLibraryGetGlobal(&address, &size, object, name) :
 						     CUDA_ERROR_NOT_SUPPORTED;
 	else
@@ -407,12 +407,12 @@ CUresult serve_module_global(struct server_call *call)
 
 CUresult serve_function_attribute(struct server_call *call)
 {
-	struct hr_wire_function_attribute args;
+	struct rc_wire_function_attribute args;
 	void *object;
 	if (!server_take_into(call, &args, sizeof args) || args.device >= worker.gpus)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (args.function >> 40 == HR_KIND_KERNEL) {
-		CUresult result = server_object(HR_KIND_KERNEL, args.function, &object);
+	if (args.function >> 40 == RC_KIND_KERNEL) {
+		CUresult result = server_object(RC_KIND_KERNEL, args.function, &object);
 		if (result != CUDA_SUCCESS)
 			return result;
 		return driver.cuKernelSetAttribute ?
@@ -420,7 +420,7 @@ CUresult serve_function_attribute(struct server_call *call)
 							   worker.device[args.device]) :
 			       CUDA_ERROR_NOT_SUPPORTED;
 	}
-	CUresult result = server_object(HR_KIND_FUNCTION, args.function, &object);
+	CUresult result = server_object(RC_KIND_FUNCTION, args.function, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return driver.cuFuncSetAttribute ?
@@ -430,11 +430,11 @@ CUresult serve_function_attribute(struct server_call *call)
 
 CUresult serve_function_cache(struct server_call *call)
 {
-	struct hr_wire_function_attribute args;
+	struct rc_wire_function_attribute args;
 	void *object;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_FUNCTION, args.function, &object);
+	CUresult result = server_object(RC_KIND_FUNCTION, args.function, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return driver.cuFuncSetCacheConfig ? driver.cuFuncSetCacheConfig(object, (CUfunc_cache)args.value) :

@@ -12,7 +12,7 @@ struct entry {
 #include "cuda_remote/handle_table.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t next_unused = HR_HANDLE_WORKER, first_free;
+static uint32_t next_unused = RC_HANDLE_WORKER, first_free;
 static __thread CUcontext current; /* as server_object_context last told this thread */
 
 static void entry_set(struct entry *entry, uint64_t handle, void *object, void *data)
@@ -23,35 +23,35 @@ static void entry_set(struct entry *entry, uint64_t handle, void *object, void *
 	__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
 }
 
-CUresult server_object(enum hr_kind kind, uint64_t handle, void **object)
+CUresult server_object(enum rc_kind kind, uint64_t handle, void **object)
 {
-	if (kind == HR_KIND_STREAM && hr_stream_is_special(handle)) {
+	if (kind == RC_KIND_STREAM && rc_stream_is_special(handle)) {
 		*object = (void *)(uintptr_t)handle;
 		return CUDA_SUCCESS;
 	}
 	struct entry *entry = entry_find(handle);
 	uint64_t found = handle >> 40;
-	if (entry && kind == HR_KIND_FUNCTION && found == HR_KIND_KERNEL) {
+	if (entry && kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL) {
 		if (!driver.cuKernelGetFunction)
 			return CUDA_ERROR_NOT_SUPPORTED;
 		return driver.cuKernelGetFunction((CUfunction *)object, entry->object);
 	}
 	if (!entry || found != (uint64_t)kind)
-		return kind == HR_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+		return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 	*object = entry->object;
 	return CUDA_SUCCESS;
 }
 
-void *server_object_data(enum hr_kind kind, uint64_t handle)
+void *server_object_data(enum rc_kind kind, uint64_t handle)
 {
 	struct entry *entry = handle >> 40 == (uint64_t)kind ? entry_find(handle) : NULL;
 	return entry ? entry->data : NULL;
 }
 
-CUresult server_object_bind(enum hr_kind kind, uint64_t handle, void *object)
+CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object)
 {
-	uint32_t index = hr_handle_index(handle);
-	if (handle >> 40 != (uint64_t)kind || !index || index >= HR_HANDLE_WORKER)
+	uint32_t index = rc_handle_index(handle);
+	if (handle >> 40 != (uint64_t)kind || !index || index >= RC_HANDLE_WORKER)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_make(index);
@@ -62,17 +62,17 @@ CUresult server_object_bind(enum hr_kind kind, uint64_t handle, void *object)
 	return result;
 }
 
-CUresult server_object_new(enum hr_kind kind, void *object, void *data, uint64_t *handle)
+CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t *handle)
 {
 	pthread_mutex_lock(&lock);
 	uint32_t index = first_free ? first_free : next_unused;
-	struct entry *entry = index < HR_HANDLE_COUNT ? entry_make(index) : NULL;
+	struct entry *entry = index < RC_HANDLE_COUNT ? entry_make(index) : NULL;
 	if (entry) {
 		if (first_free)
 			first_free = entry->next_free;
 		else
 			next_unused++;
-		*handle = hr_handle_make(kind, index, (uint16_t)(entry->word + 1));
+		*handle = rc_handle_make(kind, index, (uint16_t)(entry->word + 1));
 		entry_set(entry, *handle, object, data);
 	}
 	pthread_mutex_unlock(&lock);
@@ -92,7 +92,7 @@ void server_object_replace(uint64_t handle, void *object)
 static void entry_clear(struct entry *entry, uint32_t index)
 {
 	__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
-	if (index >= HR_HANDLE_WORKER) {
+	if (index >= RC_HANDLE_WORKER) {
 		entry->next_free = first_free;
 		first_free = index;
 	}
@@ -103,22 +103,22 @@ void server_object_unbind(uint64_t handle)
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
 	if (entry)
-		entry_clear(entry, hr_handle_index(handle));
+		entry_clear(entry, rc_handle_index(handle));
 	pthread_mutex_unlock(&lock);
 }
 
 void server_object_unbind_context(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
-	for (uint32_t i = 1; i < HR_HANDLE_COUNT; i++) {
+	for (uint32_t i = 1; i < RC_HANDLE_COUNT; i++) {
 		struct entry *entry = entry_at(i);
 		if (!entry) {
 			i |= CHUNK - 1;
 			continue;
 		}
 		unsigned kind = entry->word >> 16;
-		if (entry->context == context && (kind == HR_KIND_STREAM || kind == HR_KIND_EVENT || kind == HR_KIND_MODULE ||
-						  kind == HR_KIND_FUNCTION))
+		if (entry->context == context && (kind == RC_KIND_STREAM || kind == RC_KIND_EVENT || kind == RC_KIND_MODULE ||
+						  kind == RC_KIND_FUNCTION))
 			entry_clear(entry, i);
 	}
 	pthread_mutex_unlock(&lock);
@@ -126,8 +126,8 @@ void server_object_unbind_context(CUcontext context)
 
 CUresult server_object_context(uint32_t index, CUcontext *context)
 {
-	struct entry *entry = index && index < HR_HANDLE_COUNT ? entry_at(index) : NULL;
-	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != HR_KIND_CONTEXT))
+	struct entry *entry = index && index < RC_HANDLE_COUNT ? entry_at(index) : NULL;
+	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != RC_KIND_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	current = *context = index ? entry->object : NULL;
 	return CUDA_SUCCESS;

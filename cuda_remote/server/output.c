@@ -47,7 +47,7 @@ static int ship(struct server_thread *thread, off_t end)
 		if (n <= 0)
 			break;
 		taken += n;
-		error = server_thread_send(thread, HR_PACKET_TEXT, NULL, 0, piece, (size_t)n);
+		error = server_thread_send(thread, RC_PACKET_TEXT, NULL, 0, piece, (size_t)n);
 	}
 	free(piece);
 	fallocate(STDOUT_FILENO, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, taken);

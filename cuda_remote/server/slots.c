@@ -15,7 +15,7 @@ HR_SETTING(staging, "HEADRACE_STAGING", "256M", 1u << 20, 1ull << 40,
 /* Ready before the first client comes. */
 #define PREPARED 4
 
-static const size_t sizes[] = { 4096, 65536, HR_CHUNK_MAX };
+static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,7 +70,7 @@ int server_slots_prepare(void)
 {
 	int error = hr_setting_u64(&staging, &worker.staging);
 	for (int i = 0; i < PREPARED && !error; i++) {
-		struct server_slot *slot = slot_new(HR_CHUNK_MAX);
+		struct server_slot *slot = slot_new(RC_CHUNK_MAX);
 		if (!slot) {
 			hr_log(HR_LOG_ERROR, "no pinned memory for copies");
 			return -EIO;

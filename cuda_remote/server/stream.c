@@ -3,11 +3,11 @@
 
 CUresult serve_stream_synchronize(struct server_call *call)
 {
-	struct hr_args_cuStreamSynchronize args;
+	struct rc_args_cuStreamSynchronize args;
 	void *stream;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, args.hStream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!driver.cuStreamSynchronize)
@@ -21,11 +21,11 @@ CUresult serve_stream_synchronize(struct server_call *call)
 
 CUresult serve_event_synchronize(struct server_call *call)
 {
-	struct hr_args_cuEventSynchronize args;
+	struct rc_args_cuEventSynchronize args;
 	void *event;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_EVENT, args.hEvent, &event);
+	CUresult result = server_object(RC_KIND_EVENT, args.hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
 	server_turn_give_up(call);
@@ -34,13 +34,13 @@ CUresult serve_event_synchronize(struct server_call *call)
 
 CUresult serve_memory_alloc_async(struct server_call *call)
 {
-	struct hr_wire_alloc args;
+	struct rc_wire_alloc args;
 	void *stream, *pool = NULL;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, args.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (result == CUDA_SUCCESS && args.pool)
-		result = server_object(HR_KIND_POOL, args.pool, &pool);
+		result = server_object(RC_KIND_POOL, args.pool, &pool);
 	if (result != CUDA_SUCCESS)
 		return result;
 	CUdeviceptr address;
@@ -56,11 +56,11 @@ CUresult serve_memory_alloc_async(struct server_call *call)
 
 CUresult serve_memory_free_async(struct server_call *call)
 {
-	struct hr_wire_free args;
+	struct rc_wire_free args;
 	void *stream;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(HR_KIND_STREAM, args.stream, &stream);
+	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return driver.cuMemFreeAsync ? driver.cuMemFreeAsync(args.address, stream) : CUDA_ERROR_NOT_SUPPORTED;

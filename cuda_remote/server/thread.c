@@ -39,7 +39,7 @@ void *server_give(struct server_call *call, uint64_t count, size_t size)
 	struct server_thread *thread = call->thread;
 	uint64_t bytes, end;
 	if (__builtin_mul_overflow(count, (uint64_t)size, &bytes) ||
-	    __builtin_add_overflow((uint64_t)call->out_len, bytes, &end) || end > HR_REPLY_BYTES_MAX)
+	    __builtin_add_overflow((uint64_t)call->out_len, bytes, &end) || end > RC_REPLY_BYTES_MAX)
 		return NULL;
 	if (end > thread->results_size) {
 		size_t larger = thread->results_size;
@@ -92,15 +92,15 @@ static CUresult follow_context(struct server_thread *thread, uint32_t index)
 }
 
 /* In a handler the answer may be copied by CH3 if the pipe is full; answers are few, as each is waited for. */
-static void answer(struct server_call *call, const struct hr_wire_reply *reply)
+static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
 	uint8_t header[CH3_HEADER_MAX];
-	size_t total = call->out_len, in_header = total < HR_REPLY_INLINE ? total : HR_REPLY_INLINE;
+	size_t total = call->out_len, in_header = total < RC_REPLY_INLINE ? total : RC_REPLY_INLINE;
 	memcpy(header, reply, sizeof *reply);
 	memcpy(header + sizeof *reply, thread->results, in_header);
 	struct iovec rest = { thread->results + in_header, total - in_header };
-	int error = ch3_send(thread->vc, HR_PACKET_REPLY, header, sizeof *reply + in_header, &rest, rest.iov_len ? 1 : 0,
+	int error = ch3_send(thread->vc, RC_PACKET_REPLY, header, sizeof *reply + in_header, &rest, rest.iov_len ? 1 : 0,
 			     CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	if (error && !thread->error)
 		thread->error = error;
@@ -113,16 +113,16 @@ static void settle(struct server_thread *thread)
 		return; /* the connection failed: thread->error tells */
 }
 
-static CUresult serve(struct server_call *call, struct hr_wire_reply *reply)
+static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
 	const struct server_entry *entry = &server_entries[thread->head.function];
 	CUresult result;
-	if (call->flags & HR_CALL_WAIT && server_latch_take(&reply->failed, &reply->function, &result))
+	if (call->flags & RC_CALL_WAIT && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;
 	result = follow_context(thread, thread->head.context);
 	if (result != CUDA_SUCCESS)
-		return thread->head.function == HR_CALL_copy_up ? server_up_refuse(call, result) : result;
+		return thread->head.function == RC_CALL_copy_up ? server_up_refuse(call, result) : result;
 	return entry->serve(call);
 }
 
@@ -130,7 +130,7 @@ static void execute(struct server_thread *thread)
 {
 	struct server_call call = { .thread = thread, .number = thread->head.number, .flags = thread->head.flags,
 				    .in = thread->arguments, .in_len = thread->arguments_len, .place = true };
-	struct hr_wire_reply reply = { .number = call.number, .failed = call.number, .function = thread->head.function };
+	struct rc_wire_reply reply = { .number = call.number, .failed = call.number, .function = thread->head.function };
 	int error = server_turn_wait(call.number);
 	if (error) {
 		if (!thread->error)
@@ -139,13 +139,13 @@ static void execute(struct server_thread *thread)
 	}
 	CUresult result = serve(&call, &reply);
 	/* Before the next in the sequence may go: a call that waits has to find it, on whichever thread. */
-	if (result != CUDA_SUCCESS && !(call.flags & HR_CALL_WAIT))
+	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
 		server_latch_set(call.number, thread->head.function, result);
 	server_turn_give_up(&call);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
-		       hr_call_names[thread->head.function], (int)result);
-	if (!(call.flags & HR_CALL_WAIT))
+		       rc_call_names[thread->head.function], (int)result);
+	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)
 		settle(thread);
@@ -181,11 +181,11 @@ static void call_arrived(void *context, int error, size_t bytes)
 }
 
 /* A call's head is one that a client sends. */
-static bool head_is_sound(const struct hr_wire_call *head)
+static bool head_is_sound(const struct rc_wire_call *head)
 {
-	if (!head->function || head->function >= HR_CALLS || head->flags & ~(HR_CALL_WAIT | HR_CALL_PER_THREAD))
+	if (!head->function || head->function >= RC_CALLS || head->flags & ~(RC_CALL_WAIT | RC_CALL_PER_THREAD))
 		return false;
-	return (server_entries[head->function].mode == SERVER_ASYNC) == !(head->flags & HR_CALL_WAIT);
+	return (server_entries[head->function].mode == SERVER_ASYNC) == !(head->flags & RC_CALL_WAIT);
 }
 
 static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
@@ -193,7 +193,7 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	struct server_thread *thread = context;
 	if (thread->error)
 		return thread->error;
-	if (incoming->header_len < sizeof thread->head || incoming->rndv || incoming->payload_len > HR_CALL_BYTES_MAX ||
+	if (incoming->header_len < sizeof thread->head || incoming->rndv || incoming->payload_len > RC_CALL_BYTES_MAX ||
 	    thread->deferred || thread->busy)
 		return -EPROTO;
 	memcpy(&thread->head, incoming->header, sizeof thread->head);
@@ -226,7 +226,7 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 
 /* ---- sending, outside of progress ---- */
 
-int server_thread_send(struct server_thread *thread, enum hr_packet type, const void *header, size_t header_len,
+int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
 		       const void *bytes, size_t len)
 {
 	if (thread->error)
@@ -259,14 +259,14 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	thread->arguments_size = thread->results_size = START_BYTES;
 	int error = thread->arguments && thread->results ? ch3_open(&attr, &thread->engine, &card) : -ENOMEM;
 	if (error) {
-		hr_door_guest_refuse(&thread->guest, HR_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
+		rc_door_guest_refuse(&thread->guest, RC_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
 		return error;
 	}
 	ch3_on_failure(thread->engine, on_failure, thread);
-	ch3_register(thread->engine, HR_PACKET_CALL, on_call, thread);
-	ch3_register(thread->engine, HR_PACKET_CHUNK, server_up_arrived, thread);
-	ch3_register(thread->engine, HR_PACKET_HOST_DONE, server_host_done, thread);
-	error = hr_door_guest_welcome(&thread->guest, &card, gpus, 0, 0, "");
+	ch3_register(thread->engine, RC_PACKET_CALL, on_call, thread);
+	ch3_register(thread->engine, RC_PACKET_CHUNK, server_up_arrived, thread);
+	ch3_register(thread->engine, RC_PACKET_HOST_DONE, server_host_done, thread);
+	error = rc_door_guest_welcome(&thread->guest, &card, gpus, 0, 0, "");
 	if (error) {
 		close(thread->guest.fd);
 		return error;

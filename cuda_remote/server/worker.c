@@ -39,7 +39,7 @@ static int prepare_device(uint32_t i)
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
 	if (result == CUDA_SUCCESS)
-		result = server_object_new(HR_KIND_CONTEXT, worker.primary[i], NULL, &worker.primary_handle[i]);
+		result = server_object_new(RC_KIND_CONTEXT, worker.primary[i], NULL, &worker.primary_handle[i]);
 	return result == CUDA_SUCCESS ? 0 : failed("cuDevicePrimaryCtxRetain", result);
 }
 
@@ -57,7 +57,7 @@ int worker_prepare(const char *path, uint32_t *gpus)
 		return failed("cuDeviceGetCount", result);
 	if (n < 1)
 		return failed("cuDeviceGetCount", CUDA_ERROR_NO_DEVICE);
-	worker.gpus = n < HR_DEVICES_MAX ? (uint32_t)n : HR_DEVICES_MAX;
+	worker.gpus = n < RC_DEVICES_MAX ? (uint32_t)n : RC_DEVICES_MAX;
 	for (uint32_t i = 0; i < worker.gpus && !error; i++)
 		error = prepare_device(i);
 	if (error)
@@ -87,12 +87,12 @@ static void *serve_thread(void *argument)
 	return NULL;
 }
 
-static void start_thread(const hr_door_guest_t *guest)
+static void start_thread(const rc_door_guest_t *guest)
 {
 	struct server_thread *thread = calloc(1, sizeof *thread);
 	pthread_attr_t attr;
 	if (!thread) {
-		hr_door_guest_refuse(guest, HR_DOOR_FAILED, "the worker has no memory");
+		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
 		return;
 	}
 	thread->guest = *guest;
@@ -112,8 +112,8 @@ static void start_thread(const hr_door_guest_t *guest)
 /* False: the daemon is gone; those who are here are served all the same. */
 static bool take_guest(int control)
 {
-	hr_door_guest_t guest;
-	int got = hr_door_guest_receive(control, &guest);
+	rc_door_guest_t guest;
+	int got = rc_door_guest_receive(control, &guest);
 	if (got == 1)
 		start_thread(&guest);
 	return got == 1 || got == -EAGAIN || got == -EINTR;
@@ -148,11 +148,11 @@ static bool is_an_end(int error)
 	return error == -ESHUTDOWN || error == -ECONNRESET || error == -EPIPE;
 }
 
-int worker_serve(const hr_door_guest_t *guest, int control)
+int worker_serve(const rc_door_guest_t *guest, int control)
 {
 	struct server_thread *first = calloc(1, sizeof *first);
 	if (!first) {
-		hr_door_guest_refuse(guest, HR_DOOR_FAILED, "the worker has no memory");
+		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
 		return -ENOMEM;
 	}
 	first->guest = *guest;
@@ -161,7 +161,7 @@ int worker_serve(const hr_door_guest_t *guest, int control)
 	if (!error)
 		error = server_host_prepare();
 	if (error) {
-		hr_door_guest_refuse(guest, HR_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
+		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
 		free(first);
 		return error;
 	}

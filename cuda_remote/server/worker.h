@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The worker: the process that serves one client's CUDA calls on a libcuda.so.1 of its host. The daemon forks it ahead of need
- * and calls worker_prepare in it; when a client came through the door (hr_door_next) its guest goes to worker_serve,
+ * and calls worker_prepare in it; when a client came through the door (rc_door_next) its guest goes to worker_serve,
  * which returns when the client is gone; then the process exits.
  *
  * One thread of the worker serves one thread of the client. The first guest's connection lives as long as the client; every
  * further one arrives over the control socket.
  */
-#ifndef HR_CUDA_SERVER_WORKER_H
-#define HR_CUDA_SERVER_WORKER_H
+#ifndef RC_CUDA_SERVER_WORKER_H
+#define RC_CUDA_SERVER_WORKER_H
 
 #include "cuda_remote/door/door.h"
 
@@ -24,13 +24,13 @@
 int worker_prepare(const char *driver, uint32_t *gpus);
 
 /*
- * Welcomes the first guest (hr_door_guest_welcome with a channel of its own) and serves it and the guests that follow until the
- * client is gone. Blocks. guest: as hr_door_next gave it, fd valid in this process and owned by the worker from here on.
- * control: SOCK_SEQPACKET socket from the daemon; each message is one guest (purpose HR_DOOR_JOIN), read with
- * hr_door_guest_receive. The worker does not close it; end of file there is no reason to stop serving.
+ * Welcomes the first guest (rc_door_guest_welcome with a channel of its own) and serves it and the guests that follow until the
+ * client is gone. Blocks. guest: as rc_door_next gave it, fd valid in this process and owned by the worker from here on.
+ * control: SOCK_SEQPACKET socket from the daemon; each message is one guest (purpose RC_DOOR_JOIN), read with
+ * rc_door_guest_receive. The worker does not close it; end of file there is no reason to stop serving.
  * The process's stdout becomes the worker's own: what is printed there (device printf) goes to the client.
  * 0: the client ended; a negated errno: it could not be served, or the connection broke. Logged.
  */
-int worker_serve(const hr_door_guest_t *guest, int control);
+int worker_serve(const rc_door_guest_t *guest, int control);
 
 #endif

@@ -11,13 +11,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static hr_door_t *door;
-static hr_server_t place;
+static rc_door_t *door;
+static rc_server_t place;
 
 static void open_door(void)
 {
 	snprintf(place.path, sizeof place.path, "@headrace-fuzz-%d", (int)getpid());
-	if (hr_door_open(&(hr_door_policy_t){ 0 }, &door) || hr_door_listen(door, &place))
+	if (rc_door_open(&(rc_door_policy_t){ 0 }, &door) || rc_door_listen(door, &place))
 		abort();
 }
 
@@ -25,7 +25,7 @@ static int knock(void)
 {
 	struct sockaddr_un address;
 	socklen_t length;
-	hr_server_unix_address(place.path, &address, &length);
+	rc_server_unix_address(place.path, &address, &length);
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, length))
 		abort();
@@ -34,9 +34,9 @@ static int knock(void)
 
 static void check_guests(void)
 {
-	hr_door_guest_t guest;
-	while (hr_door_next(door, &guest) == 1) {
-		if (guest.card.len > HR_CARD_MAX || guest.purpose < HR_DOOR_NEW || guest.purpose > HR_DOOR_STATUS ||
+	rc_door_guest_t guest;
+	while (rc_door_next(door, &guest) == 1) {
+		if (guest.card.len > HR_CARD_MAX || guest.purpose < RC_DOOR_NEW || guest.purpose > RC_DOOR_STATUS ||
 		    guest.by_key || guest.uid != geteuid())
 			abort();
 		close(guest.fd);

@@ -9,17 +9,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char text[1024], name[HR_SERVER_NAME_MAX + 32];
-	hr_server_t servers[8], again;
+	char text[1024], name[RC_SERVER_NAME_MAX + 32];
+	rc_server_t servers[8], again;
 	size_t n = 0;
 	if (size >= sizeof text)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = 0;
-	if (hr_server_parse(text, servers, 8, &n))
+	if (rc_server_parse(text, servers, 8, &n))
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		if (hr_server_parse_place(hr_server_name(&servers[i], name, sizeof name), &again) ||
+		if (rc_server_parse_place(rc_server_name(&servers[i], name, sizeof name), &again) ||
 		    strcmp(again.host, servers[i].host) || strcmp(again.path, servers[i].path) ||
 		    again.port != servers[i].port)
 			abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a worker process between fork and exit. */
-#ifndef HR_DAEMON_CHILD_H
-#define HR_DAEMON_CHILD_H
+#ifndef RC_DAEMON_CHILD_H
+#define RC_DAEMON_CHILD_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -26,13 +26,13 @@
 #define DESCRIPTORS 16384
 
 struct waiting {
-	hr_door_guest_t guest;
+	rc_door_guest_t guest;
 	int64_t until_ms;
 };
 
 struct daemon {
 	const struct daemon_options *options;
-	hr_door_t *door;
+	rc_door_t *door;
 	struct pool *pool;
 	int signal_fd;
 	bool announced, ending;
@@ -57,23 +57,23 @@ static void describe(const struct daemon *daemon, char *text, size_t size)
 		 daemon->options->software ? "software GPU" : "NVIDIA driver");
 }
 
-static void answer_status(struct daemon *daemon, const hr_door_guest_t *guest)
+static void answer_status(struct daemon *daemon, const rc_door_guest_t *guest)
 {
 	struct pool_counts counts;
-	char text[HR_DOOR_TEXT_MAX];
+	char text[RC_DOOR_TEXT_MAX];
 	pool_count(daemon->pool, &counts);
 	describe(daemon, text, sizeof text);
-	(void)hr_door_guest_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text);
+	(void)rc_door_guest_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text);
 	close(guest->fd);
 }
 
 /* True: the guest has been dealt with; false: it must wait. */
-static bool admit(struct daemon *daemon, const hr_door_guest_t *guest)
+static bool admit(struct daemon *daemon, const rc_door_guest_t *guest)
 {
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
-	if (counts.gpus && guest->gpu != HR_SERVER_ALL_GPUS && guest->gpu >= counts.gpus) {
-		hr_door_guest_refuse(guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
+	if (counts.gpus && guest->gpu != RC_SERVER_ALL_GPUS && guest->gpu >= counts.gpus) {
+		rc_door_guest_refuse(guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
 				     counts.gpus);
 		return true;
 	}
@@ -83,35 +83,35 @@ static bool admit(struct daemon *daemon, const hr_door_guest_t *guest)
 	case 0: return true;
 	case -EAGAIN: return false;
 	case -EBUSY:
-		hr_door_guest_refuse(guest, HR_DOOR_BUSY, "the server has as many clients as it takes (%u)",
+		rc_door_guest_refuse(guest, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
 				     daemon->options->max_clients);
 		return true;
 	default:
-		hr_door_guest_refuse(guest, HR_DOOR_FAILED, "the server cannot start a worker: its log says why");
+		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
 		return true;
 	}
 }
 
-static void handle_new(struct daemon *daemon, const hr_door_guest_t *guest)
+static void handle_new(struct daemon *daemon, const rc_door_guest_t *guest)
 {
 	/* Who came first is served first. */
 	if (!daemon->waiting_count && admit(daemon, guest))
 		return;
 	if (daemon->waiting_count == WAITING_MAX) {
-		hr_door_guest_refuse(guest, HR_DOOR_BUSY, "too many clients wait for a worker; try again");
+		rc_door_guest_refuse(guest, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
 		return;
 	}
 	daemon->waiting[daemon->waiting_count++] = (struct waiting){ *guest, now_ms() + WAITING_MS };
 }
 
-static void handle_guest(struct daemon *daemon, const hr_door_guest_t *guest)
+static void handle_guest(struct daemon *daemon, const rc_door_guest_t *guest)
 {
 	switch (guest->purpose) {
-	case HR_DOOR_NEW: handle_new(daemon, guest); break;
-	case HR_DOOR_STATUS: answer_status(daemon, guest); break;
-	case HR_DOOR_JOIN:
+	case RC_DOOR_NEW: handle_new(daemon, guest); break;
+	case RC_DOOR_STATUS: answer_status(daemon, guest); break;
+	case RC_DOOR_JOIN:
 		if (pool_join(daemon->pool, guest))
-			hr_door_guest_refuse(guest, HR_DOOR_NO_SESSION, "no such session: its worker has ended");
+			rc_door_guest_refuse(guest, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
 		break;
 	}
 }
@@ -125,7 +125,7 @@ static void serve_waiting(struct daemon *daemon)
 			continue;
 		if (first->until_ms > now_ms())
 			break;
-		hr_door_guest_refuse(&first->guest, HR_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
+		rc_door_guest_refuse(&first->guest, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
 	}
 	if (!done)
 		return;
@@ -173,7 +173,7 @@ static void announce(struct daemon *daemon)
 		(void)!write(daemon->options->ready_fd, "ready\n", 6);
 		close(daemon->options->ready_fd);
 	}
-	char text[HR_DOOR_TEXT_MAX];
+	char text[RC_DOOR_TEXT_MAX];
 	describe(daemon, text, sizeof text);
 	hr_log(HR_LOG_INFO, "%s: ready, %u GPU%s", text, counts.gpus, counts.gpus == 1 ? "" : "s");
 }
@@ -223,11 +223,11 @@ static void turn(struct daemon *daemon)
 {
 	struct pollfd set[3 + STARTING_MAX] = {
 		{ .fd = daemon->signal_fd, .events = POLLIN },
-		{ .fd = hr_door_fd(daemon->door), .events = POLLIN },
+		{ .fd = rc_door_fd(daemon->door), .events = POLLIN },
 		{ .fd = daemon->options->watch_fd, .events = POLLIN }, /* -1 is passed over */
 	};
 	int timeout = pool_refill(daemon->pool);
-	timeout = sooner(timeout, hr_door_timeout(daemon->door));
+	timeout = sooner(timeout, rc_door_timeout(daemon->door));
 	timeout = sooner(timeout, waiting_timeout(daemon));
 	size_t starting = pool_poll_set(daemon->pool, set + 3, STARTING_MAX);
 	if (poll(set, 3 + starting, timeout) < 0)
@@ -238,8 +238,8 @@ static void turn(struct daemon *daemon)
 		read_watch(daemon);
 	pool_listen(daemon->pool);
 	announce(daemon);
-	hr_door_guest_t guest;
-	while (!daemon->ending && hr_door_next(daemon->door, &guest) == 1)
+	rc_door_guest_t guest;
+	while (!daemon->ending && rc_door_next(daemon->door, &guest) == 1)
 		handle_guest(daemon, &guest);
 	serve_waiting(daemon);
 }
@@ -250,7 +250,7 @@ static void turn(struct daemon *daemon)
 static void leave_daemon(void *context)
 {
 	struct daemon *daemon = context;
-	hr_door_abandon(daemon->door);
+	rc_door_abandon(daemon->door);
 	close(daemon->signal_fd);
 	if (daemon->options->watch_fd >= 0)
 		close(daemon->options->watch_fd);
@@ -263,21 +263,21 @@ static void leave_daemon(void *context)
 static int open_door(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
-	hr_door_policy_t policy = { .own_user_only = options->private_use };
+	rc_door_policy_t policy = { .own_user_only = options->private_use };
 	if (options->key_file) {
-		int error = hr_door_key_load(options->key_file, &policy.key);
+		int error = rc_door_key_load(options->key_file, &policy.key);
 		if (error)
 			return error;
 		policy.have_key = true;
 	}
-	int error = hr_door_open(&policy, &daemon->door);
+	int error = rc_door_open(&policy, &daemon->door);
 	explicit_bzero(&policy, sizeof policy);
 	for (size_t i = 0; i < options->place_count && !error; i++)
-		error = hr_door_listen(daemon->door, &options->places[i]);
+		error = rc_door_listen(daemon->door, &options->places[i]);
 	/* Another user's daemon may have the port: the Unix socket remains. */
 	if (!error && options->loopback) {
-		hr_server_t loopback = { .host = "127.0.0.1", .port = HR_DOOR_PORT };
-		if (hr_door_listen(daemon->door, &loopback))
+		rc_server_t loopback = { .host = "127.0.0.1", .port = RC_DOOR_PORT };
+		if (rc_door_listen(daemon->door, &loopback))
 			hr_log(HR_LOG_WARN, "not listening at loopback; --no-loopback says that this is meant");
 	}
 	return error;
@@ -355,9 +355,9 @@ int daemon_run(const struct daemon_options *options)
 			turn(&daemon);
 	notify_systemd("STOPPING=1");
 	/* The socket file goes first, so that nobody comes while the workers end. */
-	hr_door_close(daemon.door);
+	rc_door_close(daemon.door);
 	for (size_t i = 0; i < daemon.waiting_count; i++)
-		hr_door_guest_refuse(&daemon.waiting[i].guest, HR_DOOR_FAILED, "the server is ending");
+		rc_door_guest_refuse(&daemon.waiting[i].guest, RC_DOOR_FAILED, "the server is ending");
 	pool_close(daemon.pool);
 	free(daemon.waiting);
 	if (daemon.signal_fd >= 0)

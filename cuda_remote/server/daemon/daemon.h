@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HR_DAEMON_H
-#define HR_DAEMON_H
+#ifndef RC_DAEMON_H
+#define RC_DAEMON_H
 
 #include "cuda_remote/server/daemon/options.h"
 

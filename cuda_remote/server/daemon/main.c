@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	/* A daemon says what it does; who wants less or more sets HEADRACE_LOG. */
 	setenv("HEADRACE_LOG", options.quiet ? "warn" : "info", 0);
 	if (options.make_key)
-		return hr_door_key_make(options.make_key) ? EXIT_FAILURE : EXIT_SUCCESS;
+		return rc_door_key_make(options.make_key) ? EXIT_FAILURE : EXIT_SUCCESS;
 	if (daemon_options_complete(&options))
 		return EXIT_FAILURE;
 	return daemon_run(&options);

@@ -86,7 +86,7 @@ static int add_place(struct daemon_options *options, const char *text, bool sock
 		hr_log(HR_LOG_ERROR, "--socket=%s: the path is too long", text);
 		return -ENAMETOOLONG;
 	}
-	int error = hr_server_parse_place(socket ? place : text, &options->places[options->place_count]);
+	int error = rc_server_parse_place(socket ? place : text, &options->places[options->place_count]);
 	if (!error)
 		options->place_count++;
 	return error;
@@ -123,7 +123,7 @@ static int apply(struct daemon_options *options, int option, const char *value)
 	case OPTION_PRIVATE: options->private_use = true; return 0;
 	case 'q': options->quiet = true; return 0;
 	case OPTION_HELP: fputs(usage, stdout); return 1;
-	case OPTION_VERSION: printf("headraced %s, protocol %d\n", HR_VERSION, HR_DOOR_VERSION); return 1;
+	case OPTION_VERSION: printf("headraced %s, protocol %d\n", HR_VERSION, RC_DOOR_VERSION); return 1;
 	default: fputs("Try \"headraced --help\".\n", stderr); return -EINVAL;
 	}
 }
@@ -149,7 +149,7 @@ static int complete_driver(struct daemon_options *options)
 {
 	bool automatic = !*options->driver, software = !strcmp(options->driver, "softgpu");
 	if (automatic || !strcmp(options->driver, "system")) {
-		int error = hr_layout_system_driver(options->driver);
+		int error = rc_layout_system_driver(options->driver);
 		if (error && !automatic)
 			hr_log(HR_LOG_ERROR,
 			       "--driver=system: this host has no NVIDIA driver, or no device that this user may open");
@@ -159,7 +159,7 @@ static int complete_driver(struct daemon_options *options)
 		software = true;
 	}
 	options->software = software;
-	return software ? hr_layout_library(HR_LAYOUT_SOFTGPU, options->driver) : 0;
+	return software ? rc_layout_library(RC_LAYOUT_SOFTGPU, options->driver) : 0;
 }
 
 int daemon_options_complete(struct daemon_options *options)
@@ -169,7 +169,7 @@ int daemon_options_complete(struct daemon_options *options)
 		socket |= *options->places[i].path != 0;
 	if (!socket) {
 		char path[sizeof options->places->path];
-		int error = hr_server_default_socket(path, sizeof path);
+		int error = rc_server_default_socket(path, sizeof path);
 		if (!error)
 			error = add_place(options, path, true);
 		if (error)

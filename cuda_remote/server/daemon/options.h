@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* headraced's command line. */
-#ifndef HR_DAEMON_OPTIONS_H
-#define HR_DAEMON_OPTIONS_H
+#ifndef RC_DAEMON_OPTIONS_H
+#define RC_DAEMON_OPTIONS_H
 
 #include "cuda_remote/door/door.h"
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct daemon_options {
-	hr_server_t places[16];  /* to listen at; must succeed */
+	rc_server_t places[16];  /* to listen at; must succeed */
 	size_t place_count;
 	bool loopback;           /* also at loopback's default port, if that is free */
 	const char *key_file;    /* NULL: none */

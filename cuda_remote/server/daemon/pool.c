@@ -26,10 +26,10 @@ struct worker {
 	int control;
 	enum worker_state state;
 	/* SERVING */
-	uint8_t token[HR_DOOR_TOKEN_BYTES];
+	uint8_t token[RC_DOOR_TOKEN_BYTES];
 	uid_t uid;
 	bool by_key;
-	char client[sizeof((hr_door_guest_t *)0)->name];
+	char client[sizeof((rc_door_guest_t *)0)->name];
 };
 
 struct pool {
@@ -239,15 +239,15 @@ void pool_close(struct pool *pool)
 
 /* ---- guests ---- */
 
-static int hand_over(struct worker *worker, const hr_door_guest_t *guest)
+static int hand_over(struct worker *worker, const rc_door_guest_t *guest)
 {
-	int error = hr_door_guest_send(worker->control, guest);
+	int error = rc_door_guest_send(worker->control, guest);
 	if (!error)
 		close(guest->fd);
 	return error;
 }
 
-int pool_admit(struct pool *pool, const hr_door_guest_t *guest)
+int pool_admit(struct pool *pool, const rc_door_guest_t *guest)
 {
 	struct pool_counts counts;
 	pool_count(pool, &counts);
@@ -274,12 +274,12 @@ int pool_admit(struct pool *pool, const hr_door_guest_t *guest)
 static bool same_token(const uint8_t *a, const uint8_t *b)
 {
 	uint8_t difference = 0;
-	for (int i = 0; i < HR_DOOR_TOKEN_BYTES; i++)
+	for (int i = 0; i < RC_DOOR_TOKEN_BYTES; i++)
 		difference |= a[i] ^ b[i];
 	return !difference;
 }
 
-int pool_join(struct pool *pool, const hr_door_guest_t *guest)
+int pool_join(struct pool *pool, const rc_door_guest_t *guest)
 {
 	for (struct worker *at = pool->first; at; at = at->next)
 		if (at->state == SERVING && same_token(at->token, guest->token) && at->uid == guest->uid &&

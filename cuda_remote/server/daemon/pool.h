@@ -4,8 +4,8 @@
  * is served by one that stands ready, and another is forked in its place. The daemon itself never loads a driver.
  * One thread.
  */
-#ifndef HR_DAEMON_POOL_H
-#define HR_DAEMON_POOL_H
+#ifndef RC_DAEMON_POOL_H
+#define RC_DAEMON_POOL_H
 
 #include "cuda_remote/door/door.h"
 
@@ -46,11 +46,11 @@ void pool_reap(struct pool *pool);
  * Gives a new client to a worker that stands ready; the guest's descriptor is closed here on success. -EAGAIN: none is
  * ready yet; -EBUSY: max_clients are being served; -EIO: workers cannot be started.
  */
-int pool_admit(struct pool *pool, const hr_door_guest_t *guest);
+int pool_admit(struct pool *pool, const rc_door_guest_t *guest);
 
 /* Gives a client's further connection to its worker. -ESRCH: no such session of this user; else its worker
  * is ending or does not read. */
-int pool_join(struct pool *pool, const hr_door_guest_t *guest);
+int pool_join(struct pool *pool, const rc_door_guest_t *guest);
 
 struct pool_counts {
 	uint32_t gpus;     /* of this host; 0: not known yet */

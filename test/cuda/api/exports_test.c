@@ -68,9 +68,9 @@ START_TEST(what_is_not_there_says_so)
 {
 	CUdeviceptr pointer;
 	ck_assert_int_eq(cuMemAlloc_v2(&pointer, 16), CUDA_ERROR_NOT_SUPPORTED);
-	ck_assert_uint_gt(hr_exports_count, 600);
-	for (size_t i = 0; i < hr_exports_entries_count; i++)
-		ck_assert_ptr_nonnull((void *)hr_exports_entries[i].symbol);
+	ck_assert_uint_gt(rc_exports_count, 600);
+	for (size_t i = 0; i < rc_exports_entries_count; i++)
+		ck_assert_ptr_nonnull((void *)rc_exports_entries[i].symbol);
 }
 END_TEST
 
@@ -83,8 +83,8 @@ START_TEST(errors_have_names_and_texts)
 	ck_assert_str_eq(text, "invalid argument");
 	ck_assert_int_eq(cuGetErrorString((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_ptr_null(text);
-	for (size_t i = 0; i < hr_exports_errors_count; i++) {
-		ck_assert_int_eq(cuGetErrorString(hr_exports_errors[i].code, &text), CUDA_SUCCESS);
+	for (size_t i = 0; i < rc_exports_errors_count; i++) {
+		ck_assert_int_eq(cuGetErrorString(rc_exports_errors[i].code, &text), CUDA_SUCCESS);
 		ck_assert_uint_gt(strlen(text), 0);
 	}
 }

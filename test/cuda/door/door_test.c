@@ -29,11 +29,11 @@ static char key_path[96], other_key_path[96];
 /* ---- a server that welcomes everybody who may come in, in a thread of its own ---- */
 
 struct test_server {
-	hr_door_t *door;
+	rc_door_t *door;
 	pthread_t thread;
 	int stop[2];
-	hr_server_t place;
-	hr_door_guest_t last; /* valid once its visit returned: the welcome is sent after it is written */
+	rc_server_t place;
+	rc_door_guest_t last; /* valid once its visit returned: the welcome is sent after it is written */
 };
 
 static const hr_card_t client_card = { 5, "CLIEN" }, server_card = { 6, "SERVER" };
@@ -42,37 +42,37 @@ static void *serve(void *argument)
 {
 	struct test_server *server = argument;
 	for (;;) {
-		struct pollfd wait[2] = { { .fd = hr_door_fd(server->door), .events = POLLIN },
+		struct pollfd wait[2] = { { .fd = rc_door_fd(server->door), .events = POLLIN },
 					  { .fd = server->stop[0], .events = POLLIN } };
-		hr_door_guest_t guest;
-		poll(wait, 2, hr_door_timeout(server->door));
+		rc_door_guest_t guest;
+		poll(wait, 2, rc_door_timeout(server->door));
 		if (wait[1].revents)
 			return NULL;
-		if (hr_door_next(server->door, &guest) != 1)
+		if (rc_door_next(server->door, &guest) != 1)
 			continue;
 		server->last = guest;
 		if (guest.gpu == 5) {
-			hr_door_guest_refuse(&guest, HR_DOOR_NO_GPU, "no such GPU index %u: the server has 1",
+			rc_door_guest_refuse(&guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has 1",
 					     guest.gpu);
 			continue;
 		}
-		hr_door_guest_welcome(&guest, guest.purpose == HR_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
+		rc_door_guest_welcome(&guest, guest.purpose == RC_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
 				      "test\033server");
 		close(guest.fd);
 	}
 }
 
-static hr_server_t unix_place(const char *name)
+static rc_server_t unix_place(const char *name)
 {
-	hr_server_t place = { .gpu = HR_SERVER_ALL_GPUS };
+	rc_server_t place = { .gpu = RC_SERVER_ALL_GPUS };
 	snprintf(place.path, sizeof place.path, "%s/%s", folder, name);
 	return place;
 }
 
 /* A port of loopback that was free a moment ago. */
-static hr_server_t tcp_place(void)
+static rc_server_t tcp_place(void)
 {
-	hr_server_t place = { .host = "127.0.0.1", .gpu = HR_SERVER_ALL_GPUS };
+	rc_server_t place = { .host = "127.0.0.1", .gpu = RC_SERVER_ALL_GPUS };
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof address;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -83,12 +83,12 @@ static hr_server_t tcp_place(void)
 	return place;
 }
 
-static void server_start(struct test_server *server, hr_server_t place, const hr_door_policy_t *policy)
+static void server_start(struct test_server *server, rc_server_t place, const rc_door_policy_t *policy)
 {
 	memset(server, 0, sizeof *server);
 	server->place = place;
-	ck_assert_int_eq(hr_door_open(policy, &server->door), 0);
-	ck_assert_int_eq(hr_door_listen(server->door, &place), 0);
+	ck_assert_int_eq(rc_door_open(policy, &server->door), 0);
+	ck_assert_int_eq(rc_door_listen(server->door, &place), 0);
 	ck_assert_int_eq(pipe(server->stop), 0);
 	ck_assert_int_eq(pthread_create(&server->thread, NULL, serve, server), 0);
 }
@@ -98,24 +98,24 @@ static void server_stop(struct test_server *server)
 	close(server->stop[1]);
 	pthread_join(server->thread, NULL);
 	close(server->stop[0]);
-	hr_door_close(server->door);
+	rc_door_close(server->door);
 }
 
-static int visit(hr_server_t place, enum hr_door_purpose purpose, const char *key_file, hr_door_welcome_t *welcome)
+static int visit(rc_server_t place, enum rc_door_purpose purpose, const char *key_file, rc_door_welcome_t *welcome)
 {
-	hr_door_visit_t wanted = { .server = place, .purpose = purpose, .card = &client_card, .key_file = key_file,
+	rc_door_visit_t wanted = { .server = place, .purpose = purpose, .card = &client_card, .key_file = key_file,
 				   .timeout_ms = 3000 };
 	memcpy(wanted.token, "0123456789abcdef", sizeof wanted.token);
-	int error = hr_door_visit(&wanted, welcome);
+	int error = rc_door_visit(&wanted, welcome);
 	if (!error)
 		close(welcome->fd);
 	return error;
 }
 
-static hr_door_policy_t key_policy(const char *path)
+static rc_door_policy_t key_policy(const char *path)
 {
-	hr_door_policy_t policy = { .have_key = true };
-	ck_assert_int_eq(hr_door_key_load(path, &policy.key), 0);
+	rc_door_policy_t policy = { .have_key = true };
+	ck_assert_int_eq(rc_door_key_load(path, &policy.key), 0);
 	return policy;
 }
 
@@ -126,9 +126,9 @@ static void set_up(void)
 	snprintf(key_path, sizeof key_path, "%s/key", folder);
 	snprintf(other_key_path, sizeof other_key_path, "%s/other", folder);
 	unsetenv("HEADRACE_KEY_FILE");
-	if (hr_door_keys_supported()) {
-		ck_assert_int_eq(hr_door_key_make(key_path), 0);
-		ck_assert_int_eq(hr_door_key_make(other_key_path), 0);
+	if (rc_door_keys_supported()) {
+		ck_assert_int_eq(rc_door_key_make(key_path), 0);
+		ck_assert_int_eq(rc_door_key_make(other_key_path), 0);
 	}
 }
 
@@ -145,9 +145,9 @@ static void tear_down(void)
 START_TEST(cards_are_exchanged_over_a_unix_socket)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	rc_door_welcome_t welcome;
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	ck_assert(welcome.local);
 	ck_assert_uint_eq(welcome.card.len, 6);
 	ck_assert_mem_eq(welcome.card.data, "SERVER", 6);
@@ -160,7 +160,7 @@ START_TEST(cards_are_exchanged_over_a_unix_socket)
 	ck_assert_mem_eq(server.last.token, welcome.token, sizeof welcome.token);
 	ck_assert_uint_eq(server.last.uid, getuid());
 	ck_assert_int_eq(server.last.pid, getpid());
-	ck_assert_uint_eq(server.last.gpu, HR_SERVER_ALL_GPUS);
+	ck_assert_uint_eq(server.last.gpu, RC_SERVER_ALL_GPUS);
 	ck_assert(server.last.local && !server.last.by_key);
 	server_stop(&server);
 }
@@ -169,24 +169,24 @@ END_TEST
 START_TEST(an_abstract_socket_leaves_no_file)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	hr_server_t place = { .gpu = HR_SERVER_ALL_GPUS };
+	rc_door_welcome_t welcome;
+	rc_server_t place = { .gpu = RC_SERVER_ALL_GPUS };
 	snprintf(place.path, sizeof place.path, "@%s", folder);
-	server_start(&server, place, &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), 0);
+	server_start(&server, place, &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(place, RC_DOOR_NEW, NULL, &welcome), 0);
 	ck_assert(welcome.local);
 	server_stop(&server);
-	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), -ECONNREFUSED);
+	ck_assert_int_eq(visit(place, RC_DOOR_NEW, NULL, &welcome), -ECONNREFUSED);
 }
 END_TEST
 
 START_TEST(every_new_session_gets_another_token)
 {
 	struct test_server server;
-	hr_door_welcome_t first, second;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &first), 0);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &second), 0);
+	rc_door_welcome_t first, second;
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &first), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &second), 0);
 	ck_assert_mem_ne(first.token, second.token, sizeof first.token);
 	server_stop(&server);
 }
@@ -195,13 +195,13 @@ END_TEST
 START_TEST(join_and_status_carry_what_they_should)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(visit(server.place, HR_DOOR_JOIN, NULL, &welcome), 0);
-	ck_assert_int_eq(server.last.purpose, HR_DOOR_JOIN);
+	rc_door_welcome_t welcome;
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_JOIN, NULL, &welcome), 0);
+	ck_assert_int_eq(server.last.purpose, RC_DOOR_JOIN);
 	ck_assert_mem_eq(server.last.token, "0123456789abcdef", 16);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_STATUS, NULL, &welcome), 0);
-	ck_assert_int_eq(server.last.purpose, HR_DOOR_STATUS);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_STATUS, NULL, &welcome), 0);
+	ck_assert_int_eq(server.last.purpose, RC_DOOR_STATUS);
 	ck_assert_uint_eq(server.last.card.len, 0);
 	ck_assert_uint_eq(welcome.card.len, 0);
 	server_stop(&server);
@@ -211,9 +211,9 @@ END_TEST
 START_TEST(loopback_knows_the_user_without_a_key)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	server_start(&server, tcp_place(), &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	rc_door_welcome_t welcome;
+	server_start(&server, tcp_place(), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	ck_assert(!welcome.local);
 	ck_assert_uint_eq(server.last.uid, getuid());
 	ck_assert(!server.last.by_key && !server.last.local);
@@ -224,14 +224,14 @@ END_TEST
 START_TEST(the_right_key_opens)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	hr_door_policy_t policy = key_policy(key_path);
+	rc_door_welcome_t welcome;
+	rc_door_policy_t policy = key_policy(key_path);
 	server_start(&server, tcp_place(), &policy);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, key_path, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, key_path, &welcome), 0);
 	ck_assert(server.last.by_key);
 	ck_assert_uint_eq(server.last.uid, (uid_t)-1);
 	setenv("HEADRACE_KEY_FILE", key_path, 1);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	server_stop(&server);
 }
 END_TEST
@@ -239,13 +239,13 @@ END_TEST
 START_TEST(a_wrong_key_or_none_does_not)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	hr_door_policy_t policy = key_policy(key_path);
+	rc_door_welcome_t welcome;
+	rc_door_policy_t policy = key_policy(key_path);
 	server_start(&server, tcp_place(), &policy);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, other_key_path, &welcome), -EACCES);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), -EACCES);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, other_key_path, &welcome), -EACCES);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), -EACCES);
 	ck_assert_int_eq(server.last.fd, 0);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, key_path, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, key_path, &welcome), 0);
 	server_stop(&server);
 }
 END_TEST
@@ -253,25 +253,25 @@ END_TEST
 START_TEST(a_refusal_reaches_the_client_as_its_error)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
-	hr_server_t place = unix_place("a");
-	server_start(&server, place, &(hr_door_policy_t){ 0 });
+	rc_door_welcome_t welcome;
+	rc_server_t place = unix_place("a");
+	server_start(&server, place, &(rc_door_policy_t){ 0 });
 	place.gpu = 5;
-	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), -ENODEV);
+	ck_assert_int_eq(visit(place, RC_DOOR_NEW, NULL, &welcome), -ENODEV);
 	server_stop(&server);
 }
 END_TEST
 
 /* ---- other users (as root only: the test becomes nobody) ---- */
 
-static int visit_as(uid_t uid, hr_server_t place)
+static int visit_as(uid_t uid, rc_server_t place)
 {
 	pid_t child = fork();
 	if (!child) {
-		hr_door_welcome_t welcome;
+		rc_door_welcome_t welcome;
 		if (setuid(uid))
 			_exit(255);
-		_exit(-visit(place, HR_DOOR_NEW, NULL, &welcome));
+		_exit(-visit(place, RC_DOOR_NEW, NULL, &welcome));
 	}
 	int status = 0;
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -285,11 +285,11 @@ START_TEST(a_root_server_takes_every_user)
 		return;
 	struct test_server server;
 	ck_assert_int_eq(chmod(folder, 0755), 0);
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	ck_assert_int_eq(visit_as(NOBODY, server.place), 0);
 	ck_assert_uint_eq(server.last.uid, NOBODY);
 	server_stop(&server);
-	server_start(&server, tcp_place(), &(hr_door_policy_t){ 0 });
+	server_start(&server, tcp_place(), &(rc_door_policy_t){ 0 });
 	ck_assert_int_eq(visit_as(NOBODY, server.place), 0);
 	ck_assert_uint_eq(server.last.uid, NOBODY);
 	server_stop(&server);
@@ -297,7 +297,7 @@ START_TEST(a_root_server_takes_every_user)
 END_TEST
 
 /* Runs the visits of the test below against a server of user nobody, in a process of its own. */
-static void with_server_of_nobody(hr_server_t place, void (*check)(hr_server_t place))
+static void with_server_of_nobody(rc_server_t place, void (*check)(rc_server_t place))
 {
 	int ready[2];
 	char byte;
@@ -307,7 +307,7 @@ static void with_server_of_nobody(hr_server_t place, void (*check)(hr_server_t p
 		struct test_server server;
 		if (setuid(NOBODY))
 			_exit(1);
-		server_start(&server, place, &(hr_door_policy_t){ 0 });
+		server_start(&server, place, &(rc_door_policy_t){ 0 });
 		if (write(ready[1], "r", 1) != 1)
 			_exit(1);
 		pthread_join(server.thread, NULL);
@@ -322,11 +322,11 @@ static void with_server_of_nobody(hr_server_t place, void (*check)(hr_server_t p
 		unlink(place.path);
 }
 
-static void check_strangers(hr_server_t place)
+static void check_strangers(rc_server_t place)
 {
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	/* The client does not hand itself to another user's server, and the server serves its own user only. */
-	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), -EKEYREJECTED);
+	ck_assert_int_eq(visit(place, RC_DOOR_NEW, NULL, &welcome), -EKEYREJECTED);
 	ck_assert_int_eq(visit_as(NOBODY, place), 0);
 	ck_assert_int_eq(visit_as(NOBODY - 1, place), -EACCES);
 }
@@ -336,11 +336,11 @@ START_TEST(a_private_root_server_takes_root_only)
 	if (getuid())
 		return;
 	struct test_server server;
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	ck_assert_int_eq(chmod(folder, 0755), 0);
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ .own_user_only = true });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ .own_user_only = true });
 	ck_assert_int_eq(visit_as(NOBODY, server.place), -EACCES);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	server_stop(&server);
 }
 END_TEST
@@ -359,13 +359,13 @@ END_TEST
 
 START_TEST(nobody_there_is_told_at_once)
 {
-	hr_door_welcome_t welcome;
-	ck_assert_int_eq(visit(unix_place("none"), HR_DOOR_NEW, NULL, &welcome), -ENOENT);
-	ck_assert_int_eq(visit(tcp_place(), HR_DOOR_NEW, NULL, &welcome), -ECONNREFUSED);
+	rc_door_welcome_t welcome;
+	ck_assert_int_eq(visit(unix_place("none"), RC_DOOR_NEW, NULL, &welcome), -ENOENT);
+	ck_assert_int_eq(visit(tcp_place(), RC_DOOR_NEW, NULL, &welcome), -ECONNREFUSED);
 }
 END_TEST
 
-static int listen_raw(hr_server_t place)
+static int listen_raw(rc_server_t place)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	memcpy(address.sun_path, place.path, sizeof address.sun_path);
@@ -377,11 +377,11 @@ static int listen_raw(hr_server_t place)
 
 START_TEST(a_silent_server_is_given_up_in_time)
 {
-	hr_server_t place = unix_place("silent");
-	hr_door_visit_t wanted = { .server = place, .purpose = HR_DOOR_NEW, .card = &client_card, .timeout_ms = 200 };
-	hr_door_welcome_t welcome;
+	rc_server_t place = unix_place("silent");
+	rc_door_visit_t wanted = { .server = place, .purpose = RC_DOOR_NEW, .card = &client_card, .timeout_ms = 200 };
+	rc_door_welcome_t welcome;
 	int fd = listen_raw(place);
-	ck_assert_int_eq(hr_door_visit(&wanted, &welcome), -ETIMEDOUT);
+	ck_assert_int_eq(rc_door_visit(&wanted, &welcome), -ETIMEDOUT);
 	close(fd);
 	unlink(place.path);
 }
@@ -390,7 +390,7 @@ END_TEST
 /* A server that reads a hello and answers with the bytes given, whatever they are. */
 static int visit_answered_with(const void *answer, size_t size)
 {
-	hr_server_t place = unix_place("fake");
+	rc_server_t place = unix_place("fake");
 	int fd = listen_raw(place);
 	pid_t child = fork();
 	if (!child) {
@@ -399,8 +399,8 @@ static int visit_answered_with(const void *answer, size_t size)
 		ssize_t n = recv(client, hello, sizeof hello, MSG_WAITALL);
 		_exit(n != sizeof hello || write(client, answer, size) != (ssize_t)size);
 	}
-	hr_door_welcome_t welcome;
-	int error = visit(place, HR_DOOR_NEW, hr_door_keys_supported() ? key_path : NULL, &welcome);
+	rc_door_welcome_t welcome;
+	int error = visit(place, RC_DOOR_NEW, rc_door_keys_supported() ? key_path : NULL, &welcome);
 	close(fd);
 	waitpid(child, NULL, 0);
 	unlink(place.path);
@@ -409,13 +409,13 @@ static int visit_answered_with(const void *answer, size_t size)
 
 START_TEST(a_server_of_another_version_is_named)
 {
-	struct door_refusal refusal = { .reason = HR_DOOR_BAD_VERSION, .text = "another one" };
+	struct door_refusal refusal = { .reason = RC_DOOR_BAD_VERSION, .text = "another one" };
 	struct door_challenge challenge = { .method = DOOR_BY_USER };
 	door_header_set(&refusal.header, DOOR_REFUSAL, sizeof refusal);
-	refusal.header.version = HR_DOOR_VERSION + 1;
+	refusal.header.version = RC_DOOR_VERSION + 1;
 	ck_assert_int_eq(visit_answered_with(&refusal, sizeof refusal), -EPROTONOSUPPORT);
 	door_header_set(&challenge.header, DOOR_CHALLENGE, sizeof challenge);
-	challenge.header.version = HR_DOOR_VERSION + 1;
+	challenge.header.version = RC_DOOR_VERSION + 1;
 	ck_assert_int_eq(visit_answered_with(&challenge, sizeof challenge), -EPROTONOSUPPORT);
 }
 END_TEST
@@ -456,7 +456,7 @@ static struct door_hello good_hello(void)
 	return hello;
 }
 
-static int connect_raw(hr_server_t place)
+static int connect_raw(rc_server_t place)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	memcpy(address.sun_path, place.path, sizeof address.sun_path);
@@ -466,7 +466,7 @@ static int connect_raw(hr_server_t place)
 }
 
 /* The reason in the refusal that the server sends to a visitor who says these bytes; 0: it just hangs up. */
-static unsigned refusal_of(hr_server_t place, const void *bytes, size_t size)
+static unsigned refusal_of(rc_server_t place, const void *bytes, size_t size)
 {
 	struct door_refusal refusal;
 	int fd = connect_raw(place);
@@ -480,24 +480,24 @@ START_TEST(wrong_hellos_are_refused_with_the_reason)
 {
 	struct test_server server;
 	struct door_hello hello = { 0 };
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
-	ck_assert_uint_eq(refusal_of(server.place, "GET / HTTP/1.1\r\n\r\n", 18), HR_DOOR_MALFORMED);
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_uint_eq(refusal_of(server.place, "GET / HTTP/1.1\r\n\r\n", 18), RC_DOOR_MALFORMED);
 	door_header_set(&hello.header, DOOR_HELLO, sizeof hello);
-	hello.header.version = HR_DOOR_VERSION + 1;
-	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello.header), HR_DOOR_BAD_VERSION);
+	hello.header.version = RC_DOOR_VERSION + 1;
+	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello.header), RC_DOOR_BAD_VERSION);
 	door_header_set(&hello.header, DOOR_WELCOME, sizeof hello);
-	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_MALFORMED);
 	door_header_set(&hello.header, DOOR_HELLO, 1u << 31);
-	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_MALFORMED);
 	hello = good_hello();
 	hello.build[0] ^= 1;
-	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), HR_DOOR_BAD_VERSION);
+	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_BAD_VERSION);
 	server_stop(&server);
 }
 END_TEST
 
 /* Goes through the door by hand with this request. */
-static unsigned refusal_of_request(hr_server_t place, struct door_request *request)
+static unsigned refusal_of_request(rc_server_t place, struct door_request *request)
 {
 	struct door_hello hello = good_hello();
 	struct door_challenge challenge;
@@ -515,17 +515,17 @@ static unsigned refusal_of_request(hr_server_t place, struct door_request *reque
 START_TEST(wrong_requests_are_refused_with_the_reason)
 {
 	struct test_server server;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ 0 }), HR_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = 4 }), HR_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = HR_DOOR_NEW }),
-			  HR_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = HR_DOOR_NEW,
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ 0 }), RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = 4 }), RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW }),
+			  RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW,
 										   .card_len = HR_CARD_MAX + 1 }),
-			  HR_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = HR_DOOR_STATUS,
+			  RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_STATUS,
 										   .card_len = 8 }),
-			  HR_DOOR_MALFORMED);
+			  RC_DOOR_MALFORMED);
 	ck_assert_int_eq(server.last.fd, 0);
 	server_stop(&server);
 }
@@ -534,9 +534,9 @@ END_TEST
 START_TEST(random_bytes_never_get_in_nor_harm)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	unsigned state = 1;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	for (int round = 0; round < 500; round++) {
 		uint8_t bytes[700];
 		size_t size = (size_t)rand_r(&state) % sizeof bytes;
@@ -550,7 +550,7 @@ START_TEST(random_bytes_never_get_in_nor_harm)
 		close(fd);
 	}
 	ck_assert_int_eq(server.last.fd, 0);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	server_stop(&server);
 }
 END_TEST
@@ -570,17 +570,17 @@ static int free_descriptor(void)
 START_TEST(visitors_who_stall_hold_up_nobody)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	struct door_hello hello = good_hello();
 	int idle[20];
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	for (int i = 0; i < 20; i++) {
 		idle[i] = connect_raw(server.place);
 		/* Nothing, half a hello, or a whole one and then nothing. */
 		size_t size = i % 3 * sizeof hello / 2;
 		ck_assert_int_eq(send(idle[i], &hello, size, 0), (ssize_t)size);
 	}
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	for (int i = 0; i < 20; i++)
 		close(idle[i]);
 	server_stop(&server);
@@ -590,18 +590,18 @@ END_TEST
 START_TEST(places_at_the_door_are_limited_and_come_free)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	int idle[2];
 	char byte;
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ .max_visitors = 4, .timeout_ms = 300 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ .max_visitors = 4, .timeout_ms = 300 });
 	for (int i = 0; i < 2; i++)
 		idle[i] = connect_raw(server.place);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), -EBUSY);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), -EBUSY);
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(recv(idle[i], &byte, 1, 0), 0);
 		close(idle[i]);
 	}
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	server_stop(&server);
 }
 END_TEST
@@ -609,10 +609,10 @@ END_TEST
 START_TEST(a_server_out_of_descriptors_says_so)
 {
 	struct test_server server;
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	struct rlimit limit, tight;
 	int idle[3];
-	server_start(&server, unix_place("a"), &(hr_door_policy_t){ 0 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	for (int i = 0; i < 3; i++)
 		idle[i] = connect_raw(server.place);
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -620,9 +620,9 @@ START_TEST(a_server_out_of_descriptors_says_so)
 	tight = limit;
 	tight.rlim_cur = (rlim_t)free_descriptor() + 1;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), -EBUSY);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), -EBUSY);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	ck_assert_int_eq(visit(server.place, HR_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
 	for (int i = 0; i < 3; i++)
 		close(idle[i]);
 	server_stop(&server);
@@ -633,17 +633,17 @@ END_TEST
 
 START_TEST(a_dead_daemons_socket_is_replaced_a_living_ones_is_not)
 {
-	hr_server_t place = unix_place("a");
-	hr_door_welcome_t welcome;
+	rc_server_t place = unix_place("a");
+	rc_door_welcome_t welcome;
 	struct test_server server;
-	hr_door_t *second;
+	rc_door_t *second;
 	struct stat status;
 	close(listen_raw(place));
-	server_start(&server, place, &(hr_door_policy_t){ 0 });
-	ck_assert_int_eq(hr_door_open(&(hr_door_policy_t){ 0 }, &second), 0);
-	ck_assert_int_eq(hr_door_listen(second, &place), -EADDRINUSE);
-	hr_door_close(second);
-	ck_assert_int_eq(visit(place, HR_DOOR_NEW, NULL, &welcome), 0);
+	server_start(&server, place, &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(rc_door_open(&(rc_door_policy_t){ 0 }, &second), 0);
+	ck_assert_int_eq(rc_door_listen(second, &place), -EADDRINUSE);
+	rc_door_close(second);
+	ck_assert_int_eq(visit(place, RC_DOOR_NEW, NULL, &welcome), 0);
 	server_stop(&server);
 	ck_assert_int_eq(stat(place.path, &status), -1);
 }
@@ -651,32 +651,32 @@ END_TEST
 
 START_TEST(a_file_that_is_no_socket_is_left_alone)
 {
-	hr_server_t place = unix_place("a");
-	hr_door_t *door;
+	rc_server_t place = unix_place("a");
+	rc_door_t *door;
 	close(open(place.path, O_CREAT | O_WRONLY, 0600));
-	ck_assert_int_eq(hr_door_open(&(hr_door_policy_t){ 0 }, &door), 0);
-	ck_assert_int_eq(hr_door_listen(door, &place), -EEXIST);
-	hr_door_close(door);
+	ck_assert_int_eq(rc_door_open(&(rc_door_policy_t){ 0 }, &door), 0);
+	ck_assert_int_eq(rc_door_listen(door, &place), -EEXIST);
+	rc_door_close(door);
 	ck_assert_int_eq(unlink(place.path), 0);
 }
 END_TEST
 
 START_TEST(the_network_needs_a_key)
 {
-	hr_server_t place = { .host = "0.0.0.0", .port = tcp_place().port };
-	hr_door_t *door;
-	ck_assert_int_eq(hr_door_open(&(hr_door_policy_t){ 0 }, &door), 0);
-	ck_assert_int_eq(hr_door_listen(door, &place), -EPERM);
+	rc_server_t place = { .host = "0.0.0.0", .port = tcp_place().port };
+	rc_door_t *door;
+	ck_assert_int_eq(rc_door_open(&(rc_door_policy_t){ 0 }, &door), 0);
+	ck_assert_int_eq(rc_door_listen(door, &place), -EPERM);
 	strcpy(place.host, "::");
-	ck_assert_int_eq(hr_door_listen(door, &place), -EPERM);
-	hr_door_close(door);
-	if (!hr_door_keys_supported())
+	ck_assert_int_eq(rc_door_listen(door, &place), -EPERM);
+	rc_door_close(door);
+	if (!rc_door_keys_supported())
 		return;
-	hr_door_policy_t policy = key_policy(key_path);
-	ck_assert_int_eq(hr_door_open(&policy, &door), 0);
+	rc_door_policy_t policy = key_policy(key_path);
+	ck_assert_int_eq(rc_door_open(&policy, &door), 0);
 	strcpy(place.host, "0.0.0.0");
-	ck_assert_int_eq(hr_door_listen(door, &place), 0);
-	hr_door_close(door);
+	ck_assert_int_eq(rc_door_listen(door, &place), 0);
+	rc_door_close(door);
 }
 END_TEST
 
@@ -684,19 +684,19 @@ END_TEST
 
 START_TEST(a_key_file_must_be_private_and_whole)
 {
-	hr_door_key_t key;
+	rc_door_key_t key;
 	struct stat status;
 	ck_assert_int_eq(stat(key_path, &status), 0);
 	ck_assert_uint_eq(status.st_mode & 07777, 0600);
-	ck_assert_int_eq(hr_door_key_make(key_path), -EEXIST);
+	ck_assert_int_eq(rc_door_key_make(key_path), -EEXIST);
 	ck_assert_int_eq(chmod(key_path, 0640), 0);
-	ck_assert_int_eq(hr_door_key_load(key_path, &key), -EPERM);
+	ck_assert_int_eq(rc_door_key_load(key_path, &key), -EPERM);
 	ck_assert_int_eq(chmod(key_path, 0600), 0);
-	ck_assert_int_eq(hr_door_key_load(key_path, &key), 0);
+	ck_assert_int_eq(rc_door_key_load(key_path, &key), 0);
 	ck_assert_int_eq(truncate(key_path, 40), 0);
-	ck_assert_int_eq(hr_door_key_load(key_path, &key), -EINVAL);
-	ck_assert_int_eq(hr_door_key_load("/dev/null", &key), -EINVAL);
-	ck_assert_int_eq(hr_door_key_load("/nonexistent", &key), -ENOENT);
+	ck_assert_int_eq(rc_door_key_load(key_path, &key), -EINVAL);
+	ck_assert_int_eq(rc_door_key_load("/dev/null", &key), -EINVAL);
+	ck_assert_int_eq(rc_door_key_load("/nonexistent", &key), -ENOENT);
 }
 END_TEST
 
@@ -728,7 +728,7 @@ int main(void)
 	tcase_add_test(tests, a_dead_daemons_socket_is_replaced_a_living_ones_is_not);
 	tcase_add_test(tests, a_file_that_is_no_socket_is_left_alone);
 	tcase_add_test(tests, the_network_needs_a_key);
-	if (hr_door_keys_supported()) {
+	if (rc_door_keys_supported()) {
 		tcase_add_test(tests, the_right_key_opens);
 		tcase_add_test(tests, a_wrong_key_or_none_does_not);
 		tcase_add_test(tests, a_server_without_the_key_is_not_trusted);

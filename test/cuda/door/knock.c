@@ -28,19 +28,19 @@
 
 static const hr_card_t card = { 5, "KNOCK" };
 
-static int enter(const hr_server_t *server, enum hr_door_purpose purpose, const hr_door_welcome_t *session,
-		 hr_door_welcome_t *welcome)
+static int enter(const rc_server_t *server, enum rc_door_purpose purpose, const rc_door_welcome_t *session,
+		 rc_door_welcome_t *welcome)
 {
-	hr_door_visit_t visit = { .server = *server, .purpose = purpose, .card = &card };
+	rc_door_visit_t visit = { .server = *server, .purpose = purpose, .card = &card };
 	if (session)
 		memcpy(visit.token, session->token, sizeof visit.token);
-	return hr_door_visit(&visit, welcome);
+	return rc_door_visit(&visit, welcome);
 }
 
-static int ask_status(const hr_server_t *server)
+static int ask_status(const rc_server_t *server)
 {
-	hr_door_welcome_t welcome;
-	int error = enter(server, HR_DOOR_STATUS, NULL, &welcome);
+	rc_door_welcome_t welcome;
+	int error = enter(server, RC_DOOR_STATUS, NULL, &welcome);
 	if (!error)
 		printf("%u %u %u %s\n", welcome.gpus, welcome.clients, welcome.workers, welcome.text);
 	return error;
@@ -62,34 +62,34 @@ static int command(int fd, char byte)
 	return 0;
 }
 
-static int new_session(const hr_server_t *server)
+static int new_session(const rc_server_t *server)
 {
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	char line[64];
-	int error = enter(server, HR_DOOR_NEW, NULL, &welcome);
+	int error = enter(server, RC_DOOR_NEW, NULL, &welcome);
 	while (!error && fgets(line, sizeof line, stdin))
 		error = command(welcome.fd, line[0]);
 	return error;
 }
 
-static int join_session(const hr_server_t *server)
+static int join_session(const rc_server_t *server)
 {
-	hr_door_welcome_t first, second;
-	int error = enter(server, HR_DOOR_NEW, NULL, &first);
+	rc_door_welcome_t first, second;
+	int error = enter(server, RC_DOOR_NEW, NULL, &first);
 	if (!error)
-		error = enter(server, HR_DOOR_JOIN, &first, &second);
+		error = enter(server, RC_DOOR_JOIN, &first, &second);
 	if (!error)
 		error = command(first.fd, 'p');
 	if (!error)
 		error = command(second.fd, 'p');
 	/* A guess of the token does not get in. */
 	first.token[3] ^= 1;
-	if (!error && enter(server, HR_DOOR_JOIN, &first, &second) != -ESRCH)
+	if (!error && enter(server, RC_DOOR_JOIN, &first, &second) != -ESRCH)
 		error = -EPERM;
 	return error;
 }
 
-static int open_raw(const hr_server_t *server)
+static int open_raw(const rc_server_t *server)
 {
 	union {
 		struct sockaddr any;
@@ -113,7 +113,7 @@ static int open_raw(const hr_server_t *server)
 	exit(errno);
 }
 
-static int garbage(const hr_server_t *server, int n)
+static int garbage(const rc_server_t *server, int n)
 {
 	unsigned state = 7;
 	for (int i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static int garbage(const hr_server_t *server, int n)
 	return 0;
 }
 
-static int idle(const hr_server_t *server, int n)
+static int idle(const rc_server_t *server, int n)
 {
 	for (int i = 0; i < n; i++)
 		open_raw(server);
@@ -139,12 +139,12 @@ static int idle(const hr_server_t *server, int n)
 	return 0;
 }
 
-static int flood(const hr_server_t *server, int n)
+static int flood(const rc_server_t *server, int n)
 {
-	hr_door_welcome_t welcome;
+	rc_door_welcome_t welcome;
 	int error = 0;
 	for (int i = 0; i < n && !error; i++) {
-		error = enter(server, HR_DOOR_NEW, NULL, &welcome);
+		error = enter(server, RC_DOOR_NEW, NULL, &welcome);
 		if (!error)
 			error = command(welcome.fd, 'e');
 		if (!error)
@@ -154,12 +154,12 @@ static int flood(const hr_server_t *server, int n)
 	return error;
 }
 
-static int answer_as(const hr_server_t *place, int version)
+static int answer_as(const rc_server_t *place, int version)
 {
 	struct door_listener listener;
 	size_t n;
 	struct door_hello hello;
-	struct door_refusal refusal = { .reason = HR_DOOR_BAD_VERSION, .text = "another version" };
+	struct door_refusal refusal = { .reason = RC_DOOR_BAD_VERSION, .text = "another version" };
 	int error = door_listen(place, false, &listener, 1, &n);
 	if (error)
 		return error;
@@ -178,7 +178,7 @@ static int answer_as(const hr_server_t *place, int version)
 	return error;
 }
 
-static int run(const hr_server_t *server, const char *what, const char *argument)
+static int run(const rc_server_t *server, const char *what, const char *argument)
 {
 	int n = argument ? atoi(argument) : 0;
 	if (!strcmp(what, "status"))
@@ -200,9 +200,9 @@ static int run(const hr_server_t *server, const char *what, const char *argument
 
 int main(int argc, char **argv)
 {
-	hr_server_t server;
+	rc_server_t server;
 	size_t n;
-	if (argc < 3 || hr_server_parse(argv[1], &server, 1, &n))
+	if (argc < 3 || rc_server_parse(argv[1], &server, 1, &n))
 		return EINVAL;
 	return -run(&server, argv[2], argv[3]);
 }

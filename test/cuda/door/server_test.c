@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hr_server_t list[4];
+static rc_server_t list[4];
 static size_t count;
 
 static int parse(const char *text)
 {
 	count = 99;
-	return hr_server_parse(text, list, 4, &count);
+	return rc_server_parse(text, list, 4, &count);
 }
 
 START_TEST(a_host_alone_gets_the_default_port_and_all_gpus)
@@ -22,8 +22,8 @@ START_TEST(a_host_alone_gets_the_default_port_and_all_gpus)
 	ck_assert_uint_eq(count, 1);
 	ck_assert_str_eq(list[0].host, "node7");
 	ck_assert_str_eq(list[0].path, "");
-	ck_assert_uint_eq(list[0].port, HR_DOOR_PORT);
-	ck_assert_uint_eq(list[0].gpu, HR_SERVER_ALL_GPUS);
+	ck_assert_uint_eq(list[0].port, RC_DOOR_PORT);
+	ck_assert_uint_eq(list[0].gpu, RC_SERVER_ALL_GPUS);
 }
 END_TEST
 
@@ -41,7 +41,7 @@ START_TEST(ipv6_goes_in_brackets)
 	ck_assert_int_eq(parse("[fe80::1]/0,[::1]:99"), 0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_str_eq(list[0].host, "fe80::1");
-	ck_assert_uint_eq(list[0].port, HR_DOOR_PORT);
+	ck_assert_uint_eq(list[0].port, RC_DOOR_PORT);
 	ck_assert_uint_eq(list[0].gpu, 0);
 	ck_assert_str_eq(list[1].host, "::1");
 	ck_assert_uint_eq(list[1].port, 99);
@@ -53,7 +53,7 @@ START_TEST(a_unix_path_keeps_its_slashes)
 	ck_assert_int_eq(parse("unix:/run/a/b.sock"), 0);
 	ck_assert_str_eq(list[0].path, "/run/a/b.sock");
 	ck_assert_str_eq(list[0].host, "");
-	ck_assert_uint_eq(list[0].gpu, HR_SERVER_ALL_GPUS);
+	ck_assert_uint_eq(list[0].gpu, RC_SERVER_ALL_GPUS);
 	ck_assert_int_eq(parse("unix:/run/a/b.sock/12"), 0);
 	ck_assert_str_eq(list[0].path, "/run/a/b.sock");
 	ck_assert_uint_eq(list[0].gpu, 12);
@@ -145,9 +145,9 @@ START_TEST(a_name_can_be_printed_and_parsed_again)
 	static const char *const names[] = { "a:1", "[::1]:2", "unix:/x/y" };
 	char name[64];
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		hr_server_t server;
-		ck_assert_int_eq(hr_server_parse_place(names[i], &server), 0);
-		ck_assert_str_eq(hr_server_name(&server, name, sizeof name), names[i]);
+		rc_server_t server;
+		ck_assert_int_eq(rc_server_parse_place(names[i], &server), 0);
+		ck_assert_str_eq(rc_server_name(&server, name, sizeof name), names[i]);
 	}
 }
 END_TEST

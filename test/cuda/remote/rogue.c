@@ -43,7 +43,7 @@ static void scribble(uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t words[] = { 0, draw(8), 1ull << draw(64), draw(UINT64_MAX), draw(4096),
-				     hr_handle_make((enum hr_kind)draw(HR_KINDS), (uint32_t)draw(4), 1) };
+				     rc_handle_make((enum rc_kind)draw(RC_KINDS), (uint32_t)draw(4), 1) };
 		memcpy(bytes + i, &words[draw(6)], 8);
 	}
 }
@@ -53,17 +53,17 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_NO_LISTEN;
 	hr_card_t card;
-	hr_door_visit_t visit = { .purpose = HR_DOOR_NEW, .card = &card };
-	hr_door_welcome_t welcome;
+	rc_door_visit_t visit = { .purpose = RC_DOOR_NEW, .card = &card };
+	rc_door_welcome_t welcome;
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
 	ch3_vc_t *vc;
-	if (hr_server_parse_place(server, &visit.server) || ch3_open(&attr, engine, &card))
+	if (rc_server_parse_place(server, &visit.server) || ch3_open(&attr, engine, &card))
 		return NULL;
-	visit.server.gpu = HR_SERVER_ALL_GPUS;
+	visit.server.gpu = RC_SERVER_ALL_GPUS;
 	ch3_on_failure(*engine, on_failure, NULL);
-	for (unsigned type = HR_PACKET_CALL; type <= HR_PACKET_HOST_DONE; type++)
+	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_HOST_DONE; type++)
 		ch3_register(*engine, type, ignore, NULL);
-	if (hr_door_visit(&visit, &welcome))
+	if (rc_door_visit(&visit, &welcome))
 		return NULL;
 	connect.fd = welcome.fd;
 	return ch3_connect(*engine, &welcome.card, &connect, NULL, &vc) ? NULL : vc;
@@ -72,24 +72,24 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 static int send_one(ch3_vc_t *vc, uint64_t number)
 {
 	struct {
-		struct hr_wire_call head;
-		uint8_t arguments[HR_CALL_INLINE];
+		struct rc_wire_call head;
+		uint8_t arguments[RC_CALL_INLINE];
 	} message;
 	uint8_t payload[512];
 	struct iovec iov = { payload, 8 * draw(64) };
-	size_t len = sizeof message.head + 8 * draw(HR_CALL_INLINE / 8 + 1);
+	size_t len = sizeof message.head + 8 * draw(RC_CALL_INLINE / 8 + 1);
 	scribble(message.arguments, sizeof message.arguments);
 	scribble(payload, sizeof payload);
-	message.head = (struct hr_wire_call){ .number = number, .function = (uint16_t)(1 + draw(HR_CALLS - 1 + (draw(100) == 0))),
-					      .context = HR_HANDLE_WORKER };
-	bool waits = message.head.function < HR_CALLS && hr_call_waits[message.head.function];
-	message.head.flags = (uint16_t)((waits ? HR_CALL_WAIT : 0) | (draw(3) ? 0 : HR_CALL_PER_THREAD));
+	message.head = (struct rc_wire_call){ .number = number, .function = (uint16_t)(1 + draw(RC_CALLS - 1 + (draw(100) == 0))),
+					      .context = RC_HANDLE_WORKER };
+	bool waits = message.head.function < RC_CALLS && rc_call_waits[message.head.function];
+	message.head.flags = (uint16_t)((waits ? RC_CALL_WAIT : 0) | (draw(3) ? 0 : RC_CALL_PER_THREAD));
 	if (draw(100) == 0)
 		message.head.flags = (uint16_t)draw(8);
 	if (draw(150) == 0)
-		return ch3_send(vc, HR_PACKET_CHUNK, payload, draw(3) ? 16 : draw(100), &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY,
+		return ch3_send(vc, RC_PACKET_CHUNK, payload, draw(3) ? 16 : draw(100), &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY,
 				NULL);
-	return ch3_send(vc, HR_PACKET_CALL, &message, len, &iov, draw(3) == 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return ch3_send(vc, RC_PACKET_CALL, &message, len, &iov, draw(3) == 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 
 int main(int argc, char **argv)
