@@ -11,7 +11,7 @@ die() { printf '%s\n' "$*" >&2; exit 1; }
 
 # Debian packages: to build; to test; for the Soft-RoCE machine; for the plots of make figures.
 build_packages=(gcc g++ make autoconf automake libtool pkg-config python3 git ca-certificates
-	libibverbs-dev libnuma-dev libpmix-dev libzstd-dev liblz4-dev libsodium-dev)
+	libibverbs-dev libnuma-dev libpmix-dev libzstd-dev liblz4-dev libsodium-dev libseccomp-dev)
 test_packages=(check libmpfr-dev openmpi-bin libopenmpi-dev iproute2 procps spin xz-utils ibverbs-utils perftest)
 vm_packages=(qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest)
 figure_packages=(gnuplot-nox)
