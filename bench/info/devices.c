@@ -115,11 +115,11 @@ static int with_driver(const char *path)
 static int print_server(const rc_server_t *server)
 {
 	char name[RC_SERVER_NAME_MAX + 16], path[PATH_MAX];
-	rc_door_visit_t visit = { .server = *server, .purpose = RC_DOOR_STATUS };
+	rc_door_connect_t visit = { .server = *server, .purpose = RC_DOOR_STATUS };
 	rc_door_welcome_t welcome;
 	printf("  server %s\n", rc_server_name(server, name, sizeof name));
 	fflush(stdout);
-	int error = rc_door_visit(&visit, &welcome);
+	int error = rc_door_connect(&visit, &welcome);
 	if (error) {
 		printf("    does not let us in: %s\n", strerror(-error));
 		return -1;

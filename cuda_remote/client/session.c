@@ -60,10 +60,10 @@ static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 	int error = ch3_open(&attr, &engine, &card);
 	if (error)
 		return error_of_visit(error);
-	rc_door_visit_t ask = { .server = server, .purpose = purpose, .card = &card };
+	rc_door_connect_t ask = { .server = server, .purpose = purpose, .card = &card };
 	memcpy(ask.token, token, sizeof token);
 	rc_door_welcome_t welcome;
-	error = rc_door_visit(&ask, &welcome);
+	error = rc_door_connect(&ask, &welcome);
 	if (error) {
 		ch3_close(engine);
 		return error_of_visit(error);

@@ -23,7 +23,7 @@
 #ifndef RC_DOOR_H
 #define RC_DOOR_H
 
-#include "cuda_remote/door/server.h"
+#include "cuda_remote/door/server_name.h"
 #include "headrace/channel.h"
 
 #include <stdbool.h>
@@ -69,14 +69,14 @@ int rc_door_key_make(const char *path);
 
 /* ---- the client's side; any thread, nothing shared ---- */
 
-typedef struct rc_door_visit {
+typedef struct rc_door_connect {
 	rc_server_t server; /* gpu: checked by the server at NEW; the client does the mapping of indexes itself */
 	enum rc_door_purpose purpose;
 	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: HEADRACE_KEY_FILE, where set */
 	uint32_t timeout_ms;        /* of the whole visit; 0: HEADRACE_CONNECT_TIMEOUT_MS */
-} rc_door_visit_t;
+} rc_door_connect_t;
 
 typedef struct rc_door_welcome {
 	int fd;                     /* the caller's: hand it to hr_channel_connect; blocking mode, close-on-exec */
@@ -94,9 +94,9 @@ typedef struct rc_door_welcome {
  * (no server there), -EHOSTUNREACH and what else connect(2) says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED:
  * the server could not prove that it has the key, or is not of a user to trust.
  */
-int rc_door_visit(const rc_door_visit_t *visit, rc_door_welcome_t *welcome);
+int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome);
 
-/* ---- the server's side: one thread; nothing but rc_door_guest_* blocks, and these never for long ---- */
+/* ---- the server's side: one thread; nothing but rc_door_peer_* blocks, and these never for long ---- */
 
 typedef struct rc_door rc_door_t;
 
@@ -104,12 +104,12 @@ typedef struct rc_door_policy {
 	bool have_key;
 	rc_door_key_t key;
 	bool own_user_only;     /* over Unix sockets and loopback: nobody else, not even where this is root */
-	uint32_t max_visitors;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
+	uint32_t max_handshakes;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
 	uint32_t timeout_ms;    /* for a visitor to get in. 0: 5000 */
 } rc_door_policy_t;
 
 /* A visitor that has proved itself and now waits for its welcome. Flat: goes to the worker as it is, by SCM_RIGHTS. */
-typedef struct rc_door_guest {
+typedef struct rc_door_peer {
 	int fd;                  /* in another process: what SCM_RIGHTS made of it */
 	enum rc_door_purpose purpose;
 	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: as sent; NEW: drawn by the daemon */
@@ -120,7 +120,7 @@ typedef struct rc_door_guest {
 	pid_t pid;               /* over a Unix socket, else 0 */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
 	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
-} rc_door_guest_t;
+} rc_door_peer_t;
 
 int rc_door_open(const rc_door_policy_t *policy, rc_door_t **door);
 void rc_door_close(rc_door_t *door); /* NULL is allowed; socket files of its own are removed */
@@ -140,22 +140,22 @@ void rc_door_abandon(rc_door_t *door);
 int rc_door_fd(const rc_door_t *door);
 int rc_door_timeout(const rc_door_t *door);
 
-/* Moves visitors on. 1: *guest is one that has proved itself, and its descriptor is the caller's; 0: none now. */
-int rc_door_next(rc_door_t *door, rc_door_guest_t *guest);
+/* Moves visitors on. 1: *peer is one that has proved itself, and its descriptor is the caller's; 0: none now. */
+int rc_door_next(rc_door_t *door, rc_door_peer_t *peer);
 
 /* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by
  * the worker for NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like:
  * the guest is gone. */
-int rc_door_guest_welcome(const rc_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
 
 /* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
  * keeps its own descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
-int rc_door_guest_send(int socket, const rc_door_guest_t *guest);
-int rc_door_guest_receive(int socket, rc_door_guest_t *guest);
+int rc_door_peer_send(int socket, const rc_door_peer_t *peer);
+int rc_door_peer_receive(int socket, rc_door_peer_t *peer);
 
 /* Turns a guest away and closes its descriptor. */
-void rc_door_guest_refuse(const rc_door_guest_t *guest, enum rc_door_reason reason, const char *format, ...)
+void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef RC_DOOR_LISTEN_H
 #define RC_DOOR_LISTEN_H
 
-#include "cuda_remote/door/server.h"
+#include "cuda_remote/door/server_name.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

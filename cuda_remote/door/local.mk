@@ -3,15 +3,15 @@
 # The core is for what brings logging and settings with another library, such as the client.
 noinst_LTLIBRARIES += cuda_remote/door/libhrdoorcore.la cuda_remote/door/libhrdoor.la
 cuda_remote_door_libhrdoorcore_la_SOURCES = \
-	cuda_remote/door/door.h cuda_remote/door/door.c \
-	cuda_remote/door/guest.h cuda_remote/door/guest.c \
+	cuda_remote/door/door.h cuda_remote/door/server_handshake.c \
+	cuda_remote/door/answer.h cuda_remote/door/answer.c \
 	cuda_remote/door/key.c \
 	cuda_remote/door/pass.c \
 	cuda_remote/door/listen.h cuda_remote/door/listen.c \
-	cuda_remote/door/peer.h cuda_remote/door/peer.c \
+	cuda_remote/door/identity.h cuda_remote/door/identity.c \
 	cuda_remote/door/proof.h \
-	cuda_remote/door/server.h cuda_remote/door/server.c \
-	cuda_remote/door/visit.c \
+	cuda_remote/door/server_name.h cuda_remote/door/server_name.c \
+	cuda_remote/door/client_handshake.c \
 	cuda_remote/door/wire.h cuda_remote/door/wire.c
 nodist_cuda_remote_door_libhrdoorcore_la_SOURCES = cuda_remote/door/build.c
 cuda_remote_door_libhrdoorcore_la_CFLAGS = $(HR_CFLAGS) $(SODIUM_CFLAGS)

@@ -13,18 +13,18 @@ union descriptor_space {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int rc_door_guest_send(int socket, const rc_door_guest_t *guest)
+int rc_door_peer_send(int socket, const rc_door_peer_t *peer)
 {
 	union descriptor_space space = { .bytes = { 0 } };
-	struct iovec part = { (void *)(uintptr_t)guest, sizeof *guest };
+	struct iovec part = { (void *)(uintptr_t)peer, sizeof *peer };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
 	};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof guest->fd);
-	memcpy(CMSG_DATA(header), &guest->fd, sizeof guest->fd);
+	header->cmsg_len = CMSG_LEN(sizeof peer->fd);
+	memcpy(CMSG_DATA(header), &peer->fd, sizeof peer->fd);
 	ssize_t n;
 	do
 		n = sendmsg(socket, &message, MSG_NOSIGNAL);
@@ -32,10 +32,10 @@ int rc_door_guest_send(int socket, const rc_door_guest_t *guest)
 	return n < 0 ? -errno : 0;
 }
 
-int rc_door_guest_receive(int socket, rc_door_guest_t *guest)
+int rc_door_peer_receive(int socket, rc_door_peer_t *peer)
 {
 	union descriptor_space space;
-	rc_door_guest_t received;
+	rc_door_peer_t received;
 	struct iovec part = { &received, sizeof received };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
@@ -50,6 +50,6 @@ int rc_door_guest_receive(int socket, rc_door_guest_t *guest)
 	if (n != (ssize_t)sizeof received || !header || header->cmsg_type != SCM_RIGHTS)
 		return -EPROTO;
 	memcpy(&received.fd, CMSG_DATA(header), sizeof received.fd);
-	*guest = received;
+	*peer = received;
 	return 1;
 }

@@ -15,7 +15,7 @@ bool rc_door_keys_supported(void)
 	return true;
 }
 
-static void hash_visit(const char *label, const rc_door_key_t *key, const struct door_hello *hello,
+static void hash_handshake(const char *label, const rc_door_key_t *key, const struct door_hello *hello,
 		       const struct door_challenge *challenge, const struct door_request *request, uint8_t *out)
 {
 	crypto_auth_hmacsha512256_state state;
@@ -32,8 +32,8 @@ static void hash_visit(const char *label, const rc_door_key_t *key, const struct
 int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const struct door_challenge *challenge,
 		const struct door_request *request, struct door_proofs *proofs)
 {
-	hash_visit("headrace client", key, hello, challenge, request, proofs->client);
-	hash_visit("headrace seal", key, hello, challenge, request, proofs->seal);
+	hash_handshake("headrace client", key, hello, challenge, request, proofs->client);
+	hash_handshake("headrace seal", key, hello, challenge, request, proofs->seal);
 	return 0;
 }
 

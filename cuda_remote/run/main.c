@@ -134,9 +134,9 @@ static int check_servers(const char *list)
 	size_t n = 0;
 	int error = rc_server_parse(list, servers, RC_SERVER_MAX, &n);
 	for (size_t i = 0; i < n && !error; i++) {
-		rc_door_visit_t visit = { .server = servers[i], .purpose = RC_DOOR_STATUS };
+		rc_door_connect_t visit = { .server = servers[i], .purpose = RC_DOOR_STATUS };
 		rc_door_welcome_t welcome;
-		error = rc_door_visit(&visit, &welcome);
+		error = rc_door_connect(&visit, &welcome);
 		if (error)
 			break;
 		close(welcome.fd);

@@ -56,7 +56,7 @@ struct server_up {
 
 struct server_thread {
 	pthread_t id;
-	rc_door_guest_t guest;
+	rc_door_peer_t guest;
 	ch3_t *engine;
 	ch3_vc_t *vc;
 	int error;              /* the connection failed with this */

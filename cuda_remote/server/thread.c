@@ -259,14 +259,14 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	thread->arguments_size = thread->results_size = START_BYTES;
 	int error = thread->arguments && thread->results ? ch3_open(&attr, &thread->engine, &card) : -ENOMEM;
 	if (error) {
-		rc_door_guest_refuse(&thread->guest, RC_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
+		rc_door_peer_refuse(&thread->guest, RC_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
 		return error;
 	}
 	ch3_on_failure(thread->engine, on_failure, thread);
 	ch3_register(thread->engine, RC_PACKET_CALL, on_call, thread);
 	ch3_register(thread->engine, RC_PACKET_CHUNK, server_up_arrived, thread);
 	ch3_register(thread->engine, RC_PACKET_HOST_DONE, server_host_done, thread);
-	error = rc_door_guest_welcome(&thread->guest, &card, gpus, 0, 0, "");
+	error = rc_door_peer_welcome(&thread->guest, &card, gpus, 0, 0, "");
 	if (error) {
 		close(thread->guest.fd);
 		return error;

@@ -87,12 +87,12 @@ static void *serve_thread(void *argument)
 	return NULL;
 }
 
-static void start_thread(const rc_door_guest_t *guest)
+static void start_thread(const rc_door_peer_t *guest)
 {
 	struct server_thread *thread = calloc(1, sizeof *thread);
 	pthread_attr_t attr;
 	if (!thread) {
-		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
+		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
 		return;
 	}
 	thread->guest = *guest;
@@ -112,8 +112,8 @@ static void start_thread(const rc_door_guest_t *guest)
 /* False: the daemon is gone; those who are here are served all the same. */
 static bool take_guest(int control)
 {
-	rc_door_guest_t guest;
-	int got = rc_door_guest_receive(control, &guest);
+	rc_door_peer_t guest;
+	int got = rc_door_peer_receive(control, &guest);
 	if (got == 1)
 		start_thread(&guest);
 	return got == 1 || got == -EAGAIN || got == -EINTR;
@@ -148,11 +148,11 @@ static bool is_an_end(int error)
 	return error == -ESHUTDOWN || error == -ECONNRESET || error == -EPIPE;
 }
 
-int worker_serve(const rc_door_guest_t *guest, int control)
+int worker_serve(const rc_door_peer_t *guest, int control)
 {
 	struct server_thread *first = calloc(1, sizeof *first);
 	if (!first) {
-		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
+		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
 		return -ENOMEM;
 	}
 	first->guest = *guest;
@@ -161,7 +161,7 @@ int worker_serve(const rc_door_guest_t *guest, int control)
 	if (!error)
 		error = server_host_prepare();
 	if (error) {
-		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
+		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
 		free(first);
 		return error;
 	}

@@ -24,13 +24,13 @@
 int worker_prepare(const char *driver, uint32_t *gpus);
 
 /*
- * Welcomes the first guest (rc_door_guest_welcome with a channel of its own) and serves it and the guests that follow until the
+ * Welcomes the first guest (rc_door_peer_welcome with a channel of its own) and serves it and the guests that follow until the
  * client is gone. Blocks. guest: as rc_door_next gave it, fd valid in this process and owned by the worker from here on.
  * control: SOCK_SEQPACKET socket from the daemon; each message is one guest (purpose RC_DOOR_JOIN), read with
- * rc_door_guest_receive. The worker does not close it; end of file there is no reason to stop serving.
+ * rc_door_peer_receive. The worker does not close it; end of file there is no reason to stop serving.
  * The process's stdout becomes the worker's own: what is printed there (device printf) goes to the client.
  * 0: the client ended; a negated errno: it could not be served, or the connection broke. Logged.
  */
-int worker_serve(const rc_door_guest_t *guest, int control);
+int worker_serve(const rc_door_peer_t *guest, int control);
 
 #endif

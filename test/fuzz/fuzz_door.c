@@ -34,7 +34,7 @@ static int knock(void)
 
 static void check_guests(void)
 {
-	rc_door_guest_t guest;
+	rc_door_peer_t guest;
 	while (rc_door_next(door, &guest) == 1) {
 		if (guest.card.len > HR_CARD_MAX || guest.purpose < RC_DOOR_NEW || guest.purpose > RC_DOOR_STATUS ||
 		    guest.by_key || guest.uid != geteuid())

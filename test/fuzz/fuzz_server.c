@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A list of servers: refused or understood, and what was understood has a name that means the same server again. */
-#include "cuda_remote/door/server.h"
+#include "cuda_remote/door/server_name.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -35,7 +35,7 @@ static int become(uid_t uid)
 	return getuid() == uid && geteuid() == uid ? 0 : -EPERM;
 }
 
-static int become_guest(const struct child_plan *plan, const rc_door_guest_t *guest, pid_t daemon)
+static int become_guest(const struct child_plan *plan, const rc_door_peer_t *guest, pid_t daemon)
 {
 	if (geteuid())
 		return 0;
@@ -45,7 +45,7 @@ static int become_guest(const struct child_plan *plan, const rc_door_guest_t *gu
 		error = child_follow(daemon);
 	if (error) {
 		hr_log(HR_LOG_ERROR, "worker cannot become user %u: %s", (unsigned)uid, strerror(-error));
-		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker for this user");
+		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker for this user");
 	}
 	return error;
 }
@@ -54,12 +54,12 @@ int child_run(const struct child_plan *plan)
 {
 	pid_t daemon = getppid();
 	struct child_report report;
-	rc_door_guest_t guest;
+	rc_door_peer_t guest;
 	if (worker_prepare(plan->driver, &report.gpus))
 		return EXIT_FAILURE;
 	if (send(plan->control, &report, sizeof report, MSG_NOSIGNAL) != (ssize_t)sizeof report)
 		return EXIT_FAILURE;
-	int status = rc_door_guest_receive(plan->control, &guest);
+	int status = rc_door_peer_receive(plan->control, &guest);
 	if (status <= 0)
 		return status ? EXIT_FAILURE : EXIT_SUCCESS;
 	if (become_guest(plan, &guest, daemon))

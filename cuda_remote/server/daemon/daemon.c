@@ -26,7 +26,7 @@
 #define DESCRIPTORS 16384
 
 struct waiting {
-	rc_door_guest_t guest;
+	rc_door_peer_t guest;
 	int64_t until_ms;
 };
 
@@ -57,23 +57,23 @@ static void describe(const struct daemon *daemon, char *text, size_t size)
 		 daemon->options->software ? "software GPU" : "NVIDIA driver");
 }
 
-static void answer_status(struct daemon *daemon, const rc_door_guest_t *guest)
+static void answer_status(struct daemon *daemon, const rc_door_peer_t *guest)
 {
 	struct pool_counts counts;
 	char text[RC_DOOR_TEXT_MAX];
 	pool_count(daemon->pool, &counts);
 	describe(daemon, text, sizeof text);
-	(void)rc_door_guest_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text);
+	(void)rc_door_peer_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text);
 	close(guest->fd);
 }
 
 /* True: the guest has been dealt with; false: it must wait. */
-static bool admit(struct daemon *daemon, const rc_door_guest_t *guest)
+static bool admit(struct daemon *daemon, const rc_door_peer_t *guest)
 {
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
 	if (counts.gpus && guest->gpu != RC_SERVER_ALL_GPUS && guest->gpu >= counts.gpus) {
-		rc_door_guest_refuse(guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
+		rc_door_peer_refuse(guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
 				     counts.gpus);
 		return true;
 	}
@@ -83,35 +83,35 @@ static bool admit(struct daemon *daemon, const rc_door_guest_t *guest)
 	case 0: return true;
 	case -EAGAIN: return false;
 	case -EBUSY:
-		rc_door_guest_refuse(guest, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
+		rc_door_peer_refuse(guest, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
 				     daemon->options->max_clients);
 		return true;
 	default:
-		rc_door_guest_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
+		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
 		return true;
 	}
 }
 
-static void handle_new(struct daemon *daemon, const rc_door_guest_t *guest)
+static void handle_new(struct daemon *daemon, const rc_door_peer_t *guest)
 {
 	/* Who came first is served first. */
 	if (!daemon->waiting_count && admit(daemon, guest))
 		return;
 	if (daemon->waiting_count == WAITING_MAX) {
-		rc_door_guest_refuse(guest, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
+		rc_door_peer_refuse(guest, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
 		return;
 	}
 	daemon->waiting[daemon->waiting_count++] = (struct waiting){ *guest, now_ms() + WAITING_MS };
 }
 
-static void handle_guest(struct daemon *daemon, const rc_door_guest_t *guest)
+static void handle_guest(struct daemon *daemon, const rc_door_peer_t *guest)
 {
 	switch (guest->purpose) {
 	case RC_DOOR_NEW: handle_new(daemon, guest); break;
 	case RC_DOOR_STATUS: answer_status(daemon, guest); break;
 	case RC_DOOR_JOIN:
 		if (pool_join(daemon->pool, guest))
-			rc_door_guest_refuse(guest, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
+			rc_door_peer_refuse(guest, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
 		break;
 	}
 }
@@ -125,7 +125,7 @@ static void serve_waiting(struct daemon *daemon)
 			continue;
 		if (first->until_ms > now_ms())
 			break;
-		rc_door_guest_refuse(&first->guest, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
+		rc_door_peer_refuse(&first->guest, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
 	}
 	if (!done)
 		return;
@@ -238,7 +238,7 @@ static void turn(struct daemon *daemon)
 		read_watch(daemon);
 	pool_listen(daemon->pool);
 	announce(daemon);
-	rc_door_guest_t guest;
+	rc_door_peer_t guest;
 	while (!daemon->ending && rc_door_next(daemon->door, &guest) == 1)
 		handle_guest(daemon, &guest);
 	serve_waiting(daemon);
@@ -357,7 +357,7 @@ int daemon_run(const struct daemon_options *options)
 	/* The socket file goes first, so that nobody comes while the workers end. */
 	rc_door_close(daemon.door);
 	for (size_t i = 0; i < daemon.waiting_count; i++)
-		rc_door_guest_refuse(&daemon.waiting[i].guest, RC_DOOR_FAILED, "the server is ending");
+		rc_door_peer_refuse(&daemon.waiting[i].guest, RC_DOOR_FAILED, "the server is ending");
 	pool_close(daemon.pool);
 	free(daemon.waiting);
 	if (daemon.signal_fd >= 0)

@@ -29,7 +29,7 @@ struct worker {
 	uint8_t token[RC_DOOR_TOKEN_BYTES];
 	uid_t uid;
 	bool by_key;
-	char client[sizeof((rc_door_guest_t *)0)->name];
+	char client[sizeof((rc_door_peer_t *)0)->name];
 };
 
 struct pool {
@@ -239,15 +239,15 @@ void pool_close(struct pool *pool)
 
 /* ---- guests ---- */
 
-static int hand_over(struct worker *worker, const rc_door_guest_t *guest)
+static int hand_over(struct worker *worker, const rc_door_peer_t *guest)
 {
-	int error = rc_door_guest_send(worker->control, guest);
+	int error = rc_door_peer_send(worker->control, guest);
 	if (!error)
 		close(guest->fd);
 	return error;
 }
 
-int pool_admit(struct pool *pool, const rc_door_guest_t *guest)
+int pool_admit(struct pool *pool, const rc_door_peer_t *guest)
 {
 	struct pool_counts counts;
 	pool_count(pool, &counts);
@@ -279,7 +279,7 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
 	return !difference;
 }
 
-int pool_join(struct pool *pool, const rc_door_guest_t *guest)
+int pool_join(struct pool *pool, const rc_door_peer_t *guest)
 {
 	for (struct worker *at = pool->first; at; at = at->next)
 		if (at->state == SERVING && same_token(at->token, guest->token) && at->uid == guest->uid &&

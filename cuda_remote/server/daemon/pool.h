@@ -46,11 +46,11 @@ void pool_reap(struct pool *pool);
  * Gives a new client to a worker that stands ready; the guest's descriptor is closed here on success. -EAGAIN: none is
  * ready yet; -EBUSY: max_clients are being served; -EIO: workers cannot be started.
  */
-int pool_admit(struct pool *pool, const rc_door_guest_t *guest);
+int pool_admit(struct pool *pool, const rc_door_peer_t *guest);
 
 /* Gives a client's further connection to its worker. -ESRCH: no such session of this user; else its worker
  * is ending or does not read. */
-int pool_join(struct pool *pool, const rc_door_guest_t *guest);
+int pool_join(struct pool *pool, const rc_door_peer_t *guest);
 
 struct pool_counts {
 	uint32_t gpus;     /* of this host; 0: not known yet */

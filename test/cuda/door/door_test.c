@@ -33,7 +33,7 @@ struct test_server {
 	pthread_t thread;
 	int stop[2];
 	rc_server_t place;
-	rc_door_guest_t last; /* valid once its visit returned: the welcome is sent after it is written */
+	rc_door_peer_t last; /* valid once its visit returned: the welcome is sent after it is written */
 };
 
 static const hr_card_t client_card = { 5, "CLIEN" }, server_card = { 6, "SERVER" };
@@ -44,7 +44,7 @@ static void *serve(void *argument)
 	for (;;) {
 		struct pollfd wait[2] = { { .fd = rc_door_fd(server->door), .events = POLLIN },
 					  { .fd = server->stop[0], .events = POLLIN } };
-		rc_door_guest_t guest;
+		rc_door_peer_t guest;
 		poll(wait, 2, rc_door_timeout(server->door));
 		if (wait[1].revents)
 			return NULL;
@@ -52,11 +52,11 @@ static void *serve(void *argument)
 			continue;
 		server->last = guest;
 		if (guest.gpu == 5) {
-			rc_door_guest_refuse(&guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has 1",
+			rc_door_peer_refuse(&guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has 1",
 					     guest.gpu);
 			continue;
 		}
-		rc_door_guest_welcome(&guest, guest.purpose == RC_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
+		rc_door_peer_welcome(&guest, guest.purpose == RC_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
 				      "test\033server");
 		close(guest.fd);
 	}
@@ -103,10 +103,10 @@ static void server_stop(struct test_server *server)
 
 static int visit(rc_server_t place, enum rc_door_purpose purpose, const char *key_file, rc_door_welcome_t *welcome)
 {
-	rc_door_visit_t wanted = { .server = place, .purpose = purpose, .card = &client_card, .key_file = key_file,
+	rc_door_connect_t wanted = { .server = place, .purpose = purpose, .card = &client_card, .key_file = key_file,
 				   .timeout_ms = 3000 };
 	memcpy(wanted.token, "0123456789abcdef", sizeof wanted.token);
-	int error = rc_door_visit(&wanted, welcome);
+	int error = rc_door_connect(&wanted, welcome);
 	if (!error)
 		close(welcome->fd);
 	return error;
@@ -378,10 +378,10 @@ static int listen_raw(rc_server_t place)
 START_TEST(a_silent_server_is_given_up_in_time)
 {
 	rc_server_t place = unix_place("silent");
-	rc_door_visit_t wanted = { .server = place, .purpose = RC_DOOR_NEW, .card = &client_card, .timeout_ms = 200 };
+	rc_door_connect_t wanted = { .server = place, .purpose = RC_DOOR_NEW, .card = &client_card, .timeout_ms = 200 };
 	rc_door_welcome_t welcome;
 	int fd = listen_raw(place);
-	ck_assert_int_eq(rc_door_visit(&wanted, &welcome), -ETIMEDOUT);
+	ck_assert_int_eq(rc_door_connect(&wanted, &welcome), -ETIMEDOUT);
 	close(fd);
 	unlink(place.path);
 }
@@ -593,7 +593,7 @@ START_TEST(places_at_the_door_are_limited_and_come_free)
 	rc_door_welcome_t welcome;
 	int idle[2];
 	char byte;
-	server_start(&server, unix_place("a"), &(rc_door_policy_t){ .max_visitors = 4, .timeout_ms = 300 });
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ .max_handshakes = 4, .timeout_ms = 300 });
 	for (int i = 0; i < 2; i++)
 		idle[i] = connect_raw(server.place);
 	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), -EBUSY);

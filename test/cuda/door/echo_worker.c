@@ -34,10 +34,10 @@ int worker_prepare(const char *driver, uint32_t *gpus)
 	return 0;
 }
 
-static int take(const rc_door_guest_t *guest)
+static int take(const rc_door_peer_t *guest)
 {
 	static const hr_card_t card = { 4, "ECHO" };
-	return rc_door_guest_welcome(guest, &card, 2, 0, 0, "echo");
+	return rc_door_peer_welcome(guest, &card, 2, 0, 0, "echo");
 }
 
 /* False: the client has gone. */
@@ -56,7 +56,7 @@ static bool answer(int fd)
 	return write(fd, text, (size_t)n) == n;
 }
 
-int worker_serve(const rc_door_guest_t *first, int control)
+int worker_serve(const rc_door_peer_t *first, int control)
 {
 	struct pollfd set[1 + CONNECTIONS] = { { .fd = control, .events = POLLIN },
 					       { .fd = first->fd, .events = POLLIN } };
@@ -65,8 +65,8 @@ int worker_serve(const rc_door_guest_t *first, int control)
 	while (!error) {
 		if (poll(set, n, -1) < 0)
 			return -errno;
-		rc_door_guest_t guest;
-		if (set[0].revents && rc_door_guest_receive(control, &guest) == 1 && n < 1 + CONNECTIONS) {
+		rc_door_peer_t guest;
+		if (set[0].revents && rc_door_peer_receive(control, &guest) == 1 && n < 1 + CONNECTIONS) {
 			take(&guest);
 			set[n++] = (struct pollfd){ .fd = guest.fd, .events = POLLIN };
 		}

@@ -31,10 +31,10 @@ static const hr_card_t card = { 5, "KNOCK" };
 static int enter(const rc_server_t *server, enum rc_door_purpose purpose, const rc_door_welcome_t *session,
 		 rc_door_welcome_t *welcome)
 {
-	rc_door_visit_t visit = { .server = *server, .purpose = purpose, .card = &card };
+	rc_door_connect_t visit = { .server = *server, .purpose = purpose, .card = &card };
 	if (session)
 		memcpy(visit.token, session->token, sizeof visit.token);
-	return rc_door_visit(&visit, welcome);
+	return rc_door_connect(&visit, welcome);
 }
 
 static int ask_status(const rc_server_t *server)

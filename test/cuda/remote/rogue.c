@@ -53,7 +53,7 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_NO_LISTEN;
 	hr_card_t card;
-	rc_door_visit_t visit = { .purpose = RC_DOOR_NEW, .card = &card };
+	rc_door_connect_t visit = { .purpose = RC_DOOR_NEW, .card = &card };
 	rc_door_welcome_t welcome;
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
 	ch3_vc_t *vc;
@@ -63,7 +63,7 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 	ch3_on_failure(*engine, on_failure, NULL);
 	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_HOST_DONE; type++)
 		ch3_register(*engine, type, ignore, NULL);
-	if (rc_door_visit(&visit, &welcome))
+	if (rc_door_connect(&visit, &welcome))
 		return NULL;
 	connect.fd = welcome.fd;
 	return ch3_connect(*engine, &welcome.card, &connect, NULL, &vc) ? NULL : vc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How servers are named. */
-#include "cuda_remote/door/server.h"
+#include "cuda_remote/door/server_name.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who is at the other end of a connected socket, as far as the kernel can tell. */
-#ifndef RC_DOOR_PEER_H
-#define RC_DOOR_PEER_H
+#ifndef RC_DOOR_IDENTITY_H
+#define RC_DOOR_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #define DOOR_UID_UNKNOWN ((uid_t)-1)
 
-struct door_peer {
+struct door_identity {
 	bool local;          /* Unix socket */
 	bool loopback;       /* TCP within this host */
 	uid_t uid;           /* DOOR_UID_UNKNOWN: beyond this host, or the kernel would not tell */
@@ -19,12 +19,12 @@ struct door_peer {
 };
 
 /* 0, or what getpeername and the like say of a socket whose peer has gone. */
-int door_peer_identify(int fd, struct door_peer *peer);
+int door_identify(int fd, struct door_identity *peer);
 
 /* A server trusts root and its own user; a root server trusts every user it knows, unless own_user_only. */
-bool door_server_trusts(const struct door_peer *client, bool own_user_only);
+bool door_server_trusts(const struct door_identity *client, bool own_user_only);
 
 /* A client trusts a server of root or of its own user. */
-bool door_client_trusts(const struct door_peer *server);
+bool door_client_trusts(const struct door_identity *server);
 
 #endif

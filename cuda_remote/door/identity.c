@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* struct ucred */
-#include "cuda_remote/door/peer.h"
+#include "cuda_remote/door/identity.h"
 
 #include "rdma_channel/base/log.h"
 
@@ -86,7 +86,7 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
 }
 
-static void identify_inet(const union address *theirs, const union address *ours, struct door_peer *peer)
+static void identify_inet(const union address *theirs, const union address *ours, struct door_identity *peer)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 	if (theirs->any.sa_family == AF_INET) {
@@ -104,7 +104,7 @@ static void identify_inet(const union address *theirs, const union address *ours
 		peer->uid = socket_owner(theirs, ours);
 }
 
-static int identify_unix(int fd, struct door_peer *peer)
+static int identify_unix(int fd, struct door_identity *peer)
 {
 	struct ucred credentials;
 	socklen_t length = sizeof credentials;
@@ -118,7 +118,7 @@ static int identify_unix(int fd, struct door_peer *peer)
 	return 0;
 }
 
-int door_peer_identify(int fd, struct door_peer *peer)
+int door_identify(int fd, struct door_identity *peer)
 {
 	union address theirs = { 0 }, ours = { 0 };
 	socklen_t their_length = sizeof theirs, our_length = sizeof ours;
@@ -134,14 +134,14 @@ int door_peer_identify(int fd, struct door_peer *peer)
 	return 0;
 }
 
-bool door_server_trusts(const struct door_peer *client, bool own_user_only)
+bool door_server_trusts(const struct door_identity *client, bool own_user_only)
 {
 	if (client->uid == DOOR_UID_UNKNOWN)
 		return false;
 	return client->uid == 0 || client->uid == geteuid() || (geteuid() == 0 && !own_user_only);
 }
 
-bool door_client_trusts(const struct door_peer *server)
+bool door_client_trusts(const struct door_identity *server)
 {
 	if (server->uid == DOOR_UID_UNKNOWN)
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's side of the door. */
 #define _GNU_SOURCE /* EAI_ADDRFAMILY */
-#include "cuda_remote/door/peer.h"
+#include "cuda_remote/door/identity.h"
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
@@ -23,13 +23,13 @@ HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file shown to servers t
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
 	   "a server that has not let us in after this time is given up, ms");
 
-/* One visit under way. */
-struct visit {
-	const rc_door_visit_t *wanted;
+/* One handshake under way. */
+struct attempt {
+	const rc_door_connect_t *wanted;
 	char server[RC_SERVER_NAME_MAX + 16];
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
-	struct door_peer peer;
+	struct door_identity peer;
 	bool by_key;
 	rc_door_key_t key;
 	struct door_hello hello;
@@ -97,17 +97,17 @@ static int connect_address(const struct sockaddr *address, socklen_t length, int
 	return fd;
 }
 
-static int connect_unix(struct visit *visit)
+static int connect_unix(struct attempt *attempt)
 {
 	struct sockaddr_un address;
 	socklen_t length;
-	rc_server_unix_address(visit->wanted->server.path, &address, &length);
-	return connect_address((const struct sockaddr *)&address, length, visit->deadline);
+	rc_server_unix_address(attempt->wanted->server.path, &address, &length);
+	return connect_address((const struct sockaddr *)&address, length, attempt->deadline);
 }
 
-static int connect_inet(struct visit *visit)
+static int connect_inet(struct attempt *attempt)
 {
-	const rc_server_t *server = &visit->wanted->server;
+	const rc_server_t *server = &attempt->wanted->server;
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 	struct addrinfo *found;
 	char port[8];
@@ -119,7 +119,7 @@ static int connect_inet(struct visit *visit)
 		status = getaddrinfo(server->host, port, &hints, &found);
 	}
 	if (status) {
-		hr_log(HR_LOG_ERROR, "server %s: cannot find host %s: %s", visit->server, server->host,
+		hr_log(HR_LOG_ERROR, "server %s: cannot find host %s: %s", attempt->server, server->host,
 		       status == EAI_SYSTEM ? strerror(errno) : gai_strerror(status));
 		return -ENXIO;
 	}
@@ -127,53 +127,53 @@ static int connect_inet(struct visit *visit)
 	for (const struct addrinfo *at = found; at; at = at->ai_next)
 		left++;
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next, left--)
-		fd = connect_address(at->ai_addr, at->ai_addrlen, now_ns() + (visit->deadline - now_ns()) / left);
+		fd = connect_address(at->ai_addr, at->ai_addrlen, now_ns() + (attempt->deadline - now_ns()) / left);
 	freeaddrinfo(found);
 	if (fd >= 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	return fd;
 }
 
-static int visit_connect(struct visit *visit)
+static int attempt_connect(struct attempt *attempt)
 {
-	int fd = *visit->wanted->server.path ? connect_unix(visit) : connect_inet(visit);
+	int fd = *attempt->wanted->server.path ? connect_unix(attempt) : connect_inet(attempt);
 	if (fd >= 0) {
-		visit->fd = fd;
-		return door_peer_identify(fd, &visit->peer);
+		attempt->fd = fd;
+		return door_identify(fd, &attempt->peer);
 	}
 	if (fd == -ECONNREFUSED || fd == -ENOENT)
-		hr_log(HR_LOG_ERROR, "server %s: no headraced listens there (%s)", visit->server, strerror(-fd));
+		hr_log(HR_LOG_ERROR, "server %s: no headraced listens there (%s)", attempt->server, strerror(-fd));
 	else if (fd != -ENXIO)
-		hr_log(HR_LOG_ERROR, "server %s: cannot connect: %s", visit->server, strerror(-fd));
+		hr_log(HR_LOG_ERROR, "server %s: cannot connect: %s", attempt->server, strerror(-fd));
 	return fd;
 }
 
 /* ---- messages ---- */
 
-static int lost(const struct visit *visit, int error)
+static int lost(const struct attempt *attempt, int error)
 {
 	if (error == -ETIMEDOUT)
-		hr_log(HR_LOG_ERROR, "server %s: connected, but no answer in time: is it a headraced?", visit->server);
+		hr_log(HR_LOG_ERROR, "server %s: connected, but no answer in time: is it a headraced?", attempt->server);
 	else
-		hr_log(HR_LOG_ERROR, "server %s: closed the connection before it let us in (%s)", visit->server,
+		hr_log(HR_LOG_ERROR, "server %s: closed the connection before it let us in (%s)", attempt->server,
 		       strerror(-error));
 	return error;
 }
 
-static int send_all(struct visit *visit, const void *message, size_t size)
+static int send_all(struct attempt *attempt, const void *message, size_t size)
 {
 	const char *at = message;
 	while (size) {
-		ssize_t n = send(visit->fd, at, size, MSG_NOSIGNAL);
+		ssize_t n = send(attempt->fd, at, size, MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN) {
-			int error = await(visit->fd, POLLOUT, visit->deadline);
+			int error = await(attempt->fd, POLLOUT, attempt->deadline);
 			if (error)
-				return lost(visit, error);
+				return lost(attempt, error);
 		} else if (n < 0 && errno != EINTR) {
 			/* What the server said before it hung up is worth more than EPIPE: let the reader find it. */
 			if (errno == EPIPE || errno == ECONNRESET)
 				return 0;
-			return lost(visit, -errno);
+			return lost(attempt, -errno);
 		} else if (n > 0) {
 			at += n;
 			size -= (size_t)n;
@@ -182,19 +182,19 @@ static int send_all(struct visit *visit, const void *message, size_t size)
 	return 0;
 }
 
-static int receive_all(struct visit *visit, void *message, size_t size)
+static int receive_all(struct attempt *attempt, void *message, size_t size)
 {
 	char *at = message;
 	while (size) {
-		ssize_t n = recv(visit->fd, at, size, 0);
+		ssize_t n = recv(attempt->fd, at, size, 0);
 		if (n == 0)
-			return lost(visit, -ECONNRESET);
+			return lost(attempt, -ECONNRESET);
 		if (n < 0 && errno == EAGAIN) {
-			int error = await(visit->fd, POLLIN, visit->deadline);
+			int error = await(attempt->fd, POLLIN, attempt->deadline);
 			if (error)
-				return lost(visit, error);
+				return lost(attempt, error);
 		} else if (n < 0 && errno != EINTR) {
-			return lost(visit, -errno);
+			return lost(attempt, -errno);
 		} else if (n > 0) {
 			at += n;
 			size -= (size_t)n;
@@ -203,21 +203,21 @@ static int receive_all(struct visit *visit, void *message, size_t size)
 	return 0;
 }
 
-static int bad_version(const struct visit *visit, unsigned version)
+static int bad_version(const struct attempt *attempt, unsigned version)
 {
 	hr_log(HR_LOG_ERROR,
 	       "server %s: speaks protocol %u, this client %u: install the same version of Headrace on both",
-	       visit->server, version, RC_DOOR_VERSION);
+	       attempt->server, version, RC_DOOR_VERSION);
 	return -EPROTONOSUPPORT;
 }
 
-static int not_headrace(const struct visit *visit)
+static int not_headrace(const struct attempt *attempt)
 {
-	hr_log(HR_LOG_ERROR, "server %s: what answers there is not a headraced", visit->server);
+	hr_log(HR_LOG_ERROR, "server %s: what answers there is not a headraced", attempt->server);
 	return -EPROTO;
 }
 
-static int refused(struct visit *visit, const struct door_header *header)
+static int refused(struct attempt *attempt, const struct door_header *header)
 {
 	static const int errors[] = {
 		[RC_DOOR_BAD_VERSION] = -EPROTONOSUPPORT, [RC_DOOR_DENIED] = -EACCES, [RC_DOOR_NO_GPU] = -ENODEV,
@@ -225,87 +225,87 @@ static int refused(struct visit *visit, const struct door_header *header)
 		[RC_DOOR_FAILED] = -EIO,
 	};
 	struct door_refusal refusal = { .header = *header };
-	int error = receive_all(visit, (char *)&refusal + sizeof *header, sizeof refusal - sizeof *header);
+	int error = receive_all(attempt, (char *)&refusal + sizeof *header, sizeof refusal - sizeof *header);
 	if (error)
 		return error;
 	if (header->version != RC_DOOR_VERSION)
-		return bad_version(visit, header->version);
+		return bad_version(attempt, header->version);
 	door_text_clean(refusal.text, sizeof refusal.text);
-	hr_log(HR_LOG_ERROR, "server %s: %s", visit->server, refusal.text);
+	hr_log(HR_LOG_ERROR, "server %s: %s", attempt->server, refusal.text);
 	return refusal.reason && refusal.reason < sizeof errors / sizeof *errors ? errors[refusal.reason] : -EPROTO;
 }
 
 /* Reads a message of the kind that is due, or the refusal that came in its place. */
-static int receive_message(struct visit *visit, enum door_kind kind, void *message, size_t size)
+static int receive_message(struct attempt *attempt, enum door_kind kind, void *message, size_t size)
 {
 	struct door_header header;
-	int error = receive_all(visit, &header, sizeof header);
+	int error = receive_all(attempt, &header, sizeof header);
 	if (error)
 		return error;
 	if (memcmp(header.magic, DOOR_MAGIC, sizeof header.magic))
-		return not_headrace(visit);
+		return not_headrace(attempt);
 	if (header.kind == DOOR_REFUSAL && header.length == sizeof(struct door_refusal))
-		return refused(visit, &header);
+		return refused(attempt, &header);
 	if (header.version != RC_DOOR_VERSION)
-		return bad_version(visit, header.version);
+		return bad_version(attempt, header.version);
 	if (header.kind != (uint16_t)kind || header.length != size)
-		return not_headrace(visit);
+		return not_headrace(attempt);
 	memcpy(message, &header, sizeof header);
-	return receive_all(visit, (char *)message + sizeof header, size - sizeof header);
+	return receive_all(attempt, (char *)message + sizeof header, size - sizeof header);
 }
 
-/* ---- the visit ---- */
+/* ---- the handshake ---- */
 
-static int say_hello(struct visit *visit)
+static int say_hello(struct attempt *attempt)
 {
-	door_header_set(&visit->hello.header, DOOR_HELLO, sizeof visit->hello);
-	memcpy(visit->hello.build, door_build, sizeof visit->hello.build);
-	int error = door_random(visit->hello.nonce, sizeof visit->hello.nonce);
+	door_header_set(&attempt->hello.header, DOOR_HELLO, sizeof attempt->hello);
+	memcpy(attempt->hello.build, door_build, sizeof attempt->hello.build);
+	int error = door_random(attempt->hello.nonce, sizeof attempt->hello.nonce);
 	if (!error)
-		error = send_all(visit, &visit->hello, sizeof visit->hello);
+		error = send_all(attempt, &attempt->hello, sizeof attempt->hello);
 	if (!error)
-		error = receive_message(visit, DOOR_CHALLENGE, &visit->challenge, sizeof visit->challenge);
+		error = receive_message(attempt, DOOR_CHALLENGE, &attempt->challenge, sizeof attempt->challenge);
 	return error;
 }
 
-static int load_key(struct visit *visit)
+static int load_key(struct attempt *attempt)
 {
-	const char *path = visit->wanted->key_file ? visit->wanted->key_file : hr_setting_text(&key_file);
+	const char *path = attempt->wanted->key_file ? attempt->wanted->key_file : hr_setting_text(&key_file);
 	if (!*path) {
 		hr_log(HR_LOG_ERROR, "server %s: asks for a key: name a copy of its key file in HEADRACE_KEY_FILE",
-		       visit->server);
+		       attempt->server);
 		return -EACCES;
 	}
-	return rc_door_key_load(path, &visit->key);
+	return rc_door_key_load(path, &attempt->key);
 }
 
 /* What the server asks of us must also be enough for us to trust it. */
-static int judge_challenge(struct visit *visit)
+static int judge_challenge(struct attempt *attempt)
 {
-	const struct door_peer *peer = &visit->peer;
-	if (visit->challenge.method == DOOR_BY_KEY) {
-		visit->by_key = true;
-		return load_key(visit);
+	const struct door_identity *peer = &attempt->peer;
+	if (attempt->challenge.method == DOOR_BY_KEY) {
+		attempt->by_key = true;
+		return load_key(attempt);
 	}
-	if (visit->challenge.method != DOOR_BY_USER)
-		return not_headrace(visit);
+	if (attempt->challenge.method != DOOR_BY_USER)
+		return not_headrace(attempt);
 	if (door_client_trusts(peer))
 		return 0;
 	if (!peer->local && !peer->loopback)
-		hr_log(HR_LOG_ERROR, "server %s: offers no proof that it has our key; not trusted", visit->server);
+		hr_log(HR_LOG_ERROR, "server %s: offers no proof that it has our key; not trusted", attempt->server);
 	else if (peer->uid == DOOR_UID_UNKNOWN)
 		hr_log(HR_LOG_ERROR, "server %s: the kernel does not tell whose it is; use a Unix socket or a key",
-		       visit->server);
+		       attempt->server);
 	else
 		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted",
-		       visit->server, (unsigned)peer->uid);
+		       attempt->server, (unsigned)peer->uid);
 	return -EKEYREJECTED;
 }
 
-static int make_request(struct visit *visit)
+static int make_request(struct attempt *attempt)
 {
-	const rc_door_visit_t *wanted = visit->wanted;
-	struct door_request *request = &visit->request;
+	const rc_door_connect_t *wanted = attempt->wanted;
+	struct door_request *request = &attempt->request;
 	door_header_set(&request->header, DOOR_REQUEST, sizeof *request);
 	request->purpose = wanted->purpose;
 	request->gpu = wanted->server.gpu;
@@ -315,34 +315,34 @@ static int make_request(struct visit *visit)
 		request->card_len = wanted->card->len;
 		memcpy(request->card, wanted->card->data, wanted->card->len);
 	}
-	if (!visit->by_key)
+	if (!attempt->by_key)
 		return 0;
-	int error = door_proofs(&visit->key, &visit->hello, &visit->challenge, request, &visit->proofs);
-	memcpy(request->proof, visit->proofs.client, sizeof request->proof);
+	int error = door_proofs(&attempt->key, &attempt->hello, &attempt->challenge, request, &attempt->proofs);
+	memcpy(request->proof, attempt->proofs.client, sizeof request->proof);
 	return error;
 }
 
-static int check_welcome(struct visit *visit, struct door_welcome *answer)
+static int check_welcome(struct attempt *attempt, struct door_welcome *answer)
 {
-	bool card_expected = visit->wanted->purpose != RC_DOOR_STATUS;
-	if (visit->by_key) {
+	bool card_expected = attempt->wanted->purpose != RC_DOOR_STATUS;
+	if (attempt->by_key) {
 		uint8_t proof[RC_DOOR_KEY_BYTES];
-		int error = door_welcome_proof(visit->proofs.seal, answer, proof);
+		int error = door_welcome_proof(attempt->proofs.seal, answer, proof);
 		if (error || !door_proof_equal(proof, answer->proof)) {
-			hr_log(HR_LOG_ERROR, "server %s: does not have our key; not trusted", visit->server);
+			hr_log(HR_LOG_ERROR, "server %s: does not have our key; not trusted", attempt->server);
 			return -EKEYREJECTED;
 		}
 	}
 	if (answer->card_len > HR_CARD_MAX || (answer->card_len > 0) != card_expected)
-		return not_headrace(visit);
+		return not_headrace(attempt);
 	door_text_clean(answer->text, sizeof answer->text);
 	return 0;
 }
 
-static void fill_welcome(const struct visit *visit, const struct door_welcome *answer, rc_door_welcome_t *welcome)
+static void fill_welcome(const struct attempt *attempt, const struct door_welcome *answer, rc_door_welcome_t *welcome)
 {
 	memset(welcome, 0, sizeof *welcome);
-	welcome->fd = visit->fd;
+	welcome->fd = attempt->fd;
 	memcpy(welcome->token, answer->token, sizeof welcome->token);
 	welcome->card.len = answer->card_len;
 	memcpy(welcome->card.data, answer->card, answer->card_len);
@@ -350,38 +350,38 @@ static void fill_welcome(const struct visit *visit, const struct door_welcome *a
 	welcome->clients = answer->clients;
 	welcome->workers = answer->workers;
 	memcpy(welcome->text, answer->text, sizeof welcome->text);
-	welcome->local = visit->peer.local;
+	welcome->local = attempt->peer.local;
 }
 
-static int run_visit(struct visit *visit, rc_door_welcome_t *welcome)
+static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 {
 	struct door_welcome answer;
-	int error = visit_connect(visit);
+	int error = attempt_connect(attempt);
 	if (!error)
-		error = say_hello(visit);
+		error = say_hello(attempt);
 	if (!error)
-		error = judge_challenge(visit);
+		error = judge_challenge(attempt);
 	if (!error)
-		error = make_request(visit);
+		error = make_request(attempt);
 	if (!error)
-		error = send_all(visit, &visit->request, sizeof visit->request);
+		error = send_all(attempt, &attempt->request, sizeof attempt->request);
 	if (!error)
-		error = receive_message(visit, DOOR_WELCOME, &answer, sizeof answer);
+		error = receive_message(attempt, DOOR_WELCOME, &answer, sizeof answer);
 	if (!error)
-		error = check_welcome(visit, &answer);
+		error = check_welcome(attempt, &answer);
 	if (!error) {
-		int flags = fcntl(visit->fd, F_GETFL);
-		if (flags < 0 || fcntl(visit->fd, F_SETFL, flags & ~O_NONBLOCK))
+		int flags = fcntl(attempt->fd, F_GETFL);
+		if (flags < 0 || fcntl(attempt->fd, F_SETFL, flags & ~O_NONBLOCK))
 			error = -errno;
 	}
 	if (!error)
-		fill_welcome(visit, &answer, welcome);
+		fill_welcome(attempt, &answer, welcome);
 	return error;
 }
 
-int rc_door_visit(const rc_door_visit_t *wanted, rc_door_welcome_t *welcome)
+int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
 {
-	struct visit visit = { .wanted = wanted, .fd = -1 };
+	struct attempt attempt = { .wanted = wanted, .fd = -1 };
 	bool card_needed = wanted->purpose != RC_DOOR_STATUS;
 	if (card_needed && (!wanted->card || !wanted->card->len || wanted->card->len > HR_CARD_MAX))
 		return -EINVAL;
@@ -391,12 +391,12 @@ int rc_door_visit(const rc_door_visit_t *wanted, rc_door_welcome_t *welcome)
 		if (error)
 			return error;
 	}
-	rc_server_name(&wanted->server, visit.server, sizeof visit.server);
-	visit.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
-	int error = run_visit(&visit, welcome);
-	if (error && visit.fd >= 0)
-		close(visit.fd);
-	door_forget(&visit.key, sizeof visit.key);
-	door_forget(&visit.proofs, sizeof visit.proofs);
+	rc_server_name(&wanted->server, attempt.server, sizeof attempt.server);
+	attempt.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
+	int error = run_attempt(&attempt, welcome);
+	if (error && attempt.fd >= 0)
+		close(attempt.fd);
+	door_forget(&attempt.key, sizeof attempt.key);
+	door_forget(&attempt.proofs, sizeof attempt.proofs);
 	return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RC_DOOR_GUEST_H
-#define RC_DOOR_GUEST_H
+#ifndef RC_DOOR_ANSWER_H
+#define RC_DOOR_ANSWER_H
 
 #include "cuda_remote/door/door.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answering a guest: by the daemon, or by the worker that it was handed to. */
 #include "cuda_remote/door/door.h"
-#include "cuda_remote/door/guest.h"
+#include "cuda_remote/door/answer.h"
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 
@@ -33,23 +33,23 @@ void door_refuse(int fd, const char *name, enum rc_door_reason reason, const cha
 	close(fd);
 }
 
-void rc_door_guest_refuse(const rc_door_guest_t *guest, enum rc_door_reason reason, const char *format, ...)
+void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason, const char *format, ...)
 {
 	char text[RC_DOOR_TEXT_MAX];
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	door_refuse(guest->fd, guest->name, reason, text);
+	door_refuse(peer->fd, peer->name, reason, text);
 }
 
-int rc_door_guest_welcome(const rc_door_guest_t *guest, const hr_card_t *card, uint32_t gpus, uint32_t clients,
+int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text)
 {
 	struct door_welcome welcome = { .gpus = gpus, .clients = clients, .workers = workers };
 	door_header_set(&welcome.header, DOOR_WELCOME, sizeof welcome);
-	if (guest->purpose == RC_DOOR_NEW)
-		memcpy(welcome.token, guest->token, sizeof welcome.token);
+	if (peer->purpose == RC_DOOR_NEW)
+		memcpy(welcome.token, peer->token, sizeof welcome.token);
 	if (card) {
 		if (card->len > HR_CARD_MAX)
 			return -EINVAL;
@@ -57,13 +57,13 @@ int rc_door_guest_welcome(const rc_door_guest_t *guest, const hr_card_t *card, u
 		memcpy(welcome.card, card->data, card->len);
 	}
 	snprintf(welcome.text, sizeof welcome.text, "%s", text);
-	if (guest->by_key) {
-		int error = door_welcome_proof(guest->seal, &welcome, welcome.proof);
+	if (peer->by_key) {
+		int error = door_welcome_proof(peer->seal, &welcome, welcome.proof);
 		if (error)
 			return error;
 	}
-	int flags = fcntl(guest->fd, F_GETFL);
-	if (flags < 0 || fcntl(guest->fd, F_SETFL, flags & ~O_NONBLOCK))
+	int flags = fcntl(peer->fd, F_GETFL);
+	if (flags < 0 || fcntl(peer->fd, F_SETFL, flags & ~O_NONBLOCK))
 		return -errno;
-	return send_whole(guest->fd, &welcome, sizeof welcome);
+	return send_whole(peer->fd, &welcome, sizeof welcome);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The server's side of the door: every visitor is a small state machine on a non-blocking socket, so that one who
- * stalls, babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_visitors at a
+ * stalls, babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_handshakes at a
  * time in all, and half of these from one address or user.
  */
 #define _GNU_SOURCE /* accept4 */
 #include "cuda_remote/door/door.h"
 
-#include "cuda_remote/door/guest.h"
+#include "cuda_remote/door/answer.h"
 #include "cuda_remote/door/listen.h"
-#include "cuda_remote/door/peer.h"
+#include "cuda_remote/door/identity.h"
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 
@@ -30,12 +30,12 @@
 
 enum state { AWAIT_HELLO, AWAIT_REQUEST };
 
-struct visitor {
-	struct visitor *next; /* in order of arrival, so also of deadline */
+struct handshake {
+	struct handshake *next; /* in order of arrival, so also of deadline */
 	int fd;
 	enum state state;
 	int64_t deadline_ms; /* CLOCK_MONOTONIC */
-	struct door_peer peer;
+	struct door_identity peer;
 	struct door_challenge challenge;
 	struct door_hello hello;
 	struct door_request request;
@@ -48,8 +48,8 @@ struct rc_door {
 	int spare_fd; /* given up for a moment where descriptors have run out, so that a visitor can be told */
 	struct door_listener listeners[DOOR_LISTENERS_MAX];
 	size_t listener_count;
-	struct visitor *first;
-	uint32_t visitor_count;
+	struct handshake *first;
+	uint32_t handshake_count;
 };
 
 static int64_t now_ms(void)
@@ -65,8 +65,8 @@ int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 	if (!door)
 		return -ENOMEM;
 	door->policy = *policy;
-	if (!door->policy.max_visitors)
-		door->policy.max_visitors = DEFAULT_VISITORS;
+	if (!door->policy.max_handshakes)
+		door->policy.max_handshakes = DEFAULT_VISITORS;
 	if (!door->policy.timeout_ms)
 		door->policy.timeout_ms = DEFAULT_TIMEOUT_MS;
 	door->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -109,46 +109,46 @@ int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 /* ---- visitors ---- */
 
 /* Takes a visitor out of the list; its descriptor is the caller's from here on. */
-static int visitor_take(struct rc_door *door, struct visitor *visitor)
+static int handshake_take(struct rc_door *door, struct handshake *handshake)
 {
-	struct visitor **at = &door->first;
-	while (*at != visitor)
+	struct handshake **at = &door->first;
+	while (*at != handshake)
 		at = &(*at)->next;
-	*at = visitor->next;
-	door->visitor_count--;
-	int fd = visitor->fd;
+	*at = handshake->next;
+	door->handshake_count--;
+	int fd = handshake->fd;
 	epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-	door_forget(visitor, sizeof *visitor);
-	free(visitor);
+	door_forget(handshake, sizeof *handshake);
+	free(handshake);
 	return fd;
 }
 
-static void visitor_refuse(struct rc_door *door, struct visitor *visitor, enum rc_door_reason reason, const char *text)
+static void handshake_refuse(struct rc_door *door, struct handshake *handshake, enum rc_door_reason reason, const char *text)
 {
-	char name[sizeof visitor->peer.name];
-	memcpy(name, visitor->peer.name, sizeof name);
-	door_refuse(visitor_take(door, visitor), name, reason, text);
+	char name[sizeof handshake->peer.name];
+	memcpy(name, handshake->peer.name, sizeof name);
+	door_refuse(handshake_take(door, handshake), name, reason, text);
 }
 
-static void visitor_drop(struct rc_door *door, struct visitor *visitor, const char *why)
+static void handshake_drop(struct rc_door *door, struct handshake *handshake, const char *why)
 {
-	hr_log(HR_LOG_INFO, "%s dropped: %s", visitor->peer.name, why);
-	close(visitor_take(door, visitor));
+	hr_log(HR_LOG_INFO, "%s dropped: %s", handshake->peer.name, why);
+	close(handshake_take(door, handshake));
 }
 
 static void expire(struct rc_door *door)
 {
 	int64_t now = now_ms();
 	while (door->first && door->first->deadline_ms <= now)
-		visitor_drop(door, door->first, "did not get in within the time-out");
+		handshake_drop(door, door->first, "did not get in within the time-out");
 }
 
-static bool crowded(const struct rc_door *door, const struct door_peer *peer)
+static bool crowded(const struct rc_door *door, const struct door_identity *peer)
 {
 	uint32_t same = 0;
-	for (const struct visitor *at = door->first; at; at = at->next)
+	for (const struct handshake *at = door->first; at; at = at->next)
 		same += !memcmp(at->peer.source, peer->source, sizeof peer->source);
-	return door->visitor_count >= door->policy.max_visitors || same >= (door->policy.max_visitors + 1) / 2;
+	return door->handshake_count >= door->policy.max_handshakes || same >= (door->policy.max_handshakes + 1) / 2;
 }
 
 /* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent
@@ -159,20 +159,20 @@ static void turn_away(struct rc_door *door, const struct door_listener *listener
 	close(door->spare_fd);
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		door_refuse(fd, "a visitor", RC_DOOR_BUSY, "the server is out of descriptors; try again");
+		door_refuse(fd, "a client", RC_DOOR_BUSY, "the server is out of descriptors; try again");
 	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void accept_visitor(struct rc_door *door, const struct door_listener *listener)
+static void accept_handshake(struct rc_door *door, const struct door_listener *listener)
 {
-	struct door_peer peer;
+	struct door_identity peer;
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			turn_away(door, listener);
 		return;
 	}
-	if (door_peer_identify(fd, &peer)) {
+	if (door_identify(fd, &peer)) {
 		close(fd);
 		return;
 	}
@@ -180,85 +180,85 @@ static void accept_visitor(struct rc_door *door, const struct door_listener *lis
 		door_refuse(fd, peer.name, RC_DOOR_BUSY, "too many clients are at the door; try again");
 		return;
 	}
-	struct visitor *visitor = calloc(1, sizeof *visitor);
-	if (!visitor || watch(door, fd, visitor)) {
-		free(visitor);
+	struct handshake *handshake = calloc(1, sizeof *handshake);
+	if (!handshake || watch(door, fd, handshake)) {
+		free(handshake);
 		door_refuse(fd, peer.name, RC_DOOR_BUSY, "the server is out of memory; try again");
 		return;
 	}
-	visitor->fd = fd;
-	visitor->peer = peer;
-	visitor->deadline_ms = now_ms() + door->policy.timeout_ms;
-	struct visitor **last = &door->first;
+	handshake->fd = fd;
+	handshake->peer = peer;
+	handshake->deadline_ms = now_ms() + door->policy.timeout_ms;
+	struct handshake **last = &door->first;
 	while (*last)
 		last = &(*last)->next;
-	*last = visitor;
-	door->visitor_count++;
+	*last = handshake;
+	door->handshake_count++;
 	if (!peer.local)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
 /* Reads on. 1: the message is complete; 0: more to come; negative: the visitor has gone. */
-static int read_on(struct visitor *visitor, void *message, size_t size)
+static int read_on(struct handshake *handshake, void *message, size_t size)
 {
-	ssize_t n = recv(visitor->fd, (char *)message + visitor->have, size - visitor->have, 0);
+	ssize_t n = recv(handshake->fd, (char *)message + handshake->have, size - handshake->have, 0);
 	if (n == 0)
 		return -ECONNRESET;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	visitor->have += (size_t)n;
-	return visitor->have == size;
+	handshake->have += (size_t)n;
+	return handshake->have == size;
 }
 
 /* The header is looked at as soon as it is there: what does not speak our protocol goes at once. True: refused. */
-static bool refuse_header(struct rc_door *door, struct visitor *visitor, const struct door_header *header,
+static bool refuse_header(struct rc_door *door, struct handshake *handshake, const struct door_header *header,
 			  enum door_kind kind, size_t size)
 {
 	char text[RC_DOOR_TEXT_MAX];
-	if (visitor->have < sizeof *header)
+	if (handshake->have < sizeof *header)
 		return false;
 	if (memcmp(header->magic, DOOR_MAGIC, sizeof header->magic)) {
-		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, "not a Headrace client");
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "not a Headrace client");
 		return true;
 	}
 	if (header->version != RC_DOOR_VERSION) {
 		snprintf(text, sizeof text, "this server speaks protocol %d, the client %u", RC_DOOR_VERSION,
 			 header->version);
-		visitor_refuse(door, visitor, RC_DOOR_BAD_VERSION, text);
+		handshake_refuse(door, handshake, RC_DOOR_BAD_VERSION, text);
 		return true;
 	}
 	if (header->kind != (uint16_t)kind || header->length != size) {
-		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, "a message out of place");
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "a message out of place");
 		return true;
 	}
 	return false;
 }
 
-static void challenge_visitor(struct rc_door *door, struct visitor *visitor)
+static void challenge_handshake(struct rc_door *door, struct handshake *handshake)
 {
-	struct door_challenge *challenge = &visitor->challenge;
-	bool by_key = !visitor->peer.local && door->policy.have_key;
+	struct door_challenge *challenge = &handshake->challenge;
+	bool by_key = !handshake->peer.local && door->policy.have_key;
 	char text[RC_DOOR_TEXT_MAX];
-	if (!by_key && !door_server_trusts(&visitor->peer, door->policy.own_user_only)) {
-		if (visitor->peer.uid == DOOR_UID_UNKNOWN)
+	if (!by_key && !door_server_trusts(&handshake->peer, door->policy.own_user_only)) {
+		if (handshake->peer.uid == DOOR_UID_UNKNOWN)
 			snprintf(text, sizeof text,
 				 "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
 				 "a key file on both sides");
 		else
 			snprintf(text, sizeof text, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
-				 (unsigned)visitor->peer.uid);
-		visitor_refuse(door, visitor, RC_DOOR_DENIED, text);
+				 (unsigned)handshake->peer.uid);
+		handshake_refuse(door, handshake, RC_DOOR_DENIED, text);
 		return;
 	}
 	door_header_set(&challenge->header, DOOR_CHALLENGE, sizeof *challenge);
 	challenge->method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
 	if (door_random(challenge->nonce, sizeof challenge->nonce) ||
-	    send(visitor->fd, challenge, sizeof *challenge, MSG_NOSIGNAL) != (ssize_t)sizeof *challenge) {
-		visitor_drop(door, visitor, "could not be answered");
+	    send(handshake->fd, challenge, sizeof *challenge, MSG_NOSIGNAL) != (ssize_t)sizeof *challenge) {
+		handshake_drop(door, handshake, "could not be answered");
 		return;
 	}
-	visitor->have = 0;
-	visitor->state = AWAIT_REQUEST;
+	handshake->have = 0;
+	handshake->state = AWAIT_REQUEST;
 }
 
 /* What is wrong with a request whose sender has proved itself, or NULL. */
@@ -271,33 +271,33 @@ static const char *request_fault(const struct door_request *request)
 	return NULL;
 }
 
-static void fill_guest(const struct visitor *visitor, const struct door_proofs *proofs, rc_door_guest_t *guest)
+static void fill_peer(const struct handshake *handshake, const struct door_proofs *proofs, rc_door_peer_t *peer)
 {
-	const struct door_request *request = &visitor->request;
-	memset(guest, 0, sizeof *guest);
-	guest->purpose = request->purpose;
-	guest->gpu = request->gpu;
-	guest->card.len = request->card_len;
-	memcpy(guest->card.data, request->card, request->card_len);
-	memcpy(guest->token, request->token, sizeof guest->token);
-	guest->by_key = visitor->challenge.method == DOOR_BY_KEY;
-	guest->local = visitor->peer.local;
-	guest->uid = guest->by_key ? DOOR_UID_UNKNOWN : visitor->peer.uid;
-	guest->pid = visitor->peer.pid;
-	memcpy(guest->name, visitor->peer.name, sizeof guest->name);
-	memcpy(guest->seal, proofs->seal, sizeof guest->seal);
+	const struct door_request *request = &handshake->request;
+	memset(peer, 0, sizeof *peer);
+	peer->purpose = request->purpose;
+	peer->gpu = request->gpu;
+	peer->card.len = request->card_len;
+	memcpy(peer->card.data, request->card, request->card_len);
+	memcpy(peer->token, request->token, sizeof peer->token);
+	peer->by_key = handshake->challenge.method == DOOR_BY_KEY;
+	peer->local = handshake->peer.local;
+	peer->uid = peer->by_key ? DOOR_UID_UNKNOWN : handshake->peer.uid;
+	peer->pid = handshake->peer.pid;
+	memcpy(peer->name, handshake->peer.name, sizeof peer->name);
+	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
 }
 
-/* 1: *guest is set. */
-static int admit_visitor(struct rc_door *door, struct visitor *visitor, rc_door_guest_t *guest)
+/* 1: *peer is set. */
+static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc_door_peer_t *peer)
 {
-	const struct door_request *request = &visitor->request;
+	const struct door_request *request = &handshake->request;
 	struct door_proofs proofs = { 0 };
-	if (visitor->challenge.method == DOOR_BY_KEY) {
-		int error = door_proofs(&door->policy.key, &visitor->hello, &visitor->challenge, request, &proofs);
+	if (handshake->challenge.method == DOOR_BY_KEY) {
+		int error = door_proofs(&door->policy.key, &handshake->hello, &handshake->challenge, request, &proofs);
 		if (error || !door_proof_equal(proofs.client, request->proof)) {
 			door_forget(&proofs, sizeof proofs);
-			visitor_refuse(door, visitor, RC_DOOR_DENIED,
+			handshake_refuse(door, handshake, RC_DOOR_DENIED,
 				       "wrong key: client and server have different key files");
 			return 0;
 		}
@@ -305,42 +305,42 @@ static int admit_visitor(struct rc_door *door, struct visitor *visitor, rc_door_
 	const char *fault = request_fault(request);
 	if (fault) {
 		door_forget(&proofs, sizeof proofs);
-		visitor_refuse(door, visitor, RC_DOOR_MALFORMED, fault);
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, fault);
 		return 0;
 	}
-	fill_guest(visitor, &proofs, guest);
+	fill_peer(handshake, &proofs, peer);
 	door_forget(&proofs, sizeof proofs);
-	if (guest->purpose == RC_DOOR_NEW && door_random(guest->token, sizeof guest->token)) {
-		visitor_refuse(door, visitor, RC_DOOR_FAILED, "the server has no random numbers");
+	if (peer->purpose == RC_DOOR_NEW && door_random(peer->token, sizeof peer->token)) {
+		handshake_refuse(door, handshake, RC_DOOR_FAILED, "the server has no random numbers");
 		return 0;
 	}
-	guest->fd = visitor_take(door, visitor);
+	peer->fd = handshake_take(door, handshake);
 	return 1;
 }
 
-static int visitor_step(struct rc_door *door, struct visitor *visitor, rc_door_guest_t *guest)
+static int handshake_step(struct rc_door *door, struct handshake *handshake, rc_door_peer_t *peer)
 {
-	bool hello = visitor->state == AWAIT_HELLO;
-	struct door_header *header = hello ? &visitor->hello.header : &visitor->request.header;
-	size_t size = hello ? sizeof visitor->hello : sizeof visitor->request;
-	int status = read_on(visitor, header, size);
+	bool hello = handshake->state == AWAIT_HELLO;
+	struct door_header *header = hello ? &handshake->hello.header : &handshake->request.header;
+	size_t size = hello ? sizeof handshake->hello : sizeof handshake->request;
+	int status = read_on(handshake, header, size);
 	if (status < 0) {
-		visitor_drop(door, visitor, "hung up");
+		handshake_drop(door, handshake, "hung up");
 		return 0;
 	}
-	if (refuse_header(door, visitor, header, hello ? DOOR_HELLO : DOOR_REQUEST, size) || !status)
+	if (refuse_header(door, handshake, header, hello ? DOOR_HELLO : DOOR_REQUEST, size) || !status)
 		return 0;
 	if (!hello)
-		return admit_visitor(door, visitor, guest);
-	if (memcmp(visitor->hello.build, door_build, sizeof door_build))
-		visitor_refuse(door, visitor, RC_DOOR_BAD_VERSION,
+		return admit_handshake(door, handshake, peer);
+	if (memcmp(handshake->hello.build, door_build, sizeof door_build))
+		handshake_refuse(door, handshake, RC_DOOR_BAD_VERSION,
 			       "client and server were built from different sources: install the same version on both");
 	else
-		challenge_visitor(door, visitor);
+		challenge_handshake(door, handshake);
 	return 0;
 }
 
-int rc_door_next(rc_door_t *door, rc_door_guest_t *guest)
+int rc_door_next(rc_door_t *door, rc_door_peer_t *peer)
 {
 	struct epoll_event event;
 	expire(door);
@@ -351,8 +351,8 @@ int rc_door_next(rc_door_t *door, rc_door_guest_t *guest)
 		if (n <= 0)
 			return n < 0 && errno != EINTR ? -errno : 0;
 		if (is_listener(door, event.data.ptr))
-			accept_visitor(door, event.data.ptr);
-		else if (visitor_step(door, event.data.ptr, guest))
+			accept_handshake(door, event.data.ptr);
+		else if (handshake_step(door, event.data.ptr, peer))
 			return 1;
 	}
 	return 0;
@@ -381,7 +381,7 @@ void rc_door_abandon(rc_door_t *door)
 		door->listeners[i].path[0] = 0;
 		door_listener_close(&door->listeners[i]);
 	}
-	for (struct visitor *at = door->first, *next; at; at = next) {
+	for (struct handshake *at = door->first, *next; at; at = next) {
 		next = at->next;
 		close(at->fd);
 		free(at);

@@ -11,8 +11,8 @@
  * only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
  * alone.
  */
-#ifndef RC_SERVER_H
-#define RC_SERVER_H
+#ifndef RC_SERVER_NAME_H
+#define RC_SERVER_NAME_H
 
 #include <stddef.h>
 #include <stdint.h>

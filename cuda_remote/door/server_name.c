@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* memrchr */
-#include "cuda_remote/door/server.h"
+#include "cuda_remote/door/server_name.h"
 
 #include "rdma_channel/base/log.h"
 
