@@ -34,7 +34,7 @@ def engine_forms(generator, tables):
 
 
 def decoded_opcodes(generator):
-    with open(os.path.join(os.path.dirname(generator), 'decode.c'), encoding='utf-8') as source:
+    with open(os.path.join(os.path.dirname(generator), 'decode', 'decode.c'), encoding='utf-8') as source:
         return set(re.findall(r'^\t{ "([a-z0-9]+)", decode_', source.read(), re.M))
 
 
