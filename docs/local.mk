@@ -3,7 +3,13 @@ dist_man_MANS += %D%/man/headrace-perf.1
 # Installed as they lie in the tree, so that the links between README, docs/, figures and examples hold there too.
 docsdir = $(docdir)/docs
 dist_docs_DATA = \
-	%D%/BENCHMARKS.md %D%/CHANNEL.md %D%/DECISIONS.md %D%/DESIGN.md %D%/PROTOCOL.md %D%/STATUS.md
+	%D%/BENCHMARKS.md %D%/CHANNEL.md %D%/COVERAGE.md %D%/DECISIONS.md %D%/DESIGN.md %D%/GLOSSARY.md \
+	%D%/KNOWN_ISSUES.md %D%/PROTOCOL.md %D%/SAMPLES.md %D%/STATUS.md %D%/TESTING.md
+decisionsdir = $(docsdir)/decisions
+dist_decisions_DATA = \
+	%D%/decisions/build-and-tests.md %D%/decisions/ch3.md %D%/decisions/channel.md %D%/decisions/mpi.md \
+	%D%/decisions/remote-cuda.md %D%/decisions/runtime.md %D%/decisions/shared-memory.md \
+	%D%/decisions/softgpu-driver.md %D%/decisions/softgpu-engine.md %D%/decisions/verbs.md
 # Written by make figures; BENCHMARKS.md shows them.
 figuresdir = $(docsdir)/figures
 dist_figures_DATA = \

@@ -41,11 +41,11 @@ cuda_remote/client/calls.c: $(HR_CALL_INPUTS)
 cuda_remote/server/calls.c: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) server.c $@
 
-# Every function of cuda.h as forwarded, local, hand-written or not supported.
+# Writes docs/COVERAGE.md: every function of cuda.h as forwarded, local, hand-written or not supported.
 EXTRA_DIST += cuda_remote/api/coverage.py
 coverage-api: cuda_remote/client/libcuda.la cuda_remote/softgpu/libcuda.la
-	@here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/api/coverage.py "$(CC) $(CUDA_CPPFLAGS)" "$(NM)" \
-		$$here/cuda_remote/client/.libs/libcuda.so $$here/cuda_remote/softgpu/.libs/libcuda.so $(HR_CALL_TABLE)
+	@here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/api/coverage.py docs/COVERAGE.md "$(CC) $(CUDA_CPPFLAGS)" \
+		"$(NM)" $$here/cuda_remote/client/.libs/libcuda.so $$here/cuda_remote/softgpu/.libs/libcuda.so $(HR_CALL_TABLE)
 
 # BUILT_SOURCES are made by "make all" alone; these by whatever target needs them.
 $(cuda_remote_client_libcuda_la_OBJECTS): cuda_remote/api/calls.h

@@ -104,7 +104,7 @@ breaks single wrong -DCLOSES -DM_NO_REVOKE
 breaks single wrong -DCLOSES -DM_REVOKED_LOOK_FIRST
 breaks single wrong -DCLOSES -DM_CLOSE_WITHOUT_WITHDRAWING
 breaks single stuck -DCLOSES -DDEATHS -DM_CLOSE_WAITS_FOR_THE_DEAD
-breaks single wrong -DCLOSES -DTIMEOUT # the known weakness, docs/STATUS.md
+breaks single wrong -DCLOSES -DTIMEOUT # the known weakness, docs/KNOWN_ISSUES.md
 
 # ---- verbs: the ring, over two queue pairs ----
 holds verbs -DSIDE_1_PUTS=0
