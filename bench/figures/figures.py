@@ -12,6 +12,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import textwrap
 
 DESIGNS = ("basic", "piggyback", "pipeline", "zerocopy")
 BEGIN, END = "<!-- figures: begin, written by bench/figures/figures.py -->", "<!-- figures: end -->"
@@ -204,10 +205,11 @@ def main():
         print("figures: no PNG files: apt-get install gnuplot-nox")
     said, holds = order(read(folder, "bandwidth"))
     reached, is_bound = binding(read(folder, "bandwidth"), model["HR_VERBS_DOUBLE_RATE_MBPS"])
-    lines = [f"The model of this run: a link of {model['HR_VERBS_DOUBLE_RATE_MBPS']} MB/s, "
-             f"{model['HR_VERBS_DOUBLE_LATENCY_NS'] / 1000:g} us of latency, "
-             f"{model['HR_VERBS_DOUBLE_OVERHEAD_NS'] / 1000:g} us of the link for each request; "
-             f"chunks of {size_text(best_chunk(folder))}, but for figure 9. {reached}", "", said]
+    model_text = (f"The model of this run: a link of {model['HR_VERBS_DOUBLE_RATE_MBPS']} MB/s, "
+                  f"{model['HR_VERBS_DOUBLE_LATENCY_NS'] / 1000:g} us of latency, "
+                  f"{model['HR_VERBS_DOUBLE_OVERHEAD_NS'] / 1000:g} us of the link for each request; "
+                  f"chunks of {size_text(best_chunk(folder))}, but for figure 9. {reached}")
+    lines = [*textwrap.wrap(model_text, 118), "", *textwrap.wrap(said, 118)]
     for figure in figures:
         write_csv(folder, figure)
         if has_gnuplot:
@@ -216,7 +218,7 @@ def main():
         lines += ["", f"### {title}", "", f"![{figure.title}](figures/{figure.name}.png)", ""]
         lines += table(figure)
         if figure.name.startswith("sweep"):
-            lines += ["", gains(figure)]
+            lines += ["", *textwrap.wrap(gains(figure), 118)]
     into_document(docs / "BENCHMARKS.md", lines)
     print(reached, said, sep="\n")
     for figure in figures:
