@@ -43,6 +43,38 @@ void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason,
 	door_refuse(peer->fd, peer->name, reason, text);
 }
 
+static void fill_entry(const rc_door_session_t *session, struct door_session *wire)
+{
+	*wire = (struct door_session){ .number = session->number, .age_us = session->age_us, .calls = session->calls,
+				       .memory = session->memory, .uid = session->uid, .gpu = session->gpu };
+	memcpy(wire->program, session->program, sizeof wire->program);
+	memcpy(wire->client, session->client, sizeof wire->client);
+}
+
+int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *report)
+{
+	struct {
+		struct door_report head;
+		struct door_session session[RC_DOOR_SESSIONS_MAX];
+	} message = { .head = { .count = report->count, .hidden = report->hidden } };
+	if (report->count > RC_DOOR_SESSIONS_MAX)
+		return -EINVAL;
+	size_t size = sizeof message.head + report->count * sizeof *message.session;
+	door_header_set(&message.head.header, DOOR_REPORT, size);
+	for (uint32_t i = 0; i < report->count; i++)
+		fill_entry(&report->session[i], &message.session[i]);
+	if (peer->by_key) {
+		uint8_t proof[RC_DOOR_KEY_BYTES];
+		int error = door_report_proof(peer->seal, &message.head, size, proof);
+		if (error)
+			return error;
+		memcpy(message.head.proof, proof, sizeof proof);
+	}
+	/* A fresh socket's buffer may be smaller than the largest report. */
+	setsockopt(peer->fd, SOL_SOCKET, SO_SNDBUF, &(int){ 2 * (int)sizeof message }, sizeof(int));
+	return send_whole(peer->fd, &message, size);
+}
+
 int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text)
 {

@@ -26,6 +26,7 @@ HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
 /* One handshake under way. */
 struct attempt {
 	const rc_door_connect_t *wanted;
+	rc_door_report_t *report; /* NULL, or where the report goes */
 	char server[RC_SERVER_NAME_MAX + 16];
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
@@ -311,7 +312,9 @@ static int make_request(struct attempt *attempt)
 	request->gpu = wanted->server.gpu;
 	if (wanted->purpose == RC_DOOR_JOIN)
 		memcpy(request->token, wanted->token, sizeof request->token);
-	if (wanted->purpose != RC_DOOR_STATUS) {
+	if (wanted->purpose == RC_DOOR_NEW)
+		snprintf(request->program, sizeof request->program, "%s", program_invocation_short_name);
+	if (door_has_card(wanted->purpose)) {
 		request->card_len = wanted->card->len;
 		memcpy(request->card, wanted->card->data, wanted->card->len);
 	}
@@ -324,7 +327,7 @@ static int make_request(struct attempt *attempt)
 
 static int check_welcome(struct attempt *attempt, struct door_welcome *answer)
 {
-	bool card_expected = attempt->wanted->purpose != RC_DOOR_STATUS;
+	bool card_expected = door_has_card(attempt->wanted->purpose);
 	if (attempt->by_key) {
 		uint8_t proof[RC_DOOR_KEY_BYTES];
 		int error = door_welcome_proof(attempt->proofs.seal, answer, proof);
@@ -337,6 +340,47 @@ static int check_welcome(struct attempt *attempt, struct door_welcome *answer)
 		return not_headrace(attempt);
 	door_text_clean(answer->text, sizeof answer->text);
 	return 0;
+}
+
+static void fill_session(struct door_session *wire, rc_door_session_t *session)
+{
+	door_text_clean(wire->program, sizeof wire->program);
+	door_text_clean(wire->client, sizeof wire->client);
+	*session = (rc_door_session_t){ .number = wire->number, .age_us = wire->age_us, .calls = wire->calls,
+					.memory = wire->memory, .uid = wire->uid, .gpu = wire->gpu };
+	memcpy(session->program, wire->program, sizeof session->program);
+	memcpy(session->client, wire->client, sizeof session->client);
+}
+
+/* The message's length is the sender's word: it is checked before a byte behind the header is read. */
+static int receive_report(struct attempt *attempt)
+{
+	struct {
+		struct door_report head;
+		struct door_session session[RC_DOOR_SESSIONS_MAX];
+	} message;
+	struct door_report *head = &message.head;
+	uint8_t proof[RC_DOOR_KEY_BYTES], computed[RC_DOOR_KEY_BYTES];
+	int error = receive_all(attempt, head, sizeof *head);
+	if (error)
+		return error;
+	size_t size = sizeof *head + (size_t)head->count * sizeof *message.session;
+	if (memcmp(head->header.magic, DOOR_MAGIC, sizeof head->header.magic) || head->header.kind != DOOR_REPORT ||
+	    head->count > RC_DOOR_SESSIONS_MAX || head->header.length != size)
+		return not_headrace(attempt);
+	error = receive_all(attempt, message.session, size - sizeof *head);
+	memcpy(proof, head->proof, sizeof proof);
+	memset(head->proof, 0, sizeof head->proof);
+	if (!error && attempt->by_key &&
+	    (door_report_proof(attempt->proofs.seal, head, size, computed) || !door_proof_equal(proof, computed))) {
+		hr_log(HR_LOG_ERROR, "server %s: its report was changed on the way; not trusted", attempt->server);
+		error = -EKEYREJECTED;
+	}
+	attempt->report->count = head->count;
+	attempt->report->hidden = head->hidden;
+	for (uint32_t i = 0; i < head->count && !error; i++)
+		fill_session(&message.session[i], &attempt->report->session[i]);
+	return error;
 }
 
 static void fill_welcome(const struct attempt *attempt, const struct door_welcome *answer, rc_door_welcome_t *welcome)
@@ -369,6 +413,8 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 		error = receive_message(attempt, DOOR_WELCOME, &answer, sizeof answer);
 	if (!error)
 		error = check_welcome(attempt, &answer);
+	if (!error && attempt->report)
+		error = receive_report(attempt);
 	if (!error) {
 		int flags = fcntl(attempt->fd, F_GETFL);
 		if (flags < 0 || fcntl(attempt->fd, F_SETFL, flags & ~O_NONBLOCK))
@@ -379,10 +425,10 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 	return error;
 }
 
-int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
+static int run_handshake(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome, rc_door_report_t *report)
 {
-	struct attempt attempt = { .wanted = wanted, .fd = -1 };
-	bool card_needed = wanted->purpose != RC_DOOR_STATUS;
+	struct attempt attempt = { .wanted = wanted, .report = report, .fd = -1 };
+	bool card_needed = door_has_card(wanted->purpose);
 	if (card_needed && (!wanted->card || !wanted->card->len || wanted->card->len > HR_CARD_MAX))
 		return -EINVAL;
 	uint64_t timeout_ms = wanted->timeout_ms;
@@ -399,4 +445,21 @@ int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
 	door_forget(&attempt.key, sizeof attempt.key);
 	door_forget(&attempt.proofs, sizeof attempt.proofs);
 	return error;
+}
+
+int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
+{
+	return run_handshake(wanted, welcome, NULL);
+}
+
+int rc_door_ask_report(const rc_door_connect_t *server, rc_door_welcome_t *welcome, rc_door_report_t *report)
+{
+	rc_door_connect_t wanted = *server;
+	wanted.purpose = RC_DOOR_REPORT;
+	int error = run_handshake(&wanted, welcome, report);
+	if (error)
+		return error;
+	close(welcome->fd);
+	welcome->fd = -1;
+	return 0;
 }

@@ -35,11 +35,14 @@
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
 #define RC_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
+#define RC_DOOR_PROGRAM_MAX 32 /* bytes of a program's name, NUL included */
+#define RC_DOOR_SESSIONS_MAX 256 /* sessions of one report */
 
 enum rc_door_purpose {
 	RC_DOOR_NEW = 1,    /* a new client: a worker of its own */
 	RC_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
 	RC_DOOR_STATUS = 3, /* what is there: no worker, no card; the welcome's text and counts only */
+	RC_DOOR_REPORT = 4, /* as STATUS, and the sessions that this client may see follow the welcome */
 };
 
 /* Why a client is turned away; on the wire as its number, so only ever append. */
@@ -52,6 +55,18 @@ enum rc_door_reason {
 	RC_DOOR_MALFORMED = 6,   /* not what the protocol says: -EPROTO */
 	RC_DOOR_FAILED = 7,      /* the server could not do it; its text says why: -EIO */
 };
+
+/* One session of a report. */
+typedef struct rc_door_session {
+	uint64_t number;   /* the same in every report of this server */
+	uint64_t age_us;   /* since it began */
+	uint64_t calls;    /* CUDA calls served */
+	uint64_t memory;   /* bytes of device memory allocated */
+	uint32_t uid;      /* UINT32_MAX: the client came by key */
+	uint32_t gpu;      /* index or RC_SERVER_ALL_GPUS */
+	char program[RC_DOOR_PROGRAM_MAX]; /* as the client named itself: not verified */
+	char client[80];   /* "unix:pid 12", "10.0.0.2:4711" */
+} rc_door_session_t;
 
 typedef struct rc_door_key {
 	uint8_t bytes[RC_DOOR_KEY_BYTES];
@@ -96,6 +111,15 @@ typedef struct rc_door_welcome {
  */
 int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome);
 
+typedef struct rc_door_report {
+	uint32_t count;    /* in session[] */
+	uint32_t hidden;   /* sessions that this client may not see, or that found no room */
+	rc_door_session_t session[RC_DOOR_SESSIONS_MAX];
+} rc_door_report_t;
+
+/* Connects with the purpose RC_DOOR_REPORT and reads the report; welcome->fd is closed and -1. Fails as rc_door_connect. */
+int rc_door_ask_report(const rc_door_connect_t *server, rc_door_welcome_t *welcome, rc_door_report_t *report);
+
 /* ---- the server's side: one thread; nothing but rc_door_peer_* blocks, and these never for long ---- */
 
 typedef struct rc_door rc_door_t;
@@ -118,6 +142,8 @@ typedef struct rc_door_peer {
 	uid_t uid;               /* (uid_t)-1: came by key, unknown */
 	bool by_key, local;      /* local: Unix socket */
 	pid_t pid;               /* over a Unix socket, else 0 */
+	uint8_t source[16];      /* where it comes from, to count sessions by: an address, IPv6 by /64 */
+	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: as the client names itself; fit for a terminal */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
 	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
 } rc_door_peer_t;
@@ -148,6 +174,9 @@ int rc_door_next(rc_door_t *door, rc_door_peer_t *peer);
  * the guest is gone. */
 int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
+
+/* Sends the report behind the welcome of a RC_DOOR_REPORT guest. Never blocks; -EPIPE: it found no room in the socket. */
+int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *report);
 
 /* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
  * keeps its own descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */

@@ -6,6 +6,7 @@
  *	client's proof = H(key, "headrace client" ‖ hello ‖ challenge ‖ request without its proof)
  *	seal           = H(key, "headrace seal"   ‖ hello ‖ challenge ‖ request without its proof)
  *	server's proof = H(seal, welcome without its proof)
+ *	report's proof = H(seal, report with a proof of zeros)
  *
  * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent
  * by somebody with the key, without having the key itself.
@@ -25,6 +26,10 @@ int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const 
 		const struct door_request *request, struct door_proofs *proofs);
 int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
 		       uint8_t proof[RC_DOOR_KEY_BYTES]);
+
+/* size bytes of a report with its entries, whose proof is 0. */
+int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_report *report, size_t size,
+		      uint8_t proof[RC_DOOR_KEY_BYTES]);
 
 /* Compares in a time that does not depend on the contents. */
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES]);

@@ -44,6 +44,13 @@ int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_
 	return 0;
 }
 
+int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_report *report, size_t size,
+		      uint8_t proof[RC_DOOR_KEY_BYTES])
+{
+	crypto_auth_hmacsha512256(proof, (const unsigned char *)report, size, seal);
+	return 0;
+}
+
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	return sodium_memcmp(a, b, RC_DOOR_KEY_BYTES) == 0;

@@ -264,9 +264,9 @@ static void challenge_handshake(struct rc_door *door, struct handshake *handshak
 /* What is wrong with a request whose sender has proved itself, or NULL. */
 static const char *request_fault(const struct door_request *request)
 {
-	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_STATUS)
+	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_REPORT)
 		return "a purpose that this server does not know";
-	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != (request->purpose != RC_DOOR_STATUS))
+	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != door_has_card(request->purpose))
 		return "a card of a wrong size";
 	return NULL;
 }
@@ -284,6 +284,9 @@ static void fill_peer(const struct handshake *handshake, const struct door_proof
 	peer->local = handshake->peer.local;
 	peer->uid = peer->by_key ? DOOR_UID_UNKNOWN : handshake->peer.uid;
 	peer->pid = handshake->peer.pid;
+	memcpy(peer->source, handshake->peer.source, sizeof peer->source);
+	memcpy(peer->program, request->program, sizeof peer->program);
+	door_text_clean(peer->program, sizeof peer->program);
 	memcpy(peer->name, handshake->peer.name, sizeof peer->name);
 	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
 }

@@ -11,6 +11,11 @@ void door_header_set(struct door_header *header, enum door_kind kind, size_t len
 	header->length = (uint32_t)length;
 }
 
+bool door_has_card(uint32_t purpose)
+{
+	return purpose != RC_DOOR_STATUS && purpose != RC_DOOR_REPORT;
+}
+
 void door_text_clean(char *text, size_t size)
 {
 	text[size - 1] = 0;

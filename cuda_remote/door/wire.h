@@ -17,7 +17,8 @@
  * their versions. */
 extern const uint8_t door_build[DOOR_BUILD_BYTES];
 
-enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5 };
+enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5,
+		 DOOR_REPORT = 6 };
 
 /* How the client is to prove itself. */
 enum door_method {
@@ -56,6 +57,7 @@ struct door_request {
 	uint32_t card_len; /* 0 for STATUS */
 	uint32_t reserved;
 	uint8_t card[HR_CARD_MAX];
+	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: the client's program, for people */
 	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: see door_proofs() */
 };
 
@@ -70,6 +72,21 @@ struct door_welcome {
 	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of all before it under the seal */
 };
 
+/* server → client, after the welcome of a REPORT; count entries follow */
+struct door_report {
+	struct door_header header; /* length: with the entries */
+	uint32_t count, hidden;    /* as in rc_door_report_t */
+	uint8_t reserved[8];
+	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of the whole message with a proof of 0 under the seal */
+};
+
+struct door_session {
+	uint64_t number, age_us, calls, memory;
+	uint32_t uid, gpu;
+	char program[RC_DOOR_PROGRAM_MAX]; /* NUL-terminated */
+	char client[80];                   /* NUL-terminated */
+};
+
 /* server → client, instead of a challenge or a welcome; the last message */
 struct door_refusal {
 	struct door_header header;
@@ -81,12 +98,17 @@ struct door_refusal {
 _Static_assert(sizeof(struct door_header) == 16, "wire");
 _Static_assert(sizeof(struct door_hello) == 64, "wire");
 _Static_assert(sizeof(struct door_challenge) == 64, "wire");
-_Static_assert(sizeof(struct door_request) == 336, "wire");
+_Static_assert(sizeof(struct door_request) == 368, "wire");
 _Static_assert(sizeof(struct door_welcome) == 496, "wire");
 _Static_assert(sizeof(struct door_refusal) == 184, "wire");
+_Static_assert(sizeof(struct door_report) == 64, "wire");
+_Static_assert(sizeof(struct door_session) == 152, "wire");
 
 /* Fills in a header. */
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length);
+
+/* True if a visit of that purpose opens a channel. */
+bool door_has_card(uint32_t purpose);
 
 /* A text from the other side made fit for a terminal: NUL-terminated, control characters replaced. */
 void door_text_clean(char *text, size_t size);

@@ -36,7 +36,7 @@ static void check_guests(void)
 {
 	rc_door_peer_t guest;
 	while (rc_door_next(door, &guest) == 1) {
-		if (guest.card.len > HR_CARD_MAX || guest.purpose < RC_DOOR_NEW || guest.purpose > RC_DOOR_STATUS ||
+		if (guest.card.len > HR_CARD_MAX || guest.purpose < RC_DOOR_NEW || guest.purpose > RC_DOOR_REPORT ||
 		    guest.by_key || guest.uid != geteuid())
 			abort();
 		close(guest.fd);

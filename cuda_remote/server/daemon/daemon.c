@@ -67,6 +67,20 @@ static void answer_status(struct daemon *daemon, const rc_door_peer_t *guest)
 	close(guest->fd);
 }
 
+/* How many sessions there are. */
+static void answer_report(struct daemon *daemon, const rc_door_peer_t *guest)
+{
+	struct pool_counts counts;
+	char text[RC_DOOR_TEXT_MAX];
+	rc_door_report_t report = { .count = 0 };
+	pool_count(daemon->pool, &counts);
+	report.hidden = counts.serving;
+	describe(daemon, text, sizeof text);
+	if (!rc_door_peer_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text))
+		(void)rc_door_peer_report(guest, &report);
+	close(guest->fd);
+}
+
 /* True: the guest has been dealt with; false: it must wait. */
 static bool admit(struct daemon *daemon, const rc_door_peer_t *guest)
 {
@@ -109,6 +123,7 @@ static void handle_guest(struct daemon *daemon, const rc_door_peer_t *guest)
 	switch (guest->purpose) {
 	case RC_DOOR_NEW: handle_new(daemon, guest); break;
 	case RC_DOOR_STATUS: answer_status(daemon, guest); break;
+	case RC_DOOR_REPORT: answer_report(daemon, guest); break;
 	case RC_DOOR_JOIN:
 		if (pool_join(daemon->pool, guest))
 			rc_door_peer_refuse(guest, RC_DOOR_NO_SESSION, "no such session: its worker has ended");

@@ -38,6 +38,22 @@ struct test_server {
 
 static const hr_card_t client_card = { 5, "CLIEN" }, server_card = { 6, "SERVER" };
 
+static rc_door_report_t server_report;
+
+/* As many sessions as a report can have, so that its size is tested with it. */
+static void fill_report(void)
+{
+	server_report.count = RC_DOOR_SESSIONS_MAX;
+	server_report.hidden = 3;
+	for (uint32_t i = 0; i < RC_DOOR_SESSIONS_MAX; i++) {
+		rc_door_session_t *session = &server_report.session[i];
+		*session = (rc_door_session_t){ .number = i, .age_us = 5000000, .calls = 1000 + i, .memory = 1 << 20,
+						.uid = 7, .gpu = RC_SERVER_ALL_GPUS };
+		memset(session->program, '\033', sizeof session->program);
+		snprintf(session->client, sizeof session->client, "unix:pid %u", i);
+	}
+}
+
 static void *serve(void *argument)
 {
 	struct test_server *server = argument;
@@ -56,8 +72,11 @@ static void *serve(void *argument)
 					     guest.gpu);
 			continue;
 		}
-		rc_door_peer_welcome(&guest, guest.purpose == RC_DOOR_STATUS ? NULL : &server_card, 1, 2, 3,
+		bool report = guest.purpose == RC_DOOR_REPORT;
+		rc_door_peer_welcome(&guest, guest.purpose == RC_DOOR_STATUS || report ? NULL : &server_card, 1, 2, 3,
 				      "test\033server");
+		if (report)
+			rc_door_peer_report(&guest, &server_report);
 		close(guest.fd);
 	}
 }
@@ -204,6 +223,51 @@ START_TEST(join_and_status_carry_what_they_should)
 	ck_assert_int_eq(server.last.purpose, RC_DOOR_STATUS);
 	ck_assert_uint_eq(server.last.card.len, 0);
 	ck_assert_uint_eq(welcome.card.len, 0);
+	server_stop(&server);
+}
+END_TEST
+
+static void check_report(rc_server_t place, const char *key_file)
+{
+	rc_door_connect_t wanted = { .server = place, .key_file = key_file };
+	rc_door_welcome_t welcome;
+	rc_door_report_t report;
+	ck_assert_int_eq(rc_door_ask_report(&wanted, &welcome, &report), 0);
+	ck_assert_uint_eq(welcome.clients, 2);
+	ck_assert_uint_eq(report.count, RC_DOOR_SESSIONS_MAX);
+	ck_assert_uint_eq(report.hidden, 3);
+	for (uint32_t i = 0; i < report.count; i++) {
+		const rc_door_session_t *session = &report.session[i];
+		ck_assert_uint_eq(session->number, i);
+		ck_assert_uint_eq(session->calls, 1000 + i);
+		ck_assert_uint_eq(session->memory, 1 << 20);
+		ck_assert_uint_eq(session->uid, 7);
+		/* What a terminal would obey is gone, and the text ends. */
+		ck_assert_uint_eq(strspn(session->program, "?"), sizeof session->program - 1);
+		ck_assert_str_eq(session->client, server_report.session[i].client);
+	}
+}
+
+START_TEST(a_report_carries_the_sessions)
+{
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	fill_report();
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	check_report(server.place, NULL);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_str_eq(server.last.program, "door_test");
+	server_stop(&server);
+}
+END_TEST
+
+START_TEST(a_report_is_proved_with_the_key)
+{
+	struct test_server server;
+	rc_door_policy_t policy = key_policy(key_path);
+	fill_report();
+	server_start(&server, tcp_place(), &policy);
+	check_report(server.place, key_path);
 	server_stop(&server);
 }
 END_TEST
@@ -517,7 +581,7 @@ START_TEST(wrong_requests_are_refused_with_the_reason)
 	struct test_server server;
 	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ 0 }), RC_DOOR_MALFORMED);
-	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = 4 }), RC_DOOR_MALFORMED);
+	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = 5 }), RC_DOOR_MALFORMED);
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW }),
 			  RC_DOOR_MALFORMED);
 	ck_assert_uint_eq(refusal_of_request(server.place, &(struct door_request){ .purpose = RC_DOOR_NEW,
@@ -710,6 +774,7 @@ int main(void)
 	tcase_add_test(tests, an_abstract_socket_leaves_no_file);
 	tcase_add_test(tests, every_new_session_gets_another_token);
 	tcase_add_test(tests, join_and_status_carry_what_they_should);
+	tcase_add_test(tests, a_report_carries_the_sessions);
 	tcase_add_test(tests, loopback_knows_the_user_without_a_key);
 	tcase_add_test(tests, a_refusal_reaches_the_client_as_its_error);
 	tcase_add_test(tests, a_root_server_takes_every_user);
@@ -730,6 +795,7 @@ int main(void)
 	tcase_add_test(tests, the_network_needs_a_key);
 	if (rc_door_keys_supported()) {
 		tcase_add_test(tests, the_right_key_opens);
+		tcase_add_test(tests, a_report_is_proved_with_the_key);
 		tcase_add_test(tests, a_wrong_key_or_none_does_not);
 		tcase_add_test(tests, a_server_without_the_key_is_not_trusted);
 		tcase_add_test(tests, a_key_file_must_be_private_and_whole);
