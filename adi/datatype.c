@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Predefined datatypes: sizes, MPI_Type_size, MPI_Get_count. */
 #include "adi/adi.h"
 
 #include <complex.h>
@@ -59,7 +60,7 @@ int PMPI_Type_size(MPI_Datatype datatype, int *size)
 		return class;
 	size_t bytes = adi_type_size(datatype);
 	if (!bytes)
-		return adi_raise(NULL, "MPI_Type_size", MPI_ERR_TYPE, "datatype %p is not one that is there",
+		return adi_raise(NULL, "MPI_Type_size", MPI_ERR_TYPE, "invalid or unsupported datatype %p",
 				 (void *)datatype);
 	if (!size)
 		return adi_raise(NULL, "MPI_Type_size", MPI_ERR_ARG, "size is a null pointer");
@@ -76,7 +77,7 @@ int PMPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)
 		return class;
 	size_t size = adi_type_size(datatype);
 	if (!size)
-		return adi_raise(NULL, "MPI_Get_count", MPI_ERR_TYPE, "datatype %p is not one that is there",
+		return adi_raise(NULL, "MPI_Get_count", MPI_ERR_TYPE, "invalid or unsupported datatype %p",
 				 (void *)datatype);
 	if (!status || !count)
 		return adi_raise(NULL, "MPI_Get_count", MPI_ERR_ARG, "a null pointer");

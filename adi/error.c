@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Error classes, their texts, error handlers, MPI_Abort. */
 #include "adi/adi.h"
 
 #include "rdma_channel/base/log.h"
@@ -128,7 +129,7 @@ int adi_raise(const struct adi_comm *comm, const char *function, int class, cons
 		used += snprintf(line + used, sizeof line - (size_t)used, " on rank %d of %d", adi.world.rank,
 				 adi.world.size);
 	snprintf(line + used, sizeof line - (size_t)used, ": %s: %s", adi_class_name(class), what);
-	hr_log(HR_LOG_ERROR, "%s; ending the job", line);
+	hr_log(HR_LOG_ERROR, "%s; aborting the job", line);
 	adi_abort(class, line);
 }
 

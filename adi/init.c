@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Init, MPI_Finalize, the predefined communicators and the queries on them. */
 #include "adi/adi.h"
 
 #include <errno.h>

@@ -41,7 +41,7 @@ static int job_size(int *size, int *local_size)
 {
 	uint32_t n = job_number(PMIX_JOB_SIZE), local = job_number(PMIX_LOCAL_SIZE);
 	if (n == 0 || n > INT_MAX || self.rank >= n || local > n) {
-		hr_log(HR_LOG_ERROR, "adi: the process manager says rank %u of %u, %u of them here", self.rank, n,
+		hr_log(HR_LOG_ERROR, "adi: inconsistent answer of the process manager: rank %u of %u, %u local ranks", self.rank, n,
 		       local);
 		return -EINVAL;
 	}
@@ -104,7 +104,7 @@ static int card_fetch(int rank, hr_card_t *card)
 		card->len = (uint32_t)value->data.bo.size;
 		memcpy(card->data, value->data.bo.bytes, value->data.bo.size);
 	} else {
-		hr_log(HR_LOG_ERROR, "adi: rank %d published something that is not a card", rank);
+		hr_log(HR_LOG_ERROR, "adi: rank %d published an invalid card", rank);
 		error = -EPROTO;
 	}
 	PMIX_VALUE_RELEASE(value);

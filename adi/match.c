@@ -126,7 +126,7 @@ static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 	if (incoming->header_len == sizeof envelope)
 		memcpy(&envelope, incoming->header, sizeof envelope);
 	if (incoming->header_len != sizeof envelope || envelope.context >= ADI_CONTEXT_SELF || envelope.tag < 0) {
-		hr_log(HR_LOG_ERROR, "adi: rank %d sent a message without a proper envelope", peer->rank);
+		hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent a message with an invalid envelope", peer->rank);
 		return -EPROTO;
 	}
 	struct adi_request *request = match_posted(envelope.context, peer->rank, envelope.tag);

@@ -3,9 +3,9 @@
  * MPI for C, with the types, constants and handle values of the standard ABI (MPI 5.0, chapter 20): a program compiled
  * with this header runs on every library that has this ABI, under the name libmpi_abi.so, and the other way round.
  *
- * What is here: every predefined handle and constant of communication; start and end, point-to-point messages within
- * the predefined communicators in predefined C datatypes, and the barrier. The functions declared below are all there
- * are so far; a program that uses another one does not compile. Each has its profiling twin, PMPI_.
+ * Declared here: every predefined handle and constant of communication; initialisation and finalisation; point-to-point
+ * messages in predefined communicators and predefined C datatypes; the barrier. A program that uses another MPI
+ * function does not compile yet. Each function has a profiling entry point with the prefix PMPI_.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI
@@ -36,7 +36,7 @@ typedef struct {
 	int MPI_internal[5];
 } MPI_Status;
 
-/* Handles: pointers, the predefined ones with small constant values. */
+/* Handles are pointers. Predefined handles have small constant values. */
 typedef struct MPI_ABI_Comm *MPI_Comm;
 #define MPI_COMM_NULL ((MPI_Comm)0x100)
 #define MPI_COMM_WORLD ((MPI_Comm)0x101)
@@ -164,7 +164,7 @@ typedef struct MPI_ABI_File *MPI_File;
 typedef struct MPI_ABI_Session *MPI_Session;
 #define MPI_SESSION_NULL ((MPI_Session)0x120)
 
-/* Error classes. Error codes are classes so far. */
+/* Error classes. All error codes are error classes. */
 enum {
 	MPI_SUCCESS = 0,
 	MPI_ERR_BUFFER = 1,
@@ -232,7 +232,7 @@ enum {
 	MPI_ERR_LASTCODE = 16383,
 };
 
-/* Ranks and tags that are none. */
+/* Null and wildcard ranks and tags. */
 enum {
 	MPI_ANY_SOURCE = -1,
 	MPI_ANY_TAG = -2,
@@ -269,7 +269,7 @@ enum {
 	MPI_UNIVERSE_SIZE = 507,
 };
 
-/* Addresses and arrays that are none. */
+/* Null addresses and arrays. */
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_ARGV_NULL ((char **)0)
@@ -278,7 +278,7 @@ enum {
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
 
-/* Sizes of strings, the final null included. */
+/* Maximum string sizes, terminating null included. */
 #define MPI_MAX_ERROR_STRING 512
 #define MPI_MAX_LIBRARY_VERSION_STRING 8192
 #define MPI_MAX_OBJECT_NAME 128
@@ -287,7 +287,7 @@ enum {
 #define MPI_MAX_INFO_KEY 256
 #define MPI_MAX_INFO_VAL 1024
 
-/* Start and end. Provided thread support: up to MPI_THREAD_SERIALIZED. */
+/* Initialisation and finalisation. The provided thread support is at most MPI_THREAD_SERIALIZED. */
 int MPI_Init(int *argc, char ***argv);
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 int MPI_Initialized(int *flag);
@@ -296,7 +296,7 @@ int MPI_Finalize(void);
 int MPI_Finalized(int *flag);
 int MPI_Abort(MPI_Comm comm, int errorcode);
 
-/* Who and where. */
+/* Inquiry. */
 int MPI_Comm_rank(MPI_Comm comm, int *rank);
 int MPI_Comm_size(MPI_Comm comm, int *size);
 int MPI_Get_processor_name(char *name, int *resultlen);
@@ -306,7 +306,7 @@ int MPI_Abi_get_version(int *abi_major, int *abi_minor);
 double MPI_Wtime(void);
 double MPI_Wtick(void);
 
-/* Messages. */
+/* Point-to-point communication. */
 int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 int MPI_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status);
 int MPI_Isend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
@@ -319,12 +319,12 @@ int MPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count);
 int MPI_Type_size(MPI_Datatype datatype, int *size);
 int MPI_Barrier(MPI_Comm comm);
 
-/* Errors. Handlers: MPI_ERRORS_ARE_FATAL (the default), MPI_ERRORS_ABORT, MPI_ERRORS_RETURN. */
+/* Errors. The handlers are MPI_ERRORS_ARE_FATAL (the default), MPI_ERRORS_ABORT and MPI_ERRORS_RETURN. */
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler);
 int MPI_Error_class(int errorcode, int *errorclass);
 int MPI_Error_string(int errorcode, char *string, int *resultlen);
 
-/* The same, for a profiler that puts itself in front of MPI_. */
+/* The profiling interface: the same functions for a profiler that defines the MPI_ names itself. */
 int PMPI_Init(int *argc, char ***argv);
 int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 int PMPI_Initialized(int *flag);

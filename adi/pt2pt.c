@@ -27,19 +27,19 @@ static int message_check(struct message *m)
 	if (!m->comm)
 		return adi_raise(NULL, m->function, MPI_ERR_COMM, "%p is not a communicator", (void *)m->handle);
 	if (m->count < 0)
-		return adi_raise(m->comm, m->function, MPI_ERR_COUNT, "count %d is negative", m->count);
+		return adi_raise(m->comm, m->function, MPI_ERR_COUNT, "invalid count %d; valid counts: 0 and above", m->count);
 	size_t size = adi_type_size(m->datatype);
 	if (!size)
-		return adi_raise(m->comm, m->function, MPI_ERR_TYPE, "datatype %p is not one that is there",
+		return adi_raise(m->comm, m->function, MPI_ERR_TYPE, "invalid or unsupported datatype %p",
 				 (void *)m->datatype);
 	if (m->tag < 0 && !(m->receive && m->tag == MPI_ANY_TAG))
-		return adi_raise(m->comm, m->function, MPI_ERR_TAG, "tag %d is negative", m->tag);
+		return adi_raise(m->comm, m->function, MPI_ERR_TAG, "invalid tag %d; valid tags: 0 and above", m->tag);
 	if ((m->rank < 0 || m->rank >= m->comm->size) && m->rank != MPI_PROC_NULL &&
 	    !(m->receive && m->rank == MPI_ANY_SOURCE))
-		return adi_raise(m->comm, m->function, MPI_ERR_RANK, "rank %d is not one of the %d of %s", m->rank,
-				 m->comm->size, m->comm->name);
+		return adi_raise(m->comm, m->function, MPI_ERR_RANK, "invalid rank %d; valid ranks of %s: 0 to %d",
+				 m->rank, m->comm->name, m->comm->size - 1);
 	if (!m->buf && m->count > 0)
-		return adi_raise(m->comm, m->function, MPI_ERR_BUFFER, "a null pointer for %d elements", m->count);
+		return adi_raise(m->comm, m->function, MPI_ERR_BUFFER, "buf is a null pointer, count is %d", m->count);
 	m->bytes = (size_t)m->count * size;
 	return MPI_SUCCESS;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests: allocation, the functions of the MPI_Wait and MPI_Test family, statuses. */
 #include "adi/adi.h"
 
 #include "rdma_channel/base/log.h"
@@ -85,8 +86,8 @@ static void progress(void)
 		return;
 	int ran = ch3_progress_wait(adi.engine, -1);
 	if (ran < 0) {
-		hr_log(HR_LOG_ERROR, "adi: waiting for messages failed: %s; ending the job", strerror(-ran));
-		adi_abort(MPI_ERR_INTERN, "waiting for messages failed");
+		hr_log(HR_LOG_ERROR, "adi: progress failed: %s; aborting the job", strerror(-ran));
+		adi_abort(MPI_ERR_INTERN, "progress failed");
 	}
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Cursors over vectors of buffers: consume, trim, scatter. */
 #include "ch3/internal.h"
 
 #include <string.h>

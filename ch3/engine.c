@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens and closes an engine; reads the settings of ch3. */
 #include "ch3/internal.h"
 
 #include "rdma_channel/base/log.h"
@@ -10,10 +11,10 @@
 
 /* A rendezvous costs one more round trip, an eager message at most one more copy, and that only where the receiver did
  * not expect it. At 64 KB the copy takes about as long as the round trip over the slowest transport, TCP. */
-HR_SETTING(eager_max, "HEADRACE_EAGER_MAX", "64k", 0, 1u << 30, "longest payload sent without asking first, bytes");
+HR_SETTING(eager_max, "HEADRACE_EAGER_MAX", "64k", 0, 1u << 30, "maximum payload sent eagerly, bytes");
 
 HR_SETTING(rendezvous, "HEADRACE_RENDEZVOUS", "read", 0, 0,
-	   "how long payloads go after the handshake: read (by the pipe) or write (into the receiver's memory)");
+	   "rendezvous transfer of long payloads: read (through the pipe) or write (RDMA write into the receiver's memory)");
 
 /* How long closing waits for queued messages to leave, unless the channel's attributes say otherwise. */
 #define CLOSE_MS 10000
@@ -24,7 +25,7 @@ static int read_rendezvous(bool *writes)
 	*writes = !strcmp(text, "write");
 	if (*writes || !strcmp(text, "read"))
 		return 0;
-	hr_log(HR_LOG_ERROR, "HEADRACE_RENDEZVOUS=%s: want read or write", text);
+	hr_log(HR_LOG_ERROR, "HEADRACE_RENDEZVOUS=%s: invalid value; valid values: read, write", text);
 	return -EINVAL;
 }
 

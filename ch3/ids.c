@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of 32-bit ids that a peer uses to refer to local objects. */
 #include "ch3/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Hash table of virtual connections on demand, by the card of the peer. */
 #include "ch3/internal.h"
 
 #include <errno.h>

@@ -47,9 +47,9 @@ static void incoming_take(ch3_t *engine)
 		ch3_vc_t *vc = ch3_peers_find(&engine->peers, &card);
 		int error = vc ? ch3_vc_open(vc) : 0;
 		if (!vc)
-			hr_log(HR_LOG_WARN, "ch3: a process connected that is none of this one's peers");
+			hr_log(HR_LOG_WARN, "ch3: refused a connection from a process that is not a peer");
 		else if (error)
-			hr_log(HR_LOG_ERROR, "ch3: a peer connected, and this side cannot: %s", strerror(-error));
+			hr_log(HR_LOG_ERROR, "ch3: cannot complete the connection of a peer: %s", strerror(-error));
 	}
 }
 

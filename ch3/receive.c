@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Receiving: parses packets in the inbox, calls handlers, reads payloads into their sinks. */
 #include "ch3/internal.h"
 
 #include "rdma_channel/base/log.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests: allocation from slabs, completion, release. */
 #include "ch3/internal.h"
 
 #include <stdlib.h>

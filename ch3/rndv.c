@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Rendezvous protocol: request to send, clear to send, data. */
 #include "ch3/internal.h"
 
 #include "rdma_channel/base/log.h"
@@ -63,7 +64,7 @@ int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_request_t *send = ch3_ids_find(&vc->announced, front->sender_id);
 	if (!send || send->stage != CH3_STAGE_WAITING || front->payload_len > send->payload_len) {
-		hr_log(HR_LOG_ERROR, "ch3: %s cleared payload %#x, which does not wait or is shorter than that",
+		hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: it asked for payload of id %#x, which is not pending or is shorter",
 		       hr_conn_peer(vc->conn), front->sender_id);
 		return -EPROTO;
 	}
@@ -202,7 +203,7 @@ int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, front->receiver_id);
 	if (!rndv || front->payload_len != rndv->wanted) {
-		hr_log(HR_LOG_ERROR, "ch3: %s sent payload for %#x, which was not asked for or not of that length",
+		hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: payload for id %#x was not requested or has another length",
 		       hr_conn_peer(vc->conn), front->receiver_id);
 		return -EPROTO;
 	}

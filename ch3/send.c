@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending: eager messages, and the send queue for what the pipe did not accept. */
 #include "ch3/internal.h"
 
 #include <errno.h>

@@ -30,7 +30,7 @@ bool ch3_write_can(const ch3_vc_t *vc, uint64_t payload_len)
 		return false;
 	if (hr_remote_can(vc->conn))
 		return true;
-	hr_log_once(HR_LOG_DEBUG, "ch3: HEADRACE_RENDEZVOUS=write: %s cannot, so long payloads go by the pipe",
+	hr_log_once(HR_LOG_DEBUG, "ch3: HEADRACE_RENDEZVOUS=write: peer %s does not support remote writes; using the pipe",
 		    hr_conn_transport(vc->conn));
 	return false;
 }
@@ -67,7 +67,8 @@ int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, front->receiver_id);
 	if (!rndv || rndv->n_exposed == 0 || front->payload_len != rndv->wanted) {
-		hr_log(HR_LOG_ERROR, "ch3: %s is done with writing to %#x, which was not exposed or not of that length",
+		hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: it completed a write to id %#x, which was not exposed "
+		       "or has another length",
 		       hr_conn_peer(vc->conn), front->receiver_id);
 		return -EPROTO;
 	}
@@ -99,7 +100,8 @@ static int places_read(const ch3_vc_t *vc, const struct ch3_front *front, struct
 	}
 	if (left == 0)
 		return n;
-	hr_log(HR_LOG_ERROR, "ch3: %s named places that are not of the length it wants", hr_conn_peer(vc->conn));
+	hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: its exposed memory does not have the announced length",
+	       hr_conn_peer(vc->conn));
 	return -EPROTO;
 }
 

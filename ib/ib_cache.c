@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Registration cache: keeps memory regions until the kernel reports that the memory was unmapped. */
 #include "config.h"
 
 #include "ib/ib_cache.h"
@@ -13,11 +14,11 @@
 #include <unistd.h>
 
 HR_SETTING(entries_setting, "HEADRACE_IB_CACHE_ENTRIES", "1024", 0, 65536,
-	   "verbs: registrations of user memory kept, 0: none");
+	   "verbs: registration cache: maximum entries; 0: no cache");
 HR_SETTING(bytes_setting, "HEADRACE_IB_CACHE_BYTES", "1G", 0, 1ull << 50,
-	   "verbs: bytes of user memory kept registered, 0: none");
+	   "verbs: registration cache: maximum bytes; 0: no cache");
 HR_SETTING(exposed_setting, "HEADRACE_IB_KEEP_EXPOSED", "0", 0, 1,
-	   "verbs: 1: what was exposed for remote writes stays registered, and writable by the peer, as long as kept");
+	   "verbs: 1: keep memory exposed for remote writes registered, and writable by the peer, while it is cached");
 
 struct ib_cache {
 	struct ib_memory_user user; /* the first, so that it is told of changes */
@@ -383,7 +384,7 @@ static void log_refusal(struct ib_cache *cache, size_t len, int error)
 	if (cache->refused)
 		return;
 	cache->refused = true;
-	hr_log(HR_LOG_WARN, "verbs: cannot register %zu bytes, so they are copied: %s%s", len, strerror(-error),
+	hr_log(HR_LOG_WARN, "verbs: cannot register %zu bytes, copying them instead: %s%s", len, strerror(-error),
 	       error == -ENOMEM ? " (see ulimit -l)" : "");
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions, detection of a dead peer, and control messages of a verbs connection. */
 #include "config.h"
 
 #include "ib/ib_conn.h"

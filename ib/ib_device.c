@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Selects and opens the RDMA device, its port, address and partition key; reads the settings of verbs. */
 #include "config.h"
 
 #include "ib/ib_device.h"
@@ -26,14 +27,14 @@ HR_SETTING(pkey_setting, "HEADRACE_IB_PKEY", "auto", 0, 0, "verbs: partition key
 HR_SETTING(sl_setting, "HEADRACE_IB_SL", "0", 0, 15, "verbs: service level");
 HR_SETTING(class_setting, "HEADRACE_IB_TRAFFIC_CLASS", "0", 0, 255, "verbs: traffic class of RoCE packets");
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
-HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", DEPTH_MIN, 8192, "verbs: send requests under way per queue pair");
+HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", DEPTH_MIN, 8192, "verbs: send queue depth per queue pair");
 HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "zerocopy", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
 HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "64k", HR_ZERO_COPY_MIN, UINT32_MAX,
-	   "verbs: pieces of this many bytes and more are read by the receiver, not copied");
-HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: bytes of one zero-copy read");
+	   "verbs: minimum size for zero copy, bytes");
+HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: size of one RDMA read of zero copy, bytes");
 HR_SETTING(staging_setting, "HEADRACE_IB_STAGING", "16M", 0, IB_RING_BYTES_MAX,
-	   "verbs: bytes of staging memory that a peer's larger ring may ask for; always as much as our own ring");
-HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: bytes of one chunk of the ring");
+	   "verbs: maximum staging memory for a peer's larger ring, bytes; at least the size of the own ring");
+HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: chunk size of the ring, bytes");
 
 /* What was asked for; -1 is auto. */
 struct wish {
@@ -79,7 +80,7 @@ static int read_pkey(int *pkey)
 		return 0;
 	unsigned long value = strtoul(text, &end, 0);
 	if (*text < '0' || *text > '9' || *end || value > 0xffff || (value & 0x7fff) == 0) {
-		hr_log(HR_LOG_ERROR, "HEADRACE_IB_PKEY=%s: want a partition key from 1 to 0xffff, or auto", text);
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_PKEY=%s: invalid value; valid values: a partition key from 1 to 0xffff, auto", text);
 		return -EINVAL;
 	}
 	*pkey = (int)value;
@@ -249,7 +250,7 @@ static bool can_register(const struct ib_device *device)
 	if (mr)
 		ibv_dereg_mr(mr);
 	else
-		hr_log(HR_LOG_WARN, "verbs: not used: cannot register %d bytes: %s (see ulimit -l)", TRIED,
+		hr_log(HR_LOG_WARN, "verbs: transport disabled: cannot register %d bytes: %s (see ulimit -l)", TRIED,
 		       strerror(error));
 	munmap(memory, TRIED);
 	return mr != NULL;
@@ -262,7 +263,7 @@ static bool queues_suffice(const struct ib_device *device)
 	uint32_t least = IB_BESIDE_DATA + DEPTH_MIN;
 	if (requests >= least && completions >= least)
 		return true;
-	hr_log(HR_LOG_WARN, "verbs: %s is not used: it has queue pairs of %u requests and completion queues of %u; a "
+	hr_log(HR_LOG_WARN, "verbs: device %s skipped: its queue pairs hold %u requests and its completion queues %u; a "
 	       "connection needs %u", ibv_get_device_name(device->verbs->device), requests, completions, least);
 	return false;
 }
@@ -284,7 +285,7 @@ static int try_adapter(struct ib_device *device, struct ibv_device *adapter, con
 		goto close_verbs;
 	}
 	if (device->limits.max_qp_rd_atom < 1 || device->limits.max_qp_init_rd_atom < 1) {
-		hr_log(HR_LOG_INFO, "verbs: %s cannot do RDMA reads", name);
+		hr_log(HR_LOG_INFO, "verbs: %s does not support RDMA read", name);
 		goto close_verbs;
 	}
 	if (!queues_suffice(device))
@@ -318,8 +319,8 @@ static int choose_adapter(struct ib_device *device, const struct wish *wish)
 	if (list)
 		ibv_free_device_list(list);
 	if (error && (wish->device || wish->port >= 0 || wish->gid_index >= 0))
-		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s, HEADRACE_IB_PORT=%s, HEADRACE_IB_GID_INDEX=%s: of %d RDMA "
-		       "devices none has that, with the port active", hr_setting_text(&device_setting),
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s, HEADRACE_IB_PORT=%s, HEADRACE_IB_GID_INDEX=%s: none of the %d RDMA "
+		       "devices matches with an active port", hr_setting_text(&device_setting),
 		       hr_setting_text(&port_setting), hr_setting_text(&gid_setting), n);
 	else if (error)
 		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
@@ -343,14 +344,14 @@ static void fit_queues(struct ib_device *device)
 	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;
 	if (device->n_qps > completions / (IB_BESIDE_DATA + DEPTH_MIN)) {
 		uint32_t n = completions / (IB_BESIDE_DATA + DEPTH_MIN);
-		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues are enough for %u",
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_QPS=%u: the device's completion queues suffice for %u",
 		       device->n_qps, n);
 		device->n_qps = n;
 	}
 	uint32_t each = completions / device->n_qps;
 	uint32_t most = (requests < each ? requests : each) - IB_BESIDE_DATA;
 	if (device->depth > most) {
-		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device can do %u with %u queue pairs", device->depth,
+		hr_log(HR_LOG_WARN, "HEADRACE_IB_DEPTH=%u: the device supports %u with %u queue pairs", device->depth,
 		       most, device->n_qps);
 		device->depth = most;
 	}
@@ -377,7 +378,7 @@ static int choose_design(struct ib_device *device, uint32_t wanted)
 			device->design = (enum hr_verbs_design)i;
 	if (device->design != HR_VERBS_DEFAULT)
 		return 0;
-	hr_log(HR_LOG_ERROR, "HEADRACE_IB_DESIGN=%s: want basic, piggyback, pipeline or zerocopy", text);
+	hr_log(HR_LOG_ERROR, "HEADRACE_IB_DESIGN=%s: invalid value; valid values: basic, piggyback, pipeline, zerocopy", text);
 	return -EINVAL;
 }
 

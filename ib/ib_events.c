@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Asynchronous events of the device: port and queue pair errors. */
 #include "config.h"
 
 #include "ib/ib_events.h"
@@ -34,12 +35,12 @@ static void port_changed(struct ib_device *device, const char *event)
 	const char *name = ibv_get_device_name(device->verbs->device);
 	const char *why = ib_device_fault(device);
 	if (why && !device->error) {
-		hr_log(HR_LOG_ERROR, "verbs: %s port %u: %s (%s): its connections are lost", name, device->port, why,
+		hr_log(HR_LOG_ERROR, "verbs: %s port %u: %s (%s): all connections of this port are lost", name, device->port, why,
 		       event);
 		device->error = -ENETDOWN;
 		fail_all(device);
 	} else if (!why && device->error) {
-		hr_log(HR_LOG_INFO, "verbs: %s port %u can be used again (%s)", name, device->port, event);
+		hr_log(HR_LOG_INFO, "verbs: %s port %u is usable again (%s)", name, device->port, event);
 		device->error = 0;
 	}
 }

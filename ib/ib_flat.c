@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Ring of the basic design: bytes without chunks or flags, separate head and tail pointers. */
 #include "ib/ib_flat.h"
 
 #include <errno.h>

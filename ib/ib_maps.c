@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks up the mapping of an address: PROCMAP_QUERY, or /proc/self/maps on older kernels. */
 #include "config.h"
 
 #include "ib/ib_maps.h"

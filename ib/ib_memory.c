@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Watches memory by userfaultfd(2) so that the registration cache learns of unmapped ranges. */
 #include "config.h"
 
 #include "ib/ib_memory.h"
@@ -388,7 +389,7 @@ int ib_memory_join(struct ib_memory_user *user)
 	}
 	pthread_mutex_unlock(&watch->life);
 	if (error)
-		hr_log(HR_LOG_INFO, "verbs: registrations are not kept, as the kernel does not tell when memory goes: "
+		hr_log(HR_LOG_INFO, "verbs: no registration cache: the kernel does not report unmapped memory: "
 				    "userfaultfd: %s", strerror(-error));
 	return error ? -ENOTSUP : 0;
 }

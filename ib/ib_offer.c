@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Sender of zero copy: which bytes of the stream were sent, and which put may report as accepted. */
 #include "ib/ib_offer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Receiver of zero copy: splits an announced buffer into RDMA reads and tracks their completion. */
 #include "ib/ib_pull.h"
 
 #include "headrace/channel.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: creation, state changes, posting of work requests, completion queues. */
 #include "config.h"
 
 #include "ib/ib_qp.h"

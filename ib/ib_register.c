@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Registers and deregisters memory with the adapter for the registration cache. */
 #include "config.h"
 
 #include "ib/ib_register.h"

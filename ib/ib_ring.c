@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Ring of chunks with flags: piggyback, pipeline and zero-copy designs. */
 #include "ib/ib_ring.h"
 
 #include <endian.h>

@@ -154,8 +154,8 @@ static bool may_stage(const struct ib_conn *conn, size_t bytes)
 	size_t most = own > set ? own : set;
 	if (bytes <= most)
 		return true;
-	hr_log(HR_LOG_ERROR, "verbs: %s has a ring of %zu bytes, for which as much staging memory would be needed "
-	       "here; the most is %zu (HEADRACE_IB_STAGING, or a ring of ours that is as large)", conn->env->peer,
+	hr_log(HR_LOG_ERROR, "verbs: peer %s has a ring of %zu bytes, which needs the same amount of staging memory "
+	       "here; the limit is %zu: raise HEADRACE_IB_STAGING or HEADRACE_RING_BYTES", conn->env->peer,
 	       bytes, most);
 	return false;
 }
@@ -203,7 +203,7 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 	if (peer->len == sizeof half)
 		memcpy(&half, peer->blob, sizeof half);
 	if (peer->len != sizeof half || !half_is_valid(conn, &half)) {
-		hr_log(HR_LOG_ERROR, "verbs: what %s sent does not describe a connection", conn->env->peer);
+		hr_log(HR_LOG_ERROR, "verbs: peer %s: invalid description of its half of the connection", conn->env->peer);
 		return -EPROTO;
 	}
 	int error = open_sender(conn, &half);

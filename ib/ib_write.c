@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Remote writes into exposed memory of the peer (rdma_channel/remote_write.h). */
 #include "config.h"
 
 #include "ib/ib_write.h"

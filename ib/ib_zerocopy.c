@@ -279,8 +279,8 @@ static int does_not_go_on(struct ib_conn *conn)
 {
 	if (conn->error)
 		return conn->error;
-	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s does not go on with what was not delivered: its bytes are "
-	       "being read into the memory that an earlier get offered, which this one does not", conn->env->peer);
+	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s: the call must begin with the memory of the earlier call: a transfer "
+	       "into that memory is under way", conn->env->peer);
 	/* The queue pairs are gone after it, and the adapter writes there no more. */
 	ib_conn_fail(conn, -EINVAL);
 	return conn->error;
@@ -462,8 +462,8 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);
 	if (acceptable > total && !conn->error) {
-		hr_log(HR_LOG_ERROR, "verbs: hr_channel_put to %s does not go on with what was not accepted: %llu "
-		       "bytes of that have been taken", conn->env->peer, (unsigned long long)acceptable);
+		hr_log(HR_LOG_ERROR, "verbs: hr_channel_put to %s: the call must begin with the bytes that were not accepted: %llu "
+		       "of these have been transferred", conn->env->peer, (unsigned long long)acceptable);
 		ib_conn_fail(conn, -EINVAL);
 	}
 	size_t taken = acceptable < total ? (size_t)acceptable : total;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Registers the process for membarrier(2), and the heavy side of the barrier. */
 #include "rdma_channel/barrier.h"
 
 #include "rdma_channel/base/setting.h"
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 HR_SETTING(membarrier_wanted, "HEADRACE_MEMBARRIER", "1", 0, 1,
-	   "1: sleepers pay for the barrier that puts need (membarrier); 0: every put pays");
+	   "1: membarrier(2) by the side that sleeps; 0: a fence in every put");
 
 static bool registered;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Encodes and decodes cards, the addresses of channels. */
 #include "rdma_channel/card.h"
 
 #include "rdma_channel/base/log.h"
@@ -79,7 +80,7 @@ void hr_card_encode(const struct hr_identity *identity, hr_card_t *card)
 
 static int refuse(const char *reason)
 {
-	hr_log(HR_LOG_ERROR, "a card %s", reason);
+	hr_log(HR_LOG_ERROR, "invalid card: it %s", reason);
 	return -EINVAL;
 }
 
@@ -91,7 +92,7 @@ static int decode_fixed(const hr_card_t *card, struct hr_card_wire *wire)
 	if (memcmp(wire->magic, card_magic, sizeof card_magic))
 		return refuse("is none: it does not begin as cards do");
 	if (wire->version != HR_CARD_VERSION) {
-		hr_log(HR_LOG_ERROR, "a card has version %u; this library speaks version %u",
+		hr_log(HR_LOG_ERROR, "invalid card: it has version %u, this library has version %u",
 		       wire->version, HR_CARD_VERSION);
 		return -EINVAL;
 	}

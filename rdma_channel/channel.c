@@ -20,12 +20,12 @@
 
 HR_SETTING(transport_setting, "HEADRACE_TRANSPORT", "", 0, 0, "transports to use, e.g. shm,verbs,tcp; empty: all");
 HR_SETTING(timeout_setting, "HEADRACE_TIMEOUT_MS", "10000", 10, 86400000,
-	   "a silent or absent peer is given up after this, ms");
+	   "time until a peer that does not answer has failed, ms");
 HR_SETTING(spin_setting, "HEADRACE_SPIN_US", "50", 0, 10000000,
-	   "longest spin before sleeping, us; none where waits have been longer than that");
+	   "maximum spin before sleeping, us; connections whose waits last longer do not spin");
 HR_SETTING(pending_setting, "HEADRACE_PENDING_MAX", "4096", 16, 1u << 20,
-	   "peers that have connected and not been answered yet, 1 KB each");
-HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 16384, 1u << 30, "receive ring of one connection, bytes");
+	   "maximum number of unanswered incoming connections, 1 KB each");
+HR_SETTING(ring_setting, "HEADRACE_RING_BYTES", "1M", 16384, 1u << 30, "receive ring of each connection, bytes");
 
 /* ---- init ---- */
 
@@ -65,7 +65,7 @@ static int parse_transports(const char *text, uint32_t *transports)
 		size_t len = strcspn(at, ",");
 		uint32_t bit = transport_named(at, len);
 		if (!bit) {
-			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"; want some of:%s",
+			hr_log(HR_LOG_ERROR, "HEADRACE_TRANSPORT=%s: this build has no transport \"%.*s\"; valid transports:%s",
 			       text, (int)len, at, transport_names(all_transports(), names, sizeof names));
 			return -EINVAL;
 		}
@@ -157,7 +157,7 @@ static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *
 		size_t len = 0;
 		int error = (*t)->open(&env, &opened->context, section->data, &len);
 		if (error == -ENODEV)
-			hr_log(HR_LOG_INFO, "transport %s is not available here", (*t)->name);
+			hr_log(HR_LOG_INFO, "transport %s is not available on this host", (*t)->name);
 		if (error == -ENODEV)
 			continue;
 		if (error)
@@ -174,8 +174,8 @@ static int open_transports(struct hr_channel *channel, const hr_channel_attr_t *
 	if (channel->n_opened)
 		return 0;
 	char names[64];
-	hr_log(HR_LOG_ERROR, "hr_channel_init: none of the transports asked for can be opened here:%s (HEADRACE_LOG=info "
-	       "says why)", transport_names(attr->transports, names, sizeof names));
+	hr_log(HR_LOG_ERROR, "hr_channel_init: cannot open any of the requested transports:%s (HEADRACE_LOG=info "
+	       "prints the reasons)", transport_names(attr->transports, names, sizeof names));
 	return -ENODEV;
 }
 
@@ -257,7 +257,7 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 static int check_peer(const struct hr_channel *channel, const struct hr_identity *peer)
 {
 	if (!memcmp(peer->uid, channel->self.uid, HR_UID_BYTES)) {
-		hr_log(HR_LOG_ERROR, "hr_channel_connect: the card is this channel's own");
+		hr_log(HR_LOG_ERROR, "hr_channel_connect: the card is that of this channel");
 		return -EINVAL;
 	}
 	const struct hr_conn *conn;
@@ -273,7 +273,7 @@ static int check_stream(int fd)
 	socklen_t len = sizeof type;
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM)
 		return 0;
-	hr_log(HR_LOG_ERROR, "hr_channel_connect: the descriptor handed in is no stream socket");
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: attr->fd is not a stream socket");
 	return -EINVAL;
 }
 

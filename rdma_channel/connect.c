@@ -71,12 +71,12 @@ static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 {
 	if (memcmp(hello->sender, conn->peer.uid, HR_UID_BYTES) ||
 	    memcmp(hello->receiver, conn->channel->self.uid, HR_UID_BYTES)) {
-		hr_log(HR_LOG_ERROR, "connection to %s: another channel is at the other end", conn->peer_name);
+		hr_log(HR_LOG_ERROR, "connection to %s: a different channel answered", conn->peer_name);
 		return -EPROTO;
 	}
 	const struct hr_transport *transport = best_of(conn->usable & le32toh(hello->transports));
 	if (!transport) {
-		hr_log(HR_LOG_ERROR, "connection to %s: no transport that both sides can use", conn->peer_name);
+		hr_log(HR_LOG_ERROR, "connection to %s: the two sides have no transport in common", conn->peer_name);
 		return -EHOSTUNREACH;
 	}
 	struct hr_half own = { 0 };
@@ -152,7 +152,7 @@ static int on_message(struct hr_conn *conn, const struct hr_wire_message *messag
 		conn->peer_ready = true;
 		return 0;
 	}
-	hr_log(HR_LOG_ERROR, "connection to %s: message %d of %zu bytes out of turn during set-up", conn->peer_name,
+	hr_log(HR_LOG_ERROR, "connection to %s: protocol violation during set-up: unexpected message %d of %zu bytes", conn->peer_name,
 	       message->kind, message->len);
 	return -EPROTO;
 }
@@ -269,7 +269,7 @@ static void come_up(struct hr_conn *conn)
 	conn->attention |= HR_CONN_NEWS;
 	int fd = conn->transport->conn_fd ? conn->transport->conn_fd(conn->data) : -1;
 	if (fd >= 0 && hr_watch_add(conn->channel, &conn->extra_watch, fd) < 0)
-		hr_log(HR_LOG_WARN, "connection to %s: cannot sleep on its descriptor", conn->peer_name);
+		hr_log(HR_LOG_WARN, "connection to %s: cannot add its descriptor to the epoll set", conn->peer_name);
 	/* What came right behind "ready" took its edge with it. */
 	conn->transport->conn_event(conn->data);
 	hr_log(HR_LOG_INFO, "connection to %s is up over %s", conn->peer_name, conn->transport->name);
@@ -313,7 +313,7 @@ static bool step_stream(struct hr_conn *conn)
 static void tell_of_patience(struct hr_conn *conn)
 {
 	conn->told_of_patience = true;
-	hr_log(HR_LOG_INFO, "connection to %s: whoever listens there has not answered for %u ms; it is waited for",
+	hr_log(HR_LOG_INFO, "connection to %s: no answer for %u ms; still waiting",
 	       conn->peer_name, conn->env.timeout_ms);
 }
 
@@ -325,7 +325,7 @@ static bool step_late(struct hr_conn *conn)
 		tell_of_patience(conn);
 	if (now >= given_up_at(conn)) {
 		hr_log(HR_LOG_ERROR, "connection to %s: not set up after %u ms: %s", conn->peer_name,
-		       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "it did not connect" : "no answer");
+		       conn->env.timeout_ms, conn->phase == HR_PHASE_WAIT ? "the peer did not connect" : "the peer did not answer");
 		hr_conn_fail(conn, -ETIMEDOUT);
 		return true;
 	}
@@ -408,7 +408,7 @@ void hr_conn_adopt(struct hr_conn *conn, struct hr_wireup *wireup, struct hr_wat
 
 static int unreachable(const struct hr_conn *conn, const char *why)
 {
-	hr_log(HR_LOG_ERROR, "hr_channel_connect: %s cannot be reached: %s", conn->peer_name, why);
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: cannot reach %s: %s", conn->peer_name, why);
 	return -EHOSTUNREACH;
 }
 

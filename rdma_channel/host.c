@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Identifies the host and network namespace of this process, and lists its network addresses. */
 #include "rdma_channel/host.h"
 
 #include "rdma_channel/base/log.h"

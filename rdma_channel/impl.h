@@ -91,8 +91,8 @@ struct hr_channel {
 enum {
 	HR_CONN_NEWS = 1u << 0,   /* came up or failed, and the caller has not looked since */
 	HR_CONN_ASLEEP = 1u << 1, /* in neither list: armed, with nothing there */
-	/* A put was short because the connection was not up yet, and there was none since: the transport does not know of
-	 * it, and that the connection came up may have been seen by a get. */
+	/* A put was short because the connection was not up yet, and there was none since: the transport does not know
+	 * of it, and that the connection came up may have been seen by a get. */
 	HR_CONN_EARLY_PUT = 1u << 2,
 };
 

@@ -210,7 +210,7 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 			return;
 		}
 		if (is_unix && !hr_stream_is_friend(fd)) {
-			hr_log(HR_LOG_WARN, "refused a stream from a process of another user");
+			hr_log(HR_LOG_WARN, "refused a connection from a process of another user");
 			close(fd);
 		} else if (!have_room(channel)) {
 			close(fd);
@@ -249,7 +249,7 @@ static void hand_over(struct hr_pending *pending, struct hr_conn *conn)
 
 static void refuse(struct hr_pending *pending, const char *why)
 {
-	hr_log(HR_LOG_WARN, "refused a stream from a peer: %s", why);
+	hr_log(HR_LOG_WARN, "refused a connection from a peer: %s", why);
 	let_die(pending);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Forwards remote writes of ch3 to the transport of the connection. */
 #include "rdma_channel/remote_write.h"
 
 #include "rdma_channel/impl.h"

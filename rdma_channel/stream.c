@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Wake-ups, orderly close and detection of a dead peer on the set-up socket. */
 #include "rdma_channel/stream.h"
 
 #include <errno.h>

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contract between the channel and its transports: the one function table of the tree.
+ * The contract between the channel and its transports. struct hr_transport is the only function table of the tree.
  *
- * Calls go down only. A transport never calls into the channel, never logs into or sleeps on its descriptors, and never
- * keeps a pointer it was given beyond what is said here; that prevents recursion and deadlock by construction.
- * A channel and all that belongs to it is used by one thread at a time, so a transport needs no lock; two channels may
- * be used by two threads, so what a transport shares between channels it must protect itself.
+ * Calls go down only, to prevent recursive entry and deadlock: a transport never calls the channel, never sleeps on its
+ * descriptors, and keeps a pointer that it was given only where this header says so.
+ * Threads: one thread at a time uses a channel and everything that belongs to it, so a transport needs no lock for
+ * these. Two threads may use two channels, so a transport must protect the state that its channels share.
  *
- * Life of a connection. The channel connects one stream socket to the peer (the wireup, wireup.h). Over it:
+ * Life of a connection. The channel connects one stream socket to the peer (wireup.h). Over that socket:
  *
- *	conn_open       on both sides: each makes its own half and describes it in a blob
- *	                (the channel exchanges the blobs, with descriptors where the stream is a Unix socket)
- *	conn_establish  on both sides: each joins the peer's half to its own
- *	                (the channel tells the peer "ready" and waits for the peer's)
- *	put, get, …     only now: the peer's conn_establish has returned
- *	conn_shutdown   until it returns 1, or time is up
- *	conn_close
+ * 	conn_open       on both sides: creates the local half and describes it in a blob
+ * 	                (the channel exchanges the blobs, and descriptors if the stream is a Unix socket)
+ * 	conn_establish  on both sides: joins the peer's half to the local one
+ * 	                (the channel sends "ready" and waits for the peer's "ready")
+ * 	put, get, …     only after the peer's conn_establish has returned
+ * 	conn_shutdown   called until it returns 1 or the time is up
+ * 	conn_close
  *
- * conn_close may follow conn_open directly at any point of that; once there may have been a put or a get, behind
- * conn_stop. The stream stays open from conn_establish to
- * conn_close: it is tcp's data path; shared memory and verbs leave it to stream.h, which tells the peer's death, an
- * orderly close, and carries wake-ups.
+ * The channel may call conn_close at any time after conn_open. If put or get may have been called, and conn_shutdown
+ * was not, the channel calls conn_stop first. The stream stays open from conn_establish to conn_close. tcp uses the
+ * stream as its data path. Shared memory and verbs use it through stream.h: for wake-ups, for an orderly close, and to
+ * detect the death of the peer.
  *
- * Returns are 0 or a negated errno value; outputs are set only on success. Who first knows the cause of an error logs
- * it: a transport logs what it met itself (a failed system call, a damaged ring), not the peer's orderly close.
+ * Functions return 0 or a negated errno value and set outputs only on success. The function that first knows the cause
+ * of an error logs it: a transport logs its own errors (a failed system call, a damaged ring), not the peer's orderly
+ * close.
  */
 #ifndef HR_TRANSPORT_H
 #define HR_TRANSPORT_H
@@ -36,34 +37,34 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define HR_SECTION_MAX 48    /* bytes of a transport's section of the card */
-#define HR_HALF_BLOB_MAX 256 /* bytes of one side's description of its half of a connection */
-#define HR_HALF_FDS_MAX 4    /* descriptors that may accompany it */
+#define HR_SECTION_MAX 48    /* maximum size of a transport's section of the card, bytes */
+#define HR_HALF_BLOB_MAX 256 /* maximum size of the description of one half, bytes */
+#define HR_HALF_FDS_MAX 4    /* maximum number of descriptors sent with the description */
 
-/* One side's half of a connection, as it travels to the other side. Flat bytes; a transport encodes its blob itself
- * (little-endian) and checks every field of the peer's. */
+/* One side's half of a connection in the form that is sent to the peer. The transport encodes its own blob (flat bytes,
+ * little-endian) and checks every field of the peer's blob. */
 struct hr_half {
 	size_t len;
 	uint8_t blob[HR_HALF_BLOB_MAX];
-	int n_fds; /* always 0 where the stream cannot carry descriptors */
+	int n_fds; /* always 0 if the stream cannot carry descriptors */
 	int fds[HR_HALF_FDS_MAX];
 };
 
-/* What a connection is opened with. Valid as long as the connection. */
+/* Parameters of a connection. Valid as long as the connection. */
 struct hr_conn_env {
-	uint32_t ring_bytes;    /* capacity to receive that the user asked for; a multiple of 4096 */
-	uint32_t timeout_ms;    /* a silent peer is given up after this */
+	uint32_t ring_bytes;    /* receive ring that the user asked for; a multiple of 4096 */
+	uint32_t timeout_ms;    /* a peer that does not answer for this time has failed */
 	const char *peer;       /* "host:pid", for messages */
-	hr_conn_stats_t *stats; /* transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
+	hr_conn_stats_t *stats; /* the transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
 };
 
-/* What a channel was opened with, as far as transports need to know. */
+/* Parameters of a channel that transports need. */
 struct hr_channel_env {
 	uint32_t timeout_ms;
 	uint32_t verbs_design; /* enum hr_verbs_design */
 };
 
-/* What a transport's own structures for these begin with (remote_write.h). */
+/* A transport's own structures for exposed memory and remote writes (remote_write.h) begin with these. */
 struct hr_exposed {
 	const struct hr_transport *transport;
 };
@@ -72,102 +73,108 @@ struct hr_remote_write {
 };
 
 struct hr_transport {
-	const char *name; /* what hr_conn_transport and HEADRACE_TRANSPORT call it */
-	uint32_t bit;     /* its HR_TRANSPORT_* */
-	bool needs_unix;  /* only over a Unix stream: its half has descriptors */
-	bool arms_in_memory; /* conn_arm stores flags that the peer's put loads: the channel puts a barrier behind it */
+	const char *name; /* in hr_conn_transport and HEADRACE_TRANSPORT */
+	uint32_t bit;     /* one HR_TRANSPORT_* */
+	bool needs_unix;  /* works over Unix streams only, as its half carries descriptors */
+	bool arms_in_memory; /* conn_arm stores flags that the peer's put loads; the channel issues a barrier after it */
 
 	/* ---- per channel ---- */
 
 	/*
-	 * Probes, and opens what a channel needs of it. Writes its section of the card (what a peer must know to judge
-	 * whether it reaches us; at most HR_SECTION_MAX bytes, may be empty).
-	 * -ENODEV: not here (no device, not allowed); the channel then does without it, and says so in the log (info).
+	 * Probes the transport and opens the resources of one channel. Writes the transport's section of the card: what
+	 * a peer needs to decide whether it can reach this channel; at most HR_SECTION_MAX bytes, may be empty.
+	 * -ENODEV: not available on this host (no device, no permission). The channel then works without this transport
+	 * and logs that (info).
 	 */
 	int (*open)(const struct hr_channel_env *env, void **context, uint8_t section[HR_SECTION_MAX],
 		    size_t *section_len);
-	/* Frees it; all its connections have been closed. */
+	/* Frees the context. All its connections have been closed. */
 	void (*close)(void *context);
-	/* Can a peer with this section be reached? same_host: both cards name the same host and network namespace.
-	 * Both sides ask; the connection uses the best transport that both say yes to. */
+	/* Returns whether a peer with this section can be reached. same_host: both cards name the same host and the
+	 * same network namespace. Both sides ask; the connection uses the best transport for which both get true. */
 	bool (*reaches)(void *context, const uint8_t *section, size_t section_len, bool same_host);
-	/* A descriptor of the transport itself to watch, edge-triggered, non-blocking, the transport's; -1 for none.
-	 * NULL: none. Asked once, after open. */
+	/* Returns a non-blocking descriptor of the transport that the channel watches edge-triggered, or -1. The
+	 * transport owns it. Called once, after open. NULL: no such descriptor. */
 	int (*fd)(void *context);
-	/* It had something: takes it. Any connection of the transport may have something to report afterwards. */
+	/* Handles an event of that descriptor. Afterwards any connection of the transport may have data or an error. */
 	void (*event)(void *context);
 
 	/* ---- setting a connection up and taking it down ---- */
 
 	/*
-	 * Makes this side's half and describes it. The descriptors in own->fds become the channel's, which sends and
-	 * closes them. Must not block.
+	 * Creates and describes the local half of a connection. The channel sends and then closes the descriptors in
+	 * own->fds. Must not block.
 	 */
 	int (*conn_open)(void *context, const struct hr_conn_env *env, struct hr_half *own, void **conn);
 	/*
-	 * Joins the peer's half. When it returns 0 the peer may put at once. The descriptors in peer->fds become the
-	 * transport's, also when it fails. stream stays the channel's, is non-blocking, and may be used until
-	 * conn_close.
-	 * Must not block. -EPROTO: the peer's blob is none.
+	 * Joins the peer's half. After it returns 0 the peer may put. The transport owns the descriptors in peer->fds
+	 * from the call on, also if the call fails. The channel owns stream, which is non-blocking; the transport may
+	 * use it until conn_close. Must not block. -EPROTO: the peer's blob is invalid.
 	 */
 	int (*conn_establish)(void *conn, const struct hr_half *peer, int stream);
 	/*
-	 * Ends our direction: the peer gets what put accepted, then -ESHUTDOWN. Returns 1 when nothing here is needed
-	 * any more to deliver it (or it cannot be delivered), 0 to be called again. No put or get follows, but
-	 * conn_event may. Idempotent.
+	 * Ends the outgoing direction: the peer receives all accepted bytes, then -ESHUTDOWN. Returns 1 when this side
+	 * is no longer needed to deliver these bytes (or they cannot be delivered), 0 if the channel must call again.
+	 * The channel calls neither put nor get afterwards, but may call conn_event. Idempotent.
 	 */
 	int (*conn_shutdown)(void *conn);
 	/*
-	 * Before a conn_close that no conn_shutdown precedes: returns 1 when nobody writes any more into memory that get
-	 * was offered, nor relies on memory that put was offered; 0 to be called again. Says no goodbye. conn_event may
-	 * follow, nothing else. NULL: conn_close sees to that.
+	 * Called before conn_close if conn_shutdown was not. Returns 1 when no peer or adapter writes any more into
+	 * memory that get was offered, nor relies on memory that put was offered; 0 if the channel must call again.
+	 * Does not notify the peer. The channel may call conn_event afterwards, and no other function but conn_close.
+	 * NULL: conn_close does this.
 	 */
 	int (*conn_stop)(void *conn);
-	/* Frees the connection, in whatever state. */
+	/* Frees the connection in any state. */
 	void (*conn_close)(void *conn);
 
-	/* ---- data; as hr_channel_put and hr_channel_get say ---- */
+	/* ---- data: the contracts of hr_channel_put and hr_channel_get ---- */
 
-	/* n > 0 and the sum of lengths > 0. Sets *accepted also when it is 0. Sends a wake-up if the peer sleeps. */
+	/* n > 0 and the sum of lengths > 0. Sets *accepted also if it is 0. Sends a wake-up if the peer sleeps. */
 	int (*put)(void *conn, const struct iovec *iov, int n, size_t *accepted);
-	/* As put. Errors come only after every byte that arrived before. Must notice the peer's death by itself when
-	 * called again and again, in bounded time, but not with a system call each time. */
+	/* As put. Returns an error only after every byte that arrived before the error. If called repeatedly, it must
+	 * detect the death of the peer in bounded time, but not by a system call in each call. */
 	int (*get)(void *conn, const struct iovec *iov, int n, size_t *delivered);
 
 	/* ---- sleeping ---- */
 
 	/*
-	 * The channel sleeps on the stream and on conn_fd, both registered edge-triggered in one epoll set, as follows:
-	 * 1. conn_event on each connection whose descriptors had something; 2. conn_arm on each that is awake; 3. where
-	 * arms_in_memory, one barrier that orders, across processes, all stores of step 2 before all loads of step 4
-	 * (barrier.h); 4. conn_pending on each that is awake; one that has nothing is asleep from now on; 5. if none
-	 * has anything, sleep. A put of the peer that step 4 does not see must cause an event: a connection asleep is
-	 * neither armed nor looked at again before it had one, or before its next put or get, however often the channel
-	 * sleeps for the sake of others.
+	 * The channel sleeps on stream and conn_fd, both registered edge-triggered in one epoll set, in these steps: 1.
+	 * conn_event on each connection whose descriptors had an event. 2. conn_arm on each connection that is awake.
+	 * 3. If arms_in_memory is set: one barrier that orders, across processes, all stores of step 2 before all loads
+	 * of
+	 *    step 4 (barrier.h).
+	 * 4. conn_pending on each connection that is awake. A connection with nothing pending is asleep from now on. 5.
+	 * If no connection has anything pending: sleep. If step 4 does not see a put of the peer, that put must cause
+	 * an event: the channel neither arms nor polls a sleeping connection again before the connection's next event,
+	 * put or get, however often the channel itself sleeps.
 	 */
 
-	/* Asks that the peer's next put (and with want_put: the next room after a put that was short) wake us. */
+	/* Requests a wake-up by the peer's next put. With want_put: also when there is room again after a put that was
+	 * not fully accepted. */
 	int (*conn_arm)(void *conn, bool want_put);
-	/* Would get deliver something or report an error? With want_put: had the last put been short, and would one now
-	 * accept something or report an error? Never blocks; may be called in a spin loop without conn_arm. */
+	/* Returns whether get would deliver bytes or report an error. With want_put: also true if the last put was not
+	 * fully accepted and put would now accept bytes or report an error. Never blocks. May be called in a spin loop
+	 * without conn_arm. */
 	bool (*conn_pending)(void *conn, bool want_put);
-	/* A descriptor of this connection had something: takes it (drains wake-ups until the descriptor would block,
-	 * notes the peer's death for the next put or get). */
+	/* Handles an event of a descriptor of this connection: drains wake-ups until the descriptor would block, and
+	 * records the death of the peer for the next put or get. */
 	void (*conn_event)(void *conn);
 	/*
-	 * Where a peer's silence raises no event: called at most every quarter of timeout_ms on a connection that has put
-	 * something since it was called last. 1: to be called again, as the peer has still to acknowledge something; 0:
-	 * it has; negative: it is gone, and conn_pending says so from now on. NULL: the descriptors tell.
+	 * For transports on which a peer's silence raises no event. Called at most once in a quarter of timeout_ms, for
+	 * a connection that has put bytes since the last call. Returns 1 if the peer still has to acknowledge bytes, so
+	 * that the channel calls again; 0 if all bytes are acknowledged; a negated errno value if the peer is lost,
+	 * which conn_pending reports from then on. NULL: the descriptors report silence.
 	 */
 	int (*conn_check)(void *conn);
-	/* What a connection with that ring size takes on this side, bytes: what memory_bytes will say. NULL: not known
-	 * before there is one. */
+	/* Returns the memory_bytes of a connection with that ring size. NULL: not known before the connection
+	 * exists. */
 	size_t (*conn_bytes)(void *context, uint32_t ring_bytes);
-	/* A descriptor beside the stream to sleep on, non-blocking, the transport's; -1 for none. NULL: none. Asked
-	 * once, after conn_establish. */
+	/* Returns a non-blocking descriptor, beside the stream, to sleep on, or -1. The transport owns it. Called once,
+	 * after conn_establish. NULL: no such descriptor. */
 	int (*conn_fd)(void *conn);
 
-	/* ---- writing into the peer's memory: as remote_write.h says; all NULL where the transport has none ---- */
+	/* ---- remote writes: the contracts of remote_write.h; all NULL if the transport has no remote writes ---- */
 
 	int (*remote_expose)(void *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
 	void (*remote_hide)(hr_exposed_t *exposed);
@@ -177,7 +184,7 @@ struct hr_transport {
 	void (*remote_end)(hr_remote_write_t *write);
 };
 
-/* The transports built in, best first; NULL ends the list (transports.c). */
+/* The transports of this build, best first; NULL ends the list (transports.c). */
 extern const struct hr_transport *const hr_transports[];
 
 extern const struct hr_transport hr_transport_shm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ch3 asks of a connection beside headrace/channel.h: for the layers of this tree, not for the library's users.
- * Threads and returns as there.
+ * Functions on connections for ch3 beside headrace/channel.h. For the layers of this tree, not for users of the
+ * library. Threads and return values: as in headrace/channel.h.
  */
 #ifndef HR_UPPER_H
 #define HR_UPPER_H
@@ -9,15 +9,16 @@
 #include "headrace/channel.h"
 
 /*
- * Ends a connection at once, for error, a negated errno value: put and get fail with it from now on; hr_channel_ready,
- * hr_channel_arm and hr_channel_wait have nothing to say of it. No goodbye: the peer gets what has reached it, and then
- * -ECONNRESET. When this returns, nobody but the caller writes into memory that get was offered or hr_remote_expose
- * exposed, nor do bytes count that are read from what put was offered. A copy that the peer is in the middle of is
- * waited for, up to the channel's timeout_ms. The connection is still to be closed.
+ * Aborts a connection with error, a negated errno value. put and get return error from now on; hr_channel_ready,
+ * hr_channel_arm and hr_channel_wait ignore the connection. The peer is not notified: it receives the bytes that have
+ * reached it, then -ECONNRESET. After the call no peer or adapter writes into memory that get was offered or that
+ * hr_remote_expose exposed, and bytes read from memory that put was offered are discarded. If the peer is in the middle
+ * of a copy, the call waits for the end of that copy, up to the channel's timeout_ms. The caller still has to close the
+ * connection.
  */
 void hr_conn_abort(hr_conn_t *conn, int error);
 
-/* As hr_channel_wait, for one connection: sleeps until something may have happened there, whatever others have. */
+/* As hr_channel_wait, but waits for an event of this one connection and ignores the others. */
 int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms);
 
 #endif

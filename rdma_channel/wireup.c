@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends and receives the messages of connection set-up. */
 #include "rdma_channel/wireup.h"
 
 #include "rdma_channel/crc32.h"

@@ -3,19 +3,19 @@
  * Wireup: sets one connection up over one stream socket between two processes. Three messages each way, each with a
  * header of its own and a bounded length:
  *
- *	hello   who I am (where you may not know it yet: my card), whom I expect, which transports I could reach you with
- *	half    my half of the connection, for the best transport that is in both hellos
- *	ready   I have joined your half
+ * 	hello   who I am (where you may not know it yet: my card), whom I expect, which transports I could reach you with
+ * 	half    my half of the connection, for the best transport that is in both hellos
+ * 	ready   I have joined your half
  *
  * The side that connected says hello first; the side that accepted answers when it knows which connection of its own is
  * meant. Either side may connect, so two streams can meet: the one that the side with the smaller uid opened is used.
  * That side, when it has said hello on its own, answers a hello on the other one by
  *
- *	yield   use the stream that comes from me
+ * 	yield   use the stream that comes from me
  *
  * and the other side, when a hello reaches it, drops its own. Reads take exactly one message, never what follows it:
- * behind "ready" the stream is the transport's.
- * This file moves messages; what they mean is connect.c's. Nothing blocks. One thread at a time.
+ * behind "ready" the stream is the transport's. This file moves messages; what they mean is connect.c's. Nothing
+ * blocks. One thread at a time.
  */
 #ifndef HR_WIREUP_H
 #define HR_WIREUP_H

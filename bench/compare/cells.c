@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Comparison with Open MPI: one contender process runs the tests that it is told to. */
 #include "config.h"
 #include "cells.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the settings that are linked into the installed CUDA libraries, for headrace-info. */
 #define _GNU_SOURCE /* dlinfo */
 #include "bench/info/libraries.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The message paths that a measurement compares and their floors, all open at once. */
 #include "config.h"
 #include "contest.h"
 

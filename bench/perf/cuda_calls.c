@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* headrace-perf cuda: times CUDA driver calls and copies, local and remote. */
 #include "config.h"
 #include "cuda_calls.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One end of a message path: the channel, ch3, or a raw TCP socket as the floor. */
 #include "config.h"
 #include "endpoint.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Describes the machine in the report: processor, kernel, placement. */
 #include "config.h"
 #include "machine.h"
 

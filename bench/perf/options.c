@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Command line of headrace-perf. */
 #include "config.h"
 #include "options.h"
 

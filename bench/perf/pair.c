@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts the two processes of a measurement, pins them, and connects them by shared memory and a control socket. */
 #include "config.h"
 #include "pair.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Prints results as a table, JSON or CSV. */
 #include "config.h"
 #include "report.h"
 

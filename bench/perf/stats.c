@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Median and percentiles of samples. */
 #include "stats.h"
 
 #include <math.h>

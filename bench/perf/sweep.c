@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* headrace-perf sweeps: bandwidth over numbers of queue pairs and queue depths. */
 #include "config.h"
 #include "sweep.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One way to set up a message path: layer, transport, verbs settings; parsing and applying it. */
 #include "config.h"
 #include "variant.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels of bench-softgpu in plain C, as references. */
 #include "plain.h"
 
 static void vector_add(const float *restrict a, const float *restrict b, float *restrict c, int n)

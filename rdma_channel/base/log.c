@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Log lines on standard error, filtered by HEADRACE_LOG. */
 #include "rdma_channel/base/log.h"
 
 #include "rdma_channel/base/setting.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-HR_SETTING(level_setting, "HEADRACE_LOG", "error", 0, 0, "what is said on standard error: error, warn, info or debug");
+HR_SETTING(level_setting, "HEADRACE_LOG", "error", 0, 0, "log level on standard error: error, warn, info, debug");
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 

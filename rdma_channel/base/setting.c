@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and validates HEADRACE_* settings from the environment. */
 #include "rdma_channel/base/setting.h"
 
 #include "rdma_channel/base/log.h"
@@ -56,7 +57,7 @@ int hr_setting_u64(const struct hr_setting *setting, uint64_t *value)
 	const char *text = hr_setting_text(setting);
 	uint64_t number;
 	if (!parse_u64(text, &number) || number < setting->min || number > setting->max) {
-		hr_log(HR_LOG_ERROR, "%s=%s: want a number from %" PRIu64 " to %" PRIu64 " (%s)", setting->variable,
+		hr_log(HR_LOG_ERROR, "%s=%s: invalid value; valid values: a number from %" PRIu64 " to %" PRIu64 " (%s)", setting->variable,
 		       text, setting->min, setting->max, setting->help);
 		return -EINVAL;
 	}

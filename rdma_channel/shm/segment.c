@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Creates, seals, maps and places the memory of shared-memory rings. */
 #include "config.h"
 
 #include "rdma_channel/shm/segment.h"
@@ -26,10 +27,10 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 HR_SETTING(numa_setting, "HEADRACE_SHM_NUMA", "1", 0, 1,
-	   "shared memory: 1: a ring lies on its receiver's NUMA node, where there are several");
+	   "shm: 1: place each ring on its receiver's NUMA node");
 
 HR_SETTING(pages_setting, "HEADRACE_SHM_HUGE_PAGES", "0", 0, 0,
-	   "shared memory: huge pages: 0: not asked for; auto: by rings of 2M and more; 1: insisted on from 1M on");
+	   "shm: huge pages: 0: never; auto: for rings from 2M; 1: for rings from 1M, also if the system default is off");
 
 static size_t whole_pages(size_t size)
 {
@@ -103,7 +104,7 @@ static int read_pages(enum shm_pages *pages)
 			return 0;
 		}
 	}
-	hr_log(HR_LOG_ERROR, "%s=%s: want 0, 1 or auto", pages_setting.variable, text);
+	hr_log(HR_LOG_ERROR, "%s=%s: invalid value; valid values: 0, 1, auto", pages_setting.variable, text);
 	return -EINVAL;
 }
 
@@ -150,9 +151,9 @@ static void place(const struct shm_placement *placement, const struct shm_segmen
 	unsigned node;
 	const char *why = placement->numa ? shm_numa_place(segment->map, segment->size, &node) : "HEADRACE_SHM_NUMA=0";
 	if (why)
-		hr_log(HR_LOG_DEBUG, "shm: a ring lies where it is touched first: %s", why);
+		hr_log(HR_LOG_DEBUG, "shm: the NUMA node of the ring is that of the first access: %s", why);
 	else
-		hr_log(HR_LOG_DEBUG, "shm: a ring lies on NUMA node %u", node);
+		hr_log(HR_LOG_DEBUG, "shm: ring placed on NUMA node %u", node);
 }
 
 /* A placed segment whose reserved pages are all there. False: there is none. */
@@ -196,12 +197,12 @@ int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes,
 	segment->size = shm_segment_bytes(placement, ring_bytes);
 	*huge = wants_huge(placement, ring_bytes);
 	if (*huge && placement->reserved && make_reserved(placement, segment, fd)) {
-		hr_log(HR_LOG_DEBUG, "shm: a ring of %u bytes in reserved huge pages", ring_bytes);
+		hr_log(HR_LOG_DEBUG, "shm: ring of %u bytes in reserved huge pages", ring_bytes);
 		return 0;
 	}
 	*fd = make_memory(segment->size, false);
 	if (*fd < 0) {
-		hr_log(HR_LOG_ERROR, "shm: cannot make a ring of %u bytes: %s", ring_bytes, strerror(-*fd));
+		hr_log(HR_LOG_ERROR, "shm: cannot create a ring of %u bytes: %s", ring_bytes, strerror(-*fd));
 		return *fd;
 	}
 	segment->map = map_memory(*fd, segment->size, *huge);

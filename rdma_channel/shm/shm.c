@@ -39,17 +39,17 @@
 
 /* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of four times as many. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
-	   "shared memory: pieces of so many bytes are copied once, not through the ring (at least 16k); 0: never");
+	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
 /* Where a second copy comes from a cache that both share, it is quicker than a system call up to here. */
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
-	   "shared memory: shortest piece copied once where the two processors share a cache; 0: as elsewhere");
+	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
 /* There, one piece in so long is copied once all the same, so that the receiver sees whether it is still so. */
 #define PROBE_NS (2 * HR_NS_PER_MS)
 
 HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
-	   "shared memory: records of so many bytes are written past the cache; 0: never");
+	   "shm: minimum size of records written with non-temporal stores; 0: none");
 
 /* Of flags. */
 enum {
@@ -256,7 +256,7 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	uint32_t bytes = le32toh(wire->ring_bytes), segment_bytes = le32toh(wire->segment_bytes);
 	bool huge = le32toh(wire->flags) & SHM_HALF_HUGE;
 	if (bytes < RING_MIN_BYTES || bytes > RING_MAX_BYTES || (bytes & (bytes - 1))) {
-		hr_log(HR_LOG_ERROR, "shm: %s: its ring has an impossible size", conn->env->peer);
+		hr_log(HR_LOG_ERROR, "shm: peer %s: invalid ring size", conn->env->peer);
 		return -EPROTO;
 	}
 	int error = shm_segment_join(fd, bytes, segment_bytes, huge, conn->env->peer, &conn->out_segment);
@@ -303,7 +303,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		memcpy(&wire, peer->blob, sizeof wire);
 		error = join_ring(conn, &wire, peer->fds[0]);
 	} else {
-		hr_log(HR_LOG_ERROR, "shm: %s describes its half in an unknown way", conn->env->peer);
+		hr_log(HR_LOG_ERROR, "shm: peer %s: invalid description of its half of the connection", conn->env->peer);
 	}
 	for (int i = 0; i < peer->n_fds; i++)
 		close(peer->fds[i]);
@@ -375,7 +375,7 @@ static int find_room(struct shm_conn *conn, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
 	if (shm_sender_free(out) < shm_record_lines(wanted) + SHM_SPARE && !shm_sender_refresh(out)) {
-		hr_log(HR_LOG_ERROR, "shm: %s gave back room that it did not have", conn->env->peer);
+		hr_log(HR_LOG_ERROR, "shm: peer %s: protocol violation: it returned more ring space than it had", conn->env->peer);
 		return -EPROTO;
 	}
 	return (int)shm_sender_usable(out);
@@ -412,7 +412,7 @@ static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
 
 static int damaged(struct shm_conn *conn, const char *what)
 {
-	hr_log(HR_LOG_ERROR, "shm: %s from %s is damaged", what, conn->env->peer);
+	hr_log(HR_LOG_ERROR, "shm: damaged %s from peer %s", what, conn->env->peer);
 	return -EPROTO;
 }
 
@@ -547,8 +547,8 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 		wake_if_armed(conn, &conn->out.control->get_armed);
 	*accepted = done;
 	if (conn->credit && done == total) {
-		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s does not go on with what was not accepted: %zu bytes "
-		       "more of that have been taken", conn->env->peer, conn->credit);
+		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s: the call must begin with the bytes that were not accepted: %zu more of "
+		       "these have been transferred", conn->env->peer, conn->credit);
 		return -EINVAL;
 	}
 	return count < 0 ? (int)count : 0;
@@ -644,8 +644,8 @@ static int begin_offer(struct shm_conn *conn)
 
 static int does_not_go_on(const struct shm_conn *conn)
 {
-	hr_log(HR_LOG_ERROR, "shm: hr_channel_get from %s does not go on with what was not delivered: its bytes are being "
-	       "written into the memory that an earlier get offered, which this one does not", conn->env->peer);
+	hr_log(HR_LOG_ERROR, "shm: hr_channel_get from %s: the call must begin with the memory of the earlier call: a transfer into that "
+	       "memory is under way", conn->env->peer);
 	return -EINVAL;
 }
 

@@ -177,7 +177,7 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 {
 	struct tcp_conn *conn = data;
 	if (peer->len != 0 || peer->n_fds != 0) {
-		hr_log(HR_LOG_ERROR, "tcp: %s describes its half in an unknown way", conn->peer);
+		hr_log(HR_LOG_ERROR, "tcp: peer %s: invalid description of its half of the connection", conn->peer);
 		return -EPROTO;
 	}
 	int domain = 0;
@@ -251,7 +251,7 @@ static int ask_kernel(struct tcp_conn *conn)
 	uint64_t limit = conn->env->timeout_ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : conn->env->timeout_ms;
 	if (now - conn->silence.since < limit * HR_NS_PER_MS)
 		return 1;
-	hr_log(HR_LOG_ERROR, "tcp: connection to %s: it has not answered for %" PRIu64 " ms", conn->peer, limit);
+	hr_log(HR_LOG_ERROR, "tcp: connection to %s: no answer for %" PRIu64 " ms", conn->peer, limit);
 	return -ETIMEDOUT;
 }
 
@@ -317,7 +317,7 @@ static int on_length(struct tcp_conn *conn)
 	if (length == FRAME_GOODBYE)
 		return -ESHUTDOWN;
 	if (length == 0 || length > FRAME_MAX) {
-		hr_log(HR_LOG_ERROR, "tcp: %s sent a frame of impossible length", conn->peer);
+		hr_log(HR_LOG_ERROR, "tcp: peer %s: protocol violation: invalid frame length", conn->peer);
 		return -EPROTO;
 	}
 	conn->in.left = length;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A channel within one process over byte queues, with faults on command, for tests of ch3 alone. */
 #include "test/ch3/memory_channel.h"
 
 #include "rdma_channel/remote_write.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Two connected engines in one process, for tests of ch3. */
 #include "test/ch3/pair.h"
 
 #include "test/ch3/memory_channel.h"

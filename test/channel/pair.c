@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts the two processes of a channel test and connects them. */
 #include "config.h"
 
 #include "test/channel/pair.h"

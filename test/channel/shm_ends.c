@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Both ends of a shared-memory connection in one process. */
 #include "config.h"
 
 #include "test/channel/shm_ends.h"

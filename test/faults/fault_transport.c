@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A transport that wraps another transport and injects faults. */
 #include "config.h"
 
 #include "test/faults/fault_transport.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A relay between two set-up streams, moved by the test, that injects a fault at a given byte. */
 #include "config.h"
 
 #include "test/faults/relay.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Both ends of a connection in one process, for fault tests. */
 #include "config.h"
 
 #include "test/faults/two_ends.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Fixtures of the registration cache tests: a simulated adapter that records the memory behind each page. */
 #include "config.h"
 
 #include "test/ib/cache.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Fault injection of the libibverbs double. */
 #include "test/ibverbs_double/double.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Two connected queue pairs over libibverbs, for the tests of the double. */
 #include "test/ibverbs_double/ends.h"
 
 #include <errno.h>
