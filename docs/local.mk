@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 dist_man_MANS += %D%/man/headrace-perf.1
 # Installed as they lie in the tree, so that the links between README, docs/, figures and examples hold there too.
+dist_doc_DATA += CONTRIBUTING.md
 docsdir = $(docdir)/docs
 dist_docs_DATA = \
 	%D%/BENCHMARKS.md %D%/CHANNEL.md %D%/COVERAGE.md %D%/DECISIONS.md %D%/DESIGN.md %D%/GLOSSARY.md \
