@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encodes and decodes cards, the addresses of channels. */
+/* Encodes this process's card and decodes a peer's, whose every field is checked. */
 #include "rdma_channel/card.h"
 
 #include "rdma_channel/base/log.h"
@@ -134,6 +134,15 @@ static bool decode_lists(const hr_card_t *card, struct hr_identity *identity)
 	return at == card->len;
 }
 
+/* The peer's host name is shown in messages and handed to programs (hr_conn_peer): letters that a name may have. */
+static void take_host_name(const struct hr_card_wire *wire, char *name)
+{
+	memcpy(name, wire->host, sizeof wire->host);
+	for (char *c = name; *c; c++)
+		if (*c <= ' ' || *c >= 0x7f)
+			*c = '?';
+}
+
 int hr_card_decode(const hr_card_t *card, struct hr_identity *identity)
 {
 	struct hr_card_wire wire;
@@ -144,7 +153,7 @@ int hr_card_decode(const hr_card_t *card, struct hr_identity *identity)
 	identity->host.boot = le64toh(wire.boot);
 	identity->host.netns = le64toh(wire.netns);
 	identity->host.pid = le32toh(wire.pid);
-	memcpy(identity->host.name, wire.host, sizeof wire.host);
+	take_host_name(&wire, identity->host.name);
 	memcpy(identity->uid, wire.uid, sizeof wire.uid);
 	identity->listens = wire.flags & HR_CARD_LISTENS;
 	identity->port = le16toh(wire.port);

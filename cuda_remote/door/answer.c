@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answering a guest: by the daemon, or by the worker that it was handed to. */
+/* The answers to a session request: by the daemon, or by the worker that the request was passed to. */
 #include "cuda_remote/door/door.h"
 #include "cuda_remote/door/answer.h"
 #include "cuda_remote/door/proof.h"
@@ -27,8 +27,8 @@ void door_refuse(int fd, const char *name, enum rc_door_reason reason, const cha
 	struct door_refusal refusal = { .reason = reason };
 	door_header_set(&refusal.header, DOOR_REFUSAL, sizeof refusal);
 	snprintf(refusal.text, sizeof refusal.text, "%s", text);
-	hr_log(HR_LOG_WARN, "%s turned away: %s", name, text);
-	/* If the visitor has left there is nobody to tell. */
+	hr_log(HR_LOG_WARN, "%s refused: %s", name, text);
+	/* The peer may be gone already. */
 	(void)send_whole(fd, &refusal, sizeof refusal);
 	close(fd);
 }

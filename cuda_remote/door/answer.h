@@ -4,7 +4,7 @@
 
 #include "cuda_remote/door/door.h"
 
-/* Tells a visitor why it may not come in, logs it, closes fd. name: the visitor's, for the log. */
+/* Sends a refusal, logs it, closes fd. name: the peer's, for the log. */
 void door_refuse(int fd, const char *name, enum rc_door_reason reason, const char *text);
 
 #endif

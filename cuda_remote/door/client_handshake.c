@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's side of the door. */
+/* The client's side of the door: connects, authenticates both sides, brings back the socket. */
 #define _GNU_SOURCE /* EAI_ADDRFAMILY */
 #include "cuda_remote/door/identity.h"
 #include "cuda_remote/door/proof.h"
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file shown to servers that ask for one");
+HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file; over TCP a server must prove that it has the key");
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
 	   "a server that has not let us in after this time is given up, ms");
 
@@ -140,7 +140,7 @@ static int attempt_connect(struct attempt *attempt)
 	int fd = *attempt->wanted->server.path ? connect_unix(attempt) : connect_inet(attempt);
 	if (fd >= 0) {
 		attempt->fd = fd;
-		return door_identify(fd, &attempt->peer);
+		return 0;
 	}
 	if (fd == -ECONNREFUSED || fd == -ENOENT)
 		hr_log(HR_LOG_ERROR, "server %s: no headraced listens there (%s)", attempt->server, strerror(-fd));
@@ -269,9 +269,15 @@ static int say_hello(struct attempt *attempt)
 	return error;
 }
 
+/* The key file that the user has configured; "" if none. */
+static const char *key_path(const struct attempt *attempt)
+{
+	return attempt->wanted->key_file ? attempt->wanted->key_file : hr_setting_text(&key_file);
+}
+
 static int load_key(struct attempt *attempt)
 {
-	const char *path = attempt->wanted->key_file ? attempt->wanted->key_file : hr_setting_text(&key_file);
+	const char *path = key_path(attempt);
 	if (!*path) {
 		hr_log(HR_LOG_ERROR, "server %s: asks for a key: name a copy of its key file in HEADRACE_KEY_FILE",
 		       attempt->server);
@@ -280,16 +286,18 @@ static int load_key(struct attempt *attempt)
 	return rc_door_key_load(path, &attempt->key);
 }
 
-/* What the server asks of us must also be enough for us to trust it. */
-static int judge_challenge(struct attempt *attempt)
+/* The server relies on the kernel to name users. That must be enough for us to trust the server too. */
+static int judge_user(const struct attempt *attempt)
 {
 	const struct door_identity *peer = &attempt->peer;
-	if (attempt->challenge.method == DOOR_BY_KEY) {
-		attempt->by_key = true;
-		return load_key(attempt);
+	/* Behind a port of this host may be a forwarder, and behind that anybody: a key that is configured is proved. */
+	if (!peer->local && *key_path(attempt)) {
+		hr_log(HR_LOG_ERROR,
+		       "server %s: does not prove that it has the key of HEADRACE_KEY_FILE=%s: start headraced with "
+		       "--key-file, or unset HEADRACE_KEY_FILE for a server of this host",
+		       attempt->server, key_path(attempt));
+		return -EKEYREJECTED;
 	}
-	if (attempt->challenge.method != DOOR_BY_USER)
-		return not_headrace(attempt);
 	if (door_client_trusts(peer))
 		return 0;
 	if (!peer->local && !peer->loopback)
@@ -301,6 +309,19 @@ static int judge_challenge(struct attempt *attempt)
 		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted",
 		       attempt->server, (unsigned)peer->uid);
 	return -EKEYREJECTED;
+}
+
+/* The server has answered, so its process has accepted the connection and the kernel can name its user. */
+static int judge_challenge(struct attempt *attempt)
+{
+	int error = door_identify(attempt->fd, &attempt->peer);
+	if (error)
+		return error;
+	if (attempt->challenge.method == DOOR_BY_KEY) {
+		attempt->by_key = true;
+		return load_key(attempt);
+	}
+	return attempt->challenge.method == DOOR_BY_USER ? judge_user(attempt) : not_headrace(attempt);
 }
 
 static int make_request(struct attempt *attempt)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door: how a client reaches a server. A stream socket (TCP or Unix) is opened, both sides say who they are and
- * which protocol they speak, each makes sure of the other, channel cards are exchanged; then the same socket goes to
+ * The door: the handshake between a client and a server. The client opens a stream socket (TCP or Unix); both sides name
+ * their protocol version and build, authenticate each other and exchange channel cards. Then the same socket goes to
  * the channel as its wire-up socket (hr_connect_attr_t.fd). The messages are in wire.h, the sequence is:
  *
  *	client                          server
@@ -11,12 +11,14 @@
  *	         proof
  *	                         ←      WELCOME  session, card, proof               (or REFUSAL)
  *
- * Who may come in. Over a Unix socket the kernel names the other side's user; over loopback TCP it does so as well
- * (the owner of the peer's socket, asked for by sock_diag). Server and client trust each other there if they are the
- * same user or the other is root; a root server takes every user and its worker becomes that user. A server with a
- * key file asks every TCP client for the key; over any other network address the key is the only way in. Proofs are
- * keyed hashes over all that was said before, nonces of both sides included: the key never crosses the wire, an old
- * proof is worth nothing, and client and server both prove themselves. What follows the door is not encrypted.
+ * Who may enter. Over a Unix socket the kernel names the other side's user; over loopback TCP it does so as well (the
+ * owner of the peer's socket, asked for by sock_diag). Server and client trust each other there if they are the same
+ * user or the other is root; a root server takes every user, and its worker becomes that user. A server with a key file
+ * asks every TCP client for the key; over any other network address the key is the only way in. A client with a key
+ * file demands over every TCP address, loopback too, that the server proves the key: the port may be a forwarder's.
+ * Proofs are keyed hashes over all messages before them, nonces of both sides included: the key never crosses the
+ * wire, a replayed proof is worth nothing, and client and server both prove the key. What follows the door is not
+ * encrypted. docs/SECURITY.md says what each side can and cannot do, and which test shows it.
  *
  * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
  */
@@ -34,6 +36,8 @@
 #define RC_DOOR_VERSION 1      /* of the door and of all that follows it: one number for client and server */
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
+#define RC_DOOR_KEY_ID_BYTES 8
+#define RC_DOOR_SOURCE_BYTES 16
 #define RC_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
 #define RC_DOOR_PROGRAM_MAX 32 /* bytes of a program's name, NUL included */
 #define RC_DOOR_SESSIONS_MAX 256 /* sessions of one report */
@@ -90,7 +94,7 @@ typedef struct rc_door_connect {
 	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: HEADRACE_KEY_FILE, where set */
-	uint32_t timeout_ms;        /* of the whole visit; 0: HEADRACE_CONNECT_TIMEOUT_MS */
+	uint32_t timeout_ms;        /* of the whole handshake; 0: HEADRACE_CONNECT_TIMEOUT_MS */
 } rc_door_connect_t;
 
 typedef struct rc_door_welcome {
@@ -104,10 +108,10 @@ typedef struct rc_door_welcome {
 } rc_door_welcome_t;
 
 /*
- * Visits a server. Blocks until welcome, refusal or time-out (finding a host's address takes what the resolver
- * takes). The reason of a failure is logged once, in words. Beside the refusals' codes above: -ECONNREFUSED, -ENOENT
+ * Connects to a server and does the handshake. Blocks until welcome, refusal or time-out (finding a host's address takes
+ * what the resolver takes). The reason of a failure is logged once, in words. Beside the refusals' codes above: -ECONNREFUSED, -ENOENT
  * (no server there), -EHOSTUNREACH and what else connect(2) says; -ENXIO: no such host; -ETIMEDOUT; -EKEYREJECTED:
- * the server could not prove that it has the key, or is not of a user to trust.
+ * the server did not prove that it has the key, or runs as a user whom the client does not trust.
  */
 int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome);
 
@@ -120,7 +124,7 @@ typedef struct rc_door_report {
 /* Connects with the purpose RC_DOOR_REPORT and reads the report; welcome->fd is closed and -1. Fails as rc_door_connect. */
 int rc_door_ask_report(const rc_door_connect_t *server, rc_door_welcome_t *welcome, rc_door_report_t *report);
 
-/* ---- the server's side: one thread; nothing but rc_door_peer_* blocks, and these never for long ---- */
+/* ---- the server's side: one thread; only rc_door_peer_* block, and these never for long ---- */
 
 typedef struct rc_door rc_door_t;
 
@@ -128,11 +132,12 @@ typedef struct rc_door_policy {
 	bool have_key;
 	rc_door_key_t key;
 	bool own_user_only;     /* over Unix sockets and loopback: nobody else, not even where this is root */
-	uint32_t max_handshakes;  /* half-way in at a time; more are turned away (BUSY). 0: 64 */
-	uint32_t timeout_ms;    /* for a visitor to get in. 0: 5000 */
+	uint32_t max_handshakes; /* at a time over Unix sockets, and as many again over TCP. 0: 256 */
+	uint32_t timeout_ms;     /* of one handshake. 0: 5000 */
 } rc_door_policy_t;
 
-/* A visitor that has proved itself and now waits for its welcome. Flat: goes to the worker as it is, by SCM_RIGHTS. */
+/* An authenticated client and its request, which the server has still to answer. Flat: goes to the worker as it is, by
+ * SCM_RIGHTS. */
 typedef struct rc_door_peer {
 	int fd;                  /* in another process: what SCM_RIGHTS made of it */
 	enum rc_door_purpose purpose;
@@ -141,11 +146,14 @@ typedef struct rc_door_peer {
 	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
 	uid_t uid;               /* (uid_t)-1: came by key, unknown */
 	bool by_key, local;      /* local: Unix socket */
+	/* For limits: whom to count the peer against (its user where it is on this host, else its address), and which
+	 * key it came by (a fingerprint that does not give the key away; 0 where it came without). Compare bytes. */
+	uint8_t source[RC_DOOR_SOURCE_BYTES];
+	uint8_t key_id[RC_DOOR_KEY_ID_BYTES];
 	pid_t pid;               /* over a Unix socket, else 0 */
-	uint8_t source[16];      /* where it comes from, to count sessions by: an address, IPv6 by /64 */
 	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: as the client names itself; fit for a terminal */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
-	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this visit only */
+	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this handshake only */
 } rc_door_peer_t;
 
 int rc_door_open(const rc_door_policy_t *policy, rc_door_t **door);
@@ -166,24 +174,24 @@ void rc_door_abandon(rc_door_t *door);
 int rc_door_fd(const rc_door_t *door);
 int rc_door_timeout(const rc_door_t *door);
 
-/* Moves visitors on. 1: *peer is one that has proved itself, and its descriptor is the caller's; 0: none now. */
+/* Continues the handshakes. 1: *peer has authenticated itself, and its descriptor is the caller's; 0: none now. */
 int rc_door_next(rc_door_t *door, rc_door_peer_t *peer);
 
 /* Sends the welcome; leaves the descriptor open (it goes to hr_channel_connect next), clears O_NONBLOCK. Called by
  * the worker for NEW and JOIN with its channel's card, by the daemon for STATUS (card NULL). -EPIPE and the like:
- * the guest is gone. */
+ * the peer is gone. */
 int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
 			  uint32_t workers, const char *text);
 
-/* Sends the report behind the welcome of a RC_DOOR_REPORT guest. Never blocks; -EPIPE: it found no room in the socket. */
+/* Sends the report behind the welcome of a RC_DOOR_REPORT request. Never blocks; -EPIPE: it found no room in the socket. */
 int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *report);
 
-/* Passes a guest with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
- * keeps its own descriptor. receive: 1: a guest; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
+/* Passes a peer with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
+ * keeps its own descriptor. receive: 1: a peer; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
 int rc_door_peer_send(int socket, const rc_door_peer_t *peer);
 int rc_door_peer_receive(int socket, rc_door_peer_t *peer);
 
-/* Turns a guest away and closes its descriptor. */
+/* Sends the reason of a refusal and closes its descriptor. */
 void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

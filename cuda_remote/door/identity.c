@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the kernel whose process holds the other end of a socket. */
 #define _GNU_SOURCE /* struct ucred */
 #include "cuda_remote/door/identity.h"
 
@@ -44,7 +45,8 @@ static void fill_id(const union address *source, const union address *destinatio
 
 /*
  * The user that owns the TCP socket bound to source and connected to destination (sock_diag(7)). Only an established
- * socket counts: one that its process has closed no longer has an owner and the kernel would report root.
+ * socket with an inode counts: a socket that its process has closed, or not accepted yet, belongs to no process, and
+ * kernels report user 0 for it.
  */
 static uid_t socket_owner(const union address *source, const union address *destination)
 {
@@ -72,7 +74,7 @@ static uid_t socket_owner(const union address *source, const union address *dest
 		ssize_t n = recv(fd, &answer, sizeof answer, 0);
 		const struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
 		if (n >= (ssize_t)NLMSG_LENGTH(sizeof *found) && answer.header.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-		    found->idiag_state == TCP_ESTABLISHED)
+		    found->idiag_state == TCP_ESTABLISHED && found->idiag_inode)
 			uid = found->idiag_uid;
 	}
 	close(fd);
@@ -86,22 +88,35 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
 }
 
+/* Users of this host have as many loopback addresses as they like, so there the user counts. */
+static void count_by_user(struct door_identity *peer)
+{
+	if (peer->uid == DOOR_UID_UNKNOWN)
+		return;
+	memset(peer->source, 0, sizeof peer->source);
+	peer->source[0] = DOOR_SOURCE_USER;
+	memcpy(peer->source + 1, &peer->uid, sizeof peer->uid);
+}
+
 static void identify_inet(const union address *theirs, const union address *ours, struct door_identity *peer)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 	if (theirs->any.sa_family == AF_INET) {
 		inet_ntop(AF_INET, &theirs->in.sin_addr, text, sizeof text);
 		snprintf(peer->name, sizeof peer->name, "%s:%u", text, ntohs(theirs->in.sin_port));
-		memcpy(peer->source, &theirs->in.sin_addr, sizeof theirs->in.sin_addr);
+		peer->source[0] = DOOR_SOURCE_IPV4;
+		memcpy(peer->source + 1, &theirs->in.sin_addr, sizeof theirs->in.sin_addr);
 	} else {
 		/* A host owns a /64 as a rule: count by that. */
 		inet_ntop(AF_INET6, &theirs->in6.sin6_addr, text, sizeof text);
 		snprintf(peer->name, sizeof peer->name, "[%s]:%u", text, ntohs(theirs->in6.sin6_port));
-		memcpy(peer->source, &theirs->in6.sin6_addr, 8);
+		peer->source[0] = DOOR_SOURCE_IPV6;
+		memcpy(peer->source + 1, &theirs->in6.sin6_addr, 8);
 	}
 	peer->loopback = is_loopback(theirs) && is_loopback(ours);
 	if (peer->loopback)
 		peer->uid = socket_owner(theirs, ours);
+	count_by_user(peer);
 }
 
 static int identify_unix(int fd, struct door_identity *peer)
@@ -113,7 +128,7 @@ static int identify_unix(int fd, struct door_identity *peer)
 	peer->local = true;
 	peer->uid = credentials.uid;
 	peer->pid = credentials.pid;
-	memcpy(peer->source, &credentials.uid, sizeof credentials.uid);
+	count_by_user(peer);
 	snprintf(peer->name, sizeof peer->name, "unix:pid %d", (int)credentials.pid);
 	return 0;
 }

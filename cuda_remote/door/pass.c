@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Guests on their way from the daemon to a worker. */
+/* Passes authenticated peers from the daemon to a worker. */
 #define _GNU_SOURCE /* MSG_CMSG_CLOEXEC */
 #include "cuda_remote/door/door.h"
 

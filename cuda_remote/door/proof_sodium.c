@@ -51,6 +51,15 @@ int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_r
 	return 0;
 }
 
+void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES])
+{
+	static const unsigned char label[] = "headrace key id";
+	uint8_t hash[RC_DOOR_KEY_BYTES];
+	crypto_auth_hmacsha512256(hash, label, sizeof label, key->bytes);
+	memcpy(id, hash, RC_DOOR_KEY_ID_BYTES);
+	sodium_memzero(hash, sizeof hash);
+}
+
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	return sodium_memcmp(a, b, RC_DOOR_KEY_BYTES) == 0;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of the door: every visitor is a small state machine on a non-blocking socket, so that one who
- * stalls, babbles or floods holds up nobody else. A visitor may be half-way in for timeout_ms, max_handshakes at a
- * time in all, and half of these from one address or user.
+ * The server's side of the door. Every handshake is a small state machine on a non-blocking socket, so a client that
+ * stalls, sends garbage or floods does not delay the others. A handshake may take timeout_ms.
+ *
+ * Places. Handshakes over Unix sockets and over TCP have max_handshakes places each, so that hosts of the network cannot
+ * keep users of this host out. One source (a user of this host, or an address) may have half of the places of its kind.
+ * When all places of a kind are taken, the source with the most of them gives up its oldest for a source that has fewer:
+ * a flood, from however many addresses, crowds out itself.
  */
 #define _GNU_SOURCE /* accept4 */
 #include "cuda_remote/door/door.h"
@@ -45,11 +49,11 @@ struct handshake {
 struct rc_door {
 	rc_door_policy_t policy;
 	int epoll_fd;
-	int spare_fd; /* given up for a moment where descriptors have run out, so that a visitor can be told */
+	int spare_fd; /* closed for a moment when descriptors have run out, to refuse a client */
 	struct door_listener listeners[DOOR_LISTENERS_MAX];
 	size_t listener_count;
 	struct handshake *first;
-	uint32_t handshake_count;
+	uint8_t key_id[RC_DOOR_KEY_ID_BYTES];
 };
 
 static int64_t now_ms(void)
@@ -76,11 +80,13 @@ int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 		return error;
 	}
 	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (door->policy.have_key)
+		door_key_id(&door->policy.key, door->key_id);
 	*out = door;
 	return 0;
 }
 
-/* Listeners are known to epoll by their address in the array, visitors by theirs; this tells them apart. */
+/* Listeners are known to epoll by their address in the array, handshakes by theirs; this tells them apart. */
 static bool is_listener(const struct rc_door *door, const void *pointer)
 {
 	const char *at = pointer;
@@ -106,16 +112,15 @@ int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 	return error;
 }
 
-/* ---- visitors ---- */
+/* ---- handshakes ---- */
 
-/* Takes a visitor out of the list; its descriptor is the caller's from here on. */
+/* Takes a handshake out of the list; its descriptor is the caller's from here on. */
 static int handshake_take(struct rc_door *door, struct handshake *handshake)
 {
 	struct handshake **at = &door->first;
 	while (*at != handshake)
 		at = &(*at)->next;
 	*at = handshake->next;
-	door->handshake_count--;
 	int fd = handshake->fd;
 	epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	door_forget(handshake, sizeof *handshake);
@@ -140,19 +145,58 @@ static void expire(struct rc_door *door)
 {
 	int64_t now = now_ms();
 	while (door->first && door->first->deadline_ms <= now)
-		handshake_drop(door, door->first, "did not get in within the time-out");
+		handshake_drop(door, door->first, "its handshake took too long");
 }
 
-static bool crowded(const struct rc_door *door, const struct door_identity *peer)
+/* ---- places ---- */
+
+static bool same_source(const struct handshake *a, const struct door_identity *peer)
 {
-	uint32_t same = 0;
-	for (const struct handshake *at = door->first; at; at = at->next)
-		same += !memcmp(at->peer.source, peer->source, sizeof peer->source);
-	return door->handshake_count >= door->policy.max_handshakes || same >= (door->policy.max_handshakes + 1) / 2;
+	return a->peer.local == peer->local && !memcmp(a->peer.source, peer->source, sizeof peer->source);
 }
 
-/* Out of descriptors: a visitor left in the queue would wake the daemon again and again, so it is taken out and sent
- * away. */
+static uint32_t places_of(const struct rc_door *door, const struct door_identity *peer)
+{
+	uint32_t n = 0;
+	for (const struct handshake *at = door->first; at; at = at->next)
+		n += same_source(at, peer);
+	return n;
+}
+
+/* The oldest handshake of the source that has the most places of that kind; *most: how many. */
+static struct handshake *busiest(const struct rc_door *door, bool local, uint32_t *most)
+{
+	struct handshake *found = NULL;
+	*most = 0;
+	for (struct handshake *at = door->first; at; at = at->next) {
+		uint32_t n = at->peer.local == local ? places_of(door, &at->peer) : 0;
+		if (n > *most) {
+			*most = n;
+			found = at;
+		}
+	}
+	return found;
+}
+
+/* True: there is a place for one more handshake of this peer. */
+static bool make_place(struct rc_door *door, const struct door_identity *peer)
+{
+	uint32_t taken = 0, own = places_of(door, peer), most;
+	for (const struct handshake *at = door->first; at; at = at->next)
+		taken += at->peer.local == peer->local;
+	if (own >= (door->policy.max_handshakes + 1) / 2)
+		return false;
+	if (taken < door->policy.max_handshakes)
+		return true;
+	struct handshake *victim = busiest(door, peer->local, &most);
+	if (!victim || most <= own + 1)
+		return false;
+	handshake_refuse(door, victim, RC_DOOR_BUSY, "other clients need its place; try again");
+	return true;
+}
+
+/* Out of descriptors: a connection left in the queue would wake the daemon again and again, so it is accepted and
+ * refused. */
 static void turn_away(struct rc_door *door, const struct door_listener *listener)
 {
 	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
@@ -172,12 +216,12 @@ static void accept_handshake(struct rc_door *door, const struct door_listener *l
 			turn_away(door, listener);
 		return;
 	}
-	if (door_identify(fd, &peer)) {
+	if (door_identify(fd, &peer)) { /* the client's socket is connected, so it has an owner already */
 		close(fd);
 		return;
 	}
-	if (crowded(door, &peer)) {
-		door_refuse(fd, peer.name, RC_DOOR_BUSY, "too many clients are at the door; try again");
+	if (!make_place(door, &peer)) {
+		door_refuse(fd, peer.name, RC_DOOR_BUSY, "too many handshakes are under way; try again");
 		return;
 	}
 	struct handshake *handshake = calloc(1, sizeof *handshake);
@@ -193,12 +237,11 @@ static void accept_handshake(struct rc_door *door, const struct door_listener *l
 	while (*last)
 		last = &(*last)->next;
 	*last = handshake;
-	door->handshake_count++;
 	if (!peer.local)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
-/* Reads on. 1: the message is complete; 0: more to come; negative: the visitor has gone. */
+/* Reads on. 1: the message is complete; 0: more to come; negative: the peer has gone. */
 static int read_on(struct handshake *handshake, void *message, size_t size)
 {
 	ssize_t n = recv(handshake->fd, (char *)message + handshake->have, size - handshake->have, 0);
@@ -271,7 +314,7 @@ static const char *request_fault(const struct door_request *request)
 	return NULL;
 }
 
-static void fill_peer(const struct handshake *handshake, const struct door_proofs *proofs, rc_door_peer_t *peer)
+static void fill_peer(const struct rc_door *door, const struct handshake *handshake, const struct door_proofs *proofs, rc_door_peer_t *peer)
 {
 	const struct door_request *request = &handshake->request;
 	memset(peer, 0, sizeof *peer);
@@ -287,6 +330,8 @@ static void fill_peer(const struct handshake *handshake, const struct door_proof
 	memcpy(peer->source, handshake->peer.source, sizeof peer->source);
 	memcpy(peer->program, request->program, sizeof peer->program);
 	door_text_clean(peer->program, sizeof peer->program);
+	if (peer->by_key)
+		memcpy(peer->key_id, door->key_id, sizeof peer->key_id);
 	memcpy(peer->name, handshake->peer.name, sizeof peer->name);
 	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
 }
@@ -311,7 +356,7 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, fault);
 		return 0;
 	}
-	fill_peer(handshake, &proofs, peer);
+	fill_peer(door, handshake, &proofs, peer);
 	door_forget(&proofs, sizeof proofs);
 	if (peer->purpose == RC_DOOR_NEW && door_random(peer->token, sizeof peer->token)) {
 		handshake_refuse(door, handshake, RC_DOOR_FAILED, "the server has no random numbers");

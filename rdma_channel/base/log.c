@@ -45,6 +45,19 @@ void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_
 	log_tap = tap;
 }
 
+/*
+ * A message may quote a peer. A control character in it could end the line and begin a forged one, or control the
+ * terminal that shows the log; each becomes '?'. A newline at the very end is the caller's.
+ */
+static void remove_controls(char *text, size_t length)
+{
+	if (length > 0 && text[length - 1] == '\n')
+		length--;
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = '?';
+}
+
 void hr_log(enum hr_log_level level, const char *format, ...)
 {
 	bool tapped = log_tap && level <= HR_LOG_WARN, printed = hr_log_enabled(level);
@@ -58,6 +71,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
 	va_end(args);
 	size_t len = strlen(line);
+	remove_controls(line + used, len - (size_t)used);
 	if (tapped)
 		log_tap(level, line + used, len - (size_t)used);
 	if (more >= 0 && len > 0 && line[len - 1] != '\n')

@@ -2,7 +2,8 @@
 /*
  * One-line messages on stderr, "headrace[PID] LEVEL: text". HEADRACE_LOG=error|warn|info|debug chooses how much
  * (default error). Who first knows the cause of an error logs it, once: the call, the peer, errno or the status text.
- * Any thread may call; a line is written with one system call.
+ * Any thread may call; a line is written with one system call. Control characters in a message are replaced by '?', so
+ * a message may quote text from a peer.
  */
 #ifndef HR_BASE_LOG_H
 #define HR_BASE_LOG_H

@@ -16,6 +16,13 @@ test_channel_anew_SOURCES = test/channel/anew.c
 test_channel_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_anew_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
+# Host names and messages from peers.
+check_PROGRAMS += test/channel/foreign_text
+TESTS += test/channel/foreign_text
+test_channel_foreign_text_SOURCES = test/channel/foreign_text.c
+test_channel_foreign_text_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_foreign_text_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
 # What ch3 asks of a connection.
 check_PROGRAMS += test/channel/upper
 TESTS += test/channel/upper

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door: who comes in, who does not, and that nobody at it can hurt the others. */
+/*
+ * The door: who may enter, who may not, and that no client delays another. Compiled a second time, with
+ * DOOR_TEST_OTHER_USERS, for the cases that need root because the test becomes other users.
+ */
 #define _GNU_SOURCE
+#include "cuda_remote/door/identity.h"
 #include "cuda_remote/door/wire.h"
 
 #include <arpa/inet.h>
@@ -21,6 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef DOOR_TEST_OTHER_USERS
+#define OTHER_USERS true
+#else
+#define OTHER_USERS false
+#endif
 #define NOBODY 65534
 
 static char folder[64];
@@ -102,14 +111,22 @@ static rc_server_t tcp_place(void)
 	return place;
 }
 
-static void server_start(struct test_server *server, rc_server_t place, const rc_door_policy_t *policy)
+/* n places; server->place is the first. */
+static void server_start_at(struct test_server *server, const rc_server_t *places, int n,
+			    const rc_door_policy_t *policy)
 {
 	memset(server, 0, sizeof *server);
-	server->place = place;
+	server->place = places[0];
 	ck_assert_int_eq(rc_door_open(policy, &server->door), 0);
-	ck_assert_int_eq(rc_door_listen(server->door, &place), 0);
+	for (int i = 0; i < n; i++)
+		ck_assert_int_eq(rc_door_listen(server->door, &places[i]), 0);
 	ck_assert_int_eq(pipe(server->stop), 0);
 	ck_assert_int_eq(pthread_create(&server->thread, NULL, serve, server), 0);
+}
+
+static void server_start(struct test_server *server, rc_server_t place, const rc_door_policy_t *policy)
+{
+	server_start_at(server, &place, 1, policy);
 }
 
 static void server_stop(struct test_server *server)
@@ -314,6 +331,83 @@ START_TEST(a_wrong_key_or_none_does_not)
 }
 END_TEST
 
+/* Behind a port of loopback may be a forwarder, and behind that anybody. */
+START_TEST(a_configured_key_is_demanded_of_every_tcp_server)
+{
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	server_start(&server, tcp_place(), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, key_path, &welcome), -EKEYREJECTED);
+	setenv("HEADRACE_KEY_FILE", key_path, 1);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), -EKEYREJECTED);
+	unsetenv("HEADRACE_KEY_FILE");
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
+	server_stop(&server);
+}
+END_TEST
+
+/* Over a Unix socket the kernel names the server's user. */
+START_TEST(a_configured_key_is_not_demanded_over_a_unix_socket)
+{
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, key_path, &welcome), 0);
+	ck_assert(!server.last.by_key);
+	server_stop(&server);
+}
+END_TEST
+
+/* Kernels report user 0 for a connection that no process has accepted. */
+START_TEST(a_connection_that_nobody_has_accepted_has_no_user)
+{
+	rc_server_t place = tcp_place();
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				       .sin_port = htons(place.port) };
+	struct door_identity server;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	ck_assert_int_eq(listen(listener, 4), 0);
+	ck_assert_int_eq(connect(client, (struct sockaddr *)&address, sizeof address), 0);
+	ck_assert_int_eq(door_identify(client, &server), 0);
+	ck_assert_uint_eq(server.uid, DOOR_UID_UNKNOWN);
+	ck_assert(!door_client_trusts(&server));
+	int accepted = accept(listener, NULL, NULL);
+	ck_assert_int_eq(door_identify(client, &server), 0);
+	ck_assert_uint_eq(server.uid, getuid());
+	close(accepted);
+	ck_assert_int_eq(door_identify(client, &server), 0);
+	ck_assert_uint_eq(server.uid, DOOR_UID_UNKNOWN);
+	close(client);
+	close(listener);
+}
+END_TEST
+
+START_TEST(a_peer_says_what_to_count_it_against)
+{
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	rc_door_peer_t first;
+	rc_door_policy_t policy = key_policy(key_path), other = key_policy(other_key_path);
+	const uint8_t no_key[RC_DOOR_KEY_ID_BYTES] = { 0 };
+	server_start(&server, unix_place("a"), &policy);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
+	first = server.last;
+	ck_assert_mem_eq(first.key_id, no_key, sizeof no_key);
+	server_stop(&server);
+	server_start(&server, tcp_place(), &policy);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, key_path, &welcome), 0);
+	ck_assert_mem_eq(server.last.source, first.source, sizeof first.source); /* the same user of this host */
+	first = server.last;
+	ck_assert_mem_ne(first.key_id, no_key, sizeof no_key);
+	server_stop(&server);
+	server_start(&server, tcp_place(), &other);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, other_key_path, &welcome), 0);
+	ck_assert_mem_ne(server.last.key_id, first.key_id, sizeof first.key_id);
+	server_stop(&server);
+}
+END_TEST
+
 START_TEST(a_refusal_reaches_the_client_as_its_error)
 {
 	struct test_server server;
@@ -345,8 +439,6 @@ static int visit_as(uid_t uid, rc_server_t place)
 
 START_TEST(a_root_server_takes_every_user)
 {
-	if (getuid())
-		return;
 	struct test_server server;
 	ck_assert_int_eq(chmod(folder, 0755), 0);
 	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
@@ -397,8 +489,6 @@ static void check_strangers(rc_server_t place)
 
 START_TEST(a_private_root_server_takes_root_only)
 {
-	if (getuid())
-		return;
 	struct test_server server;
 	rc_door_welcome_t welcome;
 	ck_assert_int_eq(chmod(folder, 0755), 0);
@@ -411,11 +501,54 @@ END_TEST
 
 START_TEST(strangers_do_not_trust_each_other)
 {
-	if (getuid())
-		return;
 	with_server_of_nobody(tcp_place(), check_strangers);
 	ck_assert_int_eq(chown(folder, NOBODY, NOBODY), 0);
 	with_server_of_nobody(unix_place("a"), check_strangers);
+}
+END_TEST
+
+/* A child of that user takes n places over TCP and holds them until *hold is closed. */
+static pid_t flood_as(uid_t uid, int n, rc_server_t place, const int hold[2])
+{
+	int ready[2];
+	char byte;
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t child = fork();
+	if (!child) {
+		struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+					       .sin_port = htons(place.port) };
+		close(hold[1]);
+		if (setuid(uid))
+			_exit(1);
+		for (int i = 0; i < n; i++)
+			if (connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address))
+				_exit(1);
+		(void)!write(ready[1], "r", 1);
+		(void)!read(hold[0], &byte, 1);
+		_exit(0);
+	}
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+START_TEST(users_who_flood_crowd_out_themselves)
+{
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	int hold[2];
+	ck_assert_int_eq(pipe(hold), 0);
+	server_start(&server, tcp_place(), &(rc_door_policy_t){ .max_handshakes = 8, .timeout_ms = 60000 });
+	/* All eight places are taken; the third user gets in by the place of a flood. */
+	flood_as(NOBODY, 6, server.place, hold);
+	flood_as(NOBODY - 1, 6, server.place, hold);
+	ck_assert_int_eq(visit(server.place, RC_DOOR_NEW, NULL, &welcome), 0);
+	close(hold[1]);
+	close(hold[0]);
+	while (wait(NULL) > 0)
+		continue;
+	server_stop(&server);
 }
 END_TEST
 
@@ -670,6 +803,37 @@ START_TEST(places_at_the_door_are_limited_and_come_free)
 }
 END_TEST
 
+/* A connection from that address of loopback that says nothing. */
+static int stall_from(const char *from, rc_server_t place)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET };
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				       .sin_port = htons(place.port) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(inet_pton(AF_INET, from, &own.sin_addr), 1);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+START_TEST(a_flood_from_two_addresses_leaves_local_users_able_to_enter)
+{
+	rc_server_t places[2] = { tcp_place(), unix_place("a") };
+	struct test_server server;
+	rc_door_welcome_t welcome;
+	int idle[24];
+	server_start_at(&server, places, 2, &(rc_door_policy_t){ .max_handshakes = 8, .timeout_ms = 60000 });
+	for (int i = 0; i < 24; i++)
+		idle[i] = stall_from(i % 2 ? "127.0.0.1" : "127.0.0.2", places[0]);
+	/* The server has taken or refused them all once it answers this one, which is behind them in its queue. */
+	ck_assert_int_eq(visit(places[1], RC_DOOR_NEW, NULL, &welcome), 0);
+	ck_assert_int_eq(visit(places[1], RC_DOOR_STATUS, NULL, &welcome), 0);
+	for (int i = 0; i < 24; i++)
+		close(idle[i]);
+	server_stop(&server);
+}
+END_TEST
+
 START_TEST(a_server_out_of_descriptors_says_so)
 {
 	struct test_server server;
@@ -764,22 +928,28 @@ START_TEST(a_key_file_must_be_private_and_whole)
 }
 END_TEST
 
-int main(void)
+static void add_other_users(TCase *tests)
 {
-	Suite *suite = suite_create("door");
-	TCase *tests = tcase_create("door");
-	tcase_set_timeout(tests, 300);
-	tcase_add_checked_fixture(tests, set_up, tear_down);
+	tcase_add_test(tests, a_root_server_takes_every_user);
+	tcase_add_test(tests, a_private_root_server_takes_root_only);
+	tcase_add_test(tests, strangers_do_not_trust_each_other);
+	tcase_add_test(tests, users_who_flood_crowd_out_themselves);
+}
+
+static void add_tests(TCase *tests)
+{
+	if (OTHER_USERS) {
+		add_other_users(tests);
+		return;
+	}
 	tcase_add_test(tests, cards_are_exchanged_over_a_unix_socket);
 	tcase_add_test(tests, an_abstract_socket_leaves_no_file);
 	tcase_add_test(tests, every_new_session_gets_another_token);
 	tcase_add_test(tests, join_and_status_carry_what_they_should);
 	tcase_add_test(tests, a_report_carries_the_sessions);
 	tcase_add_test(tests, loopback_knows_the_user_without_a_key);
+	tcase_add_test(tests, a_connection_that_nobody_has_accepted_has_no_user);
 	tcase_add_test(tests, a_refusal_reaches_the_client_as_its_error);
-	tcase_add_test(tests, a_root_server_takes_every_user);
-	tcase_add_test(tests, a_private_root_server_takes_root_only);
-	tcase_add_test(tests, strangers_do_not_trust_each_other);
 	tcase_add_test(tests, nobody_there_is_told_at_once);
 	tcase_add_test(tests, a_silent_server_is_given_up_in_time);
 	tcase_add_test(tests, a_server_of_another_version_is_named);
@@ -789,6 +959,7 @@ int main(void)
 	tcase_add_test(tests, random_bytes_never_get_in_nor_harm);
 	tcase_add_test(tests, visitors_who_stall_hold_up_nobody);
 	tcase_add_test(tests, places_at_the_door_are_limited_and_come_free);
+	tcase_add_test(tests, a_flood_from_two_addresses_leaves_local_users_able_to_enter);
 	tcase_add_test(tests, a_server_out_of_descriptors_says_so);
 	tcase_add_test(tests, a_dead_daemons_socket_is_replaced_a_living_ones_is_not);
 	tcase_add_test(tests, a_file_that_is_no_socket_is_left_alone);
@@ -797,9 +968,25 @@ int main(void)
 		tcase_add_test(tests, the_right_key_opens);
 		tcase_add_test(tests, a_report_is_proved_with_the_key);
 		tcase_add_test(tests, a_wrong_key_or_none_does_not);
+		tcase_add_test(tests, a_configured_key_is_demanded_of_every_tcp_server);
+		tcase_add_test(tests, a_configured_key_is_not_demanded_over_a_unix_socket);
+		tcase_add_test(tests, a_peer_says_what_to_count_it_against);
 		tcase_add_test(tests, a_server_without_the_key_is_not_trusted);
 		tcase_add_test(tests, a_key_file_must_be_private_and_whole);
 	}
+}
+
+int main(void)
+{
+	if (OTHER_USERS && getuid()) {
+		puts("SKIP: the cases of other users need root");
+		return 77;
+	}
+	Suite *suite = suite_create("door");
+	TCase *tests = tcase_create("door");
+	tcase_set_timeout(tests, 300);
+	tcase_add_checked_fixture(tests, set_up, tear_down);
+	add_tests(tests);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CHECK
-check_PROGRAMS += test/cuda/door/server_name_test test/cuda/door/door_test
-TESTS += test/cuda/door/server_name_test test/cuda/door/door_test
+check_PROGRAMS += test/cuda/door/server_name_test test/cuda/door/door_test test/cuda/door/door_users_test
+TESTS += test/cuda/door/server_name_test test/cuda/door/door_test test/cuda/door/door_users_test
 test_cuda_door_server_name_test_SOURCES = test/cuda/door/server_name_test.c
 test_cuda_door_server_name_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_server_name_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
 test_cuda_door_door_test_SOURCES = test/cuda/door/door_test.c
 test_cuda_door_door_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_door_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
+# The cases of it in which the test becomes other users: exit status 77 unless it runs as root.
+test_cuda_door_door_users_test_SOURCES = test/cuda/door/door_test.c
+test_cuda_door_door_users_test_CPPFLAGS = $(AM_CPPFLAGS) -DDOOR_TEST_OTHER_USERS
+test_cuda_door_door_users_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
+test_cuda_door_door_users_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
 endif
 
 # The daemon with a worker that echoes, and a client to knock at it with.
