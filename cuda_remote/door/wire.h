@@ -107,7 +107,7 @@ _Static_assert(sizeof(struct door_session) == 152, "wire");
 /* Fills in a header. */
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length);
 
-/* True if a visit of that purpose opens a channel. */
+/* True if a request of that purpose opens a channel. */
 bool door_has_card(uint32_t purpose);
 
 /* A text from the other side made fit for a terminal: NUL-terminated, control characters replaced. */
