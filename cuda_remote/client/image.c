@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What is to be sent of an image that a program loads, and which JIT options travel with it. */
 #include "cuda_remote/client/image.h"
 
+#include "cuda_remote/fatbin.h"
 #include "rdma_channel/base/log.h"
 
 #include <elf.h>
@@ -9,21 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WRAPPER_MAGIC 0x466243b1u
-#define CONTAINER_MAGIC 0xba55ed50u
-
-struct wrapper {
-	uint32_t magic, version;
-	const void *container;
-	const void *const *more; /* version 2: the units it was linked from, NULL at the end */
-};
-
-struct container {
-	uint32_t magic;
-	uint16_t version, header;
-	uint64_t size; /* of what follows the header */
-};
 
 /* The end of the last thing in an ELF file that its headers speak of. */
 static bool elf_size(const void *image, size_t *size)
@@ -55,9 +42,7 @@ static void add_piece(struct rc_image *image, const void *bytes, size_t size)
 
 static size_t container_size(const void *bytes)
 {
-	struct container container;
-	memcpy(&container, bytes, sizeof container);
-	return container.magic == CONTAINER_MAGIC ? container.header + container.size : 0;
+	return fatbin_container_bytes(bytes, SIZE_MAX);
 }
 
 /* Adds the units of a linked program, unless they are more than one message tells of: then the linked one has to do. */
@@ -77,17 +62,17 @@ static void add_units(struct rc_image *image, const void *const *units)
 
 CUresult rc_image_find(const void *bytes, struct rc_image *image)
 {
-	struct wrapper wrapper = { 0 };
+	struct fatbin_wrapper wrapper = { 0 };
 	*image = (struct rc_image){ .n = 0 };
 	/* Text may be shorter than a magic number. */
 	uint8_t first = *(const uint8_t *)bytes;
-	if (first != ELFMAG0 && first != (uint8_t)WRAPPER_MAGIC && first != (uint8_t)CONTAINER_MAGIC) {
+	if (first != ELFMAG0 && first != (uint8_t)FATBIN_WRAPPER_MAGIC && first != (uint8_t)FATBIN_MAGIC) {
 		add_piece(image, bytes, strlen(bytes) + 1);
 		return image->bytes > 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 	}
 	uint32_t magic;
 	memcpy(&magic, bytes, sizeof magic);
-	if (magic == WRAPPER_MAGIC) {
+	if (magic == FATBIN_WRAPPER_MAGIC) {
 		memcpy(&wrapper, bytes, sizeof wrapper);
 		if (!wrapper.container)
 			return CUDA_ERROR_INVALID_IMAGE;
@@ -95,13 +80,15 @@ CUresult rc_image_find(const void *bytes, struct rc_image *image)
 		memcpy(&magic, bytes, sizeof magic);
 	}
 	size_t size;
-	if (magic == CONTAINER_MAGIC)
+	if (magic == FATBIN_MAGIC)
 		size = container_size(bytes);
 	else if (memcmp(bytes, ELFMAG, SELFMAG) || !elf_size(bytes, &size))
+		size = 0;
+	if (!size)
 		return CUDA_ERROR_INVALID_IMAGE;
 	add_piece(image, bytes, size);
-	if (magic == CONTAINER_MAGIC && wrapper.version == 2 && wrapper.more)
-		add_units(image, wrapper.more);
+	if (magic == FATBIN_MAGIC && wrapper.version == 2 && wrapper.units)
+		add_units(image, wrapper.units);
 	return CUDA_SUCCESS;
 }
 
@@ -137,6 +124,11 @@ close_file:
 
 static CUresult travel(struct rc_image_options *options, CUjit_option name, void *value)
 {
+	if (!rc_jit_option_travels(name)) {
+		hr_log(HR_LOG_WARN, "JIT option %d is not supported by the forwarding driver; load the module without it",
+		       (int)name);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	if (options->n == sizeof options->wire / sizeof options->wire[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	options->wire[options->n].option = name;
@@ -168,15 +160,8 @@ CUresult rc_image_options(unsigned n, CUjit_option *names, void **values, struct
 		case CU_JIT_WALL_TIME:
 			values[i] = NULL; /* 0 ms as a float: the client does not compile */
 			break;
-		case CU_JIT_MAX_REGISTERS: case CU_JIT_OPTIMIZATION_LEVEL: case CU_JIT_TARGET_FROM_CUCONTEXT:
-		case CU_JIT_TARGET: case CU_JIT_FALLBACK_STRATEGY: case CU_JIT_GENERATE_DEBUG_INFO: case CU_JIT_LOG_VERBOSE:
-		case CU_JIT_GENERATE_LINE_INFO: case CU_JIT_CACHE_MODE: case CU_JIT_LTO: case CU_JIT_FTZ: case CU_JIT_PREC_DIV:
-		case CU_JIT_PREC_SQRT: case CU_JIT_FMA: case CU_JIT_POSITION_INDEPENDENT_CODE:
-			result = travel(options, names[i], values[i]);
-			break;
 		default:
-			hr_log(HR_LOG_WARN, "JIT option %d is not supported", (int)names[i]);
-			return CUDA_ERROR_NOT_SUPPORTED;
+			result = travel(options, names[i], values[i]);
 		}
 	}
 	if (!options->info)

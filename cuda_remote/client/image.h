@@ -3,6 +3,7 @@
 #ifndef RC_CUDA_IMAGE_H
 #define RC_CUDA_IMAGE_H
 
+#include "cuda_remote/api/jit_options.h"
 #include "cuda_remote/wire.h"
 
 #include <cuda.h>
@@ -30,7 +31,7 @@ struct rc_image_options {
 	struct {
 		uint32_t option, reserved;
 		uint64_t value;
-	} wire[32];
+	} wire[RC_JIT_OPTIONS_MAX];
 	char *info, *error;           /* the caller's logs */
 	size_t info_size, error_size; /* their room, bytes */
 	int info_at, error_at;        /* where the caller wants to read the sizes; -1: nowhere */

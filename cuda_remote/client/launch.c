@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launches: checked here against what is known of device and kernel, parameters packed by the kernel's own layout. */
+#include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
 
 #include <limits.h>
@@ -178,7 +179,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigne
 					 own(hStream), kernelParams);
 }
 
-/* Attributes that are numbers travel as they are; those that name events or memory of the client do not. */
+/* Adds an attribute to kept if it travels. */
 static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch *launch, CUlaunchAttribute *kept)
 {
 	switch (attribute->id) {
@@ -188,26 +189,21 @@ static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch
 		if (attribute->value.cooperative)
 			launch->flags |= RC_LAUNCH_COOPERATIVE;
 		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		kept[launch->n_attributes++] = *attribute;
-		return CUDA_SUCCESS;
 	default:
-		hr_log_once(HR_LOG_WARN, "launch attribute %d is not supported", (int)attribute->id);
+		break;
+	}
+	if (!rc_launch_attribute_travels(attribute->id)) {
+		hr_log_once(HR_LOG_WARN, "launch attribute %d is not supported by the forwarding driver; launch without it",
+			    (int)attribute->id);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
+	kept[launch->n_attributes++] = *attribute;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-	CUlaunchAttribute kept[32];
+	CUlaunchAttribute kept[RC_LAUNCH_ATTRIBUTES_MAX];
 	if (!config || config->numAttrs > sizeof kept / sizeof kept[0] || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct launch this = { .function = f, .stream = config->hStream,

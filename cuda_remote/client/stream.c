@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the client knows of streams and events itself, and the hooks of their generated calls; stream-ordered memory. */
+#include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
 
 #include <pthread.h>
@@ -107,16 +108,7 @@ CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, c
 	(void)stream;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	switch (attribute) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+	return rc_stream_attribute_travels(attribute) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult stream_check_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value)

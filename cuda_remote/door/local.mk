@@ -25,7 +25,8 @@ cuda_remote_door_libhrdoorcore_la_SOURCES += cuda_remote/door/proof_none.c
 endif
 
 # What two builds must have in common to understand each other: see wire.h.
-DOOR_BUILD_INPUTS = cuda_remote/api/calls.py $(HR_CALL_TABLE) cuda_remote/wire.h cuda_remote/door/wire.h
+DOOR_BUILD_INPUTS = cuda_remote/api/calls.py $(HR_CALL_TABLE) cuda_remote/api/attributes.h cuda_remote/api/jit_options.h \
+	cuda_remote/wire.h cuda_remote/door/wire.h
 CLEANFILES += cuda_remote/door/build.c
 EXTRA_DIST += cuda_remote/door/build.py
 cuda_remote/door/build.c: cuda_remote/door/build.py $(DOOR_BUILD_INPUTS)

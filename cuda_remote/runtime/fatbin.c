@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Merges the container of a linked program with the container of the unit that has its PTX. */
 #include "cuda_remote/runtime/fatbin.h"
 
 #include <stdbool.h>
@@ -8,14 +9,6 @@
 
 enum { KIND_PTX = 1 };
 
-#define CONTAINER_MAGIC UINT32_C(0xBA55ED50)
-
-struct container {
-	uint32_t magic;
-	uint16_t version, header; /* bytes before the first entry */
-	uint64_t size;            /* bytes of all entries */
-};
-
 /* The part of an entry's header that says where the next one is; more follows, up to header. */
 struct entry {
 	uint16_t kind, flags;
@@ -23,13 +16,13 @@ struct entry {
 	uint64_t payload; /* bytes, padding included */
 };
 
-_Static_assert(sizeof(struct container) == 16 && sizeof(struct entry) == 16, "the layout of the file");
+_Static_assert(sizeof(struct entry) == 16, "the layout of the file");
 
-static struct container container_at(const void *image)
+static struct fatbin_header header_at(const void *image)
 {
-	struct container container;
-	memcpy(&container, image, sizeof container);
-	return container;
+	struct fatbin_header header;
+	memcpy(&header, image, sizeof header);
+	return header;
 }
 
 /*
@@ -38,12 +31,12 @@ static struct container container_at(const void *image)
  */
 static size_t gather(const void *image, bool all, char **to)
 {
-	struct container container = container_at(image);
+	struct fatbin_header container = header_at(image);
 	size_t total = 0;
-	if (container.magic != CONTAINER_MAGIC)
+	if (container.magic != FATBIN_MAGIC)
 		return 0;
-	const char *at = (const char *)image + container.header;
-	for (uint64_t left = container.size; left >= sizeof(struct entry);) {
+	const char *at = (const char *)image + container.header_bytes;
+	for (uint64_t left = container.bytes; left >= sizeof(struct entry);) {
 		struct entry entry;
 		memcpy(&entry, at, sizeof entry);
 		uint64_t size = entry.header + entry.payload;
@@ -79,11 +72,11 @@ static const void *only_unit_with_ptx(const void *const *units)
 void *fatbin_with_ptx(const struct fatbin_wrapper *wrapper)
 {
 	const void *unit = wrapper->version == 2 && wrapper->units ? only_unit_with_ptx(wrapper->units) : NULL;
-	if (!unit || container_at(wrapper->container).magic != CONTAINER_MAGIC)
+	if (!unit || header_at(wrapper->container).magic != FATBIN_MAGIC)
 		return NULL;
-	struct container head = { CONTAINER_MAGIC, 1, sizeof head, 0 };
-	head.size = gather(wrapper->container, true, NULL) + gather(unit, false, NULL);
-	char *merged = malloc(sizeof head + head.size);
+	struct fatbin_header head = { FATBIN_MAGIC, 1, sizeof head, 0 };
+	head.bytes = gather(wrapper->container, true, NULL) + gather(unit, false, NULL);
+	char *merged = malloc(sizeof head + head.bytes);
 	if (!merged)
 		return NULL;
 	memcpy(merged, &head, sizeof head);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernel launches: the driver's launch from the client's message. */
+#include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 
 #include <stdlib.h>
@@ -6,14 +8,13 @@
 
 /* Parameters that most kernels stay under. */
 #define FEW 64
-#define ATTRIBUTES_MAX 32
 
 struct launch {
 	struct rc_wire_launch wire;
 	CUfunction function;
 	CUstream stream;
 	void **parameters;
-	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+	CUlaunchAttribute attributes[RC_LAUNCH_ATTRIBUTES_MAX + 1]; /* and the cooperative flag */
 };
 
 static CUresult issue(struct launch *launch)
@@ -41,32 +42,13 @@ static CUresult issue(struct launch *launch)
 	return driver.cuLaunchKernelEx(&config, launch->function, launch->parameters, NULL);
 }
 
-/* Attributes whose values are numbers only; the client sends no others, and no others may reach the driver. */
-static bool attribute_is_flat(const CUlaunchAttribute *attribute)
-{
-	switch (attribute->id) {
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static CUresult take_attributes(struct server_call *call, struct launch *launch)
 {
-	if (launch->wire.attributes >= ATTRIBUTES_MAX ||
+	if (launch->wire.attributes > RC_LAUNCH_ATTRIBUTES_MAX ||
 	    !server_take_into(call, launch->attributes, launch->wire.attributes * sizeof launch->attributes[0]))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < launch->wire.attributes; i++)
-		if (!attribute_is_flat(&launch->attributes[i]))
+		if (!rc_launch_attribute_travels(launch->attributes[i].id))
 			return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Modules and libraries: loaded by the driver, then described to the client kernel by kernel. */
+#include "cuda_remote/api/jit_options.h"
+#include "cuda_remote/fatbin.h"
 #include "cuda_remote/server/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LOG_MAX (1u << 20)
-#define OPTIONS_MAX 32
 #define PARAMETERS_MAX 4096
 
 /* What the worker keeps of a module or library. */
@@ -16,22 +17,15 @@ struct server_module {
 	struct server_kernel **kernel;
 };
 
-/* As nvcc makes it (.nvFatBinSegment): how a driver is told of the units of a linked program. */
-struct wrapper {
-	uint32_t magic, version;
-	const void *container;
-	const void *const *units;
-};
-
 struct load {
 	struct rc_wire_load wire;
 	const void *image;
-	struct wrapper wrapper;
+	struct fatbin_wrapper wrapper; /* tells the driver of the units of a linked program */
 	const void *unit[RC_UNITS_MAX + 1];
 	char *info, *error;
 	unsigned n;
-	CUjit_option name[OPTIONS_MAX + 4];
-	void *value[OPTIONS_MAX + 4];
+	CUjit_option name[RC_JIT_OPTIONS_MAX + 4];
+	void *value[RC_JIT_OPTIONS_MAX + 4];
 };
 
 static void add_option(struct load *load, CUjit_option name, uint64_t value)
@@ -40,42 +34,14 @@ static void add_option(struct load *load, CUjit_option name, uint64_t value)
 	load->value[load->n++] = (void *)(uintptr_t)value;
 }
 
-/* Options that are numbers: none that would make the driver follow the client's value as a pointer. */
-static bool option_is_number(uint32_t option)
-{
-	switch (option) {
-	case CU_JIT_MAX_REGISTERS: case CU_JIT_OPTIMIZATION_LEVEL: case CU_JIT_TARGET_FROM_CUCONTEXT:
-	case CU_JIT_TARGET: case CU_JIT_FALLBACK_STRATEGY: case CU_JIT_GENERATE_DEBUG_INFO: case CU_JIT_LOG_VERBOSE:
-	case CU_JIT_GENERATE_LINE_INFO: case CU_JIT_CACHE_MODE: case CU_JIT_LTO: case CU_JIT_FTZ: case CU_JIT_PREC_DIV:
-	case CU_JIT_PREC_SQRT: case CU_JIT_FMA: case CU_JIT_POSITION_INDEPENDENT_CODE:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* The size of the container at the front of image; 0 if there is none that ends in it. */
-static uint64_t container_size(const uint8_t *image, uint64_t size)
-{
-	uint32_t magic;
-	uint16_t header;
-	uint64_t content;
-	if (size < 16)
-		return 0;
-	memcpy(&magic, image, sizeof magic);
-	memcpy(&header, image + 6, sizeof header);
-	memcpy(&content, image + 8, sizeof content);
-	return magic == 0xba55ed50u && header >= 16 && header <= size && content <= size - header ? header + content : 0;
-}
-
 /* The image must end where the message says; text in front of a NUL, binaries as long as their headers claim. */
 static bool image_is_whole(const uint8_t *image, uint64_t size)
 {
 	uint32_t magic;
 	if (size >= 16) {
 		memcpy(&magic, image, sizeof magic);
-		if (magic == 0xba55ed50u)
-			return container_size(image, size) != 0;
+		if (magic == FATBIN_MAGIC)
+			return fatbin_container_bytes(image, size) != 0;
 		if (!memcmp(image, "\177ELF", 4))
 			return size >= 64;
 	}
@@ -90,21 +56,21 @@ static bool take_units(struct load *load)
 	if (load->wire.units > RC_UNITS_MAX)
 		return false;
 	for (unsigned i = 0; i <= load->wire.units; i++) {
-		uint64_t n = at < size ? container_size(image + at, size - at) : 0;
+		uint64_t n = at < size ? fatbin_container_bytes(image + at, size - at) : 0;
 		if (!n)
 			return false;
 		if (i)
 			load->unit[i - 1] = image + at;
 		at += (n + 7) & ~7ull;
 	}
-	load->wrapper = (struct wrapper){ 0x466243b1u, 2, image, load->unit };
+	load->wrapper = (struct fatbin_wrapper){ FATBIN_WRAPPER_MAGIC, 2, image, load->unit };
 	load->image = &load->wrapper;
 	return true;
 }
 
 static CUresult load_take(struct server_call *call, struct load *load)
 {
-	if (!server_take_into(call, &load->wire, sizeof load->wire) || load->wire.options > OPTIONS_MAX)
+	if (!server_take_into(call, &load->wire, sizeof load->wire) || load->wire.options > RC_JIT_OPTIONS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	load->image = server_take(call, load->wire.image, 1);
 	const uint8_t *options = load->image ? server_take(call, load->wire.options, 16) : NULL;
@@ -117,7 +83,7 @@ static CUresult load_take(struct server_call *call, struct load *load)
 		uint64_t value;
 		memcpy(&name, options + 16 * i, sizeof name);
 		memcpy(&value, options + 16 * i + 8, sizeof value);
-		if (!option_is_number(name))
+		if (!rc_jit_option_travels(name))
 			return CUDA_ERROR_INVALID_VALUE;
 		add_option(load, (CUjit_option)name, value);
 	}

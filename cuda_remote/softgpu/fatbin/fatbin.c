@@ -15,12 +15,6 @@
 enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8 };
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH_SPECIFIC = 0x100000, FLAG_FAMILY_SPECIFIC = 0x200000 };
 
-struct fatbin_header {
-	uint32_t magic;
-	uint16_t version, header_bytes;
-	uint64_t bytes;
-};
-
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_bytes;
@@ -34,7 +28,7 @@ struct fatbin_entry {
 	uint64_t reserved2;
 	uint64_t text_bytes; /* uncompressed */
 };
-_Static_assert(sizeof(struct fatbin_header) == FATBIN_HEADER_BYTES && sizeof(struct fatbin_entry) == 64,
+_Static_assert(sizeof(struct fatbin_entry) == 64,
 	       "as nvcc writes them");
 
 void fatbin_complain(softgpu_log_t *log, const char *format, ...)
@@ -140,17 +134,10 @@ static CUresult refuse(unsigned elf, unsigned lto, unsigned lowest_ptx, unsigned
 /* Reads the header at data and checks it against limit. */
 static bool header_at(const void *data, size_t limit, struct fatbin_header *header)
 {
-	if (limit < sizeof *header)
+	if (!fatbin_container_bytes(data, limit))
 		return false;
 	memcpy(header, data, sizeof *header);
-	return header->magic == FATBIN_MAGIC && header->version == 1 && header->header_bytes >= sizeof *header &&
-	       header->header_bytes <= limit && header->bytes <= limit - header->header_bytes;
-}
-
-size_t fatbin_bytes(const void *data, size_t limit)
-{
-	struct fatbin_header header;
-	return header_at(data, limit, &header) ? header.header_bytes + (size_t)header.bytes : 0;
+	return true;
 }
 
 /* What a container holds, and the entry that would do best. */

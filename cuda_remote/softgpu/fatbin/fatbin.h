@@ -3,17 +3,14 @@
  * NVIDIA's fat binary container, as nvcc 13.0 writes it (measured; NVIDIA does not document it): a header and entries,
  * each with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
  *
- * header: u32 0xBA55ED50, u16 version 1, u16 header size, u64 bytes behind it. Entry: see struct fatbin_entry.
+ * Header: struct fatbin_header (cuda_remote/fatbin.h). Entry: struct fatbin_entry.
  * The bytes are foreign: nothing is believed before it was checked against the bounds.
  */
 #ifndef SOFTGPU_FATBIN_H
 #define SOFTGPU_FATBIN_H
 
+#include "cuda_remote/fatbin.h"
 #include "cuda_remote/softgpu/engine.h"
-
-#define FATBIN_MAGIC 0xBA55ED50u
-#define FATBIN_WRAPPER_MAGIC 0x466243B1u
-#define FATBIN_HEADER_BYTES 16
 
 /* Text that the caller frees with free(ptx.text); NUL-terminated, length without the NUL. */
 typedef struct fatbin_ptx {
@@ -29,9 +26,6 @@ typedef struct fatbin_ptx {
  * log says what there is. CUDA_ERROR_NOT_SUPPORTED: compressed by what this build has no library for.
  */
 CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx);
-
-/* Bytes of the whole container at data if one starts there and fits in limit bytes (at least FATBIN_HEADER_BYTES), else 0. */
-size_t fatbin_bytes(const void *data, size_t limit);
 
 /*
  * Whether fatbin_unpack has something to say of a container: PTX, or that an entry is damaged. False: what it holds is

@@ -95,8 +95,8 @@ static CUresult add_container(const struct search *search, const unsigned char *
 /* Containers stand one behind the other, with zeros between them. */
 static CUresult search_section(const struct search *search, const unsigned char *at, size_t left)
 {
-	while (left >= FATBIN_HEADER_BYTES) {
-		size_t bytes = fatbin_bytes(at, left);
+	while (left >= sizeof(struct fatbin_header)) {
+		size_t bytes = fatbin_container_bytes(at, left);
 		if (!bytes) {
 			at++;
 			left--;

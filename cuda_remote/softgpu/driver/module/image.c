@@ -14,13 +14,6 @@
 #define ELF_MAGIC 0x464C457Fu
 #define LINKED_MAGIC 0x54505248u /* the first four bytes of an image of the linker's */
 
-/* .nvFatBinSegment: version 1 has no units; version 2 a NULL-terminated array of the linked units' containers. */
-struct wrapper {
-	uint32_t magic, version;
-	const void *container;
-	const void *const *units;
-};
-
 static uint64_t now(void)
 {
 	struct timespec time;
@@ -190,7 +183,7 @@ static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_
 
 static CUresult from_wrapper(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
-	struct wrapper wrapper;
+	struct fatbin_wrapper wrapper;
 	memcpy(&wrapper, image, sizeof wrapper);
 	if (wrapper.version == 2 && wrapper.units)
 		return from_units(wrapper.units, log, ptx);
