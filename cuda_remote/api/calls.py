@@ -2,18 +2,17 @@
 """calls.py KIND COMPILER TABLE...: reads the table of calls (calls/README.md) and writes one generated file to stdout.
 
 KIND: calls.h (enum rc_call and the arguments on the wire), names.c, driver.h (the functions the worker takes from its
-driver), client.c (stubs), server.c (dispatch).
+driver), client.c (stubs), server.c (dispatch), wire.txt (the wire format in words, from which door/build.py makes a
+hash), fuzz.h (what the fuzz target of the worker's dispatch knows of each call).
 """
 import re
 import sys
 
 import header
+import widths
 
 WARNING = "/* Generated from the table in cuda_remote/api/calls by cuda_remote/api/calls.py: do not edit. */"
-HANDLES = {"CUcontext": "CONTEXT", "CUstream": "STREAM", "CUevent": "EVENT", "CUmodule": "MODULE",
-           "CUfunction": "FUNCTION", "CUlibrary": "LIBRARY", "CUkernel": "KERNEL", "CUmemoryPool": "POOL"}
-WIDE = ("size_t", "CUdeviceptr", "unsigned long long", "cuuint64_t", "uint64_t")
-NARROW = {"unsigned char": "uint8_t", "unsigned short": "uint16_t", "float": "float"}
+ROLES = ("", "out", "in", "new", "delete", "device")
 FIXED_MAX = 112  # RC_CALL_INLINE
 
 
@@ -24,21 +23,48 @@ def fail(place, message):
 class Argument:
     """One parameter of a forwarded call with what the table says of it."""
 
-    def __init__(self, parameter, what):
+    def __init__(self, place, call, parameter, what):
+        self.place, self.call = place, call
         self.parameter, self.name, self.what = parameter, parameter.name, what
         match = re.match(r"(\w*)(\?)?(?:\[(.*)\])?$", what)
+        if not match or match.group(1) not in ROLES:
+            self.fail(f"'{what}' is not one of out, in, new, delete, device")
         self.role, self.optional, self.count = match.group(1), bool(match.group(2)), match.group(3)
         base = re.sub(r"^const ", "", parameter.pointee if parameter.is_pointer else parameter.type)
         self.base = base
-        self.kind = HANDLES.get(base)
+        self.kind = widths.HANDLES.get(base)
         if not self.role:
             self.role = "handle" if self.kind else "value"
         self.fixed = self.role in ("handle", "value", "new", "delete", "device")
+        self.check_type()
+
+    def fail(self, message):
+        fail(self.place, f"{self.call}: parameter {self.name}: {message}")
+
+    def check_type(self):
+        """Every type must be listed: a width that is guessed would cut a handle in half without a word."""
+        if self.parameter.is_pointer and self.fixed and self.role != "new":
+            self.fail("say what the pointer is (out, in, new)")
+        if self.role in ("new", "delete", "handle"):
+            if not self.kind:
+                self.fail(f"{self.base} is not a handle of HANDLES in widths.py")
+        elif self.role in ("value", "device"):
+            if self.base in widths.STRUCTS:
+                self.fail(f"struct {self.base} is passed by value; write the call by hand (mode hand)")
+            if self.base not in widths.WIRE_TYPE:
+                self.unknown()
+        elif self.kind:
+            self.fail(f"{self.base} is a handle; {self.role} would show the client the driver's pointer")
+        elif self.base not in widths.WIRE_TYPE and self.base not in widths.STRUCTS:
+            if not (self.base == "void" and self.count):
+                self.unknown()
+
+    def unknown(self):
+        self.fail(f"unknown type {self.base}; add it to widths.py with the width that cuda.h gives it, "
+                  "or write the call by hand (mode hand)")
 
     def wire_type(self):
-        if self.role in ("handle", "new", "delete") or self.base in WIDE:
-            return "uint64_t"
-        return NARROW.get(self.base, "uint32_t")
+        return "uint64_t" if self.role in ("handle", "new", "delete") else widths.WIRE_TYPE[self.base]
 
 
 class Call:
@@ -52,10 +78,7 @@ class Call:
         if function:
             what = dict(what or {})
             for parameter in function.parameters:
-                argument = Argument(parameter, what.pop(parameter.name, ""))
-                if parameter.is_pointer and argument.fixed and argument.role != "new":
-                    fail(place, f"{name}: say what the pointer {parameter.name} is")
-                self.arguments.append(argument)
+                self.arguments.append(Argument(place, name, parameter, what.pop(parameter.name, "")))
             if what:
                 fail(place, f"{name}: no parameter {' '.join(what)}")
 
@@ -65,16 +88,15 @@ class Call:
 
     def fixed(self):
         """Fixed arguments, wide ones first: no holes between them."""
-        width = {"uint64_t": 8, "uint32_t": 4, "float": 4, "uint16_t": 2, "uint8_t": 1}
         fixed = [a for a in self.arguments if a.fixed]
-        if sum(width[a.wire_type()] for a in fixed) > FIXED_MAX:
+        if sum(widths.BYTES[a.wire_type()] for a in fixed) > FIXED_MAX:
             fail(self.place, f"{self.name}: more than {FIXED_MAX} bytes of fixed arguments")
-        return sorted(fixed, key=lambda a: -width[a.wire_type()])
+        return sorted(fixed, key=lambda a: -widths.BYTES[a.wire_type()])
 
 
 class Table:
     def __init__(self, functions, paths):
-        self.functions, self.calls, self.local, self.hand, self.use = functions, [], [], [], []
+        self.functions, self.calls, self.local, self.hand, self.use, self.struct = functions, [], [], [], [], []
         for path in paths:
             with open(path, encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
@@ -94,6 +116,11 @@ class Table:
             for name in names:
                 self.known(place, name)
             getattr(self, mode).extend(names)
+        elif mode == "struct":
+            for name in names:
+                if name not in widths.STRUCTS:
+                    fail(place, f"{name} is not in STRUCTS of widths.py")
+            self.struct.extend(names)
         elif mode == "internal":
             self.calls.append(Call(place, names[0], names[1]))
         elif mode in ("async", "wait", "sync"):
@@ -114,6 +141,13 @@ class Table:
                 names.add(call.name)
                 if "ptds" in call.options:
                     names.add(call.name + "_ptds")
+        return sorted(names)
+
+    def structs(self):
+        """CUDA's structs that cross the wire."""
+        names = set(self.struct)
+        for call in self.calls:
+            names.update(a.base for a in call.arguments if a.base in widths.STRUCTS)
         return sorted(names)
 
     def coverage(self):
@@ -254,9 +288,15 @@ def client_exports(call):
     return out
 
 
+def width_checks(table):
+    """Assertions that the widths of widths.py are those of the toolkit's header."""
+    types = {(a.base, a.wire_type()) for call in table.calls for a in call.arguments if a.role in ("value", "device", "handle")}
+    return [f'_Static_assert(sizeof({base}) == sizeof({wire}), "widths.py: {base}");' for base, wire in sorted(types)] + [""]
+
+
 def client_c(table):
     out = [WARNING, '#include "cuda_remote/client/client.h"', '#include "cuda_remote/api/calls.h"', "",
-           "#include <string.h>", ""]
+           "#include <string.h>", ""] + width_checks(table)
     for call in table.calls:
         if call.function:
             out += client_stub(call) + client_exports(call)
@@ -329,7 +369,28 @@ def server_c(table):
     return out + ["};"]
 
 
-KINDS = {"calls.h": calls_h, "names.c": names_c, "driver.h": driver_h, "client.c": client_c, "server.c": server_c}
+def wire_txt(table):
+    """What both sides must have in common, in words: comments and names of hooks make no difference."""
+    out = [f"struct {name}" for name in table.structs()]
+    for number, call in enumerate(table.calls, 1):
+        fixed = [f"{a.name}:{a.wire_type()}" for a in call.fixed()]
+        more = [f"{a.name}:{a.role}:{a.base}[{a.count or 1}]" for a in call.arguments if not a.fixed]
+        out.append(" ".join([f"call {number} {call.mode} {call.name}", call.twin or "-", *fixed, *more]))
+    return out
+
+
+def fuzz_h(table):
+    """CALL(name, mode, fixed bytes, takes more): one line per call, for test/fuzz/fuzz_worker.c."""
+    out = [WARNING, "#define RC_FUZZ_CALLS(CALL) \\"]
+    for call in table.calls:
+        fixed = sum(widths.BYTES[a.wire_type()] for a in call.fixed()) if call.function else 0
+        more = int(any(a.role == "in" for a in call.arguments))
+        out.append(f"\tCALL({call.name}, {call.mode}, {fixed}, {more}) \\")
+    return out + [""]
+
+
+KINDS = {"calls.h": calls_h, "names.c": names_c, "driver.h": driver_h, "client.c": client_c, "server.c": server_c,
+         "wire.txt": wire_txt, "fuzz.h": fuzz_h}
 
 
 def read(compiler, paths):

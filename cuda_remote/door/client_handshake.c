@@ -260,7 +260,7 @@ static int receive_message(struct attempt *attempt, enum door_kind kind, void *m
 static int say_hello(struct attempt *attempt)
 {
 	door_header_set(&attempt->hello.header, DOOR_HELLO, sizeof attempt->hello);
-	memcpy(attempt->hello.build, door_build, sizeof attempt->hello.build);
+	attempt->hello.build = door_build;
 	int error = door_random(attempt->hello.nonce, sizeof attempt->hello.nonce);
 	if (!error)
 		error = send_all(attempt, &attempt->hello, sizeof attempt->hello);

@@ -14,6 +14,7 @@ cuda_remote_door_libhrdoorcore_la_SOURCES = \
 	cuda_remote/door/client_handshake.c \
 	cuda_remote/door/wire.h cuda_remote/door/wire.c
 nodist_cuda_remote_door_libhrdoorcore_la_SOURCES = cuda_remote/door/build.c
+cuda_remote_door_libhrdoorcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 cuda_remote_door_libhrdoorcore_la_CFLAGS = $(HR_CFLAGS) $(SODIUM_CFLAGS)
 cuda_remote_door_libhrdoorcore_la_LIBADD = $(SODIUM_LIBS)
 cuda_remote_door_libhrdoor_la_SOURCES =
@@ -24,11 +25,10 @@ else
 cuda_remote_door_libhrdoorcore_la_SOURCES += cuda_remote/door/proof_none.c
 endif
 
-# What two builds must have in common to understand each other: see wire.h.
-DOOR_BUILD_INPUTS = cuda_remote/api/calls.py $(HR_CALL_TABLE) cuda_remote/api/attributes.h cuda_remote/api/jit_options.h \
-	cuda_remote/wire.h cuda_remote/door/wire.h
+# The headers that define messages: see build.py.
+DOOR_BUILD_INPUTS = cuda_remote/wire.h cuda_remote/door/wire.h
 CLEANFILES += cuda_remote/door/build.c
 EXTRA_DIST += cuda_remote/door/build.py
-cuda_remote/door/build.c: cuda_remote/door/build.py $(DOOR_BUILD_INPUTS)
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && here=`pwd` && cd $(srcdir) && \
-	$(PYTHON) -B cuda_remote/door/build.py $(DOOR_BUILD_INPUTS) > "$$here/$@.new" && cd "$$here" && mv $@.new $@
+cuda_remote/door/build.c: cuda_remote/door/build.py cuda_remote/api/wire.txt $(DOOR_BUILD_INPUTS)
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/door/build.py \
+		"$$here/cuda_remote/api/wire.txt" $(DOOR_BUILD_INPUTS) > "$$here/$@.new" && cd "$$here" && mv $@.new $@

@@ -380,9 +380,9 @@ static int handshake_step(struct rc_door *door, struct handshake *handshake, rc_
 		return 0;
 	if (!hello)
 		return admit_handshake(door, handshake, peer);
-	if (memcmp(handshake->hello.build, door_build, sizeof door_build))
-		handshake_refuse(door, handshake, RC_DOOR_BAD_VERSION,
-			       "client and server were built from different sources: install the same version on both");
+	char text[RC_DOOR_TEXT_MAX];
+	if (door_build_differs(&handshake->hello.build, &door_build, text))
+		handshake_refuse(door, handshake, RC_DOOR_BAD_VERSION, text);
 	else
 		challenge_handshake(door, handshake);
 	return 0;

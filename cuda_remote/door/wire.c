@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What both sides of the handshake do with its messages. */
 #include "cuda_remote/door/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length)
@@ -22,4 +24,19 @@ void door_text_clean(char *text, size_t size)
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127)
 			*c = '?';
+}
+
+bool door_build_differs(const struct door_build *client, const struct door_build *server, char text[RC_DOOR_TEXT_MAX])
+{
+	char cuda[64] = "", list[RC_DOOR_TEXT_MAX];
+	if (!memcmp(client, server, sizeof *client))
+		return false;
+	if (client->cuda != server->cuda)
+		snprintf(cuda, sizeof cuda, " CUDA version (server %u.%u, client %u.%u),", server->cuda / 1000 % 1000,
+			 server->cuda % 1000 / 10, client->cuda / 1000 % 1000, client->cuda % 1000 / 10);
+	int n = snprintf(list, sizeof list, "%s%s%s%s", client->calls != server->calls ? " table of calls," : "", cuda,
+			 client->structs != server->structs ? " sizes of CUDA's structs," : "",
+			 client->wire != server->wire ? " wire headers," : "");
+	snprintf(text, RC_DOOR_TEXT_MAX, "builds differ:%.*s; install the same build of Headrace on both hosts", n - 1, list);
+	return true;
 }

@@ -10,12 +10,21 @@
 
 #define DOOR_MAGIC "HRDOOR1\n"
 #define DOOR_NONCE_BYTES 32
-#define DOOR_BUILD_BYTES 16
 
-/* A hash of all that defines what client and server say to each other behind the door: the table of calls, its
- * generator and the wire headers. Made by the makefile; two builds that differ in it do not go together, whatever
- * their versions. */
-extern const uint8_t door_build[DOOR_BUILD_BYTES];
+/*
+ * What a client and a server must have in common to understand each other after the handshake. build.py makes it. Two
+ * builds with equal members work together; the comments, hooks and hand-written code of the two may differ.
+ */
+struct door_build {
+	uint32_t calls;   /* hash of the table of calls: numbers, modes, arguments and their widths */
+	uint32_t cuda;    /* CUDA_VERSION of the headers */
+	uint32_t structs; /* hash of the sizes of CUDA's structs that are sent */
+	uint32_t wire;    /* hash of the headers that define messages, without their comments */
+};
+extern const struct door_build door_build;
+
+/* False if the two builds work together. True: text says what differs, and what to do. */
+bool door_build_differs(const struct door_build *client, const struct door_build *server, char text[RC_DOOR_TEXT_MAX]);
 
 enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5,
 		 DOOR_REPORT = 6 };
@@ -37,7 +46,7 @@ struct door_header {
 struct door_hello {
 	struct door_header header;
 	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
-	uint8_t build[DOOR_BUILD_BYTES]; /* door_build of the client */
+	struct door_build build; /* of the client */
 };
 
 /* server → client */

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *said = malloc(size);
 	memcpy(said, data + 1, size - 1);
 	if (size - 1 >= sizeof(struct door_hello))
-		memcpy(said + offsetof(struct door_hello, build), door_build, sizeof door_build);
+		memcpy(said + offsetof(struct door_hello, build), &door_build, sizeof door_build);
 	say(fd, said, cut);
 	say(fd, said + cut, size - 1 - cut);
 	free(said);

@@ -8,3 +8,6 @@ test_cuda_api_exports_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_api_exports_test_LDADD = \
 	cuda_remote/api/libcuapi.la rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 endif
+
+dist_check_SCRIPTS += test/cuda/api/generator_test.sh
+TESTS += test/cuda/api/generator_test.sh

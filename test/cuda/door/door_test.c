@@ -649,7 +649,7 @@ static struct door_hello good_hello(void)
 {
 	struct door_hello hello = { 0 };
 	door_header_set(&hello.header, DOOR_HELLO, sizeof hello);
-	memcpy(hello.build, door_build, sizeof hello.build);
+	hello.build = door_build;
 	return hello;
 }
 
@@ -686,9 +686,52 @@ START_TEST(wrong_hellos_are_refused_with_the_reason)
 	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_MALFORMED);
 	door_header_set(&hello.header, DOOR_HELLO, 1u << 31);
 	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_MALFORMED);
-	hello = good_hello();
-	hello.build[0] ^= 1;
-	ck_assert_uint_eq(refusal_of(server.place, &hello, sizeof hello), RC_DOOR_BAD_VERSION);
+	server_stop(&server);
+}
+END_TEST
+
+/* The text of the refusal that a server of this build sends to a client of that build; "" for a challenge. */
+static const char *answer_to_build(rc_server_t place, const struct door_build *build)
+{
+	static struct door_refusal refusal;
+	struct door_hello hello = good_hello();
+	hello.build = *build;
+	int fd = connect_raw(place);
+	ck_assert_int_eq(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), (ssize_t)sizeof hello);
+	ck_assert_int_eq(recv(fd, &refusal.header, sizeof refusal.header, MSG_WAITALL), (ssize_t)sizeof refusal.header);
+	size_t rest = refusal.header.length - sizeof refusal.header;
+	ck_assert_uint_le(rest, sizeof refusal - sizeof refusal.header);
+	ck_assert_int_eq(recv(fd, &refusal.reason, rest, MSG_WAITALL), (ssize_t)rest);
+	close(fd);
+	if (refusal.header.kind == DOOR_CHALLENGE)
+		return "";
+	ck_assert_uint_eq(refusal.header.kind, DOOR_REFUSAL);
+	ck_assert_uint_eq(refusal.reason, RC_DOOR_BAD_VERSION);
+	return refusal.text;
+}
+
+START_TEST(another_build_is_refused_and_told_what_differs)
+{
+	struct test_server server;
+	struct door_build build = door_build;
+	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
+	ck_assert_str_eq(answer_to_build(server.place, &build), "");
+	build.calls++;
+	ck_assert_str_eq(answer_to_build(server.place, &build),
+			 "builds differ: table of calls; install the same build of Headrace on both hosts");
+	build = door_build;
+	build.structs++;
+	ck_assert_str_eq(answer_to_build(server.place, &build),
+			 "builds differ: sizes of CUDA's structs; install the same build of Headrace on both hosts");
+	build = door_build;
+	build.wire++;
+	ck_assert_str_eq(answer_to_build(server.place, &build),
+			 "builds differ: wire headers; install the same build of Headrace on both hosts");
+	build = door_build;
+	build.cuda = 12080;
+	ck_assert_ptr_nonnull(strstr(answer_to_build(server.place, &build), ", client 12.8)"));
+	build = (struct door_build){ 0, 0, 0, 0 };
+	ck_assert_ptr_nonnull(strstr(answer_to_build(server.place, &build), "on both hosts")); /* the longest text fits */
 	server_stop(&server);
 }
 END_TEST
@@ -959,6 +1002,7 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, a_server_of_another_version_is_named);
 	tcase_add_test(tests, a_server_that_is_none_is_seen_through);
 	tcase_add_test(tests, wrong_hellos_are_refused_with_the_reason);
+	tcase_add_test(tests, another_build_is_refused_and_told_what_differs);
 	tcase_add_test(tests, wrong_requests_are_refused_with_the_reason);
 	tcase_add_test(tests, random_bytes_never_get_in_nor_harm);
 	tcase_add_test(tests, visitors_who_stall_hold_up_nobody);
