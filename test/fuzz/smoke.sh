@@ -1,32 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# smoke.sh SECONDS JOBS PROGRAM...: runs each fuzz target that long, JOBS of them at a time, from its seeds and a fixed
-# seed. Prints how many inputs each had and how much it covered; exit status 1 if one found something.
+# smoke.sh SECONDS JOBS PROGRAM...: runs each fuzz target for that time, JOBS of them at a time. Run it in the build tree:
+# each target's corpus is kept in test/fuzz/corpus/TARGET there and grows with every run; at first it is the target's
+# seeds in the source tree. The seed of the random numbers differs with every run; FUZZ_SEED=N repeats one.
+# Prints for each target the seed, how many inputs it had and how much they covered. Exit status 1 if a target found
+# something; the input is then in test/fuzz/found/TARGET, and is printed.
 set -euo pipefail
 seconds=$1
 jobs=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+corpora=$PWD/test/fuzz/corpus
+findings=$PWD/test/fuzz/found
+seed=${FUZZ_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
 
 fuzz() {
-	local program=$1 name folder
+	local program=$1 name corpus found log
 	name=$(basename "$program")
-	folder=$work/$name
-	mkdir -p "$folder/corpus"
-	[ -d "$here/seeds/$name" ] && cp "$here/seeds/$name"/* "$folder/corpus"
-	if HEADRACE_LOG=error "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -seed=1 \
-		-print_final_stats=1 -artifact_prefix="$folder/" "$folder/corpus" >"$folder/log" 2>&1; then
-		printf '%s, %d s: %s inputs, %s\n' "$name" "$seconds" \
-			"$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/log")" \
-			"$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$folder/log" | tail -n 1)"
+	corpus=$corpora/$name found=$findings/$name
+	log=$found/log
+	rm -rf "$found"
+	mkdir -p "$corpus" "$found"
+	[ ! -d "$here/seeds/$name" ] || cp "$here/seeds/$name"/* "$corpus"
+	if HEADRACE_LOG=error "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -seed="$seed" \
+		-print_final_stats=1 -artifact_prefix="$found/" "$corpus" >"$log" 2>&1; then
+		printf '%s, %d s, seed %d: %s inputs, %s; corpus %d\n' "$name" "$seconds" "$seed" \
+			"$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
+			"$(grep -aoE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)" "$(find "$corpus" -type f | wc -l)"
 		return 0
 	fi
-	echo "$name FAILED"
-	tail -n 60 "$folder/log"
-	for found in "$folder"/crash-* "$folder"/leak-* "$folder"/timeout-* "$folder"/oom-*; do
-		[ -e "$found" ] && { basename "$found"; base64 "$found" | head -n 40; }
+	echo "$name FAILED, seed $seed"
+	tail -n 60 "$log"
+	for input in "$found"/crash-* "$found"/leak-* "$found"/timeout-* "$found"/oom-*; do
+		[ -e "$input" ] || continue
+		echo "again: $program $input"
+		base64 "$input" | head -n 40
 	done
 	return 1
 }

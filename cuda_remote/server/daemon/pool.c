@@ -68,6 +68,10 @@ void pool_count(const struct pool *pool, struct pool_counts *counts)
 
 /* ---- starting ---- */
 
+/* Defined in a program built with -fsanitize=address. LeakSanitizer looks for leaks at exit(), which a worker does not
+ * call: the handlers registered by then are the daemon's. */
+extern void __lsan_do_leak_check(void) __attribute__((weak));
+
 /* In the new process: never returns. */
 static void worker_run(struct pool *pool, int control)
 {
@@ -76,7 +80,10 @@ static void worker_run(struct pool *pool, int control)
 		close(at->control);
 	pool->plan.leave(pool->plan.context);
 	sigprocmask(SIG_SETMASK, &pool->plan.signals, NULL);
-	_exit(child_run(&plan));
+	int status = child_run(&plan);
+	if (__lsan_do_leak_check)
+		__lsan_do_leak_check();
+	_exit(status);
 }
 
 static int worker_start(struct pool *pool)

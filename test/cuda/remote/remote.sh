@@ -31,9 +31,16 @@ remote_stop() {
 	[ ! -e "$folder/socket" ] || { echo "$0: the socket is left" >&2; return 1; }
 }
 
+# The daemon's own output and its workers' go to $folder/log, and at the end to the test's. A sanitizer's report is a
+# failure by itself: the daemon takes the worker's exit status for that of a lost connection.
 remote_cleanup() {
 	local status=$?
 	remote_stop || status=1
+	[ ! -e "$folder/log" ] || cat "$folder/log" >&2
+	if grep -qsaE '(Address|Thread|Leak|UndefinedBehavior)Sanitizer|runtime error: ' "$folder/log"; then
+		echo "$0: a sanitizer reports an error in the daemon or a worker" >&2
+		status=1
+	fi
 	rm -rf "$folder"
 	exit $status
 }
@@ -42,7 +49,7 @@ remote_start() {
 	trap remote_cleanup EXIT
 	mkfifo "$folder/ready"
 	"$build/cuda_remote/server/headraced" --socket="$folder/socket" --driver="$driver" --private --no-loopback --quiet \
-		--ready-fd=3 3>"$folder/ready" &
+		--ready-fd=3 3>"$folder/ready" 2>"$folder/log" &
 	daemon=$!
 	read -r _ <"$folder/ready" || fail "headraced did not start"
 	export HEADRACE_SERVER=unix:$folder/socket
