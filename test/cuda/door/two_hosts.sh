@@ -11,8 +11,10 @@ remove_hosts() {
 	ip netns del "${namespace}c" 2> "$work/null"
 }
 
+# The third command shows that commands can run there: ip mounts a /sys of the namespace's own, which fails in a chroot
+# whose / is no mount point.
 make_hosts() {
-	ip netns add "${namespace}s" && ip netns add "${namespace}c" &&
+	ip netns add "${namespace}s" && ip netns add "${namespace}c" && "${on_server[@]}" true &&
 		ip link add "${namespace}s" netns "${namespace}s" type veth \
 			peer name "${namespace}c" netns "${namespace}c" &&
 		"${on_server[@]}" ip address add $server_address/24 dev "${namespace}s" &&
@@ -24,4 +26,4 @@ make_hosts() {
 [ "$(id -u)" = 0 ] || { echo "SKIP: network namespaces need root"; exit 77; }
 command -v ip > "$work/null" || { echo "SKIP: there is no ip(8) here (iproute2)"; exit 77; }
 trap 'remove_hosts; tidy' EXIT
-make_hosts 2> "$work/err" || { echo "SKIP: no network namespaces or veth here: $(head -1 "$work/err")"; exit 77; }
+make_hosts 2> "$work/err" || { echo "SKIP: no network namespaces, ip netns exec or veth here: $(head -1 "$work/err")"; exit 77; }
