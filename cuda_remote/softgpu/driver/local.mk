@@ -20,6 +20,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/handle.h \
 	cuda_remote/softgpu/driver/init.c \
 	cuda_remote/softgpu/driver/init.h \
+	cuda_remote/softgpu/driver/ipc_handle.c \
+	cuda_remote/softgpu/driver/ipc_handle.h \
 	cuda_remote/softgpu/driver/logs.c \
 	cuda_remote/softgpu/driver/notification.c \
 	cuda_remote/softgpu/driver/old_names.c \
@@ -42,6 +44,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/space/space.h
 
 include cuda_remote/softgpu/driver/device/local.mk
+include cuda_remote/softgpu/driver/queue/local.mk
 include cuda_remote/softgpu/driver/context/local.mk
 include cuda_remote/softgpu/driver/stream/local.mk
 include cuda_remote/softgpu/driver/graph/local.mk

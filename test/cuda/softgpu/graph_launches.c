@@ -2,7 +2,7 @@
 /* Launching graphs: order along the edges, branches at once, every kind of node, faults, repeated launches. */
 #include "graph.h"
 
-#include "cuda_remote/softgpu/driver/stream/queue.h"
+#include "cuda_remote/softgpu/driver/queue/queue.h"
 
 #include <pthread.h>
 

@@ -2,19 +2,9 @@
 /* Life of a context and the calling thread's stack of them. The calls that ask and set are in context_state.c. */
 #include "cuda_remote/softgpu/driver/context/context.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
-#include "cuda_remote/softgpu/driver/stream/event.h"
-#include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
-#include "cuda_remote/softgpu/driver/context/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/memory/ipc.h"
-#include "cuda_remote/softgpu/driver/module/module.h"
-#include "cuda_remote/softgpu/driver/context/owned.h"
-#include "cuda_remote/softgpu/driver/memory/pool.h"
-#include "cuda_remote/softgpu/driver/stream/stream.h"
-#include "cuda_remote/softgpu/space/space.h"
-#include "rdma_channel/base/log.h"
 
 #include <stdlib.h>
 
@@ -43,8 +33,10 @@ CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *o
 	context->device = device;
 	context->physical = device_physical(device);
 	context->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	context->group.id = context->id;
 	context->primary = primary;
 	context->flags = flags;
+	owned_list_init(&context->owned, &context->group);
 	pthread_mutex_init(&context->lock, NULL);
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
@@ -71,18 +63,38 @@ softgpu_limits_t context_limits(CUcontext context)
 	return limits;
 }
 
+void context_retire_stream(CUstream stream)
+{
+	if (!handle_retire(stream))
+		return;
+	capture_stream_destroyed(stream);
+	queue_stream_release(stream);
+}
+
+/* All are idle. */
+static void destroy_streams(CUcontext context)
+{
+	/* A thread that ends may retire its own default stream meanwhile. */
+	for (CUstream stream; (stream = queue_group_live(&context->group));)
+		context_retire_stream(stream);
+	queue_group_detach(&context->group);
+}
+
+static void note_free(const softgpu_allocation_t *allocation)
+{
+	CUcontext context = (CUcontext)(uintptr_t)allocation->owner;
+	if (context->memory_freed)
+		context->memory_freed(allocation);
+}
+
 void context_destroy(CUcontext context)
 {
 	queue_wait_group(&context->group);
 	if (!handle_retire(context))
 		return;
-	event_destroy_all(context);
-	owned_destroy_all(context);
-	module_unload_all(context);
-	stream_destroy_all(context);
-	ipc_close_all(context);
-	graph_memory_lose(context);
-	softgpu_space_free_owned(context, pool_note_free);
+	owned_destroy_all(&context->owned);
+	destroy_streams(context);
+	softgpu_space_free_owned(context, note_free);
 	free(context->coredump);
 	pthread_mutex_destroy(&context->lock);
 	handle_release(context);
@@ -95,13 +107,21 @@ CUcontext context_current(void)
 
 CUcontext context_of(CUcontext handle)
 {
-	return handle_valid(handle, HANDLE_CONTEXT) ? handle : green_primary((CUgreenCtx)(void *)handle);
+	return handle_valid(handle, HANDLE_CONTEXT) ? handle : context_of_green((CUgreenCtx)(void *)handle);
+}
+
+CUcontext context_of_green(CUgreenCtx green)
+{
+	if (!handle_valid(green, HANDLE_GREEN_CONTEXT) || !handle_valid(green->primary, HANDLE_CONTEXT) ||
+	    green->primary->id != green->primary_id)
+		return NULL;
+	return green->primary;
 }
 
 CUgreenCtx context_current_green(void)
 {
 	CUgreenCtx top = stack.depth ? (CUgreenCtx)(void *)stack.context[stack.depth - 1] : NULL;
-	return green_primary(top) ? top : NULL;
+	return context_of_green(top) ? top : NULL;
 }
 
 CUresult context_enter(CUcontext *context)
@@ -114,6 +134,12 @@ CUresult context_enter(CUcontext *context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*context = context_of(top);
 	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_enter_unsafe(CUcontext *context)
+{
+	CUresult result = context_enter(context);
+	return result ? result : capture_refuse_unsafe();
 }
 
 CUresult context_enter_handle(const void *handle, enum handle_kind kind)
@@ -132,15 +158,6 @@ CUresult context_enter_this(CUcontext *context)
 		return result;
 	*context = context_of(*context);
 	return *context ? context_error(*context) : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-void context_fault(CUcontext context, CUresult fault)
-{
-	CUresult none = CUDA_SUCCESS;
-	/* Orders nothing: who reports the fault needs the code only. */
-	if (__atomic_compare_exchange_n(&context->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		hr_log(HR_LOG_INFO, "software GPU: context %llu has failed with error %d",
-		       (unsigned long long)context->id, (int)fault);
 }
 
 CUresult context_synchronize(CUcontext context)

@@ -4,10 +4,9 @@
  * streams have been given so far. A wait goes by way of a gate: a stream that waits for the event, and that all streams
  * wait for, those made later too.
  */
-#include "cuda_remote/softgpu/driver/stream/capture.h"
-#include "cuda_remote/softgpu/driver/stream/event.h"
-#include "cuda_remote/softgpu/driver/context/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/softgpu/driver/stream/event.h"
 
 #include <stdlib.h>
 
@@ -71,7 +70,7 @@ static CUresult wait(CUcontext context, CUgreenCtx green, CUevent event)
 {
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (capture_event(event))
+	if (capture_mark_refuse(&event->mark))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	CUstream gate = green ? green->gate : queue_group_gate(context, &context->group);
 	size_t count;
@@ -96,7 +95,7 @@ static CUresult wait(CUcontext context, CUgreenCtx green, CUevent event)
 static CUresult enter(CUcontext *context, CUgreenCtx *green)
 {
 	*green = *context ? (CUgreenCtx)(void *)*context : context_current_green();
-	if (!green_primary(*green))
+	if (!context_of_green(*green))
 		*green = NULL;
 	return context_enter_this(context);
 }
@@ -120,7 +119,7 @@ static CUresult enter_green(CUgreenCtx green, CUcontext *context)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	*context = green_primary(green);
+	*context = context_of_green(green);
 	return *context ? context_error(*context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -1,44 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/context/green.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/device/device_resource.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 #include "cuda_remote/softgpu/engine.h"
 
 #include <stdlib.h>
 
-CUcontext green_primary(CUgreenCtx green)
-{
-	if (!handle_valid(green, HANDLE_GREEN_CONTEXT) || !handle_valid(green->primary, HANDLE_CONTEXT) ||
-	    green->primary->id != green->primary_id)
-		return NULL;
-	return green->primary;
-}
-
 unsigned green_multiprocessors(const struct CUstream_st *stream)
 {
 	CUgreenCtx green = stream->legacy ? context_current_green() : __atomic_load_n(&stream->green, __ATOMIC_RELAXED);
-	return green_primary(green) == stream->context ? green->resource.sm.smCount : softgpu_threads();
-}
-
-CUresult green_stream_new(CUcontext context, CUgreenCtx green, unsigned flags, int priority, CUstream *output)
-{
-	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
-	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
-	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
-	if (!stream)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Orders nothing: others compare it. */
-	__atomic_store_n(&stream->green, green, __ATOMIC_RELAXED);
-	if (green && !queue_submit_wait(stream, green->gate, queue_submitted(green->gate))) {
-		handle_retire(stream);
-		queue_stream_release(stream);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*output = stream;
-	return CUDA_SUCCESS;
+	return context_of_green(green) == stream->context ? green->resource.sm.smCount : softgpu_threads();
 }
 
 static CUresult enter(CUgreenCtx green, CUcontext *context)
@@ -48,7 +23,7 @@ static CUresult enter(CUgreenCtx green, CUcontext *context)
 		return result;
 	if (!handle_valid(green, HANDLE_GREEN_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*context = green_primary(green);
+	*context = context_of_green(green);
 	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -116,7 +91,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	CUcontext context = green_primary(hCtx);
+	CUcontext context = context_of_green(hCtx);
 	if (!handle_valid(hCtx, HANDLE_GREEN_CONTEXT) || !handle_retire(hCtx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	queue_stream_release(hCtx->gate);
@@ -178,7 +153,7 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResou
 	CUresult result = context_enter_this(&hCtx);
 	if (result)
 		return result;
-	if (green_primary(green))
+	if (context_of_green(green))
 		return tell(&green->resource, resource, type);
 	CUdevResource all;
 	device_resource(hCtx->device, &all);
@@ -193,7 +168,7 @@ CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigne
 		return result;
 	if (!phStream || flags != CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	return green_stream_new(context, greenCtx, flags, priority, phStream);
+	return stream_new(context, greenCtx, flags, priority, phStream);
 }
 
 CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)

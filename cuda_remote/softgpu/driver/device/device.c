@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which devices there are. What they can do is in device_attributes.c. */
+/* The table of devices: how many, which are visible, their identity. The calls on them are in device_calls.c. */
 #include "cuda_remote/softgpu/driver/device/device.h"
 
-#include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/space/space.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
@@ -18,8 +17,6 @@ HR_SETTING(setting_memory, "HEADRACE_SOFTGPU_MEMORY", "0", 0, UINT64_C(1) << 44,
 	   "memory of each software GPU, bytes; 0: half of this machine's, at most 8G");
 HR_SETTING(setting_capability, "HEADRACE_SOFTGPU_CAPABILITY", "90", 50, 129,
 	   "compute capability of the software GPUs, 10 * major + minor");
-
-#define PCI_FIRST_BUS 0xE0
 
 static struct {
 	int count;
@@ -156,153 +153,14 @@ int device_physical(CUdevice device)
 	return devices.physical[device];
 }
 
+CUuuid device_uuid(CUdevice device)
+{
+	CUuuid uuid = devices.uuid;
+	uuid.bytes[15] = (char)devices.physical[device];
+	return uuid;
+}
+
 unsigned device_capability(void)
 {
 	return devices.capability;
-}
-
-/* What every query of a device checks first. */
-static CUresult check(const void *output, CUdevice device)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	if (!output)
-		return CUDA_ERROR_INVALID_VALUE;
-	return device_valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceGetCount(int *count)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*count = devices.count;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-	CUresult result = check(device, ordinal);
-	if (!result)
-		*device = ordinal;
-	return result;
-}
-
-CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
-{
-	CUresult result = check(name, dev);
-	if (result)
-		return result;
-	if (len <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(name, (size_t)len, "Headrace Software GPU");
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
-{
-	CUresult result = check(uuid, dev);
-	if (result)
-		return result;
-	*uuid = devices.uuid;
-	uuid->bytes[15] = (char)devices.physical[dev];
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
-{
-	return cuDeviceGetUuid_v2(uuid, dev);
-}
-
-CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-	CUresult result = check(bytes, dev);
-	if (result)
-		return result;
-	uint64_t free_bytes, total;
-	softgpu_space_usage(devices.physical[dev], &free_bytes, &total);
-	*bytes = total;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
-{
-	CUresult result = check(pciBusId, dev);
-	if (result)
-		return result;
-	if (len < 13)
-		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", PCI_FIRST_BUS + devices.physical[dev]);
-	return CUDA_SUCCESS;
-}
-
-/* [domain:]bus:device[.function], hexadecimal. */
-static bool parse_pci(const char *text, unsigned *domain, unsigned *bus, unsigned *slot, unsigned *function)
-{
-	int used = 0;
-	*domain = *function = 0;
-	if (sscanf(text, "%x:%x:%x.%x%n", domain, bus, slot, function, &used) == 4 && !text[used])
-		return true;
-	used = 0;
-	*function = 0;
-	if (sscanf(text, "%x:%x:%x%n", domain, bus, slot, &used) == 3 && !text[used])
-		return true;
-	used = 0;
-	*domain = 0;
-	if (sscanf(text, "%x:%x.%x%n", bus, slot, function, &used) == 3 && !text[used])
-		return true;
-	used = 0;
-	*function = 0;
-	return sscanf(text, "%x:%x%n", bus, slot, &used) == 2 && !text[used];
-}
-
-CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
-{
-	CUresult result = init_check();
-	if (result)
-		return result;
-	unsigned domain, bus, slot, function;
-	if (!dev || !pciBusId || !parse_pci(pciBusId, &domain, &bus, &slot, &function))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (int i = 0; i < devices.count; i++)
-		if (!domain && !slot && !function && bus == (unsigned)(PCI_FIRST_BUS + devices.physical[i])) {
-			*dev = i;
-			return CUDA_SUCCESS;
-		}
-	return CUDA_ERROR_INVALID_DEVICE;
-}
-
-/* All devices share one address space and one set of processors. */
-CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-	CUresult result = check(canAccessPeer, dev);
-	if (!result && !device_valid(peerDev))
-		result = CUDA_ERROR_INVALID_DEVICE;
-	if (!result)
-		*canAccessPeer = dev != peerDev;
-	return result;
-}
-
-CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
-{
-	CUresult result = check(value, srcDevice);
-	if (result)
-		return result;
-	if (!device_valid(dstDevice) || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
-	switch (attrib) {
-	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-		*value = 0;
-		return CUDA_SUCCESS;
-	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-		*value = 1;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
 }

@@ -35,6 +35,9 @@ bool device_valid(CUdevice device);
 /* Index of a visible device among those of the machine: what memory is accounted to. */
 int device_physical(CUdevice device);
 
+/* The UUID of a visible device; the same in every process of a machine. */
+CUuuid device_uuid(CUdevice device);
+
 /* 10 * major + minor of the compute capability. */
 unsigned device_capability(void);
 

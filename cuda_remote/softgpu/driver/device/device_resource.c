@@ -3,8 +3,9 @@
  * Device resources (cuda.h, "Green Contexts"): multiprocessors, and their division. Any number from one on will do as a
  * part, as no multiprocessor here shares anything with another.
  */
+#include "cuda_remote/softgpu/driver/device/device_resource.h"
+
 #include "cuda_remote/softgpu/driver/device/device.h"
-#include "cuda_remote/softgpu/driver/context/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/engine.h"
 

@@ -9,7 +9,7 @@
 #ifndef SOFTGPU_GRAPH_H
 #define SOFTGPU_GRAPH_H
 
-#include "cuda_remote/softgpu/driver/stream/launch.h"
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
 
 /* One end of an edge. */
 typedef struct graph_edge {
@@ -43,7 +43,7 @@ static inline bool graph_kernel_loaded(const graph_kernel_t *kernel)
 	return handle_valid(kernel->function, HANDLE_FUNCTION) && kernel->function->id == kernel->function_id;
 }
 
-struct graph_memory;      /* graph_memory.h */
+struct graph_memory;      /* graph_allocation.h */
 struct graph_conditional;
 
 struct CUgraphNode_st {
@@ -89,7 +89,7 @@ struct CUgraph_st {
 	CUgraphNode owner;       /* whose child or body this is; NULL: the program's, or an executable graph's */
 	CUgraphNode first, last;
 	uint32_t count;
-	bool capturing;          /* a stream is captured into it */
+	bool capturing;          /* a stream is captured into it; under the captures' lock */
 	graph_handle_t *conditionals;
 	graph_object_t *objects;
 	unsigned executables;    /* atomic: that were made from it and live */

@@ -11,6 +11,7 @@
 
 struct graph_memory {
 	graph_memory_t *next; /* of all */
+	owned_t owned;        /* by context */
 	uint64_t base, size;
 	int physical;         /* device */
 	unsigned references;  /* nodes; one more while it is allocated */
@@ -35,27 +36,6 @@ static void grow(uint64_t *now, uint64_t *high, uint64_t bytes)
 		*high = *now;
 }
 
-CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **output)
-{
-	graph_memory_t *memory = calloc(1, sizeof *memory);
-	if (!memory)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context,
-				      .flags = GRAPH_MEMORY_FLAG, .device = device_physical(device) };
-	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE)) {
-		free(memory);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*memory = (graph_memory_t){ .base = want.base, .size = bytes, .physical = want.device,
-				    .references = 1, .context = context };
-	pthread_mutex_lock(&memory_lock);
-	memory->next = all;
-	all = memory;
-	pthread_mutex_unlock(&memory_lock);
-	*output = memory;
-	return CUDA_SUCCESS;
-}
-
 void graph_memory_hold(graph_memory_t *memory)
 {
 	pthread_mutex_lock(&memory_lock);
@@ -74,9 +54,12 @@ static void drop(graph_memory_t *memory)
 	*at = memory->next;
 	if (memory->reserved)
 		usages[memory->physical].reserved -= memory->size;
-	if (memory->context)
+	if (!memory->context) {
+		free(memory);
+	} else if (owned_take(&memory->owned)) {
 		softgpu_space_free(memory->base);
-	free(memory);
+		free(memory);
+	} /* else its context, which is being destroyed, has taken it: lose frees it in a moment */
 }
 
 void graph_memory_release(graph_memory_t *memory)
@@ -178,6 +161,46 @@ static bool give_back(graph_memory_t *memory)
 	return true;
 }
 
+/* The context is being destroyed and takes its memory along. */
+static void lose(owned_t *owned)
+{
+	graph_memory_t *memory = OWNER_OF(owned, graph_memory_t);
+	pthread_mutex_lock(&memory_lock);
+	if (!memory->references) {
+		softgpu_space_free(memory->base);
+		free(memory);
+	} else {
+		memory->context = NULL;
+		if (memory->reserved)
+			usages[memory->physical].reserved -= memory->size;
+		memory->reserved = false;
+		give_back(memory);
+	}
+	pthread_mutex_unlock(&memory_lock);
+}
+
+CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **output)
+{
+	graph_memory_t *memory = calloc(1, sizeof *memory);
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context,
+				      .flags = GRAPH_MEMORY_FLAG, .device = device_physical(device) };
+	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE)) {
+		free(memory);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*memory = (graph_memory_t){ .base = want.base, .size = bytes, .physical = want.device,
+				    .references = 1, .context = context };
+	pthread_mutex_lock(&memory_lock);
+	memory->next = all;
+	all = memory;
+	owned_add(&context->owned, &memory->owned, OWNED_GRAPH_MEMORY, lose);
+	pthread_mutex_unlock(&memory_lock);
+	*output = memory;
+	return CUDA_SUCCESS;
+}
+
 bool graph_memory_free(graph_memory_t *memory)
 {
 	pthread_mutex_lock(&memory_lock);
@@ -215,22 +238,6 @@ CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **output
 	}
 	pthread_mutex_unlock(&memory_lock);
 	return result;
-}
-
-void graph_memory_lose(CUcontext context)
-{
-	pthread_mutex_lock(&memory_lock);
-	for (graph_memory_t *next, *memory = all; memory; memory = next) {
-		next = memory->next;
-		if (memory->context != context)
-			continue;
-		memory->context = NULL;
-		if (memory->reserved)
-			usages[memory->physical].reserved -= memory->size;
-		memory->reserved = false;
-		give_back(memory);
-	}
-	pthread_mutex_unlock(&memory_lock);
 }
 
 /* Whole pages of it go back to the kernel; the address stays. */

@@ -6,8 +6,8 @@
  * own pages: allocations of different graphs share none (CUDA's do), so that what cuDeviceGetGraphMemAttribute tells as
  * reserved is what the allocations of the graphs launched so far sum up to, less what was trimmed. Any thread.
  */
-#ifndef SOFTGPU_GRAPH_MEMORY_H
-#define SOFTGPU_GRAPH_MEMORY_H
+#ifndef SOFTGPU_GRAPH_ALLOCATION_H
+#define SOFTGPU_GRAPH_ALLOCATION_H
 
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/space/space.h"
@@ -23,9 +23,7 @@ void graph_memory_hold(graph_memory_t *memory);
 void graph_memory_release(graph_memory_t *memory);
 CUdeviceptr graph_memory_address(const graph_memory_t *memory);
 
-/* The context goes away, and takes its memory along. */
-void graph_memory_lose(CUcontext context);
-/* False once that has happened. */
+/* False once its context was destroyed, and the memory with it. */
 bool graph_memory_there(const graph_memory_t *memory);
 
 /* The allocation node's memory at exactly this address, with a reference; NULL. */

@@ -2,7 +2,7 @@
 /* Launching an executable graph: what is settled at the call, and the command that runs it. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launching and capturing graphs, legacy and per-thread (see cuda_api.h): compiled twice. */
 #include "cuda_remote/softgpu/driver/stream/default_stream.h"
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/graph/graph_capture.h"
 #include "cuda_remote/softgpu/driver/graph/graph_exec.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 
 static CUresult enter(CUgraphExec exec, CUstream handle, CUstream *stream)
 {
@@ -49,7 +50,7 @@ static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *depende
 {
 	CUstream stream;
 	CUresult result = enter_stream(handle, &stream);
-	return result ? result : capture_begin(stream, graph, dependencies, data, count, mode);
+	return result ? result : graph_capture_begin(stream, graph, dependencies, data, count, mode);
 }
 
 CUresult PTSZ(cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode)
@@ -134,7 +135,7 @@ CUresult PTSZ(cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNod
 {
 	CUstream stream;
 	CUresult result = enter_stream(hStream, &stream);
-	return result ? result : capture_update(stream, dependencies, dependencyData, numDependencies, flags);
+	return result ? result : graph_capture_update(stream, dependencies, dependencyData, numDependencies, flags);
 }
 
 CUresult PTSZ(cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,

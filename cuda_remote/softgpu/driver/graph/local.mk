@@ -8,6 +8,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/graph/graph_allocation.c \
 	cuda_remote/softgpu/driver/graph/graph_allocation.h \
 	cuda_remote/softgpu/driver/graph/graph_attributes.c \
+	cuda_remote/softgpu/driver/graph/graph_capture.c \
+	cuda_remote/softgpu/driver/graph/graph_capture.h \
 	cuda_remote/softgpu/driver/graph/graph_conditional.c \
 	cuda_remote/softgpu/driver/graph/graph_dot.c \
 	cuda_remote/softgpu/driver/graph/graph_exec.c \

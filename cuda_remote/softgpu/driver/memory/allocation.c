@@ -2,7 +2,7 @@
 /* Allocation: device, pitched, managed, pinned and registered memory. */
 #include "cuda_remote/softgpu/space/space.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/memory/pool.h"
@@ -43,7 +43,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!dptr || !bytesize)
@@ -75,7 +75,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
@@ -102,7 +102,7 @@ static CUresult free_range(const softgpu_allocation_t *found)
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result || !dptr)
 		return result;
 	softgpu_allocation_t found;
@@ -141,7 +141,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -162,7 +162,7 @@ CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 CUresult cuMemFreeHost(void *p)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result || !p)
 		return result;
 	softgpu_allocation_t found;
@@ -220,7 +220,7 @@ static bool is_mapped(uint64_t base, uint64_t bytes)
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
@@ -249,7 +249,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 CUresult cuMemHostUnregister(void *p)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	softgpu_allocation_t found;

@@ -11,33 +11,7 @@
 #define SOFTGPU_COPY_H
 
 #include "cuda_remote/softgpu/driver/context/context.h"
-
-/* What the caller says an address is. */
-enum copy_side_kind {
-	COPY_HOST,    /* host memory; device memory is refused */
-	COPY_DEVICE,  /* memory that a kernel can reach */
-	COPY_UNIFIED, /* either: the address tells */
-};
-
-typedef struct copy_side {
-	enum copy_side_kind kind;
-	uint64_t address; /* of the first byte */
-	size_t pitch;     /* from row to row, bytes */
-	size_t slice;     /* from slice to slice, bytes */
-} copy_side_t;
-
-/* When a source in host memory is read. */
-enum copy_source {
-	COPY_SOURCE_API,    /* as said above */
-	COPY_SOURCE_STREAM, /* when the stream gets there, pageable or not */
-	COPY_SOURCE_NOW,    /* before the call returns, whatever the stream has to do */
-};
-
-typedef struct copy_box {
-	copy_side_t to, from;
-	size_t width, height, depth; /* bytes, rows, slices */
-	enum copy_source source;
-} copy_box_t;
+#include "cuda_remote/softgpu/driver/memory/copy_box.h"
 
 /*
  * Copies in stream; a synchronous call returns when host memory is done with. CUDA_ERROR_INVALID_VALUE: a wrong range.

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda_remote/softgpu/driver/memory/ipc.h"
-
-#include "cuda_remote/softgpu/space/shared.h"
+/* Device memory between processes: cuIpcGetMemHandle, cuIpcOpenMemHandle and cuIpcCloseMemHandle. */
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/ipc_handle.h"
 #include "cuda_remote/softgpu/space/space.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC "HRSGIPC1"
-
-/* Memory of another process that a context has opened, once however often. */
+/* Memory of another process that a context has opened, mapped once however often it was opened. */
 typedef struct opened {
 	struct opened *next;
+	owned_t owned; /* by context */
 	CUcontext context;
 	ipc_handle_t handle;
 	uint64_t address;
@@ -23,43 +21,6 @@ typedef struct opened {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static opened_t *opened;
-
-CUresult ipc_describe(int file, ipc_handle_t *handle)
-{
-	struct stat about;
-	if (fstat(file, &about))
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	memset(handle, 0, sizeof *handle);
-	memcpy(handle->magic, MAGIC, sizeof handle->magic);
-	handle->process = (int32_t)getpid();
-	handle->file = file;
-	handle->inode = about.st_ino;
-	return CUDA_SUCCESS;
-}
-
-bool ipc_describes(const ipc_handle_t *handle, int file)
-{
-	struct stat about;
-	return !memcmp(handle->magic, MAGIC, sizeof handle->magic) && !fstat(file, &about) &&
-	       about.st_ino == handle->inode;
-}
-
-CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, int *device, uint64_t *bytes)
-{
-	if (memcmp(handle->magic, MAGIC, sizeof handle->magic) || handle->process <= 0 || handle->file < 0)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (handle->process == (int32_t)getpid())
-		return CUDA_ERROR_INVALID_CONTEXT;
-	int own = softgpu_shared_open(handle->process, handle->file);
-	if (own < 0)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!softgpu_shared_check(own, purpose, device, bytes) || !ipc_describes(handle, own)) {
-		close(own);
-		return CUDA_ERROR_INVALID_HANDLE;
-	}
-	*file = own;
-	return CUDA_SUCCESS;
-}
 
 typedef struct share {
 	softgpu_allocation_t found;
@@ -134,6 +95,27 @@ static opened_t *find(CUcontext context, const ipc_handle_t *handle)
 	return entry;
 }
 
+/* With the lock held. */
+static void unlist(const opened_t *entry)
+{
+	opened_t **at = &opened;
+	while (*at && *at != entry)
+		at = &(*at)->next;
+	if (*at)
+		*at = entry->next;
+}
+
+/* The context is being destroyed. */
+static void destroy_opened(owned_t *owned)
+{
+	opened_t *entry = OWNER_OF(owned, opened_t);
+	pthread_mutex_lock(&lock);
+	unlist(entry);
+	pthread_mutex_unlock(&lock);
+	softgpu_space_free(entry->address);
+	free(entry);
+}
+
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
 	CUcontext context;
@@ -154,6 +136,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
 			entry->handle = described;
 			entry->next = opened;
 			opened = entry;
+			owned_add(&context->owned, &entry->owned, OWNED_MAPPING, destroy_opened);
 		} else {
 			free(entry);
 		}
@@ -180,33 +163,18 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	/* What was submitted may still use it. */
 	queue_wait_group(&context->group);
 	pthread_mutex_lock(&lock);
-	opened_t **at = &opened;
-	while (*at && ((*at)->address != dptr || (*at)->context != context))
-		at = &(*at)->next;
-	opened_t *entry = *at;
+	opened_t *entry = opened;
+	while (entry && (entry->address != dptr || entry->context != context))
+		entry = entry->next;
 	if (!entry) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (!--entry->references) {
-		*at = entry->next;
-		softgpu_space_free(entry->address);
-		free(entry);
+		unlist(entry);
+		if (owned_take(&entry->owned)) {
+			softgpu_space_free(entry->address);
+			free(entry);
+		}
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
-}
-
-void ipc_close_all(CUcontext context)
-{
-	pthread_mutex_lock(&lock);
-	for (opened_t **at = &opened; *at;) {
-		opened_t *entry = *at;
-		if (entry->context != context) {
-			at = &entry->next;
-			continue;
-		}
-		*at = entry->next;
-		softgpu_space_free(entry->address);
-		free(entry);
-	}
-	pthread_mutex_unlock(&lock);
 }

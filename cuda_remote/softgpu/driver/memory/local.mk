@@ -10,8 +10,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/memory/copy.h \
 	cuda_remote/softgpu/driver/memory/copy_batch.c \
 	cuda_remote/softgpu/driver/memory/copy_batch.h \
+	cuda_remote/softgpu/driver/memory/copy_box.h \
 	cuda_remote/softgpu/driver/memory/ipc.c \
-	cuda_remote/softgpu/driver/memory/ipc.h \
 	cuda_remote/softgpu/driver/memory/managed.c \
 	cuda_remote/softgpu/driver/memory/managed.h \
 	cuda_remote/softgpu/driver/memory/managed_range.c \

@@ -3,11 +3,11 @@
 
 #include "cuda_remote/softgpu/driver/memory/pool.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/memory/ipc.h"
+#include "cuda_remote/softgpu/driver/ipc_handle.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "cuda_remote/softgpu/space/space.h"
 
@@ -119,6 +119,15 @@ unsigned pool_handle_types(const void *pool)
 	return ((const struct CUmemPoolHandle_st *)pool)->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 }
 
+/* An allocation of a pool that context owns. When the context frees it, it tells the pool. */
+static softgpu_allocation_t new_allocation(CUcontext context, CUmemoryPool pool, size_t bytes)
+{
+	/* Orders nothing: the context's destruction reads it, which no other call may overlap. */
+	__atomic_store_n(&context->memory_freed, pool_note_free, __ATOMIC_RELAXED);
+	return (softgpu_allocation_t){ .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
+				       .device = device_physical(pool->device) };
+}
+
 /* Maps pages of the pool's file from page on; where the mapping is goes with it when the allocation is freed. */
 static int map_file(CUmemoryPool pool, softgpu_allocation_t *want, uint64_t page)
 {
@@ -184,8 +193,7 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 	}
 	if (result)
 		return result;
-	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
-				      .device = device_physical(pool->device) };
+	softgpu_allocation_t want = new_allocation(context, pool, bytes);
 	if (take(pool, &want)) {
 		queue_wait_group(&context->group);
 		if (take(pool, &want)) {
@@ -367,8 +375,8 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
 	    !softgpu_shared_check(pool->file - 1, PURPOSE, &physical, &bytes) || !handle.size ||
 	    handle.offset % SOFTGPU_SPACE_PAGE || handle.offset > bytes || handle.size > bytes - handle.offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	softgpu_allocation_t want = { .size = handle.size, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
-				      .device = device_physical(pool->device), .imported = true };
+	softgpu_allocation_t want = new_allocation(context, pool, handle.size);
+	want.imported = true;
 	result = charge(pool, handle.size);
 	if (result)
 		return result;

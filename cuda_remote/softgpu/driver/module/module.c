@@ -3,7 +3,6 @@
 
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/module/image.h"
-#include "cuda_remote/softgpu/driver/texture/texture_reference.h"
 #include "cuda_remote/softgpu/space/space.h"
 
 #include <stdlib.h>
@@ -79,6 +78,35 @@ static CUresult make_functions(CUmodule module)
 	return CUDA_SUCCESS;
 }
 
+static void free_references(struct module_reference *reference)
+{
+	for (struct module_reference *next; reference; reference = next) {
+		next = reference->next;
+		handle_retire(reference);
+		handle_release(reference);
+	}
+}
+
+/* The work that used the module is done. */
+static void destroy_owned(owned_t *owned)
+{
+	CUmodule module = OWNER_OF(owned, struct CUmod_st);
+	handle_retire(module);
+	if (module->library)
+		library_forget(module->library, module);
+	free_references(module->first_texture);
+	free_references(module->first_surface);
+	free_functions(module);
+	softgpu_program_unload(module->program);
+	handle_release(module);
+}
+
+void module_unload(CUmodule module)
+{
+	if (handle_retire(module))
+		owned_destroy(&module->owned);
+}
+
 CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log,
 		     CUmodule *output)
 {
@@ -94,12 +122,7 @@ CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary libra
 	result = make_functions(module);
 	if (result)
 		goto undo_program;
-	pthread_mutex_lock(&context->lock);
-	module->next = context->first_module;
-	if (module->next)
-		module->next->previous = module;
-	context->first_module = module;
-	pthread_mutex_unlock(&context->lock);
+	owned_add(&context->owned, &module->owned, OWNED_MODULE, destroy_owned);
 	*output = module;
 	return CUDA_SUCCESS;
 undo_program:
@@ -109,36 +132,6 @@ undo_handle:
 	handle_retire(module);
 	handle_release(module);
 	return result;
-}
-
-void module_unload(CUmodule module)
-{
-	CUcontext context = module->context;
-	if (!handle_retire(module))
-		return;
-	queue_wait_group(&context->group);
-	pthread_mutex_lock(&context->lock);
-	if (module->next)
-		module->next->previous = module->previous;
-	if (module->previous)
-		module->previous->next = module->next;
-	else
-		context->first_module = module->next;
-	pthread_mutex_unlock(&context->lock);
-	texture_reference_forget(module);
-	free_functions(module);
-	softgpu_program_unload(module->program);
-	handle_release(module);
-}
-
-void module_unload_all(CUcontext context)
-{
-	while (context->first_module) {
-		CUmodule module = context->first_module;
-		if (module->library)
-			library_forget(module->library, module);
-		module_unload(module);
-	}
 }
 
 CUfunction module_find(CUmodule module, const char *name)

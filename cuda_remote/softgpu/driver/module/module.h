@@ -10,6 +10,14 @@
 #include "cuda_remote/softgpu/engine.h"
 #include "cuda_remote/softgpu/fatbin/fatbin.h"
 
+/* A texture or surface reference of a module: the first member of texture_reference.c's objects. */
+struct module_reference {
+	handle_t handle;
+	CUcontext context;
+	struct module_reference *next; /* of the module's */
+	uint64_t number;               /* the engine's; 0: a reference of no module */
+};
+
 struct CUmod_st {
 	handle_t handle;
 	CUcontext context;
@@ -17,8 +25,8 @@ struct CUmod_st {
 	CUlibrary library; /* NULL: loaded by itself */
 	CUfunction *functions;
 	unsigned count;
-	CUmodule previous, next; /* of the context's, under its lock */
-	struct module_reference *first_texture, *first_surface; /* of texture_reference.c, under the context's lock */
+	owned_t owned;
+	struct module_reference *first_texture, *first_surface; /* under the context's lock */
 	CUmodule next_of_library; /* under the library's lock */
 };
 
@@ -62,9 +70,6 @@ CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary libra
 
 /* Waits for the context's work and unloads. */
 void module_unload(CUmodule module);
-
-/* When the context goes away: its modules, those of libraries too. */
-void module_unload_all(CUcontext context);
 
 /* The function of this name; NULL. */
 CUfunction module_find(CUmodule module, const char *name);

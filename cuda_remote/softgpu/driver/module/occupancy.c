@@ -5,15 +5,16 @@
  * reserved), as CUDA's occupancy calculator counts for compute capability 9.0. Nothing is executed faster for it;
  * programs size their grids by it, and cooperative launches are limited by it.
  */
+#include "cuda_remote/softgpu/driver/module/occupancy.h"
+
 #include "cuda_remote/softgpu/driver/device/device.h"
-#include "cuda_remote/softgpu/driver/stream/launch.h"
 
 static unsigned smaller(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-unsigned launch_occupancy(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared)
+unsigned occupancy_blocks(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared)
 {
 	unsigned warps = (threads + 31) / 32;
 	uint64_t shared = function->info.static_shared + dynamic_shared;
@@ -43,7 +44,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CU
 		return result;
 	if (!numBlocks || blockSize <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		return CUDA_ERROR_INVALID_VALUE;
-	*numBlocks = (int)launch_occupancy(func, (unsigned)blockSize, dynamicSMemSize);
+	*numBlocks = (int)occupancy_blocks(func, (unsigned)blockSize, dynamicSMemSize);
 	return CUDA_SUCCESS;
 }
 
@@ -70,7 +71,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 	for (unsigned threads = most; threads; threads = (threads - 1) & ~31u) {
 		uint64_t shared =
 			blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
-		unsigned blocks = launch_occupancy(func, threads, shared);
+		unsigned blocks = occupancy_blocks(func, threads, shared);
 		if (blocks * threads > best) {
 			best = blocks * threads;
 			best_threads = threads;
@@ -118,7 +119,7 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	}
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
 	unsigned capped = threads > DEVICE_MAX_THREADS ? DEVICE_MAX_THREADS + 1 : (unsigned)threads;
-	*numClusters = (int)(launch_occupancy(func, capped, config->sharedMemBytes) * softgpu_threads());
+	*numClusters = (int)(occupancy_blocks(func, capped, config->sharedMemBytes) * softgpu_threads());
 	return CUDA_SUCCESS;
 }
 
@@ -128,7 +129,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 	if (result)
 		return result;
 	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0 ||
-	    launch_occupancy(func, (unsigned)blockSize, 0) < (unsigned)numBlocks)
+	    occupancy_blocks(func, (unsigned)blockSize, 0) < (unsigned)numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t share = (DEVICE_SHARED_SM / (unsigned)numBlocks) & ~127u;
 	share = share > DEVICE_SHARED_RESERVED ? share - DEVICE_SHARED_RESERVED : 0;

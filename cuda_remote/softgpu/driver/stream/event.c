@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/stream/event.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/stream/ipc_event.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void drop(CUevent event)
 		queue_stream_release(event->stream);
 	if (event->shared)
 		ipc_event_drop(event->shared);
-	capture_event_forget(event);
+	capture_mark_forget(&event->mark);
 	handle_release(event);
 }
 
@@ -69,7 +69,7 @@ CUresult event_record(CUevent event, CUstream stream, bool external)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUstream before;
 	bool captured;
-	CUresult result = capture_record(stream, event, external, &captured);
+	CUresult result = capture_record(stream, event, &event->mark, external, &captured);
 	if (result || captured)
 		return result;
 	if (event->shared)
@@ -172,7 +172,7 @@ CUresult event_wait(CUevent event, CUstream stream, bool external)
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
 	bool captured;
-	CUresult result = capture_wait(stream, event, external, &captured);
+	CUresult result = capture_wait(stream, event, &event->mark, external, &captured);
 	if (result || captured)
 		return result;
 	if (event->shared)
@@ -194,7 +194,15 @@ static CUresult enter(CUevent event)
 		return result;
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return capture_event(event) ? CUDA_ERROR_CAPTURED_EVENT : context_error(event->context);
+	return capture_mark_refuse(&event->mark) ? CUDA_ERROR_CAPTURED_EVENT : context_error(event->context);
+}
+
+/* The context is being destroyed. */
+static void destroy_owned(owned_t *owned)
+{
+	CUevent event = OWNER_OF(owned, struct CUevent_st);
+	handle_retire(event);
+	drop(event);
 }
 
 /* Takes shared over. */
@@ -212,12 +220,7 @@ static CUresult create(CUcontext context, unsigned flags, struct ipc_event *shar
 	event->context = context;
 	event->flags = flags;
 	event->references = 1;
-	pthread_mutex_lock(&context->lock);
-	event->next = context->first_event;
-	if (event->next)
-		event->next->previous = event;
-	context->first_event = event;
-	pthread_mutex_unlock(&context->lock);
+	owned_add(&context->owned, &event->owned, OWNED_EVENT, destroy_owned);
 	*output = event;
 	return CUDA_SUCCESS;
 }
@@ -259,29 +262,6 @@ CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 		      : create(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, shared, phEvent);
 }
 
-static void unlist(CUevent event)
-{
-	CUcontext context = event->context;
-	pthread_mutex_lock(&context->lock);
-	if (event->next)
-		event->next->previous = event->previous;
-	if (event->previous)
-		event->previous->next = event->next;
-	else
-		context->first_event = event->next;
-	pthread_mutex_unlock(&context->lock);
-}
-
-void event_destroy_all(CUcontext context)
-{
-	while (context->first_event) {
-		CUevent event = context->first_event;
-		unlist(event);
-		if (handle_retire(event))
-			drop(event);
-	}
-}
-
 CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	CUcontext context;
@@ -290,8 +270,8 @@ CUresult cuEventDestroy_v2(CUevent hEvent)
 		return result;
 	if (!handle_valid(hEvent, HANDLE_EVENT) || !handle_retire(hEvent))
 		return CUDA_ERROR_INVALID_HANDLE;
-	unlist(hEvent);
-	drop(hEvent);
+	if (owned_take(&hEvent->owned))
+		drop(hEvent);
 	return CUDA_SUCCESS;
 }
 

@@ -11,15 +11,14 @@ struct CUevent_st {
 	CUcontext context;
 	unsigned flags;
 	struct ipc_event *shared; /* NULL or, with CU_EVENT_INTERPROCESS, what takes the place of all below */
-	CUevent previous, next; /* of the context's, under its lock */
+	owned_t owned;
 	/* Under the events' lock: */
 	unsigned references;    /* the handle, record commands */
 	uint64_t record;        /* counts recordings */
 	CUstream stream; /* of the last one, with a reference; NULL: complete when it was recorded, or never recorded */
 	uint64_t sequence;      /* in stream */
 	uint64_t time;          /* ns, of the last completed recording; 0: none */
-	/* Of capture.c, under its lock: the last recording was captured. */
-	struct capture_mark *mark;
+	struct capture_mark *mark; /* of capture.c, under its lock; NULL: the last recording was not captured */
 };
 
 /*
@@ -51,8 +50,5 @@ uint64_t event_graph_submit(CUstream stream, command_t *command, event_in_graph_
 void event_graph_reached(const event_in_graph_t *event);
 /* The command is done: lets go of event and stream. */
 void event_graph_end(event_in_graph_t *event);
-
-/* When the context goes away. */
-void event_destroy_all(CUcontext context);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/stream/host_function.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/init.h"
 

@@ -3,7 +3,7 @@
 #ifndef SOFTGPU_HOST_FUNCTION_H
 #define SOFTGPU_HOST_FUNCTION_H
 
-#include "cuda_remote/softgpu/driver/stream/queue.h"
+#include "cuda_remote/softgpu/driver/queue/queue.h"
 
 /* cuLaunchHostFunc: not called once the context has failed. CUDA_ERROR_INVALID_VALUE: no function. */
 CUresult host_function_submit(CUstream stream, CUhostFn function, void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/stream/ipc_event.h"
 
-#include "cuda_remote/softgpu/driver/memory/ipc.h"
+#include "cuda_remote/softgpu/driver/ipc_handle.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "rdma_channel/base/log.h"
 

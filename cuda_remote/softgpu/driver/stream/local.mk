@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Streams: queues, events, host functions, memory operations, kernel launches, capture.
+# Streams: handles, events, host functions, memory operations, kernel launches.
 SOFTGPU_TWICE += \
 	cuda_remote/softgpu/driver/stream/launch_twice.c \
 	cuda_remote/softgpu/driver/stream/memop_twice.c \
 	cuda_remote/softgpu/driver/stream/stream_attribute_twice.c \
 	cuda_remote/softgpu/driver/stream/stream_twice.c
 cuda_remote_softgpu_libsgdriver_la_SOURCES += \
-	cuda_remote/softgpu/driver/stream/capture.c \
-	cuda_remote/softgpu/driver/stream/capture.h \
 	cuda_remote/softgpu/driver/stream/default_stream.h \
 	cuda_remote/softgpu/driver/stream/event.c \
 	cuda_remote/softgpu/driver/stream/event.h \
@@ -20,7 +18,5 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/stream/memop.c \
 	cuda_remote/softgpu/driver/stream/memop.h \
 	cuda_remote/softgpu/driver/stream/old_launch.c \
-	cuda_remote/softgpu/driver/stream/queue.c \
-	cuda_remote/softgpu/driver/stream/queue.h \
 	cuda_remote/softgpu/driver/stream/stream.c \
 	cuda_remote/softgpu/driver/stream/stream.h

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
-#include "cuda_remote/softgpu/driver/stream/capture.h"
-#include "cuda_remote/softgpu/driver/context/green.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,14 +20,6 @@ static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static __thread struct thread_stream *thread_streams;
 
-static void retire(CUstream stream)
-{
-	if (!handle_retire(stream))
-		return;
-	capture_stream_destroyed(stream);
-	queue_stream_release(stream);
-}
-
 /* The thread ends: its streams finish what they have, and are gone. */
 static void thread_ends(void *first)
 {
@@ -36,7 +27,7 @@ static void thread_ends(void *first)
 		next = entry->next;
 		if (handle_valid(entry->context, HANDLE_CONTEXT) && entry->context->id == entry->context_id &&
 		    handle_valid(entry->stream, HANDLE_STREAM) && entry->stream->id == entry->stream_id)
-			retire(entry->stream);
+			context_retire_stream(entry->stream);
 		free(entry);
 	}
 }
@@ -66,7 +57,7 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 	__atomic_store_n(&made->of_thread, true, __ATOMIC_RELAXED);
 	*entry = (struct thread_stream){ thread_streams, context, context->id, made->id, made };
 	if (pthread_setspecific(thread_key, entry)) {
-		retire(made);
+		context_retire_stream(made);
 		free(entry);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -95,12 +86,22 @@ CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream)
 	return result ? result : stream_resolve(*context, handle, stream);
 }
 
-void stream_destroy_all(CUcontext context)
+CUresult stream_new(CUcontext context, CUgreenCtx green, unsigned flags, int priority, CUstream *output)
 {
-	/* A thread that ends may take its own stream away meanwhile. */
-	for (CUstream stream; (stream = queue_group_live(&context->group));)
-		retire(stream);
-	queue_group_detach(&context->group);
+	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
+	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
+	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Orders nothing: others compare it. */
+	__atomic_store_n(&stream->green, green, __ATOMIC_RELAXED);
+	if (green && !queue_submit_wait(stream, green->gate, queue_submitted(green->gate))) {
+		handle_retire(stream);
+		queue_stream_release(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*output = stream;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
@@ -111,7 +112,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 		return result;
 	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
-	return green_stream_new(context, context_current_green(), flags, priority, phStream);
+	return stream_new(context, context_current_green(), flags, priority, phStream);
 }
 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
@@ -179,7 +180,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (__atomic_load_n(&hStream->orphan, __ATOMIC_RELAXED))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	retire(hStream);
+	context_retire_stream(hStream);
 	return CUDA_SUCCESS;
 }
 

@@ -22,7 +22,10 @@ CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream);
 CUresult stream_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
 CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value);
 
-/* When the context goes away; all are idle. */
-void stream_destroy_all(CUcontext context);
+/*
+ * Creates a stream for a program, in context or in its green context (NULL: none). The caller has checked the flags; the
+ * priority is clamped to its range.
+ */
+CUresult stream_new(CUcontext context, CUgreenCtx green, unsigned flags, int priority, CUstream *stream);
 
 #endif

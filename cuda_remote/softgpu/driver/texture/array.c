@@ -2,7 +2,7 @@
 #include "cuda_remote/softgpu/driver/texture/array.h"
 
 #include "cuda_remote/softgpu/driver/texture/array_format.h"
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/space/space.h"
 
 #define ROW_ALIGNMENT 16u /* a texel is as large at most */
@@ -131,7 +131,7 @@ static void destroy_array(owned_t *owned)
 CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	if (!pHandle || !pAllocateArray)
@@ -150,8 +150,7 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 		return result;
 	}
 	place(array, memory, bytes);
-	array->owned = (owned_t){ .context = context, .destroy = destroy_array };
-	owned_add(&array->owned);
+	owned_add(&context->owned, &array->owned, OWNED_TEXTURE, destroy_array);
 	*pHandle = array;
 	return CUDA_SUCCESS;
 }
@@ -249,7 +248,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DE
 				unsigned int numMipmapLevels)
 {
 	CUcontext context;
-	CUresult result = capture_enter_unsafe(&context);
+	CUresult result = context_enter_unsafe(&context);
 	if (result)
 		return result;
 	softgpu_image_t image;
@@ -271,8 +270,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DE
 	}
 	for (unsigned n = 0; n < mipmap->levels; n++)
 		place(mipmap->level[n], mipmap->memory, mipmap->bytes);
-	mipmap->owned = (owned_t){ .context = context, .destroy = destroy_mipmap };
-	owned_add(&mipmap->owned);
+	owned_add(&context->owned, &mipmap->owned, OWNED_TEXTURE, destroy_mipmap);
 	*pHandle = mipmap;
 	return CUDA_SUCCESS;
 }

@@ -6,8 +6,8 @@
 #ifndef SOFTGPU_ARRAY_H
 #define SOFTGPU_ARRAY_H
 
-#include "cuda_remote/softgpu/driver/memory/copy.h"
-#include "cuda_remote/softgpu/driver/context/owned.h"
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/memory/copy_box.h"
 #include "cuda_remote/softgpu/texture.h"
 
 /* The largest extents, in texels: CUDA C++ Programming Guide, "Compute Capabilities", what 7.5 has. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies to and from arrays of one dimension, legacy and per-thread (see cuda_api.h): compiled twice. */
+#include "cuda_remote/softgpu/driver/memory/copy.h"
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/softgpu/driver/stream/default_stream.h"
-#include "cuda_remote/softgpu/driver/stream/capture.h"
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 
 /* One end of such a copy: an array where there is one, else an address. */
 struct end {

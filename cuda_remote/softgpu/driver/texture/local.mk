@@ -10,6 +10,5 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/texture/tensor_map.c \
 	cuda_remote/softgpu/driver/texture/texture_object.c \
 	cuda_remote/softgpu/driver/texture/texture_reference.c \
-	cuda_remote/softgpu/driver/texture/texture_reference.h \
 	cuda_remote/softgpu/driver/texture/texture_resource.c \
 	cuda_remote/softgpu/driver/texture/texture_resource.h

@@ -33,8 +33,7 @@ static CUresult make_object(CUcontext context, enum softgpu_texture_kind kind, s
 		handle_release(object);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	object->owned = (owned_t){ .context = context, .destroy = destroy_object };
-	owned_add(&object->owned);
+	owned_add(&context->owned, &object->owned, OWNED_TEXTURE, destroy_object);
 	*output = object;
 	return CUDA_SUCCESS;
 }

@@ -3,20 +3,11 @@
  * References, which CUDA keeps for modules of old: each has the state that a texture object is made with, set piece by
  * piece. Whatever is set holds for the kernels launched from then on.
  */
-#include "cuda_remote/softgpu/driver/texture/texture_reference.h"
-
+#include "cuda_remote/softgpu/driver/module/module.h"
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/softgpu/driver/texture/array_format.h"
 #include "cuda_remote/softgpu/driver/texture/texture_resource.h"
 #include "cuda_remote/softgpu/space/space.h"
-
-/* What both kinds begin with. */
-struct module_reference {
-	handle_t handle;
-	CUcontext context;
-	struct module_reference *next; /* of the module's, under the context's lock */
-	uint64_t number;               /* the engine's; 0: of no module */
-};
 
 struct CUtexref_st {
 	struct module_reference of;
@@ -123,22 +114,6 @@ CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name
 	if (!result)
 		*pSurfRef = found;
 	return result;
-}
-
-static void forget(struct module_reference *reference)
-{
-	for (struct module_reference *next; reference; reference = next) {
-		next = reference->next;
-		handle_retire(reference);
-		handle_release(reference);
-	}
-}
-
-void texture_reference_forget(CUmodule module)
-{
-	forget(module->first_texture);
-	forget(module->first_surface);
-	module->first_texture = module->first_surface = NULL;
 }
 
 /* ---- of no module: nothing reads it */

@@ -49,6 +49,7 @@ struct CUstream_st {
 	handle_t handle;
 	/* Constant: */
 	CUcontext context;
+	struct queue_group *group; /* the context's */
 	unsigned flags;
 	int priority; /* smaller is more urgent */
 	uint64_t id;
@@ -77,12 +78,23 @@ struct CUstream_st {
 	struct capture_stream *capture; /* NULL: it does not capture */
 };
 
-/* The part of a context that belongs to the queue. */
+/* The streams of one context, and the fault of their commands. Part of struct CUctx_st. */
 typedef struct queue_group {
+	uint64_t id;    /* the context's, for messages */
+	CUresult fault; /* atomic; CUDA_SUCCESS or the first one */
+	/* Under the queue's lock: */
 	CUstream legacy, first;
 	CUstream gate; /* what all later streams wait for, see context_event.c; NULL; set once, under the queue's lock */
 	unsigned busy; /* blocking streams that are not idle */
 } queue_group_t;
+
+/* Records a fault of the group's context; the first one stays. */
+void queue_group_fail(queue_group_t *group, CUresult fault);
+static inline CUresult queue_group_error(const queue_group_t *group)
+{
+	/* Orders nothing: who reports the fault needs the code only. */
+	return __atomic_load_n(&group->fault, __ATOMIC_RELAXED);
+}
 
 /* A stream of context, in its group. NULL: no memory. Its one reference is the caller's. */
 CUstream queue_stream_new(CUcontext context, queue_group_t *group, unsigned flags, int priority, bool legacy);

@@ -3,10 +3,13 @@
  * What one process gives another: a descriptor of a file (memory/shared.h), named by process and number, which another
  * process of the same user opens as /proc/PROCESS/fd/NUMBER. A handle is valid as long as the process keeps the thing.
  */
-#ifndef SOFTGPU_IPC_H
-#define SOFTGPU_IPC_H
+#ifndef SOFTGPU_IPC_HANDLE_H
+#define SOFTGPU_IPC_HANDLE_H
 
-#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/cuda_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* In a CUipcMemHandle, CUipcEventHandle or CUmemPoolPtrExportData. */
 typedef struct ipc_handle {
@@ -29,8 +32,5 @@ CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, in
 
 /* Whether file is the one that the handle describes, and the handle one of ours. */
 bool ipc_describes(const ipc_handle_t *handle, int file);
-
-/* When the context goes away: before its memory does. */
-void ipc_close_all(CUcontext context);
 
 #endif

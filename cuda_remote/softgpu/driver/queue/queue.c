@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 
-#include "cuda_remote/softgpu/driver/stream/queue.h"
+#include "cuda_remote/softgpu/driver/queue/queue.h"
 
-#include "cuda_remote/softgpu/driver/context/context.h"
 #include "rdma_channel/base/log.h"
 
 #include <signal.h>
@@ -61,6 +60,14 @@ static void start_worker(void)
 	}
 }
 
+void queue_group_fail(queue_group_t *group, CUresult fault)
+{
+	CUresult none = CUDA_SUCCESS;
+	if (__atomic_compare_exchange_n(&group->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		hr_log(HR_LOG_INFO, "software GPU: context %llu has failed with error %d",
+		       (unsigned long long)group->id, (int)fault);
+}
+
 static void set_state(CUstream stream, enum queue_state state)
 {
 	bool was_idle = stream->state == QUEUE_IDLE, is_idle = state == QUEUE_IDLE;
@@ -74,7 +81,7 @@ static void set_state(CUstream stream, enum queue_state state)
 	if (was_idle == is_idle)
 		return;
 	if (stream->blocking)
-		stream->context->group.busy += is_idle ? -1u : 1u;
+		stream->group->busy += is_idle ? -1u : 1u;
 	stream->references += is_idle ? -1u : 1u;
 }
 
@@ -122,7 +129,7 @@ static void unlink_from_group(CUstream stream)
 	if (stream->previous)
 		stream->previous->next = stream->next;
 	else
-		stream->context->group.first = stream->next;
+		stream->group->first = stream->next;
 }
 
 static void drop_reference(CUstream stream)
@@ -173,10 +180,10 @@ static void advance(CUstream stream)
 
 static void run_command(CUstream stream, command_t *command)
 {
-	if (command->run && (command->despite_fault || !context_error(stream->context))) {
+	if (command->run && (command->despite_fault || !queue_group_error(stream->group))) {
 		CUresult result = command->run(command);
 		if (result)
-			context_fault(stream->context, result);
+			queue_group_fail(stream->group, result);
 	}
 	if (command->finish)
 		command->finish(command);
@@ -257,6 +264,7 @@ CUstream queue_stream_new(CUcontext context, queue_group_t *group, unsigned flag
 	if (!stream)
 		return NULL;
 	stream->context = context;
+	stream->group = group;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->legacy = legacy;
@@ -387,7 +395,7 @@ static void wait_locked(CUstream stream, uint64_t sequence)
  */
 static void order_legacy(CUstream stream, command_t *command)
 {
-	queue_group_t *group = &stream->context->group;
+	queue_group_t *group = stream->group;
 	if (!group->busy)
 		return;
 	for (CUstream next, other = group->first; other; other = next) {
@@ -420,7 +428,7 @@ static void submit(CUstream stream, command_t *command)
 	if (stream->legacy) {
 		order_legacy(stream, command);
 	} else if (stream->blocking && !command->on) {
-		CUstream legacy = stream->context->group.legacy;
+		CUstream legacy = stream->group->legacy;
 		if (legacy && legacy->state != QUEUE_IDLE)
 			depend(command, legacy, legacy->submitted);
 	}
@@ -463,7 +471,7 @@ bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence)
 bool queue_claim(CUstream stream)
 {
 	pthread_mutex_lock(&queue.lock);
-	queue_group_t *group = &stream->context->group;
+	queue_group_t *group = stream->group;
 	bool free_now = stream->state == QUEUE_IDLE;
 	if (stream->legacy)
 		free_now = free_now && !group->busy;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda_remote/softgpu/driver/stream/capture.h"
-
-#include "cuda_remote/softgpu/driver/stream/event.h"
+/* Stream captures: which streams take part, what their next node depends on, and which calls a capture forbids. */
+#include "cuda_remote/softgpu/driver/queue/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,9 @@ typedef struct capture_stream {
 typedef struct capture {
 	struct capture *next; /* of all */
 	uint64_t id;
+	const capture_builder_t *builder;
 	CUgraph graph;
-	bool own_graph;       /* made by the capture, not given by the program */
+	bool own_graph;       /* made for the capture, not given by the program */
 	bool invalid;
 	CUstreamCaptureMode mode;
 	pthread_t thread;     /* that began it */
@@ -32,10 +32,10 @@ typedef struct capture {
 } capture_t;
 
 /* A place in a capture, held by the event that was recorded there. */
-typedef struct capture_mark {
+struct capture_mark {
 	uint64_t id; /* of the capture, which may be over */
 	frontier_t at;
-} capture_mark_t;
+};
 
 unsigned capture_count;
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -164,9 +164,11 @@ static CUresult part_of(CUstream stream, capture_stream_t **part)
 static CUresult add_node(capture_stream_t *part, CUgraphNodeParams *params, CUgraphNode *output)
 {
 	CUgraphNode node;
-	CUresult result = graph_add(part->capture->graph, part->at.nodes, part->at.data, part->at.count, params, &node);
+	capture_t *capture = part->capture;
+	CUresult result = capture->builder->add(capture->graph, part->at.nodes, part->at.data, part->at.count,
+						params, &node);
 	if (!result && !frontier_set(&part->at, node))
-		result = invalidate(part->capture, CUDA_ERROR_OUT_OF_MEMORY);
+		result = invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
 	if (!result && output)
 		*output = node;
 	return result;
@@ -257,12 +259,6 @@ CUresult capture_refuse_unsafe(void)
 	return result;
 }
 
-CUresult capture_enter_unsafe(CUcontext *context)
-{
-	CUresult result = context_enter(context);
-	return result ? result : capture_refuse_unsafe();
-}
-
 void capture_mode_exchange(CUstreamCaptureMode *mode)
 {
 	CUstreamCaptureMode before = thread_mode;
@@ -272,39 +268,39 @@ void capture_mode_exchange(CUstreamCaptureMode *mode)
 
 /* ---- events ---- */
 
-static void forget_mark(CUevent event)
+static void forget_mark(capture_mark_t **mark)
 {
-	if (!event->mark)
+	if (!*mark)
 		return;
-	frontier_free(&event->mark->at);
-	free(event->mark);
-	event->mark = NULL;
+	frontier_free(&(*mark)->at);
+	free(*mark);
+	*mark = NULL;
 }
 
-void capture_event_forget(CUevent event)
+void capture_mark_forget(capture_mark_t **mark)
 {
-	/* Orders nothing: calls on one event at a time see its mark, and others have no claim to. */
-	if (!__atomic_load_n(&event->mark, __ATOMIC_RELAXED))
+	/* Orders nothing: CUDA does not let two threads use one event at a time without synchronization of their own. */
+	if (!__atomic_load_n(mark, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&captures_lock);
-	forget_mark(event);
+	forget_mark(mark);
 	pthread_mutex_unlock(&captures_lock);
 }
 
-bool capture_event(CUevent event)
+bool capture_mark_refuse(capture_mark_t **mark)
 {
-	if (!__atomic_load_n(&event->mark, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(mark, __ATOMIC_RELAXED))
 		return false;
 	pthread_mutex_lock(&captures_lock);
-	bool captured = event->mark;
-	capture_t *capture = captured ? find(event->mark->id) : NULL;
+	bool captured = *mark;
+	capture_t *capture = captured ? find((*mark)->id) : NULL;
 	if (capture)
 		invalidate(capture, CUDA_ERROR_CAPTURED_EVENT);
 	pthread_mutex_unlock(&captures_lock);
 	return captured;
 }
 
-static CUresult mark(capture_stream_t *part, CUevent event)
+static CUresult set_mark(const capture_stream_t *part, capture_mark_t **mark)
 {
 	capture_mark_t *made = calloc(1, sizeof *made);
 	if (!made || !frontier_join(&made->at, &part->at)) {
@@ -314,12 +310,12 @@ static CUresult mark(capture_stream_t *part, CUevent event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	made->id = part->capture->id;
-	forget_mark(event);
-	__atomic_store_n(&event->mark, made, __ATOMIC_RELAXED);
+	forget_mark(mark);
+	__atomic_store_n(mark, made, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 
-CUresult capture_record(CUstream stream, CUevent event, bool external, bool *done)
+CUresult capture_record(CUstream stream, CUevent event, capture_mark_t **mark, bool external, bool *done)
 {
 	capture_stream_t *part = NULL;
 	CUresult result = CUDA_SUCCESS;
@@ -328,18 +324,18 @@ CUresult capture_record(CUstream stream, CUevent event, bool external, bool *don
 		pthread_mutex_lock(&captures_lock);
 		result = part_of(stream, &part);
 		if (!result && part && external) {
-			CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord.event =
-					event };
+			CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+						   .eventRecord.event = event };
 			result = add_node(part, &node, NULL);
 		} else if (!result && part) {
-			result = mark(part, event);
+			result = set_mark(part, mark);
 		}
 		pthread_mutex_unlock(&captures_lock);
 	}
 	*done = result || part;
 	if (*done)
 		return result;
-	capture_event_forget(event);
+	capture_mark_forget(mark);
 	return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -365,23 +361,23 @@ static CUresult wait_marked(CUstream stream, const capture_mark_t *mark, capture
 	return CUDA_SUCCESS;
 }
 
-CUresult capture_wait(CUstream stream, CUevent event, bool external, bool *done)
+CUresult capture_wait(CUstream stream, CUevent event, capture_mark_t *const *mark, bool external, bool *done)
 {
 	capture_stream_t *part;
 	*done = false;
-	if (!capture_possible() && !__atomic_load_n(&event->mark, __ATOMIC_RELAXED)) {
+	if (!capture_possible() && !__atomic_load_n(mark, __ATOMIC_RELAXED)) {
 		*done = external;
 		return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	}
 	pthread_mutex_lock(&captures_lock);
-	capture_t *capture = event->mark ? find(event->mark->id) : NULL;
+	capture_t *capture = *mark ? find((*mark)->id) : NULL;
 	CUresult result;
 	if (capture && !external) {
-		result = wait_marked(stream, event->mark, capture);
+		result = wait_marked(stream, *mark, capture);
 		*done = true;
 	} else {
 		result = part_of(stream, &part);
-		*done = result || part || external || event->mark;
+		*done = result || part || external || *mark;
 		if (!result && part && external) {
 			CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait.event = event };
 			result = add_node(part, &node, NULL);
@@ -397,103 +393,63 @@ CUresult capture_wait(CUstream stream, CUevent event, bool external, bool *done)
 
 /* ---- beginning and end ---- */
 
-static CUresult set_frontier(capture_stream_t *part, const CUgraphNode *nodes, const CUgraphEdgeData *data,
-		size_t count)
+static bool set_frontier(frontier_t *at, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count)
 {
-	if (count && !nodes)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++)
-		if (!handle_valid(nodes[i], HANDLE_GRAPH_NODE) || nodes[i]->graph != part->capture->graph)
-			return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++)
-		if (!frontier_add(&part->at, nodes[i], data ? &data[i] : NULL))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	return CUDA_SUCCESS;
+	bool done = true;
+	for (size_t i = 0; i < count && done; i++)
+		done = frontier_add(at, nodes[i], data ? &data[i] : NULL);
+	return done;
 }
 
-static CUresult begin_locked(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-			     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
+static CUresult begin_locked(CUstream stream, const capture_start_t *start)
 {
 	static uint64_t last_id;
-	if (stream->capture || (graph && graph->capturing))
+	if (stream->capture || !start->builder->claim(start->graph))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture_t *capture = calloc(1, sizeof *capture);
-	if (!capture)
+	if (!capture) {
+		start->builder->release(start->graph, false);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	capture->id = ++last_id;
-	capture->own_graph = !graph;
-	capture->graph = graph ? graph : graph_new(NULL);
-	capture->mode = mode;
+	capture->builder = start->builder;
+	capture->graph = start->graph;
+	capture->own_graph = start->own_graph;
+	capture->mode = start->mode;
 	capture->thread = pthread_self();
 	capture->next = captures;
 	captures = capture;
 	__atomic_store_n(&capture_count, capture_count + 1, __ATOMIC_RELAXED);
-	capture->origin = capture->graph ? join(capture, stream) : NULL;
-	CUresult result = capture->origin ? set_frontier(capture->origin, dependencies, data, count)
-					  : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result) {
-		capture->graph->capturing = true;
+	capture->origin = join(capture, stream);
+	if (capture->origin && set_frontier(&capture->origin->at, start->dependencies, start->data, start->count))
 		return CUDA_SUCCESS;
-	}
-	if (capture->own_graph && capture->graph)
-		graph_free(capture->graph);
+	capture->builder->release(capture->graph, false);
 	capture_free(capture);
-	return result;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-		       size_t count, CUstreamCaptureMode mode)
+CUresult capture_begin(CUstream stream, const capture_start_t *start)
 {
-	if (mode > CU_STREAM_CAPTURE_MODE_RELAXED || (graph && !handle_valid(graph, HANDLE_GRAPH)))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&captures_lock);
-	CUresult result = begin_locked(stream, graph, dependencies, data, count, mode);
+	CUresult result = begin_locked(stream, start);
 	pthread_mutex_unlock(&captures_lock);
 	return result;
 }
 
-/* Marks in reached (by index) what comes before these nodes, and themselves. stack has room for all nodes. */
-static void reach(const frontier_t *from, bool *reached, CUgraphNode *stack)
-{
-	size_t depth = 0;
-	for (size_t i = 0; i < from->count; i++)
-		if (!reached[from->nodes[i]->index]) {
-			reached[from->nodes[i]->index] = true;
-			stack[depth++] = from->nodes[i];
-		}
-	while (depth) {
-		CUgraphNode node = stack[--depth];
-		for (uint32_t i = 0; i < node->before.count; i++) {
-			CUgraphNode before = node->before.at[i].node;
-			if (reached[before->index])
-				continue;
-			reached[before->index] = true;
-			stack[depth++] = before;
-		}
-	}
-}
-
-/* Every stream that took part must have come back to the first one. */
+/* Every stream that took part must have been joined to the first one. */
 static CUresult check_joined(const capture_t *capture)
 {
-	uint32_t index = 0;
-	CUgraph graph = capture->graph;
-	bool *reached = calloc(graph->count + 1, sizeof *reached);
-	CUgraphNode *stack = calloc(graph->count + 1, sizeof(CUgraphNode));
-	CUresult result = reached && stack ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result) {
-		for (CUgraphNode node = graph->first; node; node = node->next)
-			node->index = index++;
-		reach(&capture->origin->at, reached, stack);
-	}
-	for (capture_stream_t *part = capture->streams; part && !result; part = part->next)
-		for (size_t i = 0; i < part->at.count; i++)
-			if (!reached[part->at.nodes[i]->index])
-				result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-	free(reached);
-	free(stack);
+	frontier_t ends = { 0 };
+	bool known = true;
+	for (const capture_stream_t *part = capture->streams; part && known; part = part->next)
+		known = frontier_join(&ends, &part->at);
+	const frontier_t *origin = &capture->origin->at;
+	CUresult result = known ? capture->builder->check_joined(capture->graph, origin->nodes, origin->count,
+								 ends.nodes, ends.count)
+				: CUDA_ERROR_OUT_OF_MEMORY;
+	frontier_free(&ends);
 	return result;
 }
 
@@ -510,11 +466,9 @@ static CUresult end_locked(CUstream stream, CUgraph *graph)
 	if (!graph && capture->own_graph) /* it would be lost */
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(capture);
-	capture->graph->capturing = false;
 	if (graph)
 		*graph = result ? NULL : capture->graph;
-	if (result && capture->own_graph)
-		graph_free(capture->graph);
+	capture->builder->release(capture->graph, result && capture->own_graph);
 	capture_free(capture);
 	return result;
 }
@@ -535,9 +489,7 @@ void capture_stream_destroyed(CUstream stream)
 	capture_stream_t *part = stream->capture;
 	if (part && part->capture->origin == part) { /* nobody can end it any more */
 		capture_t *capture = part->capture;
-		capture->graph->capturing = false;
-		if (capture->own_graph)
-			graph_free(capture->graph);
+		capture->builder->release(capture->graph, capture->own_graph);
 		capture_free(capture);
 	} else if (part) {
 		leave(part); /* what it was given stays in the graph, and must have been joined by the end */
@@ -575,8 +527,6 @@ CUresult capture_update(CUstream stream, const CUgraphNode *dependencies, const 
 			unsigned flags)
 {
 	capture_stream_t *part;
-	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&captures_lock);
 	CUresult result = part_of(stream, &part);
 	if (!result && !part)
@@ -587,8 +537,8 @@ CUresult capture_update(CUstream stream, const CUgraphNode *dependencies, const 
 		part->at = (frontier_t){ 0 };
 		if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES && !frontier_join(&part->at, &before))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
-		if (!result)
-			result = set_frontier(part, dependencies, data, count);
+		if (!result && !set_frontier(&part->at, dependencies, data, count))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 		frontier_t *gone = result ? &part->at : &before;
 		frontier_t kept = result ? before : part->at;
 		frontier_free(gone);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What launches and kernel nodes have in common: checks of their dimensions, and copies of their parameters. */
+#include "cuda_remote/softgpu/driver/module/launch_shape.h"
+
+#include "cuda_remote/softgpu/driver/device/device.h"
+#include "cuda_remote/softgpu/driver/module/occupancy.h"
+
+#include <string.h>
+
+CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape)
+{
+	const unsigned *grid = shape->grid, *block = shape->block;
+	const softgpu_kernel_info_t *info = &function->info;
+	if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] || grid[0] > 2147483647u ||
+	    grid[1] > DEVICE_MAX_GRID_YZ || grid[2] > DEVICE_MAX_GRID_YZ || block[0] > DEVICE_MAX_THREADS ||
+	    block[1] > DEVICE_MAX_THREADS || block[2] > DEVICE_MAX_BLOCK_Z)
+		return CUDA_ERROR_INVALID_VALUE;
+	unsigned threads = block[0] * block[1] * block[2];
+	if (threads > DEVICE_MAX_THREADS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->required_block[0] && memcmp(block, info->required_block, sizeof info->required_block))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (threads > info->max_threads)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	int most = __atomic_load_n(&function->max_dynamic_shared, __ATOMIC_RELAXED);
+	if (shape->dynamic_shared > (unsigned)most)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (info->static_shared + (uint64_t)shape->dynamic_shared > DEVICE_SHARED_OPTIN)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (!shape->cooperative)
+		return CUDA_SUCCESS;
+	uint64_t resident = (uint64_t)occupancy_blocks(function, threads, shape->dynamic_shared) * softgpu_threads();
+	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+	return blocks > resident ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+/* From extra's list of names and values to its buffer. */
+static CUresult read_extra(void **extra, const void **buffer, size_t *size)
+{
+	*buffer = NULL;
+	*size = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			*buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+			*size = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult launch_copy_parameters(const struct CUfunc_st *function, void **parameters, void **extra,
+				unsigned char *block)
+{
+	if (!function->info.parameters)
+		return CUDA_SUCCESS;
+	if (extra && !parameters) {
+		const void *buffer;
+		size_t size;
+		CUresult result = read_extra(extra, &buffer, &size);
+		if (result || !buffer || size < function->parameter_end)
+			return result ? result : CUDA_ERROR_INVALID_VALUE;
+		memcpy(block, buffer, function->parameter_end);
+		return CUDA_SUCCESS;
+	}
+	if (!parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < function->info.parameters; i++) {
+		const function_parameter_t *parameter = &function->parameters[i];
+		if (!parameters[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(block + parameter->offset, parameters[i], parameter->size);
+	}
+	return CUDA_SUCCESS;
+}
