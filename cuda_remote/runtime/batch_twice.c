@@ -20,7 +20,7 @@ RUNTIME_API cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const 
 		return error;
 	return runtime_done(runtime_driver.cuMemcpyBatchAsync_v2(
 			(CUdeviceptr *)(uintptr_t)to, (CUdeviceptr *)(uintptr_t)from, (size_t *)(uintptr_t)sizes, count,
-			(CUmemcpyAttributes *)attributes, attribute_starts, attribute_count, TWIN_STREAM(stream)));
+			(CUmemcpyAttributes *)attributes, attribute_starts, attribute_count, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *list,
@@ -30,7 +30,7 @@ RUNTIME_API cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3D
 	if (error)
 		return error;
 	return runtime_done(runtime_driver.cuMemcpy3DBatchAsync_v2(count, (CUDA_MEMCPY3D_BATCH_OP *)list, flags,
-								   TWIN_STREAM(stream)));
+								   DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemPrefetchBatchAsync(void **pointers, size_t *sizes, size_t count,
@@ -42,7 +42,7 @@ RUNTIME_API cudaError_t cudaMemPrefetchBatchAsync(void **pointers, size_t *sizes
 		return error;
 	return runtime_done(runtime_driver.cuMemPrefetchBatchAsync((CUdeviceptr *)pointers, sizes, count,
 								   (CUmemLocation *)locations, location_starts,
-								   location_count, flags, TWIN_STREAM(stream)));
+								   location_count, flags, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemDiscardBatchAsync(void **pointers, size_t *sizes, size_t count,
@@ -51,7 +51,7 @@ RUNTIME_API cudaError_t cudaMemDiscardBatchAsync(void **pointers, size_t *sizes,
 	cudaError_t error = runtime_enter();
 	return error ? error
 		     : runtime_done(runtime_driver.cuMemDiscardBatchAsync((CUdeviceptr *)pointers, sizes, count, flags,
-									  TWIN_STREAM(stream)));
+									  DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **pointers, size_t *sizes, size_t count,
@@ -63,5 +63,5 @@ RUNTIME_API cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **pointers, siz
 	if (error)
 		return error;
 	return runtime_done(runtime_driver.cuMemDiscardAndPrefetchBatchAsync((CUdeviceptr *)pointers, sizes, count,
-			(CUmemLocation *)locations, location_starts, location_count, flags, TWIN_STREAM(stream)));
+			(CUmemLocation *)locations, location_starts, location_count, flags, DRIVER_STREAM(stream)));
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies: conversion to the driver's form, and copies between devices. */
+#include "cuda_remote/runtime/copy.h"
+
 #include "cuda_remote/runtime/array/array_copy.h"
 
 #include <string.h>
@@ -37,7 +40,9 @@ cudaError_t copy_unit(cudaArray_t from, cudaArray_t to, size_t *unit)
 	return !error && from && to && from_texel != to_texel ? cudaErrorInvalidValue : error;
 }
 
-/* Beside an array, extents are in texels, and so are positions in it; everything else is in bytes. */
+/*
+ * If either end is an array, extents are in texels, and positions in an array are too; everything else is in bytes.
+ */
 cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *copy, bool *empty)
 {
 	size_t unit;
@@ -73,7 +78,7 @@ static cudaError_t primary_handle(int ordinal, CUcontext *handle)
 	struct runtime_context *context;
 	cudaError_t error = runtime_context_primary(ordinal, &context);
 	if (!error)
-		/* A value to pass on, nothing more; relaxed order suffices. */
+		/* Orders nothing: the value is only passed on. */
 		*handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
 	return error;
 }
@@ -127,7 +132,7 @@ RUNTIME_API cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from
 							from_context, size));
 }
 
-/* Without a twin in the interface: stream 0 is the legacy stream in every compilation. */
+/* Has no per-thread variant in CUDA's interface: stream 0 is the legacy stream in every compilation. */
 RUNTIME_API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size,
 					    cudaStream_t stream)
 {

@@ -10,13 +10,13 @@ static CUresult copy_sync(void *to, const void *from, size_t size, enum cudaMemc
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
-		return runtime_driver.TWIN_CALL(cuMemcpyHtoD_v2)(runtime_address(to), from, size);
+		return runtime_driver.DRIVER_CALL(cuMemcpyHtoD_v2)(runtime_address(to), from, size);
 	case cudaMemcpyDeviceToHost:
-		return runtime_driver.TWIN_CALL(cuMemcpyDtoH_v2)(to, runtime_address(from), size);
+		return runtime_driver.DRIVER_CALL(cuMemcpyDtoH_v2)(to, runtime_address(from), size);
 	case cudaMemcpyDeviceToDevice:
-		return runtime_driver.TWIN_CALL(cuMemcpyDtoD_v2)(runtime_address(to), runtime_address(from), size);
+		return runtime_driver.DRIVER_CALL(cuMemcpyDtoD_v2)(runtime_address(to), runtime_address(from), size);
 	default:
-		return runtime_driver.TWIN_CALL(cuMemcpy)(runtime_address(to), runtime_address(from), size);
+		return runtime_driver.DRIVER_CALL(cuMemcpy)(runtime_address(to), runtime_address(from), size);
 	}
 }
 
@@ -57,7 +57,7 @@ RUNTIME_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
 {
 	bool go;
 	cudaError_t error = begin(kind, !size, &go);
-	return go ? runtime_done(copy_async(to, from, size, kind, TWIN_STREAM(stream))) : error;
+	return go ? runtime_done(copy_async(to, from, size, kind, DRIVER_STREAM(stream))) : error;
 }
 
 RUNTIME_API cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset,
@@ -81,7 +81,7 @@ RUNTIME_API cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *
 {
 	void *to;
 	cudaError_t error = copy_symbol_range(symbol, size, offset, kind, cudaMemcpyHostToDevice, &to);
-	return error || !size ? error : runtime_done(copy_async(to, from, size, kind, TWIN_STREAM(stream)));
+	return error || !size ? error : runtime_done(copy_async(to, from, size, kind, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t size, size_t offset,
@@ -89,7 +89,7 @@ RUNTIME_API cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, 
 {
 	void *from;
 	cudaError_t error = copy_symbol_range(symbol, size, offset, kind, cudaMemcpyDeviceToHost, &from);
-	return error || !size ? error : runtime_done(copy_async(to, from, size, kind, TWIN_STREAM(stream)));
+	return error || !size ? error : runtime_done(copy_async(to, from, size, kind, DRIVER_STREAM(stream)));
 }
 
 static CUDA_MEMCPY2D copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
@@ -113,7 +113,7 @@ RUNTIME_API cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from
 		return runtime_fail(cudaErrorInvalidPitchValue);
 	cudaError_t error = begin(kind, !width || !height, &go);
 	CUDA_MEMCPY2D copy = copy_2d(to, to_pitch, from, from_pitch, width, height, kind);
-	return go ? runtime_done(runtime_driver.TWIN_CALL(cuMemcpy2DUnaligned_v2)(&copy)) : error;
+	return go ? runtime_done(runtime_driver.DRIVER_CALL(cuMemcpy2DUnaligned_v2)(&copy)) : error;
 }
 
 RUNTIME_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
@@ -124,7 +124,7 @@ RUNTIME_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void 
 		return runtime_fail(cudaErrorInvalidPitchValue);
 	cudaError_t error = begin(kind, !width || !height, &go);
 	CUDA_MEMCPY2D copy = copy_2d(to, to_pitch, from, from_pitch, width, height, kind);
-	return go ? runtime_done(runtime_driver.cuMemcpy2DAsync_v2(&copy, TWIN_STREAM(stream))) : error;
+	return go ? runtime_done(runtime_driver.cuMemcpy2DAsync_v2(&copy, DRIVER_STREAM(stream))) : error;
 }
 
 RUNTIME_API cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters)
@@ -132,7 +132,7 @@ RUNTIME_API cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters)
 	CUDA_MEMCPY3D copy;
 	bool empty;
 	cudaError_t error = copy_3d(parameters, &copy, &empty);
-	return error || empty ? error : runtime_done(runtime_driver.TWIN_CALL(cuMemcpy3D_v2)(&copy));
+	return error || empty ? error : runtime_done(runtime_driver.DRIVER_CALL(cuMemcpy3D_v2)(&copy));
 }
 
 RUNTIME_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters, cudaStream_t stream)
@@ -140,7 +140,7 @@ RUNTIME_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parame
 	CUDA_MEMCPY3D copy;
 	bool empty;
 	cudaError_t error = copy_3d(parameters, &copy, &empty);
-	return error || empty ? error : runtime_done(runtime_driver.cuMemcpy3DAsync_v2(&copy, TWIN_STREAM(stream)));
+	return error || empty ? error : runtime_done(runtime_driver.cuMemcpy3DAsync_v2(&copy, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *parameters)
@@ -148,7 +148,7 @@ RUNTIME_API cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *par
 	CUDA_MEMCPY3D_PEER copy;
 	bool empty;
 	cudaError_t error = copy_3d_peer(parameters, &copy, &empty);
-	return error || empty ? error : runtime_done(runtime_driver.TWIN_CALL(cuMemcpy3DPeer)(&copy));
+	return error || empty ? error : runtime_done(runtime_driver.DRIVER_CALL(cuMemcpy3DPeer)(&copy));
 }
 
 RUNTIME_API cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *parameters, cudaStream_t stream)
@@ -156,7 +156,7 @@ RUNTIME_API cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms
 	CUDA_MEMCPY3D_PEER copy;
 	bool empty;
 	cudaError_t error = copy_3d_peer(parameters, &copy, &empty);
-	return error || empty ? error : runtime_done(runtime_driver.cuMemcpy3DPeerAsync(&copy, TWIN_STREAM(stream)));
+	return error || empty ? error : runtime_done(runtime_driver.cuMemcpy3DPeerAsync(&copy, DRIVER_STREAM(stream)));
 }
 
 /* ---- fills ---- */
@@ -167,7 +167,7 @@ RUNTIME_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 	if (error || !size)
 		return error;
 	return runtime_done(
-			runtime_driver.TWIN_CALL(cuMemsetD8_v2)(runtime_address(pointer), (unsigned char)value, size));
+			runtime_driver.DRIVER_CALL(cuMemsetD8_v2)(runtime_address(pointer), (unsigned char)value, size));
 }
 
 RUNTIME_API cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t stream)
@@ -176,7 +176,7 @@ RUNTIME_API cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, c
 	if (error || !size)
 		return error;
 	return runtime_done(runtime_driver.cuMemsetD8Async(runtime_address(pointer), (unsigned char)value, size,
-							   TWIN_STREAM(stream)));
+							   DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height)
@@ -184,7 +184,7 @@ RUNTIME_API cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, siz
 	cudaError_t error = runtime_enter();
 	if (error || !width || !height)
 		return error;
-	return runtime_done(runtime_driver.TWIN_CALL(cuMemsetD2D8_v2)(runtime_address(pointer), pitch,
+	return runtime_done(runtime_driver.DRIVER_CALL(cuMemsetD2D8_v2)(runtime_address(pointer), pitch,
 			(unsigned char)value, width, height));
 }
 
@@ -195,7 +195,7 @@ RUNTIME_API cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value
 	if (error || !width || !height)
 		return error;
 	return runtime_done(runtime_driver.cuMemsetD2D8Async(
-			runtime_address(pointer), pitch, (unsigned char)value, width, height, TWIN_STREAM(stream)));
+			runtime_address(pointer), pitch, (unsigned char)value, width, height, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemset3D(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent)

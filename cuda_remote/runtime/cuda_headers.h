@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The toolkit's headers, in the one order that works for us. Sources of the default-stream twins are compiled twice,
- * the second time with RUNTIME_PER_THREAD: then cuda_runtime_api.h itself renames what they define (cudaMemcpy becomes
- * cudaMemcpy_ptds, cudaMemcpyAsync cudaMemcpyAsync_ptsz). cuda.h comes before that and keeps its plain names, so that
- * the table of driver calls is the same in both.
+ * The toolkit's headers, in the only order that works here. Files named *_twice.c are compiled twice, the second time
+ * with RUNTIME_PER_THREAD: then cuda_runtime_api.h renames the functions that they define (cudaMemcpy becomes
+ * cudaMemcpy_ptds, cudaMemcpyAsync becomes cudaMemcpyAsync_ptsz). cuda.h is included before that and keeps its plain
+ * names, so that the table of driver calls is the same in both compilations.
  */
 #ifndef RUNTIME_CUDA_HEADERS_H
 #define RUNTIME_CUDA_HEADERS_H
@@ -15,5 +15,8 @@
 #endif
 #include <cuda_runtime_api.h>
 #include <cuda_profiler_api.h>
+
+/* On each function that the library exports. */
+#define RUNTIME_API __attribute__((visibility("default")))
 
 #endif

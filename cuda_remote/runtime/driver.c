@@ -18,10 +18,10 @@ static const struct driver_entry {
 	size_t offset; /* in struct runtime_driver */
 } entries[] = {
 #define CALL(name) { #name, offsetof(struct runtime_driver, name) },
-#define CALL_TWIN(name) CALL(name) { #name "_ptds", offsetof(struct runtime_driver, name##_ptds) },
+#define CALL_BOTH(name) CALL(name) { #name "_ptds", offsetof(struct runtime_driver, name##_ptds) },
 #include "cuda_remote/runtime/driver_calls.h"
 #undef CALL
-#undef CALL_TWIN
+#undef CALL_BOTH
 };
 
 /* Stands for a function that the driver lacks; the caller's arguments, whatever they are, stay unread. */

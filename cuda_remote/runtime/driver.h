@@ -12,10 +12,10 @@ struct runtime_driver {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* three that programs still call */
 #define CALL(name) __typeof__(&name) name;
-#define CALL_TWIN(name) __typeof__(&name) name; __typeof__(&name) name##_ptds;
+#define CALL_BOTH(name) __typeof__(&name) name; __typeof__(&name) name##_ptds;
 #include "cuda_remote/runtime/driver_calls.h"
 #undef CALL
-#undef CALL_TWIN
+#undef CALL_BOTH
 #pragma GCC diagnostic pop
 };
 

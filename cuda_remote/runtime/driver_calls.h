@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every driver function the runtime uses, by the name the driver library exports. No include guard: whoever includes
- * this defines CALL(name), and CALL_TWIN(name) for a function with a per-thread twin name_ptds of the same type.
+ * Every driver function that the runtime uses, by the name that the driver library exports. No include guard: the
+ * including file defines CALL(name), and CALL_BOTH(name) for a function that exists for both kinds of default stream,
+ * as name and name_ptds of the same type.
  */
 CALL(cuInit)
 CALL(cuDriverGetVersion)
@@ -153,15 +154,15 @@ CALL(cuSurfObjectCreate)
 CALL(cuSurfObjectDestroy)
 CALL(cuSurfObjectGetResourceDesc)
 
-CALL_TWIN(cuMemcpy)
-CALL_TWIN(cuMemcpyHtoD_v2)
-CALL_TWIN(cuMemcpyDtoH_v2)
-CALL_TWIN(cuMemcpyDtoD_v2)
-CALL_TWIN(cuMemcpy2DUnaligned_v2)
-CALL_TWIN(cuMemcpy3D_v2)
-CALL_TWIN(cuMemcpy3DPeer)
-CALL_TWIN(cuMemsetD8_v2)
-CALL_TWIN(cuMemsetD2D8_v2)
+CALL_BOTH(cuMemcpy)
+CALL_BOTH(cuMemcpyHtoD_v2)
+CALL_BOTH(cuMemcpyDtoH_v2)
+CALL_BOTH(cuMemcpyDtoD_v2)
+CALL_BOTH(cuMemcpy2DUnaligned_v2)
+CALL_BOTH(cuMemcpy3D_v2)
+CALL_BOTH(cuMemcpy3DPeer)
+CALL_BOTH(cuMemsetD8_v2)
+CALL_BOTH(cuMemsetD2D8_v2)
 CALL(cuMemcpyPeer)
 CALL(cuMemcpyPeerAsync)
 CALL(cuMemcpyAsync)

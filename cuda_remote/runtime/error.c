@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The last error of each thread, and the names and texts of errors. */
 #include "cuda_remote/runtime/error.h"
 
-#include "cuda_remote/runtime/runtime.h"
 #include "cuda_remote/runtime/unsupported.h"
 #include "rdma_channel/base/log.h"
 
@@ -32,8 +32,8 @@ static const char *error_text(cudaError_t error)
 }
 
 /*
- * The two enumerations give the same number to the same error; the driver's own few that the runtime has no name for
- * become cudaErrorUnknown.
+ * The two enumerations give the same number to the same error. The few errors of the driver that the runtime has no
+ * name for become cudaErrorUnknown.
  */
 cudaError_t runtime_error_translate(CUresult result)
 {

@@ -5,7 +5,7 @@
     gen_unsupported.py PREPROCESSED NAMES
 
 PREPROCESSED is the preprocessed cuda_runtime_api.h, compiled with __CUDA_API_VERSION_INTERNAL so that the per-thread
-twins are declared too; NAMES lists what it does not declare. Each definition returns cudaErrorNotSupported, records
+variants are declared too; NAMES lists what it does not declare. Each definition returns cudaErrorNotSupported, records
 that as the thread's last error, and names itself once in the log; the sources that implement a function override it.
 """
 import re

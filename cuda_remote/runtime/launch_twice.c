@@ -107,20 +107,20 @@ static cudaError_t launch(struct runtime_symbol *symbol, const struct launch *l)
 	return launch_slowly(symbol, l);
 }
 
-RUNTIME_API cudaError_t TWIN_PRIVATE(__cudaLaunchKernel)(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+RUNTIME_API cudaError_t PRIVATE_NAME(__cudaLaunchKernel)(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 							 size_t shared, cudaStream_t stream)
 {
 	struct launch l = {
-		.grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args
+		.grid = grid, .block = block, .shared = shared, .stream = DRIVER_STREAM(stream), .args = args
 	};
 	return launch((struct runtime_symbol *)kernel, &l);
 }
 
-RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernel)(const void *kernel, dim3 grid, dim3 block, void **args,
+RUNTIME_API cudaError_t PRIVATE_NAME(cudaLaunchKernel)(const void *kernel, dim3 grid, dim3 block, void **args,
 						       size_t shared, cudaStream_t stream)
 {
 	struct launch l = {
-		.grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args
+		.grid = grid, .block = block, .shared = shared, .stream = DRIVER_STREAM(stream), .args = args
 	};
 	return launch(runtime_symbol_find(kernel), &l);
 }
@@ -128,18 +128,18 @@ RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernel)(const void *kernel, dim3 
 RUNTIME_API cudaError_t cudaLaunchCooperativeKernel(
 		const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
-	struct launch l = { .grid = grid, .block = block, .shared = shared, .stream = TWIN_STREAM(stream), .args = args,
+	struct launch l = { .grid = grid, .block = block, .shared = shared, .stream = DRIVER_STREAM(stream), .args = args,
 			    .cooperative = true };
 	return launch(runtime_symbol_find(kernel), &l);
 }
 
-RUNTIME_API cudaError_t TWIN_PRIVATE(cudaLaunchKernelExC)(
+RUNTIME_API cudaError_t PRIVATE_NAME(cudaLaunchKernelExC)(
 		const cudaLaunchConfig_t *config, const void *kernel, void **args)
 {
 	if (!config || (config->numAttrs && !config->attrs))
 		return runtime_fail(cudaErrorInvalidValue);
 	struct launch l = { .grid = config->gridDim, .block = config->blockDim, .shared = config->dynamicSmemBytes,
-			    .stream = TWIN_STREAM(config->stream), .args = args, .attributes = config->attrs,
+			    .stream = DRIVER_STREAM(config->stream), .args = args, .attributes = config->attrs,
 			    .attribute_count = config->numAttrs };
 	return launch(runtime_symbol_find(kernel), &l);
 }

@@ -15,7 +15,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/array/array_copy.c cuda_remote/runtime/array/array_copy.h \
 	cuda_remote/runtime/array/channel_format.c cuda_remote/runtime/array/channel_format.h \
 	cuda_remote/runtime/context.c \
-	cuda_remote/runtime/copy.c cuda_remote/runtime/copy.h \
+	cuda_remote/runtime/copy.c cuda_remote/runtime/copy.h cuda_remote/runtime/copy_kind.h \
 	cuda_remote/runtime/cuda_headers.h \
 	cuda_remote/runtime/device.c \
 	cuda_remote/runtime/driver.c cuda_remote/runtime/driver.h cuda_remote/runtime/driver_calls.h \
@@ -39,7 +39,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 nodist_cuda_remote_runtime_libruntime_la_SOURCES = cuda_remote/runtime/unsupported.c
 cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
-# The functions with a variant for each kind of default stream: one source, compiled for each kind of default stream (default_stream.h).
+# Functions with a variant for each kind of default stream: compiled twice, see default_stream.h.
 runtime_twice_sources = \
 	cuda_remote/runtime/batch_twice.c \
 	cuda_remote/runtime/array/array_twice.c \

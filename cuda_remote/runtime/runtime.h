@@ -19,9 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* On each function that the library exports. */
-#define RUNTIME_API __attribute__((visibility("default")))
-
 static inline CUdeviceptr runtime_address(const void *pointer)
 {
 	return (CUdeviceptr)(uintptr_t)pointer;

@@ -7,37 +7,37 @@
 RUNTIME_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamQuery(TWIN_STREAM(stream)));
+	return error ? error : runtime_done(runtime_driver.cuStreamQuery(DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamSynchronize(TWIN_STREAM(stream)));
+	return error ? error : runtime_done(runtime_driver.cuStreamSynchronize(DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamWaitEvent(TWIN_STREAM(stream), event, flags));
+	return error ? error : runtime_done(runtime_driver.cuStreamWaitEvent(DRIVER_STREAM(stream), event, flags));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamGetPriority(TWIN_STREAM(stream), priority));
+	return error ? error : runtime_done(runtime_driver.cuStreamGetPriority(DRIVER_STREAM(stream), priority));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamGetFlags(TWIN_STREAM(stream), flags));
+	return error ? error : runtime_done(runtime_driver.cuStreamGetFlags(DRIVER_STREAM(stream), flags));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamGetId(TWIN_STREAM(stream), id));
+	return error ? error : runtime_done(runtime_driver.cuStreamGetId(DRIVER_STREAM(stream), id));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *ordinal)
@@ -48,7 +48,7 @@ RUNTIME_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *ordinal)
 	cudaError_t error = runtime_enter();
 	if (error)
 		return error;
-	CUresult result = runtime_driver.cuStreamGetDevice(TWIN_STREAM(stream), &device);
+	CUresult result = runtime_driver.cuStreamGetDevice(DRIVER_STREAM(stream), &device);
 	if (result == CUDA_SUCCESS)
 		*ordinal = runtime_device_ordinal(device);
 	return runtime_done(result);
@@ -57,7 +57,7 @@ RUNTIME_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *ordinal)
 RUNTIME_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamIsCapturing(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamIsCapturing(DRIVER_STREAM(stream),
 			(CUstreamCaptureStatus *)status));
 }
 
@@ -66,14 +66,14 @@ _Static_assert(sizeof(cudaStreamAttrValue) == sizeof(CUstreamAttrValue), "a stre
 RUNTIME_API cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamCopyAttributes(TWIN_STREAM(to), TWIN_STREAM(from)));
+	return error ? error : runtime_done(runtime_driver.cuStreamCopyAttributes(DRIVER_STREAM(to), DRIVER_STREAM(from)));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetAttribute(
 		cudaStream_t stream, cudaStreamAttrID attribute, cudaStreamAttrValue *value)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamGetAttribute(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamGetAttribute(DRIVER_STREAM(stream),
 			(CUstreamAttrID)attribute, (CUstreamAttrValue *)value));
 }
 
@@ -81,7 +81,7 @@ RUNTIME_API cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAt
 					       const cudaStreamAttrValue *value)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamSetAttribute(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamSetAttribute(DRIVER_STREAM(stream),
 			(CUstreamAttrID)attribute, (const CUstreamAttrValue *)value));
 }
 
@@ -111,7 +111,7 @@ RUNTIME_API cudaError_t cudaStreamAddCallback(
 	if (!callback)
 		return runtime_fail(cudaErrorMemoryAllocation);
 	*callback = (struct callback){ function, stream, data };
-	CUresult result = runtime_driver.cuStreamAddCallback(TWIN_STREAM(stream), call_back, callback, flags);
+	CUresult result = runtime_driver.cuStreamAddCallback(DRIVER_STREAM(stream), call_back, callback, flags);
 	if (result != CUDA_SUCCESS)
 		free(callback);
 	return runtime_done(result);
@@ -120,26 +120,26 @@ RUNTIME_API cudaError_t cudaStreamAddCallback(
 RUNTIME_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuLaunchHostFunc(TWIN_STREAM(stream), function, data));
+	return error ? error : runtime_done(runtime_driver.cuLaunchHostFunc(DRIVER_STREAM(stream), function, data));
 }
 
 RUNTIME_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t size, unsigned flags)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamAttachMemAsync(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamAttachMemAsync(DRIVER_STREAM(stream),
 			runtime_address(pointer), size, flags));
 }
 
 RUNTIME_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuEventRecord(event, TWIN_STREAM(stream)));
+	return error ? error : runtime_done(runtime_driver.cuEventRecord(event, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuEventRecordWithFlags(event, TWIN_STREAM(stream), flags));
+	return error ? error : runtime_done(runtime_driver.cuEventRecordWithFlags(event, DRIVER_STREAM(stream), flags));
 }
 
 /* ---- memory in stream order ---- */
@@ -152,7 +152,7 @@ RUNTIME_API cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_
 	cudaError_t error = runtime_enter();
 	if (error)
 		return error;
-	CUresult result = size ? runtime_driver.cuMemAllocAsync(&address, size, TWIN_STREAM(stream)) : CUDA_SUCCESS;
+	CUresult result = size ? runtime_driver.cuMemAllocAsync(&address, size, DRIVER_STREAM(stream)) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
 		*pointer = (void *)(uintptr_t)address;
 	return runtime_done(result);
@@ -168,7 +168,7 @@ RUNTIME_API cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cud
 		return error;
 	CUresult result = CUDA_SUCCESS;
 	if (size)
-		result = runtime_driver.cuMemAllocFromPoolAsync(&address, size, pool, TWIN_STREAM(stream));
+		result = runtime_driver.cuMemAllocFromPoolAsync(&address, size, pool, DRIVER_STREAM(stream));
 	if (result == CUDA_SUCCESS)
 		*pointer = (void *)(uintptr_t)address;
 	return runtime_done(result);
@@ -179,7 +179,7 @@ RUNTIME_API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
 	cudaError_t error = runtime_enter();
 	if (error || !pointer)
 		return error;
-	return runtime_done(runtime_driver.cuMemFreeAsync(runtime_address(pointer), TWIN_STREAM(stream)));
+	return runtime_done(runtime_driver.cuMemFreeAsync(runtime_address(pointer), DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, struct cudaMemLocation location,
@@ -188,7 +188,7 @@ RUNTIME_API cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, s
 	cudaError_t error = runtime_enter();
 	CUmemLocation where = { .type = (CUmemLocationType)location.type, .id = location.id };
 	return error ? error : runtime_done(runtime_driver.cuMemPrefetchAsync_v2(runtime_address(pointer), size, where,
-			flags, TWIN_STREAM(stream)));
+			flags, DRIVER_STREAM(stream)));
 }
 
 /* ---- the driver's own functions ---- */
@@ -210,7 +210,7 @@ RUNTIME_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, voi
 		return runtime_fail(error);
 	*function = NULL;
 	CUresult result = runtime_driver.cuGetProcAddress_v2(symbol, function, (int)version,
-			flags == cudaEnableDefault ? TWIN_PROC_ADDRESS : (cuuint64_t)flags, &answer);
+			flags == cudaEnableDefault ? PROC_ADDRESS_FLAG : (cuuint64_t)flags, &answer);
 	if (status)
 		*status = (enum cudaDriverEntryPointQueryResult)answer;
 	/* A function that is not there is an answer: NULL. */

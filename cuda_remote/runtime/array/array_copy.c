@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies to and from arrays in the driver's form, row by row where the copy does not fill whole rows. */
 #include "cuda_remote/runtime/array/array_copy.h"
 
 #include "cuda_remote/runtime/array/channel_format.h"
@@ -14,7 +15,7 @@ cudaError_t array_row_bytes(cudaArray_const_t array, size_t *row, size_t *texel)
 	return *texel ? cudaSuccess : cudaErrorNotSupported;
 }
 
-/* An array is memory of the device. */
+/* An array is device memory. */
 cudaError_t array_copy_check(const struct array_end *to, const struct array_end *from, enum cudaMemcpyKind kind)
 {
 	if (!copy_kind_valid(kind) || (from->array && copy_source_type(kind) == CU_MEMORYTYPE_HOST) ||
@@ -61,7 +62,7 @@ size_t array_copy_piece(struct array_end *to, size_t to_row, struct array_end *f
 {
 	size_t row = to_row ? to_row : from_row, width = left_in_row(to, to_row, count), height = 1;
 	width = left_in_row(from, from_row, width);
-	/* Whole rows go together. */
+	/* Whole rows are copied in one piece. */
 	if (width == row && !to->x && !from->x && (!to_row || !from_row || to_row == from_row))
 		height = count / row;
 	to->pitch = from->pitch = row;

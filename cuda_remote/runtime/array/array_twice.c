@@ -16,8 +16,8 @@ static struct array_end in_memory(const void *memory, size_t pitch)
 static CUresult submit(const CUDA_MEMCPY2D *copy, bool synchronous, cudaStream_t stream)
 {
 	if (synchronous)
-		return runtime_driver.TWIN_CALL(cuMemcpy2DUnaligned_v2)(copy);
-	return runtime_driver.cuMemcpy2DAsync_v2(copy, TWIN_STREAM(stream));
+		return runtime_driver.DRIVER_CALL(cuMemcpy2DUnaligned_v2)(copy);
+	return runtime_driver.cuMemcpy2DAsync_v2(copy, DRIVER_STREAM(stream));
 }
 
 /* A box of width bytes by height rows. */

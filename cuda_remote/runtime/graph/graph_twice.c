@@ -12,13 +12,13 @@ _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIA
 RUNTIME_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuGraphLaunch(exec, TWIN_STREAM(stream)));
+	return error ? error : runtime_done(runtime_driver.cuGraphLaunch(exec, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuGraphUpload(exec, TWIN_STREAM(stream)));
+	return error ? error : runtime_done(runtime_driver.cuGraphUpload(exec, DRIVER_STREAM(stream)));
 }
 
 RUNTIME_API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
@@ -30,7 +30,7 @@ RUNTIME_API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cu
 	if (error)
 		return error;
 	CUDA_GRAPH_INSTANTIATE_PARAMS driver = { .flags = params->flags, .hUploadStream =
-			TWIN_STREAM(params->uploadStream) };
+			DRIVER_STREAM(params->uploadStream) };
 	CUresult result = runtime_driver.cuGraphInstantiateWithParams(exec, graph, &driver);
 	params->errNode_out = driver.hErrNode_out;
 	params->result_out = (cudaGraphInstantiateResult)driver.result_out;
@@ -40,7 +40,7 @@ RUNTIME_API cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cu
 RUNTIME_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamBeginCapture_v2(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamBeginCapture_v2(DRIVER_STREAM(stream),
 			(CUstreamCaptureMode)mode));
 }
 
@@ -50,14 +50,14 @@ RUNTIME_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaG
 						      enum cudaStreamCaptureMode mode)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamBeginCaptureToGraph(TWIN_STREAM(stream), graph,
+	return error ? error : runtime_done(runtime_driver.cuStreamBeginCaptureToGraph(DRIVER_STREAM(stream), graph,
 			dependencies, (const CUgraphEdgeData *)data, count, (CUstreamCaptureMode)mode));
 }
 
 RUNTIME_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamEndCapture(TWIN_STREAM(stream), graph));
+	return error ? error : runtime_done(runtime_driver.cuStreamEndCapture(DRIVER_STREAM(stream), graph));
 }
 
 RUNTIME_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
@@ -66,7 +66,7 @@ RUNTIME_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaS
 						 size_t *count)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamGetCaptureInfo_v3(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamGetCaptureInfo_v3(DRIVER_STREAM(stream),
 			(CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, dependencies,
 			(const CUgraphEdgeData **)data, count));
 }
@@ -75,6 +75,6 @@ RUNTIME_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 							    const cudaGraphEdgeData *data, size_t count, unsigned flags)
 {
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuStreamUpdateCaptureDependencies_v2(TWIN_STREAM(stream),
+	return error ? error : runtime_done(runtime_driver.cuStreamUpdateCaptureDependencies_v2(DRIVER_STREAM(stream),
 			dependencies, (const CUgraphEdgeData *)data, count, flags));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver API's types and prototypes; see cuda_remote/api/exports.h for how names are written. */
+/* The driver API's types and prototypes. How the names of versions are written: cuda_remote/api/exports.h. */
 #ifndef SOFTGPU_CUDA_API_H
 #define SOFTGPU_CUDA_API_H
 
@@ -7,9 +7,9 @@
 #include <cudaProfiler.h>
 
 /*
- * Functions that take the default stream when none is named exist twice: legacy, and with the suffix _ptsz or _ptds for
- * programs whose default stream is each thread's own. Files named calls_*.c are compiled twice, the second time with
- * SOFTGPU_PER_THREAD, and hold nothing but such functions.
+ * A function that uses the default stream exists twice: as name for the legacy default stream, and as name_ptsz or
+ * name_ptds for programs that are compiled with a default stream for each thread. Files named *_twice.c are compiled
+ * twice, the second time with SOFTGPU_PER_THREAD, and hold only such functions.
  */
 #ifdef SOFTGPU_PER_THREAD
 #define PTSZ(name) name##_ptsz

@@ -27,6 +27,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/old_names.c \
 	cuda_remote/softgpu/tensor_map.h \
 	cuda_remote/softgpu/texture.h \
+	cuda_remote/softgpu/fatbin/complain.c \
+	cuda_remote/softgpu/fatbin/complain.h \
 	cuda_remote/softgpu/fatbin/fatbin.c \
 	cuda_remote/softgpu/fatbin/fatbin.h \
 	cuda_remote/softgpu/fatbin/host_object.c \

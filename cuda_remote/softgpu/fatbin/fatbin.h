@@ -11,6 +11,7 @@
 
 #include "cuda_remote/fatbin.h"
 #include "cuda_remote/softgpu/engine.h"
+#include "cuda_remote/softgpu/fatbin/complain.h"
 
 /* Text that the caller frees with free(ptx.text); NUL-terminated, length without the NUL. */
 typedef struct fatbin_ptx {
@@ -32,8 +33,5 @@ CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, soft
  * for others, or no container starts here. Says nothing in any log.
  */
 bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability);
-
-/* Appends a line to log (NULL: none) and to the log file at this level; what whoever first knows of an error calls. */
-void fatbin_complain(softgpu_log_t *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Decompression of PTX by zstd and LZ4, or an error that says how to do without the missing library. */
 #include "config.h"
 
 #include "cuda_remote/softgpu/fatbin/unpack.h"
 
-#include "cuda_remote/softgpu/fatbin/fatbin.h"
+#include "cuda_remote/softgpu/fatbin/complain.h"
 
 #include <limits.h>
 

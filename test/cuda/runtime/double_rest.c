@@ -5,5 +5,5 @@ enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
 #define CALL(name) \
 	int name(void); \
 	__attribute__((weak, visibility("default"))) int name(void) { return NOT_SUPPORTED; }
-#define CALL_TWIN(name) CALL(name) CALL(name##_ptds)
+#define CALL_BOTH(name) CALL(name) CALL(name##_ptds)
 #include "cuda_remote/runtime/driver_calls.h"

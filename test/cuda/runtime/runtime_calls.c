@@ -108,7 +108,7 @@ START_TEST(configurations_nest)
 }
 END_TEST
 
-START_TEST(twins_use_the_threads_own_default_stream)
+START_TEST(per_thread_variants_use_the_threads_own_default_stream)
 {
 	int from = 1, to = 0;
 	ck_assert_int_eq(cudaLaunchKernel_ptsz(&scale, one, one, NULL, 0, NULL), cudaSuccess);
@@ -476,7 +476,7 @@ static Suite *runtime_suite(void)
 	tcase_add_test(tests, registration_does_not_touch_the_driver);
 	tcase_add_test(tests, a_launch_is_one_driver_call);
 	tcase_add_test(tests, configurations_nest);
-	tcase_add_test(tests, twins_use_the_threads_own_default_stream);
+	tcase_add_test(tests, per_thread_variants_use_the_threads_own_default_stream);
 	tcase_add_test(tests, each_kind_of_copy_has_its_driver_call);
 	tcase_add_test(tests, symbols_are_found_and_their_bounds_kept);
 	tcase_add_test(tests, a_launch_that_cannot_be_says_why);
