@@ -157,7 +157,7 @@ static enum floor floor_of(const struct contest *c, const struct contender *cont
 		return !latency && design && !strcmp(design, "zerocopy") ? FLOOR_READ : FLOOR_WRITE;
 	}
 	if (latency)
-		return FLOOR_FLAG;
+		return c->pair->flags ? FLOOR_FLAG : NO_FLOOR;
 	return c->options->test == TEST_BW ? FLOOR_MEMCPY : NO_FLOOR;
 }
 
@@ -199,7 +199,8 @@ void contest_open(struct contest *c, struct pair *pair, const struct options *op
 		c->tcp = endpoint_open(&raw_tcp, pair->control);
 	if (!strcmp(transport, "verbs"))
 		c->raw = raw_verbs_open(pair->rank, pair->control, largest);
-	add_floor(c, FLOOR_FLAG);
+	if (pair->flags)
+		add_floor(c, FLOOR_FLAG);
 	for (unsigned i = 0; i < options->variants; i++) {
 		paths[i].floor = floor_of(c, &paths[i]);
 		add_floor(c, paths[i].floor);

@@ -37,7 +37,7 @@ struct contender {
 struct contest {
 	struct pair *pair;
 	const struct options *options;
-	/* Floors first: the flag always, as it tells the placement of the cores and the machine's own noise. */
+	/* Floors first. On one host the flag always: it shows the placement of the cores and the noise of the machine. */
 	struct contender contender[FLOORS + VARIANTS_MAX];
 	unsigned floors, contenders;
 	endpoint_t *tcp;  /* for FLOOR_TCP, else NULL */

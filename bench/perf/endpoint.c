@@ -131,21 +131,40 @@ static void open_ch3(endpoint_t *ep, const hr_channel_attr_t *attr, int control)
 	ep->conn = ch3_vc_conn(ep->vc);
 }
 
-/* Both listen on a port of their own choosing; the process with the lower port connects. */
+/* The address that this process is reached at by the process at the other end of control: loopback if both run here. */
+static struct sockaddr_storage own_address(int control)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t len = sizeof address;
+	if (getsockname(control, (struct sockaddr *)&address, &len))
+		fail("control socket", errno);
+	if (address.ss_family == AF_INET6) {
+		((struct sockaddr_in6 *)&address)->sin6_port = 0;
+	} else if (address.ss_family == AF_INET) {
+		((struct sockaddr_in *)&address)->sin_port = 0;
+	} else {
+		memset(&address, 0, sizeof address);
+		*(struct sockaddr_in *)&address = (struct sockaddr_in){ .sin_family = AF_INET,
+									.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	}
+	return address;
+}
+
+/* Both processes listen on a port that the kernel chooses; the process with the lower address connects. */
 static void open_tcp(endpoint_t *ep, int control)
 {
-	struct sockaddr_in mine = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage mine = own_address(control), theirs;
 	socklen_t len = sizeof mine;
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener = socket(mine.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	len = mine.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&mine, len) || listen(listener, 1) ||
 	    getsockname(listener, (struct sockaddr *)&mine, &len))
 		fail("raw TCP listener", errno);
-	struct sockaddr_in theirs;
 	control_write(control, &mine, sizeof mine);
 	control_read(control, &theirs, sizeof theirs);
-	if (mine.sin_port < theirs.sin_port) {
-		ep->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (connect(ep->socket, (struct sockaddr *)&theirs, sizeof theirs))
+	if (memcmp(&mine, &theirs, len) < 0) {
+		ep->socket = socket(theirs.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(ep->socket, (struct sockaddr *)&theirs, len))
 			fail("raw TCP connect", errno);
 	} else {
 		ep->socket = accept(listener, NULL, NULL);

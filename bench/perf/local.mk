@@ -3,7 +3,7 @@ bin_PROGRAMS += headrace-perf
 headrace_perf_SOURCES = \
 	%D%/contest.c %D%/contest.h %D%/endpoint.c %D%/endpoint.h %D%/machine.c %D%/machine.h %D%/main.c \
 	%D%/measure.c %D%/measure.h %D%/options.c %D%/options.h %D%/pair.c %D%/pair.h %D%/raw_verbs.h \
-	%D%/report.c %D%/report.h %D%/stats.c %D%/stats.h %D%/sweep.c %D%/sweep.h %D%/variant.c %D%/variant.h \
+	%D%/remote.c %D%/remote.h %D%/report.c %D%/report.h %D%/stats.c %D%/stats.h %D%/sweep.c %D%/sweep.h %D%/variant.c %D%/variant.h \
 	%D%/wake.c %D%/wake.h
 headrace_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(CUDA_CPPFLAGS)
 headrace_perf_LDADD = ch3/libhrch3.la -lm

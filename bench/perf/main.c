@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headrace-perf: what messages and remote CUDA calls cost on this machine. See headrace-perf(1). */
+/* headrace-perf: measures messages between two processes and remote CUDA calls. See headrace-perf(1). */
 #include "config.h"
 
 #include "cuda_calls.h"
 #include "measure.h"
 #include "options.h"
+#include "remote.h"
 #include "wake.h"
 
 #include <stdio.h>
@@ -32,5 +33,9 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	options_parse(&options, argc, argv);
+	if (options.listen)
+		return remote_listen(&options) ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (options.connect && (options.control = remote_connect(&options, argc, argv)) < 0)
+		return EXIT_FAILURE;
 	return run(&options, argv[0]) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

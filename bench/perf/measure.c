@@ -9,13 +9,16 @@
 #include "measure.h"
 
 #include "contest.h"
+#include "headrace/channel.h"
 #include "machine.h"
+#include "remote.h"
 #include "report.h"
 #include "stats.h"
 #include "sweep.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 enum {
 	ROUNDS_LAT = 400, /* when the time allows it */
@@ -28,6 +31,7 @@ enum {
 
 struct job {
 	const struct options *options;
+	bool headed; /* the report has its heading */
 	double *result; /* measure_channel_latency: two figures, filled in rank 0 */
 };
 
@@ -141,9 +145,18 @@ static void fill_cell(const struct contest *contest, struct plan *plan, unsigned
 	cell->MBps = latency ? NAN : 1e-6 * (double)cell->size / median;
 	cell->msgs_per_s = latency ? NAN : 1 / median;
 	fill_floor(contest, plan, contender->floor, cell);
+	cell->flag_us = cell->flag_p99_us = NAN;
+	if (!contest->pair->flags)
+		return;
 	struct samples *flag = &plan->samples[contest_floor(contest, FLOOR_FLAG)];
 	cell->flag_us = 1e6 * samples_quantile(flag, 0.5) / 2;
 	cell->flag_p99_us = 1e6 * samples_quantile(flag, 0.99) / 2;
+}
+
+static const char *find_placement(const struct contest *contest, const struct plan *plan)
+{
+	const struct samples *flag = &plan->samples[contest_floor(contest, FLOOR_FLAG)];
+	return placement(flag_edge_us(flag, false), flag_edge_us(flag, true));
 }
 
 static void measure_size(struct contest *contest, size_t size, struct cell *cells)
@@ -152,11 +165,10 @@ static void measure_size(struct contest *contest, size_t size, struct cell *cell
 	make_plan(contest, size, &plan);
 	run_plan(contest, size, &plan);
 	/* Before the quantiles, which sort the samples. */
-	const struct samples *flag = &plan.samples[contest_floor(contest, FLOOR_FLAG)];
-	double before = flag_edge_us(flag, false), after = flag_edge_us(flag, true);
+	const char *where = contest->pair->flags ? find_placement(contest, &plan) : "two hosts";
 	for (unsigned i = contest->floors; i < contest->contenders; i++) {
 		struct cell *cell = &cells[i - contest->floors];
-		*cell = (struct cell){ .size = size, .placement = placement(before, after) };
+		*cell = (struct cell){ .size = size, .placement = where };
 		fill_cell(contest, &plan, i, cell);
 	}
 	for (unsigned i = 0; i < contest->contenders; i++)
@@ -165,12 +177,14 @@ static void measure_size(struct contest *contest, size_t size, struct cell *cell
 
 static void measure_all(struct pair *pair, void *argument)
 {
-	const struct options *options = ((struct job *)argument)->options;
+	struct job *job = argument;
+	const struct options *options = job->options;
 	struct contest contest;
 	struct cell cells[VARIANTS_MAX];
 	contest_open(&contest, pair, options);
-	if (pair->rank == 0)
+	if (pair->rank == 0 && !job->headed)
 		report_heading(options);
+	job->headed = true;
 	for (unsigned i = 0; i < options->sizes; i++) {
 		measure_size(&contest, options->size[i], cells);
 		for (unsigned v = 0; v < options->variants && pair->rank == 0; v++)
@@ -183,8 +197,34 @@ static void measure_all(struct pair *pair, void *argument)
 	contest_close(&contest);
 }
 
+/* Between two hosts: over the named transport, or over every transport that both ends have. */
+static int measure_remote(const struct options *options)
+{
+	static const uint32_t all[] = { HR_TRANSPORT_SHM, HR_TRANSPORT_VERBS, HR_TRANSPORT_TCP };
+	struct options each = *options;
+	struct job job = { .options = &each };
+	uint32_t common = remote_transports(options->control);
+	uint32_t wanted = options->transports ? options->transports : common;
+	if (options->test == TEST_SWEEP)
+		wanted = HR_TRANSPORT_VERBS;
+	if (!(wanted & common)) {
+		fprintf(stderr, "headrace-perf: the two hosts do not both have the transport\n");
+		return -1;
+	}
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (!(wanted & common & all[i]))
+			continue;
+		for (unsigned v = 0; v < each.variants; v++)
+			each.variant[v].transports = all[i];
+		pair_run_remote(options->control, options->rank, measure_all, &job);
+	}
+	return 0;
+}
+
 int measure_messages(const struct options *options)
 {
+	if (options->control >= 0)
+		return measure_remote(options);
 	struct job job = { .options = options };
 	int error = pair_run(measure_all, &job);
 	return error || options->format == FORMAT_CSV ? error : machine_measure(options);
@@ -204,7 +244,7 @@ static void channel_latency(struct pair *pair, void *argument)
 
 int measure_channel_latency(uint32_t transports, double *median_us, double *floor_us)
 {
-	struct options options = { .test = TEST_LAT, .variants = 1, .size = { 8 }, .sizes = 1, .seconds = 0.4,
+	struct options options = { .test = TEST_LAT, .control = -1, .variants = 1, .size = { 8 }, .sizes = 1, .seconds = 0.4,
 				   .variant = { { .layer = LAYER_CHANNEL, .transports = transports } } };
 	double result[2];
 	struct job job = { .options = &options, .result = result };

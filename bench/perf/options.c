@@ -22,7 +22,7 @@ static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 2
 enum {
 	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
 	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_SLEEP, OPTION_QUICK,
-	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD,
+	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT,
 };
 
 static const struct argp_option option_table[] = {
@@ -41,6 +41,9 @@ static const struct argp_option option_table[] = {
 	{ "quick", OPTION_QUICK, NULL, 0, "sweep: eight sizes instead of 22, a tenth of the time each", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
 	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
+	{ "listen", OPTION_LISTEN, "[ADDRESS][:PORT]", OPTION_ARG_OPTIONAL,
+	  "serve measurements of other hosts (default: port 27181 of every address)", 0 },
+	{ "connect", OPTION_CONNECT, "HOST[:PORT]", 0, "measure between this host and HOST, which runs --listen", 0 },
 	{ "result-fd", OPTION_RESULT_FD, "FD", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
@@ -163,8 +166,9 @@ static double parse_seconds(const char *text, struct argp_state *state)
 static void parse_test(struct options *options, const char *text, struct argp_state *state)
 {
 	int index = name_index(text, test_names, sizeof test_names / sizeof *test_names);
-	if (state->arg_num || index < 0)
+	if (options->test_named || index < 0)
 		argp_error(state, "%s: want one test: " TESTS_WANTED, text);
+	options->test_named = true;
 	options->test = (enum test)index;
 }
 
@@ -193,8 +197,23 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	case OPTION_JSON: o->format = FORMAT_JSON; break;
 	case OPTION_CSV: o->format = FORMAT_CSV; break;
 	case OPTION_RESULT_FD: o->result_fd = atoi(text); break;
-	case ARGP_KEY_ARG: parse_test(o, text, state); break;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "no test named: want " TESTS_WANTED); break;
+	case OPTION_LISTEN: o->listen = text ? text : ""; break;
+	case OPTION_CONNECT: o->connect = text; break;
+	case ARGP_KEY_ARG:
+		/* getopt takes the value of an optional argument only as --listen=VALUE. */
+		if (o->listen && !*o->listen)
+			o->listen = text;
+		else
+			parse_test(o, text, state);
+		break;
+	case ARGP_KEY_NO_ARGS:
+		if (!o->listen)
+			argp_error(state, "no test named: want " TESTS_WANTED);
+		break;
+	case ARGP_KEY_END:
+		if (o->listen && (name_index(o->listen, test_names, TEST_CUDA + 1) >= 0 || o->test_named || o->connect))
+			argp_error(state, "--listen: want no test and no --connect; the connecting side names the test");
+		break;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
@@ -255,6 +274,8 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 	if (o->test >= TEST_WAKE && (o->layers.n || of_verbs || o->rendezvous.n || o->sizes || o->iters || o->seconds ||
 				     o->sleeps))
 		argp_error(state, "wake and cuda want no options but --json or --csv, and wake --transport");
+	if (o->connect && o->test > TEST_WAKE)
+		argp_error(state, "--connect is not for cuda: name the server in HEADRACE_SERVER");
 	if (o->window && o->test != TEST_BW && o->test != TEST_RATE && o->test != TEST_SWEEP)
 		argp_error(state, "--window is for bw, rate and sweep");
 	if (o->quick && o->test != TEST_SWEEP)
@@ -274,12 +295,12 @@ void options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct argp parser = {
 		option_table, check_options, "lat|bw|rate|sweep|wake|cuda",
-		"Measures latency, bandwidth or message rate between two processes of this machine, the effect of queue "
-		"pairs and depths over verbs, or the cost of remote CUDA calls, beside the machine's own floor in the "
-		"same run.",
+		"Measures latency, bandwidth or message rate between two processes of this host or of two hosts, the effect "
+		"of queue pairs and depths over verbs, or the cost of remote CUDA calls, beside a floor in the same run.",
 		NULL, NULL, NULL,
 	};
 	memset(options, 0, sizeof *options);
+	options->control = -1;
 	argp_parse(&parser, argc, argv, 0, NULL, options);
 	if (options->test == TEST_SWEEP)
 		sweep_fill(options);

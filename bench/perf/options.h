@@ -24,6 +24,7 @@ struct values {
 
 struct options {
 	enum test test;
+	bool test_named; /* the command line has a test */
 	uint32_t transports; /* HR_TRANSPORT_* set; 0: automatic */
 	struct values layers, designs, qps, depths, chunks, rendezvous;
 	size_t size[SIZES_MAX];
@@ -37,6 +38,9 @@ struct options {
 	bool quick;      /* sweep: fewer sizes, less time */
 	enum format format;
 	int result_fd; /* TEST_CUDA_CLIENT: where the figures go */
+	const char *listen;  /* [ADDRESS][:PORT] to serve measurements of other hosts on; NULL: do not listen */
+	const char *connect; /* HOST[:PORT] of the listening host; NULL: both processes run here */
+	int control, rank;   /* with connect, and in the listening host: socket to the other process (else -1), own rank */
 };
 
 /* Parses the command line; ends the program with a message on a bad one, and on --help and --version. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two processes of a measurement, each pinned to a core of its own where there are two, with a page of shared
- * memory and a control socket between them. Both run the same function; rank 0 is the program itself.
+ * The two processes of a measurement, with a control socket between them. On one host they also share a page of memory,
+ * and each is pinned to a core of its own if there are two. Both run the same function. Rank 0 is the program itself.
  */
 #ifndef PERF_PAIR_H
 #define PERF_PAIR_H
@@ -17,7 +17,7 @@ struct flag_line {
 struct pair {
 	int rank;                /* 0 or 1 */
 	int control;             /* stream socket to the other process */
-	struct flag_line *flags; /* three, shared; flags[r] is written by rank r, flags[2] by rank 0 */
+	struct flag_line *flags; /* three, shared; flags[r] is written by rank r, flags[2] by rank 0; NULL: two hosts */
 	uint64_t turns;          /* flag round trips done so far */
 	uint64_t ends;           /* how often the end of something was told, or awaited */
 	bool one_core;           /* the two share a core: spinning measures the scheduler */
@@ -28,8 +28,12 @@ typedef void (*pair_fn)(struct pair *pair, void *argument);
 /* Runs fn in both processes; returns in rank 0 when both have ended. Non-zero: the other process failed. */
 int pair_run(pair_fn fn, void *argument);
 
+/* Runs fn in this process, which has that rank; the process at the other end of control runs it too. Returns 0. */
+int pair_run_remote(int control, int rank, pair_fn fn, void *argument);
+
 /*
- * The floor of any message between two processes: one flag handed back and forth.
+ * The floor of any message between two processes: one flag handed back and forth. Between two hosts the flag is a byte on
+ * the control socket.
  * Both ranks call it; returns the one-way time in microseconds, the mean over `turns` round trips.
  */
 double pair_flag_one_way(struct pair *pair, unsigned turns);

@@ -9,6 +9,7 @@
 #include "endpoint.h"
 #include "headrace/channel.h"
 #include "pair.h"
+#include "remote.h"
 #include "report.h"
 #include "stats.h"
 
@@ -75,6 +76,39 @@ static double by_channel(struct pair *pair, hr_channel_t *channel, hr_conn_t *co
 	return pair->rank == 1 ? 1e6 * (now_seconds() - time) : 0;
 }
 
+/* Between two hosts, which have different clocks: the time at rank 0 from its put until the answer of rank 1 is there. */
+static double round_trip_by_channel(struct pair *pair, hr_channel_t *channel, hr_conn_t *conn)
+{
+	char byte = 0;
+	double begin = 0;
+	for (int step = 0; step < 2; step++) {
+		struct iovec iov = { &byte, 1 };
+		size_t moved = 0;
+		int error = 0;
+		if (step == 0 && pair->rank == 0) {
+			usleep(PAUSE_US);
+			begin = now_seconds();
+		}
+		if (step == pair->rank)
+			error = hr_channel_put(conn, &iov, 1, &moved);
+		while (!error && !moved && step != pair->rank) {
+			error = hr_channel_get(conn, &iov, 1, &moved);
+			if (!error && !moved && pair->rank == 1 && hr_channel_wait(channel, 0, -1) < 0)
+				error = -EIO;
+		}
+		if (error || moved != 1)
+			fail("putting or getting", error ? error : -EIO);
+	}
+	return 1e6 * (now_seconds() - begin);
+}
+
+static double round_trip_by_socket(struct pair *pair)
+{
+	if (pair->rank == 0)
+		usleep(PAUSE_US);
+	return 2 * pair_flag_one_way(pair, 1);
+}
+
 /* The time goes ahead through shared memory; the eventfd only wakes. */
 static double by_event(struct pair *pair, int event)
 {
@@ -97,6 +131,16 @@ static void meet(struct pair *pair)
 	control_read(pair->control, &byte, 1);
 }
 
+static void report_round_trip(const struct pair *pair, const struct job *job, struct samples *path, struct samples *floor)
+{
+	char name[48];
+	if (pair->rank)
+		return;
+	snprintf(name, sizeof name, "wake, round trip: %s", job->name);
+	report_figure(job->options, name, samples_quantile(path, 0.5), samples_quantile(path, 0.99), "raw TCP",
+		      samples_quantile(floor, 0.5));
+}
+
 static void wake_pair(struct pair *pair, void *argument)
 {
 	const struct job *job = argument;
@@ -106,12 +150,15 @@ static void wake_pair(struct pair *pair, void *argument)
 	samples_init(&path, WAKES);
 	samples_init(&floor, WAKES);
 	for (int i = 0; i < WAKES; i++) {
-		samples_add(&floor, by_event(pair, job->event));
+		samples_add(&floor, pair->flags ? by_event(pair, job->event) : round_trip_by_socket(pair));
 		meet(pair);
-		samples_add(&path, by_channel(pair, channel, conn));
+		samples_add(&path, pair->flags ? by_channel(pair, channel, conn) :
+						 round_trip_by_channel(pair, channel, conn));
 		meet(pair);
 	}
-	if (pair->rank == 1) {
+	if (!pair->flags) {
+		report_round_trip(pair, job, &path, &floor);
+	} else if (pair->rank == 1) {
 		double figures[] = { samples_quantile(&path, 0.5), samples_quantile(&path, 0.99),
 				     samples_quantile(&floor, 0.5) };
 		control_write(pair->control, figures, sizeof figures);
@@ -149,15 +196,20 @@ int measure_wake(const struct options *options)
 		uint32_t bit;
 	} all[] = { { "shm", HR_TRANSPORT_SHM }, { "verbs", HR_TRANSPORT_VERBS }, { "tcp", HR_TRANSPORT_TCP } };
 	int error = 0;
+	uint32_t common = options->control >= 0 ? remote_transports(options->control) : 0;
 	if (setenv("HEADRACE_SPIN_US", "0", 1)) /* the receiver is to sleep, not to spin */
 		fail("setenv", errno);
 	for (size_t i = 0; i < sizeof all / sizeof *all && !error; i++) {
-		if (options->transports ? !(options->transports & all[i].bit) : !is_here(all[i].bit))
+		if (options->transports && !(options->transports & all[i].bit))
+			continue;
+		if (options->control >= 0 ? !(common & all[i].bit) : !options->transports && !is_here(all[i].bit))
 			continue;
 		struct job job = { options, all[i].bit, all[i].name, eventfd(0, EFD_CLOEXEC) };
 		if (job.event < 0)
 			fail("eventfd", errno);
-		error = pair_run(wake_pair, &job);
+		error = options->control >= 0 ?
+				pair_run_remote(options->control, options->rank, wake_pair, &job) :
+				pair_run(wake_pair, &job);
 		close(job.event);
 	}
 	return error;
