@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every example ends at the first CUDA call that fails, and says which one and why. */
+/* CUDA_CHECK: ends the program at the first CUDA call that fails, and prints the call and the error. */
 #ifndef EXAMPLES_CUDA_CHECK_H
 #define EXAMPLES_CUDA_CHECK_H
 

@@ -19,7 +19,7 @@
 struct client {
 	hr_channel_t *channel;
 	hr_conn_t *conn;
-	unsigned number, message; /* which client; its message under way */
+	unsigned number, message; /* of this client; of the message under way */
 	size_t len, sent, received;
 	unsigned char out[MESSAGE_MAX], in[MESSAGE_MAX];
 };
@@ -32,7 +32,7 @@ static void fail(const char *what, int error)
 	exit(EXIT_FAILURE);
 }
 
-/* The server's card, once the server has left it there. */
+/* Reads the server's card; waits until the server has written the file. */
 static hr_card_t fetch_card(const char *name)
 {
 	hr_card_t card;
@@ -58,7 +58,7 @@ static void begin_message(struct client *client)
 
 static void open_client(struct client *client, unsigned number, const hr_card_t *server)
 {
-	/* Nobody comes to a client, so it need not listen. */
+	/* No peer connects to a client, so the channel need not listen. */
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_NO_LISTEN;
 	attr.ring_bytes = 65536;
@@ -73,7 +73,7 @@ static void open_client(struct client *client, unsigned number, const hr_card_t 
 	begin_message(client);
 }
 
-/* Puts and gets as much as is possible now; true if that was anything. */
+/* Puts and gets as much as is possible now. True if any byte moved. */
 static bool move(struct client *client)
 {
 	struct iovec rest = { client->out + client->sent, client->len - client->sent };
@@ -86,7 +86,7 @@ static bool move(struct client *client)
 		fail("put or get", error);
 	client->sent += accepted;
 	client->received += delivered;
-	/* The whole of it can be back before put has said that all was accepted; put goes on until it has. */
+	/* The whole echo can arrive before put has accepted everything; keep putting until it has. */
 	if (client->sent == client->len && client->received == client->len) {
 		if (memcmp(client->in, client->out, client->len))
 			fail("what came back is not what was sent", EBADMSG);
@@ -98,7 +98,7 @@ static bool move(struct client *client)
 	return accepted || delivered;
 }
 
-/* Runs one client until it must wait; true once it is through. */
+/* Runs one client until it must wait. True when it has finished. */
 static bool run(struct client *client)
 {
 	for (;;) {
@@ -112,7 +112,7 @@ static bool run(struct client *client)
 		if (something < 0)
 			fail("hr_channel_arm", something);
 		if (!something)
-			return false; /* armed: nothing of this channel is called before its descriptor says so */
+			return false; /* armed: call nothing of this channel until its descriptor is readable */
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * echo_server CARD-FILE CLIENTS: one process sends back whatever its clients send, until CLIENTS of them have come and
- * gone. It knows none of them beforehand: it leaves its card in a file, and learns who has come from the channel.
+ * echo_server CARD-FILE CLIENTS: sends back every byte that its clients send, until CLIENTS of them have connected and
+ * finalized. The server does not know its clients beforehand: it writes its card into a file, and the channel returns the
+ * cards of the clients that connect. The program has an epoll loop of its own, with the channel's descriptor and a timer.
  *	cc echo_server.c $(pkg-config --cflags --libs headrace-channel) -o echo_server
- * Its loop is its own epoll loop, with the channel as one descriptor in it and a timer as another.
  */
 #include <headrace/channel.h>
 
@@ -17,10 +17,9 @@
 #include <unistd.h>
 
 #define BUFFER 65536
-#define TURNS 256 /* connections served before new clients and the timer are looked at again */
+#define TURNS 256 /* connections served before the next check for new clients and the timer */
 
-/* What a client sent and was not sent back yet: from begin to end. What comes next goes behind it, where the get before
- * stopped. */
+/* One client. Bytes from begin to end were received and not sent back yet. The next get continues at end. */
 struct client {
 	size_t begin, end;
 	char bytes[BUFFER];
@@ -35,7 +34,7 @@ static void fail(const char *what, int error)
 	exit(EXIT_FAILURE);
 }
 
-/* A file with the card, complete from the moment it has its name. */
+/* Writes the card into a file that is complete as soon as it has its name. */
 static void leave_card(const char *name, const hr_card_t *card)
 {
 	char draft[4096];
@@ -52,7 +51,7 @@ static void drop(hr_conn_t *conn)
 	served++;
 }
 
-/* Peers that called hr_channel_connect with our card. */
+/* Accepts the peers that called hr_channel_connect with this process's card. */
 static void let_in(hr_channel_t *channel)
 {
 	hr_card_t card;
@@ -70,7 +69,7 @@ static void let_in(hr_channel_t *channel)
 		fail("hr_channel_incoming", more);
 }
 
-/* Sends back what there is of one client. */
+/* Sends back the received bytes of one client. */
 static void serve(hr_conn_t *conn)
 {
 	struct client *client = hr_conn_user(conn);
@@ -128,7 +127,7 @@ int main(int argc, char **argv)
 		let_in(channel);
 		for (int turn = 0; turn < TURNS && (conn = hr_channel_ready(channel, 1)); turn++)
 			serve(conn);
-		/* Nothing of the channel may be called between a 0 of hr_channel_arm and epoll_wait. */
+		/* If hr_channel_arm returned 0, call nothing of the channel before epoll_wait. */
 		int something = hr_channel_arm(channel, 1);
 		if (something < 0)
 			fail("hr_channel_arm", something);

@@ -36,7 +36,7 @@ static void fail(const char *what, int error)
 	exit(EXIT_FAILURE);
 }
 
-/* A connection over a socket that both sides have: the cards cross it first, then the channel takes it. */
+/* Opens a connection over a socket that both sides have: exchanges the cards over it, then gives it to the channel. */
 static hr_conn_t *connect_over(int socket, hr_channel_t **channel)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
@@ -87,7 +87,7 @@ static void get_all(hr_channel_t *channel, hr_conn_t *conn, void *bytes, size_t 
 	}
 }
 
-/* Words mixed into a sum in which their order counts. */
+/* A checksum that depends on the order of the words. */
 static uint64_t checksum(const char *bytes, size_t len)
 {
 	uint64_t sum = len, word;
@@ -127,7 +127,7 @@ static void *receive_part(void *argument)
 	return NULL;
 }
 
-/* Runs all parts, a thread each; nanoseconds. */
+/* Runs all parts, a thread each. Returns nanoseconds. */
 static double run(struct part *parts, int n, char *bytes, size_t len, void *(*body)(void *))
 {
 	struct timespec begin, end;

@@ -10,7 +10,7 @@
 
 constexpr int TILE = 32;
 
-/* One block computes one tile of c, marching over the tiles of a's row and b's column. */
+/* One block computes one tile of c, by looping over the tiles of a's row and b's column. */
 __global__ void matmul(int n, const float *a, const float *b, float *c)
 {
 	__shared__ float tile_a[TILE][TILE], tile_b[TILE][TILE];

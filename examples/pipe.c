@@ -25,7 +25,7 @@ static void fail(const char *what, int error)
 	exit(EXIT_FAILURE);
 }
 
-/* Opens a channel, swaps cards over two descriptors and connects. */
+/* Opens a channel, exchanges cards over two descriptors and connects. */
 static hr_conn_t *open_connection(int card_out, int card_in, hr_channel_t **channel)
 {
 	hr_card_t mine = { 0 }, theirs;
@@ -57,7 +57,7 @@ static void put_all(hr_channel_t *channel, hr_conn_t *conn, const void *bytes, s
 	}
 }
 
-/* Gets at least one byte, at most len; 0 once the peer has closed. */
+/* Gets at least one byte and at most len. Returns 0 when the peer has finalized. */
 static size_t get_some(hr_channel_t *channel, hr_conn_t *conn, void *bytes, size_t len)
 {
 	struct iovec room = { bytes, len };
@@ -88,7 +88,7 @@ static void send_file(const char *name, int card_out, int card_in)
 		put_all(channel, conn, piece, (size_t)len);
 	if (len < 0)
 		fail(name, errno);
-	hr_channel_finalize(channel); /* delivers what is still on its way */
+	hr_channel_finalize(channel); /* delivers the bytes that are still on their way */
 	close(file);
 }
 
@@ -102,7 +102,7 @@ static void receive_file(const char *name, int card_out, int card_in)
 	static char piece[PIECE];
 	uint64_t total = 0;
 	size_t len;
-	/* Each get goes on where the one before stopped, until the piece is full. */
+	/* Each get continues where the previous one stopped, until the buffer is full. */
 	for (size_t have = 0; (len = get_some(channel, conn, piece + have, sizeof piece - have)) > 0;
 	     have = (have + len) % sizeof piece) {
 		for (size_t done = 0; done < len;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring [ROUNDS]: a token goes round all ranks; each adds its number. Rank 0 checks the sum and says how long a hop took.
+ * ring [ROUNDS]: a token goes round all ranks; each rank adds its number. Rank 0 checks the sum and prints the time of a hop.
  *	hrmpicc ring.c -o ring && mpirun -n 4 ./ring
  */
 #include <mpi.h>

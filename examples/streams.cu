@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * streams [N [STREAMS]]: N floats (default 2^22) are cut in pieces; each piece is copied in, computed on and copied out
- * on one of STREAMS streams (default 4), so that copies of one piece overlap the computing of another. Compared with the
- * same work on one stream.
+ * on one of STREAMS streams (default 4), so that copies of one piece overlap the computing of another. The time is
+ * compared with the same work on one stream.
  */
 #include "cuda_check.h"
 
@@ -40,7 +40,7 @@ static float run(const buffers &b, int n, int pieces, const std::vector<cudaStre
 		newton_sqrt<<<(each + 255) / 256, 256, 0, stream>>>(each, b.device_in + at, b.device_out + at);
 		CUDA_CHECK(cudaMemcpyAsync(b.host_out + at, b.device_out + at, bytes, cudaMemcpyDeviceToHost, stream));
 	}
-	CUDA_CHECK(cudaEventRecord(end)); /* the default stream waits for all the others */
+	CUDA_CHECK(cudaEventRecord(end)); /* the default stream waits for all other streams */
 	CUDA_CHECK(cudaEventSynchronize(end));
 	float milliseconds;
 	CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
