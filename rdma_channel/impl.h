@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the channel, shared by channel.c (the five functions), connect.c (setting connections up), listen.c (peers
- * that come to us), events.c (descriptors, sleeping) and fork.c. All of it belongs to the thread that uses the channel.
+ * The channel's internals, shared by channel.c (the five functions), channel_settings.c (settings, attributes), connect.c
+ * (connection set-up), listen.c (incoming connections), events.c (descriptors, sleeping) and fork.c. Everything here belongs
+ * to the thread that uses the channel.
  */
 #ifndef HR_IMPL_H
 #define HR_IMPL_H
@@ -217,6 +218,16 @@ void hr_fork_forget(struct hr_channel *channel);
 /* No fork between the two. Not on the data path. */
 void hr_fork_lock(void);
 void hr_fork_unlock(void);
+
+/* ---- channel_settings.c ---- */
+
+/* The caller's attributes, completed by the settings. A shorter struct of an older caller leaves the rest zero. -EINVAL, with
+ * a line in the log, if an attribute or a setting is out of range. */
+int hr_channel_gather_attr(const hr_channel_attr_t *given, hr_channel_attr_t *attr, uint64_t *spin_us,
+			   uint64_t *pending_max);
+
+/* The names of a set of transports, a space before each, for messages. Returns text. */
+const char *hr_transport_names(uint32_t set, char *text, size_t size);
 
 /* ---- channel.c ---- */
 

@@ -14,6 +14,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/barrier.c rdma_channel/barrier.h \
 	rdma_channel/card.c rdma_channel/card.h \
 	rdma_channel/channel.c \
+	rdma_channel/channel_settings.c \
 	rdma_channel/clock.h \
 	rdma_channel/connect.c \
 	rdma_channel/crc32.h \
