@@ -4,8 +4,9 @@
 
 - Prose has at most 120 columns. Tables, headings, code blocks and comments may be longer.
 - A relative link leads to a file of the tree, and its #anchor to a heading of that file.
-- A path in backticks is a path of the tree: from the top, from a folder that its end identifies (`exec/launch.c`), or the
-  bare name of a source file (`launch.c`). * matches any characters, {a,b} either word. Generated files are listed below.
+- A path in backticks is a path of the tree: from the top, from the document's own folder (`../calls.py`), from a folder that
+  its end identifies (`exec/launch.c`), or the bare name of a source file (`launch.c`). * matches any characters, {a,b}
+  either word. Generated files are listed below.
 """
 import fnmatch
 import itertools
@@ -101,7 +102,7 @@ def check(tree, name):
         for text in words(line):
             if tree.is_path(text):
                 for one in spellings(text):
-                    if not tree.has(one):
+                    if not tree.has(one) and not (path.parent / one).exists():
                         yield f"{where}: `{one}` is not in the tree"
 
 
