@@ -38,6 +38,13 @@ bool hr_log_enabled(enum hr_log_level level)
 	return (int)level <= limit;
 }
 
+static int log_fd = STDERR_FILENO;
+
+void hr_log_set_fd(int fd)
+{
+	log_fd = fd;
+}
+
 static void (*log_tap)(enum hr_log_level level, const char *text, size_t length);
 
 void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_t length))
@@ -76,7 +83,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 		log_tap(level, line + used, len - (size_t)used);
 	if (more >= 0 && len > 0 && line[len - 1] != '\n')
 		line[len++] = '\n';
-	if (printed && write(STDERR_FILENO, line, len) < 0) {
+	if (printed && write(log_fd, line, len) < 0) {
 		/* Nowhere left to say it. */
 	}
 	errno = saved_errno;

@@ -19,6 +19,9 @@ bool hr_log_enabled(enum hr_log_level level);
 /* Prints; errno is preserved. */
 void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes to this descriptor instead of stderr: for a process whose stderr is not its own. To be set before other threads log. */
+void hr_log_set_fd(int fd);
+
 /*
  * Hands each message of HR_LOG_ERROR and HR_LOG_WARN on, printed or not: the text alone, length bytes and a NUL, on the
  * thread that logs. NULL: to nobody. To be set before other threads log.
