@@ -187,7 +187,8 @@ int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint
 int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *report);
 
 /* Passes a peer with its descriptor on to another process, one message over a SOCK_SEQPACKET socket. The sender
- * keeps its own descriptor. receive: 1: a peer; 0: the other side closed the socket; -EAGAIN on a non-blocking one. */
+ * keeps its own descriptor. receive: 1: a peer; 0: the other side closed the socket; -EAGAIN on a non-blocking one;
+ * -EMFILE: a peer came, and this process has no descriptor left for it: the peer's connection is closed. */
 int rc_door_peer_send(int socket, const rc_door_peer_t *peer);
 int rc_door_peer_receive(int socket, rc_door_peer_t *peer);
 
