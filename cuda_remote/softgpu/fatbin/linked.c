@@ -80,9 +80,11 @@ CUresult linked_join(const linked_units_t *units, fatbin_ptx_t *image)
 
 bool linked_is(const void *data)
 {
+	/* The version's bytes too: a text that begins with the same letters may end before the header would. */
+	static const char version[4] = { 1 };
 	const char *bytes = data;
-	for (size_t n = 0; n < sizeof magic; n++)
-		if (bytes[n] != magic[n])
+	for (size_t n = 0; n < sizeof magic + sizeof version; n++)
+		if (bytes[n] != (n < sizeof magic ? magic[n] : version[n - sizeof magic]))
 			return false;
 	return true;
 }
