@@ -8,7 +8,7 @@
  *	                  HOST_DONE  struct rc_wire_host: the host function has returned
  *	worker → client   REPLY      struct rc_wire_reply, the call's results; one for each waiting call
  *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
- *	                  TEXT       what device code printed
+ *	                  TEXT       struct rc_wire_text, what device code or the driver printed
  *	                  HOST       struct rc_wire_host: call this host function
  *
  * All of it is sent eagerly, so on each connection everything is handled in the order it was sent. Numbers are
@@ -78,6 +78,15 @@ struct rc_wire_chunk {
 	uint64_t offset; /* sender: where the bytes belong in the copy, as if it were contiguous */
 };
 static_assert(sizeof(struct rc_wire_chunk) == 16, "wire format");
+
+/* Where the client writes a TEXT's payload. */
+enum rc_text_stream { RC_TEXT_STDOUT = 1, RC_TEXT_STDERR = 2 };
+
+struct rc_wire_text {
+	uint32_t stream;   /* worker: enum rc_text_stream */
+	uint32_t reserved; /* worker: 0 */
+};
+static_assert(sizeof(struct rc_wire_text) == 8, "wire format");
 
 /* A host function of the client to be called in a stream's order. */
 struct rc_wire_host {

@@ -310,7 +310,10 @@ def server_unpack(call):
             out += [f"\t{a.base} {a.name};",
                     f"\tresult = server_object(RC_KIND_{a.kind}, args.{a.name}, (void **)&{a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
-        elif a.role in ("value", "device"):
+        elif a.role == "device":
+            out += [f"\tCUdevice {a.name};", f"\tresult = server_device(args.{a.name}, &{a.name});",
+                    "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
+        elif a.role == "value":
             out.append(f"\t{a.parameter.type} {a.name} = ({a.parameter.type})args.{a.name};")
     for a in call.arguments:
         if a.role == "in":
@@ -343,7 +346,7 @@ def server_function(call):
         out.append(f"\t__typeof__(driver.{call.name}) function = driver.{call.name};")
     out += ["\tif (!function)", "\t\treturn CUDA_ERROR_NOT_SUPPORTED;"]
     if call.mode == "sync":
-        out.append("\tserver_turn_give_up(call);")
+        out.append("\tserver_order_release(call);")
     out.append(f"\tresult = function({given});")
     for a in call.arguments:
         if a.role == "new":

@@ -131,27 +131,33 @@ static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 
 struct text {
 	size_t len;
+	FILE *to;
 	char bytes[];
 };
 
-/* Through the program's own stdout, so that it falls into place among what the program prints. */
+/* Through the program's own stdout and stderr, so that it comes in order with what the program prints. */
 static void text_done(void *context, int error, size_t bytes)
 {
 	struct text *text = context;
 	if (!error)
-		fwrite(text->bytes, 1, bytes, stdout);
+		fwrite(text->bytes, 1, bytes, text->to);
 	free(text);
 }
 
 static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
+	struct rc_wire_text wire;
 	(void)context;
-	if (incoming->header_len || incoming->rndv || incoming->payload_len > RC_REPLY_BYTES_MAX)
+	if (incoming->header_len != sizeof wire || incoming->rndv || incoming->payload_len > RC_REPLY_BYTES_MAX)
+		return -EPROTO;
+	memcpy(&wire, incoming->header, sizeof wire);
+	if (wire.stream != RC_TEXT_STDOUT && wire.stream != RC_TEXT_STDERR)
 		return -EPROTO;
 	struct text *text = malloc(sizeof *text + incoming->payload_len);
 	if (!text)
 		return -ENOMEM;
 	text->len = incoming->payload_len;
+	text->to = wire.stream == RC_TEXT_STDERR ? stderr : stdout;
 	sink->iov[0] = (struct iovec){ text->bytes, text->len };
 	sink->n = 1;
 	sink->done = text_done;

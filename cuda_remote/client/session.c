@@ -168,8 +168,11 @@ static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
 	if (!session.device)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < n; i++) {
+		/* A session that asked for one GPU is shown that GPU alone. */
+		uint32_t number = server.gpu != RC_SERVER_ALL_GPUS && n == 1 ? server.gpu : i;
 		int place = (int)i;
-		if ((server.gpu != RC_SERVER_ALL_GPUS && server.gpu != i) || !device_is_wanted(&wire[i], (int)i, visible, &place))
+		if ((server.gpu != RC_SERVER_ALL_GPUS && server.gpu != number) ||
+		    !device_is_wanted(&wire[i], (int)number, visible, &place))
 			continue;
 		struct rc_device *device = &session.device[session.devices++];
 		device->wire = wire[i];

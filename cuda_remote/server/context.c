@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts: made and destroyed as the client says. Which one is current travels with each call (thread.c). */
 #include "cuda_remote/server/internal.h"
 
-static uint64_t ended; /* atomic; changed by calls that hold their place in the sequence */
+static uint64_t ended; /* atomic; changed by calls that hold the call order */
 
-/* Relaxed suffices: the call that asks has its place in the sequence behind those that count. */
+/* Relaxed suffices: the call that asks comes behind those that count, in the call order. */
 uint64_t server_contexts_ended(void)
 {
 	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
@@ -57,11 +58,13 @@ CUresult serve_context_destroy(struct server_call *call)
 			return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuCtxDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	server_streams_lock();
 	result = driver.cuCtxDestroy_v2(context);
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
 	context_ended(context);
 	server_object_unbind(handle);
+	server_streams_unlock();
 	return result;
 }
 
@@ -80,6 +83,7 @@ CUresult serve_context_reset(struct server_call *call)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuDevicePrimaryCtxReset_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	server_streams_lock();
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
 	context_ended(context);
 	/* It is needed again at once, and a context that nobody retains may not be made current. */
@@ -88,6 +92,7 @@ CUresult serve_context_reset(struct server_call *call)
 	if (result == CUDA_SUCCESS)
 		server_object_replace(handle, worker.primary[i]);
 	call->thread->context = 0;
+	server_streams_unlock();
 	return result;
 }
 
@@ -101,6 +106,6 @@ CUresult serve_context_synchronize(struct server_call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	call->thread->context = rc_handle_index(handle);
-	server_turn_give_up(call);
+	server_order_release(call);
 	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to the device. A small one comes with its call. A long one comes in chunks; each is received into a pinned slot and copied on
- * from there by the device, so that the connection brings the next chunk while the device takes this one.
+ * Copies to the device, and between device addresses. A small copy comes with its call. A long copy comes in chunks. Each
+ * chunk is received into a pinned slot, and the device copies from there while the connection brings the next chunk.
  */
 #include "cuda_remote/server/internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define WINDOW (sizeof ((struct server_up *)0)->window / sizeof ((struct server_up *)0)->window[0])
+#define WINDOW (sizeof ((struct server_h2d *)0)->window / sizeof ((struct server_h2d *)0)->window[0])
 
 bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes)
 {
@@ -26,7 +26,7 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 }
 
 /* Copies a chunk of a box from contiguous host memory. */
-static CUresult part_up(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
+static CUresult part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
 {
 	CUdeviceptr to;
 	uint64_t width, rows;
@@ -44,32 +44,32 @@ static CUresult part_up(const struct rc_wire_box *box, uint64_t offset, uint64_t
 }
 
 /* All of a small copy: the driver has taken pageable memory when the call returns. */
-static CUresult small_up(const struct rc_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
+static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t offset = 0; offset < len && result == CUDA_SUCCESS;) {
 		uint64_t part = rc_box_chunk(&copy->box, offset);
-		result = part_up(&copy->box, offset, part, bytes + offset, stream);
+		result = part_h2d(&copy->box, offset, part, bytes + offset, stream);
 		offset += part;
 	}
 	return result;
 }
 
 /* A failure is kept for the end: the chunks come all the same. The window stays from copy to copy. */
-static void up_begin(struct server_up *up, const struct rc_wire_copy *copy, uint64_t bytes, CUstream stream, CUresult result)
+static void h2d_begin(struct server_h2d *h2d, const struct rc_wire_copy *copy, uint64_t bytes, CUresult result)
 {
-	up->active = true;
-	up->result = result;
-	up->copy = copy->copy;
-	up->offset = 0;
-	up->bytes = bytes;
-	up->box = copy->box;
-	up->stream = stream;
+	h2d->active = true;
+	h2d->result = result;
+	h2d->copy = copy->copy;
+	h2d->offset = 0;
+	h2d->bytes = bytes;
+	h2d->box = copy->box;
+	h2d->stream = copy->stream;
 }
 
 CUresult serve_copy_up(struct server_call *call)
 {
-	struct server_up *up = &call->thread->up;
+	struct server_h2d *h2d = &call->thread->h2d;
 	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
@@ -80,44 +80,57 @@ CUresult serve_copy_up(struct server_call *call)
 		const uint8_t *from = server_take(call, bytes, 1);
 		if (result == CUDA_SUCCESS && !from)
 			result = CUDA_ERROR_INVALID_VALUE;
-		return result == CUDA_SUCCESS ? small_up(&copy, from, bytes, stream) : result;
+		return result == CUDA_SUCCESS ? small_h2d(&copy, from, bytes, stream) : result;
 	}
-	up_begin(up, &copy, bytes, result == CUDA_SUCCESS ? stream : NULL, result);
+	h2d_begin(h2d, &copy, bytes, result);
 	return CUDA_SUCCESS;
 }
 
-CUresult server_up_refuse(struct server_call *call, CUresult result)
+CUresult server_h2d_refuse(struct server_call *call, CUresult result)
 {
 	struct rc_wire_copy copy;
 	uint64_t bytes;
 	if (!server_take_into(call, &copy, sizeof copy) || !copy.copy || !server_box_is_sound(&copy.box, &bytes))
 		return result;
-	up_begin(&call->thread->up, &copy, bytes, NULL, result);
+	h2d_begin(&call->thread->h2d, &copy, bytes, result);
 	return CUDA_SUCCESS;
 }
 
 /* The window's next slot, when the device is done with what it held. */
-static CUresult window_slot(struct server_up *up, struct server_slot **slot)
+static CUresult window_slot(struct server_h2d *h2d, struct server_slot **slot)
 {
-	struct server_slot **at = &up->window[up->turn];
+	struct server_slot **at = &h2d->window[h2d->next];
 	CUresult result = *at ? server_slot_wait(*at) : server_slot_get(RC_CHUNK_MAX, at);
 	*slot = *at;
+	return result;
+}
+
+/* Between the call that began the copy and this chunk, another thread of the client may have destroyed the stream. */
+static CUresult chunk_issue(struct server_thread *thread, size_t len)
+{
+	struct server_h2d *h2d = &thread->h2d;
+	struct server_slot *slot = h2d->window[h2d->next];
+	CUstream stream;
+	CUresult result = server_stream_hold(thread, h2d->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = part_h2d(&h2d->box, h2d->offset, len, slot->memory, stream);
+	if (result == CUDA_SUCCESS)
+		result = server_slot_record(slot, stream);
+	server_stream_let_go();
 	return result;
 }
 
 static void chunk_arrived(void *context, int error, size_t len)
 {
 	struct server_thread *thread = context;
-	struct server_up *up = &thread->up;
+	struct server_h2d *h2d = &thread->h2d;
 	if (error || thread->error)
 		return;
-	struct server_slot *slot = up->window[up->turn];
-	if (up->result == CUDA_SUCCESS)
-		up->result = part_up(&up->box, up->offset, len, slot->memory, up->stream);
-	if (up->result == CUDA_SUCCESS)
-		up->result = server_slot_record(slot, up->stream);
-	up->turn = (up->turn + 1) % WINDOW;
-	up->offset += len;
+	if (h2d->result == CUDA_SUCCESS)
+		h2d->result = chunk_issue(thread, len);
+	h2d->next = (h2d->next + 1) % WINDOW;
+	h2d->offset += len;
 }
 
 static void chunk_dropped(void *context, int error, size_t len)
@@ -127,25 +140,25 @@ static void chunk_dropped(void *context, int error, size_t len)
 	(void)len;
 }
 
-int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct server_thread *thread = context;
-	struct server_up *up = &thread->up;
+	struct server_h2d *h2d = &thread->h2d;
 	struct rc_wire_chunk chunk;
 	if (thread->error)
 		return thread->error;
-	if (incoming->header_len != sizeof chunk || incoming->rndv || !up->active || thread->busy || thread->deferred)
+	if (incoming->header_len != sizeof chunk || incoming->rndv || !h2d->active || thread->busy || thread->deferred)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
-	if (chunk.copy != up->copy || chunk.offset != up->offset || chunk.offset >= up->bytes ||
-	    incoming->payload_len != rc_box_chunk(&up->box, chunk.offset))
+	if (chunk.copy != h2d->copy || chunk.offset != h2d->offset || chunk.offset >= h2d->bytes ||
+	    incoming->payload_len != rc_box_chunk(&h2d->box, chunk.offset))
 		return -EPROTO;
 	struct server_slot *slot;
-	if (up->result == CUDA_SUCCESS)
-		up->result = window_slot(up, &slot);
+	if (h2d->result == CUDA_SUCCESS)
+		h2d->result = window_slot(h2d, &slot);
 	sink->context = thread;
-	if (up->result != CUDA_SUCCESS) {
-		up->offset += incoming->payload_len;
+	if (h2d->result != CUDA_SUCCESS) {
+		h2d->offset += incoming->payload_len;
 		sink->done = chunk_dropped;
 		return 0;
 	}
@@ -156,33 +169,33 @@ int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 }
 
 /* The slots go back when the device is done with them. */
-void server_up_abandon(struct server_thread *thread)
+void server_h2d_abandon(struct server_thread *thread)
 {
-	struct server_up *up = &thread->up;
+	struct server_h2d *h2d = &thread->h2d;
 	for (size_t i = 0; i < WINDOW; i++) {
-		if (up->window[i])
-			server_slot_wait(up->window[i]);
-		server_slot_put(up->window[i]);
-		up->window[i] = NULL;
+		if (h2d->window[i])
+			server_slot_wait(h2d->window[i]);
+		server_slot_put(h2d->window[i]);
+		h2d->window[i] = NULL;
 	}
-	up->active = false;
+	h2d->active = false;
 }
 
 /* The last chunk was issued before this call's turn came, so what follows in the sequence comes behind it. */
 CUresult serve_copy_up_end(struct server_call *call)
 {
-	struct server_up *up = &call->thread->up;
+	struct server_h2d *h2d = &call->thread->h2d;
 	uint64_t copy;
-	if (!server_take_into(call, &copy, sizeof copy) || !up->active || copy != up->copy)
+	if (!server_take_into(call, &copy, sizeof copy) || !h2d->active || copy != h2d->copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = up->result;
-	if (result == CUDA_SUCCESS && up->offset != up->bytes)
-		result = CUDA_ERROR_UNKNOWN; /* the client gave up half-way */
-	up->active = false;
+	CUresult result = h2d->result;
+	if (result == CUDA_SUCCESS && h2d->offset != h2d->bytes)
+		result = CUDA_ERROR_UNKNOWN; /* the client stopped half-way */
+	h2d->active = false;
 	return result;
 }
 
-static CUresult row_across(CUdeviceptr to, CUdeviceptr from, const struct rc_wire_across *across, CUstream stream)
+static CUresult row_d2d(CUdeviceptr to, CUdeviceptr from, const struct rc_wire_across *across, CUstream stream)
 {
 	if (across->to.height == 1) {
 		if (!driver.cuMemcpyDtoDAsync_v2)
@@ -210,7 +223,7 @@ CUresult serve_copy_across(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, across.stream, &stream);
 	for (uint64_t z = 0; z < across.to.depth && result == CUDA_SUCCESS; z++)
-		result = row_across(across.to.device + z * across.to.slice, across.from.device + z * across.from.slice, &across,
+		result = row_d2d(across.to.device + z * across.to.slice, across.from.device + z * across.from.slice, &across,
 				    stream);
 	return result;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to the host. One that is waited for goes through a window of slots: the device fills the next while the connection
- * takes this. An asynchronous one has its slots at once, so that its place in the stream is that of the call; its bytes are sent when a
- * call that waits finds it complete, over that call's connection, before the answer.
+ * Copies to the host. A copy that its caller waits for goes through a window of slots: the device fills the next slot while
+ * the connection takes this one. An asynchronous copy gets all its slots at once, so that it stands in the stream where the
+ * call stood. Its bytes are sent by the next call that waits and finds the copy complete, over the connection of that call
+ * and before its answer.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -20,7 +21,7 @@ struct part {
 struct job {
 	struct job *next;
 	uint64_t copy;
-	CUstream stream;
+	uint64_t stream;              /* handle */
 	struct server_thread *thread; /* that issued it: whose own stream CU_STREAM_PER_THREAD is */
 	unsigned held;                /* threads that wait for its first event; under the lock */
 	bool sent;                    /* freed by the last of them */
@@ -36,7 +37,7 @@ static struct job *jobs, **jobs_end = &jobs;
 static uint64_t n_jobs;  /* listed or being sent; atomic */
 static uint64_t shipped; /* atomic */
 
-uint64_t server_down_shipped(void)
+uint64_t server_d2h_shipped(void)
 {
 	return __atomic_load_n(&shipped, __ATOMIC_SEQ_CST);
 }
@@ -50,7 +51,7 @@ static int send_part(struct server_thread *thread, uint64_t copy, const struct p
 }
 
 /* Copies a chunk of a box to contiguous host memory. */
-static CUresult part_down(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
+static CUresult part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
 {
 	CUdeviceptr from;
 	uint64_t width, rows;
@@ -67,9 +68,12 @@ static CUresult part_down(const struct rc_wire_box *box, uint64_t offset, uint64
 	return driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
-/* Issues the copy of the chunk at offset into a slot, which is got if there is none. */
-static CUresult issue(const struct rc_wire_box *box, uint64_t offset, CUstream stream, struct part *part)
+/* Issues the copy of the chunk at offset into a slot, which is got if there is none. The stream is looked up each time: once
+ * the call has left the call order, another thread of the client may destroy it. */
+static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *copy, uint64_t offset, struct part *part)
 {
+	const struct rc_wire_box *box = &copy->box;
+	CUstream stream;
 	CUresult result = CUDA_SUCCESS;
 	part->offset = offset;
 	part->len = rc_box_chunk(box, offset);
@@ -80,15 +84,19 @@ static CUresult issue(const struct rc_wire_box *box, uint64_t offset, CUstream s
 	if (!part->slot)
 		result = server_slot_get(part->len, &part->slot);
 	if (result == CUDA_SUCCESS)
-		result = part_down(box, offset, part->len, part->slot->memory, stream);
+		result = server_stream_hold(thread, copy->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = part_d2h(box, offset, part->len, part->slot->memory, stream);
 	if (result == CUDA_SUCCESS)
 		result = server_slot_record(part->slot, stream);
+	server_stream_let_go();
 	return result;
 }
 
 /* ---- waited for ---- */
 
-static CUresult down(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes, CUstream stream)
+static CUresult d2h(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
 	struct part window[WINDOW] = { { NULL, 0, 0 } };
 	uint64_t issued = 0, sent = 0;
@@ -97,21 +105,21 @@ static CUresult down(struct server_call *call, const struct rc_wire_copy *copy, 
 	while (sent < bytes && result == CUDA_SUCCESS && !call->thread->error) {
 		while (n < WINDOW && issued < bytes && result == CUDA_SUCCESS) {
 			struct part *part = &window[(first + n) % WINDOW];
-			result = issue(&copy->box, issued, stream, part);
+			result = issue(call->thread, copy, issued, part);
 			if (result == CUDA_SUCCESS) {
 				issued += part->len;
 				n++;
 			}
 		}
 		/* The client waits: nothing that is ordered behind this copy can come before its answer. */
-		server_turn_give_up(call);
+		server_order_release(call);
 		if (!n)
 			break;
 		CUresult waited = server_slot_wait(window[first].slot);
 		if (result == CUDA_SUCCESS)
 			result = waited;
 		/* Asynchronous copies that this one is ordered behind are complete now; sent later, they would undo it. */
-		if (!sent && server_down_ship(call->thread))
+		if (!sent && server_d2h_ship(call->thread))
 			break;
 		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
 			break;
@@ -135,7 +143,7 @@ CUresult serve_copy_down(struct server_call *call)
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
-	return result == CUDA_SUCCESS ? down(call, &copy, bytes, stream) : result;
+	return result == CUDA_SUCCESS ? d2h(call, &copy, bytes) : result;
 }
 
 /* ---- asynchronous ---- */
@@ -176,11 +184,11 @@ CUresult serve_copy_down_later(struct server_call *call)
 	if (!job)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	job->copy = copy.copy;
-	job->stream = stream;
+	job->stream = copy.stream;
 	job->thread = call->thread;
 	for (uint64_t issued = 0; issued < bytes && result == CUDA_SUCCESS;) {
 		struct part *part = job_part(job);
-		result = part ? issue(&copy.box, issued, stream, part) : CUDA_ERROR_OUT_OF_MEMORY;
+		result = part ? issue(call->thread, &copy, issued, part) : CUDA_ERROR_OUT_OF_MEMORY;
 		issued += part ? part->len : 0;
 	}
 	if (result != CUDA_SUCCESS) {
@@ -205,14 +213,14 @@ static bool part_is_complete(const struct part *part)
 	       driver.cuEventQuery(part->slot->event) != CUDA_ERROR_NOT_READY;
 }
 
-static bool job_is_of(const struct job *job, const struct server_thread *thread, CUstream stream)
+static bool job_is_of(const struct job *job, const struct server_thread *thread, uint64_t stream)
 {
-	return job->stream == stream && (stream != CU_STREAM_PER_THREAD || job->thread == thread);
+	return job->stream == stream && (stream != (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || job->thread == thread);
 }
 
 /* The first job listed that is complete or, for a thread that waits for a stream, that is of the stream and has begun:
  * nothing comes between the parts of a job. Under the lock. */
-static struct job **job_ready(struct server_thread *thread, bool wait, CUstream stream)
+static struct job **job_ready(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	struct job **at = &jobs;
 	while (*at) {
@@ -227,7 +235,7 @@ static struct job **job_ready(struct server_thread *thread, bool wait, CUstream 
 
 /* Takes the next job off the list. One that it is ordered behind may have ended after it was looked at, and may go to
  * the same memory: so the search is repeated until it finds the same. */
-static struct job *job_take(struct server_thread *thread, bool wait, CUstream stream)
+static struct job *job_take(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	pthread_mutex_lock(&lock);
 	struct job **at = job_ready(thread, wait, stream), **before = NULL;
@@ -246,7 +254,7 @@ static struct job *job_take(struct server_thread *thread, bool wait, CUstream st
 }
 
 /* The first job of a stream, which stays until it is let go. */
-static struct job *job_hold(struct server_thread *thread, CUstream stream)
+static struct job *job_hold(struct server_thread *thread, uint64_t stream)
 {
 	pthread_mutex_lock(&lock);
 	struct job *job = jobs;
@@ -289,7 +297,7 @@ static CUresult job_send(struct server_thread *thread, const struct job *job)
 	return CUDA_SUCCESS;
 }
 
-static CUresult ship(struct server_thread *thread, bool wait, CUstream stream)
+static CUresult ship(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct job *job;
@@ -306,7 +314,7 @@ static CUresult ship(struct server_thread *thread, bool wait, CUstream stream)
 	return result;
 }
 
-CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream)
+CUresult server_d2h_ship_stream(struct server_thread *thread, uint64_t stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct job *job;
@@ -321,8 +329,8 @@ CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream)
 	return result;
 }
 
-int server_down_ship(struct server_thread *thread)
+int server_d2h_ship(struct server_thread *thread)
 {
-	ship(thread, false, NULL);
+	ship(thread, false, 0);
 	return thread->error;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host functions run in the client. The driver calls ours instead, on a thread of its own that may not call CUDA: it
- * queues the turn, wakes the worker's main thread, which sends it over the first connection, and waits for the client's answer.
+ * Host functions run in the client. The driver calls a function of ours instead, on a thread of the driver's that may not call
+ * CUDA. Our function queues a request, wakes the worker's main thread, which sends the request over the first connection, and
+ * waits for the client's answer.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -11,16 +12,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct turn {
-	struct turn *next;
+struct request {
+	struct request *next;
 	struct rc_wire_host wire;
 	bool done;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
-static struct turn *waiting, **waiting_end = &waiting; /* not sent yet */
-static struct turn *sent;                              /* the client has it: one at a time */
+static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
+static struct request *sent;                              /* the client has it: one at a time */
 static uint64_t tickets;
 static bool broken;
 static int wake = -1;
@@ -54,17 +55,17 @@ void server_host_break(void)
 }
 
 /* On a thread of the driver. */
-static void take_turn(uint64_t function, CUresult status)
+static void ask_client(uint64_t function, CUresult status)
 {
-	struct turn turn = { .wire = { .function = function, .status = status } };
+	struct request request = { .wire = { .function = function, .status = status } };
 	pthread_mutex_lock(&lock);
-	turn.wire.ticket = ++tickets;
-	*waiting_end = &turn;
-	waiting_end = &turn.next;
+	request.wire.ticket = ++tickets;
+	*waiting_end = &request;
+	waiting_end = &request.next;
 	poke();
-	while (!turn.done && !broken)
+	while (!request.done && !broken)
 		pthread_cond_wait(&answered, &lock);
-	if (!turn.done) { /* the worker ends: nobody will take it off the lists */
+	if (!request.done) { /* the worker ends: nobody will take it off the lists */
 		waiting = NULL;
 		waiting_end = &waiting;
 		sent = NULL;
@@ -74,13 +75,13 @@ static void take_turn(uint64_t function, CUresult status)
 
 static void host_function(void *argument)
 {
-	take_turn((uint64_t)(uintptr_t)argument, CUDA_SUCCESS);
+	ask_client((uint64_t)(uintptr_t)argument, CUDA_SUCCESS);
 }
 
 static void callback(CUstream stream, CUresult status, void *argument)
 {
 	(void)stream;
-	take_turn((uint64_t)(uintptr_t)argument, status);
+	ask_client((uint64_t)(uintptr_t)argument, status);
 }
 
 CUresult serve_host_function(struct server_call *call)
@@ -103,27 +104,27 @@ int server_host_serve(struct server_thread *first)
 {
 	uint64_t count;
 	if (read(wake, &count, sizeof count) < 0) {
-		/* Nothing new: a turn may still wait for the one before it. */
+		/* Nothing new: a request may still wait for the one before it. */
 	}
 	pthread_mutex_lock(&lock);
-	struct turn *turn = sent || broken ? NULL : waiting;
+	struct request *request = sent || broken ? NULL : waiting;
 	struct rc_wire_host wire;
-	if (turn) {
-		waiting = turn->next;
+	if (request) {
+		waiting = request->next;
 		if (!waiting)
 			waiting_end = &waiting;
-		turn->next = NULL;
-		sent = turn;
-		wire = turn->wire;
+		request->next = NULL;
+		sent = request;
+		wire = request->wire;
 	}
 	pthread_mutex_unlock(&lock);
-	if (!turn)
+	if (!request)
 		return 0;
 	/* What copies brought to the host before it is there when the function runs; so is what was printed. */
-	int error = server_down_ship(first);
+	int error = server_d2h_ship(first);
 	if (!error)
 		error = server_output_ship(first);
-	wire.shipped = server_down_shipped();
+	wire.shipped = server_d2h_shipped();
 	return error ? error : server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, NULL, 0);
 }
 

@@ -2,15 +2,19 @@
 /*
  * The worker, inside: what its files share.
  *
- *	worker.c   the process: preparing, the main thread's loop, connections that follow the first
- *	thread.c   one connection: calls in, issued in their order, answers out
- *	turn.c     the order of calls over all connections         latch.c   the first failure nobody has heard of
- *	objects.c  handles                                         driver.c  the libcuda.so.1 behind it all
- *	slots.c    pinned memory that copies go through            copy.c    copies to the device, and between addresses
- *	down.c     copies to the host                              output.c  what device code prints
- *	hello.c, context.c, module.c, launch.c, stream.c           the calls written by hand
+ *	worker.c           the process: preparing, the main thread's loop, connections that follow the first
+ *	watch.c            ends the process when the client has ended
+ *	grant.c            which GPUs the session may use             limits.c  what it may hold of memory and threads
+ *	thread.c           one connection: calls in, issued in their order, replies out
+ *	call_order.c       the order of calls over all connections    latch.c   the first failure of a call without a reply
+ *	objects.c          handles                                    driver.c  the libcuda.so.1 that serves the calls
+ *	image.c            images from the wire                       slots.c   pinned memory that copies go through
+ *	copy_to_device.c   copies to the device, and between device addresses
+ *	copy_to_host.c     copies to the host                         output.c  what device code prints
+ *	hostfn.c           host functions
+ *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
- * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles go through the table.
+ * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
  */
 #ifndef RC_CUDA_SERVER_INTERNAL_H
 #define RC_CUDA_SERVER_INTERNAL_H
@@ -44,19 +48,19 @@ const char *server_error_name(CUresult result);
 struct server_slot;
 
 /* A copy to the device whose chunks are arriving. */
-struct server_up {
+struct server_h2d {
 	bool active;
 	CUresult result; /* the first failure: the rest is received and dropped */
 	uint64_t copy, offset, bytes;
 	struct rc_wire_box box;
-	CUstream stream;
-	unsigned turn;
+	uint64_t stream; /* handle */
+	unsigned next;   /* slot of the window */
 	struct server_slot *window[4];
 };
 
 struct server_thread {
 	pthread_t id;
-	rc_door_peer_t guest;
+	rc_door_peer_t peer;
 	ch3_t *engine;
 	ch3_vc_t *vc;
 	int error;              /* the connection failed with this */
@@ -69,7 +73,10 @@ struct server_thread {
 	size_t results_size;
 	uint32_t context;       /* index of the client's context that is current on this thread */
 	uint64_t ended;         /* contexts that had ended when it was made so */
-	struct server_up up;
+	CUresult refused;       /* the call that arrived last was not taken, for this reason */
+	struct server_reply *replies, **replies_end; /* that the pipe has not taken yet */
+	bool told_limit;        /* the client has been told of a limit */
+	struct server_h2d h2d;
 };
 
 /* A call being served. */
@@ -80,7 +87,7 @@ struct server_call {
 	const uint8_t *in;      /* its arguments */
 	size_t in_len, in_at;
 	size_t out_len;         /* of its results, in thread->results */
-	bool place;             /* it holds its place in the sequence */
+	bool holds_order;       /* no later call may be issued yet */
 };
 
 enum server_mode { SERVER_ASYNC = 1, SERVER_WAIT, SERVER_SYNC };
@@ -97,16 +104,20 @@ const void *server_take(struct server_call *call, uint64_t count, size_t size);
 /* Room for results, zeroed; moved by the next one. NULL: more than an answer may hold. */
 void *server_give(struct server_call *call, uint64_t count, size_t size);
 CUresult server_give_bytes(struct server_call *call, const void *bytes, size_t size);
-/* The call blocks from here on: the next in the sequence may go. */
-void server_turn_give_up(struct server_call *call);
+/* The call blocks from here on: the next call in the order may be issued. */
+void server_order_release(struct server_call *call);
 
-/* Opens a connection's engine, welcomes the guest, connects. The thread owns guest.fd from the call on. */
+/* Opens a connection's engine, welcomes the peer, connects. The thread owns peer.fd from the call on. */
 int server_thread_open(struct server_thread *thread, uint32_t gpus);
 void server_thread_close(struct server_thread *thread);
 /* Serves until the connection ends; returns why. */
 int server_thread_run(struct server_thread *thread);
 /* Executes the call that was deferred, if any. */
 void server_thread_deferred(struct server_thread *thread);
+/* Makes the context of this index, the client thread's current one, current on the calling thread. */
+CUresult server_thread_follow(struct server_thread *thread, uint32_t index);
+/* Sends a line to the client's stderr, once for each connection; also from a handler. */
+void server_thread_tell(struct server_thread *thread, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sends bytes and waits until they have gone; outside of progress only. Negated errno: the connection failed. */
 int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
 		       const void *bytes, size_t len);
@@ -114,7 +125,8 @@ int server_thread_send(struct server_thread *thread, enum rc_packet type, const 
 /* ---- worker.c ---- */
 
 struct server_worker {
-	uint32_t gpus;
+	uint32_t gpus;  /* that the client sees */
+	uint32_t grant; /* index of the only GPU that may be used, or RC_SERVER_ALL_GPUS */
 	CUdevice device[RC_DEVICES_MAX];
 	CUcontext primary[RC_DEVICES_MAX];
 	uint64_t primary_handle[RC_DEVICES_MAX];
@@ -124,12 +136,40 @@ extern struct server_worker worker;
 /* Ends the worker: the client broke the protocol, or a connection of it failed. Any thread. */
 void server_worker_break(int error);
 
-/* ---- turn.c ---- */
+/* ---- grant.c ---- */
+
+/* Before cuInit: leaves only this GPU visible to the driver (all of them: RC_SERVER_ALL_GPUS). -ENODEV: no such GPU. Logged. */
+int server_grant_hide(uint32_t gpu);
+/* Before the first byte from the client: gives up every GPU but this one. -ENODEV: this worker does not have it. Logged. */
+int server_grant_narrow(uint32_t gpu);
+/* The driver's device behind a number from the client. CUDA_ERROR_INVALID_DEVICE: it is not one of the session's. */
+CUresult server_device(uint32_t number, CUdevice *device);
+
+/* ---- watch.c ---- */
+
+/* Starts the watcher on the first connection's socket, which must not be read yet. Negated errno. */
+int server_watch_start(const rc_door_peer_t *peer);
+/* The worker is ending: the process ends soon, also if a thread of it hangs. Any thread. */
+void server_watch_end(void);
+
+/* ---- limits.c ---- */
+
+enum server_limit {
+	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMITS
+};
+/* Reads the settings. -EINVAL, logged. */
+int server_limits_prepare(void);
+uint64_t server_limit(enum server_limit which);
+/* False: the session would hold more than it may; nothing was taken. Any thread. */
+bool server_limit_take(enum server_limit which, uint64_t amount);
+void server_limit_return(enum server_limit which, uint64_t amount);
+
+/* ---- call_order.c ---- */
 
 /* Waits until the call of that number may be issued. -EPROTO: it was before; -ECANCELED: the worker is ending. */
-int server_turn_wait(uint64_t number);
-void server_turn_done(uint64_t number);
-void server_turn_break(void);
+int server_order_wait(uint64_t number);
+void server_order_advance(uint64_t number);
+void server_order_break(void);
 
 /* ---- latch.c ---- */
 
@@ -180,39 +220,41 @@ CUresult server_slot_wait(struct server_slot *slot);
 /* A context has ended: so have its events, and memory that it had pinned is pinned no more. Other slots are left alone. */
 void server_slots_forget(CUcontext context);
 
-/* ---- copy.c ---- */
+/* ---- copy_to_device.c ---- */
 
-int server_up_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
-void server_up_abandon(struct server_thread *thread);
+int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+void server_h2d_abandon(struct server_thread *thread);
 /* A copy_up that cannot be served: its chunks come all the same and are dropped. Returns the call's result: success where
  * the copy's end will tell of the failure. */
-CUresult server_up_refuse(struct server_call *call, CUresult result);
+CUresult server_h2d_refuse(struct server_call *call, CUresult result);
 /* True if a box is one that a copy can have: not empty, nothing overflows. */
 bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes);
 /* Address and shape of the chunk at offset. */
 void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
 		     uint64_t *rows);
 
-/* ---- down.c ---- */
+/* ---- copy_to_host.c ---- */
 
-/* Sends what asynchronous copies to the host have brought: of this stream all (waits for them); of others what is complete. */
-CUresult server_down_ship_stream(struct server_thread *thread, CUstream stream);
-int server_down_ship(struct server_thread *thread);
+/* Sends what asynchronous copies to the host have brought: of this stream (a handle) all, waiting for it; of others what is
+ * complete. */
+CUresult server_d2h_ship_stream(struct server_thread *thread, uint64_t stream);
+int server_d2h_ship(struct server_thread *thread);
 /* Chunks sent so far by the worker. */
-uint64_t server_down_shipped(void);
+uint64_t server_d2h_shipped(void);
 
 /* ---- output.c ---- */
 
+/* Takes over stdout and stderr. The log keeps the stderr that was. Negated errno. */
 int server_output_take(void);
-/* Sends what has been printed since. */
+/* Sends what was printed since. */
 int server_output_ship(struct server_thread *thread);
 
 /* ---- hostfn.c ---- */
 
 int server_host_prepare(void);
-/* Polls readable when a host function waits for its turn. */
+/* Polls readable when a host function waits to be sent. */
 int server_host_fd(void);
-/* Sends turns over the first connection. */
+/* Sends the next host function over the first connection. */
 int server_host_serve(struct server_thread *first);
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_host_break(void);
@@ -226,6 +268,17 @@ CUresult serve_context_create(struct server_call *call);
 CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);
 CUresult serve_context_synchronize(struct server_call *call);
+/* The stream behind a handle, for a call that has left the call order: until server_stream_let_go nobody destroys it. Makes
+ * the thread's context current. Any result but success: nothing is held. */
+CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);
+void server_stream_let_go(void);
+/* Around the end of a context. */
+void server_streams_lock(void);
+void server_streams_unlock(void);
+CUresult serve_stream_destroy(struct server_call *call);
+CUresult serve_stream_get_attribute(struct server_call *call);
+CUresult serve_stream_set_attribute(struct server_call *call);
+CUresult serve_pool_create(struct server_call *call);
 CUresult serve_memory_alloc_async(struct server_call *call);
 CUresult serve_memory_free_async(struct server_call *call);
 CUresult serve_copy_up(struct server_call *call);

@@ -25,7 +25,7 @@ void server_latch_set(uint64_t number, uint16_t function, CUresult result)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Relaxed suffices for the first look: calls are ordered by the sequence (turn.c), which a waiting call has passed. */
+/* Relaxed suffices for the first look: calls are ordered by the sequence (call_order.c), which a waiting call has passed. */
 bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result)
 {
 	if (!__atomic_load_n(&latched, __ATOMIC_RELAXED))

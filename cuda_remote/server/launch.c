@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel launches: the driver's launch from the client's message. */
+/* Kernel launches: the driver's launch from the client's message, its parameters checked against what the load of the module
+ * found. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 

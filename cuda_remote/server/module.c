@@ -2,6 +2,7 @@
 /* Modules and libraries: loaded by the driver, then described to the client kernel by kernel. */
 #include "cuda_remote/api/jit_options.h"
 #include "cuda_remote/fatbin.h"
+#include "cuda_remote/server/image.h"
 #include "cuda_remote/server/internal.h"
 
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct server_module {
 
 struct load {
 	struct rc_wire_load wire;
-	const void *image;
+	struct server_image copy;
+	const void *image; /* what the driver is given: the copy, or the wrapper around its containers */
 	struct fatbin_wrapper wrapper; /* tells the driver of the units of a linked program */
 	const void *unit[RC_UNITS_MAX + 1];
 	char *info, *error;
@@ -34,29 +36,15 @@ static void add_option(struct load *load, CUjit_option name, uint64_t value)
 	load->value[load->n++] = (void *)(uintptr_t)value;
 }
 
-/* The image must end where the message says; text in front of a NUL, binaries as long as their headers claim. */
-static bool image_is_whole(const uint8_t *image, uint64_t size)
-{
-	uint32_t magic;
-	if (size >= 16) {
-		memcpy(&magic, image, sizeof magic);
-		if (magic == FATBIN_MAGIC)
-			return fatbin_container_bytes(image, size) != 0;
-		if (!memcmp(image, "\177ELF", 4))
-			return size >= 64;
-	}
-	return size && !image[size - 1];
-}
-
-/* Finds the units behind the linked container, and wraps them all. */
+/* Finds the units behind the linked container, and wraps them all: pointers of ours, into our copy. */
 static bool take_units(struct load *load)
 {
-	const uint8_t *image = load->image;
+	const uint8_t *image = load->copy.bytes;
 	uint64_t at = 0, size = load->wire.image;
 	if (load->wire.units > RC_UNITS_MAX)
 		return false;
 	for (unsigned i = 0; i <= load->wire.units; i++) {
-		uint64_t n = at < size ? fatbin_container_bytes(image + at, size - at) : 0;
+		uint64_t n = at < size ? server_image_container(image + at, size - at) : 0;
 		if (!n)
 			return false;
 		if (i)
@@ -68,16 +56,29 @@ static bool take_units(struct load *load)
 	return true;
 }
 
+static CUresult take_image(struct server_call *call, struct load *load)
+{
+	const void *image = server_take(call, load->wire.image, 1);
+	if (!image || !load->wire.image)
+		return CUDA_ERROR_INVALID_IMAGE;
+	CUresult result = server_image_copy(image, load->wire.image, &load->copy);
+	if (result != CUDA_SUCCESS)
+		return result;
+	load->image = load->copy.bytes;
+	bool sound = load->wire.units ? take_units(load) : server_image_is_sound(load->copy.bytes, load->wire.image);
+	return sound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
 static CUresult load_take(struct server_call *call, struct load *load)
 {
 	if (!server_take_into(call, &load->wire, sizeof load->wire) || load->wire.options > RC_JIT_OPTIONS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	load->image = server_take(call, load->wire.image, 1);
-	const uint8_t *options = load->image ? server_take(call, load->wire.options, 16) : NULL;
-	if (!load->image || !options || !image_is_whole(load->image, load->wire.image))
-		return CUDA_ERROR_INVALID_IMAGE;
-	if (load->wire.units && !take_units(load))
-		return CUDA_ERROR_INVALID_IMAGE;
+	CUresult result = take_image(call, load);
+	if (result != CUDA_SUCCESS)
+		return result;
+	const uint8_t *options = server_take(call, load->wire.options, 16);
+	if (!options)
+		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < load->wire.options; i++) {
 		uint32_t name;
 		uint64_t value;
@@ -309,6 +310,7 @@ CUresult serve_module_load(struct server_call *call)
 	memcpy(call->thread->results, &wire, sizeof wire);
 	free(load.info);
 	free(load.error);
+	server_image_free(&load.copy);
 	return CUDA_SUCCESS;
 }
 

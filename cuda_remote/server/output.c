@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What device code prints. The driver writes it to the process's stdout; that is a file in memory here, so that the driver
- * never blocks on it. Calls that wait send what has come since and give its memory back.
+ * What device code prints: printf on the process's stdout, assertions and the driver's own messages on its stderr. Each is a
+ * file in memory here, so that the driver never blocks on it. Calls that wait send what has come since, stdout before stderr,
+ * and give the memory back. The worker's own log goes where the daemon's does.
+ *
+ * The file has a fixed size, sealed against growth: what the session may keep (HEADRACE_SESSION_OUTPUT). A file that is half
+ * full is replaced by a fresh one when its bytes have been sent.
  */
+#define _GNU_SOURCE /* memfd_create, fallocate */
 #include "config.h"
 
 #include "cuda_remote/server/internal.h"
@@ -15,53 +20,139 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PIECE (64u << 10) /* bytes of one TEXT */
+#define PIECE (64u << 10)   /* bytes of one TEXT */
+#define MARGIN (128u << 10) /* a write that would end beyond the file fails altogether: closer to the end than this, one may have */
+
+/* Of a sanitizer, where the worker was built with one: its reports are for the daemon's log. */
+void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static off_t taken;
+
+static struct output {
+	int fd; /* where the driver writes */
+	enum rc_text_stream stream;
+	off_t taken;     /* bytes of the file that were sent; atomic */
+	int old;         /* the file before this one: a write to it may just have been under way. -1: none */
+	off_t old_taken;
+} outputs[] = {
+	{ .fd = STDOUT_FILENO, .stream = RC_TEXT_STDOUT, .old = -1 },
+	{ .fd = STDERR_FILENO, .stream = RC_TEXT_STDERR, .old = -1 },
+};
+#define OUTPUTS (sizeof outputs / sizeof outputs[0])
+
+/* Puts a fresh file in the place of fd. */
+static int fresh_file(int fd, const char *name)
+{
+	int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int error = 0;
+	if (file < 0 || ftruncate(file, (off_t)server_limit(SERVER_LIMIT_OUTPUT)) ||
+	    fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) || dup2(file, fd) < 0)
+		error = -errno;
+	if (file >= 0)
+		close(file);
+	return error;
+}
 
 int server_output_take(void)
 {
-	int file = memfd_create("headrace-stdout", MFD_CLOEXEC);
-	if (file < 0)
-		return -errno;
-	int flags = fcntl(file, F_GETFL);
-	fflush(stdout);
-	if (flags < 0 || fcntl(file, F_SETFL, flags | O_APPEND) < 0 || dup2(file, STDOUT_FILENO) < 0) {
-		int error = -errno;
-		close(file);
-		return error;
+	int log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (log >= 0) {
+		hr_log_set_fd(log);
+		if (__sanitizer_set_report_fd)
+			__sanitizer_set_report_fd((void *)(intptr_t)log);
 	}
-	close(file);
-	return 0;
+	fflush(stdout);
+	fflush(stderr);
+	int error = fresh_file(STDOUT_FILENO, "headrace-stdout");
+	return error ? error : fresh_file(STDERR_FILENO, "headrace-stderr");
 }
 
-static int ship(struct server_thread *thread, off_t end)
+/* Bytes written so far: all writers share the descriptor's offset. */
+static off_t written(int fd)
 {
-	char *piece = malloc(PIECE);
-	if (!piece)
-		return 0; /* later */
+	return lseek(fd, 0, SEEK_CUR);
+}
+
+static int send_text(struct server_thread *thread, enum rc_text_stream stream, const void *text, size_t len)
+{
+	struct rc_wire_text wire = { .stream = stream };
+	return server_thread_send(thread, RC_PACKET_TEXT, &wire, sizeof wire, text, len);
+}
+
+/* Sends what is in a file behind *taken, and gives the memory back. */
+static int drain(struct server_thread *thread, int fd, enum rc_text_stream stream, off_t *taken, char *piece)
+{
 	int error = 0;
-	while (taken < end && !error) {
-		ssize_t n = pread(STDOUT_FILENO, piece, PIECE, taken);
+	off_t at = *taken, end = written(fd);
+	while (at < end && !error) {
+		size_t want = end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE;
+		ssize_t n = pread(fd, piece, want, at);
 		if (n <= 0)
 			break;
-		taken += n;
-		error = server_thread_send(thread, RC_PACKET_TEXT, NULL, 0, piece, (size_t)n);
+		at += n;
+		error = send_text(thread, stream, piece, (size_t)n);
 	}
-	free(piece);
-	fallocate(STDOUT_FILENO, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, taken);
+	if (at != *taken)
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, at);
+	__atomic_store_n(taken, at, __ATOMIC_RELAXED);
+	return error;
+}
+
+/* Says so where output may have been lost. Once for each file. */
+static int tell_lost(struct server_thread *thread, off_t limit)
+{
+	char text[160];
+	int len = snprintf(text, sizeof text,
+			   "headraced: device output beyond HEADRACE_SESSION_OUTPUT=%llu bytes between two waiting calls is lost\n",
+			   (unsigned long long)limit);
+	return send_text(thread, RC_TEXT_STDERR, text, (size_t)len);
+}
+
+static int replace(struct server_thread *thread, struct output *output)
+{
+	off_t limit = (off_t)server_limit(SERVER_LIMIT_OUTPUT);
+	int error = output->taken > limit - (off_t)MARGIN ? tell_lost(thread, limit) : 0;
+	int old = fcntl(output->fd, F_DUPFD_CLOEXEC, 3);
+	if (old < 0 || fresh_file(output->fd, "headrace-output")) {
+		if (old >= 0)
+			close(old);
+		return error; /* the file that is there serves until it is full */
+	}
+	output->old = old;
+	output->old_taken = output->taken;
+	__atomic_store_n(&output->taken, 0, __ATOMIC_RELAXED);
+	return error;
+}
+
+static int ship(struct server_thread *thread, struct output *output, char *piece)
+{
+	int error = 0;
+	if (output->old >= 0) {
+		error = drain(thread, output->old, output->stream, &output->old_taken, piece);
+		close(output->old);
+		output->old = -1;
+	}
+	if (!error)
+		error = drain(thread, output->fd, output->stream, &output->taken, piece);
+	if (!error && output->taken > (off_t)server_limit(SERVER_LIMIT_OUTPUT) / 2)
+		error = replace(thread, output);
 	return error;
 }
 
 int server_output_ship(struct server_thread *thread)
 {
-	struct stat now;
+	bool any = false;
+	int error = 0;
 	fflush(stdout);
-	if (fstat(STDOUT_FILENO, &now) || now.st_size == __atomic_load_n(&taken, __ATOMIC_RELAXED))
+	for (size_t i = 0; i < OUTPUTS; i++)
+		any |= written(outputs[i].fd) != __atomic_load_n(&outputs[i].taken, __ATOMIC_RELAXED);
+	if (!any)
 		return 0;
 	pthread_mutex_lock(&lock);
-	int error = ship(thread, now.st_size);
+	char *piece = malloc(PIECE); /* none: later */
+	for (size_t i = 0; i < OUTPUTS && piece && !error; i++)
+		error = ship(thread, &outputs[i], piece);
+	free(piece);
 	pthread_mutex_unlock(&lock);
 	return error;
 }

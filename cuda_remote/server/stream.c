@@ -1,5 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams, events and memory pools: the calls whose arguments the worker checks itself, or that block. */
+#include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
+
+/* Chunks of copies are issued outside of the call order. Whoever destroys a stream or a context holds this for writing, so
+ * that a chunk's stream lives while its copy is issued. */
+static pthread_rwlock_t streams = PTHREAD_RWLOCK_INITIALIZER;
+
+CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream)
+{
+	pthread_rwlock_rdlock(&streams);
+	CUresult result = server_thread_follow(thread, thread->context);
+	if (result == CUDA_SUCCESS)
+		result = server_object(RC_KIND_STREAM, handle, (void **)stream);
+	if (result != CUDA_SUCCESS)
+		pthread_rwlock_unlock(&streams);
+	return result;
+}
+
+void server_stream_let_go(void)
+{
+	pthread_rwlock_unlock(&streams);
+}
+
+void server_streams_lock(void)
+{
+	pthread_rwlock_wrlock(&streams);
+}
+
+void server_streams_unlock(void)
+{
+	pthread_rwlock_unlock(&streams);
+}
+
+CUresult serve_stream_destroy(struct server_call *call)
+{
+	struct rc_args_cuStreamDestroy_v2 args;
+	void *stream;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuStreamDestroy_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	server_streams_lock();
+	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
+	if (result == CUDA_SUCCESS) {
+		result = driver.cuStreamDestroy_v2(stream);
+		server_object_unbind(args.hStream);
+	}
+	server_streams_unlock();
+	return result;
+}
 
 CUresult serve_stream_synchronize(struct server_call *call)
 {
@@ -12,9 +62,9 @@ CUresult serve_stream_synchronize(struct server_call *call)
 		return result;
 	if (!driver.cuStreamSynchronize)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	server_turn_give_up(call);
+	server_order_release(call);
 	/* What the stream brings to the host is sent while the rest of it runs. */
-	result = server_down_ship_stream(call->thread, stream);
+	result = server_d2h_ship_stream(call->thread, args.hStream);
 	CUresult waited = driver.cuStreamSynchronize(stream);
 	return waited != CUDA_SUCCESS ? waited : result;
 }
@@ -28,8 +78,62 @@ CUresult serve_event_synchronize(struct server_call *call)
 	CUresult result = server_object(RC_KIND_EVENT, args.hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
-	server_turn_give_up(call);
+	server_order_release(call);
 	return driver.cuEventSynchronize(event);
+}
+
+CUresult serve_stream_get_attribute(struct server_call *call)
+{
+	struct rc_args_cuStreamGetAttribute args;
+	CUstreamAttrValue value = { 0 };
+	void *stream;
+	if (!server_take_into(call, &args, sizeof args) || !rc_stream_attribute_travels((CUstreamAttrID)args.attr))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuStreamGetAttribute)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamGetAttribute(stream, (CUstreamAttrID)args.attr, &value);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &value, sizeof value) : result;
+}
+
+CUresult serve_stream_set_attribute(struct server_call *call)
+{
+	struct rc_args_cuStreamSetAttribute args;
+	CUstreamAttrValue value;
+	void *stream;
+	if (!server_take_into(call, &args, sizeof args) || !server_take_into(call, &value, sizeof value) ||
+	    !rc_stream_attribute_travels((CUstreamAttrID)args.attr))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuStreamSetAttribute)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = server_object(RC_KIND_STREAM, args.hStream, &stream);
+	return result == CUDA_SUCCESS ? driver.cuStreamSetAttribute(stream, (CUstreamAttrID)args.attr, &value) : result;
+}
+
+/* A pool lives on a device of the session, and no other process gets a handle of it. */
+CUresult serve_pool_create(struct server_call *call)
+{
+	struct rc_args_cuMemPoolCreate args;
+	CUmemPoolProps properties;
+	CUmemoryPool pool = NULL;
+	CUdevice device;
+	if (!server_take_into(call, &args, sizeof args) || !server_take_into(call, &properties, sizeof properties))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuMemPoolCreate || !driver.cuMemPoolDestroy || properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.handleTypes || properties.win32SecurityAttributes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = server_device((uint32_t)properties.location.id, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	properties.location.id = device;
+	result = driver.cuMemPoolCreate(&pool, &properties);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_object_bind(RC_KIND_POOL, args.pool, pool);
+	if (result != CUDA_SUCCESS)
+		driver.cuMemPoolDestroy(pool);
+	return result;
 }
 
 CUresult serve_memory_alloc_async(struct server_call *call)

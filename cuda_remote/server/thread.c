@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection. A call is executed where it arrives, in CH3's handler, unless it may block or send much: then its
- * client thread is waiting and sends nothing else, so it is put off until progress has returned (deferred).
+ * One connection. A call is executed in CH3's handler, where it arrives. A call that may block or send much is deferred until
+ * progress has returned: the client's thread waits for its answer and sends nothing else meanwhile.
  */
 #include "cuda_remote/server/internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Memory for arguments and results to begin with; more as calls need it. */
+/* Memory for arguments and results to begin with; more as calls need it. What is beyond KEEP_BYTES is given back after the
+ * call. */
 #define START_BYTES 4096
+#define KEEP_BYTES (128u << 10)
 
 /* ---- arguments and results ---- */
 
@@ -68,16 +72,15 @@ CUresult server_give_bytes(struct server_call *call, const void *bytes, size_t s
 
 /* ---- executing ---- */
 
-void server_turn_give_up(struct server_call *call)
+void server_order_release(struct server_call *call)
 {
-	if (call->place) {
-		call->place = false;
-		server_turn_done(call->number);
+	if (call->holds_order) {
+		call->holds_order = false;
+		server_order_advance(call->number);
 	}
 }
 
-/* Makes the client thread's current context current here. */
-static CUresult follow_context(struct server_thread *thread, uint32_t index)
+CUresult server_thread_follow(struct server_thread *thread, uint32_t index)
 {
 	CUcontext context;
 	uint64_t ended = server_contexts_ended();
@@ -91,7 +94,61 @@ static CUresult follow_context(struct server_thread *thread, uint32_t index)
 	return result;
 }
 
-/* In a handler the answer may be copied by CH3 if the pipe is full; answers are few, as each is waited for. */
+/* A reply that the pipe did not take at once. The client reads one before it sends its next waiting call; what waits here
+ * beyond that is a client's that does not read, and counts against the session's limit. */
+struct server_reply {
+	struct server_reply *next;
+	ch3_request_t *request;
+	uint8_t *results;
+	size_t bytes;
+};
+
+static void replies_reap(struct server_thread *thread)
+{
+	while (thread->replies && ch3_request_test(thread->replies->request)) {
+		struct server_reply *reply = thread->replies;
+		thread->replies = reply->next;
+		if (!thread->replies)
+			thread->replies_end = &thread->replies;
+		server_limit_return(SERVER_LIMIT_REPLIES, reply->bytes);
+		ch3_request_free(reply->request);
+		free(reply->results);
+		free(reply);
+	}
+}
+
+/* Keeps the results, which CH3 reads from, until the reply has left. */
+static int reply_keep(struct server_thread *thread, ch3_request_t *request)
+{
+	struct server_reply *reply = malloc(sizeof *reply);
+	uint8_t *results = malloc(START_BYTES);
+	size_t bytes = sizeof *reply + CH3_HEADER_MAX + thread->results_size;
+	if (!reply || !results || !server_limit_take(SERVER_LIMIT_REPLIES, bytes)) {
+		hr_log(HR_LOG_WARN, "%s: the client does not read its replies: ending the session", thread->peer.name);
+		server_thread_tell(thread, "headraced: session ended: more than HEADRACE_SESSION_REPLIES=%llu bytes of replies unread\n",
+				   (unsigned long long)server_limit(SERVER_LIMIT_REPLIES));
+		free(reply);
+		free(results);
+		/* The results stay the thread's until its connection is closed. */
+		return -EDQUOT;
+	}
+	*reply = (struct server_reply){ NULL, request, thread->results, bytes };
+	*thread->replies_end = reply;
+	thread->replies_end = &reply->next;
+	thread->results = results;
+	thread->results_size = START_BYTES;
+	return 0;
+}
+
+static void results_shrink(struct server_thread *thread)
+{
+	uint8_t *smaller = thread->results_size > KEEP_BYTES ? realloc(thread->results, START_BYTES) : NULL;
+	if (smaller) {
+		thread->results = smaller;
+		thread->results_size = START_BYTES;
+	}
+}
+
 static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
@@ -100,8 +157,14 @@ static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 	memcpy(header, reply, sizeof *reply);
 	memcpy(header + sizeof *reply, thread->results, in_header);
 	struct iovec rest = { thread->results + in_header, total - in_header };
+	ch3_request_t *request = NULL;
+	replies_reap(thread);
 	int error = ch3_send(thread->vc, RC_PACKET_REPLY, header, sizeof *reply + in_header, &rest, rest.iov_len ? 1 : 0,
-			     CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+			     CH3_SEND_EAGER, &request);
+	if (!error && request)
+		error = reply_keep(thread, request);
+	else
+		results_shrink(thread);
 	if (error && !thread->error)
 		thread->error = error;
 }
@@ -109,8 +172,34 @@ static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 /* What a call that has waited may promise: copies to the host that were complete are there, and what was printed. */
 static void settle(struct server_thread *thread)
 {
-	if (server_down_ship(thread) || server_output_ship(thread))
+	if (server_d2h_ship(thread) || server_output_ship(thread))
 		return; /* the connection failed: thread->error tells */
+}
+
+/* Room for a call's arguments. CUDA_ERROR_OUT_OF_MEMORY: the session has as many as it may, or there is no memory. */
+static CUresult arguments_grow(struct server_thread *thread, size_t size)
+{
+	size_t more = size - thread->arguments_size;
+	if (!server_limit_take(SERVER_LIMIT_ARGUMENTS, more))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uint8_t *larger = realloc(thread->arguments, size);
+	if (!larger) {
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, more);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	thread->arguments = larger;
+	thread->arguments_size = size;
+	return CUDA_SUCCESS;
+}
+
+static void arguments_shrink(struct server_thread *thread)
+{
+	uint8_t *smaller = thread->arguments_size > KEEP_BYTES ? realloc(thread->arguments, START_BYTES) : NULL;
+	if (smaller) {
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, thread->arguments_size - START_BYTES);
+		thread->arguments = smaller;
+		thread->arguments_size = START_BYTES;
+	}
 }
 
 static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
@@ -120,28 +209,31 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	CUresult result;
 	if (call->flags & RC_CALL_WAIT && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;
-	result = follow_context(thread, thread->head.context);
+	result = server_thread_follow(thread, thread->head.context);
+	if (result == CUDA_SUCCESS)
+		result = thread->refused;
 	if (result != CUDA_SUCCESS)
-		return thread->head.function == RC_CALL_copy_up ? server_up_refuse(call, result) : result;
+		return thread->head.function == RC_CALL_copy_up ? server_h2d_refuse(call, result) : result;
 	return entry->serve(call);
 }
 
 static void execute(struct server_thread *thread)
 {
 	struct server_call call = { .thread = thread, .number = thread->head.number, .flags = thread->head.flags,
-				    .in = thread->arguments, .in_len = thread->arguments_len, .place = true };
+				    .in = thread->arguments, .in_len = thread->arguments_len, .holds_order = true };
 	struct rc_wire_reply reply = { .number = call.number, .failed = call.number, .function = thread->head.function };
-	int error = server_turn_wait(call.number);
+	int error = server_order_wait(call.number);
 	if (error) {
 		if (!thread->error)
 			thread->error = error;
 		return;
 	}
 	CUresult result = serve(&call, &reply);
+	arguments_shrink(thread);
 	/* Before the next in the sequence may go: a call that waits has to find it, on whichever thread. */
 	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
 		server_latch_set(call.number, thread->head.function, result);
-	server_turn_give_up(&call);
+	server_order_release(&call);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       rc_call_names[thread->head.function], (int)result);
@@ -152,7 +244,7 @@ static void execute(struct server_thread *thread)
 	if (result != CUDA_SUCCESS)
 		call.out_len = 0;
 	reply.result = result;
-	reply.shipped = server_down_shipped();
+	reply.shipped = server_d2h_shipped();
 	answer(&call, &reply);
 }
 
@@ -200,19 +292,20 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	if (!head_is_sound(&thread->head))
 		return -EPROTO;
 	size_t in_header = incoming->header_len - sizeof thread->head, total = in_header + incoming->payload_len;
-	if (total > thread->arguments_size) {
-		uint8_t *larger = realloc(thread->arguments, total);
-		if (!larger)
-			return -ENOMEM;
-		thread->arguments = larger;
-		thread->arguments_size = total;
+	sink->done = call_arrived;
+	sink->context = thread;
+	thread->refused = total > thread->arguments_size ? arguments_grow(thread, total) : CUDA_SUCCESS;
+	if (thread->refused != CUDA_SUCCESS) {
+		server_thread_tell(thread, "headraced: %s refused: %zu bytes of arguments, HEADRACE_SESSION_ARGUMENTS=%llu\n",
+				   rc_call_names[thread->head.function], total,
+				   (unsigned long long)server_limit(SERVER_LIMIT_ARGUMENTS));
+		thread->arguments_len = 0;
+		return 0; /* without a place for the payload: it is read and dropped */
 	}
 	memcpy(thread->arguments, (const uint8_t *)incoming->header + sizeof thread->head, in_header);
 	thread->arguments_len = total;
 	sink->iov[0] = (struct iovec){ thread->arguments + in_header, incoming->payload_len };
 	sink->n = incoming->payload_len ? 1 : 0;
-	sink->done = call_arrived;
-	sink->context = thread;
 	return 0;
 }
 
@@ -247,7 +340,22 @@ int server_thread_send(struct server_thread *thread, enum rc_packet type, const 
 	return thread->error;
 }
 
-/* ---- life ---- */
+void server_thread_tell(struct server_thread *thread, const char *format, ...)
+{
+	char text[256];
+	struct rc_wire_text wire = { .stream = RC_TEXT_STDERR };
+	va_list args;
+	va_start(args, format);
+	int len = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	struct iovec iov = { text, len < (int)sizeof text ? (size_t)len : sizeof text - 1 };
+	if (!thread->told_limit)
+		(void)ch3_send(thread->vc, RC_PACKET_TEXT, &wire, sizeof wire, &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	/* Once for each connection: the lines themselves must not add up. */
+	thread->told_limit = true;
+}
+
+/* ---- opening, closing ---- */
 
 int server_thread_open(struct server_thread *thread, uint32_t gpus)
 {
@@ -257,29 +365,37 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	thread->arguments = malloc(START_BYTES);
 	thread->results = malloc(START_BYTES);
 	thread->arguments_size = thread->results_size = START_BYTES;
+	thread->replies_end = &thread->replies;
 	int error = thread->arguments && thread->results ? ch3_open(&attr, &thread->engine, &card) : -ENOMEM;
 	if (error) {
-		rc_door_peer_refuse(&thread->guest, RC_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
+		rc_door_peer_refuse(&thread->peer, RC_DOOR_FAILED, "the worker could not open a channel: %s", strerror(-error));
 		return error;
 	}
 	ch3_on_failure(thread->engine, on_failure, thread);
 	ch3_register(thread->engine, RC_PACKET_CALL, on_call, thread);
-	ch3_register(thread->engine, RC_PACKET_CHUNK, server_up_arrived, thread);
+	ch3_register(thread->engine, RC_PACKET_CHUNK, server_h2d_arrived, thread);
 	ch3_register(thread->engine, RC_PACKET_HOST_DONE, server_host_done, thread);
-	error = rc_door_peer_welcome(&thread->guest, &card, gpus, 0, 0, "");
+	error = rc_door_peer_welcome(&thread->peer, &card, gpus, 0, 0, "");
 	if (error) {
-		close(thread->guest.fd);
+		close(thread->peer.fd);
 		return error;
 	}
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
-	connect.fd = thread->guest.fd;
-	return ch3_connect(thread->engine, &thread->guest.card, &connect, thread, &thread->vc);
+	connect.fd = thread->peer.fd;
+	return ch3_connect(thread->engine, &thread->peer.card, &connect, thread, &thread->vc);
 }
 
 void server_thread_close(struct server_thread *thread)
 {
-	server_up_abandon(thread);
+	server_h2d_abandon(thread);
 	ch3_close(thread->engine);
+	for (struct server_reply *reply = thread->replies, *next; reply; reply = next) {
+		next = reply->next;
+		server_limit_return(SERVER_LIMIT_REPLIES, reply->bytes);
+		free(reply->results); /* its request has gone with the engine */
+		free(reply);
+	}
+	server_limit_return(SERVER_LIMIT_ARGUMENTS, thread->arguments_size > START_BYTES ? thread->arguments_size - START_BYTES : 0);
 	free(thread->arguments);
 	free(thread->results);
 	free(thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process. Its main thread serves the first connection, which carries hello and host functions, and takes in the
- * connections that follow, each with a thread of its own. It sleeps in poll(2), on four descriptors at most.
+ * The process. Its main thread serves the first connection, which carries hello and host functions, and accepts the
+ * connections that follow, each with a thread of its own. The main thread sleeps in poll(2), on three descriptors.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -21,11 +21,12 @@ void server_worker_break(int error)
 	int none = 0;
 	if (!__atomic_compare_exchange_n(&broken, &none, error, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	server_turn_break();
+	server_order_break();
 	server_host_break();
+	server_watch_end();
 }
 
-/* ---- ahead of need ---- */
+/* ---- before a client comes ---- */
 
 static int failed(const char *what, CUresult result)
 {
@@ -43,29 +44,42 @@ static int prepare_device(uint32_t i)
 	return result == CUDA_SUCCESS ? 0 : failed("cuDevicePrimaryCtxRetain", result);
 }
 
-int worker_prepare(const char *path, uint32_t *gpus)
+/* Makes the driver's devices this worker's. */
+static int prepare_devices(void)
 {
-	int error = server_driver_load(path);
-	if (error)
-		return error;
-	CUresult result = driver.cuInit(0);
-	if (result != CUDA_SUCCESS)
-		return failed("cuInit", result);
-	int n;
-	result = driver.cuDeviceGetCount(&n);
+	int n, error = 0;
+	CUresult result = driver.cuDeviceGetCount(&n);
+	if (result == CUDA_SUCCESS && n < 1)
+		result = CUDA_ERROR_NO_DEVICE;
 	if (result != CUDA_SUCCESS)
 		return failed("cuDeviceGetCount", result);
-	if (n < 1)
-		return failed("cuDeviceGetCount", CUDA_ERROR_NO_DEVICE);
+	if (worker.grant != RC_SERVER_ALL_GPUS && n != 1) {
+		hr_log(HR_LOG_ERROR, "the driver shows %d devices, although CUDA_VISIBLE_DEVICES names one", n);
+		return -EIO;
+	}
 	worker.gpus = n < RC_DEVICES_MAX ? (uint32_t)n : RC_DEVICES_MAX;
 	for (uint32_t i = 0; i < worker.gpus && !error; i++)
 		error = prepare_device(i);
 	if (error)
 		return error;
 	result = driver.cuCtxSetCurrent(worker.primary[0]);
+	return result == CUDA_SUCCESS ? 0 : failed("cuCtxSetCurrent", result);
+}
+
+int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
+{
+	worker.grant = gpu;
+	int error = server_grant_hide(gpu);
+	if (!error)
+		error = server_driver_load(path);
+	if (error)
+		return error;
+	CUresult result = driver.cuInit(0);
 	if (result != CUDA_SUCCESS)
-		return failed("cuCtxSetCurrent", result);
-	error = server_slots_prepare();
+		return failed("cuInit", result);
+	error = prepare_devices();
+	if (!error)
+		error = server_slots_prepare();
 	if (!error)
 		*gpus = worker.gpus;
 	return error;
@@ -74,49 +88,71 @@ int worker_prepare(const char *path, uint32_t *gpus)
 /* ---- connections that follow the first ---- */
 
 /* A client thread that ends closes its connection; anything else ends the worker. */
+static void serve_connection(struct server_thread *thread)
+{
+	int error = server_thread_open(thread, worker.gpus);
+	if (error) {
+		hr_log(HR_LOG_ERROR, "%s: no further connection: %s", thread->peer.name, strerror(-error));
+		return;
+	}
+	error = server_thread_run(thread);
+	if (error == -ESHUTDOWN)
+		return;
+	hr_log(error == -ECONNRESET || error == -ECANCELED ? HR_LOG_INFO : HR_LOG_ERROR, "%s: connection ended: %s",
+	       thread->peer.name, strerror(-error));
+	server_worker_break(error);
+}
+
 static void *serve_thread(void *argument)
 {
 	struct server_thread *thread = argument;
-	int error = server_thread_run(thread);
-	if (error != -ESHUTDOWN) {
-		hr_log(error == -ECONNRESET || error == -ECANCELED ? HR_LOG_INFO : HR_LOG_ERROR, "%s: connection ended: %s",
-		       thread->guest.name, strerror(-error));
-		server_worker_break(error);
-	}
+	serve_connection(thread);
 	server_thread_close(thread);
+	server_limit_return(SERVER_LIMIT_CONNECTIONS, 1);
 	return NULL;
 }
 
-static void start_thread(const rc_door_peer_t *guest)
+static int spawn(struct server_thread *thread)
 {
-	struct server_thread *thread = calloc(1, sizeof *thread);
 	pthread_attr_t attr;
-	if (!thread) {
-		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	int error = -pthread_create(&thread->id, &attr, serve_thread, thread);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+static void start_thread(const rc_door_peer_t *peer)
+{
+	if (!server_limit_take(SERVER_LIMIT_CONNECTIONS, 1)) {
+		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "the session has %llu more connections already, "
+				     "as many as the server's HEADRACE_SESSION_CONNECTIONS allows",
+				     (unsigned long long)server_limit(SERVER_LIMIT_CONNECTIONS));
 		return;
 	}
-	thread->guest = *guest;
-	int error = server_thread_open(thread, worker.gpus);
-	if (!error) {
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		error = -pthread_create(&thread->id, &attr, serve_thread, thread);
-		pthread_attr_destroy(&attr);
+	struct server_thread *thread = calloc(1, sizeof *thread);
+	int error = -ENOMEM;
+	if (thread) {
+		thread->peer = *peer;
+		error = spawn(thread);
 	}
 	if (error) {
-		hr_log(HR_LOG_ERROR, "%s: no further connection: %s", guest->name, strerror(-error));
-		server_thread_close(thread);
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker cannot start a thread: %s", strerror(-error));
+		server_limit_return(SERVER_LIMIT_CONNECTIONS, 1);
+		free(thread);
 	}
 }
 
-/* False: the daemon is gone; those who are here are served all the same. */
-static bool take_guest(int control)
+/* False: the daemon is gone; the connections that there are go on. A peer that could not be received is not the last. */
+static bool take_peer(int control)
 {
-	rc_door_peer_t guest;
-	int got = rc_door_peer_receive(control, &guest);
+	rc_door_peer_t peer;
+	int got = rc_door_peer_receive(control, &peer);
 	if (got == 1)
-		start_thread(&guest);
-	return got == 1 || got == -EAGAIN || got == -EINTR;
+		start_thread(&peer);
+	else if (got == -EMFILE)
+		hr_log(HR_LOG_ERROR, "a further connection of the client was closed: the worker has no file descriptor left");
+	return got == 1 || got == -EAGAIN || got == -EINTR || got == -EMFILE || got == -EPROTO;
 }
 
 /* ---- the main thread ---- */
@@ -135,7 +171,7 @@ static int serve_first(struct server_thread *first, int control)
 			return armed;
 		if (poll(fds, 3, armed ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
-		if (fds[2].revents && !take_guest(control))
+		if (fds[2].revents && !take_peer(control))
 			fds[2].fd = -1;
 	}
 	int reason = __atomic_load_n(&broken, __ATOMIC_RELAXED);
@@ -148,20 +184,26 @@ static bool is_an_end(int error)
 	return error == -ESHUTDOWN || error == -ECONNRESET || error == -EPIPE;
 }
 
-int worker_serve(const rc_door_peer_t *guest, int control)
+int worker_serve(const rc_door_peer_t *peer, int control)
 {
 	struct server_thread *first = calloc(1, sizeof *first);
 	if (!first) {
-		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker has no memory");
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker has no memory");
 		return -ENOMEM;
 	}
-	first->guest = *guest;
+	first->peer = *peer;
 	signal(SIGPIPE, SIG_IGN);
-	int error = server_output_take();
+	int error = server_grant_narrow(peer->gpu);
+	if (!error)
+		error = server_watch_start(peer);
+	if (!error)
+		error = server_limits_prepare();
+	if (!error)
+		error = server_output_take();
 	if (!error)
 		error = server_host_prepare();
 	if (error) {
-		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
 		free(first);
 		return error;
 	}
@@ -170,10 +212,10 @@ int worker_serve(const rc_door_peer_t *guest, int control)
 	if (!error)
 		error = serve_first(first, control);
 	if (is_an_end(error)) {
-		hr_log(HR_LOG_INFO, "%s: the client has ended", guest->name);
+		hr_log(HR_LOG_INFO, "%s: the client has ended", peer->name);
 		error = 0;
 	} else {
-		hr_log(HR_LOG_ERROR, "%s: %s", guest->name, strerror(-error));
+		hr_log(HR_LOG_ERROR, "%s: %s", peer->name, strerror(-error));
 	}
 	server_worker_break(-ECANCELED);
 	server_thread_close(first);

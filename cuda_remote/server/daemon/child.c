@@ -55,7 +55,7 @@ int child_run(const struct child_plan *plan)
 	pid_t daemon = getppid();
 	struct child_report report;
 	rc_door_peer_t guest;
-	if (worker_prepare(plan->driver, &report.gpus))
+	if (worker_prepare(plan->driver, RC_SERVER_ALL_GPUS, &report.gpus))
 		return EXIT_FAILURE;
 	if (send(plan->control, &report, sizeof report, MSG_NOSIGNAL) != (ssize_t)sizeof report)
 		return EXIT_FAILURE;

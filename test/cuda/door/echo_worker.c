@@ -20,7 +20,7 @@
 
 #define CONNECTIONS 64
 
-int worker_prepare(const char *driver, uint32_t *gpus)
+int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
 {
 	if (!strcmp(driver, "crash"))
 		abort();
@@ -30,7 +30,7 @@ int worker_prepare(const char *driver, uint32_t *gpus)
 		sleep(1);
 	else if (*driver != '!' && strcmp(driver, "echo") && !strstr(driver, "libcuda.so.1"))
 		return -ENOENT;
-	*gpus = 2;
+	*gpus = gpu == RC_SERVER_ALL_GPUS ? 2 : 1;
 	return 0;
 }
 

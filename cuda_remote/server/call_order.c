@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sequence. next is the number of the call that may be issued; whoever holds it issues it and then moves next on. Most
- * programs call from one thread, so the fast paths are a load and a store; others spin briefly and then sleep.
+ * The order of calls over all connections. next is the number of the call that may be issued. The thread that has that call
+ * issues it and then advances next. Most programs call from one thread, so the fast paths are a load and a store. Other
+ * threads spin briefly and then sleep. Only the watcher (watch.c) ends a sleep behind a call that never comes.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -22,9 +23,9 @@ static void relax(void)
 #endif
 }
 
-int server_turn_wait(uint64_t number)
+int server_order_wait(uint64_t number)
 {
-	/* Acquire pairs with the release in server_turn_done: what the calls before did is seen by this one. */
+	/* Acquire pairs with the release in server_order_advance: what the calls before did is seen by this one. */
 	for (int i = 0; i < SPINS; i++) {
 		uint64_t now = __atomic_load_n(&next, __ATOMIC_ACQUIRE);
 		if (now == number)
@@ -34,7 +35,7 @@ int server_turn_wait(uint64_t number)
 		relax();
 	}
 	pthread_mutex_lock(&lock);
-	/* Sequentially consistent with the store and the load in server_turn_done: either it sees the sleeper, or we see
+	/* Sequentially consistent with the store and the load in server_order_advance: either it sees the sleeper, or we see
 	 * its move. */
 	__atomic_add_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&next, __ATOMIC_SEQ_CST) < number && !__atomic_load_n(&broken, __ATOMIC_RELAXED))
@@ -45,9 +46,9 @@ int server_turn_wait(uint64_t number)
 	return now == number ? 0 : now > number ? -EPROTO : -ECANCELED;
 }
 
-void server_turn_done(uint64_t number)
+void server_order_advance(uint64_t number)
 {
-	/* Also a release: see server_turn_wait. */
+	/* Also a release: see server_order_wait. */
 	__atomic_store_n(&next, number + 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sleepers, __ATOMIC_SEQ_CST)) {
 		pthread_mutex_lock(&lock);
@@ -56,7 +57,7 @@ void server_turn_done(uint64_t number)
 	}
 }
 
-void server_turn_break(void)
+void server_order_break(void)
 {
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&broken, true, __ATOMIC_RELAXED);
