@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-HR_WITH_LIBRARY([sodium], [SODIUM], [libsodium], [sodium.h], [crypto_auth], [sodium],
-  [no key files: headraced serves this host only])
 # The relinkable runtime library keeps its inner names to itself.
 AC_CHECK_TOOL([OBJCOPY], [objcopy], [objcopy])
 # The software GPU's vector builds are for one family of CPUs; others run the portable one.

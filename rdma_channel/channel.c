@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "rdma_channel/impl.h"
+#include "rdma_channel/tcp/secret.h"
 #include "rdma_channel/upper.h"
 
 #include "rdma_channel/base/log.h"
@@ -166,7 +167,10 @@ static struct hr_conn *new_conn(struct hr_channel *channel, const struct hr_iden
 	conn->channel = channel;
 	conn->peer = *peer;
 	snprintf(conn->peer_name, sizeof conn->peer_name, "%s:%u", peer->host.name, peer->host.pid);
-	conn->env = (struct hr_conn_env){ channel->ring_bytes, channel->timeout_ms, conn->peer_name, &conn->stats };
+	conn->env = (struct hr_conn_env){ .ring_bytes = channel->ring_bytes,
+					  .timeout_ms = channel->timeout_ms,
+					  .peer = conn->peer_name,
+					  .stats = &conn->stats };
 	conn->stream_watch = (struct hr_watch){ .kind = HR_WATCH_CONN, .owner = conn, .fd = -1 };
 	conn->extra_watch = (struct hr_watch){ .kind = HR_WATCH_CONN, .owner = conn, .fd = -1 };
 	hr_wireup_init(&conn->wireup, -1, false);
@@ -197,15 +201,27 @@ static void free_conn(struct hr_conn *conn)
 	if (conn->data)
 		conn->transport->conn_close(conn->data);
 	hr_wireup_close(&conn->wireup);
+	explicit_bzero(&conn->cipher, sizeof conn->cipher);
 	free(conn);
 	if (!TAILQ_EMPTY(&channel->waiting)) /* this peer may have come anew meanwhile */
 		channel->incoming_news = true;
 }
 
-static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd, hr_conn_t **out)
+static int check_cipher(const hr_cipher_keys_t *cipher)
+{
+	if (!cipher || hr_secret_supported())
+		return 0;
+	hr_log(HR_LOG_ERROR, "hr_channel_connect: this build cannot encrypt (configured without libsodium)");
+	return -ENOTSUP;
+}
+
+static int connect_to(struct hr_channel *channel, const hr_card_t *card, const hr_connect_attr_t *attr, hr_conn_t **out)
 {
 	struct hr_identity peer;
+	int fd = attr->fd;
 	int error = channel->forked ? -ECHILD : hr_card_decode(card, &peer);
+	if (!error)
+		error = check_cipher(attr->cipher);
 	if (!error)
 		error = check_peer(channel, &peer);
 	if (!error && fd >= 0)
@@ -220,6 +236,10 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, int fd,
 		if (fd >= 0)
 			close(fd);
 		return error;
+	}
+	if (attr->cipher) {
+		conn->cipher = *attr->cipher;
+		conn->env.cipher = &conn->cipher;
 	}
 	error = hr_conn_start(conn, fd);
 	if (error) {
@@ -242,7 +262,7 @@ int hr_channel_connect(hr_channel_t *channel, const hr_card_t *card, const hr_co
 		}
 		attr = *given;
 	}
-	return connect_to(channel, card, attr.fd, conn);
+	return connect_to(channel, card, &attr, conn);
 }
 
 void hr_conn_fail(struct hr_conn *conn, int error)

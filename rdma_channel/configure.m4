@@ -18,6 +18,9 @@ HR_SUMMARY_LINE([mr cache], [$hr_have_fork_status],
 HR_WITH_LIBRARY([numa], [NUMA], [numa], [numaif.h], [mbind], [numa],
   [rings of shared memory lie on the node that touches them first])
 
+HR_WITH_LIBRARY([sodium], [SODIUM], [libsodium], [sodium.h], [crypto_auth], [sodium],
+  [no encrypted connections; no key files: headraced serves this host only])
+
 # Open MPI's development files: only bench/compare links with Open MPI, and only to be compared with it.
 hr_have_ompi=no
 AS_IF([test "x$with_openmpi" != xno],

@@ -22,9 +22,11 @@ static void *context_of(const struct hr_channel *channel, uint32_t bit)
 	return NULL;
 }
 
-/* The transports both ends have and that reach from one to the other. */
-static uint32_t usable_transports(const struct hr_channel *channel, const struct hr_identity *peer, bool same_host)
+/* The transports both ends have and that reach from one to the other; of a connection with keys, tcp alone. */
+static uint32_t usable_transports(const struct hr_conn *conn, bool same_host)
 {
+	const struct hr_channel *channel = conn->channel;
+	const struct hr_identity *peer = &conn->peer;
 	uint32_t usable = 0;
 	for (int i = 0; i < channel->n_opened; i++) {
 		const struct hr_transport *transport = channel->opened[i].transport;
@@ -32,7 +34,7 @@ static uint32_t usable_transports(const struct hr_channel *channel, const struct
 		if (section && transport->reaches(channel->opened[i].context, section->data, section->len, same_host))
 			usable |= transport->bit;
 	}
-	return usable;
+	return conn->env.cipher ? usable & HR_TRANSPORT_TCP : usable;
 }
 
 static const struct hr_transport *best_of(uint32_t transports)
@@ -56,7 +58,8 @@ static void queue_hello(struct hr_conn *conn)
 {
 	const hr_card_t *card = &conn->channel->card;
 	uint32_t card_len = conn->dialled ? card->len : 0;
-	struct hr_wire_hello hello = { .transports = htole32(conn->usable), .card_len = htole32(card_len) };
+	uint32_t encrypts = conn->env.cipher ? HR_WIRE_ENCRYPTS : 0;
+	struct hr_wire_hello hello = { .transports = htole32(conn->usable | encrypts), .card_len = htole32(card_len) };
 	uint8_t body[HR_WIRE_HELLO_MAX];
 	memcpy(hello.sender, conn->channel->self.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, conn->peer.uid, HR_UID_BYTES);
@@ -74,6 +77,12 @@ static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 		hr_log(HR_LOG_ERROR, "connection to %s: a different channel answered", conn->peer_name);
 		return -EPROTO;
 	}
+	bool encrypts = le32toh(hello->transports) & HR_WIRE_ENCRYPTS;
+	if (encrypts != (conn->env.cipher != NULL)) {
+		hr_log(HR_LOG_ERROR, "connection to %s: %s encrypts and %s does not: give both sides keys, or neither",
+		       conn->peer_name, encrypts ? "the peer" : "this side", encrypts ? "this side" : "the peer");
+		return -EPROTO;
+	}
 	const struct hr_transport *transport = best_of(conn->usable & le32toh(hello->transports));
 	if (!transport) {
 		hr_log(HR_LOG_ERROR, "connection to %s: the two sides have no transport in common", conn->peer_name);
@@ -81,6 +90,8 @@ static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 	}
 	struct hr_half own = { 0 };
 	int error = transport->conn_open(context_of(conn->channel, transport->bit), &conn->env, &own, &conn->data);
+	explicit_bzero(&conn->cipher, sizeof conn->cipher); /* the transport has it, or the connection fails */
+	conn->env.cipher = NULL;
 	if (error)
 		return error;
 	conn->transport = transport;
@@ -425,7 +436,7 @@ static int start_on_given_stream(struct hr_conn *conn, int fd)
 	/* A Unix socket from whoever holds it now to here: one kernel, whatever the network namespaces. */
 	bool same_host = hr_identity_same_host(&conn->channel->self, &conn->peer) ||
 			 (is_unix && conn->channel->self.host.boot == conn->peer.host.boot);
-	conn->usable = usable_transports(conn->channel, &conn->peer, same_host);
+	conn->usable = usable_transports(conn, same_host);
 	hr_stream_prepare(fd, is_unix, conn->channel->timeout_ms);
 	hr_wireup_init(&conn->wireup, fd, is_unix);
 	if (!is_unix)
@@ -456,7 +467,7 @@ int hr_conn_start(struct hr_conn *conn, int fd)
 	conn->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	if (fd >= 0)
 		return start_on_given_stream(conn, fd);
-	conn->usable = usable_transports(channel, &conn->peer, same_host);
+	conn->usable = usable_transports(conn, same_host);
 	/* tcp moves its bytes over the stream itself, so that one must be TCP; for the others a Unix socket will do. */
 	const struct hr_transport *best = best_of(conn->usable);
 	conn->over_unix = same_host && best && best->bit != HR_TRANSPORT_TCP;

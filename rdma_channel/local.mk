@@ -29,13 +29,18 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/remote_write.c rdma_channel/remote_write.h \
 	rdma_channel/shm/single.c rdma_channel/shm/single.h \
 	rdma_channel/stream.c rdma_channel/stream.h \
-	rdma_channel/tcp/tcp.c \
+	rdma_channel/tcp/tcp.c rdma_channel/tcp/secret.h \
 	rdma_channel/transport.h \
 	rdma_channel/transports.c \
 	rdma_channel/upper.h \
 	rdma_channel/wireup.c rdma_channel/wireup.h
-rdma_channel_libhrchannel_la_CPPFLAGS = $(AM_CPPFLAGS) $(NUMA_CFLAGS)
-rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la $(NUMA_LIBS)
+if HAVE_SODIUM
+rdma_channel_libhrchannel_la_SOURCES += rdma_channel/tcp/secret.c
+else
+rdma_channel_libhrchannel_la_SOURCES += rdma_channel/tcp/secret_none.c
+endif
+rdma_channel_libhrchannel_la_CPPFLAGS = $(AM_CPPFLAGS) $(NUMA_CFLAGS) $(SODIUM_CFLAGS)
+rdma_channel_libhrchannel_la_LIBADD = rdma_channel/base/libhrbase.la $(NUMA_LIBS) $(SODIUM_LIBS)
 
 # The installed library.
 lib_LTLIBRARIES += rdma_channel/libheadrace-channel.la

@@ -48,6 +48,9 @@ struct hr_wire_header {
 };
 _Static_assert(sizeof(struct hr_wire_header) == 20, "wire format");
 
+/* Of the transports in a hello: the sender has keys, and encrypts what follows the set-up. */
+#define HR_WIRE_ENCRYPTS (1u << 31)
+
 struct hr_wire_hello {
 	uint8_t sender[HR_UID_BYTES];   /* uid of the channel that says hello */
 	uint8_t receiver[HR_UID_BYTES]; /* uid of the channel it means: the secret from its card */

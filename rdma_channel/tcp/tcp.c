@@ -12,6 +12,8 @@
  * kernel walk a vector. On the way in, one read takes what is left of a frame directly to the caller and a little more
  * (the next lengths and small messages) to a buffer, so that a small message costs one system call.
  *
+ * With keys (hr_connect_attr_t.cipher) encrypted records take the place of frames: secret.h.
+ *
  * Memory: the kernel's two buffers and the one here. With a ring as large as the default, or larger, the kernel sizes
  * its own as the path asks (tcp_rmem, tcp_wmem), except within a host, where a path of memory has nothing to be kept
  * full; a smaller one bounds all three (tcp_shares_of).
@@ -22,6 +24,8 @@
  * is, tcp_conn_check asks for the acknowledgements that came. A peer that is stopped (SIGSTOP) is alive: its kernel
  * answers.
  */
+#include "rdma_channel/tcp/secret.h"
+
 #include "rdma_channel/clock.h"
 #include "rdma_channel/iov.h"
 #include "rdma_channel/transport.h"
@@ -60,6 +64,7 @@ struct tcp_conn {
 	bool drained; /* the last read found nothing more; until an event says otherwise, if armed */
 	const struct hr_conn_env *env;
 	const char *peer;
+	struct hr_secret *secret; /* NULL: in the clear */
 	struct {
 		uint64_t since; /* the peer has owed an answer and was not heard since then, ns; 0: it owes none */
 		uint64_t asked; /* when the kernel was asked last by check_sometimes, coarse ns */
@@ -139,11 +144,16 @@ static int tcp_conn_open(void *context, const struct hr_conn_env *env, struct hr
 	if (!conn)
 		return -ENOMEM;
 	memset(conn, 0, sizeof *conn);
+	int error = env->cipher ? hr_secret_open(env->cipher, &conn->secret) : 0;
+	if (error) {
+		free(conn);
+		return error;
+	}
 	conn->stream = -1;
 	conn->env = env;
 	conn->peer = env->peer;
 	conn->in.size = shares.buffer;
-	env->stats->memory_bytes = tcp_conn_bytes(context, env->ring_bytes);
+	env->stats->memory_bytes = tcp_conn_bytes(context, env->ring_bytes) + (conn->secret ? hr_secret_bytes() : 0);
 	own->len = 0;
 	own->n_fds = 0;
 	*out = conn;
@@ -202,7 +212,9 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 
 static void tcp_conn_close(void *data)
 {
-	free(data);
+	struct tcp_conn *conn = data;
+	hr_secret_close(conn->secret);
+	free(conn);
 }
 
 /* What a failed send or read means to the caller of put or get. */
@@ -407,15 +419,61 @@ static size_t deliver_direct(struct tcp_conn *conn, struct hr_iov_place *place, 
 	return delivered;
 }
 
+/* True: something has arrived. */
+static bool fill_secret(struct tcp_conn *conn)
+{
+	int got = hr_secret_fill(conn->secret, conn->stream);
+	if (got == 1)
+		return true;
+	conn->drained = true;
+	if (got)
+		conn->in.error = got < 0 ? got : error_of_stream(conn, got);
+	return false;
+}
+
+/* As deliver_buffered and deliver_direct together, from encrypted records. */
+static size_t deliver_secret(struct tcp_conn *conn, struct hr_iov_place *place, size_t total)
+{
+	size_t done = 0, delivered;
+	for (;;) {
+		int error = hr_secret_deliver(conn->secret, place, &delivered);
+		done += delivered;
+		if (error == -EPROTO && conn->in.error != error)
+			hr_log(HR_LOG_ERROR,
+			       "tcp: connection to %s: a record does not authenticate: it was changed on its way, or the "
+			       "peer has another key",
+			       conn->peer);
+		if (error)
+			conn->in.error = error;
+		if (error || done == total || conn->in.error || !fill_secret(conn))
+			return done;
+	}
+}
+
+/* Is there anything that get would deliver or report? */
+static bool has_payload(struct tcp_conn *conn)
+{
+	return conn->secret ? hr_secret_ready(conn->secret) : payload_buffered(conn);
+}
+
+/* Reads what has arrived, where there is nothing to deliver. */
+static void look(struct tcp_conn *conn)
+{
+	if (conn->secret && !conn->in.error)
+		fill_secret(conn);
+	else if (!conn->secret)
+		fill(conn);
+}
+
 static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct tcp_conn *conn = data;
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n);
 	conn->armed = false;
-	size_t done = deliver_buffered(conn, &place);
+	size_t done = conn->secret ? deliver_secret(conn, &place, total) : deliver_buffered(conn, &place);
 	bool more = true;
-	while (done < total && more && !conn->in.error) {
+	while (!conn->secret && done < total && more && !conn->in.error) {
 		if (conn->in.left >= DIRECT_MIN && total - done >= DIRECT_MIN) {
 			done += deliver_direct(conn, &place, &more);
 		} else {
@@ -470,6 +528,10 @@ static void begin_frame(struct tcp_conn *conn, size_t length)
 /* The peer does not read any more. If it finalized, that it said so may be on its way to the caller still. */
 static int error_of_put(struct tcp_conn *conn, int number)
 {
+	if (conn->secret) {
+		look(conn);
+		return hr_secret_is_final(conn->secret) ? -ESHUTDOWN : error_of_stream(conn, number);
+	}
 	if (!payload_buffered(conn) && !conn->in.error)
 		fill(conn);
 	payload_buffered(conn);
@@ -512,6 +574,17 @@ static bool put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *a
 	return true;
 }
 
+static int put_secret(struct tcp_conn *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	int error = hr_secret_put(conn->secret, conn->stream, hr_iov_begin(iov, n), accepted);
+	if (error)
+		return error_of_put(conn, error);
+	conn->out.was_short = *accepted < hr_iov_total(iov, n);
+	if (!*accepted)
+		check_sometimes(conn);
+	return 0;
+}
+
 static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct tcp_conn *conn = data;
@@ -520,6 +593,8 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 		return -ETIMEDOUT;
 	int error;
 	*accepted = 0;
+	if (conn->secret)
+		return put_secret(conn, iov, n, accepted);
 	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left && put_copied(conn, iov, accepted, &error)) {
 		if (conn->out.was_short)
 			check_sometimes(conn);
@@ -551,6 +626,8 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 /* True when the goodbye has been handed to the kernel, or cannot be. */
 static bool say_goodbye(struct tcp_conn *conn)
 {
+	if (conn->secret)
+		return hr_secret_finish(conn->secret, conn->stream);
 	if (!conn->out.goodbye_begun) {
 		if (conn->out.left)
 			return true; /* in the middle of a frame: see above */
@@ -611,12 +688,12 @@ static bool has_room(const struct tcp_conn *conn)
 static bool tcp_conn_pending(void *data, bool want_put)
 {
 	struct tcp_conn *conn = data;
-	if (payload_buffered(conn) || conn->in.error || conn->silence.error)
+	if (has_payload(conn) || conn->in.error || conn->silence.error)
 		return true;
 	/* Armed and drained: what has come since raises an event, and that one has not been taken yet. */
 	if (!conn->armed || !conn->drained)
-		fill(conn);
-	if (payload_buffered(conn) || conn->in.error)
+		look(conn);
+	if (has_payload(conn) || conn->in.error)
 		return true;
 	return want_put && conn->out.was_short && has_room(conn);
 }

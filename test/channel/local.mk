@@ -23,6 +23,13 @@ test_channel_foreign_text_SOURCES = test/channel/foreign_text.c
 test_channel_foreign_text_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_foreign_text_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
+# Encrypted records, and what a man in the middle does to them.
+check_PROGRAMS += test/channel/secret_test
+TESTS += test/channel/secret_test
+test_channel_secret_test_SOURCES = test/channel/secret_test.c
+test_channel_secret_test_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_secret_test_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
 # What ch3 asks of a connection.
 check_PROGRAMS += test/channel/upper
 TESTS += test/channel/upper
@@ -64,6 +71,11 @@ conformance_sources = \
 	test/channel/pair.c test/channel/pair.h
 test_channel_conformance_SOURCES = $(conformance_sources)
 test_channel_conformance_LDADD = rdma_channel/libhrchannel.la
+# The same with keys on every connection.
+check_PROGRAMS += test/channel/conformance_encrypted
+test_channel_conformance_encrypted_SOURCES = $(conformance_sources) test/channel/with_keys.c
+test_channel_conformance_encrypted_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_channel_connect
+test_channel_conformance_encrypted_LDADD = rdma_channel/libhrchannel.la
 
 check_PROGRAMS += test/channel/shm_single
 TESTS += test/channel/shm_single
@@ -73,7 +85,8 @@ test_channel_shm_single_LDADD = rdma_channel/libhrchannel.la
 conformance_scripts = \
 	test/channel/conformance_shm.sh \
 	test/channel/conformance_shm_ring.sh \
-	test/channel/conformance_tcp.sh
+	test/channel/conformance_tcp.sh \
+	test/channel/conformance_tcp_encrypted.sh
 dist_check_SCRIPTS += $(conformance_scripts) test/channel/conformance_verbs.sh
 TESTS += $(conformance_scripts)
 

@@ -89,6 +89,15 @@ typedef struct hr_channel_attr {
 } hr_channel_attr_t;
 #define HR_CHANNEL_ATTR_INIT { sizeof(hr_channel_attr_t), 0, 0, 0, 0, 0, 0 }
 
+#define HR_CIPHER_KEY_BYTES 32
+
+/* Secret keys of one connection, one for each direction: the put key of one side is the get key of the other. Use fresh
+ * keys for every connection, from a key exchange that authenticated the peer. */
+typedef struct hr_cipher_keys {
+	uint8_t put[HR_CIPHER_KEY_BYTES];
+	uint8_t get[HR_CIPHER_KEY_BYTES];
+} hr_cipher_keys_t;
+
 /* Attributes of a connection; start from HR_CONNECT_ATTR_INIT. */
 typedef struct hr_connect_attr {
 	size_t size; /* the caller's sizeof(hr_connect_attr_t) */
@@ -97,8 +106,12 @@ typedef struct hr_connect_attr {
 	 * same socket. The channel owns the socket from the call on, also if the call fails. Shared memory needs a Unix
 	 * socket here. */
 	int fd;
+	/* Keys to encrypt and authenticate the connection's bytes with, or NULL: in the clear. Both sides must supply
+	 * theirs; if only one side does, the set-up fails. An encrypted connection uses tcp. Bytes that were changed,
+	 * repeated, reordered or cut off on their way are never delivered: get returns -EPROTO or -ECONNRESET. Copied. */
+	const hr_cipher_keys_t *cipher;
 } hr_connect_attr_t;
-#define HR_CONNECT_ATTR_INIT { sizeof(hr_connect_attr_t), -1 }
+#define HR_CONNECT_ATTR_INIT { sizeof(hr_connect_attr_t), -1, NULL }
 
 /*
  * Opens the requested transports and stores the channel's card in *card.
