@@ -77,9 +77,9 @@ struct rc_link {
 	char server[300];       /* name for messages */
 };
 
-/* Connects over a socket that came through the door; the engine was opened for the card sent there. Takes both over. */
-CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
-		      struct rc_link **link);
+/* Connects over the socket in attr, from the door; the engine was opened for the card sent there. Takes both over. */
+CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card,
+		      const hr_connect_attr_t *attr, const char *server, struct rc_link **link);
 void rc_link_close(struct rc_link *link);
 
 /* The calling thread's connection. need_context: CUDA_ERROR_INVALID_CONTEXT if it has no current context. */

@@ -165,15 +165,15 @@ static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	return 0;
 }
 
-CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card, int fd, const char *server,
-		      struct rc_link **opened)
+CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card,
+		      const hr_connect_attr_t *attr, const char *server, struct rc_link **opened)
 {
 	struct rc_link *link = calloc(1, sizeof *link);
 	uint8_t *reply = malloc(REPLY_START);
 	if (!link || !reply) {
 		free(link);
 		free(reply);
-		close(fd);
+		close(attr->fd);
 		ch3_close(engine);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -187,9 +187,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 	ch3_register(engine, RC_PACKET_CHUNK, on_chunk, link);
 	ch3_register(engine, RC_PACKET_TEXT, on_text, link);
 	ch3_register(engine, RC_PACKET_HOST, rc_host_arrived, link);
-	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
-	attr.fd = fd;
-	int error = ch3_connect(engine, card, &attr, link, &link->vc);
+	int error = ch3_connect(engine, card, attr, link, &link->vc);
 	if (error) {
 		CUresult result = link_lost(link, error);
 		rc_link_close(link);

@@ -42,7 +42,7 @@ static CUresult error_of_visit(int error)
 {
 	switch (error) {
 	case -ENODEV: return CUDA_ERROR_NO_DEVICE;
-	case -EACCES: case -EKEYREJECTED: return CUDA_ERROR_NOT_PERMITTED;
+	case -EACCES: case -EKEYREJECTED: case -EOPNOTSUPP: return CUDA_ERROR_NOT_PERMITTED;
 	case -EPROTONOSUPPORT: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
 	case -EINVAL: return CUDA_ERROR_INVALID_VALUE;
@@ -72,7 +72,13 @@ static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 		memcpy(token, welcome.token, sizeof token);
 	char name[sizeof ((struct rc_link *)0)->server];
 	rc_server_name(&server, name, sizeof name);
-	return rc_link_open(&session, engine, &welcome.card, welcome.fd, name, link);
+	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
+	connect.fd = welcome.fd;
+	if (welcome.encrypted)
+		connect.cipher = &welcome.cipher;
+	CUresult result = rc_link_open(&session, engine, &welcome.card, &connect, name, link);
+	explicit_bzero(&welcome.cipher, sizeof welcome.cipher);
+	return result;
 }
 
 CUresult rc_session_join(struct rc_session *of, struct rc_link **link)

@@ -20,6 +20,10 @@
 #include <unistd.h>
 
 HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file; over TCP a server must prove that it has the key");
+HR_SETTING(key_unix, "HEADRACE_KEY_UNIX", "0", 0, 1,
+	   "1: a server at a Unix socket must prove that it has the key too");
+HR_SETTING(encrypt, "HEADRACE_ENCRYPT", "0", 0, 1,
+	   "1: demand that TCP connections to servers are encrypted; 0: only if the server demands it");
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
 	   "a server that has not let us in after this time is given up, ms");
 
@@ -32,6 +36,8 @@ struct attempt {
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
 	struct door_identity peer;
 	bool by_key;
+	bool want_key, want_encryption; /* what this side demands */
+	struct door_exchange exchange;
 	rc_door_key_t key;
 	struct door_hello hello;
 	struct door_challenge challenge;
@@ -223,7 +229,7 @@ static int refused(struct attempt *attempt, const struct door_header *header)
 	static const int errors[] = {
 		[RC_DOOR_BAD_VERSION] = -EPROTONOSUPPORT, [RC_DOOR_DENIED] = -EACCES, [RC_DOOR_NO_GPU] = -ENODEV,
 		[RC_DOOR_NO_SESSION] = -ESRCH, [RC_DOOR_BUSY] = -EBUSY, [RC_DOOR_MALFORMED] = -EPROTO,
-		[RC_DOOR_FAILED] = -EIO,
+		[RC_DOOR_FAILED] = -EIO, [RC_DOOR_ENCRYPTION] = -EOPNOTSUPP,
 	};
 	struct door_refusal refusal = { .header = *header };
 	int error = receive_all(attempt, (char *)&refusal + sizeof *header, sizeof refusal - sizeof *header);
@@ -257,11 +263,34 @@ static int receive_message(struct attempt *attempt, enum door_kind kind, void *m
 
 /* ---- the handshake ---- */
 
+/* What this side can do, and what it demands. */
+static int set_flags(struct attempt *attempt)
+{
+	struct door_hello *hello = &attempt->hello;
+	int error = door_exchange_begin(&attempt->exchange, hello->public_key);
+	if (!error)
+		hello->flags |= DOOR_CAN_ENCRYPT;
+	else if (error != -ENOTSUP)
+		return error;
+	if (attempt->want_encryption && error) {
+		hr_log(HR_LOG_ERROR, "server %s: HEADRACE_ENCRYPT=1, and this build has no encryption (no libsodium)",
+		       attempt->server);
+		return -EOPNOTSUPP;
+	}
+	if (attempt->want_encryption)
+		hello->flags |= DOOR_ENCRYPT;
+	if (attempt->want_key)
+		hello->flags |= DOOR_WANT_KEY;
+	return 0;
+}
+
 static int say_hello(struct attempt *attempt)
 {
 	door_header_set(&attempt->hello.header, DOOR_HELLO, sizeof attempt->hello);
 	attempt->hello.build = door_build;
 	int error = door_random(attempt->hello.nonce, sizeof attempt->hello.nonce);
+	if (!error)
+		error = set_flags(attempt);
 	if (!error)
 		error = send_all(attempt, &attempt->hello, sizeof attempt->hello);
 	if (!error)
@@ -291,7 +320,7 @@ static int judge_user(const struct attempt *attempt)
 {
 	const struct door_identity *peer = &attempt->peer;
 	/* Behind a port of this host may be a forwarder, and behind that anybody: a key that is configured is proved. */
-	if (!peer->local && *key_path(attempt)) {
+	if (attempt->want_key || (!peer->local && *key_path(attempt))) {
 		hr_log(HR_LOG_ERROR,
 		       "server %s: does not prove that it has the key of HEADRACE_KEY_FILE=%s: start headraced with "
 		       "--key-file, or unset HEADRACE_KEY_FILE for a server of this host",
@@ -317,8 +346,14 @@ static int judge_challenge(struct attempt *attempt)
 	int error = door_identify(attempt->fd, &attempt->peer);
 	if (error)
 		return error;
+	if (attempt->want_encryption && !(attempt->challenge.flags & DOOR_ENCRYPT)) {
+		hr_log(HR_LOG_ERROR, "server %s: does not encrypt, and HEADRACE_ENCRYPT=1 demands it", attempt->server);
+		return -EOPNOTSUPP;
+	}
 	if (attempt->challenge.method == DOOR_BY_KEY) {
 		attempt->by_key = true;
+		if (attempt->peer.local && !door_client_trusts(&attempt->peer))
+			return judge_user(attempt);
 		return load_key(attempt);
 	}
 	return attempt->challenge.method == DOOR_BY_USER ? judge_user(attempt) : not_headrace(attempt);
@@ -418,6 +453,19 @@ static void fill_welcome(const struct attempt *attempt, const struct door_welcom
 	welcome->local = attempt->peer.local;
 }
 
+/* The keys of the channel behind the door, if there are to be any. */
+static int make_cipher(const struct attempt *attempt, rc_door_welcome_t *welcome)
+{
+	welcome->encrypted = attempt->challenge.flags & DOOR_ENCRYPT;
+	if (!welcome->encrypted)
+		return 0;
+	int error = door_exchange_keys(&attempt->exchange, attempt->by_key ? &attempt->key : NULL, &attempt->hello,
+				       &attempt->challenge, &attempt->request, false, &welcome->cipher);
+	if (error)
+		hr_log(HR_LOG_ERROR, "server %s: its public key is invalid", attempt->server);
+	return error;
+}
+
 static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 {
 	struct door_welcome answer;
@@ -443,6 +491,25 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 	}
 	if (!error)
 		fill_welcome(attempt, &answer, welcome);
+	if (!error)
+		error = make_cipher(attempt, welcome);
+	return error;
+}
+
+/* The time-out, and what this side demands. */
+static int read_settings(struct attempt *attempt, uint64_t *timeout_ms)
+{
+	const rc_door_connect_t *wanted = attempt->wanted;
+	uint64_t number = 0;
+	int error = hr_setting_u64(&encrypt, &number);
+	/* Bytes over a Unix socket do not leave the kernel. */
+	attempt->want_encryption = !*wanted->server.path && (wanted->encrypt || number);
+	if (!error)
+		error = hr_setting_u64(&key_unix, &number);
+	attempt->want_key = *wanted->server.path && number;
+	*timeout_ms = wanted->timeout_ms;
+	if (!error && !*timeout_ms)
+		error = hr_setting_u64(&connect_timeout, timeout_ms);
 	return error;
 }
 
@@ -452,18 +519,17 @@ static int run_handshake(const rc_door_connect_t *wanted, rc_door_welcome_t *wel
 	bool card_needed = door_has_card(wanted->purpose);
 	if (card_needed && (!wanted->card || !wanted->card->len || wanted->card->len > HR_CARD_MAX))
 		return -EINVAL;
-	uint64_t timeout_ms = wanted->timeout_ms;
-	if (!timeout_ms) {
-		int error = hr_setting_u64(&connect_timeout, &timeout_ms);
-		if (error)
-			return error;
-	}
+	uint64_t timeout_ms;
+	int error = read_settings(&attempt, &timeout_ms);
+	if (error)
+		return error;
 	rc_server_name(&wanted->server, attempt.server, sizeof attempt.server);
 	attempt.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
-	int error = run_attempt(&attempt, welcome);
+	error = run_attempt(&attempt, welcome);
 	if (error && attempt.fd >= 0)
 		close(attempt.fd);
 	door_forget(&attempt.key, sizeof attempt.key);
+	door_forget(&attempt.exchange, sizeof attempt.exchange);
 	door_forget(&attempt.proofs, sizeof attempt.proofs);
 	return error;
 }

@@ -5,8 +5,9 @@
  * the channel as its wire-up socket (hr_connect_attr_t.fd). The messages are in wire.h, the sequence is:
  *
  *	client                          server
- *	HELLO  version, nonce    →
- *	                         ←      CHALLENGE  how to prove oneself, nonce      (or REFUSAL)
+ *	HELLO  version, nonce,   →
+ *	       public key
+ *	                         ←      CHALLENGE  method, nonce, public key        (or REFUSAL)
  *	REQUEST  purpose, card,  →
  *	         proof
  *	                         ←      WELCOME  session, card, proof               (or REFUSAL)
@@ -17,8 +18,13 @@
  * asks every TCP client for the key; over any other network address the key is the only way in. A client with a key
  * file demands over every TCP address, loopback too, that the server proves the key: the port may be a forwarder's.
  * Proofs are keyed hashes over all messages before them, nonces of both sides included: the key never crosses the
- * wire, a replayed proof is worth nothing, and client and server both prove the key. What follows the door is not
- * encrypted. docs/SECURITY.md says what each side can and cannot do, and which test shows it.
+ * wire, a replayed proof is worth nothing, and client and server both prove the key.
+ *
+ * Encryption. HELLO and CHALLENGE carry fresh X25519 public keys. If either side demands encryption, the channel behind
+ * the door is given keys derived from that exchange, the whole handshake and the key file's key (hr_connect_attr_t.
+ * cipher): who records the traffic and gets the key file later reads nothing. The handshake itself, and the reports
+ * for STATUS and REPORT, are authenticated but in the clear. Unix sockets do not leave the kernel and are not encrypted.
+ * docs/SECURITY.md says what each side can and cannot do, and which test shows it.
  *
  * Returns: 0 on success, a negated errno value on failure; outputs come last and are set only on success.
  */
@@ -33,7 +39,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RC_DOOR_VERSION 1      /* of the door and of all that follows it: one number for client and server */
+#define RC_DOOR_VERSION 2      /* of the door and of all that follows it: one number for client and server */
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
 #define RC_DOOR_KEY_ID_BYTES 8
@@ -58,6 +64,7 @@ enum rc_door_reason {
 	RC_DOOR_BUSY = 5,        /* too many clients, or no worker in time: -EBUSY */
 	RC_DOOR_MALFORMED = 6,   /* not what the protocol says: -EPROTO */
 	RC_DOOR_FAILED = 7,      /* the server could not do it; its text says why: -EIO */
+	RC_DOOR_ENCRYPTION = 8,  /* one side demands encryption and the other cannot: -EOPNOTSUPP */
 };
 
 /* One session of a report. */
@@ -94,6 +101,7 @@ typedef struct rc_door_connect {
 	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: the welcome's of this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: HEADRACE_KEY_FILE, where set */
+	bool encrypt;               /* demand encryption over TCP; false: as HEADRACE_ENCRYPT says */
 	uint32_t timeout_ms;        /* of the whole handshake; 0: HEADRACE_CONNECT_TIMEOUT_MS */
 } rc_door_connect_t;
 
@@ -104,6 +112,8 @@ typedef struct rc_door_welcome {
 	uint32_t gpus;              /* GPUs that the server has */
 	uint32_t clients, workers;  /* STATUS: being served; standing ready */
 	char text[RC_DOOR_TEXT_MAX]; /* the server's version and driver, for people */
+	bool encrypted;             /* the caller gives cipher to hr_channel_connect, and wipes it */
+	hr_cipher_keys_t cipher;
 	bool local;                 /* over a Unix socket: same host, shared memory can be used */
 } rc_door_welcome_t;
 
@@ -131,6 +141,7 @@ typedef struct rc_door rc_door_t;
 typedef struct rc_door_policy {
 	bool have_key;
 	rc_door_key_t key;
+	bool encrypt;           /* demand it of every TCP client */
 	bool own_user_only;     /* over Unix sockets and loopback: nobody else, not even where this is root */
 	uint32_t max_handshakes; /* at a time over Unix sockets, and as many again over TCP. 0: 256 */
 	uint32_t timeout_ms;     /* of one handshake. 0: 5000 */
@@ -153,6 +164,8 @@ typedef struct rc_door_peer {
 	pid_t pid;               /* over a Unix socket, else 0 */
 	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: as the client names itself; fit for a terminal */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
+	bool encrypted;          /* the process that connects the channel gives cipher to it, and wipes it */
+	hr_cipher_keys_t cipher;
 	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: what the welcome is proved with; good for this handshake only */
 } rc_door_peer_t;
 

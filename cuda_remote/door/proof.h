@@ -34,6 +34,25 @@ int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_r
 /* A fingerprint of a key: a hash of it under a label, so that it tells keys apart and no more. 0s without libsodium. */
 void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES]);
 
+/*
+ * The keys of the channel behind the door, after HKDF (RFC 5869) with HMAC-SHA-512-256:
+ *
+ *	extracted = H(key, X25519 shared secret); without a key file, key is 32 zeros
+ *	client to server: H(extracted, "headrace client stream" ‖ hello ‖ challenge ‖ request without its proof)
+ *	server to client: H(extracted, "headrace server stream" ‖ the same)
+ */
+struct door_exchange {
+	uint8_t secret[DOOR_EXCHANGE_BYTES];
+};
+
+/* A fresh pair. -ENOTSUP: this build has no libsodium. */
+int door_exchange_begin(struct door_exchange *exchange, uint8_t public_key[DOOR_EXCHANGE_BYTES]);
+
+/* key: NULL for none. server: whose keys these are to be. -EPROTO: the peer's public key is none; -ENOTSUP. */
+int door_exchange_keys(const struct door_exchange *exchange, const rc_door_key_t *key, const struct door_hello *hello,
+		       const struct door_challenge *challenge, const struct door_request *request, bool server,
+		       hr_cipher_keys_t *keys);
+
 /* Compares in a time that does not depend on the contents. */
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES]);
 

@@ -37,6 +37,20 @@ void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES])
 	memset(id, 0, RC_DOOR_KEY_ID_BYTES);
 }
 
+int door_exchange_begin(struct door_exchange *exchange, uint8_t public_key[DOOR_EXCHANGE_BYTES])
+{
+	(void)exchange, (void)public_key;
+	return -ENOTSUP;
+}
+
+int door_exchange_keys(const struct door_exchange *exchange, const rc_door_key_t *key, const struct door_hello *hello,
+		       const struct door_challenge *challenge, const struct door_request *request, bool server,
+		       hr_cipher_keys_t *keys)
+{
+	(void)exchange, (void)key, (void)hello, (void)challenge, (void)request, (void)server, (void)keys;
+	return -ENOTSUP;
+}
+
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	(void)a, (void)b;

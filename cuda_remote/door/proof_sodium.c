@@ -60,6 +60,35 @@ void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES])
 	sodium_memzero(hash, sizeof hash);
 }
 
+_Static_assert(crypto_scalarmult_BYTES == DOOR_EXCHANGE_BYTES, "exchange size");
+_Static_assert(HR_CIPHER_KEY_BYTES == RC_DOOR_KEY_BYTES, "stream key size");
+
+int door_exchange_begin(struct door_exchange *exchange, uint8_t public_key[DOOR_EXCHANGE_BYTES])
+{
+	int error = door_random(exchange->secret, sizeof exchange->secret);
+	if (!error && crypto_scalarmult_base(public_key, exchange->secret))
+		error = -EIO;
+	return error;
+}
+
+int door_exchange_keys(const struct door_exchange *exchange, const rc_door_key_t *key, const struct door_hello *hello,
+		       const struct door_challenge *challenge, const struct door_request *request, bool server,
+		       hr_cipher_keys_t *keys)
+{
+	static const rc_door_key_t none;
+	uint8_t shared[crypto_scalarmult_BYTES];
+	rc_door_key_t extracted;
+	/* Fails for a public key that makes every shared secret 0. */
+	if (crypto_scalarmult(shared, exchange->secret, server ? hello->public_key : challenge->public_key))
+		return -EPROTO;
+	crypto_auth_hmacsha512256(extracted.bytes, shared, sizeof shared, key ? key->bytes : none.bytes);
+	hash_handshake("headrace client stream", &extracted, hello, challenge, request, server ? keys->get : keys->put);
+	hash_handshake("headrace server stream", &extracted, hello, challenge, request, server ? keys->put : keys->get);
+	sodium_memzero(shared, sizeof shared);
+	sodium_memzero(&extracted, sizeof extracted);
+	return 0;
+}
+
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	return sodium_memcmp(a, b, RC_DOOR_KEY_BYTES) == 0;

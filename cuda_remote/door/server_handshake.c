@@ -40,6 +40,7 @@ struct handshake {
 	enum state state;
 	int64_t deadline_ms; /* CLOCK_MONOTONIC */
 	struct door_identity peer;
+	struct door_exchange exchange;
 	struct door_challenge challenge;
 	struct door_hello hello;
 	struct door_request request;
@@ -277,24 +278,56 @@ static bool refuse_header(struct rc_door *door, struct handshake *handshake, con
 	return false;
 }
 
+/* Why a handshake without a key is refused, or NULL. */
+static const char *user_fault(const struct rc_door *door, const struct handshake *handshake, char *text, size_t size)
+{
+	if (door_server_trusts(&handshake->peer, door->policy.own_user_only))
+		return NULL;
+	if (handshake->peer.uid == DOOR_UID_UNKNOWN)
+		return "the kernel does not tell whose socket this is: use the daemon's Unix socket, or a key file on "
+		       "both sides";
+	snprintf(text, size, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
+		 (unsigned)handshake->peer.uid);
+	return text;
+}
+
+/* Decides how this client authenticates itself, and whether what follows is encrypted. False: it was refused. */
+static bool choose_method(struct rc_door *door, struct handshake *handshake)
+{
+	const struct door_hello *hello = &handshake->hello;
+	struct door_challenge *challenge = &handshake->challenge;
+	bool local = handshake->peer.local;
+	bool wanted = hello->flags & DOOR_WANT_KEY, by_key = door->policy.have_key && (!local || wanted);
+	bool encrypt = !local && (door->policy.encrypt || (hello->flags & DOOR_ENCRYPT));
+	char text[RC_DOOR_TEXT_MAX];
+	const char *fault = by_key && !local ? NULL : user_fault(door, handshake, text, sizeof text);
+	if (!fault && wanted && !by_key)
+		fault = "the client demands a key, and this daemon has none";
+	if (fault) {
+		handshake_refuse(door, handshake, RC_DOOR_DENIED, fault);
+		return false;
+	}
+	if (encrypt && !(hello->flags & DOOR_CAN_ENCRYPT)) {
+		handshake_refuse(door, handshake, RC_DOOR_ENCRYPTION,
+				 "this daemon demands encryption, and the client's build has none (no libsodium)");
+		return false;
+	}
+	if (encrypt && door_exchange_begin(&handshake->exchange, challenge->public_key)) {
+		handshake_refuse(door, handshake, RC_DOOR_ENCRYPTION,
+				 "the client demands encryption, and this daemon's build has none (no libsodium)");
+		return false;
+	}
+	challenge->method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
+	challenge->flags = encrypt ? DOOR_ENCRYPT : 0;
+	return true;
+}
+
 static void challenge_handshake(struct rc_door *door, struct handshake *handshake)
 {
 	struct door_challenge *challenge = &handshake->challenge;
-	bool by_key = !handshake->peer.local && door->policy.have_key;
-	char text[RC_DOOR_TEXT_MAX];
-	if (!by_key && !door_server_trusts(&handshake->peer, door->policy.own_user_only)) {
-		if (handshake->peer.uid == DOOR_UID_UNKNOWN)
-			snprintf(text, sizeof text,
-				 "the kernel does not tell whose socket this is: use the daemon's Unix socket, or "
-				 "a key file on both sides");
-		else
-			snprintf(text, sizeof text, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
-				 (unsigned)handshake->peer.uid);
-		handshake_refuse(door, handshake, RC_DOOR_DENIED, text);
-		return;
-	}
 	door_header_set(&challenge->header, DOOR_CHALLENGE, sizeof *challenge);
-	challenge->method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
+	if (!choose_method(door, handshake))
+		return;
 	if (door_random(challenge->nonce, sizeof challenge->nonce) ||
 	    send(handshake->fd, challenge, sizeof *challenge, MSG_NOSIGNAL) != (ssize_t)sizeof *challenge) {
 		handshake_drop(door, handshake, "could not be answered");
@@ -325,7 +358,7 @@ static void fill_peer(const struct rc_door *door, const struct handshake *handsh
 	memcpy(peer->token, request->token, sizeof peer->token);
 	peer->by_key = handshake->challenge.method == DOOR_BY_KEY;
 	peer->local = handshake->peer.local;
-	peer->uid = peer->by_key ? DOOR_UID_UNKNOWN : handshake->peer.uid;
+	peer->uid = peer->by_key && !peer->local ? DOOR_UID_UNKNOWN : handshake->peer.uid;
 	peer->pid = handshake->peer.pid;
 	memcpy(peer->source, handshake->peer.source, sizeof peer->source);
 	memcpy(peer->program, request->program, sizeof peer->program);
@@ -334,6 +367,15 @@ static void fill_peer(const struct rc_door *door, const struct handshake *handsh
 		memcpy(peer->key_id, door->key_id, sizeof peer->key_id);
 	memcpy(peer->name, handshake->peer.name, sizeof peer->name);
 	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
+}
+
+/* The keys of the channel behind the door, if there are to be any. False: the client's public key is invalid. */
+static bool make_cipher(const struct rc_door *door, const struct handshake *handshake, rc_door_peer_t *peer)
+{
+	peer->encrypted = handshake->challenge.flags & DOOR_ENCRYPT;
+	return !peer->encrypted ||
+	       !door_exchange_keys(&handshake->exchange, peer->by_key ? &door->policy.key : NULL, &handshake->hello,
+				   &handshake->challenge, &handshake->request, true, &peer->cipher);
 }
 
 /* 1: *peer is set. */
@@ -358,6 +400,10 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 	}
 	fill_peer(door, handshake, &proofs, peer);
 	door_forget(&proofs, sizeof proofs);
+	if (!make_cipher(door, handshake, peer)) {
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "a public key that is none");
+		return 0;
+	}
 	if (peer->purpose == RC_DOOR_NEW && door_random(peer->token, sizeof peer->token)) {
 		handshake_refuse(door, handshake, RC_DOOR_FAILED, "the server has no random numbers");
 		return 0;

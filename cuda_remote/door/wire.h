@@ -10,6 +10,7 @@
 
 #define DOOR_MAGIC "HRDOOR1\n"
 #define DOOR_NONCE_BYTES 32
+#define DOOR_EXCHANGE_BYTES 32
 
 /*
  * What a client and a server must have in common to understand each other after the handshake. build.py makes it. Two
@@ -35,6 +36,13 @@ enum door_method {
 	DOOR_BY_KEY = 2,
 };
 
+/* Flags of a hello and of a challenge. */
+enum door_flag {
+	DOOR_CAN_ENCRYPT = 1, /* hello: public_key is valid */
+	DOOR_ENCRYPT = 2,     /* hello: the client demands encryption; challenge: what follows the door is encrypted */
+	DOOR_WANT_KEY = 4,    /* hello: the client demands a proof of the key over a Unix socket too */
+};
+
 struct door_header {
 	uint8_t magic[8]; /* DOOR_MAGIC */
 	uint16_t version; /* RC_DOOR_VERSION of the sender */
@@ -46,7 +54,10 @@ struct door_header {
 struct door_hello {
 	struct door_header header;
 	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
-	struct door_build build; /* of the client */
+	struct door_build build;         /* of the client */
+	uint32_t flags;                  /* set of enum door_flag */
+	uint8_t reserved[12];
+	uint8_t public_key[DOOR_EXCHANGE_BYTES]; /* CAN_ENCRYPT: X25519, fresh */
 };
 
 /* server → client */
@@ -54,7 +65,9 @@ struct door_challenge {
 	struct door_header header;
 	uint8_t nonce[DOOR_NONCE_BYTES]; /* fresh */
 	uint32_t method;                 /* enum door_method */
-	uint8_t reserved[12];
+	uint32_t flags;                  /* set of enum door_flag */
+	uint8_t reserved[8];
+	uint8_t public_key[DOOR_EXCHANGE_BYTES]; /* ENCRYPT: X25519, fresh */
 };
 
 /* client → server */
@@ -105,8 +118,8 @@ struct door_refusal {
 };
 
 _Static_assert(sizeof(struct door_header) == 16, "wire");
-_Static_assert(sizeof(struct door_hello) == 64, "wire");
-_Static_assert(sizeof(struct door_challenge) == 64, "wire");
+_Static_assert(sizeof(struct door_hello) == 112, "wire");
+_Static_assert(sizeof(struct door_challenge) == 96, "wire");
 _Static_assert(sizeof(struct door_request) == 368, "wire");
 _Static_assert(sizeof(struct door_welcome) == 496, "wire");
 _Static_assert(sizeof(struct door_refusal) == 184, "wire");

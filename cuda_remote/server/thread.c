@@ -382,7 +382,11 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	}
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
 	connect.fd = thread->peer.fd;
-	return ch3_connect(thread->engine, &thread->peer.card, &connect, thread, &thread->vc);
+	if (thread->peer.encrypted)
+		connect.cipher = &thread->peer.cipher;
+	error = ch3_connect(thread->engine, &thread->peer.card, &connect, thread, &thread->vc);
+	explicit_bzero(&thread->peer.cipher, sizeof thread->peer.cipher);
+	return error;
 }
 
 void server_thread_close(struct server_thread *thread)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Fuzz targets for whatever parses foreign bytes; configure CC=clang --enable-fuzzers, then
 #	make fuzz-smoke FUZZ_SECONDS=60 FUZZ_JOBS=2
-EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter %D%/seeds/fuzz-server/list \
+EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter \
+	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
 	%D%/seeds/fuzz-object/object %D%/seeds/fuzz-object/archive %D%/seeds/fuzz-object/image \
@@ -43,11 +44,14 @@ test_fuzz_fuzz_ch3_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
 
 if HAVE_CUDA
-fuzz_programs += %D%/fuzz-door %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
+fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
 fuzz_programs += %D%/fuzz-link %D%/fuzz-object
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
+test_fuzz_fuzz_door_key_SOURCES = %D%/fuzz_door_key.c
+test_fuzz_fuzz_door_key_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_door_key_LDADD = cuda_remote/door/libhrdoor.la
 test_fuzz_fuzz_fatbin_SOURCES = %D%/fuzz_fatbin.c
 test_fuzz_fuzz_fatbin_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_fuzz_fuzz_fatbin_LDFLAGS = $(fuzz_ldflags)
@@ -70,11 +74,11 @@ test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
-EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
+EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
 EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
 	%D%/fuzz_ib_ring.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 

@@ -278,7 +278,7 @@ static void leave_daemon(void *context)
 static int open_door(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
-	rc_door_policy_t policy = { .own_user_only = options->private_use };
+	rc_door_policy_t policy = { .own_user_only = options->private_use, .encrypt = options->encrypt };
 	if (options->key_file) {
 		int error = rc_door_key_load(options->key_file, &policy.key);
 		if (error)

@@ -18,6 +18,7 @@ static const char usage[] =
 	"  -s, --socket=PATH            listen at this Unix socket, not at the default one; @NAME: abstract\n"
 	"      --no-loopback            do not listen at loopback's port 27180\n"
 	"  -k, --key-file=FILE          ask every TCP client for the key in FILE (mode 0600)\n"
+	"      --encrypt                encrypt every TCP connection; refuse clients that cannot\n"
 	"      --make-key=FILE          write a new key to FILE and end\n"
 	"  -d, --driver=PATH            system: NVIDIA's libcuda.so.1; softgpu: the software GPU; or a path to one;\n"
 	"                               default: system where there is a GPU, else softgpu\n"
@@ -35,6 +36,7 @@ static const char usage[] =
 enum {
 	OPTION_NO_LOOPBACK = 256,
 	OPTION_MAKE_KEY,
+	OPTION_ENCRYPT,
 	OPTION_READY_FD,
 	OPTION_WATCH_FD,
 	OPTION_PRIVATE,
@@ -48,6 +50,7 @@ static const struct option long_options[] = {
 	{ "no-loopback", no_argument, NULL, OPTION_NO_LOOPBACK },
 	{ "key-file", required_argument, NULL, 'k' },
 	{ "make-key", required_argument, NULL, OPTION_MAKE_KEY },
+	{ "encrypt", no_argument, NULL, OPTION_ENCRYPT },
 	{ "driver", required_argument, NULL, 'd' },
 	{ "workers", required_argument, NULL, 'w' },
 	{ "max-clients", required_argument, NULL, 'm' },
@@ -101,6 +104,7 @@ static int apply(struct daemon_options *options, int option, const char *value)
 	case 's': return add_place(options, value, true);
 	case OPTION_NO_LOOPBACK: options->loopback = false; return 0;
 	case 'k': options->key_file = value; return 0;
+	case OPTION_ENCRYPT: options->encrypt = true; return 0;
 	case OPTION_MAKE_KEY: options->make_key = value; return 0;
 	case 'd': return snprintf(options->driver, sizeof options->driver, "%s", value) < PATH_MAX ? 0 : -ENAMETOOLONG;
 	case 'w':

@@ -21,6 +21,7 @@ struct daemon_options {
 	uint32_t max_clients;
 	int ready_fd, watch_fd;  /* -1: none */
 	bool quiet;
+	bool encrypt;            /* demand encryption of every TCP client */
 	bool private_use;        /* serve this user only, also as root */
 	const char *make_key;    /* not NULL: write a key file there and end */
 };
