@@ -55,8 +55,8 @@ struct hr_conn_env {
 	uint32_t ring_bytes;    /* receive ring that the user asked for; a multiple of 4096 */
 	uint32_t timeout_ms;    /* a peer that does not answer for this time has failed */
 	const char *peer;       /* "host:pid", for messages */
-	const hr_cipher_keys_t *cipher; /* valid during conn_open only; NULL: in the clear. For tcp, which then encrypts */
 	hr_conn_stats_t *stats; /* the transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
+	const hr_cipher_keys_t *cipher; /* valid during conn_open only; NULL: in the clear. For tcp, which then encrypts */
 };
 
 /* Parameters of a channel that transports need. */
