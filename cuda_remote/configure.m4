@@ -7,4 +7,4 @@ AC_ARG_ENABLE([vector-builds], [AS_HELP_STRING([--disable-vector-builds],
   [], [enable_vector_builds=yes])
 AM_CONDITIONAL([SOFTGPU_X86_64], [test "x$host_cpu" = xx86_64 && test "x$enable_vector_builds" = xyes])
 HR_WITH_LIBRARY([mpfr], [MPFR], [mpfr], [mpfr.h], [mpfr_rint], [mpfr],
-  [make check has no reference for the software GPU's floats])
+  [make check has no reference for the software GPU's floats], [tests])

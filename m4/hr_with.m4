@@ -2,10 +2,12 @@
 
 m4_define([hr_summary_lines], [])
 
-# HR_WITH_LIBRARY(OPTION, VARIABLE, PKG-CONFIG-MODULE, HEADER, FUNCTION, LIBRARY, COST)
+# HR_WITH_LIBRARY(OPTION, VARIABLE, PKG-CONFIG-MODULE, HEADER, FUNCTION, LIBRARY, COST, [tests])
 # Looks in --with-OPTION=DIR first, then asks pkg-config, then the compiler's own paths.
 # Sets VARIABLE_CFLAGS, VARIABLE_LIBS, the conditional HAVE_VARIABLE and the same macro in config.h.
 # COST is what its absence means to a user; the summary prints it.
+# tests: only tests use the library, and config.h does not say whether it was found. So a library that is installed
+# after the first build does not compile everything anew.
 AC_DEFUN([HR_WITH_LIBRARY], [
   AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=DIR], [$6 under DIR (include, lib); --without-$1 leaves it out])],
     [], [with_$1=check])
@@ -35,7 +37,8 @@ AC_DEFUN([HR_WITH_LIBRARY], [
   AC_SUBST([$2_CFLAGS])
   AC_SUBST([$2_LIBS])
   AM_CONDITIONAL([HAVE_$2], [test $hr_have_$1 = yes])
-  AS_IF([test $hr_have_$1 = yes], [AC_DEFINE([HAVE_$2], [1], [Define to 1 if $6 was found.])])
+  m4_if([$8], [tests], [], [
+    AS_IF([test $hr_have_$1 = yes], [AC_DEFINE([HAVE_$2], [1], [Define to 1 if $6 was found.])])])
   m4_append([hr_summary_lines], [
   HR_SUMMARY_LINE([$1], [$hr_have_$1], [$7])])
 ])

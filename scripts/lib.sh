@@ -9,12 +9,20 @@ build=${HEADRACE_BUILD:-$top/build}
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
-# Debian packages: to build; to test; for the Soft-RoCE machine; for the plots of make figures.
-build_packages=(gcc g++ make autoconf automake libtool pkg-config python3 git ca-certificates
+# Debian packages: to build; to fetch the CUDA compiler; to test; for .ci/run; for the Soft-RoCE machine; for the plots of
+# make figures. Name every package that the tree uses directly, also one that another package on the list depends on:
+# .ci/fresh-machine compares these lists with .ci/uses.
+build_packages=(gcc g++ binutils make autoconf automake libtool pkg-config python3 git ca-certificates
 	libibverbs-dev libnuma-dev libpmix-dev libzstd-dev liblz4-dev libsodium-dev libseccomp-dev)
-test_packages=(check libmpfr-dev openmpi-bin libopenmpi-dev iproute2 procps spin xz-utils ibverbs-utils perftest)
+cuda_packages=(python3-venv)
+test_packages=(check libmpfr-dev openmpi-bin libopenmpi-dev iproute2 procps util-linux spin xz-utils ibverbs-utils
+	perftest)
+ci_packages=(ccache clang libclang-rt-14-dev shellcheck debootstrap)
 vm_packages=(qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest)
 figure_packages=(gnuplot-nox)
+# NVIDIA's compiler packages on PyPI. They are installed without their dependencies, so the list is complete.
+cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-nvrtc==13.0.88
+	nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cuda-profiler-api==13.0.85)
 
 # need_packages NAME...: installs those of the packages that are missing; without root says how and stops.
 need_packages() {
@@ -35,22 +43,28 @@ need_packages() {
 		{ tail -n 20 "$log" >&2; die "apt-get failed; its whole output is in $log"; }
 }
 
-# need_cuda: puts a CUDA 13 toolkit's folder into cuda_home. Where the machine has none, the compiler's packages from
-# PyPI go into a private folder of the build (half a gigabyte, once).
+# need_cuda: puts the folder of a CUDA 13 toolkit into cuda_home. If the machine has no toolkit, the compiler's packages are
+# fetched from PyPI into a private folder of the build (half a gigabyte, once).
 need_cuda() {
 	local nvcc
-	for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$build/cuda/bin/nvcc"; do
+	for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
 		if [ -x "$nvcc" ] && "$nvcc" --version | grep -q 'release 13\.'; then
 			cuda_home=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 			return 0
 		fi
 	done
+	[ "${cuda_wheels[*]}" = "$(cat "$build/cuda-venv/wheels" 2>/dev/null)" ] || fetch_cuda
+	cuda_home=$(readlink -f "$build/cuda")
+}
+
+# fetch_cuda: installs cuda_wheels into $build/cuda-venv, whose toolkit is $build/cuda.
+fetch_cuda() {
 	say "no CUDA 13 toolkit here: fetching NVIDIA's compiler packages from PyPI into $build/cuda"
-	need_packages python3-venv
+	need_packages "${cuda_packages[@]}"
+	rm -rf "$build/cuda-venv"
+	mkdir -p "$build"
 	python3 -m venv "$build/cuda-venv"
-	"$build/cuda-venv/bin/pip" install --quiet --disable-pip-version-check \
-		nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-nvrtc==13.0.88 \
-		nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
+	quietly "$build/pip.log" "$build/cuda-venv/bin/pip" install --no-deps --disable-pip-version-check "${cuda_wheels[@]}"
 	local wheel_home
 	wheel_home=$(echo "$build"/cuda-venv/lib/python3*/site-packages/nvidia/cu13)
 	# The wheels lack the names that the linker looks for; the driver that programs are linked with is the one built here.
@@ -59,7 +73,7 @@ need_cuda() {
 	ln -sf libcudart.so.13 "$wheel_home/lib/libcudart.so"
 	ln -sf libnvrtc.so.13 "$wheel_home/lib/libnvrtc.so"
 	ln -sfn "$wheel_home" "$build/cuda"
-	cuda_home=$wheel_home
+	printf '%s\n' "${cuda_wheels[*]}" >"$build/cuda-venv/wheels"
 }
 
 # quietly LOG COMMAND...: runs it with its output in LOG; shows the end of LOG if it fails.
@@ -69,22 +83,55 @@ quietly() {
 	"$@" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "failed: $* (whole output: $log)"; }
 }
 
-# build_tree FOLDER CONFIGURE-OPTION...: configures FOLDER where its options changed, and builds everything.
-build_tree() {
-	local folder=$1
+# found_packages: the version of each installed package that configure may find. configure must run again after one of
+# them was installed: what it did not find is left out of the build and of the tests.
+found_packages() {
+	dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\n' "${build_packages[@]}" "${test_packages[@]}" \
+		2>/dev/null | grep '^.i' || true
+}
+
+# configure_tree FOLDER CONFIGURE-OPTION...: configures FOLDER if the options, configure itself or the installed packages
+# changed since the last time.
+configure_tree() {
+	local folder=$1 state
 	shift
 	mkdir -p "$folder"
 	if [ ! -x "$top/configure" ] || [ "$top/configure.ac" -nt "$top/configure" ]; then
 		say "making configure"
 		quietly "$folder/autogen.log" "$top/autogen.sh"
 	fi
-	if [ ! -f "$folder/Makefile" ] || [ "$*" != "$(cat "$folder/options" 2>/dev/null)" ] ||
+	state=$(printf '%s\n' "$*"; found_packages)
+	if [ ! -f "$folder/Makefile" ] || [ "$state" != "$(cat "$folder/options" 2>/dev/null)" ] ||
 		[ "$top/configure" -nt "$folder/config.status" ]; then
 		say "configuring in $folder"
 		(cd "$folder" && quietly configure.log "$top/configure" "$@")
-		printf '%s\n' "$*" >"$folder/options"
+		printf '%s\n' "$state" >"$folder/options"
 		sed -n '/^Headrace .* will be installed/,$p' "$folder/configure.log"
 	fi
-	say "building in $folder"
-	quietly "$folder/make.log" make -C "$folder" -j"$(nproc)"
+}
+
+# build_tree FOLDER CONFIGURE-OPTION...: configures FOLDER where that is needed, and builds everything.
+build_tree() {
+	configure_tree "$@"
+	say "building in $1"
+	quietly "$1/make.log" make -C "$1" -j"$(nproc)"
+}
+
+# Tests of these names run beside each other, as many as there are processors. Each of them needs one processor, and none
+# looks at what the whole machine has: names in /dev/shm, ports, other processes. All other tests run alone.
+tests_beside='^test/cuda/softgpu/|\.cutest$|^test/cuda/api/|^test/ib/(flat|pull|ring|cache)$'
+tests_beside+='|^test/ch3/(messages|failures|remote_writes|visitors|crowd)$'
+
+# build_tests FOLDER: what make check needs.
+build_tests() { make -C "$1" -j"$(nproc)" check TESTS=; }
+
+# run_tests FOLDER [VARIABLE=VALUE...]: make check of a tree whose tests are built. It goes on after a failure; the exit
+# status tells of it.
+run_tests() {
+	local folder=$1 status=0 tests
+	shift
+	tests=$(make -s -C "$folder" --no-print-directory list-tests) || return
+	make -C "$folder" -j"$(nproc)" check "$@" TESTS="$(grep -E "$tests_beside" <<<"$tests" | paste -sd ' ')" || status=1
+	make -C "$folder" check "$@" TESTS="$(grep -vE "$tests_beside" <<<"$tests" | paste -sd ' ')" || status=1
+	return $status
 }

@@ -1,18 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test.sh [CONFIGURE-OPTION...]
+# test.sh [--list|--build] [CONFIGURE-OPTION...]
 # From a fresh clone: installs what is missing, builds out of tree into build/ and runs all the quick tests.
 # The last line says how many passed, failed and were skipped; logs are beside the tests in build/test/.
+# --list: installs and configures, then prints the names of the tests, one a line, after a line "tests:"; builds nothing.
+# --build: installs, configures and builds everything, the tests included, and runs none of them.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "$0")/lib.sh"
+until=end
+case ${1:-} in
+--list | --build) until=${1#--} && shift ;;
+esac
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
 need_cuda
-build_tree "$build" --prefix="$build/prefix" --with-cuda="$cuda_home" "$@"
+options=(--prefix="$build/prefix" --with-cuda="$cuda_home" "$@")
+if [ $until = list ]; then
+	configure_tree "$build" "${options[@]}"
+	echo "tests:"
+	make -s -C "$build" --no-print-directory list-tests
+	exit
+fi
+build_tree "$build" "${options[@]}"
+say "building the tests"
+quietly "$build/check-build.log" build_tests "$build"
+[ $until = end ] || exit 0
 say "running the quick tests"
 status=0
-make -C "$build" check >"$build/check.log" 2>&1 || status=$?
+run_tests "$build" >"$build/check.log" 2>&1 || status=$?
 grep -hE '^(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR):' "$build/check.log" || true
 count() { grep -chE "^($1):" "$build/check.log" || true; }
 sed -nE 's/^(FAIL|ERROR): ([^ ]+).*/\2/p' "$build/check.log" | sort -u | while read -r test; do

@@ -20,6 +20,7 @@ test_cuda_softgpu_vectors_vectors_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(M
 test_cuda_softgpu_vectors_vectors_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 test_cuda_softgpu_vectors_vectors_LDADD = -lm
 if HAVE_MPFR
+test_cuda_softgpu_vectors_vectors_CPPFLAGS += -DHAVE_MPFR
 test_cuda_softgpu_vectors_vectors_SOURCES += \
 	test/cuda/softgpu/vectors/conversions.c \
 	test/cuda/softgpu/vectors/exact.c test/cuda/softgpu/vectors/exact.h \
