@@ -46,6 +46,11 @@ static const struct {
 #else
 	{ "sodium", false },
 #endif
+#ifdef HAVE_SECCOMP
+	{ "seccomp", true },
+#else
+	{ "seccomp", false },
+#endif
 };
 
 static void print_parts(const char *title, bool there)

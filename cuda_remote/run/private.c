@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts a headraced that serves one program and ends with it. */
 #define _GNU_SOURCE /* pipe2 */
 #include "cuda_remote/run/private.h"
 
@@ -56,8 +57,8 @@ static void become_daemon(const char *path, const char *name, const char *driver
 	signal(SIGHUP, SIG_DFL);
 	if (chdir("/"))
 		_exit(127);
-	execl(path, "headraced", socket_option, driver_option, "--private", "--no-loopback", "--quiet", "--ready-fd=3",
-	      "--watch-fd=4", (char *)NULL);
+	execl(path, "headraced", socket_option, driver_option, "--private", "--root-workers", "--no-loopback",
+	      "--quiet", "--ready-fd=3", "--watch-fd=4", (char *)NULL);
 	fprintf(stderr, "headrace-run: cannot run %s: %s\n", path, strerror(errno));
 	_exit(127);
 }

@@ -242,6 +242,13 @@ int server_d2h_ship(struct server_thread *thread);
 /* Chunks sent so far by the worker. */
 uint64_t server_d2h_shipped(void);
 
+/* ---- usage.c ---- */
+
+/* One call more is served. */
+void server_usage_call(void);
+/* Puts counting functions in the place of the driver's that allocate and free. After the driver was loaded. */
+void server_usage_watch(void);
+
 /* ---- output.c ---- */
 
 /* Takes over stdout and stderr. The log keeps the stderr that was. Negated errno. */

@@ -228,6 +228,7 @@ static void execute(struct server_thread *thread)
 			thread->error = error;
 		return;
 	}
+	server_usage_call();
 	CUresult result = serve(&call, &reply);
 	arguments_shrink(thread);
 	/* Before the next in the sequence may go: a call that waits has to find it, on whichever thread. */

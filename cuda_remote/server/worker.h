@@ -15,6 +15,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What a worker tells about its session, in memory that it shares with the daemon. Each written by one atomic store or
+ * addition. */
+struct worker_usage {
+	uint64_t calls;  /* served */
+	uint64_t memory; /* bytes of device memory that cuMemAlloc and its kin have given and that are not freed */
+};
+
+/* Counts there from here on. Before worker_prepare. */
+void worker_count_in(struct worker_usage *usage);
+
 /*
  * Loads the driver (a path or a name for dlopen, e.g. "libcuda.so.1") and initialises it and the primary contexts of its
  * devices: everything a local program pays for at its start. Once in a process, before it has a second thread.

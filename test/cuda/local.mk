@@ -3,5 +3,6 @@ include test/cuda/api/local.mk
 include test/cuda/softgpu/local.mk
 include test/cuda/runtime/local.mk
 include test/cuda/door/local.mk
+include test/cuda/daemon/local.mk
 include test/cuda/remote/local.mk
 include test/cuda/bad_input/local.mk

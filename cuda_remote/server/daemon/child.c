@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define _GNU_SOURCE /* setresuid */
+/* A worker process: plan, driver, report, client. */
 #include "cuda_remote/server/daemon/child.h"
 
+#include "cuda_remote/server/daemon/confine.h"
+#include "cuda_remote/server/daemon/filter.h"
 #include "cuda_remote/server/worker.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,47 +23,57 @@ int child_follow(pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-/* For good: real, effective and saved user and the groups. The driver is loaded by now, so nothing needs root any
- * more. */
-static int become(uid_t uid)
+static int prepare(const struct child_plan *plan)
 {
-	const struct passwd *user = getpwuid(uid);
-	gid_t group = user ? user->pw_gid : (gid_t)uid;
-	if (user ? initgroups(user->pw_name, group) : setgroups(0, NULL))
-		return -errno;
-	if (setresgid(group, group, group) || setresuid(uid, uid, uid))
-		return -errno;
-	return getuid() == uid && geteuid() == uid ? 0 : -EPERM;
+	struct child_report report;
+	void *usage = mmap(NULL, sizeof(struct worker_usage), PROT_READ | PROT_WRITE, MAP_SHARED, CHILD_USAGE, 0);
+	if (usage != MAP_FAILED)
+		worker_count_in(usage);
+	int error = worker_prepare(plan->driver, plan->gpu, &report.gpus);
+	if (error)
+		return error;
+	return send(CHILD_CONTROL, &report, sizeof report, MSG_NOSIGNAL) == (ssize_t)sizeof report ? 0 : -errno;
 }
 
-static int become_guest(const struct child_plan *plan, const rc_door_peer_t *guest, pid_t daemon)
+/* Whose rights the worker has from here on. */
+static int confine_for(const struct child_plan *plan, const rc_door_peer_t *peer, pid_t daemon)
 {
+	bool known = !peer->by_key && peer->uid != (uid_t)-1;
+	struct confinement limits = { .uid = known ? peer->uid : plan->other_uid };
+	if (!limits.uid && !plan->root_workers)
+		limits.uid = plan->other_uid;
 	if (geteuid())
-		return 0;
-	uid_t uid = guest->uid == (uid_t)-1 ? plan->other_uid : guest->uid;
-	int error = uid ? become(uid) : 0;
+		limits.uid = geteuid();
+	/* The client may read the worker's memory where it gains nothing by that: single copy needs it. */
+	limits.readable = known && limits.uid == peer->uid && limits.uid == geteuid();
+	limits.reach = !known ? CONFINE_REACH_NONE : peer->pid ? peer->pid : CONFINE_REACH_ANY;
+	int error = confine(&limits);
 	if (!error)
 		error = child_follow(daemon);
+	if (!error && plan->seccomp)
+		error = filter_load(limits.reach);
 	if (error) {
-		hr_log(HR_LOG_ERROR, "worker cannot become user %u: %s", (unsigned)uid, strerror(-error));
-		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker for this user");
+		hr_log(HR_LOG_ERROR, "worker cannot become user %u: %s", (unsigned)limits.uid, strerror(-error));
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the server cannot start a worker for this user");
 	}
 	return error;
 }
 
-int child_run(const struct child_plan *plan)
+int child_run(void)
 {
 	pid_t daemon = getppid();
-	struct child_report report;
-	rc_door_peer_t guest;
-	if (worker_prepare(plan->driver, RC_SERVER_ALL_GPUS, &report.gpus))
+	struct child_plan plan;
+	rc_door_peer_t peer;
+	prctl(PR_SET_NAME, "headrace-worker");
+	if (recv(CHILD_CONTROL, &plan, sizeof plan, 0) != (ssize_t)sizeof plan)
 		return EXIT_FAILURE;
-	if (send(plan->control, &report, sizeof report, MSG_NOSIGNAL) != (ssize_t)sizeof report)
+	plan.driver[sizeof plan.driver - 1] = 0;
+	if (confine_early(plan.root_only) || prepare(&plan) || (plan.seccomp && filter_prepare()))
 		return EXIT_FAILURE;
-	int status = rc_door_peer_receive(plan->control, &guest);
+	int status = rc_door_peer_receive(CHILD_CONTROL, &peer);
 	if (status <= 0)
 		return status ? EXIT_FAILURE : EXIT_SUCCESS;
-	if (become_guest(plan, &guest, daemon))
+	if (confine_for(&plan, &peer, daemon))
 		return EXIT_FAILURE;
-	return worker_serve(&guest, plan->control) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return worker_serve(&peer, CHILD_CONTROL) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

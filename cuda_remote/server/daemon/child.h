@@ -1,27 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a worker process between fork and exit. */
+/*
+ * A worker process, from its start to its exit. The daemon starts it as a fresh image of headraced (launch.h), so that
+ * nothing of the daemon's memory is in it. It inherits these descriptors and no others: 0 /dev/null, 1 and 2 the
+ * daemon's, and the two below. Over the control socket it first receives its plan and answers with a report; then come
+ * the clients.
+ */
 #ifndef RC_DAEMON_CHILD_H
 #define RC_DAEMON_CHILD_H
 
+#include <limits.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct child_plan {
-	const char *driver;
-	int control;     /* SOCK_SEQPACKET socket to the daemon */
-	uid_t other_uid; /* as root: the user to become for a client whose user is not known */
+/* The program's only argument where it is to be a worker. */
+#define CHILD_ARGUMENT "--worker"
+
+enum {
+	CHILD_CONTROL = 3, /* SOCK_SEQPACKET socket to the daemon */
+	CHILD_USAGE = 4,   /* memory with the struct worker_usage */
+	CHILD_DESCRIPTORS
 };
 
-/* First words of a worker over its control socket: it stands ready. */
+/* The daemon's first message. */
+struct child_plan {
+	char driver[PATH_MAX];
+	uint32_t gpu;         /* the server's index of the only GPU that it may use, or RC_SERVER_ALL_GPUS */
+	uint32_t other_uid;   /* as root: the user to become for a client that is root or came by key */
+	uint8_t root_workers; /* a client that is root gets a worker that is root */
+	uint8_t root_only;    /* every client is root, and its worker too */
+	uint8_t seccomp;      /* filter system calls */
+	uint8_t reserved;
+};
+
+/* The worker's first message: it is ready. */
 struct child_report {
 	uint32_t gpus;
 };
 
-/* Makes this process die with its parent, which is (was) parent. -ESRCH: it is dead already. To be called again after a
- * change of user, which undoes it. */
+/* Makes this process die with its parent, which is (was) parent. -ESRCH: it is dead already. A change of user undoes
+ * it: call it again after that. */
 int child_follow(pid_t parent);
 
-/* Prepares, reports, waits for the client, becomes its user, serves it. Returns the exit status. */
-int child_run(const struct child_plan *plan);
+/* Receives the plan, loads the driver, reports, waits for the client, becomes its user, serves it. Returns the exit
+ * status. */
+int child_run(void);
 
 #endif

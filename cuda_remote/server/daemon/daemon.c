@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headraced's loop: signals, the door, the workers' first words, and guests who wait for a worker. */
+/* headraced's loop: signals, the door, the workers' first messages, and clients that wait for a worker. */
 #include "cuda_remote/server/daemon/daemon.h"
 
+#include "cuda_remote/server/daemon/filter.h"
 #include "cuda_remote/server/daemon/pool.h"
 #include "rdma_channel/base/log.h"
 
@@ -21,12 +22,12 @@
 #include <unistd.h>
 
 #define WAITING_MAX 256
-#define WAITING_MS 30000 /* a guest waits this long for a worker to be ready */
+#define WAITING_MS 30000 /* a client waits this long for a worker to be ready */
 #define STARTING_MAX 64
 #define DESCRIPTORS 16384
 
 struct waiting {
-	rc_door_peer_t guest;
+	rc_door_peer_t peer;
 	int64_t until_ms;
 };
 
@@ -37,7 +38,7 @@ struct daemon {
 	int signal_fd;
 	bool announced, ending;
 	int status; /* exit status */
-	struct waiting *waiting; /* NEW guests, in order of arrival */
+	struct waiting *waiting; /* NEW clients, in order of arrival */
 	size_t waiting_count;
 };
 
@@ -48,104 +49,126 @@ static int64_t now_ms(void)
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-/* ---- guests ---- */
+/* ---- clients ---- */
 
-/* What to tell people who ask what is served here. */
+/* The server's version and driver, for people. */
 static void describe(const struct daemon *daemon, char *text, size_t size)
 {
 	snprintf(text, size, "headraced %s, %s", HR_VERSION,
 		 daemon->options->software ? "software GPU" : "NVIDIA driver");
 }
 
-static void answer_status(struct daemon *daemon, const rc_door_peer_t *guest)
+static void answer_status(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
 	char text[RC_DOOR_TEXT_MAX];
 	pool_count(daemon->pool, &counts);
 	describe(daemon, text, sizeof text);
-	(void)rc_door_peer_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text);
-	close(guest->fd);
+	(void)rc_door_peer_welcome(peer, NULL, counts.gpus, counts.serving, counts.ready, text);
+	close(peer->fd);
 }
 
-/* How many sessions there are. */
-static void answer_report(struct daemon *daemon, const rc_door_peer_t *guest)
+static void answer_report(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
 	char text[RC_DOOR_TEXT_MAX];
-	rc_door_report_t report = { .count = 0 };
+	rc_door_report_t report;
 	pool_count(daemon->pool, &counts);
-	report.hidden = counts.serving;
+	pool_report(daemon->pool, peer, &report);
 	describe(daemon, text, sizeof text);
-	if (!rc_door_peer_welcome(guest, NULL, counts.gpus, counts.serving, counts.ready, text))
-		(void)rc_door_peer_report(guest, &report);
-	close(guest->fd);
+	if (!rc_door_peer_welcome(peer, NULL, counts.gpus, counts.serving, counts.ready, text))
+		(void)rc_door_peer_report(peer, &report);
+	close(peer->fd);
 }
 
-/* True: the guest has been dealt with; false: it must wait. */
-static bool admit(struct daemon *daemon, const rc_door_peer_t *guest)
+/* True: the client has been dealt with; false: it must wait. */
+static bool admit(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
-	if (counts.gpus && guest->gpu != RC_SERVER_ALL_GPUS && guest->gpu >= counts.gpus) {
-		rc_door_peer_refuse(guest, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", guest->gpu,
+	if (counts.gpus && peer->gpu != RC_SERVER_ALL_GPUS && peer->gpu >= counts.gpus) {
+		rc_door_peer_refuse(peer, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", peer->gpu,
 				     counts.gpus);
 		return true;
 	}
 	if (!counts.gpus && !counts.failures)
 		return false;
-	switch (pool_admit(daemon->pool, guest)) {
+	switch (pool_admit(daemon->pool, peer)) {
 	case 0: return true;
 	case -EAGAIN: return false;
 	case -EBUSY:
-		rc_door_peer_refuse(guest, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
+		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
 				     daemon->options->max_clients);
 		return true;
 	default:
-		rc_door_peer_refuse(guest, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
 		return true;
 	}
 }
 
-static void handle_new(struct daemon *daemon, const rc_door_peer_t *guest)
+/* True if its user, address and key have sessions left. Else the client is told which limit it met. */
+static bool within_limits(struct daemon *daemon, const rc_door_peer_t *peer)
 {
-	/* Who came first is served first. */
-	if (!daemon->waiting_count && admit(daemon, guest))
-		return;
-	if (daemon->waiting_count == WAITING_MAX) {
-		rc_door_peer_refuse(guest, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
-		return;
+	struct session_owner owner = limits_owner(peer);
+	struct session_limits counts = { 0 };
+	char text[RC_DOOR_TEXT_MAX];
+	pool_count_sessions(daemon->pool, &owner, &counts);
+	for (size_t i = 0; i < daemon->waiting_count; i++) {
+		struct session_owner other = limits_owner(&daemon->waiting[i].peer);
+		limits_count(&owner, &other, &counts);
 	}
-	daemon->waiting[daemon->waiting_count++] = (struct waiting){ *guest, now_ms() + WAITING_MS };
+	if (limits_allow(&daemon->options->limits, &owner, &counts, text, sizeof text))
+		return true;
+	rc_door_peer_refuse(peer, RC_DOOR_BUSY, "%s", text);
+	return false;
 }
 
-static void handle_guest(struct daemon *daemon, const rc_door_peer_t *guest)
+/* Clients are served in the order in which they came, as far as they wait for workers of one line. */
+static bool is_behind(const struct daemon *daemon, const rc_door_peer_t *peer, size_t waiting)
 {
-	switch (guest->purpose) {
-	case RC_DOOR_NEW: handle_new(daemon, guest); break;
-	case RC_DOOR_STATUS: answer_status(daemon, guest); break;
-	case RC_DOOR_REPORT: answer_report(daemon, guest); break;
+	for (size_t i = 0; i < waiting; i++)
+		if (daemon->waiting[i].peer.gpu == peer->gpu)
+			return true;
+	return false;
+}
+
+static void handle_new(struct daemon *daemon, const rc_door_peer_t *peer)
+{
+	if (!within_limits(daemon, peer) || (!is_behind(daemon, peer, daemon->waiting_count) && admit(daemon, peer)))
+		return;
+	if (daemon->waiting_count == WAITING_MAX) {
+		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
+		return;
+	}
+	daemon->waiting[daemon->waiting_count++] = (struct waiting){ *peer, now_ms() + WAITING_MS };
+}
+
+static void handle_peer(struct daemon *daemon, const rc_door_peer_t *peer)
+{
+	switch (peer->purpose) {
+	case RC_DOOR_NEW: handle_new(daemon, peer); break;
+	case RC_DOOR_STATUS: answer_status(daemon, peer); break;
+	case RC_DOOR_REPORT: answer_report(daemon, peer); break;
 	case RC_DOOR_JOIN:
-		if (pool_join(daemon->pool, guest))
-			rc_door_peer_refuse(guest, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
+		if (pool_join(daemon->pool, peer))
+			rc_door_peer_refuse(peer, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
 		break;
 	}
 }
 
 static void serve_waiting(struct daemon *daemon)
 {
-	size_t done = 0;
-	for (; done < daemon->waiting_count; done++) {
-		struct waiting *first = &daemon->waiting[done];
-		if (admit(daemon, &first->guest))
+	size_t left = 0;
+	for (size_t i = 0; i < daemon->waiting_count; i++) {
+		struct waiting *at = &daemon->waiting[i];
+		if (!is_behind(daemon, &at->peer, left) && admit(daemon, &at->peer))
 			continue;
-		if (first->until_ms > now_ms())
-			break;
-		rc_door_peer_refuse(&first->guest, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
+		if (at->until_ms > now_ms())
+			daemon->waiting[left++] = *at;
+		else
+			rc_door_peer_refuse(&at->peer, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
 	}
-	if (!done)
-		return;
-	daemon->waiting_count -= done;
-	memmove(daemon->waiting, daemon->waiting + done, daemon->waiting_count * sizeof *daemon->waiting);
+	daemon->waiting_count = left;
 }
 
 /* ---- readiness ---- */
@@ -253,32 +276,21 @@ static void turn(struct daemon *daemon)
 		read_watch(daemon);
 	pool_listen(daemon->pool);
 	announce(daemon);
-	rc_door_peer_t guest;
-	while (!daemon->ending && rc_door_next(daemon->door, &guest) == 1)
-		handle_guest(daemon, &guest);
+	rc_door_peer_t peer;
+	while (!daemon->ending && rc_door_next(daemon->door, &peer) == 1)
+		handle_peer(daemon, &peer);
 	serve_waiting(daemon);
 }
 
 /* ---- opening and closing ---- */
 
-/* In a fresh worker: the daemon's descriptors are not the worker's business. */
-static void leave_daemon(void *context)
-{
-	struct daemon *daemon = context;
-	rc_door_abandon(daemon->door);
-	close(daemon->signal_fd);
-	if (daemon->options->watch_fd >= 0)
-		close(daemon->options->watch_fd);
-	if (daemon->options->ready_fd >= 0 && !daemon->announced)
-		close(daemon->options->ready_fd);
-	for (size_t i = 0; i < daemon->waiting_count; i++)
-		close(daemon->waiting[i].guest.fd);
-}
-
 static int open_door(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
 	rc_door_policy_t policy = { .own_user_only = options->private_use, .encrypt = options->encrypt };
+	if (options->key_file && geteuid())
+		hr_log(HR_LOG_WARN, "this daemon is not root: its workers run as the same user and can read %s; a client that "
+		       "takes over a worker can take the key", options->key_file);
 	if (options->key_file) {
 		int error = rc_door_key_load(options->key_file, &policy.key);
 		if (error)
@@ -343,13 +355,16 @@ static int find_user(const char *name, uid_t *uid)
 
 static int daemon_open(struct daemon *daemon)
 {
-	struct pool_plan plan = { .driver = daemon->options->driver,
-				  .ready = daemon->options->workers,
-				  .max_clients = daemon->options->max_clients,
-				  .leave = leave_daemon,
-				  .context = daemon };
+	const struct daemon_options *options = daemon->options;
+	struct pool_plan plan = { .ready = options->workers, .max_clients = options->max_clients };
+	plan.worker.root_workers = options->root_workers;
+	plan.worker.root_only = options->root_workers && options->private_use && !options->key_file;
+	plan.worker.seccomp = options->seccomp;
+	memcpy(plan.worker.driver, options->driver, sizeof plan.worker.driver);
 	raise_descriptor_limit();
-	int error = find_user(daemon->options->user, &plan.other_uid);
+	if (options->seccomp && !filter_supported())
+		hr_log(HR_LOG_WARN, "built without libseccomp: workers may make every system call");
+	int error = find_user(options->user, &plan.worker.other_uid);
 	if (!error)
 		error = open_door(daemon);
 	if (!error)
@@ -372,7 +387,7 @@ int daemon_run(const struct daemon_options *options)
 	/* The socket file goes first, so that nobody comes while the workers end. */
 	rc_door_close(daemon.door);
 	for (size_t i = 0; i < daemon.waiting_count; i++)
-		rc_door_peer_refuse(&daemon.waiting[i].guest, RC_DOOR_FAILED, "the server is ending");
+		rc_door_peer_refuse(&daemon.waiting[i].peer, RC_DOOR_FAILED, "the server is ending");
 	pool_close(daemon.pool);
 	free(daemon.waiting);
 	if (daemon.signal_fd >= 0)

@@ -4,12 +4,22 @@
 noinst_LTLIBRARIES += cuda_remote/server/daemon/libhrdaemon.la
 cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
 	cuda_remote/server/daemon/child.h cuda_remote/server/daemon/child.c \
+	cuda_remote/server/daemon/confine.h cuda_remote/server/daemon/confine.c \
 	cuda_remote/server/daemon/daemon.h cuda_remote/server/daemon/daemon.c \
+	cuda_remote/server/daemon/filter.h \
+	cuda_remote/server/daemon/launch.h cuda_remote/server/daemon/launch.c \
+	cuda_remote/server/daemon/limits.h cuda_remote/server/daemon/limits.c \
 	cuda_remote/server/daemon/options.h cuda_remote/server/daemon/options.c \
 	cuda_remote/server/daemon/pool.h cuda_remote/server/daemon/pool.c \
 	cuda_remote/server/daemon/main.c
 cuda_remote_server_daemon_libhrdaemon_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'
-cuda_remote_server_daemon_libhrdaemon_la_LIBADD = cuda_remote/door/libhrdoor.la cuda_remote/run/libhrlayout.la
+cuda_remote_server_daemon_libhrdaemon_la_CFLAGS = $(HR_CFLAGS) $(SECCOMP_CFLAGS)
+if HAVE_SECCOMP
+cuda_remote_server_daemon_libhrdaemon_la_SOURCES += cuda_remote/server/daemon/filter_seccomp.c
+else
+cuda_remote_server_daemon_libhrdaemon_la_SOURCES += cuda_remote/server/daemon/filter_none.c
+endif
+cuda_remote_server_daemon_libhrdaemon_la_LIBADD = cuda_remote/door/libhrdoor.la cuda_remote/run/libhrlayout.la $(SECCOMP_LIBS)
 
 dist_man_MANS += docs/man/headraced.8
 

@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* headraced: the daemon, or with --worker one of its workers. */
+#include "cuda_remote/server/daemon/child.h"
 #include "cuda_remote/server/daemon/daemon.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* Defined in a program built with -fsanitize=address. LeakSanitizer looks for leaks at exit(), which a worker does not
+ * call: destructors of the driver's libraries may wait for threads that never end. */
+extern void __lsan_do_leak_check(void) __attribute__((weak));
+
+/* Never returns. */
+static void work(void)
+{
+	int status = child_run();
+	if (__lsan_do_leak_check)
+		__lsan_do_leak_check();
+	_exit(status);
+}
 
 int main(int argc, char **argv)
 {
 	struct daemon_options options;
+	if (argc == 2 && !strcmp(argv[1], CHILD_ARGUMENT))
+		work();
 	int status = daemon_options_parse(argc, argv, &options);
 	if (status)
 		return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* headraced's command line. */
 #include "cuda_remote/server/daemon/options.h"
 
 #include "cuda_remote/run/layout.h"
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+HR_SETTING(seccomp_setting, "HEADRACE_SECCOMP", "on", 0, 0, "off: headraced does not filter the system calls of workers");
 
 static const char usage[] =
 	"Usage: headraced [OPTION]...\n"
@@ -22,9 +27,15 @@ static const char usage[] =
 	"      --make-key=FILE          write a new key to FILE and end\n"
 	"  -d, --driver=PATH            system: NVIDIA's libcuda.so.1; softgpu: the software GPU; or a path to one;\n"
 	"                               default: system where there is a GPU, else softgpu\n"
-	"  -w, --workers=N              worker processes that stand ready for new clients (default 1)\n"
+	"  -w, --workers=N              worker processes kept ready for new clients (default 1)\n"
 	"  -m, --max-clients=N          clients served at a time (default 64)\n"
-	"  -u, --user=NAME              as root: the user of workers whose clients come by key (default nobody)\n"
+	"      --max-per-user=N         sessions of each user (default: three quarters of --max-clients; as --max-clients\n"
+	"                               where the daemon serves its own user only)\n"
+	"      --max-per-address=N      sessions from each address, by key (default: half of --max-clients)\n"
+	"      --max-per-key=N          sessions by key (default: three quarters of --max-clients)\n"
+	"  -u, --user=NAME              as root: the user of workers whose clients come by key or are root (default nobody)\n"
+	"      --root-workers           as root: root's clients get workers that are root\n"
+	"      --no-seccomp             do not filter the system calls of workers\n"
 	"      --private                serve the daemon's own user only (as root: otherwise every user of this host)\n"
 	"      --ready-fd=N             write a line to descriptor N when clients may come\n"
 	"      --watch-fd=N             end when descriptor N reaches its end of file\n"
@@ -40,6 +51,11 @@ enum {
 	OPTION_READY_FD,
 	OPTION_WATCH_FD,
 	OPTION_PRIVATE,
+	OPTION_PER_USER,
+	OPTION_PER_ADDRESS,
+	OPTION_PER_KEY,
+	OPTION_ROOT_WORKERS,
+	OPTION_NO_SECCOMP,
 	OPTION_HELP,
 	OPTION_VERSION
 };
@@ -58,6 +74,11 @@ static const struct option long_options[] = {
 	{ "ready-fd", required_argument, NULL, OPTION_READY_FD },
 	{ "watch-fd", required_argument, NULL, OPTION_WATCH_FD },
 	{ "private", no_argument, NULL, OPTION_PRIVATE },
+	{ "max-per-user", required_argument, NULL, OPTION_PER_USER },
+	{ "max-per-address", required_argument, NULL, OPTION_PER_ADDRESS },
+	{ "max-per-key", required_argument, NULL, OPTION_PER_KEY },
+	{ "root-workers", no_argument, NULL, OPTION_ROOT_WORKERS },
+	{ "no-seccomp", no_argument, NULL, OPTION_NO_SECCOMP },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "version", no_argument, NULL, OPTION_VERSION },
@@ -95,6 +116,31 @@ static int add_place(struct daemon_options *options, const char *text, bool sock
 	return error;
 }
 
+static int parse_limit(const char *option, const char *value, uint32_t *limit)
+{
+	long number = 0;
+	int error = parse_number(option, value, 1, 4096, &number);
+	*limit = (uint32_t)number;
+	return error;
+}
+
+/* A limit that --max-clients reaches first is none, so that the client is told of the right one. */
+static uint32_t limit_or_none(uint32_t given, uint32_t otherwise, uint32_t max_clients)
+{
+	uint32_t limit = given ? given : otherwise;
+	return limit < max_clients ? limit : UINT32_MAX;
+}
+
+/* No user, address or key may take every place, except where the daemon has one user. */
+static void complete_limits(struct daemon_options *options)
+{
+	uint32_t all = options->max_clients, most = all - all / 4, half = all - all / 2;
+	struct session_limits *limits = &options->limits;
+	limits->user = limit_or_none(limits->user, geteuid() || options->private_use ? all : most, all);
+	limits->address = limit_or_none(limits->address, half, all);
+	limits->key = limit_or_none(limits->key, most, all);
+}
+
 static int apply(struct daemon_options *options, int option, const char *value)
 {
 	long number = 0;
@@ -125,6 +171,11 @@ static int apply(struct daemon_options *options, int option, const char *value)
 		options->watch_fd = (int)number;
 		return error;
 	case OPTION_PRIVATE: options->private_use = true; return 0;
+	case OPTION_PER_USER: return parse_limit("max-per-user", value, &options->limits.user);
+	case OPTION_PER_ADDRESS: return parse_limit("max-per-address", value, &options->limits.address);
+	case OPTION_PER_KEY: return parse_limit("max-per-key", value, &options->limits.key);
+	case OPTION_ROOT_WORKERS: options->root_workers = true; return 0;
+	case OPTION_NO_SECCOMP: options->seccomp = false; return 0;
 	case 'q': options->quiet = true; return 0;
 	case OPTION_HELP: fputs(usage, stdout); return 1;
 	case OPTION_VERSION: printf("headraced %s, protocol %d\n", HR_VERSION, RC_DOOR_VERSION); return 1;
@@ -136,7 +187,7 @@ int daemon_options_parse(int argc, char **argv, struct daemon_options *options)
 {
 	int option;
 	*options = (struct daemon_options){ .loopback = true, .workers = 1, .max_clients = 64, .user = "nobody",
-					    .ready_fd = -1, .watch_fd = -1 };
+					    .seccomp = strcmp(hr_setting_text(&seccomp_setting), "off") != 0, .ready_fd = -1, .watch_fd = -1 };
 	while ((option = getopt_long(argc, argv, "l:s:k:d:w:m:u:q", long_options, NULL)) != -1) {
 		int status = apply(options, option, optarg);
 		if (status)
@@ -179,5 +230,6 @@ int daemon_options_complete(struct daemon_options *options)
 		if (error)
 			return error;
 	}
+	complete_limits(options);
 	return complete_driver(options);
 }

@@ -4,6 +4,7 @@
 #define RC_DAEMON_OPTIONS_H
 
 #include "cuda_remote/door/door.h"
+#include "cuda_remote/server/daemon/limits.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -16,8 +17,11 @@ struct daemon_options {
 	const char *key_file;    /* NULL: none */
 	char driver[PATH_MAX];   /* for dlopen */
 	bool software;           /* the driver is the software GPU */
-	const char *user;        /* of workers whose client's user is not known; the daemon is root */
-	uint32_t workers;        /* standing ready */
+	const char *user;        /* of workers whose client is root or came by key; the daemon is root */
+	bool root_workers;       /* a root client gets a root worker */
+	bool seccomp;            /* filter workers' system calls */
+	struct session_limits limits; /* 0: not set */
+	uint32_t workers;        /* kept ready */
 	uint32_t max_clients;
 	int ready_fd, watch_fd;  /* -1: none */
 	bool quiet;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The worker processes: started, handed to clients, counted, reaped. */
 #include "cuda_remote/server/daemon/pool.h"
 
-#include "cuda_remote/server/daemon/child.h"
+#include "cuda_remote/server/daemon/launch.h"
+#include "cuda_remote/wire.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,28 +16,42 @@
 #include <unistd.h>
 
 #define GRACE_MS 1000      /* between SIGTERM and SIGKILL */
-#define RETRY_MS 1000      /* before a worker is forked after one that could not start; doubles up to */
+#define RETRY_MS 1000      /* before a worker is started after one that could not start; doubles up to */
 #define RETRY_MAX_MS 30000
+#define KEEP_MS 300000     /* a GPU's line keeps a worker ready for so long after a client asked for it */
 
-enum worker_state { STARTING, READY, SERVING };
+/* ENDING: it was killed here, and serves nobody any more. */
+enum worker_state { STARTING, READY, SERVING, ENDING };
+
+/* Workers of one kind. */
+struct line {
+	uint32_t gpu; /* all that they show, or RC_SERVER_ALL_GPUS */
+	uint32_t failures;
+	int64_t retry_at_ms;     /* CLOCK_MONOTONIC, as the next */
+	int64_t wanted_until_ms; /* a GPU's line */
+};
 
 struct worker {
 	struct worker *next;
-	pid_t pid;
-	int control;
+	struct launched process;
+	struct line *line;
 	enum worker_state state;
 	/* SERVING */
+	uint64_t number; /* of the session */
 	uint8_t token[RC_DOOR_TOKEN_BYTES];
-	uid_t uid;
-	bool by_key;
+	struct session_owner owner;
+	uint32_t gpu;
+	int64_t since_ms;
 	char client[sizeof((rc_door_peer_t *)0)->name];
+	char program[RC_DOOR_PROGRAM_MAX];
 };
 
 struct pool {
 	struct pool_plan plan;
 	struct worker *first;
-	uint32_t gpus, failures;
-	int64_t retry_at_ms; /* CLOCK_MONOTONIC */
+	uint32_t gpus;
+	uint64_t sessions; /* that ever were */
+	struct line line[1 + RC_DEVICES_MAX]; /* all GPUs; each GPU */
 };
 
 static int64_t now_ms(void)
@@ -52,104 +67,109 @@ int pool_open(const struct pool_plan *plan, struct pool **out)
 	if (!pool)
 		return -ENOMEM;
 	pool->plan = *plan;
+	for (uint32_t i = 0; i <= RC_DEVICES_MAX; i++)
+		pool->line[i].gpu = i ? i - 1 : RC_SERVER_ALL_GPUS;
 	*out = pool;
 	return 0;
 }
 
 void pool_count(const struct pool *pool, struct pool_counts *counts)
 {
-	*counts = (struct pool_counts){ .gpus = pool->gpus, .failures = pool->failures };
+	*counts = (struct pool_counts){ .gpus = pool->gpus, .failures = pool->line[0].failures };
 	for (const struct worker *at = pool->first; at; at = at->next) {
 		counts->starting += at->state == STARTING;
-		counts->ready += at->state == READY;
+		counts->ready += at->state == READY && at->line == pool->line;
 		counts->serving += at->state == SERVING;
 	}
 }
 
 /* ---- starting ---- */
 
-/* Defined in a program built with -fsanitize=address. LeakSanitizer looks for leaks at exit(), which a worker does not
- * call: the handlers registered by then are the daemon's. */
-extern void __lsan_do_leak_check(void) __attribute__((weak));
-
-/* In the new process: never returns. */
-static void worker_run(struct pool *pool, int control)
+static int worker_start(struct pool *pool, struct line *line)
 {
-	struct child_plan plan = { .driver = pool->plan.driver, .control = control, .other_uid = pool->plan.other_uid };
-	for (const struct worker *at = pool->first; at; at = at->next)
-		close(at->control);
-	pool->plan.leave(pool->plan.context);
-	sigprocmask(SIG_SETMASK, &pool->plan.signals, NULL);
-	int status = child_run(&plan);
-	if (__lsan_do_leak_check)
-		__lsan_do_leak_check();
-	_exit(status);
-}
-
-static int worker_start(struct pool *pool)
-{
-	int pair[2];
 	struct worker *worker = calloc(1, sizeof *worker);
 	if (!worker)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		int error = -errno;
+	struct child_plan plan = pool->plan.worker;
+	plan.gpu = line->gpu;
+	int error = launch(&plan, &pool->plan.signals, &worker->process);
+	if (error) {
 		free(worker);
 		return error;
 	}
-	pid_t daemon = getpid();
-	pid_t pid = fork();
-	if (pid == 0) {
-		close(pair[0]);
-		if (child_follow(daemon))
-			_exit(EXIT_FAILURE);
-		worker_run(pool, pair[1]);
-	}
-	close(pair[1]);
-	if (pid < 0) {
-		int error = -errno;
-		close(pair[0]);
-		free(worker);
-		return error;
-	}
-	/* A worker that does not read must not stop the daemon. */
-	fcntl(pair[0], F_SETFL, O_NONBLOCK);
-	worker->pid = pid;
-	worker->control = pair[0];
+	worker->line = line;
 	worker->state = STARTING;
 	worker->next = pool->first;
 	pool->first = worker;
 	return 0;
 }
 
-static void note_failure(struct pool *pool)
+static void note_failure(struct line *line)
 {
 	int64_t wait = RETRY_MS;
-	for (uint32_t i = 0; i < pool->failures && wait < RETRY_MAX_MS; i++)
+	for (uint32_t i = 0; i < line->failures && wait < RETRY_MAX_MS; i++)
 		wait *= 2;
-	pool->failures++;
-	pool->retry_at_ms = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+	line->failures++;
+	line->retry_at_ms = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+}
+
+static uint32_t standing(const struct pool *pool, const struct line *line)
+{
+	uint32_t n = 0;
+	for (const struct worker *at = pool->first; at; at = at->next)
+		n += at->line == line && (at->state == STARTING || at->state == READY);
+	return n;
+}
+
+/* As pool_refill, for one line. */
+static int line_refill(struct pool *pool, struct line *line, uint32_t wanted)
+{
+	uint32_t n = standing(pool, line);
+	int64_t wait = line->failures ? line->retry_at_ms - now_ms() : 0;
+	if (n < wanted && wait > 0)
+		return (int)wait;
+	for (; n < wanted; n++) {
+		int error = worker_start(pool, line);
+		if (error) {
+			hr_log(HR_LOG_ERROR, "cannot start a worker: %s", strerror(-error));
+			note_failure(line);
+			return (int)(line->retry_at_ms - now_ms());
+		}
+	}
+	return -1;
+}
+
+/* Ends a worker that is not wanted any more. */
+static void line_drain(struct pool *pool, const struct line *line)
+{
+	for (struct worker *at = pool->first; at; at = at->next)
+		if (at->line == line && at->state == READY) {
+			at->state = ENDING;
+			kill(at->process.pid, SIGKILL);
+		}
 }
 
 int pool_refill(struct pool *pool)
 {
 	struct pool_counts counts;
 	pool_count(pool, &counts);
-	uint32_t standing = counts.starting + counts.ready;
-	if (standing >= pool->plan.ready || counts.serving + standing >= pool->plan.max_clients + pool->plan.ready)
-		return -1;
-	int64_t wait = pool->failures ? pool->retry_at_ms - now_ms() : 0;
-	if (wait > 0)
-		return (int)wait;
-	for (; standing < pool->plan.ready; standing++) {
-		int error = worker_start(pool);
-		if (error) {
-			hr_log(HR_LOG_ERROR, "cannot start a worker: %s", strerror(-error));
-			note_failure(pool);
-			return (int)(pool->retry_at_ms - now_ms());
+	int soonest = -1;
+	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++) {
+		bool all = line == pool->line;
+		if (!all && !line->wanted_until_ms)
+			continue;
+		if (!all && line->wanted_until_ms <= now_ms()) {
+			line->wanted_until_ms = 0;
+			line_drain(pool, line);
+			continue;
 		}
+		int wait = counts.serving >= pool->plan.max_clients ? -1 : line_refill(pool, line, all ? pool->plan.ready : 1);
+		if (!all && wait < 0)
+			wait = (int)(line->wanted_until_ms - now_ms()) + 1;
+		if (wait >= 0 && (soonest < 0 || wait < soonest))
+			soonest = wait;
 	}
-	return -1;
+	return soonest;
 }
 
 size_t pool_poll_set(const struct pool *pool, struct pollfd *set, size_t max)
@@ -157,7 +177,7 @@ size_t pool_poll_set(const struct pool *pool, struct pollfd *set, size_t max)
 	size_t n = 0;
 	for (const struct worker *at = pool->first; at && n < max; at = at->next)
 		if (at->state == STARTING)
-			set[n++] = (struct pollfd){ .fd = at->control, .events = POLLIN };
+			set[n++] = (struct pollfd){ .fd = at->process.control, .events = POLLIN };
 	return n;
 }
 
@@ -168,12 +188,13 @@ void pool_listen(struct pool *pool)
 	for (struct worker *at = pool->first; at; at = at->next) {
 		if (at->state != STARTING)
 			continue;
-		if (recv(at->control, &report, sizeof report, MSG_DONTWAIT) != (ssize_t)sizeof report)
+		if (recv(at->process.control, &report, sizeof report, MSG_DONTWAIT) != (ssize_t)sizeof report)
 			continue;
 		at->state = READY;
-		pool->gpus = report.gpus;
-		pool->failures = 0;
-		hr_log(HR_LOG_DEBUG, "worker %d is ready", (int)at->pid);
+		at->line->failures = 0;
+		if (at->line == pool->line)
+			pool->gpus = report.gpus;
+		hr_log(HR_LOG_DEBUG, "worker %d is ready", (int)at->process.pid);
 	}
 }
 
@@ -182,14 +203,25 @@ void pool_listen(struct pool *pool)
 static void log_end(const struct worker *worker, int status)
 {
 	const char *client = worker->state == SERVING ? worker->client : "none";
-	if (WIFSIGNALED(status))
-		hr_log(HR_LOG_ERROR, "worker %d (client %s) was killed by signal %d (%s)", (int)worker->pid, client,
+	if (worker->state == ENDING)
+		hr_log(HR_LOG_DEBUG, "worker %d has been ended", (int)worker->process.pid);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		hr_log(HR_LOG_ERROR, "worker %d (client %s) was killed for a system call that no worker makes: execve, ptrace, "
+		       "mount and the like; --no-seccomp allows every system call", (int)worker->process.pid, client);
+	else if (WIFSIGNALED(status))
+		hr_log(HR_LOG_ERROR, "worker %d (client %s) was killed by signal %d (%s)", (int)worker->process.pid, client,
 		       WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else if (worker->state == SERVING)
 		hr_log(HR_LOG_INFO, "client %s has gone%s", client, WEXITSTATUS(status) ? " without a goodbye" : "");
 	else
-		hr_log(HR_LOG_ERROR, "worker %d %s", (int)worker->pid,
+		hr_log(HR_LOG_ERROR, "worker %d %s", (int)worker->process.pid,
 		       worker->state == STARTING ? "could not start" : "ended before a client came");
+}
+
+static void worker_free(struct worker *worker)
+{
+	launch_forget(&worker->process);
+	free(worker);
 }
 
 void pool_reap(struct pool *pool)
@@ -197,23 +229,22 @@ void pool_reap(struct pool *pool)
 	for (struct worker **at = &pool->first; *at;) {
 		struct worker *worker = *at;
 		int status;
-		if (waitpid(worker->pid, &status, WNOHANG) != worker->pid) {
+		if (waitpid(worker->process.pid, &status, WNOHANG) != worker->process.pid) {
 			at = &worker->next;
 			continue;
 		}
 		log_end(worker, status);
 		if (worker->state == STARTING)
-			note_failure(pool);
+			note_failure(worker->line);
 		*at = worker->next;
-		close(worker->control);
-		free(worker);
+		worker_free(worker);
 	}
 }
 
 static void signal_all(const struct pool *pool, int signal)
 {
 	for (const struct worker *at = pool->first; at; at = at->next)
-		kill(at->pid, signal);
+		kill(at->process.pid, signal);
 }
 
 /* Takes away those that ended, without a word: their end is wanted. */
@@ -221,13 +252,12 @@ static void collect(struct pool *pool, int flags)
 {
 	for (struct worker **at = &pool->first; *at;) {
 		struct worker *worker = *at;
-		if (waitpid(worker->pid, NULL, flags) == 0) {
+		if (waitpid(worker->process.pid, NULL, flags) == 0) {
 			at = &worker->next;
 			continue;
 		}
 		*at = worker->next;
-		close(worker->control);
-		free(worker);
+		worker_free(worker);
 	}
 }
 
@@ -244,37 +274,60 @@ void pool_close(struct pool *pool)
 	free(pool);
 }
 
-/* ---- guests ---- */
+/* ---- clients ---- */
 
-static int hand_over(struct worker *worker, const rc_door_peer_t *guest)
+static int hand_over(struct worker *worker, const rc_door_peer_t *peer)
 {
-	int error = rc_door_peer_send(worker->control, guest);
+	int error = rc_door_peer_send(worker->process.control, peer);
 	if (!error)
-		close(guest->fd);
+		close(peer->fd);
 	return error;
 }
 
-int pool_admit(struct pool *pool, const rc_door_peer_t *guest)
+static void begin_session(struct pool *pool, struct worker *worker, const rc_door_peer_t *peer)
+{
+	worker->state = SERVING;
+	worker->number = ++pool->sessions;
+	memcpy(worker->token, peer->token, sizeof worker->token);
+	worker->owner = limits_owner(peer);
+	worker->gpu = peer->gpu;
+	worker->since_ms = now_ms();
+	memcpy(worker->client, peer->name, sizeof worker->client);
+	memcpy(worker->program, peer->program, sizeof worker->program);
+	hr_log(HR_LOG_INFO, "client %s is served by worker %d", peer->name, (int)worker->process.pid);
+}
+
+/* A host's only GPU is all its GPUs. */
+static struct line *line_for(struct pool *pool, uint32_t gpu)
+{
+	if (gpu == RC_SERVER_ALL_GPUS || gpu >= RC_DEVICES_MAX || pool->gpus == 1)
+		return pool->line;
+	struct line *line = &pool->line[1 + gpu];
+	line->wanted_until_ms = now_ms() + KEEP_MS;
+	return line;
+}
+
+int pool_admit(struct pool *pool, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
 	pool_count(pool, &counts);
 	if (counts.serving >= pool->plan.max_clients)
 		return -EBUSY;
+	struct line *line = line_for(pool, peer->gpu);
 	for (struct worker *at = pool->first; at; at = at->next) {
-		if (at->state != READY)
+		if (at->line != line || at->state != READY)
 			continue;
-		/* One that has just died cannot take it; pool_reap will say so. */
-		at->state = SERVING;
-		memcpy(at->client, guest->name, sizeof at->client);
-		if (hand_over(at, guest))
-			continue;
-		memcpy(at->token, guest->token, sizeof at->token);
-		at->uid = guest->uid;
-		at->by_key = guest->by_key;
-		hr_log(HR_LOG_INFO, "client %s is served by worker %d", guest->name, (int)at->pid);
-		return 0;
+		int error = hand_over(at, peer);
+		if (!error) {
+			begin_session(pool, at, peer);
+			return 0;
+		}
+		/* It has died, or does not read: no client can be given to it. */
+		hr_log(HR_LOG_ERROR, "worker %d does not take a client: %s; it is killed", (int)at->process.pid, strerror(-error));
+		at->state = ENDING;
+		kill(at->process.pid, SIGKILL);
 	}
-	return pool->failures ? -EIO : -EAGAIN;
+	return line->failures ? -EIO : -EAGAIN;
 }
 
 /* In a time that does not tell how much of a guess was right. */
@@ -286,11 +339,53 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
 	return !difference;
 }
 
-int pool_join(struct pool *pool, const rc_door_peer_t *guest)
+int pool_join(struct pool *pool, const rc_door_peer_t *peer)
 {
 	for (struct worker *at = pool->first; at; at = at->next)
-		if (at->state == SERVING && same_token(at->token, guest->token) && at->uid == guest->uid &&
-		    at->by_key == guest->by_key)
-			return hand_over(at, guest);
+		if (at->state == SERVING && same_token(at->token, peer->token) && at->owner.uid == peer->uid &&
+		    at->owner.by_key == peer->by_key)
+			return hand_over(at, peer);
 	return -ESRCH;
+}
+
+/* ---- counting ---- */
+
+void pool_count_sessions(const struct pool *pool, const struct session_owner *owner, struct session_limits *counts)
+{
+	for (const struct worker *at = pool->first; at; at = at->next)
+		if (at->state == SERVING)
+			limits_count(owner, &at->owner, counts);
+}
+
+static bool may_see(const rc_door_peer_t *peer, const struct worker *worker)
+{
+	if (peer->by_key || worker->owner.by_key)
+		return peer->by_key ? worker->owner.by_key : peer->uid == 0 || peer->uid == geteuid();
+	return peer->uid == 0 || peer->uid == geteuid() || peer->uid == worker->owner.uid;
+}
+
+static void describe(const struct worker *worker, rc_door_session_t *session)
+{
+	const struct worker_usage *usage = worker->process.usage;
+	*session = (rc_door_session_t){ .number = worker->number,
+					.age_us = (uint64_t)(now_ms() - worker->since_ms) * 1000,
+					.calls = __atomic_load_n(&usage->calls, __ATOMIC_RELAXED),
+					.memory = __atomic_load_n(&usage->memory, __ATOMIC_RELAXED),
+					.uid = worker->owner.by_key ? UINT32_MAX : worker->owner.uid,
+					.gpu = worker->gpu };
+	memcpy(session->program, worker->program, sizeof session->program);
+	memcpy(session->client, worker->client, sizeof session->client);
+}
+
+void pool_report(const struct pool *pool, const rc_door_peer_t *peer, rc_door_report_t *report)
+{
+	report->count = report->hidden = 0;
+	for (const struct worker *at = pool->first; at; at = at->next) {
+		if (at->state != SERVING)
+			continue;
+		if (report->count < RC_DOOR_SESSIONS_MAX && may_see(peer, at))
+			describe(at, &report->session[report->count++]);
+		else
+			report->hidden++;
+	}
 }

@@ -5,6 +5,9 @@
  *	p	answers with the process's id and user, "PID UID\n"
  *	c	crashes
  *	x	exits with 3
+ *	g	answers with the GPU that it was prepared for and the one that the session is granted, "GPU GPU\n", -1: all
+ *	s	asks for a packet socket, which no worker needs: answers with the errno, "ERRNO\n"
+ *	v	executes a program, which only an intruder does
  *
  * Others come back as they are. Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs; "!FILE" fails while
  * that file is there; "none" cannot be loaded; "slow" takes a second; "crash" dies.
@@ -16,9 +19,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CONNECTIONS 64
+
+static uint32_t prepared, granted;
+
+/* Linked with --wrap: handing a client over fails once for each time that the file $HR_TEST_HAND_OVER is there. */
+int __real_rc_door_peer_send(int socket, const rc_door_peer_t *peer);
+int __wrap_rc_door_peer_send(int socket, const rc_door_peer_t *peer);
+int __wrap_rc_door_peer_send(int socket, const rc_door_peer_t *peer)
+{
+	const char *fault = getenv("HR_TEST_HAND_OVER");
+	return fault && !unlink(fault) ? -EAGAIN : __real_rc_door_peer_send(socket, peer);
+}
+
+void worker_count_in(struct worker_usage *usage)
+{
+	(void)usage;
+}
 
 int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
 {
@@ -30,6 +50,7 @@ int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
 		sleep(1);
 	else if (*driver != '!' && strcmp(driver, "echo") && !strstr(driver, "libcuda.so.1"))
 		return -ENOENT;
+	prepared = gpu;
 	*gpus = gpu == RC_SERVER_ALL_GPUS ? 2 : 1;
 	return 0;
 }
@@ -50,9 +71,17 @@ static bool answer(int fd)
 		abort();
 	if (byte == 'x')
 		exit(3);
-	if (byte != 'p')
+	if (byte == 'v')
+		execl("/bin/true", "true", (char *)NULL);
+	int n;
+	if (byte == 'g')
+		n = snprintf(text, sizeof text, "%d %d\n", (int)prepared, (int)granted);
+	else if (byte == 's')
+		n = snprintf(text, sizeof text, "%d\n", socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0);
+	else if (byte == 'p')
+		n = snprintf(text, sizeof text, "%d %u\n", (int)getpid(), (unsigned)getuid());
+	else
 		return write(fd, &byte, 1) == 1;
-	int n = snprintf(text, sizeof text, "%d %u\n", (int)getpid(), (unsigned)getuid());
 	return write(fd, text, (size_t)n) == n;
 }
 
@@ -61,6 +90,7 @@ int worker_serve(const rc_door_peer_t *first, int control)
 	struct pollfd set[1 + CONNECTIONS] = { { .fd = control, .events = POLLIN },
 					       { .fd = first->fd, .events = POLLIN } };
 	nfds_t n = 2;
+	granted = first->gpu;
 	int error = take(first);
 	while (!error) {
 		if (poll(set, n, -1) < 0)

@@ -3,7 +3,8 @@
  * Visits a headraced that has the echo worker, or any other as far as the door: what the scripts here see a daemon with.
  *
  *	knock SERVER status          prints "GPUS CLIENTS READY TEXT"
- *	knock SERVER new             enters, then each line of stdin is one command byte; prints what comes back
+ *	knock SERVER new             enters, then each line of stdin is one command byte; prints what comes back;
+ *	                             "t" prints the session's token in hexadecimal
  *	knock SERVER join            enters twice, the second time as a further connection; prints both answers to "p"
  *	knock SERVER garbage N       N connections with random bytes
  *	knock SERVER idle N          N connections that say nothing, held until stdin ends
@@ -57,9 +58,17 @@ static int command(int fd, char byte)
 		if (n != 1)
 			return n < 0 ? -errno : -ECONNRESET;
 		putchar(answer);
-	} while (byte == 'p' && answer != '\n');
+	} while (strchr("pgs", byte) && answer != '\n');
 	fflush(stdout);
 	return 0;
+}
+
+static void print_token(const uint8_t *token)
+{
+	for (int i = 0; i < RC_DOOR_TOKEN_BYTES; i++)
+		printf("%02x", token[i]);
+	putchar('\n');
+	fflush(stdout);
 }
 
 static int new_session(const rc_server_t *server)
@@ -67,8 +76,12 @@ static int new_session(const rc_server_t *server)
 	rc_door_welcome_t welcome;
 	char line[64];
 	int error = enter(server, RC_DOOR_NEW, NULL, &welcome);
-	while (!error && fgets(line, sizeof line, stdin))
-		error = command(welcome.fd, line[0]);
+	while (!error && fgets(line, sizeof line, stdin)) {
+		if (line[0] == 't')
+			print_token(welcome.token);
+		else
+			error = command(welcome.fd, line[0]);
+	}
 	return error;
 }
 

@@ -18,6 +18,7 @@ endif
 # The daemon with a worker that echoes, and a client to knock at it with.
 check_PROGRAMS += test/cuda/door/headraced-echo test/cuda/door/knock
 test_cuda_door_headraced_echo_SOURCES = test/cuda/door/echo_worker.c
+test_cuda_door_headraced_echo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=rc_door_peer_send
 test_cuda_door_headraced_echo_LDADD = cuda_remote/server/daemon/libhrdaemon.la
 test_cuda_door_knock_SOURCES = test/cuda/door/knock.c
 test_cuda_door_knock_LDADD = cuda_remote/door/libhrdoor.la

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The filter of a worker's system calls, by libseccomp. */
+#define _GNU_SOURCE /* REG_RAX, CLONE_THREAD */
+#include "cuda_remote/server/daemon/filter.h"
+
+#include "cuda_remote/server/daemon/confine.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/prctl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define SYSCALLS_MAX 1024
+#define ARGUMENT_BITS 0xffffffffu /* the kernel looks at no more of a domain, a command or a signal */
+
+/* What a worker makes; a name that this architecture lacks is passed over. */
+static const char *const allowed[] = {
+	/* memory */
+	"mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise", "brk", "mlock", "mlock2", "munlock", "mlockall",
+	"munlockall", "msync", "mincore", "memfd_create", "membarrier", "mbind", "get_mempolicy", "set_mempolicy",
+	"pkey_alloc", "pkey_free", "pkey_mprotect", "process_vm_readv", "process_vm_writev", "shmget", "shmat", "shmdt",
+	"shmctl",
+	/* files and descriptors */
+	"open", "openat", "close", "close_range", "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv",
+	"pwritev", "preadv2", "pwritev2", "lseek", "fstat", "stat", "lstat", "newfstatat", "fstatat64", "statx", "access",
+	"faccessat", "faccessat2", "readlink", "readlinkat", "getdents", "getdents64", "fcntl", "fcntl64", "dup", "dup2",
+	"dup3", "ftruncate", "fallocate", "fadvise64", "fsync", "fdatasync", "flock", "statfs", "fstatfs", "getcwd",
+	"mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "fchmod", "umask", "ioctl",
+	"sendfile", "splice", "copy_file_range",
+	/* events */
+	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
+	"epoll_pwait2", "eventfd", "eventfd2", "pipe", "pipe2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
+	"signalfd", "signalfd4", "pidfd_open", "inotify_init1", "inotify_add_watch", "inotify_rm_watch",
+	/* sockets: which domains is below */
+	"socketpair", "bind", "connect", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "recvfrom",
+	"recvmsg", "recvmmsg", "getsockopt", "setsockopt", "getsockname", "getpeername", "shutdown",
+	/* threads and scheduling */
+	"futex", "futex_waitv", "futex_wait", "futex_wake", "set_robust_list", "get_robust_list", "rseq",
+	"set_tid_address", "gettid", "exit", "exit_group", "sched_yield", "sched_getaffinity", "sched_setaffinity",
+	"sched_getparam", "sched_getscheduler", "sched_setscheduler", "sched_get_priority_max", "sched_get_priority_min",
+	"getpriority", "setpriority", "getcpu", "arch_prctl", "set_thread_area", "get_thread_area",
+	/* signals */
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "rt_sigpending", "rt_sigsuspend", "sigreturn",
+	"sigaltstack", "restart_syscall", "pause", "alarm", "setitimer", "getitimer",
+	/* time */
+	"clock_gettime", "clock_getres", "clock_nanosleep", "gettimeofday", "nanosleep", "time", "times", "timer_create",
+	"timer_settime", "timer_gettime", "timer_delete",
+	/* questions */
+	"getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getpgrp",
+	"getpgid", "getsid", "getrlimit", "ugetrlimit", "prlimit64", "getrusage", "sysinfo", "uname", "getrandom", "capget",
+};
+
+/* What only an intruder makes. */
+static const char *const deadly[] = {
+	"execve", "execveat", "ptrace", "pidfd_getfd", "mount", "umount2", "pivot_root", "chroot", "setns", "unshare",
+	"open_by_handle_at", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "bpf",
+	"reboot", "swapon", "swapoff", "userfaultfd", "keyctl", "add_key", "request_key", "iopl", "ioperm", "fsopen",
+	"fsmount", "move_mount", "open_tree", "mount_setattr",
+};
+
+/* Of these the C library and drivers have another way, and try it without a word. */
+static const struct {
+	const char *name;
+	int error;
+} quiet[] = {
+	{ "clone3", ENOSYS }, /* its flags are in memory, where no filter sees them: clone is used instead */
+	{ "io_uring_setup", ENOSYS }, { "perf_event_open", EPERM }, { "setrlimit", EPERM }, { "syslog", EPERM },
+};
+
+static const int domains[] = { AF_UNIX, AF_INET, AF_INET6 };
+static const int netlinks[] = { NETLINK_ROUTE, NETLINK_RDMA }; /* network interfaces; InfiniBand devices */
+static const int processes[] = { PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, PR_GET_NO_NEW_PRIVS,
+				 PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_SET_VMA };
+
+static scmp_filter_ctx prepared;
+static char *names[SYSCALLS_MAX];
+static unsigned char told[SYSCALLS_MAX]; /* atomic */
+
+bool filter_supported(void)
+{
+	return true;
+}
+
+/* ---- denied calls ---- */
+
+static long *result_of(ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (long *)&context->uc_mcontext.gregs[REG_RAX];
+#elif defined(__aarch64__)
+	return (long *)&context->uc_mcontext.regs[0];
+#else
+	(void)context;
+	return NULL;
+#endif
+}
+
+/* The kernel has not made the call; it fails with EPERM. */
+static void on_denied(int signal, siginfo_t *info, void *context)
+{
+	int number = info->si_syscall, saved = errno;
+	long *result = result_of(context);
+	(void)signal;
+	if (number < 0 || number >= SYSCALLS_MAX || !__atomic_test_and_set(&told[number], __ATOMIC_RELAXED)) {
+		const char *name = number >= 0 && number < SYSCALLS_MAX ? names[number] : NULL;
+		hr_log(HR_LOG_ERROR,
+		       "worker: system call %s (number %d) denied; headraced --no-seccomp allows every system call",
+		       name ? name : "of no known name", number);
+	}
+	if (!result)
+		_exit(EXIT_FAILURE);
+	*result = -EPERM;
+	errno = saved;
+}
+
+static int catch_denied(void)
+{
+	struct sigaction action = { .sa_sigaction = on_denied, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	for (int i = 0; i < SYSCALLS_MAX; i++)
+		names[i] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i); /* a handler may not allocate */
+	return sigaction(SIGSYS, &action, NULL) ? -errno : 0;
+}
+
+/* ---- rules ---- */
+
+static int add(scmp_filter_ctx filter, uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *arguments)
+{
+	int number = seccomp_syscall_resolve_name(name);
+	if (number < 0) /* not on this architecture, or unknown to this libseccomp */
+		return 0;
+	return seccomp_rule_add_array(filter, action, number, n, arguments);
+}
+
+static int add_with(scmp_filter_ctx filter, uint32_t action, const char *name, unsigned argument, uint64_t mask,
+		    uint64_t value)
+{
+	struct scmp_arg_cmp comparison = SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, mask, value);
+	return add(filter, action, name, 1, &comparison);
+}
+
+static int add_lists(scmp_filter_ctx filter)
+{
+	int error = 0;
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed && !error; i++)
+		error = add(filter, SCMP_ACT_ALLOW, allowed[i], 0, NULL);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly && !error; i++)
+		error = add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0, NULL);
+	for (size_t i = 0; i < sizeof quiet / sizeof *quiet && !error; i++)
+		error = add(filter, SCMP_ACT_ERRNO((unsigned)quiet[i].error), quiet[i].name, 0, NULL);
+	return error;
+}
+
+static int add_sockets(scmp_filter_ctx filter)
+{
+	int error = 0;
+	for (size_t i = 0; i < sizeof domains / sizeof *domains && !error; i++)
+		error = add_with(filter, SCMP_ACT_ALLOW, "socket", 0, ARGUMENT_BITS, (uint64_t)domains[i]);
+	for (size_t i = 0; i < sizeof netlinks / sizeof *netlinks && !error; i++) {
+		struct scmp_arg_cmp both[] = { SCMP_A0_64(SCMP_CMP_MASKED_EQ, ARGUMENT_BITS, AF_NETLINK),
+					       SCMP_A2_64(SCMP_CMP_MASKED_EQ, ARGUMENT_BITS, (uint64_t)netlinks[i]) };
+		error = add(filter, SCMP_ACT_ALLOW, "socket", 2, both);
+	}
+	return error;
+}
+
+/* Threads, but no processes; signals to this process, and the question whether another lives. */
+static int add_processes(scmp_filter_ctx filter)
+{
+	uint64_t self = (uint64_t)getpid();
+	int error = add_with(filter, SCMP_ACT_ALLOW, "clone", 0, CLONE_THREAD, CLONE_THREAD);
+	for (size_t i = 0; i < sizeof processes / sizeof *processes && !error; i++)
+		error = add_with(filter, SCMP_ACT_ALLOW, "prctl", 0, ARGUMENT_BITS, (uint64_t)processes[i]);
+	if (!error)
+		error = add_with(filter, SCMP_ACT_ALLOW, "kill", 1, ARGUMENT_BITS, 0);
+	if (!error)
+		error = add_with(filter, SCMP_ACT_ALLOW, "tgkill", 0, ARGUMENT_BITS, self);
+	if (!error)
+		error = add_with(filter, SCMP_ACT_ALLOW, "rt_tgsigqueueinfo", 0, ARGUMENT_BITS, self);
+	return error;
+}
+
+/* ---- the two filters ---- */
+
+static scmp_filter_ctx start(uint32_t action)
+{
+	scmp_filter_ctx filter = seccomp_init(action);
+	if (!filter)
+		return NULL;
+	/* All threads: those that the driver has started too. */
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+#if SCMP_VER_MAJOR > 2 || (SCMP_VER_MAJOR == 2 && SCMP_VER_MINOR >= 5)
+	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+#endif
+	return filter;
+}
+
+static int failed(const char *what, int error)
+{
+	hr_log(HR_LOG_ERROR, "worker: cannot %s its filter of system calls: %s; headraced --no-seccomp does without", what,
+	       strerror(-error));
+	return error;
+}
+
+int filter_prepare(void)
+{
+	if (CONFINE_SANITIZED) {
+		hr_log(HR_LOG_INFO, "worker: built with a sanitizer: no filter of system calls");
+		return 0;
+	}
+	prepared = start(SCMP_ACT_TRAP);
+	int error = prepared ? add_lists(prepared) : -ENOMEM;
+	if (!error)
+		error = add_sockets(prepared);
+	if (!error)
+		error = add_processes(prepared);
+	if (!error)
+		error = catch_denied();
+	return error ? failed("make", error) : 0;
+}
+
+/* Typing into the daemon's terminal; the memory of processes other than the client. */
+static int add_targets(scmp_filter_ctx filter, pid_t reach)
+{
+	static const char *const remote[] = { "process_vm_readv", "process_vm_writev" };
+	int error = add_with(filter, SCMP_ACT_KILL_PROCESS, "ioctl", 1, ARGUMENT_BITS, TIOCSTI);
+	for (size_t i = 0; i < sizeof remote / sizeof *remote && !error && reach; i++) {
+		struct scmp_arg_cmp other = SCMP_A0_64(SCMP_CMP_NE, (uint64_t)reach);
+		error = reach < 0 ? add(filter, SCMP_ACT_ERRNO(EPERM), remote[i], 0, NULL)
+				  : add(filter, SCMP_ACT_ERRNO(EPERM), remote[i], 1, &other);
+	}
+	return error;
+}
+
+int filter_load(pid_t reach)
+{
+	if (!prepared)
+		return 0;
+	/* The kernel asks every filter that was loaded, and the strictest answer counts. This one first: the other does
+	 * not allow the call that loads a filter. */
+	scmp_filter_ctx targets = start(SCMP_ACT_ALLOW);
+	int error = targets ? add_targets(targets, reach) : -ENOMEM;
+	if (!error)
+		error = seccomp_load(targets);
+	if (!error)
+		error = seccomp_load(prepared);
+	seccomp_release(targets);
+	seccomp_release(prepared);
+	prepared = NULL;
+	return error ? failed("load", error) : 0;
+}

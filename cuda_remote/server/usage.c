@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counts for headrace-info: calls served, and device memory in use. The driver's functions that allocate and free are
+ * replaced by functions that count and call them. Memory that
+ * ends with its context is taken off the count when the context is destroyed or reset.
+ */
+#include "cuda_remote/server/internal.h"
+
+#include <stdlib.h>
+
+static struct worker_usage own;
+static struct worker_usage *usage = &own;
+
+/* An allocation that lives, by its address. Rare beside the calls that use it: a list in buckets will do. */
+struct allocation {
+	struct allocation *next;
+	CUdeviceptr address;
+	uint64_t bytes;
+	CUcontext context;
+};
+
+#define BUCKETS 1024
+static struct allocation *buckets[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The driver's own functions. */
+static struct server_driver real;
+
+void worker_count_in(struct worker_usage *shared)
+{
+	usage = shared;
+}
+
+void server_usage_call(void)
+{
+	__atomic_fetch_add(&usage->calls, 1, __ATOMIC_RELAXED);
+}
+
+static struct allocation **bucket_of(CUdeviceptr address)
+{
+	return &buckets[(address >> 8) % BUCKETS];
+}
+
+static void note_allocation(CUdeviceptr address, uint64_t bytes)
+{
+	struct allocation *allocation = malloc(sizeof *allocation);
+	if (!allocation)
+		return; /* it is not counted */
+	*allocation = (struct allocation){ .address = address, .bytes = bytes };
+	real.cuCtxGetCurrent(&allocation->context);
+	pthread_mutex_lock(&lock);
+	struct allocation **bucket = bucket_of(address);
+	allocation->next = *bucket;
+	*bucket = allocation;
+	pthread_mutex_unlock(&lock);
+	__atomic_fetch_add(&usage->memory, bytes, __ATOMIC_RELAXED);
+}
+
+/* Under the lock. */
+static void forget(struct allocation **at)
+{
+	struct allocation *allocation = *at;
+	*at = allocation->next;
+	__atomic_fetch_sub(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
+	free(allocation);
+}
+
+static void note_free(CUdeviceptr address)
+{
+	pthread_mutex_lock(&lock);
+	struct allocation **at = bucket_of(address);
+	while (*at && (*at)->address != address)
+		at = &(*at)->next;
+	if (*at)
+		forget(at);
+	pthread_mutex_unlock(&lock);
+}
+
+static void note_context_end(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct allocation **at = &buckets[i]; *at;) {
+			if ((*at)->context == context)
+				forget(at);
+			else
+				at = &(*at)->next;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- in the place of the driver's functions ---- */
+
+static CUresult count_alloc(CUdeviceptr *address, size_t bytes)
+{
+	CUresult result = real.cuMemAlloc_v2(address, bytes);
+	if (result == CUDA_SUCCESS)
+		note_allocation(*address, bytes);
+	return result;
+}
+
+static CUresult count_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	CUresult result = real.cuMemAllocPitch_v2(address, pitch, width, height, element);
+	if (result == CUDA_SUCCESS)
+		note_allocation(*address, *pitch * height);
+	return result;
+}
+
+static CUresult count_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+	CUresult result = real.cuMemAllocAsync(address, bytes, stream);
+	if (result == CUDA_SUCCESS)
+		note_allocation(*address, bytes);
+	return result;
+}
+
+static CUresult count_alloc_from_pool(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	CUresult result = real.cuMemAllocFromPoolAsync(address, bytes, pool, stream);
+	if (result == CUDA_SUCCESS)
+		note_allocation(*address, bytes);
+	return result;
+}
+
+/* The count goes down first: as soon as the memory is free, another thread may be given the same address. */
+static CUresult count_free(CUdeviceptr address)
+{
+	note_free(address);
+	return real.cuMemFree_v2(address);
+}
+
+static CUresult count_free_async(CUdeviceptr address, CUstream stream)
+{
+	note_free(address);
+	return real.cuMemFreeAsync(address, stream);
+}
+
+static CUresult count_context_destroy(CUcontext context)
+{
+	CUresult result = real.cuCtxDestroy_v2(context);
+	if (result == CUDA_SUCCESS)
+		note_context_end(context);
+	return result;
+}
+
+static CUresult count_context_reset(CUdevice device)
+{
+	CUcontext context = NULL;
+	for (uint32_t i = 0; i < worker.gpus; i++)
+		if (worker.device[i] == device)
+			context = worker.primary[i];
+	CUresult result = real.cuDevicePrimaryCtxReset_v2(device);
+	if (result == CUDA_SUCCESS)
+		note_context_end(context);
+	return result;
+}
+
+void server_usage_watch(void)
+{
+	real = driver;
+#define WATCH(name, counting) driver.name = real.name ? counting : NULL;
+	WATCH(cuMemAlloc_v2, count_alloc)
+	WATCH(cuMemAllocPitch_v2, count_alloc_pitch)
+	WATCH(cuMemAllocAsync, count_alloc_async)
+	WATCH(cuMemAllocFromPoolAsync, count_alloc_from_pool)
+	WATCH(cuMemFree_v2, count_free)
+	WATCH(cuMemFreeAsync, count_free_async)
+	WATCH(cuCtxDestroy_v2, count_context_destroy)
+	WATCH(cuDevicePrimaryCtxReset_v2, count_context_reset)
+#undef WATCH
+}
