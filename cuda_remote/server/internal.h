@@ -75,6 +75,7 @@ struct server_thread {
 	uint64_t ended;         /* contexts that had ended when it was made so */
 	CUresult refused;       /* the call that arrived last was not taken, for this reason */
 	struct server_reply *replies, **replies_end; /* that the pipe has not taken yet */
+	bool began;             /* a call has arrived */
 	bool told_limit;        /* the client has been told of a limit */
 	struct server_h2d h2d;
 };

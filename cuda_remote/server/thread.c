@@ -290,6 +290,7 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	    thread->deferred || thread->busy)
 		return -EPROTO;
 	memcpy(&thread->head, incoming->header, sizeof thread->head);
+	thread->began = true;
 	if (!head_is_sound(&thread->head))
 		return -EPROTO;
 	size_t in_header = incoming->header_len - sizeof thread->head, total = in_header + incoming->payload_len;

@@ -98,6 +98,11 @@ static void serve_connection(struct server_thread *thread)
 	error = server_thread_run(thread);
 	if (error == -ESHUTDOWN)
 		return;
+	if (!thread->began) {
+		/* Nothing of the call order went over it: the session can do without. */
+		hr_log(HR_LOG_ERROR, "%s: a further connection failed before its first call: %s", thread->peer.name, strerror(-error));
+		return;
+	}
 	hr_log(error == -ECONNRESET || error == -ECANCELED ? HR_LOG_INFO : HR_LOG_ERROR, "%s: connection ended: %s",
 	       thread->peer.name, strerror(-error));
 	server_worker_break(error);

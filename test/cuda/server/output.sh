@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What device code prints comes out of the client: printf at its stdout, in order with its own lines, assertions at its stderr.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+driver=$build/cuda_remote/softgpu/.libs/libcuda.so.1
+remote_start 2>"$folder/log"
+timeout 100 "$build/test/cuda/server/output" >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err" "$folder/log")"
+printf 'line from GPU\nhost 0\nline from GPU\nhost 1\nline from GPU\nhost 2\n' >"$folder/want"
+cmp "$folder/out" "$folder/want" || fail "stdout is: $(cat "$folder/out")"
+grep -q '1 > 2:42: 1 > 2: block: \[0,0,0\], thread: \[0,0,0\] Assertion `1 > 2` failed' "$folder/err" ||
+	fail "stderr is: $(cat "$folder/err")"
+grep 'Assertion' "$folder/log" && fail "the assertion is in the daemon's log"
+exit 0

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client that sends packets of its own making to a real worker: what no libcuda.so.1 of ours would send. Each connection is
+ * one raw_t with an engine of its own; the caller numbers the calls. Progress is made in the calls here only.
+ */
+#ifndef TEST_SERVER_RAW_CLIENT_H
+#define TEST_SERVER_RAW_CLIENT_H
+
+#include "cuda_remote/api/calls.h"
+#include "cuda_remote/door/door.h"
+#include "cuda_remote/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct raw {
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	int failed;                          /* the connection's error; 0: it lives */
+	uint8_t token[RC_DOOR_TOKEN_BYTES];  /* of the session */
+	bool deaf;                           /* makes no progress after a send: replies stay unread */
+	unsigned replies, hosts, chunks;     /* arrived */
+	struct rc_wire_reply reply;          /* the last one */
+	uint8_t results[65536];              /* of it: the first bytes */
+	size_t results_len;
+	struct rc_wire_host host;            /* the last host function */
+	char text[2][4096];                  /* what arrived for stdout and stderr, NUL-terminated */
+} raw_t;
+
+/* Opens a session (join NULL), or another connection of the session of join, at HEADRACE_SERVER with this GPU (index or
+ * RC_SERVER_ALL_GPUS). Negated errno. */
+int raw_connect(raw_t *raw, const raw_t *join, uint32_t gpu);
+/* Closes without another byte from us. */
+void raw_close(raw_t *raw);
+
+/* Sends a call as it is: flags from the table. Arguments: fixed (in the header), then more (payload). Negated errno. */
+int raw_send(raw_t *raw, uint64_t number, enum rc_call function, uint32_t context, const void *fixed, size_t fixed_len,
+	     const void *more, size_t more_len);
+/* The same with a head of the caller's making. */
+int raw_send_head(raw_t *raw, const struct rc_wire_call *head, const void *fixed, size_t fixed_len, const void *more,
+		  size_t more_len);
+/* Sends one packet of any type. */
+int raw_packet(raw_t *raw, unsigned type, const void *header, size_t header_len, const void *bytes, size_t len);
+
+/* Sends a call that waits and reads its reply: the CUresult. -1: the connection failed, or nothing came in 30 s. */
+int raw_call(raw_t *raw, uint64_t number, enum rc_call function, uint32_t context, const void *fixed, size_t fixed_len,
+	     const void *more, size_t more_len);
+/* Makes progress until replies have come to this count. False: the connection failed, or 30 s passed. */
+bool raw_await(raw_t *raw, unsigned replies);
+/* Makes progress until the connection fails. False: it lived for ms. */
+bool raw_await_end(raw_t *raw, unsigned ms);
+/* Makes progress for what has come. */
+void raw_poll(raw_t *raw, int ms);
+
+/* hello: the primary context's index of device i, 0 if there is none. devices may be NULL. Takes call number. */
+uint32_t raw_hello(raw_t *raw, uint64_t number, uint32_t device, uint32_t *devices);
+
+/* Loads an image. Its wire result; *module: its handle, *kernel: that of its first kernel. -1: no answer. */
+int raw_load(raw_t *raw, uint64_t number, uint32_t context, const void *image, size_t size, uint64_t *module, uint64_t *kernel);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a session may hold and touch: session connections | descriptors | arguments | replies | stream | grant. The script has
+ * set the limits; "grant" wants a server with two GPUs.
+ */
+#include "test/cuda/server/raw_client.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static raw_t raw;
+static uint64_t number;
+static uint32_t context;
+
+#define CHECK(condition)                                                                                       \
+	do {                                                                                                   \
+		if (!(condition)) {                                                                            \
+			fprintf(stderr, "%s:%d: not so: %s; result %d, connection %d\n", __FILE__, __LINE__, #condition, \
+				(int)raw.reply.result, raw.failed);                                            \
+			exit(1);                                                                               \
+		}                                                                                              \
+	} while (0)
+
+static void begin(uint32_t gpu)
+{
+	CHECK(!raw_connect(&raw, NULL, gpu));
+	context = raw_hello(&raw, ++number, 0, NULL);
+	CHECK(context);
+}
+
+static bool answers(raw_t *on)
+{
+	return raw_call(on, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0) == 0;
+}
+
+/* HEADRACE_SESSION_CONNECTIONS=3: the fourth further connection is refused, and none of the others suffers. */
+static void connections(void)
+{
+	raw_t more[4];
+	begin(RC_SERVER_ALL_GPUS);
+	for (int i = 0; i < 3; i++)
+		CHECK(!raw_connect(&more[i], &raw, RC_SERVER_ALL_GPUS) && answers(&more[i]));
+	CHECK(raw_connect(&more[3], &raw, RC_SERVER_ALL_GPUS) == -EBUSY);
+	CHECK(answers(&raw) && answers(&more[2]));
+	raw_close(&more[0]);
+	int error = -EBUSY;
+	for (int i = 0; i < 100 && error == -EBUSY; i++)
+		error = raw_connect(&more[3], &raw, RC_SERVER_ALL_GPUS);
+	CHECK(!error && answers(&more[3]));
+}
+
+/* The worker runs out of descriptors; once there are some again it accepts connections again. */
+static void descriptors(void)
+{
+	enum { MANY = 64 };
+	static raw_t more[MANY];
+	int n = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	while (n < MANY && !raw_connect(&more[n], &raw, RC_SERVER_ALL_GPUS))
+		n++;
+	CHECK(n < MANY);
+	printf("%d further connections\n", n);
+	for (int i = 0; i < 3; i++)
+		CHECK(raw_connect(&more[n], &raw, RC_SERVER_ALL_GPUS));
+	while (n)
+		raw_close(&more[--n]);
+	int error = -1;
+	for (int i = 0; i < 50 && error; i++)
+		error = raw_connect(&more[0], &raw, RC_SERVER_ALL_GPUS);
+	CHECK(!error && answers(&more[0]));
+}
+
+/* HEADRACE_SESSION_ARGUMENTS=1M: a call with more is refused, the session goes on. */
+static void arguments(void)
+{
+	size_t size = 4 << 20;
+	char *image = calloc(1, size);
+	memset(image, ' ', size - 1);
+	memcpy(image, "double\nnothing\n", 15);
+	begin(RC_SERVER_ALL_GPUS);
+	struct rc_wire_load load = { .image = size };
+	CHECK(raw_call(&raw, ++number, RC_CALL_module_load, context, &load, sizeof load, image, size) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(strstr(raw.text[1], "HEADRACE_SESSION_ARGUMENTS"));
+	CHECK(answers(&raw));
+	image[500000] = '\0';
+	for (int i = 0; i < 8; i++)
+		CHECK(raw_load(&raw, ++number, context, image, 500001, NULL, NULL) == CUDA_SUCCESS);
+	free(image);
+}
+
+/* HEADRACE_SESSION_REPLIES=64k: who asks on and on and never reads loses its session. */
+static void replies(void)
+{
+	begin(RC_SERVER_ALL_GPUS);
+	raw.deaf = true;
+	for (int i = 0; i < 20000 && !raw.failed; i++)
+		raw_send(&raw, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0);
+	raw.deaf = false;
+	sleep(3); /* the worker reads on meanwhile */
+	CHECK(raw_await_end(&raw, 20000));
+	CHECK(raw.replies < number - 1);
+	raw_close(&raw);
+	number = 0;
+	begin(RC_SERVER_ALL_GPUS);
+}
+
+/* A thread destroys the stream of a copy whose chunks another thread is still sending. */
+static void stream(void)
+{
+	static const uint8_t bytes[RC_CHUNK_MAX];
+	raw_t other;
+	uint64_t size = 4 * RC_CHUNK_MAX, address = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_connect(&other, &raw, RC_SERVER_ALL_GPUS));
+	CHECK(!raw_call(&raw, ++number, RC_CALL_cuMemAlloc_v2, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	struct rc_args_cuStreamCreate create = { .phStream = rc_handle_make(RC_KIND_STREAM, 77, 1) };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_cuStreamCreate, context, &create, sizeof create, NULL, 0));
+	struct rc_wire_copy copy = { .copy = 9, .stream = create.phStream, .box = { address, size, size, size, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up, context, &copy, sizeof copy, NULL, 0));
+	struct rc_wire_chunk chunk = { 9, 0 };
+	CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
+	struct rc_args_cuStreamDestroy_v2 destroy = { .hStream = create.phStream };
+	CHECK(!raw_send(&other, ++number, RC_CALL_cuStreamDestroy_v2, context, &destroy, sizeof destroy, NULL, 0));
+	CHECK(answers(&other));
+	for (chunk.offset = RC_CHUNK_MAX; chunk.offset < size; chunk.offset += RC_CHUNK_MAX)
+		CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_end, context, &chunk.copy, sizeof chunk.copy, NULL, 0));
+	CHECK(raw_call(&raw, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(answers(&raw) && answers(&other));
+}
+
+/* The client's checks are the worker's too. */
+static void attributes(void)
+{
+	struct rc_args_cuStreamGetAttribute get = { .attr = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT };
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuStreamGetAttribute, context, &get, sizeof get, NULL, 0) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	struct rc_args_cuMemPoolCreate create = { .pool = rc_handle_make(RC_KIND_POOL, 5, 1) };
+	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = { .type = CU_MEM_LOCATION_TYPE_HOST } };
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
+	properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	properties.location.id = 1;
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+		       sizeof properties) == CUDA_ERROR_INVALID_DEVICE);
+	properties.location.id = 0;
+	properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* The session was given GPU 1 of two. Both GPUs' primary contexts had handles before the client came: the first two. */
+static void grant(void)
+{
+	uint32_t devices = 0;
+	raw_t all;
+	CHECK(!raw_connect(&all, NULL, RC_SERVER_ALL_GPUS));
+	raw_hello(&all, 1, 0, &devices);
+	CHECK(devices == 2);
+	struct rc_wire_device first, second;
+	memcpy(&first, all.results + sizeof(struct rc_wire_hello), sizeof first);
+	memcpy(&second, all.results + sizeof(struct rc_wire_hello) + sizeof first, sizeof second);
+	raw_close(&all);
+	CHECK(!raw_connect(&raw, NULL, 1));
+	context = raw_hello(&raw, ++number, 0, &devices);
+	CHECK(context && devices == 1);
+	struct rc_wire_device only;
+	memcpy(&only, raw.results + sizeof(struct rc_wire_hello), sizeof only);
+	CHECK(!memcmp(only.uuid, second.uuid, sizeof only.uuid) && memcmp(only.uuid, first.uuid, sizeof only.uuid));
+	struct rc_wire_context_create create = { rc_handle_make(RC_KIND_CONTEXT, 3, 1), 0, 1 };
+	CHECK(raw_call(&raw, ++number, RC_CALL_context_create, 0, &create, sizeof create, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	struct rc_args_cuDeviceGetExecAffinitySupport ask = { .dev = 1 };
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuDeviceGetExecAffinitySupport, context, &ask, sizeof ask, NULL, 0) ==
+	      CUDA_ERROR_INVALID_DEVICE);
+	/* Every context but the one that hello named. */
+	for (uint32_t i = RC_HANDLE_WORKER; i < RC_HANDLE_WORKER + 4; i++)
+		if (i != context)
+			CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, i, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_SUCCESS);
+	attributes();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
+		      { "replies", replies }, { "stream", stream }, { "grant", grant } };
+	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {
+			tests[i].run();
+			return 0;
+		}
+	return 2;
+}
