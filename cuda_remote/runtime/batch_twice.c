@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches of copies and prefetches: the driver's, with the same structures. */
+/* Batches of copies and prefetches, passed on to the driver, which uses the same structures. */
 #include "cuda_remote/runtime/default_stream.h"
 
 _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which context a call works in, and the calls that choose or end one. */
+/* The context in which a call works, and the calls that choose or destroy contexts. */
 #include "cuda_remote/runtime/runtime.h"
 
 #include "rdma_channel/base/log.h"
@@ -8,17 +8,17 @@
 
 __thread struct runtime_context *runtime_thread_context;
 
-/* The device the thread chose; -1 for none: then the process's default. */
+/* The device that the thread has chosen; -1: none, the process's default is used. */
 static __thread int thread_device = -1;
 
 /*
- * Primary contexts of devices first, then the program's own in the order met. The lock guards every write,
- * valid_devices and the program's own; handle may be read without it: the release store of a handle makes the slot's
- * other fields visible to the acquire load that compares it.
+ * Primary contexts of devices first, then contexts that the program has created, in order of their first use. The lock
+ * guards every write, valid_devices and the program's contexts. handle may be read without the lock: it is stored with
+ * release order after the other fields, and loaded with acquire order.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct runtime_context contexts[RUNTIME_MAX_CONTEXTS];
-static unsigned own_contexts; /* behind the RUNTIME_MAX_DEVICES primary ones */
+static unsigned own_contexts; /* in use after the RUNTIME_MAX_DEVICES primary contexts */
 static int valid_devices[RUNTIME_MAX_DEVICES];
 static int valid_count;
 
@@ -46,7 +46,7 @@ static cudaError_t retain_primary(int ordinal, struct runtime_context **context)
 		CUresult result = runtime_driver.cuDevicePrimaryCtxRetain(&handle, device);
 		if (result != CUDA_SUCCESS)
 			return runtime_error_translate(result);
-		if (!c->last_handle) { /* the first time; after a reset other threads may be reading these */
+		if (!c->last_handle) { /* the first time only: after a reset, other threads may read these */
 			c->index = (unsigned)ordinal;
 			c->device = ordinal;
 			c->primary = true;
@@ -96,7 +96,7 @@ static cudaError_t bind_default(struct runtime_context **context)
 	return error;
 }
 
-/* A slot for a context of the program's own, which is current. Lock held. */
+/* The slot for a context of the program, which is current. With the lock held. */
 static cudaError_t adopt(CUcontext handle, struct runtime_context **context)
 {
 	unsigned long long id = 0;
@@ -109,8 +109,8 @@ static cudaError_t adopt(CUcontext handle, struct runtime_context **context)
 		return cudaSuccess;
 	}
 	if (c == end && own_contexts == RUNTIME_MAX_CONTEXTS - RUNTIME_MAX_DEVICES) {
-		hr_log(HR_LOG_ERROR, "the runtime was used in more than %u contexts made with cuCtxCreate",
-				own_contexts);
+		hr_log(HR_LOG_ERROR, "the runtime is used in more than %u contexts of cuCtxCreate: destroy unused ones",
+		       own_contexts);
 		return cudaErrorIncompatibleDriverContext;
 	}
 	CUdevice device;
@@ -129,7 +129,9 @@ static cudaError_t adopt(CUcontext handle, struct runtime_context **context)
 	return cudaSuccess;
 }
 
-/* A green context, as the current one, has the number of the primary context that it is a part of. Lock held. */
+/*
+ * The slot of the primary context whose id the current context, a green one, reports; NULL: none. With the lock held.
+ */
 static struct runtime_context *find_primary_of_green(CUcontext current)
 {
 	unsigned long long id = 0;
@@ -141,7 +143,7 @@ static struct runtime_context *find_primary_of_green(CUcontext current)
 	return NULL;
 }
 
-/* The slot of what is current, if anything is that still lives. Lock held. */
+/* The slot of the current context, if there is one and it is alive. With the lock held. */
 static cudaError_t find_current(CUcontext current, struct runtime_context **context)
 {
 	for (int i = 0; i < RUNTIME_MAX_DEVICES; i++) {
@@ -151,7 +153,7 @@ static cudaError_t find_current(CUcontext current, struct runtime_context **cont
 			return cudaSuccess;
 		}
 		if (!handle_of(c) && c->last_handle == current) {
-			/* The device was reset under this thread: its context comes back with the next call. */
+			/* The device was reset: the next call of this thread retains its context again. */
 			cudaError_t error = retain_primary(c->device, context);
 			if (!error)
 				error = runtime_error_translate(runtime_driver.cuCtxSetCurrent(handle_of(*context)));
@@ -163,8 +165,9 @@ static cudaError_t find_current(CUcontext current, struct runtime_context **cont
 }
 
 /*
- * A primary context that the program retained itself, through the driver, is the runtime's too: before a context is
- * taken for the program's own, the primary context of its device is retained and compared. Lock held.
+ * The program may have retained a primary context itself, through the driver. So before the current context counts as
+ * the program's own, it is compared with the primary context of its device, which is retained for this. With the lock
+ * held.
  */
 static void retain_if_primary(CUcontext current)
 {
@@ -283,7 +286,7 @@ static cudaError_t set_flags(int ordinal, unsigned flags)
 	cudaError_t error = runtime_device(ordinal, &device);
 	if (error)
 		return error;
-	/* Host memory is always mapped here, as with every 64-bit runtime; the driver has no such flag to set. */
+	/* Host memory is always mapped, as in every 64-bit runtime; the driver has no flag for it. */
 	return runtime_error_translate(runtime_driver.cuDevicePrimaryCtxSetFlags_v2(device,
 			flags & ~(unsigned)cudaDeviceMapHost));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies and fills. Which kind of memory a pointer names is the caller's word (cudaMemcpyKind) or, for
- * cudaMemcpyDefault and between host memories, the driver's knowledge of unified addresses.
+ * Copies and fills. The caller names the kinds of memory (cudaMemcpyKind), except for cudaMemcpyDefault and copies
+ * between host memories, where the driver finds them by unified addresses.
  */
 #include "cuda_remote/runtime/copy.h"
 #include "cuda_remote/runtime/default_stream.h"
@@ -34,7 +34,7 @@ static CUresult copy_async(void *to, const void *from, size_t size, enum cudaMem
 	}
 }
 
-/* Checks what all copies check; *go is false if there is nothing to copy. */
+/* The checks of all copies. *go becomes false if there is nothing to copy. */
 static cudaError_t begin(enum cudaMemcpyKind kind, bool empty, bool *go)
 {
 	*go = false;
@@ -95,7 +95,7 @@ RUNTIME_API cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, 
 static CUDA_MEMCPY2D copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
 		size_t height, enum cudaMemcpyKind kind)
 {
-	/* The driver reads the host or the device pointer, whichever the memory type says. */
+	/* Both pointers are set: the driver reads the one that the memory type names. */
 	return (CUDA_MEMCPY2D){
 		.srcMemoryType = copy_source_type(kind), .srcHost = from, .srcDevice = runtime_address(from),
 		.srcPitch = from_pitch,
@@ -201,7 +201,7 @@ RUNTIME_API cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value
 RUNTIME_API cudaError_t cudaMemset3D(struct cudaPitchedPtr pitched, int value, struct cudaExtent extent)
 {
 	cudaError_t error = cudaSuccess;
-	/* Slices that follow each other without a gap are one area. */
+	/* Slices without gaps between them are one area. */
 	if (pitched.ysize == extent.height)
 		return cudaMemset2D(pitched.ptr, pitched.pitch, value, extent.width, extent.height * extent.depth);
 	for (size_t z = 0; z < extent.depth && !error; z++)

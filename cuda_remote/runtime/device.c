@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, their attributes and properties: asked of the driver once, then answered from memory. */
+/* Devices, their attributes and properties. The driver is asked once for each; later calls use the cached value. */
 #include "cuda_remote/runtime/array/channel_format.h"
 
 #include <pthread.h>
@@ -9,10 +9,7 @@ enum { ATTRIBUTES = 256 }; /* above every enumerator of CUdevice_attribute in 13
 
 struct device {
 	CUdevice handle;
-	/*
-	 * The value plus ATTRIBUTE_KNOWN; 0 before it was asked. Racing threads store the same, so relaxed order
-	 * suffices.
-	 */
+	/* The value plus ATTRIBUTE_KNOWN; 0: not cached. Orders nothing: racing threads store the same value. */
 	_Atomic uint64_t attributes[ATTRIBUTES];
 	pthread_mutex_t lock;   /* guards what follows */
 	bool have_properties;
@@ -43,7 +40,7 @@ static void find_devices(void)
 	}
 }
 
-/* The driver's devices; a failure to find any is constant for the process. */
+/* The driver's devices. If they cannot be listed, that stays so for the process. */
 static cudaError_t devices_ready(void)
 {
 	pthread_once(&devices_once, find_devices);
@@ -253,7 +250,7 @@ static cudaError_t fill_properties(int ordinal, struct cudaDeviceProp *prop)
 	for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
 		int value = 0;
 		if (query_attribute(ordinal, properties[i].attribute, &value) != CUDA_SUCCESS)
-			value = 0; /* an attribute younger than the driver */
+			value = 0; /* an attribute that this driver does not know yet */
 		char *field = (char *)prop + properties[i].offset;
 		size_t wide = (unsigned)value;
 		memcpy(field, properties[i].is_size ? (void *)&wide : (void *)&value,
@@ -282,7 +279,9 @@ RUNTIME_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int
 	return runtime_fail(error);
 }
 
-/* How well a device meets a wish: a point for each thing asked for (not 0) that it has at least as much of. */
+/*
+ * How well a device matches: one point for each requested property (not 0) that the device has in at least this amount.
+ */
 static int device_score(const struct cudaDeviceProp *wish, const struct cudaDeviceProp *have)
 {
 	const size_t pairs[][2] = {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens libcuda.so.1 and fills the table of driver functions. */
 #include "cuda_remote/runtime/driver.h"
 
 #include "cuda_remote/runtime/error.h"
@@ -24,7 +25,7 @@ static const struct driver_entry {
 #undef CALL_BOTH
 };
 
-/* Stands for a function that the driver lacks; the caller's arguments, whatever they are, stay unread. */
+/* In place of a function that the driver does not export. It reads no arguments, so any prototype will do. */
 static CUresult missing(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -35,7 +36,7 @@ static void resolve(void *library)
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
 		void *address = dlsym(library, entries[i].name);
 		if (!address) {
-			hr_log(HR_LOG_INFO, "the driver library has no %s", entries[i].name);
+			hr_log(HR_LOG_INFO, "the CUDA driver does not export %s", entries[i].name);
 			address = __extension__(void *)missing;
 		}
 		*(void **)((char *)&runtime_driver + entries[i].offset) = address;
@@ -48,11 +49,11 @@ static void open_driver(void)
 	open_error = cudaErrorInsufficientDriver;
 	void *library = dlopen(name, RTLD_NOW);
 	if (!library) {
-		hr_log(HR_LOG_WARN, "no CUDA driver: %s", dlerror());
+		hr_log(HR_LOG_WARN, "cannot open the CUDA driver: %s", dlerror());
 		return;
 	}
 	if (!dlsym(library, "cuInit") || !dlsym(library, "cuDeviceGetCount")) {
-		hr_log(HR_LOG_ERROR, "%s is no CUDA driver: it lacks cuInit or cuDeviceGetCount", name);
+		hr_log(HR_LOG_ERROR, "%s is not a CUDA driver: it does not export cuInit or cuDeviceGetCount", name);
 		return;
 	}
 	resolve(library);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver below: whatever libcuda.so.1 the dynamic linker finds, opened at first use. A program that links the
- * runtime starts without one and learns cudaErrorInsufficientDriver from its first call.
+ * The CUDA driver: the libcuda.so.1 that the dynamic linker finds, opened at first use. A program that links the
+ * runtime starts without a driver too; its first call then returns cudaErrorInsufficientDriver.
  */
 #ifndef RUNTIME_DRIVER_H
 #define RUNTIME_DRIVER_H
@@ -10,7 +10,7 @@
 
 struct runtime_driver {
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* three that programs still call */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* three deprecated functions that programs still call */
 #define CALL(name) __typeof__(&name) name;
 #define CALL_BOTH(name) __typeof__(&name) name; __typeof__(&name) name##_ptds;
 #include "cuda_remote/runtime/driver_calls.h"
@@ -20,18 +20,18 @@ struct runtime_driver {
 };
 
 /*
- * Usable after runtime_driver_open has returned cudaSuccess; constant from then on. A function that the driver does not
- * export is answered by CUDA_ERROR_NOT_SUPPORTED, so no entry is NULL.
+ * The driver's functions. Valid and constant once runtime_driver_open has returned cudaSuccess. No entry is NULL: a
+ * function that the driver does not export returns CUDA_ERROR_NOT_SUPPORTED.
  */
 extern struct runtime_driver runtime_driver;
 
 /*
- * Opens the driver once in the process; later calls return the first answer. Does not call into it.
- * cudaErrorInsufficientDriver: there is none, or it lacks the very basics. Any thread.
+ * Opens the driver library once in the process; later calls return the first result. Calls none of its functions.
+ * cudaErrorInsufficientDriver: there is no driver, or it lacks cuInit or cuDeviceGetCount. Any thread.
  */
 cudaError_t runtime_driver_open(void);
 
-/* runtime_driver_open and cuInit, once. cudaErrorNoDevice and the like as the driver says. */
+/* runtime_driver_open, then cuInit, once. Fails with cuInit's error, such as cudaErrorNoDevice. */
 cudaError_t runtime_driver_init(void);
 
 #endif

@@ -86,7 +86,7 @@ void runtime_error_clear(void)
 int runtime_unsupported(const char *name, char *logged)
 {
 	if (!__atomic_exchange_n(logged, 1, __ATOMIC_RELAXED))
-		hr_log(HR_LOG_WARN, "%s is not supported", name);
+		hr_log(HR_LOG_WARN, "%s: not supported by this CUDA runtime", name);
 	return runtime_fail(cudaErrorNotSupported);
 }
 

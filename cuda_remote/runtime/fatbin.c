@@ -9,7 +9,7 @@
 
 enum { KIND_PTX = 1 };
 
-/* The part of an entry's header that says where the next one is; more follows, up to header. */
+/* The start of an entry's header, which says where the next entry is; the rest follows. */
 struct entry {
 	uint16_t kind, flags;
 	uint32_t header;
@@ -26,8 +26,8 @@ static struct fatbin_header header_at(const void *image)
 }
 
 /*
- * Appends a container's entries of PTX, or all of them, to *to if that is not NULL. Returns their bytes; 0 for what is
- * no container.
+ * Appends a container's PTX entries, or all its entries, to *to if that is not NULL. Returns their bytes; 0: not a
+ * container.
  */
 static size_t gather(const void *image, bool all, char **to)
 {

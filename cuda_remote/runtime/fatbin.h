@@ -6,9 +6,10 @@
 #include "cuda_remote/fatbin.h"
 
 /*
- * A program linked from relocatable device code has machine code alone in its container; the PTX is in the units'.
- * Where only one unit has PTX that is the whole program's. Returns a container with both, so that a device of any kind
- * finds its form; for free(). NULL if there is no such unit, if there are several, or if memory runs out.
+ * A program linked from relocatable device code has only machine code in its container; the PTX is in the containers of
+ * its units. If exactly one unit has PTX, that is the PTX of the whole program. Then returns a container with the
+ * machine code and the PTX, so that any device finds what it can run; the caller frees it with free(). NULL: no unit or
+ * several units have PTX, or no memory.
  */
 void *fatbin_with_ptx(const struct fatbin_wrapper *wrapper);
 

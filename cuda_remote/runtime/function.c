@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels as objects: how <<<>>> finds them, their attributes, occupancy. */
+/* Kernels: launch configurations of <<<>>>, attributes, occupancy. */
 #include "cuda_remote/runtime/registration.h"
 #include "cuda_remote/runtime/runtime.h"
 
 #include <string.h>
 
-/*
- * The configurations of launches that are being evaluated: an argument of a kernel may itself be computed with a
- * launch, so they nest.
- */
+/* A stack of launch configurations: the argument of a kernel may itself be computed by a launch. */
 enum { MAX_NESTED = 32 };
 
 struct call_configuration {
@@ -92,7 +89,7 @@ RUNTIME_API cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 		return error;
 	if (symbol->module)
 		return runtime_fail(runtime_symbol_kernel(symbol, context, kernel));
-	/* A handle that came from the driver, of a kernel or of a function. */
+	/* A handle of the driver, for a kernel or a function. */
 	CUkernel handle = (CUkernel)(uintptr_t)symbol->host;
 	if (runtime_driver.cuKernelGetName(&name, handle) != CUDA_SUCCESS)
 		return runtime_fail(cudaErrorInvalidDeviceFunction);
@@ -100,7 +97,7 @@ RUNTIME_API cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 	return cudaSuccess;
 }
 
-/* cudaFuncAttributes: where each attribute of the driver goes, and in what width. */
+/* The field of cudaFuncAttributes for each attribute of the driver, and its width. */
 #define FIELD(field, attribute) { offsetof(struct cudaFuncAttributes, field), \
 	sizeof(((struct cudaFuncAttributes *)0)->field), attribute }
 static const struct function_field {
@@ -140,7 +137,7 @@ RUNTIME_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attribu
 		const struct function_field *field = &function_fields[i];
 		int value = 0;
 		CUresult result = runtime_driver.cuFuncGetAttribute(&value, field->attribute, function);
-		/* Attributes of clusters are younger than some drivers. */
+		/* Some drivers do not know the attributes of clusters yet. */
 		if (result != CUDA_SUCCESS && field->attribute < CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)
 			return runtime_done(result);
 		size_t wide = (unsigned)value;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel launches. One driver call each: the CUfunction is found without a lock, in the context of the thread's last
- * call. Whether that context is still current is asked only when the launch fails in a way that a change would explain
- * (the program has set or popped one through the driver); then the launch is repeated where it belongs.
+ * Kernel launches. Each is one driver call: the CUfunction is found without a lock, in the context of the thread's last
+ * call. Whether that context is still current is checked only if the launch fails in a way that a changed context would
+ * explain (the program has changed it through the driver). Then the launch is repeated in the current context.
  */
 #include "cuda_remote/runtime/registration.h"
 #include "cuda_remote/runtime/default_stream.h"
@@ -55,7 +55,7 @@ static bool dimensions_fit(const struct launch *l, int device)
 }
 
 /*
- * The driver says "invalid value" to bad dimensions as to any bad argument; the runtime has an error of its own for
+ * The driver returns "invalid value" for bad dimensions as for any bad argument; the runtime has its own error for
  * them.
  */
 static cudaError_t launched(CUresult result, const struct launch *l, int device)
@@ -74,7 +74,7 @@ static bool context_was_wrong(CUresult result, struct runtime_context *context)
 		return false;
 	if (runtime_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
 		return false;
-	/* A value to compare, nothing more; relaxed order suffices. */
+	/* Orders nothing: the value is only compared. */
 	return !context->primary || current != atomic_load_explicit(&context->handle, memory_order_relaxed);
 }
 

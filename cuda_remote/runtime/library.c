@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Libraries that the program loads itself: the driver's, with the same handles. Also the versions and the profiler. */
+/* Libraries that the program loads, with the driver's handles. Also the versions, and the profiler's start and stop. */
 #include "cuda_remote/runtime/runtime.h"
 
 _Static_assert(sizeof(enum cudaJitOption) == sizeof(CUjit_option) &&
@@ -103,13 +103,13 @@ RUNTIME_API cudaError_t cudaDriverGetVersion(int *version)
 {
 	if (!version)
 		return runtime_fail(cudaErrorInvalidValue);
-	*version = 0; /* the interface's answer where there is no driver */
+	*version = 0; /* CUDA's result if there is no driver */
 	return runtime_driver_open() ? cudaSuccess : runtime_done(runtime_driver.cuDriverGetVersion(version));
 }
 
 /*
- * They tell a profiling tool that is attached to the driver. Where the driver has no such calls there can be no tool,
- * and nothing is to be told.
+ * These calls are for a profiling tool that is attached to the driver. A driver without them cannot have such a tool:
+ * nothing to do.
  */
 static cudaError_t profiler_told(CUresult result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the device and of the host: allocation, registration, what a pointer is. */
+/* Device and host memory: allocation, registration, attributes of pointers. */
 #include "cuda_remote/runtime/runtime.h"
 
 RUNTIME_API cudaError_t cudaMalloc(void **pointer, size_t size)
@@ -10,7 +10,7 @@ RUNTIME_API cudaError_t cudaMalloc(void **pointer, size_t size)
 	cudaError_t error = runtime_enter();
 	if (error)
 		return error;
-	/* Nothing asked for is nothing given, and no error; the driver would call it one. */
+	/* 0 bytes: NULL and no error; the driver would return an error. */
 	CUresult result = size ? runtime_driver.cuMemAlloc_v2(&address, size) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
 		*pointer = (void *)(uintptr_t)address;
@@ -19,7 +19,7 @@ RUNTIME_API cudaError_t cudaMalloc(void **pointer, size_t size)
 
 RUNTIME_API cudaError_t cudaFree(void *pointer)
 {
-	/* cudaFree(0) is how programs have a context made early. */
+	/* Programs call cudaFree(0) to create a context early. */
 	cudaError_t error = runtime_enter();
 	if (error || !pointer)
 		return error;
@@ -43,7 +43,7 @@ RUNTIME_API cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned 
 /* rows of width bytes each, pitch bytes apart; nothing for an empty area. */
 static cudaError_t alloc_pitched(void **pointer, size_t *pitch, size_t width, size_t rows)
 {
-	enum { ELEMENT = 4 }; /* bytes a thread reads at once: the driver takes 4, 8 or 16 */
+	enum { ELEMENT = 4 }; /* bytes that a thread reads at once; the driver accepts 4, 8 or 16 */
 	CUdeviceptr address = 0;
 	cudaError_t error = runtime_enter();
 	if (error)
@@ -177,7 +177,7 @@ static enum cudaMemoryType memory_type(unsigned type, unsigned managed)
 
 RUNTIME_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
 {
-	/* Zero is the driver's answer for a pointer it does not know: host memory that was never registered. */
+	/* The driver returns 0 for an unknown pointer: host memory that is not registered. */
 	unsigned type = 0, managed = 0;
 	int device = cudaInvalidDeviceId;
 	CUdeviceptr device_pointer = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the driver tells the program by itself: its log, asynchronous notifications; and RDMA adapters' writes. */
+/* Messages from the driver: its log, and asynchronous notifications. Also flushes of RDMA writes. */
 #include "cuda_remote/runtime/runtime.h"
 
 _Static_assert(sizeof(cudaLogLevel) == sizeof(CUlogLevel) && (int)cudaLogLevelWarning == (int)CU_LOG_LEVEL_WARNING &&
@@ -7,7 +7,7 @@ _Static_assert(sizeof(cudaLogLevel) == sizeof(CUlogLevel) && (int)cudaLogLevelWa
 	       (int)cudaFlushGPUDirectRDMAWritesToOwner == (int)CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER,
 	       "callbacks and arguments are passed through");
 
-/* The log is there before anything else of the driver's is used, and tells why that may have failed. */
+/* The log works before any other use of the driver, and may say why the driver failed. */
 RUNTIME_API cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callback, void *data,
 						 cudaLogsCallbackHandle *handle)
 {

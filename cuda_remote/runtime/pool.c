@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory pools: the driver's, with the same handles, structures and numbers. */
+/* Memory pools, with the driver's handles, structures and numbers. */
 #include "cuda_remote/runtime/runtime.h"
 
 _Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps) &&

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that compiled host code calls and no public header of the toolkit declares for C: crt/host_runtime.h
- * and crt/device_functions.h declare them for C++ inside nvcc. The handle of a fat binary is ours; a cudaKernel_t of
- * __cudaGetKernel is a struct runtime_symbol and goes to __cudaLaunchKernel only.
+ * Functions that compiled host code calls and that no public header declares for C: crt/host_runtime.h and
+ * crt/device_functions.h declare them for C++ inside nvcc. The handle of a fat binary is a struct runtime_module. A
+ * cudaKernel_t of __cudaGetKernel is a struct runtime_symbol, which only __cudaLaunchKernel uses.
  */
 #ifndef RUNTIME_REGISTRATION_H
 #define RUNTIME_REGISTRATION_H
 
 #include "cuda_remote/runtime/cuda_headers.h"
 
-/* Static constructors. NULL when memory runs out; registering into NULL does nothing. */
+/* Called by static constructors. NULL: no memory; registrations with a NULL handle do nothing. */
 void **__cudaRegisterFatBinary(void *fat_binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -21,7 +21,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *device, const ch
 			      int constant, int global);
 char __cudaInitModule(void **handle);
 
-/* kernel<<<grid, block, shared, stream>>>(…): push, then the stub pops and launches. */
+/* kernel<<<grid, block, shared, stream>>>(…): the caller pushes, then the kernel's host function pops and launches. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);

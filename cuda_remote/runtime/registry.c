@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What static constructors of compiled host code register: fat binaries and the kernels and variables in them. They run
- * in any order, possibly before ours and before there is a driver, so registration only remembers. A fat binary is
- * loaded into a context when one of its symbols is first used there.
+ * Fat binaries, and their kernels and variables, which static constructors of compiled host code register. Constructors
+ * run in any order, possibly before this library's own and before there is a driver, so a registration is only
+ * recorded. A fat binary is loaded into a context when one of its symbols is first used there.
  */
 #include "cuda_remote/runtime/runtime.h"
 
@@ -14,43 +14,46 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A fat binary loaded into one context, or found to have nothing for it. */
+/* A fat binary in one context: loaded, or without code for its device. */
 struct instance {
 	CUmodule module; /* NULL after an error */
 	bool of_library; /* it goes with the library */
 	cudaError_t error;
 	unsigned symbols; /* length of values */
-	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0 before it was asked */
+	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0: not resolved yet */
 };
 
-/* One registered fat binary: what compiled code calls its handle. */
+/* A registered fat binary; compiled code uses its address as a handle. */
 struct runtime_module {
 	const struct fatbin_wrapper *wrapper;
 	struct runtime_module *next;
 	struct runtime_symbol *symbols;
 	unsigned count;
-	CUlibrary library; /* what primary contexts have instances of; NULL: not loaded, or the driver has none */
-	/* By context index. The release store after loading makes module and values visible to the acquire load. */
+	CUlibrary library; /* its library in the driver; NULL: not loaded, or the driver does not support libraries */
+	/* By context index. Stored with release order after module and values; loaded with acquire order. */
 	_Atomic(struct instance *) instances[RUNTIME_MAX_CONTEXTS];
 };
 
-/* Guards the list of modules, the modules' lists of symbols, the writing of instances and of the map. */
+/* Guards the list of modules, their lists of symbols, and writes of instances and of the map. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct runtime_module *modules;
 static struct symbol_map map;
 
-/* Set when exit() begins to run handlers: from then on the driver may be gone before us. */
+/* Set when exit() begins to run handlers: the driver may be gone before this library. */
 static atomic_bool exiting;
 
 static void note_exit(void)
 {
-	/* Only this thread's later handlers read it; relaxed order suffices. */
+	/* Orders nothing: only later handlers of this thread read it. */
 	atomic_store_explicit(&exiting, true, memory_order_relaxed);
 }
 
 static void watch_exit(void)
 {
-	/* Registered at the first load, after every static constructor's own atexit: so it runs before theirs. */
+	/*
+	 * Registered at the first load, after the atexit calls of all static constructors: so it runs before their
+	 * handlers.
+	 */
 	atexit(note_exit);
 }
 
@@ -63,7 +66,7 @@ RUNTIME_API void **__cudaRegisterFatBinary(void *fat_binary)
 		return NULL;
 	}
 	if (wrapper->magic != FATBIN_WRAPPER_MAGIC)
-		hr_log(HR_LOG_ERROR, "a registered fat binary has magic %#x, not %#x", wrapper->magic,
+		hr_log(HR_LOG_ERROR, "cannot register a fat binary: its magic is %#x, expected %#x", wrapper->magic,
 		       FATBIN_WRAPPER_MAGIC);
 	else
 		module->wrapper = wrapper;
@@ -76,14 +79,14 @@ RUNTIME_API void **__cudaRegisterFatBinary(void *fat_binary)
 
 RUNTIME_API void __cudaRegisterFatBinaryEnd(void **handle)
 {
-	(void)handle; /* nothing is loaded before it is used, so the end of registration changes nothing */
+	(void)handle; /* modules are loaded at first use: nothing to do at the end of registration */
 }
 
 static void add_symbol(void **handle, const struct runtime_symbol *symbol)
 {
 	struct runtime_module *module = (struct runtime_module *)handle;
 	if (!module)
-		return; /* __cudaRegisterFatBinary has said why */
+		return; /* __cudaRegisterFatBinary has logged the reason */
 	struct runtime_symbol *s = malloc(sizeof *s);
 	if (!s) {
 		hr_log(HR_LOG_ERROR, "out of memory while registering %s", symbol->name);
@@ -124,8 +127,8 @@ RUNTIME_API void __cudaRegisterManagedVar(void **handle, void **host, char *devi
 }
 
 /*
- * The same kernel of a template or inline function may be registered by several objects: the first one counts. Another
- * takes its place when its module goes. Lock held.
+ * Several objects may register the same kernel of a template or inline function: the first one counts, until its module
+ * is unregistered. With the lock held.
  */
 static void remove_symbol(struct runtime_symbol *symbol)
 {
@@ -165,7 +168,10 @@ static void discard(struct instance *instance, bool unload)
 RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 {
 	struct runtime_module *module = (struct runtime_module *)handle;
-	/* At exit the kernels stay: other handlers may still launch, and the process's memory goes as a whole. */
+	/*
+	 * At exit the kernels stay loaded: other handlers may still launch them, and all memory of the process is freed
+	 * anyway.
+	 */
 	if (!module || atomic_load_explicit(&exiting, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&lock);
@@ -178,7 +184,8 @@ RUNTIME_API void __cudaUnregisterFatBinary(void **handle)
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
 		/*
-		 * Nobody else uses a module that is being unregistered; the lock above orders its loading before this.
+		 * No other thread uses a module that is being unregistered; the lock above orders its loading before
+		 * this.
 		 */
 		struct instance *instance = atomic_load_explicit(&module->instances[i], memory_order_relaxed);
 		discard(instance, true);
@@ -202,9 +209,7 @@ uint64_t runtime_symbol_resolved(const struct runtime_symbol *symbol, const stru
 			atomic_load_explicit(&symbol->module->instances[context->index], memory_order_acquire);
 	if (!instance || symbol->index >= instance->symbols)
 		return 0;
-	/*
-	 * The value stands for itself: what it names was made visible with the instance, or is the driver's to order.
-	 */
+	/* Orders nothing: what the value refers to was made visible with the instance, or is ordered by the driver. */
 	return atomic_load_explicit(&instance->values[symbol->index], memory_order_relaxed);
 }
 
@@ -222,15 +227,15 @@ static cudaError_t query(const struct instance *instance, const struct runtime_s
 		*value = address;
 	}
 	if (result == CUDA_ERROR_NOT_FOUND) {
-		hr_log(HR_LOG_WARN, "the loaded module has no %s", symbol->name);
+		hr_log(HR_LOG_WARN, "the loaded module does not define %s", symbol->name);
 		return symbol->kind == RUNTIME_KERNEL ? cudaErrorInvalidDeviceFunction : cudaErrorInvalidSymbol;
 	}
 	return runtime_error_translate(result);
 }
 
 /*
- * Host code reads a managed variable through a pointer that the runtime fills in. That works only where the host can
- * reach the device's memory; elsewhere the pointer stays NULL and the log says why.
+ * Host code reads a managed variable through a pointer that the runtime sets. That works only if the host can access
+ * the device's memory; otherwise the pointer stays NULL and the log says why.
  */
 static cudaError_t place_managed(const struct instance *instance, const struct runtime_context *context,
 				 const struct runtime_symbol *symbol)
@@ -239,7 +244,7 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	if (symbol->kind != RUNTIME_MANAGED)
 		return cudaSuccess;
 	if (!runtime_device_attribute(context->device, cudaDevAttrManagedMemory)) {
-		hr_log(HR_LOG_ERROR, "device %d has no managed memory: __managed__ variable %s cannot be used",
+		hr_log(HR_LOG_ERROR, "device %d does not support managed memory: cannot use __managed__ variable %s",
 		       context->device, symbol->name);
 		return cudaErrorNotSupported;
 	}
@@ -249,7 +254,7 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	return error;
 }
 
-/* How an image is loaded: as a module or as a library, which output is. */
+/* Loads an image as a module or as a library, which output is. */
 typedef CUresult image_loader_t(void *output, const void *image);
 
 static CUresult load_as_module(void *output, const void *image)
@@ -263,8 +268,8 @@ static CUresult load_as_library(void *output, const void *image)
 }
 
 /*
- * A container is a form of image that every driver knows. The wrapper of a program of several linked units goes first
- * to a driver that takes it, for that one can link.
+ * Every driver accepts a container. For a program of several linked units the wrapper is tried first: a driver that
+ * accepts it links the units.
  */
 static CUresult load_image(image_loader_t *load, void *output, const struct fatbin_wrapper *wrapper)
 {
@@ -497,7 +502,7 @@ RUNTIME_API char __cudaInitModule(void **handle)
 		pthread_mutex_unlock(&lock);
 	}
 	if (error)
-		hr_log(HR_LOG_ERROR, "__managed__ variables cannot be used: %s", cudaGetErrorString(error));
+		hr_log(HR_LOG_ERROR, "cannot initialize __managed__ variables: %s", cudaGetErrorString(error));
 	return runtime_fail(error) == cudaSuccess;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA runtime on the public driver API alone: what its parts share. Interfaces and semantics are those of
- * CUDA 13.0's cuda_runtime_api.h; the functions that compiled host code calls are those of crt/host_runtime.h and
+ * What all parts of the CUDA runtime share. The runtime uses only the public driver API. Its interface is that of CUDA
+ * 13.0's cuda_runtime_api.h; the functions that compiled host code calls are those of crt/host_runtime.h and
  * crt/device_functions.h.
  *
- * A stream, event, pool, IPC handle or library of the runtime is the driver's own handle; the two interfaces may be
- * mixed. Everything may be called from any thread.
+ * Streams, events, pools, IPC handles and libraries of the runtime are the driver's handles, so that programs may mix
+ * both interfaces. Any thread may call anything.
  */
 #ifndef RUNTIME_RUNTIME_H
 #define RUNTIME_RUNTIME_H
@@ -28,13 +28,13 @@ static inline CUdeviceptr runtime_address(const void *pointer)
 
 enum { RUNTIME_MAX_DEVICES = 64 };
 
-/* cudaSuccess if ordinal is a device of the driver's, else cudaErrorInvalidDevice or why there are none. */
+/* Outputs the driver's device. cudaErrorInvalidDevice: no such ordinal; or the reason why there are no devices. */
 cudaError_t runtime_device(int ordinal, CUdevice *device);
 
-/* The ordinal of a driver's device, -1 if it is none of runtime_device's. */
+/* The ordinal of a driver's device, or -1 if runtime_device never outputs it. */
 int runtime_device_ordinal(CUdevice device);
 
-/* An attribute, from memory after the first time. 0 for one that the driver does not know. */
+/* An attribute of a device, cached. 0 if the driver does not know the attribute. */
 int runtime_device_attribute(int ordinal, enum cudaDeviceAttr attribute);
 
 /* ---- contexts (context.c) ---- */
@@ -42,35 +42,36 @@ int runtime_device_attribute(int ordinal, enum cudaDeviceAttr attribute);
 enum { RUNTIME_MAX_CONTEXTS = 128 };
 
 /*
- * A driver context the runtime has worked in: a device's primary one, or one that the program made itself through the
- * driver API. Never freed.
+ * A driver context in which the runtime has worked: the primary context of a device, or a context that the program has
+ * created through the driver API. Never freed.
  */
 struct runtime_context {
-	unsigned index;             /* place in the tables that modules keep per context */
+	unsigned index;             /* index in the tables that each module keeps for all contexts */
 	int device;                 /* ordinal */
 	bool primary;
-	unsigned long long id;      /* tells a new context at the address of a destroyed one from the old one; locked */
+	unsigned long long id;      /* differs if a new context has the address of a destroyed one; under the lock */
 	_Atomic(CUcontext) handle;  /* NULL while a primary context is not retained */
-	CUcontext last_handle;      /* of a primary one: what the thread still holds after a reset */
+	CUcontext last_handle;      /* of a primary context: the handle that threads may still hold after a reset */
 };
 
-/* The context of this thread's last call that needed one; NULL before. The launch path trusts it, see launch.c. */
+/* The context of this thread's last call in a context, or NULL. Launches use it without a check: launch_twice.c. */
 extern __thread struct runtime_context *runtime_thread_context;
 
 /*
- * The context this call works in: the one current to the thread, else the primary context of the thread's device, which
- * is retained and made current. Every public function that needs a context calls this first. A failure is recorded.
+ * Outputs the context in which a call works: the thread's current context, else the primary context of the thread's
+ * device, which is retained and made current. Every public function that needs a context calls this first. A failure is
+ * recorded.
  */
 cudaError_t runtime_context_enter(struct runtime_context **context);
 
-/* The same for a call that needs not know which. */
+/* runtime_context_enter for a call that does not use the context. */
 static inline cudaError_t runtime_enter(void)
 {
 	struct runtime_context *context;
 	return runtime_context_enter(&context);
 }
 
-/* The primary context of a device, retained; the thread's current context stays as it is. Records nothing. */
+/* The primary context of a device, retained. Does not change the thread's current context. Records nothing. */
 cudaError_t runtime_context_primary(int ordinal, struct runtime_context **context);
 
 /* ---- what compiled host code registers (registry.c) ---- */
@@ -80,56 +81,56 @@ enum runtime_symbol_kind { RUNTIME_KERNEL, RUNTIME_VARIABLE, RUNTIME_MANAGED };
 struct runtime_module;
 
 /*
- * A kernel or variable, found by the address of its stand-in in host memory. Lives as long as its module; one without a
- * module is a driver's handle (runtime_symbol_remember) and stays.
+ * A kernel or variable, found by the host address that stands for it in compiled code. Lives as long as its module. A
+ * symbol without a module is a handle of the driver (runtime_symbol_remember) and lives for ever.
  */
 struct runtime_symbol {
 	const void *host;
-	const char *name;              /* on the device; the program's memory */
+	const char *name;              /* on the device; in the program's memory */
 	struct runtime_module *module;
-	struct runtime_symbol *next;   /* of the module's */
-	void **managed;                /* RUNTIME_MANAGED: where host code reads the variable's address */
+	struct runtime_symbol *next;   /* in the module's list */
+	void **managed;                /* RUNTIME_MANAGED: from here host code reads the address of the variable */
 	size_t size;                   /* bytes of a variable */
 	unsigned index;                /* among the module's symbols */
 	enum runtime_symbol_kind kind;
-	bool alias;                    /* found by its handle, beside the symbol of its stand-in */
+	bool alias;                    /* a second symbol of a kernel, which is found by the driver's handle */
 };
 
-/* NULL if no such kernel or variable is registered. No lock. */
+/* NULL: no kernel or variable is registered for this address. Takes no lock. */
 struct runtime_symbol *runtime_symbol_find(const void *host);
 
 /*
- * A kernel's CUfunction, a variable's device address, in this context, which must be current. The first use of any
- * symbol of a module loads the module. Remembered. cudaErrorInvalidDeviceFunction or cudaErrorInvalidSymbol if the
- * module has no such name; else why it could not be loaded. Records nothing.
+ * Outputs a kernel's CUfunction or a variable's device address in this context, which must be current. The first use of
+ * a module's symbol loads the module; the value is cached. cudaErrorInvalidDeviceFunction, cudaErrorInvalidSymbol: the
+ * module has no such name; or the error of loading it. Records nothing.
  */
 cudaError_t runtime_symbol_resolve(struct runtime_symbol *symbol, struct runtime_context *context, uint64_t *value);
 
-/* The same if it is known already, else 0. No lock and no driver call. */
+/* The cached value of runtime_symbol_resolve, or 0. Takes no lock and does not call the driver. */
 uint64_t runtime_symbol_resolved(const struct runtime_symbol *symbol, const struct runtime_context *context);
 
-/* Forgets what was loaded in a context; unload says whether the driver still has it. */
+/* Forgets all modules loaded in a context. unload: the driver still has them, so unload them there. */
 void runtime_registry_forget(struct runtime_context *context, bool unload);
 
 /*
- * Makes runtime_symbol_find accept a kernel handle that came from the driver (a cudaKernel_t of cudaLibraryGetKernel, a
- * cudaFunction_t): programs pass those where a host stub's address would do. Such a symbol resolves to the handle
+ * Makes runtime_symbol_find accept a kernel handle of the driver (a cudaKernel_t of cudaLibraryGetKernel, or a
+ * cudaFunction_t), which programs may pass in place of a host function's address. The symbol resolves to the handle
  * itself.
  */
 cudaError_t runtime_symbol_remember(const void *handle);
 
 /*
- * The driver's handle of a kernel of compiled code, by which runtime_symbol_find finds it too from now on. The context
- * is current. cudaErrorNotSupported: the driver has no libraries, or the context is not a primary one. Records nothing.
+ * The driver's handle of a kernel of compiled code; runtime_symbol_find accepts the handle from now on. The context is
+ * current. cudaErrorNotSupported: the driver has no libraries, or the context is not a primary one. Records nothing.
  */
 cudaError_t runtime_symbol_kernel(struct runtime_symbol *symbol, struct runtime_context *context, CUkernel *kernel);
 
-/* The stand-in of a kernel that resolved to this function; NULL if none did. */
+/* The host address of a kernel that resolved to this function, or NULL. */
 const void *runtime_symbol_of_function(CUfunction function);
 
 /* ---- kernels (function.c) ---- */
 
-/* The CUfunction of what a program passes as a kernel. Enters a context. A failure is recorded. */
+/* The CUfunction of a kernel argument of a call. Enters a context. A failure is recorded. */
 cudaError_t runtime_function(const void *kernel, CUfunction *function);
 
 #endif

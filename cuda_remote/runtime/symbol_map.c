@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The hash table that finds registered kernels and variables by their host address. */
 #include "cuda_remote/runtime/symbol_map.h"
 
 #include <stdlib.h>

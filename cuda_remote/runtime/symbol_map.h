@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host address -> symbol: open addressing with linear probing. Writers hold a lock of their own; readers hold none. A
- * map of zeroes is an empty one, as it must be for static constructors.
+ * A hash table from host addresses to symbols: open addressing with linear probing. Writers serialize themselves by a
+ * lock of theirs; readers take no lock. A zeroed map is empty: static constructors use it before any initialization.
  */
 #ifndef RUNTIME_SYMBOL_MAP_H
 #define RUNTIME_SYMBOL_MAP_H
@@ -13,13 +13,13 @@ struct symbol_map {
 	size_t used; /* slots that are not empty, removed ones included */
 };
 
-/* Adds; a symbol with the same address that is there already stays. False when memory runs out. */
+/* Adds a symbol. If the map has a symbol with this address, that one stays. False: no memory. */
 bool symbol_map_add(struct symbol_map *map, struct runtime_symbol *symbol);
 
-/* Removes; false if the address belongs to another symbol or to none. */
+/* Removes a symbol. False: its address belongs to another symbol or to none. */
 bool symbol_map_remove(struct symbol_map *map, const struct runtime_symbol *symbol);
 
-/* NULL if there is none. Any thread. */
+/* NULL: not found. Any thread. */
 struct runtime_symbol *symbol_map_find(struct symbol_map *map, const void *host);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA arrays and mipmapped arrays: the driver's own handles, under the runtime's names. */
+/* CUDA arrays and mipmapped arrays. Their handles are the driver's. */
 #include "cuda_remote/runtime/array/channel_format.h"
 
 static CUarray driver_array(cudaArray_const_t array)

@@ -37,7 +37,7 @@ static cudaError_t copy_box(struct array_end to, struct array_end from, size_t w
 	return runtime_done(submit(&copy, synchronous, stream));
 }
 
-/* count bytes, which go on in the next row of an array. */
+/* Copies count bytes, which continue in the next row of an array. */
 static cudaError_t copy_rows(struct array_end to, struct array_end from, size_t count, enum cudaMemcpyKind kind,
 			     bool synchronous, cudaStream_t stream)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Conversion between the runtime's channel descriptions and the driver's array formats. */
 #include "cuda_remote/runtime/array/channel_format.h"
 
 #define KIND(name) cudaChannelFormatKind##name
@@ -31,7 +32,7 @@ static const struct {
 	{ KIND(SignedNormalized16X4), 16, 4, CU_AD_FORMAT_SNORM_INT16X4 },
 };
 
-/* Channels from the first on, all of as many bits; 0 if they are not so. */
+/* The number of channels. 0: they are not the first ones, or differ in bits. */
 static unsigned count_channels(const struct cudaChannelFormatDesc *channel)
 {
 	const int bits[4] = { channel->x, channel->y, channel->z, channel->w };

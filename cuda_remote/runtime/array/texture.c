@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texture and surface objects: the driver's, whose descriptions differ from the runtime's in form only. */
+/* Texture and surface objects. They are the driver's; only the form of the descriptions differs. */
 #include "cuda_remote/runtime/array/channel_format.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ static void from_driver_texture(const CUDA_TEXTURE_DESC *from, struct cudaTextur
 	memcpy(to->borderColor, from->borderColor, sizeof to->borderColor);
 }
 
-/* True if texels are integers that are to be read as such. What a view makes of them is not looked at. */
+/* True if texels are integers that are read as integers. The format of a resource view is not considered. */
 static bool reads_integers(const CUDA_RESOURCE_DESC *resource, const struct cudaTextureDesc *texture)
 {
 	CUDA_ARRAY3D_DESCRIPTOR shape = { .Format = CU_AD_FORMAT_FLOAT };
@@ -146,7 +146,7 @@ RUNTIME_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, con
 							   (const CUDA_RESOURCE_VIEW_DESC *)view);
 	if (result == CUDA_SUCCESS)
 		*object = made;
-	/* The runtime's own error for what the driver calls an invalid value. */
+	/* The runtime has an error of its own where the driver returns "invalid value". */
 	if (result == CUDA_ERROR_INVALID_VALUE && !view && texture->filterMode == cudaFilterModeLinear &&
 	    reads_integers(&driver_resource, texture))
 		return runtime_fail(cudaErrorInvalidFilterSetting);

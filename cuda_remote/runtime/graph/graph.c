@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Graphs: handles, edges, flags and results are the driver's. What goes into nodes is in graph_node.c, what has a
- * variant for each kind of default stream, in graph_twice.c.
+ * Graphs. Handles, edges, flags and results are the driver's. The parameters of nodes are in graph_node.c; functions
+ * with a variant for each kind of default stream are in graph_twice.c.
  */
 #include "cuda_remote/runtime/runtime.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adding nodes, and reading and changing what is in them: all through the driver's one form for all kinds. */
+/* Adds nodes, and gets and sets their parameters. All types of node use the driver's CUgraphNodeParams. */
 #include "cuda_remote/runtime/copy.h"
 #include "cuda_remote/runtime/graph/graph_params.h"
 
@@ -32,8 +32,8 @@ static cudaError_t set_exec(cudaGraphExec_t exec, cudaGraphNode_t node, cudaErro
 }
 
 /*
- * The three calls of a kind of node, which add one, change one in its graph and change one in an executable graph.
- * After their names: what fills in driver from what the program gives, and how the calls declare that.
+ * Defines the three calls for a type of node: add a node, change a node of a graph, change a node of an executable
+ * graph. After their names: the function that converts the program's parameters, and the parameter's declaration.
  */
 #define NODE_CALLS(add_name, set_name, set_exec_name, make, ...)						\
 	RUNTIME_API cudaError_t add_name(cudaGraphNode_t *node, cudaGraph_t graph,				\
@@ -100,8 +100,8 @@ RUNTIME_API cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struc
 	if (result != CUDA_SUCCESS)
 		return runtime_done(result);
 	/*
-	 * The stand-in that the program knows; for a kernel that the driver gave it the driver's handle, which may be
-	 * passed where a kernel is wanted.
+	 * The host address that the program knows for the kernel; for a kernel of the driver its handle, which is
+	 * accepted as a kernel too.
 	 */
 	void *function = driver.func ? (void *)driver.func : (void *)driver.kern;
 	const void *host = runtime_symbol_of_function(driver.func);
@@ -160,7 +160,7 @@ NODE_CALLS(cudaGraphAddMemcpyNode1D, cudaGraphMemcpyNodeSetParams1D, cudaGraphEx
 	   graph_params_memcpy_1d(to, from, size, kind, &driver),
 	   void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 
-/* A copy to or from a device variable. */
+/* Copies to or from a device variable. */
 static cudaError_t to_symbol(const void *symbol, const void *from, size_t size, size_t offset,
 			     enum cudaMemcpyKind kind, CUgraphNodeParams *driver)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Conversion of node parameters between the runtime's form and the driver's. */
 #include "cuda_remote/runtime/graph/graph_params.h"
 
 #include "cuda_remote/runtime/copy.h"
@@ -127,7 +128,7 @@ cudaError_t graph_params_any(const struct cudaGraphNodeParams *from, CUgraphNode
 		};
 		return error;
 	default:
-		/* The rest has the same form in both interfaces. */
+		/* The other types have the same form in both interfaces. */
 		error = begin(from, (CUgraphNodeType)from->type, to);
 		memcpy(to->reserved1, from->reserved1, sizeof to->reserved1);
 		return error;
@@ -153,7 +154,7 @@ static enum cudaMemcpyKind kind_of(CUmemorytype from, CUmemorytype to)
 
 cudaError_t graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to)
 {
-	/* As in copy_3d: beside an array, extents are in texels, and so are positions in it. */
+	/* As in copy_3d: if either end is an array, extents are in texels, and positions in an array are too. */
 	size_t unit, source_unit, target_unit;
 	cudaError_t error = copy_unit((cudaArray_t)from->srcArray, (cudaArray_t)from->dstArray, &unit);
 	if (error)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parameters of nodes: the runtime's form and the driver's. */
+/* Converts the parameters of nodes between the runtime's form and the driver's. */
 #ifndef RUNTIME_GRAPH_PARAMS_H
 #define RUNTIME_GRAPH_PARAMS_H
 
 #include "cuda_remote/runtime/runtime.h"
 
 /*
- * The driver's form of each kind. All enter a context and record failures; a missing pointer is cudaErrorInvalidValue.
- * What they point to stays the caller's.
+ * To the driver's form, for each type of node. All enter a context and record failures; a NULL argument is
+ * cudaErrorInvalidValue. Pointers in the result are to the caller's memory.
  */
 cudaError_t graph_params_kernel(const struct cudaKernelNodeParams *from, CUgraphNodeParams *to);
 cudaError_t graph_params_memcpy(const struct cudaMemcpy3DParms *from, CUgraphNodeParams *to);
@@ -20,10 +20,10 @@ cudaError_t graph_params_alloc(const struct cudaMemAllocNodeParams *from, CUgrap
 cudaError_t graph_params_free(void *memory, CUgraphNodeParams *to);
 cudaError_t graph_params_any(const struct cudaGraphNodeParams *from, CUgraphNodeParams *to);
 
-/* What the driver made and the program is to know. */
+/* Copies the outputs that the driver has written (an address, bodies) to the program's parameters. */
 void graph_params_made(const CUgraphNodeParams *from, struct cudaGraphNodeParams *to);
 
-/* The runtime's form of a copy. An array of it that is not there any more is an error, which is not recorded. */
+/* To the runtime's form of a copy. Fails if an array of the copy was destroyed; records nothing. */
 cudaError_t graph_params_memcpy_back(const CUDA_MEMCPY3D *from, struct cudaMemcpy3DParms *to);
 
 #endif

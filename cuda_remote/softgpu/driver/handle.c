@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The slots that all objects behind handles live in. */
 #include "cuda_remote/softgpu/driver/handle.h"
 
 #include <pthread.h>
@@ -78,7 +79,7 @@ void handle_release(void *object)
 
 bool handle_valid(const void *pointer, enum handle_kind kind)
 {
-	/* Pairs with the release in grow; an unsigned difference also rejects what lies below base. */
+	/* Pairs with the release in grow; the unsigned difference also rejects addresses below base. */
 	uint64_t grown = __atomic_load_n(&arena.grown, __ATOMIC_ACQUIRE);
 	uint64_t offset = (uint64_t)(uintptr_t)pointer - (uint64_t)(uintptr_t)arena.base;
 	if (offset >= grown || offset % HANDLE_SLOT_BYTES)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles: the objects behind CUcontext, CUstream and so on. All live in equal slots of one reserved range of address
- * space, so that any value a program passes can be checked without touching memory that is not ours: it must be the
- * address of a slot, and the slot must hold a live object of the kind wanted. Slots are reused oldest first, so that a
- * handle used after its destruction is found out, as a rule.
+ * Handles: the objects behind CUcontext, CUstream and so on. All live in slots of equal size in one reserved range of
+ * addresses. So any value that a program passes can be checked without reading foreign memory: it must be the address
+ * of a slot, and the slot must hold a live object of the wanted kind. The slot that was freed first is reused first, so
+ * that the use of a destroyed handle is usually detected.
  */
 #ifndef SOFTGPU_HANDLE_H
 #define SOFTGPU_HANDLE_H
@@ -25,23 +25,24 @@ enum handle_kind {
 
 /* First member of every object. */
 typedef struct handle {
-	uint32_t kind;       /* HANDLE_NONE once destroyed; read and written atomically */
+	uint32_t kind;       /* enum handle_kind; HANDLE_NONE once retired; atomic */
 	uint32_t reserved;
-	struct handle *next; /* of the free slots */
+	struct handle *next; /* in the list of free slots */
 } handle_t;
 
-/* A zeroed object of size bytes (at most a slot). NULL: no memory. Any thread. */
+/* Returns a zeroed object of size bytes (at most HANDLE_SLOT_BYTES), or NULL: no memory. Any thread. */
 void *handle_new(enum handle_kind kind, size_t size);
 
 /*
- * From now on handle_valid is false; the slot stays with the caller until handle_release. False if it was so already.
+ * Makes handle_valid return false for the object; the caller keeps the slot until handle_release. Returns false if the
+ * object was retired before.
  */
 bool handle_retire(void *object);
 
-/* Gives the slot of a retired object back. */
+/* Frees the slot of a retired object. */
 void handle_release(void *object);
 
-/* True if pointer is a live object of this kind; pointer may be anything. */
+/* True if pointer is a live object of this kind. pointer may have any value. */
 bool handle_valid(const void *pointer, enum handle_kind kind);
 
 #endif

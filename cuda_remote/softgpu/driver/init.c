@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* cuInit, and the check that every other call begins with. */
 #include "cuda_remote/softgpu/driver/init.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -8,10 +9,12 @@
 enum { STATE_NEW, STATE_READY, STATE_FORKED };
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
-static int state; /* STATE_*; only a change to STATE_READY orders anything: the devices' tables before it */
+static int state; /* STATE_*; only the change to STATE_READY orders memory: the devices' tables come before it */
 static __thread bool in_callback;
 
-/* Worker threads and their locks do not survive a fork: the child may not use what its parent opened, as with CUDA. */
+/*
+ * Worker threads and their locks do not survive a fork. So, as with CUDA, a child may not use what its parent opened.
+ */
 static void forget_in_child(void)
 {
 	int ready = STATE_READY;
@@ -66,8 +69,8 @@ CUresult cuDriverGetVersion(int *version)
 }
 
 /*
- * Profilers have nothing to start here; the calls delimit a range for them. cudaProfiler.h, unlike cuda.h, leaves it to
- * the library that its functions can be seen from outside.
+ * The software GPU has no profiler to start or stop. Unlike cuda.h, cudaProfiler.h does not export its functions: the
+ * attribute does.
  */
 __attribute__((visibility("default"))) CUresult cuProfilerStart(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one process gives another: a descriptor of a file (memory/shared.h), named by process and number, which another
- * process of the same user opens as /proc/PROCESS/fd/NUMBER. A handle is valid as long as the process keeps the thing.
+ * Handles for other processes. A handle names a file (space/shared.h) by the process that has it open and its
+ * descriptor there. Another process of the same user opens /proc/PROCESS/fd/NUMBER. A handle is valid as long as its
+ * process keeps the file open.
  */
 #ifndef SOFTGPU_IPC_HANDLE_H
 #define SOFTGPU_IPC_HANDLE_H
@@ -11,26 +12,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In a CUipcMemHandle, CUipcEventHandle or CUmemPoolPtrExportData. */
+/* The contents of a CUipcMemHandle, CUipcEventHandle or CUmemPoolPtrExportData. */
 typedef struct ipc_handle {
 	char magic[8];
 	int32_t process, file;
-	uint64_t inode;        /* of the file: its number may have gone to another one */
-	uint64_t offset, size; /* of the allocation in it */
+	uint64_t inode;        /* of the file; the descriptor may belong to another file by now */
+	uint64_t offset, size; /* of the allocation in the file */
 	uint64_t id;
 } ipc_handle_t;
 _Static_assert(sizeof(ipc_handle_t) <= CU_IPC_HANDLE_SIZE, "a handle fits into CUDA's");
 
-/* Fills in all but offset, size and id. CUDA_ERROR_OPERATING_SYSTEM. */
+/* Fills in a handle of the file, except offset, size and id. CUDA_ERROR_OPERATING_SYSTEM. */
 CUresult ipc_describe(int file, ipc_handle_t *handle);
 
 /*
- * Opens the described file, made for purpose. CUDA_ERROR_INVALID_HANDLE: there is no such file any more, or it is not to
- * be had by this process; CUDA_ERROR_INVALID_CONTEXT: it is this process's own, which CUDA refuses too.
+ * Opens the file of a handle; the file must have been made for this purpose. CUDA_ERROR_INVALID_HANDLE: the file is
+ * closed, or this process may not open it; CUDA_ERROR_INVALID_CONTEXT: it is this process's own handle, which CUDA
+ * refuses too.
  */
 CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, int *device, uint64_t *bytes);
 
-/* Whether file is the one that the handle describes, and the handle one of ours. */
+/* True if the handle is valid in form and describes this file. */
 bool ipc_describes(const ipc_handle_t *handle, int file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver's messages, for the program (cuda.h, "Error Log Management Functions"): what the software GPU logs as an
- * error or a warning, whatever HEADRACE_LOG says of what is printed. The last LOG_BYTES of it are kept.
+ * The driver's messages for programs (cuda.h, "Error Log Management Functions"): all errors and warnings that the
+ * software GPU logs, whatever HEADRACE_LOG lets it print. The last LOG_BYTES of them are kept.
  */
 #include "cuda_remote/softgpu/driver/cuda_api.h"
 #include "rdma_channel/base/log.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOG_BYTES 25600 /* cuLogsDumpToMemory: the most that a dump can be */
+#define LOG_BYTES 25600 /* the largest dump that cuLogsDumpToMemory permits */
 #define LOST "messages before these are lost\n"
 #define LEFT_OUT "messages before these do not fit\n"
 
@@ -39,11 +39,11 @@ static struct {
 	line_t *first, **end;
 	size_t bytes;
 	unsigned number;     /* of the first; numbers count from 0 */
-	unsigned next;       /* of the one that comes next: what iterators are */
+	unsigned next;       /* number of the next message; an iterator is such a number */
 	struct CUlogsCallbackEntry_st *callbacks;
 } logs = { .lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER, .end = &logs.first };
 
-/* The callback that this thread is in: what it logs itself goes to no callback. */
+/* The callback that this thread runs. Messages that it logs itself are not passed to callbacks. */
 static __thread CUlogsCallbackHandle inside;
 
 static void drop_oldest(void)
@@ -57,7 +57,7 @@ static void drop_oldest(void)
 	free(line);
 }
 
-/* With the lock held. A message that there is no memory for counts as lost. */
+/* With the lock held. If there is no memory for a message, it counts as lost. */
 static void keep(enum hr_log_level level, const char *text, size_t length)
 {
 	const char *kind = level == HR_LOG_ERROR ? "error: " : "warning: ";
@@ -80,7 +80,7 @@ static void keep(enum hr_log_level level, const char *text, size_t length)
 	logs.bytes += line->length;
 }
 
-/* With the lock held. The last thread to leave an entry that was removed frees it. */
+/* With the lock held. Frees a removed entry when the last thread leaves it. */
 static void leave(struct CUlogsCallbackEntry_st *entry)
 {
 	pthread_cond_broadcast(&logs.left);
@@ -94,8 +94,8 @@ static void leave(struct CUlogsCallbackEntry_st *entry)
 }
 
 /*
- * Calls back without the lock. An entry that is being called stays in the list, removed or not, so that next stays
- * good; the next one is entered before it is left.
+ * Calls back without the lock. An entry stays in the list while it is being called, even if it was removed, so that its
+ * next pointer stays valid. The next entry is entered before this one is left.
  */
 static void call_back(enum hr_log_level level, const char *text, size_t length)
 {
@@ -132,7 +132,7 @@ static void tap(enum hr_log_level level, const char *text, size_t length)
 	pthread_mutex_unlock(&logs.lock);
 }
 
-/* Before the program's first call and any thread of ours. */
+/* Runs when the library is loaded, before any call of the program and any thread of this library. */
 __attribute__((constructor)) static void listen_to_log(void)
 {
 	hr_log_set_tap(tap);
@@ -156,7 +156,7 @@ CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUl
 	return CUDA_SUCCESS;
 }
 
-/* Returns when the callback runs in no thread any more, but for the calling one. */
+/* Returns when no other thread runs the callback. */
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -187,8 +187,8 @@ CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 }
 
 /*
- * Writes the messages from a number on into room bytes; *used is how many. With the lock held. False: there are some
- * and not one fits.
+ * Writes the messages from a number on to room bytes; *used becomes the bytes written. With the lock held. False: there
+ * are messages, and not even one fits.
  */
 static bool dump(unsigned from, char *buffer, size_t room, size_t *used)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous notifications (cuDeviceRegisterAsyncNotification), and what RDMA adapters have written. The one
- * notification there is tells that a process has used more of a device than its budget; here the budget is the whole
- * device, and an allocation beyond it fails. So callbacks are registered, and none is ever called.
+ * Asynchronous notifications (cuDeviceRegisterAsyncNotification) and cuFlushGPUDirectRDMAWrites. CUDA's only
+ * notification says that a process exceeds its memory budget of a device. Here the budget is the whole device, and an
+ * allocation beyond it fails: callbacks are registered but never called.
  */
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -50,8 +50,8 @@ CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHan
 }
 
 /*
- * Device memory is the host's: what an adapter has written there, and told, every processor reads. That is the order
- * the devices tell of (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING), in which there is nothing to wait for.
+ * Device memory is host memory: once an adapter has announced its writes, every processor sees them. The attribute
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING says so; there is nothing to flush.
  */
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {

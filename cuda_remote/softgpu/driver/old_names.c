@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of CUDA 3.1 and before, whose sizes are of 32 bits and which cuda.h still declares to old programs: those that
- * can be had where a device address does not fit in 32 bits. The others, which take or return such an address, stay
- * unsupported. Also the usage count that contexts had.
+ * Functions of CUDA 3.1 and before with 32-bit sizes, which cuda.h still declares for old programs, as far as they work
+ * with 64-bit device addresses. Functions that take or return a device address of 32 bits are not supported. Also the
+ * usage count of contexts.
  */
 #include "cuda_remote/softgpu/driver/context/context.h"
 
 #include <string.h>
 
-/* A size for the programs that knew 32 bits: as much of it as fits. */
+/* Clamps a size to 32 bits for these programs. */
 static unsigned clip(size_t size)
 {
 	return size > UINT32_MAX ? UINT32_MAX : (unsigned)size;
@@ -120,8 +120,8 @@ CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffs
 }
 
 /*
- * What the copy descriptions of both widths name alike. A device address of 32 bits is none of this device's: it is
- * passed on, and refused where it is checked.
+ * Copies the fields that the copy descriptions of both widths share. A 32-bit device address is never valid here; it is
+ * passed on, and refused when it is checked.
  */
 #define PLACE(to, from, side) \
 	((to).side##XInBytes = (from)->side##XInBytes, (to).side##Y = (from)->side##Y, \
@@ -132,7 +132,7 @@ CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffs
 	(PLACE(to, from, side), (to).side##Z = (from)->side##Z, (to).side##LOD = (from)->side##LOD, \
 	 (to).side##Height = (from)->side##Height)
 
-/* The description in wide; none if there is none. */
+/* The 64-bit form of a description, or NULL for NULL. */
 static const CUDA_MEMCPY2D *widen_2d(const CUDA_MEMCPY2D_v1 *copy, CUDA_MEMCPY2D *wide)
 {
 	if (!copy)
@@ -184,7 +184,7 @@ CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *
 	return cuTexRefSetAddress2D_v3(hTexRef, desc, dptr, Pitch);
 }
 
-/* The context that cuCtxCreate made counts once; one that counts no more is destroyed. */
+/* cuCtxCreate counts as one use. A context whose count becomes 0 is destroyed. */
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	CUcontext context;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads fat binary containers and chooses the PTX for a device. */
 #include "cuda_remote/softgpu/fatbin/fatbin.h"
 
 #include "cuda_remote/softgpu/fatbin/unpack.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Larger PTX than anybody writes; a header that says more is damaged. */
+/* No real PTX is this large: a header with a larger size is damaged. */
 #define MAX_TEXT (UINT64_C(1) << 29)
 
 enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8 };
@@ -15,7 +16,7 @@ enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH_SPECIFIC = 0x100000, FLA
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_bytes;
-	uint64_t payload_bytes; /* padded; the next entry is behind them */
+	uint64_t payload_bytes; /* padded; the next entry follows */
 	uint32_t packed_bytes;  /* of a compressed payload, without padding */
 	uint32_t options_offset;
 	uint32_t reserved;
@@ -34,7 +35,7 @@ struct walk {
 	size_t left;
 };
 
-/* The next entry and its payload. 0: none left; -1: damaged. */
+/* Outputs the next entry and its payload. 0: no entry left; -1: damaged. */
 static int next_entry(struct walk *walk, struct fatbin_entry *entry, const unsigned char **payload)
 {
 	if (!walk->left)
@@ -52,7 +53,7 @@ static int next_entry(struct walk *walk, struct fatbin_entry *entry, const unsig
 	return 1;
 }
 
-/* Code for one architecture and its own extensions runs nowhere else. */
+/* Code with architecture-specific features runs on that architecture only. */
 static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
 {
 	if (entry->flags & FLAG_ARCH_SPECIFIC)
@@ -62,7 +63,7 @@ static bool runs_on(const struct fatbin_entry *entry, unsigned capability)
 	return entry->sm <= capability;
 }
 
-/* The higher architecture; of equal ones that without extensions. */
+/* The entry with the higher architecture; of equals, the one without specific features. */
 static bool better(const struct fatbin_entry *entry, const struct fatbin_entry *best)
 {
 	const uint64_t special = FLAG_ARCH_SPECIFIC | FLAG_FAMILY_SPECIFIC;
@@ -123,7 +124,7 @@ static bool header_at(const void *data, size_t limit, struct fatbin_header *head
 	return true;
 }
 
-/* What a container holds, and the entry that would do best. */
+/* What a container holds, and its best entry for the device. */
 struct contents {
 	unsigned elf, lto, lowest; /* lowest: architecture of PTX; 0: none */
 	struct fatbin_entry best;

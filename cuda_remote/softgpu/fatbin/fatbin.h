@@ -4,7 +4,7 @@
  * each with a kind, an architecture and a payload, raw or compressed as one LZ4 block or one zstd frame.
  *
  * Header: struct fatbin_header (cuda_remote/fatbin.h). Entry: struct fatbin_entry.
- * The bytes are foreign: nothing is believed before it was checked against the bounds.
+ * The bytes are not trusted: every field is checked against the bounds before it is used.
  */
 #ifndef SOFTGPU_FATBIN_H
 #define SOFTGPU_FATBIN_H
@@ -17,7 +17,7 @@
 typedef struct fatbin_ptx {
 	char *text;
 	size_t length;
-	unsigned sm; /* what it was written for */
+	unsigned sm; /* the architecture that it was compiled for */
 } fatbin_ptx_t;
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds device code in host object files and archives. */
 #include "cuda_remote/softgpu/fatbin/host_object.h"
 
 #include <ar.h>
@@ -71,7 +72,7 @@ static bool is_named(const struct object *object, const Elf64_Shdr *section, con
 	       !memcmp(object->data + object->names.sh_offset + section->sh_name, name, length);
 }
 
-/* What is found in, and where it goes. */
+/* The object, and where its units go. */
 struct search {
 	const char *name;
 	unsigned capability;
@@ -92,7 +93,7 @@ static CUresult add_container(const struct search *search, const unsigned char *
 	return result ? result : linked_add(search->units, search->name, &ptx, search->on_demand);
 }
 
-/* Containers stand one behind the other, with zeros between them. */
+/* Containers follow each other, with zeros in between. */
 static CUresult search_section(const struct search *search, const unsigned char *at, size_t left)
 {
 	while (left >= sizeof(struct fatbin_header)) {
@@ -180,7 +181,7 @@ static void name_member(const struct archive *archive, const struct ar_hdr *head
 	name[length] = '\0';
 }
 
-/* 1: a member; 0: none left; -1: damaged. */
+/* Outputs the next member. 1: found; 0: none left; -1: damaged. */
 static int next_member(struct archive *archive, struct member *member)
 {
 	struct ar_hdr header;
@@ -212,7 +213,7 @@ CUresult host_archive_units(const void *data, size_t size, const char *name, uns
 	char both[256];
 	int more;
 	while ((more = next_member(&archive, &member)) > 0) {
-		/* Tables of symbols, and objects without device code. */
+		/* Skips symbol tables, and objects without device code. */
 		if (!host_object_is_elf(member.data, member.size))
 			continue;
 		snprintf(both, sizeof both, "%.160s(%s)", name, member.name);

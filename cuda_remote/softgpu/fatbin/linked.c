@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The linker's image: joins units of PTX in one image and splits them again. */
 #include "cuda_remote/softgpu/fatbin/linked.h"
 
 #include <stdlib.h>
@@ -96,7 +97,7 @@ size_t linked_bytes(const void *data)
 	return (size_t)header.bytes;
 }
 
-/* The unit at *at of left bytes. False: damaged. */
+/* Reads the unit at *at, with *left bytes left. False: damaged. */
 static bool take_unit(const char **at, size_t *left, softgpu_unit_t *unit)
 {
 	struct linked_entry entry;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A double of libcuda.so.1 that records the runtime's calls and answers as a test tells it to. */
 #include "test/cuda/runtime/double.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of a context and the calling thread's stack of them. The calls that ask and set are in context_state.c. */
+/* Creation and destruction of contexts, and each thread's stack of them. Limits and flags are in context_state.c. */
 #include "cuda_remote/softgpu/driver/context/context.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"

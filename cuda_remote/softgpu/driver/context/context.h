@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contexts. A context owns streams, events, modules and memory; its first fault stays with it and every call made in it
- * returns that from then on, until it is destroyed or the primary context is reset.
+ * Contexts. A context owns streams, events, modules and memory. It keeps its first fault: from then on every call in it
+ * returns that fault, until the context is destroyed or, if it is a primary context, reset.
  */
 #ifndef SOFTGPU_CONTEXT_H
 #define SOFTGPU_CONTEXT_H
@@ -24,7 +24,7 @@ struct CUctx_st {
 	handle_t handle;
 	/* Constant: */
 	CUdevice device;
-	int physical;  /* of device: what memory is accounted to */
+	int physical;  /* index of the device in the machine; memory is accounted to it */
 	uint64_t id;
 	bool primary;
 	/* Atomic: */
@@ -34,12 +34,12 @@ struct CUctx_st {
 	void (*memory_freed)(const softgpu_allocation_t *allocation);
 	queue_group_t group; /* streams and fault */
 	owned_list_t owned;
-	softgpu_heap_t heap; /* its limit is limits[CU_LIMIT_MALLOC_HEAP_SIZE]'s */
+	softgpu_heap_t heap; /* of kernels' malloc; limits[CU_LIMIT_MALLOC_HEAP_SIZE] is its limit */
 	/* Under lock: */
 	pthread_mutex_t lock;
 	size_t limits[CU_LIMIT_MAX];
 	CUfunc_cache cache_config;
-	unsigned peers; /* bit d: access to device d's memory was asked for */
+	unsigned peers; /* bit d: the program has enabled access to device d's memory */
 	struct coredump *coredump; /* of coredump.c; NULL: the process's settings */
 };
 
@@ -51,18 +51,21 @@ struct CUgreenCtx_st {
 	uint64_t primary_id; /* differs from primary->id after that */
 	uint64_t id;
 	CUdevResource resource;
-	CUstream gate;       /* what its later streams wait for, see context_event.c; the primary context's streams have it */
+	CUstream gate;       /* streams created later wait for it, see context_event.c; owned by the primary context */
 };
 
-/* A new context of device, nowhere current. */
+/* Creates a context of device, which is current in no thread. */
 CUresult context_new(CUdevice device, unsigned flags, bool primary, CUcontext *context);
 
-/* Waits for its work, destroys what it owns and itself. Threads that have it current are left with a dead one. */
+/*
+ * Waits for the context's work, then destroys its objects and the context. In threads where it is current, calls return
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED from then on.
+ */
 void context_destroy(CUcontext context);
 
 /*
- * The start of every call that works in a context: init_check, then the calling thread's current context.
- * CUDA_ERROR_INVALID_CONTEXT: there is none; CUDA_ERROR_CONTEXT_IS_DESTROYED; else the context's fault.
+ * Every call that works in a context begins with this: init_check, then the calling thread's current context.
+ * CUDA_ERROR_INVALID_CONTEXT: no context is current; CUDA_ERROR_CONTEXT_IS_DESTROYED; or the context's fault.
  */
 CUresult context_enter(CUcontext *context);
 
@@ -72,21 +75,22 @@ CUresult context_enter(CUcontext *context);
  */
 CUresult context_enter_unsafe(CUcontext *context);
 
-/* context_enter for a call on an object: CUDA_ERROR_INVALID_HANDLE if there is none of this kind. */
+/* context_enter for a call on an object: CUDA_ERROR_INVALID_HANDLE if handle is not of this kind. */
 CUresult context_enter_handle(const void *handle, enum handle_kind kind);
 
-/* context_enter for a context that was passed: NULL means the current one. */
+/* context_enter for a call with a context argument; NULL means the current context. */
 CUresult context_enter_this(CUcontext *context);
 
 /*
- * The context that a handle stands for: itself, or a green context's primary one. NULL: no context, or one that is gone.
+ * The context that a handle stands for: the context itself, or the primary context of a green context. NULL: the handle
+ * is not of a context, or the context was destroyed.
  */
 CUcontext context_of(CUcontext handle);
 
-/* The calling thread's current context, NULL if there is none or it is dead. */
+/* The calling thread's current context; NULL: no context is current, or it was destroyed. */
 CUcontext context_current(void);
 
-/* The green context that is current to the calling thread; NULL. */
+/* The calling thread's current green context; NULL: the current context is not a green one. */
 CUgreenCtx context_current_green(void);
 
 /* The primary context of a green context; NULL: not a green context, or its primary context was reset. */
@@ -108,16 +112,16 @@ static inline CUresult context_error(CUcontext context)
 	return queue_group_error(&context->group);
 }
 
-/* What a kernel that is launched in context now may use. */
+/* The limits of a kernel that is launched in context now: stack, printf buffer, heap. */
 softgpu_limits_t context_limits(CUcontext context);
 
-/* Waits for everything submitted in context; its fault if it has one. */
+/* Waits for all work submitted in context; returns the context's fault if it has one. */
 CUresult context_synchronize(CUcontext context);
 
-/* A context flag that may be set on creation and by cuCtxSetFlags. */
+/* True if these flags may be given at creation and to cuCtxSetFlags. */
 bool context_flags_valid(unsigned flags);
 
-/* Makes context this thread's current one (the top of its stack); NULL pops the top. */
+/* Replaces the top of this thread's stack, its current context; NULL pops the top. */
 CUresult context_set_current(CUcontext context);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of whole contexts and green contexts. A recording is one in a stream of its own, which waits for what all
- * streams have been given so far. A wait goes by way of a gate: a stream that waits for the event, and that all streams
- * wait for, those made later too.
+ * Events of whole contexts and green contexts. The event is recorded in a new stream, which first waits for the work of
+ * all streams of the context. A context waits for an event through its gate: a stream that waits for the event, and
+ * for which all streams of the context wait, those created later too.
  */
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/queue/capture.h"
@@ -17,7 +17,7 @@ static void let_go(CUstream *streams, size_t count)
 	free(streams);
 }
 
-/* The streams of a context, or of a green one: with the default stream, which it shares. None of them captures. */
+/* The streams of a context or of a green context. Fails if one of them captures. */
 static CUresult list(CUcontext context, CUgreenCtx green, CUstream **streams, size_t *count)
 {
 	CUresult result = green ? CUDA_SUCCESS : capture_refuse_context(context);
@@ -26,7 +26,7 @@ static CUresult list(CUcontext context, CUgreenCtx green, CUstream **streams, si
 	*streams = queue_group_streams(&context->group, green, count);
 	if (!*streams)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* All of them: each capture that there is is lost. */
+	/* The loop does not stop at the first capture: all of them are invalidated. */
 	for (size_t i = 0; i < *count && green; i++) {
 		CUresult refused = capture_refuse_stream((*streams)[i]);
 		result = refused ? refused : result;
@@ -91,7 +91,7 @@ static CUresult wait(CUcontext context, CUgreenCtx green, CUevent event)
 	return !result && !done ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-/* context_enter_this, and which green context it was. */
+/* context_enter_this; also outputs the green context, or NULL. */
 static CUresult enter(CUcontext *context, CUgreenCtx *green)
 {
 	*green = *context ? (CUgreenCtx)(void *)*context : context_current_green();

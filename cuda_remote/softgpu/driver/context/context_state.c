@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program asks of a context and sets in it. */
+/* Limits, flags, cache settings and peer access of contexts. */
 #include "cuda_remote/softgpu/driver/context/context.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -70,9 +70,9 @@ CUresult cuCtxSynchronize(void)
 }
 
 /*
- * Stack, printf buffer and heap are the next launch's (context_limits). The number of launches that wait has no bound
- * here: what is set is accepted and told again. So is the part of the L2 cache for persisting accesses, which are a hint
- * to the device and change nothing but speed, here not even that.
+ * The limits of stack, printf buffer and heap apply from the next launch on (context_limits). The other limits have no
+ * effect here: the number of pending launches is not bounded, and there is no L2 cache to set a part aside in. Their
+ * values are stored and returned by queries.
  */
 static CUresult limit_known(CUlimit limit)
 {
@@ -89,7 +89,7 @@ static CUresult limit_known(CUlimit limit)
 	}
 }
 
-/* Whether a value can be set for a limit that is known. */
+/* Checks the value of a known limit. */
 static CUresult limit_check(CUcontext context, CUlimit limit, size_t value)
 {
 	int persisting = 0;
@@ -97,7 +97,7 @@ static CUresult limit_check(CUcontext context, CUlimit limit, size_t value)
 	case CU_LIMIT_STACK_SIZE:
 		return value > STACK_BYTES_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
-		/* Once kernels have used the heap it keeps its size, as cuda.h says. */
+		/* cuda.h: the size of the heap cannot change after a kernel has used it. */
 		return softgpu_heap_begun(&context->heap) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
 		return value > 128 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -156,7 +156,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig)
 	return CUDA_SUCCESS;
 }
 
-/* A preference, by its contract; shared memory and caches do not compete here. */
+/* The setting is a preference only. It has no effect: shared memory and cache do not share space here. */
 CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
 	CUcontext context;
@@ -169,7 +169,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 	return CUDA_SUCCESS;
 }
 
-/* Banks are four bytes wide and cannot be set otherwise: accepted and without effect, as on devices since 5.0. */
+/* Banks are four bytes wide. Other widths are accepted without effect, as on all devices since capability 5.0. */
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	CUcontext context;
@@ -191,7 +191,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* No cache is set aside, so that none is to be reset. */
+/* No cache is set aside: nothing to reset. */
 CUresult cuCtxResetPersistingL2Cache(void)
 {
 	CUcontext context;
@@ -222,7 +222,7 @@ CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 	return CUDA_SUCCESS;
 }
 
-/* All devices share one memory; access is a matter of permission only. */
+/* All devices share one memory; peer access is only recorded. */
 static CUresult peer_check(CUcontext *context, CUcontext peer)
 {
 	CUresult result = context_enter(context);

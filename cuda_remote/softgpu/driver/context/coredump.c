@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings of core dumps. None are written here, so that they cannot be switched on; what is set beside is kept and
- * told again, for the process and for a context that was set otherwise.
+ * Settings of GPU core dumps. The software GPU writes none, so they cannot be switched on. All other settings are
+ * stored and returned by queries, for the process and for each context that has its own.
  */
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/init.h"
@@ -15,7 +15,7 @@
 #define KNOWN_FLAGS (CU_COREDUMP_LIGHTWEIGHT_FLAGS | CU_COREDUMP_SKIP_ABORT)
 
 struct coredump {
-	unsigned own; /* of a context: the settings that are its own, as bits of owner_bit; the rest is the process's */
+	unsigned own; /* of a context: bits (owner_bit) of the settings that it has; others are the process's */
 	bool trigger_host;
 	int flags;
 	char file[NAME_BYTES], pipe[NAME_BYTES];
@@ -24,7 +24,7 @@ struct coredump {
 static pthread_mutex_t coredump_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct coredump process = { .trigger_host = true };
 
-/* With the lock held: the process's settings, with their names. */
+/* The process's settings, with default file names. With the lock held. */
 static struct coredump *of_process(void)
 {
 	char host[256] = "";
@@ -37,7 +37,7 @@ static struct coredump *of_process(void)
 	return &process;
 }
 
-/* The older word for the flags is one setting with them. */
+/* CU_COREDUMP_LIGHTWEIGHT is the older form of the generation flags: the two are one setting. */
 static unsigned owner_bit(CUcoredumpSettings attribute)
 {
 	return 1u << (attribute == CU_COREDUMP_LIGHTWEIGHT ? CU_COREDUMP_GENERATION_FLAGS : attribute);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Green contexts: their calls, and how many multiprocessors a launch may use. */
 #include "cuda_remote/softgpu/driver/context/green.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -27,7 +28,7 @@ static CUresult enter(CUgreenCtx green, CUcontext *context)
 	return *context ? context_error(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* In the primary context, which is retained for it. */
+/* Creates a green context; the caller has retained the primary context for it. */
 static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreenCtx *output)
 {
 	static uint64_t next_id;
@@ -71,8 +72,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
 }
 
 /*
- * Streams that the program has not destroyed before answer CUDA_ERROR_CONTEXT_IS_DESTROYED from now on. Captures that
- * began in them are over, as nobody can end them any more.
+ * Streams that the program has not destroyed return CUDA_ERROR_CONTEXT_IS_DESTROYED from now on. Captures that began in
+ * them are lost, as no call can end them.
  */
 static void orphan_streams(CUcontext context, CUgreenCtx green)
 {
@@ -95,7 +96,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 	if (!handle_valid(hCtx, HANDLE_GREEN_CONTEXT) || !handle_retire(hCtx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	queue_stream_release(hCtx->gate);
-	/* After a reset of the device its other streams and the reference to its context are gone already. */
+	/* After a reset of the device, its other streams and its reference to the primary context are gone already. */
 	if (context) {
 		orphan_streams(context, hCtx);
 		result = cuDevicePrimaryCtxRelease_v2(context->device);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Green contexts (cuda.h, "Green Contexts"): a device's primary context with a part of its multiprocessors. A green
- * context's handle is good as a CUcontext too, in which place it stands for the primary context (context_of), so that
- * memory, modules and events are the primary's. Its own are its streams. Its default stream is the primary context's:
- * that waits for more than it must.
+ * Green contexts (cuda.h, "Green Contexts"): a device's primary context with a part of its multiprocessors. The handle
+ * of a green context also serves as a CUcontext and then stands for the primary context (context_of). Memory, modules
+ * and events belong to the primary context; streams belong to the green context. Its default stream is the primary
+ * context's, which therefore waits for more work than CUDA demands.
  *
- * A part is a number of multiprocessors. It is told, and limits cooperative launches; blocks of all launches are run by
- * the device's threads as they come, as CUDA allows a green context's to run on more multiprocessors than it has.
+ * A green context's part is a number of multiprocessors: queries return it and cooperative launches are limited by it.
+ * The device's threads run blocks of all launches as they come; CUDA permits a green context's blocks to run on more
+ * multiprocessors than it has. struct CUgreenCtx_st is in context.h.
  */
 #ifndef SOFTGPU_GREEN_H
 #define SOFTGPU_GREEN_H

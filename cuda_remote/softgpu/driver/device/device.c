@@ -33,7 +33,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The same in every process of a machine, another on every machine. */
+/* The same in every process of a machine, different on every machine. */
 static void make_uuid(CUuuid *uuid)
 {
 	char text[256] = "";
@@ -59,7 +59,7 @@ static void format_uuid(const CUuuid *uuid, char text[41])
 			      (unsigned char)uuid->bytes[i]);
 }
 
-/* One entry of CUDA_VISIBLE_DEVICES: an index, or the start of a UUID that fits one device only. -1: neither. */
+/* Parses one entry of CUDA_VISIBLE_DEVICES: an index, or the unique start of a UUID. Returns -1 for anything else. */
 static int parse_visible(const char *entry, size_t length, int machine_count)
 {
 	if (!length)
@@ -84,7 +84,10 @@ static int parse_visible(const char *entry, size_t length, int machine_count)
 	return end == entry + length && index >= 0 && index < machine_count ? (int)index : -1;
 }
 
-/* As the CUDA programming guide says: the list ends at its first wrong entry; a device named twice hides them all. */
+/*
+ * As in the CUDA programming guide: the list ends at its first invalid entry; if a device is named twice, no device is
+ * visible.
+ */
 static void apply_visible(const char *list, int machine_count)
 {
 	bool seen[SOFTGPU_MAX_DEVICES] = { false };
@@ -94,7 +97,8 @@ static void apply_visible(const char *list, int machine_count)
 		if (index < 0)
 			return;
 		if (seen[index]) {
-			hr_log(HR_LOG_WARN, "CUDA_VISIBLE_DEVICES names device %d twice: no device is visible", index);
+			hr_log(HR_LOG_WARN, "CUDA_VISIBLE_DEVICES: device %d is named twice, so no device is visible",
+			       index);
 			devices.count = 0;
 			return;
 		}

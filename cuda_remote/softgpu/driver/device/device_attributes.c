@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the devices say of themselves. An attribute that the table does not name is 0: the feature is not there (sparse
- * arrays, multicast, external memory …).
+ * The attributes of the devices. An attribute that the table does not list is 0: the device does not have the feature
+ * (sparse arrays, multicast, external memory …).
  */
 #include "cuda_remote/softgpu/driver/device/device.h"
 
@@ -113,12 +113,15 @@ static const struct {
 	{ ATTRIBUTE(GPU_DIRECT_RDMA_WRITES_ORDERING), CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES },
 	{ ATTRIBUTE(MEM_SYNC_DOMAIN_COUNT), 1 },
 	{ ATTRIBUTE(NUMA_ID), -1 },
-	/* Not to be known: given as two channels of DDR4-3200, so that a program's peak bandwidth is not 0. */
+	/*
+	 * Unknown. The value is that of two channels of DDR4-3200, so that the peak bandwidth that a program computes
+	 * is not 0.
+	 */
 	{ ATTRIBUTE(MEMORY_CLOCK_RATE), 1600000 },
 	{ ATTRIBUTE(GLOBAL_MEMORY_BUS_WIDTH), 128 },
 };
 
-/* kHz: of %clock, which counts nanoseconds. Programs divide by this rate what they measured with that register. */
+/* kHz, the rate of %clock, which counts nanoseconds. Programs divide differences of %clock by this rate. */
 enum { CLOCK_RATE_KHZ = 1000000 };
 
 static int cache_size(void)
@@ -187,7 +190,7 @@ CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevi
 	return CUDA_SUCCESS;
 }
 
-/* The two queries that CUDA had before cuDeviceGetAttribute. */
+/* The queries of CUDA's first version, before cuDeviceGetAttribute. */
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
 	if (!minor)

@@ -8,7 +8,7 @@
 
 #define PCI_FIRST_BUS 0xE0
 
-/* What every query of a device checks first. */
+/* Every query of a device checks this first. */
 static CUresult check(const void *output, CUdevice device)
 {
 	CUresult result = init_check();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of a device or context beside its attributes. */
+/* Queries of devices and contexts that are not attributes: atomic operations, texture width, affinity. */
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
@@ -15,8 +15,8 @@ static CUresult check(CUdevice device)
 }
 
 /*
- * Kernels' atomic operations are the processor's, on memory of the host and of every device alike: what PTX has for
- * compute capability 9.0 without vectors and 128-bit words.
+ * Atomic operations of kernels are the processor's, on host memory and on memory of every device: those of PTX for
+ * compute capability 9.0, except vectors and 128-bit words.
  */
 static unsigned atomic_capability(CUatomicOperation operation)
 {
@@ -92,7 +92,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_
 	return CUDA_SUCCESS;
 }
 
-/* All multiprocessors are every context's. */
+/* Every context has all multiprocessors. */
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
 {
 	CUcontext context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device resources (cuda.h, "Green Contexts"): multiprocessors, and their division. Any number from one on will do as a
- * part, as no multiprocessor here shares anything with another.
+ * Device resources (cuda.h, "Green Contexts"): multiprocessors and their division. A part may have any number of them,
+ * as the multiprocessors here share no hardware.
  */
 #include "cuda_remote/softgpu/driver/device/device_resource.h"
 
@@ -13,11 +13,11 @@
 
 #define SECRET_MAGIC UINT32_C(0x5e50c3d1)
 
-/* What CUdevResource's padding holds: where the multiprocessors come from. */
+/* What the padding of a CUdevResource holds: where its multiprocessors come from. */
 typedef struct secret {
 	uint32_t magic;
 	int32_t device;
-	uint64_t split;  /* number of the split that it is a part of; 0: of none */
+	uint64_t split;  /* number of the split that made this part; 0: not split */
 	uint32_t part;   /* which one of it; the rest is UINT32_MAX */
 } secret_t;
 
@@ -58,7 +58,7 @@ void device_resource_provision(CUdevResource *resource)
 	     resource->sm.smCount);
 }
 
-/* CUDA_ERROR_INVALID_RESOURCE_TYPE; CUDA_ERROR_INVALID_VALUE: not one of ours, or changed by the program. */
+/* CUDA_ERROR_INVALID_RESOURCE_TYPE; CUDA_ERROR_INVALID_VALUE: not from this driver, or changed by the program. */
 static CUresult check(const CUdevResource *resource)
 {
 	if (resource->type != CU_DEV_RESOURCE_TYPE_SM)
@@ -102,7 +102,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGrou
 	if (size > all)
 		return CUDA_ERROR_INVALID_VALUE;
 	secret_t secret = secret_of(input);
-	if (secret.split) /* parts are split again by way of a green context only */
+	if (secret.split) /* a part can be split again only through a green context */
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	unsigned groups = all / size;
 	if (result && groups > *nbGroups)
@@ -119,7 +119,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGrou
 	return CUDA_SUCCESS;
 }
 
-/* True if two parts may stand in one descriptor: of one split, and not the same. */
+/* True if two parts may be in one descriptor: different parts of one split. */
 static bool apart(const CUdevResource *a, const CUdevResource *b)
 {
 	secret_t first = secret_of(a), second = secret_of(b);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of allocation nodes: its life, and the accounts that cuDeviceGetGraphMemAttribute reports. */
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of allocation nodes. An allocation has its address from the moment its node is made until the node, the
- * executable graph and the allocation itself are gone; in between, launches allocate it and free it again. Its context
- * takes it away before that: what still refers to it then cannot be launched any more. It keeps its
- * own pages: allocations of different graphs share none (CUDA's do), so that what cuDeviceGetGraphMemAttribute tells as
- * reserved is what the allocations of the graphs launched so far sum up to, less what was trimmed. Any thread.
+ * Memory of allocation nodes. An allocation has its address from the creation of its node until no node, executable
+ * graph or running launch refers to it. In between, launches allocate and free it. When its context is destroyed the
+ * memory is freed, and graphs that still refer to it cannot be launched.
+ *
+ * Each allocation has pages of its own. CUDA's graphs share pages; here they do not, so the reserved memory that
+ * cuDeviceGetGraphMemAttribute returns is the sum of the allocations of all graphs launched so far, less trimmed
+ * memory. Any thread.
  */
 #ifndef SOFTGPU_GRAPH_ALLOCATION_H
 #define SOFTGPU_GRAPH_ALLOCATION_H
@@ -14,10 +16,10 @@
 
 typedef struct graph_memory graph_memory_t;
 
-/* In softgpu_allocation_t.flags: belongs to a graph. */
+/* In softgpu_allocation_t.flags: the allocation belongs to a graph. */
 #define GRAPH_MEMORY_FLAG (1u << 31)
 
-/* One reference is the caller's. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Creates memory with one reference for the caller. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **memory);
 void graph_memory_hold(graph_memory_t *memory);
 void graph_memory_release(graph_memory_t *memory);
@@ -26,31 +28,31 @@ CUdeviceptr graph_memory_address(const graph_memory_t *memory);
 /* False once its context was destroyed, and the memory with it. */
 bool graph_memory_there(const graph_memory_t *memory);
 
-/* The allocation node's memory at exactly this address, with a reference; NULL. */
+/* The memory of the allocation node with this address, with a reference for the caller; NULL: none. */
 graph_memory_t *graph_memory_find(CUdeviceptr address);
 
 /*
- * A graph has the allocation's free node: graph is its number. An allocation is freed by its own graph alone or by
- * others: CUDA_ERROR_INVALID_VALUE for what is freed twice in one graph or in both.
+ * Records that the graph with this id has a free node for the allocation. CUDA_ERROR_INVALID_VALUE: this graph has one
+ * already, or both the allocation's own graph and another graph would free it.
  */
 CUresult graph_memory_note_free(graph_memory_t *memory, uint64_t graph);
-/* The number of the graph that allocates it. */
+/* Records the id of the graph that allocates it. */
 void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph);
-/* True if its own graph frees it: nobody else can. */
+/* True if its own graph frees it: no other graph and no call can. */
 bool graph_memory_balanced(const graph_memory_t *memory);
 
-/* A launch will need its pages: they count as the device's from the call on, as CUDA maps them then. */
+/* A launch will need its pages: they count as reserved from this call on, as CUDA maps them at the launch. */
 void graph_memory_reserve(graph_memory_t *memory);
-/* A launch allocates it: false if it is allocated already. Its pages are the device's from now on. */
+/* A launch allocates it and reserves its pages. False: it is allocated already. */
 bool graph_memory_allocate(graph_memory_t *memory);
-/* It is free again: false if it was. */
+/* Frees it. False: it was not allocated. */
 bool graph_memory_free(graph_memory_t *memory);
 bool graph_memory_used(const graph_memory_t *memory);
 
 /*
- * For cuMemFree and cuMemFreeAsync, of memory that a graph's node allocated: it may be allocated again by what is
- * launched after this call. A reference is put out, to be released when what was submitted before is done: the address
- * may go with it. CUDA_ERROR_INVALID_VALUE: it is not allocated, or its own graph frees it.
+ * For cuMemFree and cuMemFreeAsync of memory that a graph's node allocated. Launches after this call may allocate it
+ * again. Outputs a reference, which the caller releases when all work submitted before is done; the address may become
+ * invalid with it. CUDA_ERROR_INVALID_VALUE: it is not allocated, or its own graph frees it.
  */
 CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **memory);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launching an executable graph: what is settled at the call, and the command that runs it. */
+/* Launches of executable graphs: the checks and reservations at the call, and the command that runs the graph. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls visit for each node of the graph and of those below it, until one fails. */
+/* Calls visit for each node of the graph and of the graphs below it, until a call fails. */
 static CUresult for_all(CUgraph graph, CUresult (*visit)(CUgraphNode node, void *with), void *with)
 {
 	for (CUgraphNode node = graph->first; node; node = node->next) {
@@ -55,14 +55,12 @@ static void finish(command_t *command)
 	graph_exec_release(launch->exec);
 }
 
-/* The streams of the helpers, in the launch's context. Fewer than wanted will do. */
+/* Creates the streams of the helpers in the launch's context. Fewer than wanted are enough. */
 static void make_helpers(CUgraphExec exec, CUcontext context)
 {
 	if (exec->helping == context && exec->helping_id == context->id && (!exec->helpers || exec->helper[0]))
 		return;
-	/*
-	 * Helpers of another context may still be about to end: not before they have may their numbers be used again.
-	 */
+	/* Helpers of another context may still be ending: their numbers are used again only after that. */
 	if (exec->helping && __atomic_load_n(&exec->busy, __ATOMIC_ACQUIRE))
 		return;
 	for (unsigned i = 0; i < GRAPH_HELPERS; i++) {
@@ -80,7 +78,7 @@ static void make_helpers(CUgraphExec exec, CUcontext context)
 	}
 }
 
-/* The place that each event node waits for, before this launch's own recordings take it. */
+/* Finds the place that each event node waits for, before this launch's own recordings change it. */
 static CUresult note_wait(CUgraphNode node, void *with)
 {
 	graph_launch_t *launch = with;
@@ -96,8 +94,8 @@ static CUresult note_wait(CUgraphNode node, void *with)
 }
 
 /*
- * What the node needs is still there. Memory that others free: by the order of launches and calls, as those of the
- * stream-ordered allocator.
+ * Checks that the node's objects still exist. Memory that others free is checked in the order of launches and calls,
+ * like memory of the stream-ordered allocator.
  */
 static CUresult check_node(CUgraphNode node, void *with)
 {
@@ -117,7 +115,7 @@ static CUresult note_memory(CUgraphNode node, void *with)
 	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		graph_memory_reserve(node->memory);
 	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !graph_memory_balanced(node->memory)) {
-		graph_memory_free(node->memory); /* what is left of the launch before, where it is to be freed so */
+		graph_memory_free(node->memory); /* left by the previous launch, with AUTO_FREE_ON_LAUNCH */
 		graph_memory_allocate(node->memory);
 	} else if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !graph_memory_balanced(node->memory)) {
 		graph_memory_free(node->memory);
@@ -125,7 +123,7 @@ static CUresult note_memory(CUgraphNode node, void *with)
 	return CUDA_SUCCESS;
 }
 
-/* Everything that may fail, before anything is changed. */
+/* First everything that may fail, before anything is changed. */
 static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **output)
 {
 	graph_launch_t *launch = calloc(1, sizeof *launch + exec->event_nodes * sizeof *launch->events);
@@ -142,7 +140,7 @@ static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **outp
 	CUresult result = for_all(exec->graph, check_node, &exec->flags);
 	if (!result && exec->event_nodes)
 		result = for_all(exec->graph, note_wait, launch);
-	/* The one launch after the other, whatever their streams. */
+	/* Launches of one executable graph run one after another, in whichever streams. */
 	if (!result && exec->last && !queue_submit_wait(stream, exec->last, exec->last_sequence))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result) {
@@ -178,7 +176,7 @@ static CUresult launch_locked(CUgraphExec exec, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* In a capturing stream the graph becomes a child of the one that is captured. */
+/* If the stream captures, the graph becomes a child of the captured graph. */
 static CUresult launch_captured(CUgraphExec exec, CUstream stream, bool *captured)
 {
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_GRAPH,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adding nodes, and reading and changing their parameters. All kinds go through CUgraphNodeParams. */
+/* Adds nodes, and gets and sets their parameters. All types of node use CUgraphNodeParams. */
 #include "cuda_remote/softgpu/driver/graph/graph_exec.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
@@ -33,7 +33,7 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 	return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
 }
 
-/* The node, if it is one of this type. */
+/* Checks that the node is of this type. */
 static CUresult enter(CUgraphNode node, CUgraphNodeType type, const void *params)
 {
 	CUresult result = init_check();
@@ -44,7 +44,7 @@ static CUresult enter(CUgraphNode node, CUgraphNodeType type, const void *params
 	return CUDA_SUCCESS;
 }
 
-/* What the setters may change: not a graph below, not an address, not a condition (CUDA, cuGraphNodeSetParams). */
+/* Setters may not change a child graph, an address or a condition (cuda.h, cuGraphNodeSetParams). */
 static bool settable(CUgraphNodeType type)
 {
 	return type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
@@ -113,7 +113,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 	return result;
 }
 
-/* The first version has no kernels without a context: it tells the function. */
+/* The first version of the structure has no CUkernel: it returns the function. */
 CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUresult result = enter(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams);

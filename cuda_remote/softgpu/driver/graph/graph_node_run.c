@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node does when its turn comes. */
+/* Runs one node of a launch. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
 #include "cuda_remote/softgpu/driver/memory/copy.h"
@@ -15,7 +15,7 @@ void graph_fault(graph_launch_t *launch, CUcontext context, CUresult fault)
 	CUresult none = CUDA_SUCCESS;
 	if (!handle_valid(context, HANDLE_CONTEXT)) /* the node's is gone */
 		context = launch->context;
-	/* Orders nothing: whoever looks at it needs the code only. */
+	/* Orders nothing: readers need only the code. */
 	__atomic_compare_exchange_n(&launch->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	context_fault(context, fault);
 	if (context != launch->context)
@@ -30,7 +30,7 @@ static bool failed(const graph_launch_t *launch)
 static CUresult run_kernel(const graph_kernel_t *kernel)
 {
 	const struct CUfunc_st *function = kernel->function;
-	/* Unloaded since the launch, by a context that this launch is not part of. */
+	/* The module was unloaded since the launch, with a context that is not the launch's. */
 	if (!graph_kernel_loaded(kernel))
 		return CUDA_ERROR_INVALID_HANDLE;
 	softgpu_launch_t launch = { .kernel = function->kernel, .dynamic_shared = kernel->shape.dynamic_shared,
@@ -42,7 +42,7 @@ static CUresult run_kernel(const graph_kernel_t *kernel)
 	return softgpu_launch(&launch);
 }
 
-/* Memory that was there when the node was made and is not any more is an access to nothing. */
+/* Memory that was freed after the node was made: an access is a fault. */
 static CUresult as_access(CUresult result)
 {
 	return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : result;
@@ -66,7 +66,7 @@ static void run_host(const CUDA_HOST_NODE_PARAMS_v2 *params)
 static uint32_t condition(const struct CUgraphNode_st *node)
 {
 	const softgpu_conditional_t *value = (const void *)(uintptr_t)node->value->address;
-	/* The kernels that set it have ended, in this thread or one whose end this thread has seen. */
+	/* The kernels that set the value have ended, in this thread or in a thread whose end this thread has seen. */
 	return __atomic_load_n(&value->value, __ATOMIC_RELAXED);
 }
 
@@ -91,7 +91,7 @@ static void run_conditional(graph_launch_t *launch, CUgraphNode node)
 	}
 }
 
-/* Work that a context does, and its result. */
+/* Runs work that belongs to a context, and records its fault there. */
 static CUresult run_work(const struct CUgraphNode_st *node, CUcontext *context)
 {
 	switch (node->params.type) {
@@ -118,7 +118,8 @@ static bool run_memop(graph_launch_t *launch, CUgraphNode node, unsigned *progre
 }
 
 /*
- * Memory that its own graph frees is allocated as the graph runs; the rest was when it was launched (graph_launch.c).
+ * If its own graph frees the memory, it is allocated when the node runs; otherwise it was allocated at the launch
+ * (graph_launch.c).
  */
 static void run_memory(CUgraphNode node)
 {
@@ -140,7 +141,7 @@ bool graph_node_run(graph_launch_t *launch, CUgraphNode node, unsigned *progress
 	CUcontext context = launch->context;
 	CUresult result;
 	CUgraphNodeType type = node->params.type;
-	/* After a fault nothing runs, but memory is accounted for, as a stream's is. */
+	/* After a fault nodes are skipped, but memory is still allocated and freed, as in streams. */
 	if ((failed(launch) || node->disabled) && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
 	    type != CU_GRAPH_NODE_TYPE_MEM_FREE)
 		return true;

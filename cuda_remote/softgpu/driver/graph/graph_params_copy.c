@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters of nodes: checked once, and the node's own from then on. */
+/* Parameters of nodes: checks them and keeps the node's own copy. */
 #include "cuda_remote/softgpu/driver/graph/graph.h"
 
 #include "cuda_remote/softgpu/driver/texture/array.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pointers to the parameters, which the caller sets, then the parameter block. */
+/* One allocation: the pointers to the parameters, which the caller sets, then the parameter block. */
 static CUresult kernel_storage(graph_kernel_t *kernel)
 {
 	size_t pointers = (kernel->parameters * sizeof *kernel->pointers + 15) & ~(size_t)15;
@@ -45,7 +45,7 @@ static void kernel_free(graph_kernel_t *kernel)
 	free(kernel);
 }
 
-/* The program's view of it: what a getter returns and a setter takes again. */
+/* Sets the program's view of the kernel, which getters return and setters accept. */
 static void kernel_view(CUgraphNode node)
 {
 	CUDA_KERNEL_NODE_PARAMS_v3 *view = &node->params.kernel;
@@ -117,7 +117,7 @@ static CUresult clone_kernel(CUgraphNode to, const struct CUgraphNode_st *from)
 	return CUDA_SUCCESS;
 }
 
-/* True if graph is this one, or one that it is below of. */
+/* True if below is graph, or a graph below it. */
 static bool holds(CUgraph graph, CUgraph below)
 {
 	while (below != graph && below->owner)
@@ -125,7 +125,7 @@ static bool holds(CUgraph graph, CUgraph below)
 	return below == graph;
 }
 
-/* A child graph: a clone, or the graph itself where it is moved. */
+/* Takes a child graph: a clone of it, or, for ownership MOVE, the graph itself. */
 static CUresult take_child(CUgraphNode node, CUgraphNodeParams *given)
 {
 	CUgraph child = given->graph.graph, mine;
@@ -152,7 +152,7 @@ static CUresult take_event(CUgraphNode node, CUevent event)
 {
 	if (!handle_valid(event, HANDLE_EVENT))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (event->shared) /* of several processes: recorded and waited for in streams only */
+	if (event->shared) /* a shared event can be used in streams only */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	node->params.eventRecord.event = event;
 	node->named[0] = event->id;
@@ -325,7 +325,7 @@ static CUresult take(CUgraphNode node, CUgraphNodeParams *given)
 	}
 }
 
-/* The bodies' nodes look for handles upwards from the node that holds them. */
+/* The graphs below belong to this node, through which their nodes find conditional handles. */
 static void own_below(CUgraphNode node)
 {
 	unsigned count;
@@ -346,7 +346,7 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 		graph_params_drop(&fresh);
 		return result;
 	}
-	if (node->kernel && fresh.kernel) { /* attributes stay what they were set to */
+	if (node->kernel && fresh.kernel) { /* attributes keep their values */
 		fresh.kernel->set = node->kernel->set;
 		fresh.kernel->values = node->kernel->values;
 		node->kernel->values = NULL;
@@ -380,7 +380,7 @@ static CUresult clone_bodies(CUgraphNode to, CUgraphNode from, bool exact)
 	return CUDA_SUCCESS;
 }
 
-/* The array, copied; *to is where its address is to go, which holds the original's. */
+/* Copies an array; *to becomes the copy's address. */
 static CUresult clone_array(const void *array, size_t bytes, void **to)
 {
 	*to = bytes ? malloc(bytes) : NULL;
@@ -396,7 +396,7 @@ CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact)
 	const CUgraphNodeParams *params = &from->params;
 	CUgraphNodeParams copy = *params;
 	CUresult result = CUDA_SUCCESS;
-	to->params.type = params->type; /* nothing to drop yet, should the rest fail */
+	to->params.type = params->type; /* so that there is nothing to drop if the rest fails */
 	memcpy(to->named, from->named, sizeof to->named);
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:

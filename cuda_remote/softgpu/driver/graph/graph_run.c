@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Running a graph: a list of nodes whose dependencies are done, from which the launch's own thread and its helpers
- * take, and of nodes that wait for something outside (an event, a value in memory), which the launch's own thread looks
- * at again and again. A helper is a command in a stream of its own: where no worker comes to run it, the launch gets
- * done without.
+ * Runs a graph. Nodes whose dependencies are complete are in a list, from which the launch's own thread and its helpers
+ * take them. Nodes that wait for something outside of the graph (an event, a value in memory) are in another list,
+ * which the launch's own thread polls. A helper is a command in a stream of its own: if no worker thread is free for
+ * it, the launch completes without it.
  */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
@@ -25,7 +25,7 @@ typedef struct item {
 typedef struct graph_run {
 	graph_launch_t *launch;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a node became ready, or the last one is done */
+	pthread_cond_t changed; /* a node became ready, or the last node is complete */
 	/* Under the executable graph's short_lock: */
 	struct graph_run *next_short;
 	bool is_short; /* on its list, with a reference */
@@ -55,7 +55,7 @@ static void run_release(run_t *run)
 	free(run);
 }
 
-/* The most urgent first, among equals in the order they became ready. */
+/* The highest priority first; among equals, in the order in which they became ready. */
 static void list(item_t **at, item_t *item)
 {
 	while (*at && (*at)->priority <= item->priority)
@@ -111,7 +111,7 @@ static void complete(run_t *run, const item_t *item)
 
 static void hire(run_t *run);
 
-/* Runs ready nodes until there is none. With the lock held, which is let go meanwhile. */
+/* Runs ready nodes until none is left. Called with the lock held; releases it meanwhile. */
 static void run_ready(run_t *run)
 {
 	while (run->ready) {
@@ -135,7 +135,7 @@ static CUresult help(command_t *command)
 	run_t *run = helper->run;
 	pthread_mutex_lock(&run->lock);
 	run_ready(run);
-	/* What it left waiting is the owner's to look at. */
+	/* The launch's own thread polls the nodes that this helper left waiting. */
 	if (run->waiting)
 		pthread_cond_broadcast(&run->changed);
 	__atomic_add_fetch(&helper->exec->leaving, 1, __ATOMIC_RELAXED);
@@ -143,7 +143,7 @@ static CUresult help(command_t *command)
 	return CUDA_SUCCESS;
 }
 
-/* The run that has been short of a helper for longest, with the list's reference; NULL: none is. */
+/* The run that has lacked a helper for longest, with the list's reference; NULL: none. */
 static run_t *take_short(CUgraphExec exec)
 {
 	pthread_mutex_lock(&exec->short_lock);
@@ -157,8 +157,8 @@ static run_t *take_short(CUgraphExec exec)
 }
 
 /*
- * A helper that has done, to a run that found none. It may have been hired for a launch that was over before it began:
- * who looked for one meanwhile could not wait for it, as it might not have begun for long, and would miss it now.
+ * Gives a free helper to a run that lacks one. The helper may have been started for a launch that ended before the
+ * helper began. A run that looked for a helper meanwhile could not wait for it, and gets it here.
  */
 static void hand_over(CUgraphExec exec)
 {
@@ -172,7 +172,7 @@ static void hand_over(CUgraphExec exec)
 	}
 }
 
-/* The launch may be over by now, and its executable graph destroyed: the helper has references to what it touches. */
+/* The launch may be complete by now, and its executable graph destroyed: the helper has references to what it uses. */
 static void help_finish(command_t *command)
 {
 	helper_t *helper = (helper_t *)command;
@@ -185,12 +185,17 @@ static void help_finish(command_t *command)
 	graph_exec_release(helper->exec);
 }
 
-/* A helper that nobody has; -1: all are at work. One that is leaving, perhaps another launch's, is waited for: its node
- * would not run beside this one otherwise, and kernels may wait for each other. */
+/*
+ * A free helper; -1: all are busy. Waits for a helper that is leaving, perhaps another launch's: otherwise its node
+ * would not run beside this one, and kernels may wait for each other.
+ */
 static int free_helper(CUgraphExec exec)
 {
 	for (;;) {
-		/* Read first: one that leaves after this is not missed, as its bit is gone before its count. */
+		/*
+		 * Read first, so that a helper which leaves after this is not missed: it clears its bit before it
+		 * decrements the count.
+		 */
 		uint32_t leaving = __atomic_load_n(&exec->leaving, __ATOMIC_ACQUIRE);
 		for (unsigned i = 0; i < exec->helpers && exec->helper[i]; i++)
 			if (!(__atomic_fetch_or(&exec->busy, 1u << i, __ATOMIC_ACQUIRE) & 1u << i))
@@ -201,11 +206,11 @@ static int free_helper(CUgraphExec exec)
 	}
 }
 
-/* As free_helper; where it finds none, the next helper that has done will find the run. With the run's lock held. */
+/* free_helper; if there is none, the next free helper finds the run in the list. With the run's lock held. */
 static int free_helper_now_or_later(CUgraphExec exec, run_t *run)
 {
 	pthread_mutex_lock(&exec->short_lock);
-	/* Once more: one that has done since has perhaps looked at the list already. */
+	/* Again: a helper that became free meanwhile may have looked at the list too early. */
 	int i = free_helper(exec);
 	if (i < 0 && !run->is_short) {
 		run_t **at = &exec->first_short;
@@ -220,7 +225,7 @@ static int free_helper_now_or_later(CUgraphExec exec, run_t *run)
 	return i;
 }
 
-/* Takes the run, which is done, off the list of those that want a helper. */
+/* Removes a complete run from the list of runs that lack a helper. */
 static void want_no_more(CUgraphExec exec, run_t *run)
 {
 	pthread_mutex_lock(&exec->short_lock);
@@ -237,7 +242,7 @@ static void want_no_more(CUgraphExec exec, run_t *run)
 		run_release(run);
 }
 
-/* One helper more, if there is one. With the lock held. */
+/* Starts another helper if one is free. With the lock held. */
 static void hire(run_t *run)
 {
 	CUgraphExec exec = run->launch->exec;
@@ -253,7 +258,10 @@ static void hire(run_t *run)
 	}
 	helper->command.run = help;
 	helper->command.finish = help_finish;
-	/* Its stream may be of a context that failed, and the launch of another one; nodes see whether theirs has. */
+	/*
+	 * The helper's stream may belong to a context that failed, and the launch to another one; nodes check their own
+	 * context.
+	 */
 	helper->command.despite_fault = true;
 	helper->command.host_code = exec->host_nodes;
 	helper->run = run;
@@ -264,7 +272,7 @@ static void hire(run_t *run)
 	queue_submit(exec->helper[i], &helper->command);
 }
 
-/* Tries the waiting nodes again. With the lock held, which is let go meanwhile. True if one is done. */
+/* Tries the waiting nodes again. Called with the lock held; releases it meanwhile. True if one is complete. */
 static bool look_again(run_t *run)
 {
 	item_t *items = run->waiting;

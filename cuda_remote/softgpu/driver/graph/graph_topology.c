@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls that make, copy and end graphs, and those that read and change their edges. */
+/* The calls that create, copy and destroy graphs, and list and change their edges. */
 #include "cuda_remote/softgpu/driver/graph/graph.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
@@ -36,7 +36,7 @@ CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* A child or a body is its node's, and one that is captured into is the capture's. */
+/* A child or body graph belongs to its node; a graph that a stream captures into belongs to the capture. */
 CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	CUresult result = enter_graph(hGraph);
@@ -85,7 +85,7 @@ CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 	return CUDA_SUCCESS;
 }
 
-/* Up to *count nodes, the rest of the room NULL; without room their number. */
+/* Writes up to *count nodes and fills the rest with NULL; if the array is NULL, sets *count to the number of nodes. */
 static CUresult put_nodes(CUgraph graph, bool roots, CUgraphNode *nodes, size_t *count)
 {
 	size_t found = 0;
@@ -124,7 +124,7 @@ static bool plain(const CUgraphEdgeData *data)
 	return !memcmp(data, &zero, sizeof zero);
 }
 
-/* As put_nodes. CUDA_ERROR_LOSSY_QUERY: there is data and nobody asked for it. */
+/* put_nodes for edges. CUDA_ERROR_LOSSY_QUERY: edges have data, and the caller did not ask for it. */
 static CUresult put_edges(const graph_edges_t *edges, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
 	if (!count || (data && !nodes))

@@ -20,7 +20,7 @@ CUresult PTSZ(cuGraphLaunch)(CUgraphExec hGraphExec, CUstream hStream)
 	return result ? result : graph_launch(hGraphExec, stream);
 }
 
-/* Everything is where a launch needs it already. */
+/* A launch needs nothing to be uploaded. */
 CUresult PTSZ(cuGraphUpload)(CUgraphExec hGraphExec, CUstream hStream)
 {
 	CUstream stream;

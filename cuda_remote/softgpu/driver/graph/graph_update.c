@@ -13,9 +13,9 @@
 #include <string.h>
 
 typedef struct pairing {
-	CUgraphNode *mine;  /* by the index of the new graph's node */
+	CUgraphNode *mine;  /* indexed by the new graph's nodes */
 	bool *taken;        /* by the index of mine */
-	CUgraphNode *stack; /* new nodes whose dependencies are still to be paired */
+	CUgraphNode *stack; /* new nodes whose dependencies are not paired yet */
 	uint32_t depth;
 	unsigned long long flags;
 	CUgraphExecUpdateResultInfo *info;
@@ -103,7 +103,7 @@ static bool may_become(CUgraphNode mine, CUgraphNode theirs, pairing_t *pairing)
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return below_may_become(mine, theirs, pairing);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-	case CU_GRAPH_NODE_TYPE_MEM_FREE: /* the address of an executable graph's memory is fixed */
+	case CU_GRAPH_NODE_TYPE_MEM_FREE: /* the address of an executable graph's memory cannot change */
 		return fail(pairing->info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, theirs, NULL);
 	default:
 		break;
@@ -144,7 +144,7 @@ static bool pair_graphs(CUgraph mine, CUgraph theirs, unsigned long long flags, 
 {
 	if (mine->count != theirs->count)
 		return fail(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
-	/* Without a circle everything is found from the last nodes. */
+	/* Without a cycle, every node is reachable from the last nodes. */
 	if (graph_circular(theirs))
 		return fail(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
 	size_t room = mine->count + 1;
@@ -168,7 +168,7 @@ static CUgraphNode nth(CUgraph graph, uint32_t index)
 	return node;
 }
 
-/* The clone's nodes stand for what those of the old graph stood for. */
+/* The clone's nodes take the origins of the old clone's nodes. */
 static void inherit(CUgraph clone, CUgraph old)
 {
 	clone->origin = old->origin;

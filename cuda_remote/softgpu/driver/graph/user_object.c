@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * User objects: a program's resource with a count of references, some of which graphs hold. Who gives up the last one
- * calls the program's destructor, in which no CUDA call is permitted.
+ * User objects: reference counts for resources of the program. Graphs hold some of the references. The thread that
+ * drops the last one calls the program's destructor, which must not call CUDA.
  */
 #include "cuda_remote/softgpu/driver/graph/graph.h"
 
@@ -34,7 +34,7 @@ static void hold(CUuserObject object, unsigned count)
 
 static void release(CUuserObject object, unsigned count)
 {
-	/* What each holder did with the resource comes before the destructor: all releases pair with each other. */
+	/* Orders what each holder did with the resource before the destructor: all releases pair with each other. */
 	if (__atomic_sub_fetch(&object->references, count, __ATOMIC_ACQ_REL))
 		return;
 	handle_retire(object);

@@ -87,7 +87,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 	return result;
 }
 
-/* Nothing that was submitted may still use the memory: freeing waits, as CUDA's does. */
+/* Submitted work may still use the memory: freeing waits for it, as in CUDA. */
 static CUresult free_range(const softgpu_allocation_t *found)
 {
 	CUcontext owner = (CUcontext)(uintptr_t)found->owner;
@@ -172,7 +172,7 @@ CUresult cuMemFreeHost(void *p)
 	return free_range(&found);
 }
 
-/* Pinned, registered or managed memory that holds p. */
+/* The pinned, registered or managed allocation that contains p. */
 static CUresult find_host(const void *p, softgpu_allocation_t *found)
 {
 	CUcontext context;
@@ -197,7 +197,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 	return CUDA_SUCCESS;
 }
 
-/* All host memory is mapped, whatever was asked for. */
+/* All host memory is mapped into the device, with or without the flag. */
 CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
 	softgpu_allocation_t found;
@@ -210,7 +210,9 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 	return CUDA_SUCCESS;
 }
 
-/* True if every page of the range is mapped: a kernel's access must not be the program's segmentation fault. */
+/*
+ * True if every page of the range is mapped. Otherwise a kernel's access would be a segmentation fault of the program.
+ */
 static bool is_mapped(uint64_t base, uint64_t bytes)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = base & ~(page - 1);

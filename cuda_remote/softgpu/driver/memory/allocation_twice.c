@@ -27,7 +27,7 @@ CUresult PTSZ(cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream)
 	return result ? result : pool_free(dptr, stream);
 }
 
-/* There is one memory: what is managed is everywhere already. */
+/* Host and devices share one memory: nothing to move. */
 CUresult PTSZ(cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
 				     CUstream hStream)
 {
@@ -38,7 +38,7 @@ CUresult PTSZ(cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLoca
 	return flags ? CUDA_ERROR_INVALID_VALUE : managed_prefetch(devPtr, count, &location);
 }
 
-/* The call of CUDA 8, which knows devices and CU_DEVICE_CPU. */
+/* CUDA 8's form of the call, with a device number or CU_DEVICE_CPU. */
 CUresult PTSZ(cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
 	CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies and fills of linear memory: checks, submission, and the work itself. */
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 
 #include "cuda_remote/softgpu/driver/texture/array.h"
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work this small is done at once by the calling thread where the stream is idle: handing it over would cost more. */
+/* If the stream is idle, the calling thread does work up to this size itself: a hand-over would cost more. */
 #define INLINE_BYTES (32u << 10)
-/* A pageable source up to this size is copied aside; a larger one is waited for. */
+/* A pageable source up to this size is copied aside; for a larger one, the call waits. */
 #define STAGE_BYTES (64u << 10)
 #define MAX_PITCH UINT64_C(2147483647)
 
-/* SIDE_SYNC: of a device, but a synchronous call waits for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
+/* SIDE_SYNC: device memory, but a synchronous call waits for the copy (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
 enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
 
 typedef struct copy_command {
@@ -30,7 +31,7 @@ typedef struct fill_command {
 	fill_t fill;
 } fill_command_t;
 
-/* From the first to behind the last byte of a side. False: more than there are addresses. */
+/* Bytes from the first to the last one of a side. False: the range wraps around the address space. */
 static bool side_extent(const copy_side_t *side, const copy_box_t *box, uint64_t *extent)
 {
 	uint64_t slices, rows;
@@ -42,7 +43,7 @@ static bool side_extent(const copy_side_t *side, const copy_box_t *box, uint64_t
 	return !__builtin_add_overflow(side->address, *extent, &end);
 }
 
-/* Finds what kind of memory the side is; false if the range is not what the caller says it is. */
+/* Outputs the kind of memory of a side. False: the range is not valid memory of the kind that the caller named. */
 static bool side_check(const copy_side_t *side, const copy_box_t *box, bool write, enum side_memory *memory)
 {
 	uint64_t extent;
@@ -63,7 +64,7 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 	bool host = found.kind == SOFTGPU_SPACE_HOST || found.kind == SOFTGPU_SPACE_REGISTERED;
 	*memory = host ? SIDE_PINNED : found.sync_memops ? SIDE_SYNC : SIDE_DEVICE;
 	if (found.kind == SOFTGPU_SPACE_REGISTERED && !inside && side->kind != COPY_DEVICE) {
-		*memory = SIDE_PAGEABLE; /* begins in registered memory and goes on behind it */
+		*memory = SIDE_PAGEABLE; /* begins in registered memory and ends outside of it */
 		return true;
 	}
 	if (side->kind == COPY_HOST && !host && found.kind != SOFTGPU_SPACE_MANAGED)
@@ -91,7 +92,7 @@ static CUresult copy_run(command_t *command)
 	return CUDA_SUCCESS;
 }
 
-/* Packs the source behind the command: it is the program's again at once. */
+/* Copies the source into the command, so that the program may reuse it at once. */
 static void stage(copy_command_t *copy)
 {
 	copy_box_t aside = copy->box;
@@ -119,7 +120,7 @@ static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes
 	return context_error(context);
 }
 
-/* Bytes of a box that is not empty, and what memory its sides are. */
+/* Checks a box that is not empty; outputs its bytes and the memory of its sides. */
 static CUresult box_check(const copy_box_t *box, size_t *bytes, enum side_memory *to, enum side_memory *from)
 {
 	if (__builtin_mul_overflow(box->width, box->height, bytes) ||
@@ -149,7 +150,7 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 		return result;
 	bool in_order = box->source == COPY_SOURCE_STREAM, now = box->source == COPY_SOURCE_NOW;
 	bool staged = from == SIDE_PAGEABLE && !synchronous && !in_order && (now || bytes <= STAGE_BYTES);
-	/* A source that is to be the program's again is read, or copied aside, before the call returns. */
+	/* If the program may reuse the source after the call, it is read or copied aside before the call returns. */
 	staged = staged || (now && from == SIDE_PINNED);
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
 		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
@@ -168,7 +169,7 @@ CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t b
 	return copy_submit(stream, &box, synchronous);
 }
 
-/* One side of a 2D or 3D copy as the structures give it. */
+/* One side of a 2D or 3D copy, as in CUDA's structures. */
 typedef struct described_side {
 	CUmemorytype type;
 	const void *host;
@@ -194,7 +195,7 @@ static CUresult describe(const described_side_t *said, const copy_box_t *box, co
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* A pitch (or height) of 0 is what programs give where there is one row (or slice), which may be of any length. */
+	/* A pitch of 0 is valid for a single row, a height of 0 for a single slice, of any length. */
 	size_t row, rows, offset;
 	if (__builtin_add_overflow(said->x, box->width, &row) || __builtin_add_overflow(said->y, box->height, &rows))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -283,7 +284,10 @@ CUresult copy_peer(CUstream handle, CUcontext to, CUcontext from, const copy_box
 	result = capture_refuse_stream(stream);
 	if (result)
 		return result;
-	/* Serialized with all work of both contexts; done before it returns, so that their later work comes after. */
+	/*
+	 * CUDA serializes the copy with all work of both contexts. It is complete before the call returns, so that
+	 * later work of both comes after it.
+	 */
 	CUcontext both[2] = { to, from };
 	for (int i = 0; i < 2; i++)
 		if (both[i] != context)
@@ -362,7 +366,7 @@ CUresult fill_submit(CUstream stream, const fill_t *fill, bool synchronous)
 	command->fill = *fill;
 	CUcontext context = stream->context;
 	uint64_t sequence = queue_submit(stream, &command->command);
-	/* Of a synchronous fill the host sees host memory only when it is done. */
+	/* A synchronous fill of host memory returns when it is complete. */
 	if (synchronous && memory != SIDE_DEVICE)
 		queue_wait(stream, sequence);
 	return context_error(context);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Many copies in one call: cuMemcpyBatchAsync and cuMemcpy3DBatchAsync. */
 #include "cuda_remote/softgpu/driver/memory/copy_batch.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"
@@ -26,7 +27,7 @@ static CUresult enter(CUstream handle, CUstream *stream)
 	return result;
 }
 
-/* In a capturing stream a copy becomes a node, unless its source is to be read before the call returns. */
+/* In a capturing stream a copy becomes a node, unless its source must be read before the call returns. */
 static CUresult capture(CUstream stream, const copy_box_t *box, bool *captured)
 {
 	*captured = false;
@@ -39,7 +40,7 @@ static CUresult capture(CUstream stream, const copy_box_t *box, bool *captured)
 		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = box->to.address,
 		.WidthInBytes = box->width, .Height = box->height, .Depth = box->depth,
 	};
-	/* One row has no pitch, which would limit its length. */
+	/* A single row has pitch 0: a pitch would limit its length. */
 	if (box->height > 1 || box->depth > 1) {
 		copy.srcPitch = box->from.pitch;
 		copy.srcHeight = box->from.slice / box->from.pitch;
@@ -132,7 +133,7 @@ CUresult copy_batch_submit(CUstream handle, const copy_batch_t *batch, size_t *f
 	return submit_all(handle, describe_linear, batch, batch->count, failed);
 }
 
-/* An operand in linear memory, where an element is a byte. */
+/* An operand in linear memory: one element is one byte. */
 static CUresult operand(const CUmemcpy3DOperand *said, const CUextent3D *extent, copy_side_t *side)
 {
 	if (said->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)

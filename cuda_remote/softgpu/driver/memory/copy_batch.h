@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many copies with one call. All are checked before the first is submitted; they run in the stream's order, one after
- * another, which the calls leave open. failed: NULL or where to put the index of a copy that is refused (SIZE_MAX: the
- * call as a whole is).
+ * Many copies in one call. All are checked before the first is submitted. They run one after another in the stream;
+ * CUDA leaves their order open. *failed (failed may be NULL) becomes the index of a refused copy, or SIZE_MAX if the
+ * call itself is wrong.
  */
 #ifndef SOFTGPU_COPY_BATCH_H
 #define SOFTGPU_COPY_BATCH_H
@@ -19,7 +19,7 @@ typedef struct copy_batch {
 	size_t attribute_count;
 } copy_batch_t;
 
-/* In the current context's stream with this handle; CUDA_ERROR_INVALID_VALUE for the legacy default stream, as CUDA. */
+/* In the current context's stream with this handle. CUDA_ERROR_INVALID_VALUE for the legacy stream, as in CUDA. */
 CUresult copy_batch_submit(CUstream handle, const copy_batch_t *batch, size_t *failed);
 CUresult copy_batch_submit_3d(CUstream handle, const CUDA_MEMCPY3D_BATCH_OP *list, size_t count,
 			      unsigned long long flags, size_t *failed);

@@ -4,7 +4,7 @@
 #include "cuda_remote/softgpu/driver/memory/managed.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
-/* The calls of CUDA 12.8, which name the copy that failed. */
+/* CUDA 12.8's form of the calls, which outputs the index of a failed copy. */
 CUresult PTSZ(cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 				  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
 				  CUstream hStream)

@@ -4,7 +4,7 @@
 #include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 
-/* The same as a graph's node describes it. */
+/* The same copy in the form of a graph's node. */
 static CUDA_MEMCPY3D described(copy_side_t to, copy_side_t from, size_t bytes)
 {
 	static const CUmemorytype types[] = { [COPY_HOST] = CU_MEMORYTYPE_HOST, [COPY_DEVICE] = CU_MEMORYTYPE_DEVICE,
@@ -212,7 +212,7 @@ static CUresult fill(CUstream handle, fill_t what, bool synchronous)
 	return result || captured ? result : fill_submit(stream, &what, synchronous);
 }
 
-/* The four calls that fill with elements of so many bits. */
+/* The four calls that fill with elements of this many bits. */
 #define FILLS(bits, type)											\
 	CUresult PTDS(cuMemsetD##bits##_v2)(CUdeviceptr at, type value, size_t count)				\
 	{													\

@@ -44,7 +44,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	if (!pHandle || !softgpu_space_find(dptr, &s.found) || s.found.kind != SOFTGPU_SPACE_DEVICE || s.found.pool ||
 	    s.found.imported)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The bytes move to where another process can map them: nothing may write them meanwhile. */
+	/* The bytes move to a file that another process can map. No command may write them meanwhile. */
 	int error = queue_alone(share, &s);
 	if (error)
 		return error == -EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
@@ -60,7 +60,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-/* Maps a described allocation for context. */
+/* Maps the allocation of a handle for context. */
 static CUresult map(CUcontext context, const ipc_handle_t *handle, uint64_t *address)
 {
 	int file, device;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Managed memory: prefetches, advice, and what a program can ask about both. */
 #include "cuda_remote/softgpu/driver/memory/managed.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -27,7 +28,7 @@ static CUresult check_location(const CUmemLocation *location)
 	}
 }
 
-/* As it is told again: only a device and a NUMA node have a number. */
+/* The location as queries return it: only devices and NUMA nodes have a number. */
 static CUmemLocation plain(const CUmemLocation *location)
 {
 	bool number = location->type == CU_MEM_LOCATION_TYPE_DEVICE || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -83,7 +84,7 @@ static void advise(managed_state_t *state, const void *argument)
 	}
 }
 
-/* Advice may be followed or not, by its contract; there is only one place where the memory can be. */
+/* CUDA permits to ignore advice. It has no effect here: there is only one place for the memory. */
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	CUcontext context;
@@ -110,7 +111,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 	return result ? result : managed_range_change(&found, devPtr, count, advise, &what);
 }
 
-/* The call of CUDA 8, which knows devices and CU_DEVICE_CPU. */
+/* CUDA 8's form of the call, with a device number or CU_DEVICE_CPU. */
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
 	CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
@@ -119,7 +120,7 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUde
 	return cuMemAdvise_v2(devPtr, count, advice, location);
 }
 
-/* What all parts of a range have in common. */
+/* What all parts of a range have in common, for queries of the range. */
 typedef struct common {
 	bool any;
 	bool preferred_differs, prefetched_differs;
@@ -146,7 +147,7 @@ static void add_part(const managed_state_t *state, void *argument)
 	common->prefetched_differs |= !same(&common->state.prefetched, &state->prefetched);
 }
 
-/* A location as the attributes of CUDA 8 tell it. */
+/* A location in the form of CUDA 8's attributes. */
 static int32_t as_device(const CUmemLocation *location)
 {
 	switch (location->type) {
@@ -159,7 +160,7 @@ static int32_t as_device(const CUmemLocation *location)
 	}
 }
 
-/* The devices that access the whole range, then CU_DEVICE_INVALID to the end of the program's array. */
+/* Writes the devices that access the whole range, then fills the program's array with CU_DEVICE_INVALID. */
 static void tell_accessors(const managed_state_t *state, int32_t *list, size_t room)
 {
 	size_t at = 0;
@@ -276,7 +277,7 @@ static CUresult check_locations(const managed_batch_t *batch)
 
 CUresult managed_prefetch_batch(CUstream handle, const managed_batch_t *batch, unsigned long long flags, bool discard)
 {
-	(void)discard; /* contents that may be lost may be kept too */
+	(void)discard; /* the contents may be lost, but need not be */
 	CUresult result = check_batch(handle, batch, flags);
 	if (!result)
 		result = check_locations(batch);

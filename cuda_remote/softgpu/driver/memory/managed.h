@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Managed memory: where it is asked to be, and what is advised. */
+/* Managed memory: prefetches and advice, which are only recorded: one memory serves host and devices. */
 #ifndef SOFTGPU_MANAGED_H
 #define SOFTGPU_MANAGED_H
 
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * Notes that the range was prefetched: it is everywhere already. CUDA_ERROR_INVALID_VALUE: the range is not managed memory
- * as a whole, or the location none; _INVALID_DEVICE.
+ * Records that the range was prefetched; nothing moves. CUDA_ERROR_INVALID_VALUE: part of the range is not managed
+ * memory, or the location is invalid; CUDA_ERROR_INVALID_DEVICE.
  */
 CUresult managed_prefetch(CUdeviceptr address, size_t bytes, const CUmemLocation *location);
 
@@ -19,11 +19,11 @@ typedef struct managed_batch {
 	const size_t *sizes;
 	size_t count;
 	const CUmemLocation *locations;
-	const size_t *location_starts; /* location k is that of the ranges from location_starts[k] on */
+	const size_t *location_starts; /* location k is that of ranges location_starts[k] to location_starts[k + 1] - 1 */
 	size_t location_count;
 } managed_batch_t;
 
-/* All ranges are checked before the first is noted. discard: their contents may be lost; they are not. */
+/* All ranges are checked before the first is recorded. discard permits to lose the contents; they are kept. */
 CUresult managed_prefetch_batch(CUstream handle, const managed_batch_t *batch, unsigned long long flags, bool discard);
 CUresult managed_discard_batch(CUstream handle, const managed_batch_t *batch, unsigned long long flags);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments that do not overlap, in one array sorted by address. Between them nothing was ever said. A segment belongs to
- * the allocation whose id it has; those of freed allocations are dropped when their addresses come up again.
+ * Segments that do not overlap, in one array sorted by address. Addresses between them have no state. A segment belongs
+ * to the allocation whose id it has; segments of a freed allocation are dropped when their addresses are used again.
  */
 #include "cuda_remote/softgpu/driver/memory/managed_range.h"
 
@@ -58,7 +58,7 @@ static void take_out(size_t at, size_t how_many)
 	count -= how_many;
 }
 
-/* Forgets what was said of memory that had an allocation's addresses before. */
+/* Drops segments of freed allocations that had addresses in this range. */
 static void drop_old(const softgpu_allocation_t *allocation)
 {
 	size_t at = position(allocation->base);
@@ -69,7 +69,7 @@ static void drop_old(const softgpu_allocation_t *allocation)
 			at++;
 }
 
-/* No segment reaches across address from now on. There is room. */
+/* Splits the segment that contains address, if any, at address. The array has room for one more. */
 static void split(uint64_t address)
 {
 	size_t at = position(address);
@@ -107,7 +107,7 @@ static void join(uint64_t from, uint64_t to)
 		}
 }
 
-/* Segments everywhere in the range; new ones say nothing. False: no memory. */
+/* Fills the gaps of the range with segments without state. False: no memory. */
 static bool fill_gaps(uint64_t base, uint64_t end, uint64_t id)
 {
 	for (size_t at = position(base); base < end; at++) {

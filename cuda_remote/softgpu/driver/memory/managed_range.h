@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was advised of ranges of managed memory, and where they were last prefetched to. Nothing moves for it; it is kept
- * to be told again (cuMemRangeGetAttribute). Any thread.
+ * The advice for ranges of managed memory, and the location of their last prefetch. It has no effect except that
+ * cuMemRangeGetAttribute returns it. Any thread.
  */
 #ifndef SOFTGPU_MANAGED_RANGE_H
 #define SOFTGPU_MANAGED_RANGE_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A location of type 0 is none. */
+/* A location of type 0: not set. */
 typedef struct managed_state {
 	bool read_mostly;
 	bool host_accesses;
@@ -21,11 +21,11 @@ typedef struct managed_state {
 } managed_state_t;
 _Static_assert(SOFTGPU_MAX_DEVICES <= 16, "a bit for each device");
 
-/* Applies change to the states of the bytes from base on, all of one allocation. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Calls change with the state of each part of a range, which lies in one allocation. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult managed_range_change(const softgpu_allocation_t *allocation, uint64_t base, uint64_t bytes,
 			      void (*change)(managed_state_t *state, const void *argument), const void *argument);
 
-/* Calls look with each state that a part of the range has. */
+/* Calls look with the state of each part of the range. */
 void managed_range_each(const softgpu_allocation_t *allocation, uint64_t base, uint64_t bytes,
 			void (*look)(const managed_state_t *state, void *argument), void *argument);
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Size of an attribute's value; 0 for one that is not known here. */
+/* Size of an attribute's value; 0: unknown attribute. */
 static size_t attribute_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {
@@ -52,7 +52,7 @@ static CUdevice visible_device(const softgpu_allocation_t *found)
 	return CU_DEVICE_INVALID;
 }
 
-/* Of virtual memory the range is the reservation, in which mappings may come and go. */
+/* For virtual memory the range is that of the reservation, as mappings in it may change. */
 static uint64_t range_of(const softgpu_allocation_t *found, bool size)
 {
 	CUdeviceptr base = found->base;
@@ -62,7 +62,10 @@ static uint64_t range_of(const softgpu_allocation_t *found, bool size)
 	return size ? bytes : base;
 }
 
-/* The value of an attribute for a pointer into an allocation. False: the allocation has none. */
+/*
+ * Outputs the value of an attribute for a pointer into an allocation. False: the allocation does not have the
+ * attribute.
+ */
 static bool value_of(CUpointer_attribute attribute, CUdeviceptr pointer, const softgpu_allocation_t *found,
 		     uint64_t *value)
 {
@@ -145,7 +148,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	return CUDA_SUCCESS;
 }
 
-/* Unlike the call above this one answers for any pointer: what CUDA does not know is 0, NULL or an invalid device. */
+/*
+ * Unlike cuPointerGetAttribute, this call succeeds for any pointer: unknown values become 0, NULL or an invalid device.
+ */
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
 				CUdeviceptr ptr)
 {

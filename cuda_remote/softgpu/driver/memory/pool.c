@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory pools and stream-ordered allocation. */
 #include "config.h"
 
 #include "cuda_remote/softgpu/driver/memory/pool.h"
@@ -19,16 +20,16 @@
 #define REUSE_POLICIES 3
 #define PURPOSE "pool"
 
-/* A default pool is created with its device's first use and is never destroyed. */
+/* The default pool of a device is created at its first use and never destroyed. */
 struct CUmemPoolHandle_st {
 	handle_t handle;
 	CUdevice device;
 	bool is_default;
 	uint64_t most; /* bytes; 0: no limit of its own */
-	int file;      /* plus 1, of a pool that other processes can import: all its memory is mapped from it */
-	bool imported; /* another process's: nothing new comes out of it */
+	int file;      /* descriptor plus 1 of the file of a pool that can be exported; 0: none */
+	bool imported; /* imported from another process: no allocations, only imported pointers */
 	/* Under the pools' lock: */
-	bool dead;     /* destroyed, but some of its memory is in use */
+	bool dead;     /* destroyed, but with memory in use */
 	uint64_t used, used_high, reserved_high, threshold; /* as much is reserved as is used */
 	uint64_t file_end; /* pages of file given out, never twice */
 	int reuse[REUSE_POLICIES];
@@ -79,7 +80,7 @@ static CUresult charge(CUmemoryPool pool, uint64_t bytes)
 	return result;
 }
 
-/* Of a retired pool that nothing is in use of. */
+/* Frees a retired pool without memory in use. */
 static void release(CUmemoryPool pool)
 {
 	if (pool->file)
@@ -107,7 +108,7 @@ void pool_note_free(const softgpu_allocation_t *allocation)
 	CUmemoryPool pool = (CUmemoryPool)(uintptr_t)allocation->pool;
 	if (!pool)
 		return;
-	/* The memory behind a shared pool is the file's: a hole gives it back, at once for all processes. */
+	/* The memory of a shared pool is in its file: punching a hole frees it for all processes. */
 	if (pool->file && !pool->imported)
 		(void)fallocate(pool->file - 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				(off_t)(allocation->flags * SOFTGPU_SPACE_PAGE), (off_t)whole_pages(allocation->size));
@@ -119,16 +120,16 @@ unsigned pool_handle_types(const void *pool)
 	return ((const struct CUmemPoolHandle_st *)pool)->file ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
 }
 
-/* An allocation of a pool that context owns. When the context frees it, it tells the pool. */
+/* An allocation that context will own. The context tells the pool when it frees the allocation. */
 static softgpu_allocation_t new_allocation(CUcontext context, CUmemoryPool pool, size_t bytes)
 {
-	/* Orders nothing: the context's destruction reads it, which no other call may overlap. */
+	/* Orders nothing: only the context's destruction reads it, and no other call may overlap that. */
 	__atomic_store_n(&context->memory_freed, pool_note_free, __ATOMIC_RELAXED);
 	return (softgpu_allocation_t){ .size = bytes, .kind = SOFTGPU_SPACE_DEVICE, .owner = context, .pool = pool,
 				       .device = device_physical(pool->device) };
 }
 
-/* Maps pages of the pool's file from page on; where the mapping is goes with it when the allocation is freed. */
+/* Maps pages of the pool's file, from this page on. Freeing the allocation unmaps them. */
 static int map_file(CUmemoryPool pool, softgpu_allocation_t *want, uint64_t page)
 {
 	uint64_t at, bytes = whole_pages(want->size);
@@ -142,7 +143,9 @@ static int map_file(CUmemoryPool pool, softgpu_allocation_t *want, uint64_t page
 	return error;
 }
 
-/* Memory of a pool: the device's, or of the pool's file. The allocation's flags are its place there. */
+/*
+ * Allocates memory of a pool: from the device or from the pool's file. In a file, flags of the allocation are its page.
+ */
 static int take(CUmemoryPool pool, softgpu_allocation_t *want)
 {
 	if (!pool->file)
@@ -185,7 +188,7 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 			*address = node.alloc.dptr;
 		return result;
 	}
-	/* What was freed in streams but not reached yet counts as free, for pool and device: wait for it. */
+	/* Memory whose free a stream has not reached yet still counts as used: wait for the streams, then try again. */
 	result = charge(pool, bytes);
 	if (result && bytes <= pool->most) {
 		queue_wait_group(&context->group);
@@ -211,7 +214,7 @@ typedef struct free_command {
 	graph_memory_t *of_graph; /* a reference, or NULL */
 } free_command_t;
 
-/* In finish, not in run: memory comes back after a fault too. */
+/* In finish, not in run: memory is freed after a fault too. */
 static void free_finish(command_t *command)
 {
 	const softgpu_allocation_t *allocation = &((free_command_t *)command)->allocation;
@@ -220,7 +223,7 @@ static void free_finish(command_t *command)
 		graph_memory_release(((free_command_t *)command)->of_graph);
 		return;
 	}
-	/* Freed twice in streams: the second finds nothing, or somebody else's. */
+	/* Freed twice in streams: the second free finds no allocation here, or a different one. */
 	if (!softgpu_space_find(allocation->base, &found) || found.id != allocation->id)
 		return;
 	if (!softgpu_space_free(allocation->base))
@@ -407,7 +410,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-/* A pool holds nothing back that could be given up. */
+/* A pool keeps no free memory that it could trim. */
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
 	(void)minBytesToKeep;
@@ -481,7 +484,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 	return result;
 }
 
-/* All devices share one memory: access cannot be taken away, and need not be given. */
+/* All devices share one memory: access cannot be revoked and need not be granted. */
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
 	CUresult result = init_check_handle(pool, HANDLE_POOL);
@@ -551,7 +554,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-/* CUDA 13's calls by location: memory of a device that is pinned there is what pools hold here. */
+/* CUDA 13's calls with a location. Pools here hold pinned device memory only. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
 	CUresult result = init_check();

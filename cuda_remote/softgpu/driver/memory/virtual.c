@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Virtual memory management: address reservations, memory handles, mappings and access rights. */
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -21,9 +22,9 @@ typedef struct memory {
 	CUmemAllocationProp properties;
 	uint64_t size;
 	int file;
-	int physical;        /* the device that it counts against, -1: none, as for what another process made */
-	unsigned handles;    /* under the lock: what the program has to release */
-	unsigned references; /* under the lock: the handles together are one, each mapping is one */
+	int physical;        /* the device that it is charged to; -1: none, for host memory and imported memory */
+	unsigned handles;    /* under the lock: references that the program has to release */
+	unsigned references; /* under the lock: one for all handles together, one for each mapping */
 } memory_t;
 
 typedef struct mapping {
@@ -154,7 +155,7 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 	return CUDA_SUCCESS;
 }
 
-/* Takes file and the charge over; gives them back where it fails. */
+/* Owns file and the charge from now on; closes and returns them if it fails. */
 static CUresult new_memory(const CUmemAllocationProp *prop, uint64_t size, int file, int physical,
 			   CUmemGenericAllocationHandle *handle)
 {
@@ -194,14 +195,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
 			softgpu_space_discharge(physical, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Compression is a wish, which cuMemGetAllocationPropertiesFromHandle tells the fulfilment of. */
+	/* Compression is optional: cuMemGetAllocationPropertiesFromHandle returns what was granted. */
 	CUmemAllocationProp granted = *prop;
 	granted.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	granted.allocFlags.gpuDirectRDMACapable = 0;
 	return new_memory(&granted, size, file, physical, handle);
 }
 
-/* The memory behind a handle of the program's; with the lock held. NULL: none. */
+/* The memory behind a program's handle; NULL: invalid handle. With the lock held. */
 static memory_t *of_handle(CUmemGenericAllocationHandle handle)
 {
 	memory_t *memory = (memory_t *)(uintptr_t)handle;
@@ -216,7 +217,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	pthread_mutex_lock(&lock);
 	memory_t *memory = of_handle(handle);
 	if (memory && !--memory->handles) {
-		/* While it is mapped cuMemRetainAllocationHandle may bring the handle back. */
+		/* While the memory is mapped, cuMemRetainAllocationHandle may make the handle valid again. */
 		if (memory->references == 1)
 			handle_retire(memory);
 		drop(memory);
@@ -279,7 +280,7 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
 	return result;
 }
 
-/* The visible device with this index among the machine's; the first one where it is hidden from the program. */
+/* The visible device with this index in the machine; device 0 if the program does not see it. */
 static CUdevice visible(int physical)
 {
 	for (CUdevice device = 0; device < device_count(); device++)
@@ -312,7 +313,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	return new_memory(&prop, size, own, -1, handle);
 }
 
-/* Puts a mapping in its place among those of its reservation. False: there is one already. */
+/* Inserts a mapping in its reservation. False: it overlaps another mapping. */
 static bool insert(reservation_t *reservation, mapping_t *mapping)
 {
 	mapping_t **at = &reservation->mappings;
@@ -333,7 +334,7 @@ static void take_out(reservation_t *reservation, mapping_t *mapping)
 	*at = mapping->next;
 }
 
-/* Accessible to nobody until cuMemSetAccess. With the lock held. */
+/* Not accessible until cuMemSetAccess. With the lock held. */
 static CUresult map(mapping_t *mapping, uint64_t offset)
 {
 	reservation_t *reservation = find_reservation(mapping->base);
@@ -374,8 +375,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 }
 
 /*
- * The first of the mappings that together are exactly the range; NULL if there are none. They follow in the
- * reservation's order. With the lock held.
+ * The first of the mappings that together cover exactly the range, or NULL. The others follow in the reservation's
+ * list. With the lock held.
  */
 static mapping_t *exactly(uint64_t base, uint64_t size, reservation_t **reservation)
 {
@@ -430,7 +431,7 @@ static CUresult check_access(const CUmemAccessDesc *desc)
 	return (device || is_host(&desc->location)) && flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Kernels of all devices share one view of memory: they may do what one of them may. */
+/* All devices share one view of memory: kernels may access whatever any device may access. */
 static void apply_access(const mapping_t *mapping)
 {
 	unsigned most = mapping->host_access;

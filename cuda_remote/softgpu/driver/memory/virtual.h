@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap …): memory is a file (memory/shared.h), a mapping
- * is mmap's. Memory lives as long as its handle or a mapping of it, in any process. All in units of
- * SOFTGPU_SPACE_PAGE.
+ * Virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap …). Memory is a file (space/shared.h), mapped
+ * by mmap. It lives as long as a handle or a mapping of it in any process. The unit is SOFTGPU_SPACE_PAGE.
  */
 #ifndef SOFTGPU_VIRTUAL_H
 #define SOFTGPU_VIRTUAL_H
@@ -11,13 +10,13 @@
 
 #include <stdbool.h>
 
-/* The bytes from address on are mapped without a gap and may be read (and written, if write). */
+/* True if all these bytes are mapped and may be read (if write: and written). */
 bool virtual_covers(CUdeviceptr address, size_t bytes, bool write);
 
-/* Size of the reservation that holds address, and its start. False: none does. */
+/* Start and size of the reservation that contains address. False: no reservation does. */
 bool virtual_reservation(CUdeviceptr address, CUdeviceptr *base, size_t *bytes);
 
-/* CUmemAllocationHandleType bits of what is mapped at address. */
+/* CUmemAllocationHandleType bits of the memory that is mapped at address. */
 unsigned virtual_handle_types(CUdeviceptr address);
 
 #endif

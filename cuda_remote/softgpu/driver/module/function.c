@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is asked of functions and kernels, and set in them. */
+/* Attributes, names and parameters of functions and kernels. */
 #include "cuda_remote/softgpu/driver/module/module.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -85,7 +85,7 @@ CUresult function_set_attribute(CUfunction function, CUfunction_attribute attrib
 	}
 }
 
-/* The start of every call on a function handle. */
+/* Every call on a function handle begins with this. */
 static CUresult enter(CUfunction handle, CUfunction *function)
 {
 	CUcontext context;
@@ -213,8 +213,8 @@ CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 }
 
 /*
- * A kernel's function on a device: that of the current context if it is one of that device, else that of the device's
- * primary context, which must be active.
+ * A kernel's function on a device: in the current context if that is of this device, else in the device's primary
+ * context, which must be active.
  */
 static CUresult kernel_on(CUkernel kernel, CUdevice device, CUfunction *function)
 {

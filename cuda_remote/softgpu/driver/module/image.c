@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Recognizes what a program loads as a module and reduces it to PTX; handles JIT options. */
 #include "cuda_remote/softgpu/driver/module/image.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -12,7 +13,7 @@
 
 #define LOG_ROOM 16384
 #define ELF_MAGIC 0x464C457Fu
-#define LINKED_MAGIC 0x54505248u /* the first four bytes of an image of the linker's */
+#define LINKED_MAGIC 0x54505248u /* the first four bytes of an image of the linker */
 
 static uint64_t now(void)
 {
@@ -92,7 +93,7 @@ CUresult image_jit_check(unsigned count, const CUjit_option *options, void **val
 	return result;
 }
 
-/* Copies text into one of the caller's buffers, and tells how much there is. */
+/* Copies text to one of the caller's buffers, and outputs its length. */
 static void hand_over(const char *text, char *buffer, size_t room, void **size)
 {
 	size_t length = 0;

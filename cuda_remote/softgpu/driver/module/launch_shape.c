@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What launches and kernel nodes have in common: checks of their dimensions, and copies of their parameters. */
+/* What launches in streams and kernel nodes share: checks of dimensions, and copies of parameters. */
 #include "cuda_remote/softgpu/driver/module/launch_shape.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -34,7 +34,7 @@ CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape
 	return blocks > resident ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-/* From extra's list of names and values to its buffer. */
+/* Finds the buffer and its size in extra's list of names and values. */
 static CUresult read_extra(void **extra, const void **buffer, size_t *size)
 {
 	*buffer = NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Libraries and kernels, which belong to the process; a library loads a module in each context that uses it. */
 #include "cuda_remote/softgpu/driver/module/module.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -32,7 +33,7 @@ static CUresult kernel_add(CUlibrary library, const char *name)
 	return kernel->name ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A handle for each kernel of a loaded program. */
+/* Creates a handle for each kernel of a loaded program. */
 static CUresult make_kernels(CUlibrary library, softgpu_program_t *program)
 {
 	unsigned count = 0;
@@ -52,8 +53,8 @@ static CUresult make_kernels(CUlibrary library, softgpu_program_t *program)
 }
 
 /*
- * Checks the text and names the kernels: in the current context if there is one, whose module is then there already,
- * else in a program for this alone.
+ * Checks the text and lists its kernels. If a context is current, the module is loaded there for later use; else a
+ * program is loaded and unloaded again.
  */
 static CUresult inspect(CUlibrary library, softgpu_log_t *log)
 {
@@ -108,7 +109,7 @@ static CUresult library_new(const fatbin_ptx_t *ptx, softgpu_log_t *log, CUlibra
 	return CUDA_SUCCESS;
 }
 
-/* The image may go away after the load, or not: it was copied in any case. */
+/* The image is always copied, so the program may free it with or without the option. */
 static CUresult check_options(const CUlibraryOption *options, unsigned count)
 {
 	if (count && !options)
@@ -262,13 +263,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return result ? result : cuModuleGetGlobal_v2(dptr, bytes, module, name);
 }
 
-/* The host may touch any variable here; a managed one is not set apart. */
+/* The host can access any variable; a managed variable is like any other. */
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	return cuLibraryGetGlobal(dptr, bytes, library, name);
 }
 
-/* Of a device without unified function pointers (cuda.h): there are none to be found. */
+/* The device has no unified function pointers (cuda.h): none is ever found. */
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
 	CUresult result = init_check_handle(library, HANDLE_LIBRARY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The JIT linker. What it makes in place of a cubin is an image of the software GPU's own (fatbin/linked.h): the PTX
- * of all inputs, which cuModuleLoadData and the other loads take.
+ * The JIT linker. In place of a cubin it makes an image of its own (fatbin/linked.h) with the PTX of all inputs.
+ * cuModuleLoadData and the other loads accept it.
  */
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -17,7 +17,7 @@ struct CUlinkState_st {
 	handle_t handle;
 	image_jit_t jit;
 	linked_units_t units;
-	fatbin_ptx_t image; /* of cuLinkComplete; text NULL before */
+	fatbin_ptx_t image; /* made by cuLinkComplete; text is NULL before that */
 	unsigned inputs;
 };
 
@@ -42,7 +42,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 	return CUDA_SUCCESS;
 }
 
-/* Nothing can be added to what is complete. */
+/* Nothing can be added after cuLinkComplete. */
 static CUresult enter_to_add(CUlinkState state, CUjitInputType type, unsigned count, const CUjit_option *options,
 			     void **values)
 {
@@ -64,7 +64,7 @@ static CUresult add_ptx(CUlinkState state, const fatbin_ptx_t *ptx, const char *
 	return result;
 }
 
-/* What an earlier link made may be linked on. */
+/* An earlier link's image may be an input. */
 static CUresult add_linked(CUlinkState state, const void *data, size_t size)
 {
 	linked_units_t units = { 0 };
@@ -97,14 +97,17 @@ static CUresult add_fatbin(CUlinkState state, const void *data, size_t size, con
 	return result ? result : add_ptx(state, &ptx, name);
 }
 
-/* A host object or an archive of them. One that has no PTX for this device helps nobody; a library may have none. */
+/*
+ * A host object or an archive of objects. An object without PTX for this device is an error; in an archive it is not.
+ */
 static CUresult add_object(CUlinkState state, CUjitInputType type, const void *data, size_t size, const char *name)
 {
 	size_t before = state->units.count;
 	unsigned passed_over = 0;
 	bool archive = host_object_is_archive(data, size);
 	if (archive != (type == CU_JIT_INPUT_LIBRARY)) {
-		fatbin_complain(&state->jit.log, "%s: not a %s", name, archive ? "host object" : "library of host objects");
+		fatbin_complain(&state->jit.log, "%s: not a %s", name,
+				archive ? "host object" : "library of host objects");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (archive)
@@ -113,7 +116,7 @@ static CUresult add_object(CUlinkState state, CUjitInputType type, const void *d
 	CUresult result = host_object_units(data, size, name, device_capability(), false, &state->jit.log,
 					    &state->units, &passed_over);
 	if (!result && state->units.count == before) {
-		fatbin_complain(&state->jit.log, "%s: no PTX that sm_%u runs (%u fat binaries without)", name,
+		fatbin_complain(&state->jit.log, "%s: no PTX for sm_%u in its %u fat binaries", name,
 				device_capability(), passed_over);
 		result = CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
@@ -182,7 +185,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 	return image_jit_report(&state->jit, result);
 }
 
-/* The program is put together now, as a linker would: loading it would say the same later. */
+/* Links the program now, as a check: errors are reported here instead of at the load. */
 static CUresult complete(CUlinkState state)
 {
 	softgpu_program_t *program;
@@ -224,7 +227,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-/* The names of CUDA 5.5, which differ in nothing where a pointer has 64 bits. */
+/* CUDA 5.5's names of the calls, which are the same with 64-bit pointers. */
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);

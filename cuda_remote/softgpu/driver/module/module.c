@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Modules and their functions: loading, unloading and look-up. */
 #include "cuda_remote/softgpu/driver/module/module.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -87,7 +88,7 @@ static void free_references(struct module_reference *reference)
 	}
 }
 
-/* The work that used the module is done. */
+/* All work that used the module is complete. */
 static void destroy_owned(owned_t *owned)
 {
 	CUmodule module = OWNER_OF(owned, struct CUmod_st);
@@ -143,7 +144,7 @@ CUfunction module_find(CUmodule module, const char *name)
 	return NULL;
 }
 
-/* Takes what image_from_… returned, and hands logs over. */
+/* Loads the output of image_from_memory or image_from_file, frees it, and copies the logs to the program. */
 static CUresult finish_load(CUcontext context, CUresult result, image_jit_t *jit, fatbin_ptx_t *ptx, CUmodule *module)
 {
 	if (!result) {
@@ -207,7 +208,7 @@ CUresult cuModuleUnload(CUmodule hmod)
 	return CUDA_SUCCESS;
 }
 
-/* A module is checked and decoded as a whole when it is loaded. */
+/* A module is checked and decoded completely when it is loaded. */
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	if (!mode)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Modules and functions (of a context), libraries and kernels (of the process). A library has a module in each context
- * where one of its kernels was used.
+ * Modules and functions, which belong to a context; libraries and kernels, which belong to the process. A library has a
+ * module in each context where one of its kernels was used.
  */
 #ifndef SOFTGPU_MODULE_H
 #define SOFTGPU_MODULE_H
@@ -22,7 +22,7 @@ struct CUmod_st {
 	handle_t handle;
 	CUcontext context;
 	softgpu_program_t *program;
-	CUlibrary library; /* NULL: loaded by itself */
+	CUlibrary library; /* NULL: the module was not loaded for a library */
 	CUfunction *functions;
 	unsigned count;
 	owned_t owned;
@@ -40,11 +40,11 @@ struct CUfunc_st {
 	CUmodule module;
 	const softgpu_kernel_t *kernel;
 	softgpu_kernel_info_t info;
-	function_parameter_t *parameters; /* info.parameters of them */
-	uint32_t parameter_end;           /* behind the last one */
+	function_parameter_t *parameters; /* info.parameters elements */
+	uint32_t parameter_end;           /* end of the last parameter */
 	/* Atomic: */
 	int max_dynamic_shared, carveout;
-	/* Of old_launch.c: what cuFuncSetBlockShape, cuParamSetv and the like have set; NULL: nothing yet. */
+	/* Of old_launch.c: the values that cuFuncSetBlockShape, cuParamSetv and their like have set, or NULL. */
 	struct old_launch *old_launch;
 };
 
@@ -68,24 +68,24 @@ struct CUkern_st {
 CUresult module_load(CUcontext context, const fatbin_ptx_t *ptx, CUlibrary library, softgpu_log_t *log,
 		     CUmodule *module);
 
-/* Waits for the context's work and unloads. */
+/* Waits for the context's work, then unloads. */
 void module_unload(CUmodule module);
 
-/* The function of this name; NULL. */
+/* The function with this name, or NULL. */
 CUfunction module_find(CUmodule module, const char *name);
 
-/* A library's module in context, loaded if it is not there yet. */
+/* A library's module in context; the first call for a context loads it. */
 CUresult library_module(CUlibrary library, CUcontext context, CUmodule *module);
-/* Forgets a module that its context takes away. */
+/* Removes a module that is being destroyed from its library. */
 void library_forget(CUlibrary library, CUmodule module);
 
 /*
- * The function that a handle means in context: a CUfunction, or a CUkernel in its place, as cuLaunchKernel takes it.
+ * The function behind a handle: a CUfunction, or a CUkernel's function in context, as for cuLaunchKernel.
  * CUDA_ERROR_INVALID_HANDLE.
  */
 CUresult function_resolve(CUfunction handle, CUcontext context, CUfunction *function);
 
-/* Attributes that a function has, and that can be set. */
+/* Get and set an attribute of a function. */
 CUresult function_attribute(CUfunction function, CUfunction_attribute attribute, int *value);
 CUresult function_set_attribute(CUfunction function, CUfunction_attribute attribute, int value);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The occupancy model: a multiprocessor (a thread of the engine) holds as many blocks as fit into its limits of blocks,
- * threads (whole warps), registers (whole warps, in units of 256) and shared memory (with 1 KiB of each block
- * reserved), as CUDA's occupancy calculator counts for compute capability 9.0. Nothing is executed faster for it;
- * programs size their grids by it, and cooperative launches are limited by it.
+ * The occupancy model. A multiprocessor (one thread of the engine) holds as many blocks as its limits permit: of
+ * blocks, threads (in whole warps), registers (in whole warps, in units of 256) and shared memory (1 KiB of each block
+ * is reserved). CUDA's occupancy calculator counts the same for compute capability 9.0. Occupancy does not change speed
+ * here; programs choose grid sizes by it, and cooperative launches are limited by it.
  */
 #include "cuda_remote/softgpu/driver/module/occupancy.h"
 
@@ -54,7 +54,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction 
 	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
-/* The block size with most resident threads, the largest of equal ones; the grid that then fills the device. */
+/* Chooses the block size with the most resident threads, the largest of equals; the grid fills the device. */
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
 						   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 						   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
@@ -91,7 +91,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 							 dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* A cluster is one block: the attribute CLUSTER_LAUNCH says that there are no others. */
+/* Clusters of one block only, as the attribute CLUSTER_LAUNCH says. */
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
 	CUresult result = enter(func, &func);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes that the next one depends on, and how. */
+/* The nodes that a stream's next node depends on, and the data of these edges. */
 typedef struct frontier {
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
@@ -79,7 +79,7 @@ static bool frontier_join(frontier_t *at, const frontier_t *other)
 	return done;
 }
 
-/* The node is all that the stream's next one depends on. */
+/* The stream's next node depends on this node only. */
 static bool frontier_set(frontier_t *at, CUgraphNode node)
 {
 	at->count = 0;
@@ -115,7 +115,7 @@ static CUresult invalidate(capture_t *capture, CUresult why)
 	return why;
 }
 
-/* Takes the capture apart; its graph is the caller's. */
+/* Frees the capture, but not its graph. */
 static void capture_free(capture_t *capture)
 {
 	capture_t **at = &captures;
@@ -141,7 +141,7 @@ static capture_t *find(uint64_t id)
 	return capture;
 }
 
-/* A capture that the legacy stream of this context would order itself with. */
+/* A capture with a blocking stream of this context, with which the legacy stream would synchronize. */
 static capture_t *find_blocking(CUcontext context)
 {
 	for (capture_t *capture = captures; capture; capture = capture->next)
@@ -151,7 +151,7 @@ static capture_t *find_blocking(CUcontext context)
 	return NULL;
 }
 
-/* The stream's part in a capture that is good; NULL where it has none. */
+/* Outputs the stream's part in a valid capture; NULL: it takes part in none. */
 static CUresult part_of(CUstream stream, capture_stream_t **part)
 {
 	*part = stream->capture;
@@ -279,7 +279,9 @@ static void forget_mark(capture_mark_t **mark)
 
 void capture_mark_forget(capture_mark_t **mark)
 {
-	/* Orders nothing: CUDA does not let two threads use one event at a time without synchronization of their own. */
+	/*
+	 * Orders nothing: CUDA does not let two threads use one event at a time without synchronization of their own.
+	 */
 	if (!__atomic_load_n(mark, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&captures_lock);
@@ -339,7 +341,7 @@ CUresult capture_record(CUstream stream, CUevent event, capture_mark_t **mark, b
 	return external ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* The stream goes on behind what the event marks, in the capture that it was recorded in. */
+/* The stream joins the event's capture and continues after the place that the event marks. */
 static CUresult wait_marked(CUstream stream, const capture_mark_t *mark, capture_t *capture)
 {
 	capture_stream_t *part;
@@ -492,7 +494,7 @@ void capture_stream_destroyed(CUstream stream)
 		capture->builder->release(capture->graph, capture->own_graph);
 		capture_free(capture);
 	} else if (part) {
-		leave(part); /* what it was given stays in the graph, and must have been joined by the end */
+		leave(part); /* its nodes stay in the graph, and must be joined before the capture ends */
 	}
 	pthread_mutex_unlock(&captures_lock);
 }
@@ -532,7 +534,7 @@ CUresult capture_update(CUstream stream, const CUgraphNode *dependencies, const 
 	if (!result && !part)
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (!result) {
-		/* The set may be given as the array that cuStreamGetCaptureInfo told. */
+		/* The program may pass the array that cuStreamGetCaptureInfo returned, which is part->at itself. */
 		frontier_t before = part->at;
 		part->at = (frontier_t){ 0 };
 		if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES && !frontier_join(&part->at, &before))

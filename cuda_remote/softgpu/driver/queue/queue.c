@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The queues of all streams, and the worker threads that run their commands. */
 #include "config.h"
 
 #include "cuda_remote/softgpu/driver/queue/queue.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 
 /*
- * A worker looks for work this often before it sleeps, a waiting thread for the end of a command: 10 to 30
+ * How often a worker looks for work before it sleeps, and a waiting thread for the end of a command: 10 to 30
  * microseconds.
  */
 #define SPIN_ROUNDS 200
@@ -19,7 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t work;   /* a stream became ready and no worker was looking */
 	CUstream first_ready;  /* most urgent first */
-	unsigned ready;        /* how many; read without the lock by spinning workers */
+	unsigned ready;        /* number of ready streams; spinning workers read it without the lock */
 	unsigned workers, sleeping, looking;
 	unsigned running;      /* streams in QUEUE_RUNNING whose command does not rest */
 	pthread_cond_t alone;  /* none is */
@@ -38,7 +39,7 @@ static void relax(void)
 #endif
 }
 
-/* One more worker, with all signals blocked: they are the program's. */
+/* Starts a worker with all signals blocked: signals are for the program's threads. */
 static void start_worker(void)
 {
 	sigset_t all, before;
@@ -55,8 +56,8 @@ static void start_worker(void)
 		queue.workers++;
 		queue.looking++;
 	} else if (!queue.workers) {
-		/* Waiting threads run ready streams themselves; what nobody waits for starts with the next attempt. */
-		hr_log_once(HR_LOG_ERROR, "software GPU: no worker thread could be started: error %d", error);
+		/* Threads that wait run ready streams themselves; other streams wait until a later start succeeds. */
+		hr_log_once(HR_LOG_ERROR, "software GPU: cannot start a worker thread: error %d", error);
 	}
 }
 
@@ -64,7 +65,7 @@ void queue_group_fail(queue_group_t *group, CUresult fault)
 {
 	CUresult none = CUDA_SUCCESS;
 	if (__atomic_compare_exchange_n(&group->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		hr_log(HR_LOG_INFO, "software GPU: context %llu has failed with error %d",
+		hr_log(HR_LOG_INFO, "software GPU: context %llu failed with CUDA error %d",
 		       (unsigned long long)group->id, (int)fault);
 }
 
@@ -147,7 +148,7 @@ static bool satisfied(const command_t *command)
 	return !command->on || command->on->completed >= command->on_sequence;
 }
 
-/* The stream's next command decides: ready, blocked or idle. */
+/* Sets the stream's state by its next command: ready, blocked or idle. */
 static void settle(CUstream stream)
 {
 	if (!stream->first) {
@@ -162,10 +163,10 @@ static void settle(CUstream stream)
 	}
 }
 
-/* One more command of stream is complete: wakes who waited for it. */
+/* A command of stream is complete: wakes the threads and streams that waited for it. */
 static void advance(CUstream stream)
 {
-	/* What the command wrote comes before; pairs with the acquire in queue_done. */
+	/* Orders what the command wrote before its completion; pairs with the acquire in queue_done. */
 	__atomic_store_n(&stream->completed, stream->completed + 1, __ATOMIC_RELEASE);
 	if (stream->sleepers)
 		pthread_cond_broadcast(&stream->done);
@@ -190,8 +191,8 @@ static void run_command(CUstream stream, command_t *command)
 }
 
 /*
- * Runs commands of a stream that this thread has taken (QUEUE_RUNNING) until none may run, or, for a thread that waits
- * for command number until (not 0), until that one is complete. With the lock held, which is let go meanwhile.
+ * Runs commands of a stream that this thread has taken (QUEUE_RUNNING) until the next one may not run, or, if until is
+ * not 0, until command number until is complete. Called with the lock held; releases it meanwhile.
  */
 static void run_stream(CUstream stream, uint64_t until)
 {
@@ -208,7 +209,7 @@ static void run_stream(CUstream stream, uint64_t until)
 		if (command->on)
 			drop_reference(command->on);
 		advance(stream);
-		/* Under the lock a free of memory that another thread allocated would hold up everybody. */
+		/* free() of memory that another thread allocated may block: not under the lock. */
 		pthread_mutex_unlock(&queue.lock);
 		free(command);
 		pthread_mutex_lock(&queue.lock);
@@ -216,7 +217,7 @@ static void run_stream(CUstream stream, uint64_t until)
 	settle(stream);
 }
 
-/* settle may make the stream idle, which drops a reference that must not be the last. */
+/* settle may make the stream idle and drop a reference, which must not be the last one. */
 static void run_taken(CUstream stream, uint64_t until)
 {
 	stream->references++;
@@ -240,7 +241,7 @@ static void *work(void *unused)
 		queue.looking--;
 		if (stream) {
 			take_ready(stream);
-			/* Whoever comes next finds another worker, if there is work for one. */
+			/* If there are more ready streams, another worker is woken or started for them. */
 			if (queue.first_ready && !queue.looking) {
 				if (queue.sleeping)
 					pthread_cond_signal(&queue.work);
@@ -297,7 +298,7 @@ CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *co
 		n++;
 	CUstream *streams = malloc((n ? n : 1) * sizeof *streams);
 	n = 0;
-	/* green is set behind the stream's listing: one that is being made meanwhile may be left out. */
+	/* green is set after the stream is listed: a stream that is being created now may be missed. */
 	for (CUstream stream = group->first; stream && streams; stream = stream->next)
 		if (!green || __atomic_load_n(&stream->green, __ATOMIC_RELAXED) == green) {
 			stream->references++;
@@ -362,7 +363,9 @@ static void append(CUstream stream, command_t *command)
 	stream->last = command;
 }
 
-/* The stream at the end of the chain of waiting streams that holds this one up, and which of its commands. */
+/*
+ * Follows the chain of blocked streams to its end. Returns the stream there, and outputs which of its commands to run.
+ */
 static CUstream bottom(CUstream stream, uint64_t *sequence)
 {
 	while (stream->state == QUEUE_BLOCKED) {
@@ -372,7 +375,7 @@ static CUstream bottom(CUstream stream, uint64_t *sequence)
 	return stream;
 }
 
-/* With the lock held: helps or sleeps until the command is complete. The caller holds a reference. */
+/* With the lock held: runs commands or sleeps until the command is complete. The caller holds a reference. */
 static void wait_locked(CUstream stream, uint64_t sequence)
 {
 	while (stream->completed < sequence) {
@@ -390,8 +393,8 @@ static void wait_locked(CUstream stream, uint64_t sequence)
 }
 
 /*
- * The legacy stream's next command waits for all work that the blocking streams have: one waiting command for each but
- * one.
+ * The legacy stream's next command waits for all work of the blocking streams: for one of them itself, for each other
+ * one by a waiting command before it.
  */
 static void order_legacy(CUstream stream, command_t *command)
 {
@@ -412,9 +415,7 @@ static void order_legacy(CUstream stream, command_t *command)
 			append(stream, wait);
 			continue;
 		}
-		/*
-		 * No memory to remember it: wait for it here, and look at all streams again, as they may have changed.
-		 */
+		/* No memory for the command: wait here, then look at all streams again, as they may have changed. */
 		other->references++;
 		wait_locked(other, other->submitted);
 		drop_reference(other);
@@ -458,7 +459,7 @@ bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence)
 		return false;
 	}
 	pthread_mutex_lock(&queue.lock);
-	/* The first takes its place among the default stream's orderings, the second waits for the event. */
+	/* The first command synchronizes with the default stream, the second waits for the other stream. */
 	submit(stream, order);
 	depend(wait, on, sequence);
 	append(stream, wait);
@@ -507,7 +508,7 @@ uint64_t queue_submitted(CUstream stream)
 
 bool queue_done(CUstream stream, uint64_t sequence)
 {
-	/* Pairs with the release in advance: who sees the command complete sees what it wrote. */
+	/* Pairs with the release in advance: a thread that sees the command complete sees what it wrote. */
 	return __atomic_load_n(&stream->completed, __ATOMIC_ACQUIRE) >= sequence;
 }
 
@@ -517,7 +518,7 @@ void queue_wait(CUstream stream, uint64_t sequence)
 		return;
 	pthread_mutex_lock(&queue.lock);
 	stream->references++;
-	/* A command that a worker has begun is often done in a moment. */
+	/* A command that is running is often complete in a moment. */
 	if (stream->state == QUEUE_RUNNING && stream->submitted == stream->completed + 1) {
 		pthread_mutex_unlock(&queue.lock);
 		for (int spin = 0; spin < SPIN_WAIT_ROUNDS && !queue_done(stream, sequence); spin++)
@@ -585,7 +586,7 @@ void queue_rest_begin(void)
 
 void queue_rest_end(void)
 {
-	/* Not while queue_alone calls back, which it does with the lock held. */
+	/* Waits while queue_alone calls back, which holds the lock. */
 	pthread_mutex_lock(&queue.lock);
 	queue.running++;
 	pthread_mutex_unlock(&queue.lock);

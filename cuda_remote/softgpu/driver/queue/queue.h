@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams as queues, and the threads that serve them.
+ * Streams as queues of commands, and the worker threads that run them.
  *
- * A stream's commands run one after another in the order submitted. A command may depend on a command of another
- * stream. The legacy default stream orders itself with the blocking streams of its context (CUDA Runtime API, "Stream
- * synchronization behavior"): its command waits for what they have been given before, and what they are given later
- * waits for it. A stream whose next command may run is ready; worker threads, started as they are needed (at most
- * QUEUE_MAX_WORKERS, so that many kernels run at once), take ready streams, the highest priority first. A thread that
- * waits for a stream that is ready but not yet taken runs it itself instead of sleeping.
+ * A stream's commands run one after another in the order of submission. A command may depend on a command of another
+ * stream. The legacy default stream synchronizes with the blocking streams of its context (CUDA Runtime API, "Stream
+ * synchronization behavior"): its command waits for the commands that they were given before, and their later commands
+ * wait for it. A stream is ready when its next command may run. Worker threads take ready streams, the highest priority
+ * first. They are started when they are needed, QUEUE_MAX_WORKERS at most; as many kernels can run at once. A thread
+ * that waits for a ready stream which no worker has taken runs its commands instead of sleeping.
  *
- * One lock guards all queues of the process. Dependences always point to commands submitted earlier, so they cannot
- * form a circle. Any thread may call anything here.
+ * One lock guards all queues of the process. A command depends only on commands that were submitted earlier, so there
+ * are no circular dependences. Any thread may call anything here.
  */
 #ifndef SOFTGPU_QUEUE_H
 #define SOFTGPU_QUEUE_H
@@ -24,17 +24,20 @@
 
 #define QUEUE_MAX_WORKERS 128
 
-/* Head of every command; who submits it allocates it with malloc, the queue frees it. */
+/* First member of every command. The submitter allocates a command with malloc; the queue frees it. */
 typedef struct command {
-	/* Runs it. An error is a fault: it stays with the context, whose later commands are then skipped. */
+	/*
+	 * Runs the command. An error is a fault: the context keeps it and skips its later commands. NULL: nothing to
+	 * do.
+	 */
 	CUresult (*run)(struct command *command);
-	void (*finish)(struct command *command); /* NULL or: gives back what it holds, run or skipped */
-	bool host_code;     /* the program's own function: only a worker runs it */
-	bool despite_fault; /* runs after a fault too */
-	/* The queue's: */
+	void (*finish)(struct command *command); /* NULL, or frees what the command holds, run or skipped */
+	bool host_code;     /* runs a function of the program: only a worker thread may run it */
+	bool despite_fault; /* runs even if the context has failed */
+	/* Written by the queue: */
 	struct command *next;
 	uint64_t sequence, ticket;
-	CUstream on; /* NULL, or runs when this stream has completed on_sequence; a reference is held */
+	CUstream on; /* NULL, or the command waits until this stream has completed on_sequence; a reference */
 	uint64_t on_sequence;
 } command_t;
 
@@ -42,7 +45,7 @@ enum queue_state {
 	QUEUE_IDLE,    /* no command */
 	QUEUE_READY,   /* listed for a worker */
 	QUEUE_RUNNING, /* a thread runs its commands */
-	QUEUE_BLOCKED, /* listed with the stream that its first command waits for */
+	QUEUE_BLOCKED, /* in the list of the stream that its first command waits for */
 };
 
 struct CUstream_st {
@@ -54,28 +57,28 @@ struct CUstream_st {
 	int priority; /* smaller is more urgent */
 	uint64_t id;
 	bool legacy;   /* the context's legacy default stream */
-	bool blocking; /* orders itself with the legacy stream */
-	CUgreenCtx green; /* it was created for; NULL; atomic; compared only, see green.h for what it is */
-	bool of_thread; /* its thread's default stream in the context; atomic: nobody destroys it by its handle */
-	bool orphan;   /* its green context is gone; atomic */
-	bool detached; /* its context is gone; under the queue's lock */
+	bool blocking; /* synchronizes with the legacy stream */
+	CUgreenCtx green; /* the green context that it was created in, or NULL; atomic; compared only */
+	bool of_thread; /* a thread's default stream, which cuStreamDestroy refuses; atomic */
+	bool orphan;   /* its green context was destroyed; atomic */
+	bool detached; /* its context was destroyed; under the queue's lock */
 	/* Under the queue's lock: */
-	unsigned references; /* the handle, work, events, dependences */
+	unsigned references; /* held by the handle, pending work, events and dependent commands */
 	enum queue_state state;
 	command_t *first, *last;
 	uint64_t submitted;
 	uint64_t completed; /* read without the lock too */
-	uint64_t claim_ticket; /* of a claim without command; 0 if there is none */
+	uint64_t claim_ticket; /* of queue_claim; 0 while the stream is not claimed */
 	CUstream previous_ready, next_ready;
 	CUstream first_blocked, next_blocked;
-	CUstream previous, next; /* of the context's */
+	CUstream previous, next; /* in the context's list */
 	unsigned sleepers;
 	pthread_cond_t done;
 	/* Of stream.c, under its lock: */
 	CUaccessPolicyWindow access_window;
 	CUsynchronizationPolicy sync_policy; /* 0: never set */
 	/* Of capture.c, under its lock: */
-	struct capture_stream *capture; /* NULL: it does not capture */
+	struct capture_stream *capture; /* NULL: the stream does not capture */
 };
 
 /* The streams of one context, and the fault of their commands. Part of struct CUctx_st. */
@@ -84,7 +87,7 @@ typedef struct queue_group {
 	CUresult fault; /* atomic; CUDA_SUCCESS or the first one */
 	/* Under the queue's lock: */
 	CUstream legacy, first;
-	CUstream gate; /* what all later streams wait for, see context_event.c; NULL; set once, under the queue's lock */
+	CUstream gate; /* all streams created later wait for it, see context_event.c; NULL until queue_group_gate */
 	unsigned busy; /* blocking streams that are not idle */
 } queue_group_t;
 
@@ -96,58 +99,58 @@ static inline CUresult queue_group_error(const queue_group_t *group)
 	return __atomic_load_n(&group->fault, __ATOMIC_RELAXED);
 }
 
-/* A stream of context, in its group. NULL: no memory. Its one reference is the caller's. */
+/* Creates a stream of context, in its group, with one reference for the caller. NULL: no memory. */
 CUstream queue_stream_new(CUcontext context, queue_group_t *group, unsigned flags, int priority, bool legacy);
 
-/* Another reference; one reference less: work still to be done is done first. */
+/* Add and drop a reference. A stream whose last reference is dropped completes its work first. */
 void queue_stream_hold(CUstream stream);
 void queue_stream_release(CUstream stream);
 
-/* Takes the command over; returns its number. */
+/* Appends a command, which the queue owns from now on; returns its number in the stream. */
 uint64_t queue_submit(CUstream stream, command_t *command);
 
-/* The commands of stream from now on wait for on's command number sequence. False: no memory. */
+/* Later commands of stream wait for command number sequence of stream on. False: no memory. */
 bool queue_submit_wait(CUstream stream, CUstream on, uint64_t sequence);
 
 /*
- * Claims a stream that has nothing to do and nothing to wait for: true, and the caller does the work itself and calls
- * queue_unclaim. False: submit a command.
+ * Claims a stream that is idle and has nothing to wait for. True: the caller does its work in this thread, then calls
+ * queue_unclaim. False: the caller must submit a command.
  */
 bool queue_claim(CUstream stream);
 void queue_unclaim(CUstream stream);
 
-/* Number of the last command submitted; the command is completed when queue_done. */
+/* The number of the last command submitted, and whether the command with a number is complete. */
 uint64_t queue_submitted(CUstream stream);
 bool queue_done(CUstream stream, uint64_t sequence);
-/* Returns when it is. The caller holds a reference or the handle. */
+/* Waits until it is complete. The caller holds a reference or the handle. */
 void queue_wait(CUstream stream, uint64_t sequence);
-/* Returns when everything that the group's streams had been given is completed. */
+/* Waits for all commands that the group's streams had been given before this call. */
 void queue_wait_group(queue_group_t *group);
 /*
- * The group's streams, each with a reference, in an array that the caller frees; green: only those of this one (NULL:
- * all). NULL: no memory.
+ * The group's streams, or only those of a green context if green is not NULL. Each has a reference for the caller, who
+ * frees the array. NULL: no memory.
  */
 CUstream *queue_group_streams(queue_group_t *group, CUgreenCtx green, size_t *count);
-/* The group's gate, made when it is first asked for. NULL: no memory. */
+/* The group's gate, which the first call creates. NULL: no memory. */
 CUstream queue_group_gate(CUcontext context, queue_group_t *group);
 /*
- * Lets go of the gate and of streams that others still refer to, before the context goes away. All are idle and their
- * handles retired.
+ * The context is being destroyed: drops the gate, and detaches the streams that still have references. All streams are
+ * idle and their handles retired.
  */
 void queue_group_detach(queue_group_t *group);
 /*
- * Calls back at a moment when no command of any stream runs, and lets none begin meanwhile. call may not call here. Waits
- * for such a moment as long as commands follow each other without a gap.
+ * Calls back while no command of any stream runs, and keeps new commands from starting meanwhile. call may not call
+ * functions of this header. Waits without limit while commands follow each other without a gap.
  */
 int queue_alone(int (*call)(void *argument), void *argument);
 /*
- * Around what a command waits for, a value or another process, or the program's own code, without writing memory of
- * the device: its stream does not count as running for queue_alone meanwhile, whose caller may have to go on first.
- * Only for the thread that runs the command.
+ * A command calls these around a wait (for a value or for another process) and around the program's own functions.
+ * In between it must not write device memory, and does not count as running for queue_alone: the wait may end only
+ * after queue_alone has returned. Only for the thread that runs the command.
  */
 void queue_rest_begin(void);
 void queue_rest_end(void);
-/* A stream of the group whose handle is not retired; NULL. */
+/* A stream of the group whose handle is not retired, or NULL. */
 CUstream queue_group_live(queue_group_t *group);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Events: recording, waiting, elapsed time; recordings inside graphs. */
 #include "cuda_remote/softgpu/driver/stream/event.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"
@@ -54,7 +55,7 @@ static void record_finish(command_t *command)
 	drop(((record_command_t *)command)->event);
 }
 
-/* The place that the event marks from now on; with the events' lock held. Returns the stream it marked before. */
+/* Sets the place that the event marks; with the events' lock held. Returns the stream that it marked before. */
 static CUstream move(CUevent event, CUstream stream, uint64_t sequence)
 {
 	CUstream before = event->stream;
@@ -91,9 +92,7 @@ CUresult event_record(CUevent event, CUstream stream, bool external)
 		record->command.despite_fault = true;
 		record->event = event;
 		queue_stream_hold(stream);
-		/*
-		 * Submitted under the lock, so that place and number belong together when two threads record one event.
-		 */
+		/* Submitted under the lock, so that place and number match if two threads record one event. */
 		pthread_mutex_lock(&events_lock);
 		event->references++;
 		record->record = ++event->record;
@@ -131,8 +130,8 @@ uint64_t event_graph_submit(CUstream stream, command_t *command, event_in_graph_
 		queue_stream_hold(stream);
 	}
 	/*
-	 * The list may be gone with the command as soon as it is submitted, unless there are recordings: the command's
-	 * end lets go of those, which needs the lock.
+	 * If no event is recorded, the command may free the list as soon as it is submitted. With recordings the list
+	 * stays: the command's end needs the lock to drop them.
 	 */
 	uint64_t sequence = queue_submit(stream, command);
 	for (unsigned i = 0; i < count && recordings; i++) {
@@ -295,11 +294,11 @@ CUresult cuEventQuery(CUevent hEvent)
 	return CUDA_ERROR_NOT_READY;
 }
 
-/* A reference to an event that another thread may destroy meanwhile; false: it has. */
+/* Takes a reference to an event that another thread may be destroying; false: it was destroyed. */
 static bool hold(CUevent event)
 {
 	pthread_mutex_lock(&events_lock);
-	/* Who destroys it retires the handle first and takes the lock then. */
+	/* A destroying thread retires the handle first, then takes the lock. */
 	bool valid = handle_valid(event, HANDLE_EVENT);
 	if (valid)
 		event->references++;
@@ -307,7 +306,7 @@ static bool hold(CUevent event)
 	return valid;
 }
 
-/* It may be destroyed while it is waited for. */
+/* The event may be destroyed during the wait. */
 CUresult cuEventSynchronize(CUevent hEvent)
 {
 	CUresult result = enter(hEvent);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Host functions and stream callbacks: commands that call the program. */
 #include "cuda_remote/softgpu/driver/stream/host_function.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Events that processes share through a page of memory. */
 #include "cuda_remote/softgpu/driver/stream/ipc_event.h"
 
 #include "cuda_remote/softgpu/driver/ipc_handle.h"
@@ -17,20 +18,17 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define LOOK_NS 100000000 /* a waiter looks this often whether the recorder still lives */
+#define LOOK_NS 100000000 /* how often a waiter checks that the recording process still lives */
 
-/*
- * Recordings share places, as there may be any number of them: number n has place n % PLACES. They complete in any
- * order, those of one place one after another.
- */
+/* Recording number n uses place n % PLACES. Recordings complete in any order, those of one place in order. */
 #define PLACES 250
 
 typedef struct place {
-	uint64_t completed; /* the greatest number of the place's that is complete */
-	uint64_t recorder;  /* of its last recording: the lower half of the number, then the process */
+	uint64_t completed; /* the greatest completed number of this place */
+	uint64_t recorder;  /* of the last recording: the lower half of its number, then the process id */
 } place_t;
 
-/* In shared memory; every process may write everything here, so that nothing is trusted but numbers. */
+/* In shared memory, where every process may write anything: only numbers are read from it, never pointers or sizes. */
 typedef struct shared_page {
 	uint64_t recorded; /* numbers given to recordings */
 	uint32_t changes;  /* of what is complete: the futex */
@@ -73,7 +71,7 @@ CUresult ipc_event_new(ipc_event_t **event)
 
 void ipc_event_drop(ipc_event_t *event)
 {
-	/* The last one sees what the others did with the page before it is unmapped: release and acquire with each other. */
+	/* Release and acquire: before the last holder unmaps the page, it sees what the other holders did with it. */
 	if (__atomic_sub_fetch(&event->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	munmap(event->page, PAGE);
@@ -88,21 +86,21 @@ static void drop_of_command(command_t *command)
 
 static bool complete(const shared_page_t *page, uint64_t number)
 {
-	/* Pairs with the release in record_run, of another process too: who sees it complete sees the stream's work. */
+	/* Pairs with the release in record_run, in any process: who sees the number sees the stream's work. */
 	return __atomic_load_n(&page->places[number % PLACES].completed, __ATOMIC_ACQUIRE) >= number;
 }
 
-/* The process that recorded this number, if it is known to have ended; else 0. */
+/* The process that recorded this number, if it has ended; else 0. */
 static int32_t gone(const shared_page_t *page, uint64_t number)
 {
 	uint64_t recorder = __atomic_load_n(&page->places[number % PLACES].recorder, __ATOMIC_RELAXED);
 	int32_t process = (int32_t)(uint32_t)recorder;
-	/* The place may still name the recording before it. */
+	/* The place may still contain the recording before this one. */
 	bool its_own = (uint32_t)(recorder >> 32) == (uint32_t)number && process > 0;
 	return its_own && kill(process, 0) && errno == ESRCH ? process : 0;
 }
 
-/* Waits; CUDA_ERROR_UNKNOWN: who was to complete it is gone. */
+/* Waits for a number. CUDA_ERROR_UNKNOWN: the process that recorded it has ended. */
 static CUresult wait_for(shared_page_t *page, uint64_t number)
 {
 	const struct timespec look = { 0, LOOK_NS };
@@ -113,7 +111,7 @@ static CUresult wait_for(shared_page_t *page, uint64_t number)
 			return CUDA_SUCCESS;
 		int32_t process = gone(page, number);
 		if (process && !complete(page, number)) {
-			hr_log(HR_LOG_ERROR, "software GPU: process %d ended before the event that it recorded",
+			hr_log(HR_LOG_ERROR, "software GPU: process %d ended before its recorded event was complete",
 			       (int)process);
 			return CUDA_ERROR_UNKNOWN;
 		}
@@ -126,29 +124,32 @@ static CUresult record_run(command_t *command)
 	const event_command_t *record = (const event_command_t *)command;
 	shared_page_t *page = record->event->page;
 	uint64_t *completed = &page->places[record->number % PLACES].completed;
-	/* The place's recording before it, of another stream if it is not complete yet, would seem complete too. */
+	/*
+	 * The place's previous recording must complete first (it may be in another stream): the larger number would
+	 * make it look complete.
+	 */
 	if (record->number > PLACES && !complete(page, record->number - PLACES)) {
 		queue_rest_begin();
 		(void)wait_for(page, record->number - PLACES);
 		queue_rest_end();
 	}
-	/* The work of the stream comes before; pairs with complete. */
+	/* Orders the work of the stream before the number; pairs with complete. */
 	__atomic_store_n(completed, record->number, __ATOMIC_RELEASE);
-	/* Behind the number: who has read this value of changes sees the number or is woken. */
+	/* After the number: a waiter that has read this value of changes sees the number, or is woken. */
 	__atomic_add_fetch(&page->changes, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &page->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	return CUDA_SUCCESS;
 }
 
-/* The number of a new recording, and who completes it. */
+/* Takes the number of a new recording, and names this process as its recorder. */
 static uint64_t next_number(shared_page_t *page)
 {
 	uint64_t number = __atomic_add_fetch(&page->recorded, 1, __ATOMIC_RELEASE);
 	place_t *place = &page->places[number % PLACES];
-	/* One that nobody completes any more would hold up this one. */
+	/* A recording of this place whose process has ended would block this one for ever: complete it. */
 	if (number > PLACES && !complete(page, number - PLACES) && gone(page, number - PLACES))
 		__atomic_store_n(&place->completed, number - PLACES, __ATOMIC_RELEASE);
-	/* Orders nothing: who waits for the number asks after the process only once it is named. */
+	/* Orders nothing: a waiter checks the process only once it is named. */
 	__atomic_store_n(&place->recorder, number << 32 | (uint32_t)getpid(), __ATOMIC_RELAXED);
 	return number;
 }
@@ -168,13 +169,13 @@ static CUresult submit(ipc_event_t *event, CUstream stream, bool record)
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	shared_page_t *page = event->page;
-	/* One more holder among some: orders nothing. */
+	/* Orders nothing: another reference exists already. */
 	__atomic_add_fetch(&event->references, 1, __ATOMIC_RELAXED);
 	command->event = event;
 	command->command.run = record ? record_run : wait_run;
 	command->command.finish = drop_of_command;
 	command->command.despite_fault = record;
-	/* A waiting host thread shall not be held up by what it does not wait for. */
+	/* A host thread that waits for other work must not run this command and block in it. */
 	command->command.host_code = !record;
 	command->number = record ? next_number(page) : __atomic_load_n(&page->recorded, __ATOMIC_ACQUIRE);
 	queue_submit(stream, &command->command);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of several processes (CU_EVENT_INTERPROCESS): a counter and a ring of places in a page that they share. A
- * recording takes the next number and writes it into its place when its stream has got there; who waits waits for that,
- * whatever was recorded since. Of the recordings of one place, 250 numbers apart, the later one waits for the earlier
- * one to complete.
+ * Events that processes share (CU_EVENT_INTERPROCESS): a counter and a ring of 250 places in a shared page. A recording
+ * takes the next number, and writes it into its place when its stream has reached the recording. A waiter waits for the
+ * number that was the last when the wait was submitted, even if the event is recorded again. A recording that finds its
+ * place in use, by the recording 250 numbers before, waits until that is complete.
  */
 #ifndef SOFTGPU_IPC_EVENT_H
 #define SOFTGPU_IPC_EVENT_H
@@ -12,16 +12,16 @@
 
 typedef struct ipc_event ipc_event_t;
 
-/* A new one, with one reference. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Creates an event with one reference. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult ipc_event_new(ipc_event_t **event);
 
-/* One reference less. */
+/* Drops a reference. */
 void ipc_event_drop(ipc_event_t *event);
 
 CUresult ipc_event_record(ipc_event_t *event, CUstream stream);
-/* The stream's later commands wait for the last recording in any process. */
+/* Makes the stream's later commands wait for the last recording, in whichever process. */
 CUresult ipc_event_wait(ipc_event_t *event, CUstream stream);
-/* CUDA_ERROR_NOT_READY, or with block: returns when the last recording is complete. */
+/* CUDA_ERROR_NOT_READY: the last recording is not complete; block waits until it is. */
 CUresult ipc_event_query(ipc_event_t *event, bool block);
 
 /* For cuIpcGetEventHandle and cuIpcOpenEventHandle. */

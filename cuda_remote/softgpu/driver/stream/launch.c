@@ -25,7 +25,7 @@ static CUresult launch_run(command_t *command)
 	return softgpu_launch(&((launch_command_t *)command)->launch);
 }
 
-/* In a capturing stream the launch becomes a kernel node. */
+/* If the stream captures, the launch becomes a kernel node. */
 static CUresult capture_launch(CUstream stream, CUfunction function, const launch_shape_t *shape, void **parameters,
 			       void **extra, bool *captured)
 {
@@ -93,7 +93,10 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 	return CUDA_SUCCESS;
 }
 
-/* An event to be recorded when the blocks have begun, or allow it: when they have ended is allowed too. */
+/*
+ * Attributes with an event that is recorded when the blocks have begun or trigger it. Recording after the launch is
+ * permitted too.
+ */
 static CUresult note_event(CUevent event, CUevent *after)
 {
 	if (!handle_valid(event, HANDLE_EVENT) || *after)

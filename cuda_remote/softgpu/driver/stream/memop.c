@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Stream memory operations: checks, execution, and submission in batches. */
 #include "cuda_remote/softgpu/driver/stream/memop.h"
 
 #include "cuda_remote/softgpu/driver/queue/capture.h"
@@ -18,7 +19,7 @@ typedef struct memop_command {
 	CUstreamBatchMemOpParams operations[];
 } memop_command_t;
 
-/* Memory that the device can reach, aligned for one access. */
+/* True if the device can access this memory, and it is aligned for one access. */
 static bool reachable(CUdeviceptr address, unsigned bytes, bool write)
 {
 	softgpu_allocation_t found;
@@ -101,10 +102,7 @@ static bool wait_is_over(const CUstreamBatchMemOpParams *operation, CUresult *fa
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		return true;
 	}
-	/*
-	 * Pairs with whatever release the writer made, a write of this file or the host's own: what it wrote before is
-	 * seen.
-	 */
+	/* Pairs with the release of the writer (write_value here, or the host's): what it wrote before is visible. */
 	uint64_t now = wide ? __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE)
 			    : __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
 	uint64_t value = wide ? operation->waitValue.value64 : operation->waitValue.value;
@@ -119,7 +117,7 @@ static void write_value(const CUstreamBatchMemOpParams *operation, CUresult *fau
 		*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		return;
 	}
-	/* What the stream wrote before is seen by whoever sees the value; pairs with the acquire of a wait. */
+	/* What the stream wrote before is visible to a thread that sees the value; pairs with the acquire of a wait. */
 	if (wide)
 		__atomic_store_n((uint64_t *)(uintptr_t)address, operation->writeValue.value64, __ATOMIC_RELEASE);
 	else
@@ -127,9 +125,8 @@ static void write_value(const CUstreamBatchMemOpParams *operation, CUresult *fau
 }
 
 /*
- * Between what the stream did before and what it does after, for all who look on. Every barrier changes the same word,
- * one after the other: what came before one is seen by what comes after a later one. A fence would do, and a thread
- * sanitizer does not know fences.
+ * Orders all work of the stream before the barrier and after it, for all observers. Every barrier modifies the same
+ * word, so that barriers are in one order. A fence would do too, but ThreadSanitizer does not support fences.
  */
 static void barrier(void)
 {
@@ -167,7 +164,7 @@ static CUresult run(command_t *command)
 	unsigned next = 0;
 	CUresult fault;
 	while (!memop_run(batch->operations, batch->count, &next, &fault)) {
-		/* Whoever is to write the value may have to be alone before. */
+		/* The writer of the value may need queue_alone first. */
 		queue_rest_begin();
 		while (!context_error(batch->context) && !wait_is_over(&batch->operations[next], &fault))
 			nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
@@ -193,8 +190,8 @@ CUresult memop_submit(CUstream stream, const CUstreamBatchMemOpParams *operation
 	memset(&batch->command, 0, sizeof batch->command);
 	batch->command.run = run;
 	/*
-	 * It may last until the caller itself writes the value: never to be run by a thread that waits for something
-	 * else.
+	 * The wait may last until the caller itself writes the value: a thread that waits for other work must not run
+	 * it.
 	 */
 	batch->command.host_code = true;
 	batch->context = stream->context;

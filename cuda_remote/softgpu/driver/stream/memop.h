@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory operations of streams and graphs: write a value, wait for one, and barriers, in batches. A wait looks at the
- * value again every few microseconds, in a worker thread of its own; it ends early when its context has failed.
+ * Memory operations of streams and graphs, in batches: writes of values, waits for values, and barriers. A wait polls
+ * the value every 20 microseconds in a worker thread; it ends early if its context fails.
  */
 #ifndef SOFTGPU_MEMOP_H
 #define SOFTGPU_MEMOP_H
@@ -10,16 +10,16 @@
 
 #define MEMOP_MOST 255 /* in one batch, cuStreamBatchMemOp */
 
-/* CUDA_ERROR_INVALID_VALUE: an unknown operation or flag, memory that is not the device's or not aligned. */
+/* CUDA_ERROR_INVALID_VALUE: unknown operation or flag, or an address that is not device memory or not aligned. */
 CUresult memop_check(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags);
 
 /*
- * Does operations from the one numbered *next on until one has to wait or all are done: true if all are. *next is where
- * to go on. CUDA_ERROR_ILLEGAL_ADDRESS in *fault: memory is gone.
+ * Runs operations from index *next on. True: all are done. False: operation *next has to wait; call again later.
+ * *fault becomes CUDA_ERROR_ILLEGAL_ADDRESS if an operation's memory was freed.
  */
 bool memop_run(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned *next, CUresult *fault);
 
-/* Queues a batch, which was checked, or adds it to the graph that the stream is captured into. */
+/* Submits a checked batch, or adds it to the graph that the stream captures. */
 CUresult memop_submit(CUstream stream, const CUstreamBatchMemOpParams *operations, unsigned count);
 
 #endif

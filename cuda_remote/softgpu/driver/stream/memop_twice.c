@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing and waiting for values, legacy and per-thread (see cuda_api.h): compiled twice. The first version of each
- * call was replaced with CUDA 12; it does the same, except that it knows no barrier.
+ * Writes of values and waits for values, legacy and per-thread (see cuda_api.h): compiled twice. The first version of
+ * each call, which CUDA 12 replaced, does the same but has no barriers.
  */
 #include "cuda_remote/softgpu/driver/stream/memop.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Launches as they were before CUDA 4.0: block shape, shared memory and parameters are set in the function, one after
- * the other, and stay there. cuLaunchKernel leaves them as they are, which its contract allows.
+ * Launches of CUDA 3.2 and before: block shape, shared memory and parameters are set in the function by separate calls
+ * and stay set. cuLaunchKernel does not change them, which its contract permits.
  */
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/stream/launch.h"
@@ -21,7 +21,7 @@ struct old_launch {
 /* Guards what every function has set. */
 static pthread_mutex_t old_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The function's settings, with the lock held if there is no error. */
+/* Outputs the function and its settings; holds the lock unless it fails. */
 static CUresult enter(CUfunction handle, struct old_launch **settings, CUfunction *output)
 {
 	CUcontext context;
@@ -42,7 +42,7 @@ static CUresult enter(CUfunction handle, struct old_launch **settings, CUfunctio
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Keeps a value that is allowed at an offset of the function's settings. */
+/* Stores a value at an offset of the function's settings, if it is allowed. */
 static CUresult set(CUfunction handle, bool allowed, size_t offset, const void *value, size_t size)
 {
 	struct old_launch *settings;
@@ -94,7 +94,7 @@ CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
 	return cuParamSetv(hfunc, offset, &value, sizeof value);
 }
 
-/* A module's texture references are all its kernels'. */
+/* Every kernel of a module can use all its texture references: nothing to set. */
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	struct old_launch *settings;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Stream handles: creation, destruction, default streams and attributes. */
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
@@ -20,7 +21,7 @@ static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static __thread struct thread_stream *thread_streams;
 
-/* The thread ends: its streams finish what they have, and are gone. */
+/* The thread ends: its default streams finish their work and are destroyed. */
 static void thread_ends(void *first)
 {
 	for (struct thread_stream *next, *entry = first; entry; entry = next) {
@@ -45,7 +46,7 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 			return CUDA_SUCCESS;
 		}
 	pthread_once(&thread_once, make_key);
-	if (!have_key) /* without one the thread's streams would outlive it */
+	if (!have_key) /* without a key the thread's streams would never be destroyed */
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct thread_stream *entry = malloc(sizeof *entry);
 	CUstream made = entry ? queue_stream_new(context, &context->group, 0, 0, false) : NULL;
@@ -53,7 +54,7 @@ static CUresult thread_stream(CUcontext context, CUstream *stream)
 		free(entry);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Orders nothing: a handle that means it is one that was used after its end. */
+	/* Orders nothing: only an invalid handle could refer to the stream already. */
 	__atomic_store_n(&made->of_thread, true, __ATOMIC_RELAXED);
 	*entry = (struct thread_stream){ thread_streams, context, context->id, made->id, made };
 	if (pthread_setspecific(thread_key, entry)) {
@@ -76,7 +77,7 @@ CUresult stream_resolve(CUcontext context, CUstream handle, CUstream *stream)
 		*stream = handle;
 	else
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* Orders nothing: the calls of a stream whose green context goes away meanwhile may go either way. */
+	/* Orders nothing: a call that overlaps the destruction of the green context may succeed or fail. */
 	return __atomic_load_n(&(*stream)->orphan, __ATOMIC_RELAXED) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
@@ -88,7 +89,7 @@ CUresult stream_enter(CUstream handle, CUcontext *context, CUstream *stream)
 
 CUresult stream_new(CUcontext context, CUgreenCtx green, unsigned flags, int priority, CUstream *output)
 {
-	/* Outside the range counts as its end, as cuStreamCreateWithPriority says. */
+	/* A priority outside the range is clamped, as in cuStreamCreateWithPriority. */
 	priority = priority > 0 ? 0 : priority < CONTEXT_GREATEST_PRIORITY ? CONTEXT_GREATEST_PRIORITY : priority;
 	CUstream stream = queue_stream_new(context, &context->group, flags, priority, false);
 	if (!stream)
@@ -168,7 +169,7 @@ CUresult stream_get_attribute(CUstream stream, CUstreamAttrID attribute, CUstrea
 	return result;
 }
 
-/* Returns at once; what the stream still has to do is done. */
+/* Returns at once; the stream completes its work first. */
 CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	CUcontext context;

@@ -42,7 +42,7 @@ CUresult PTSZ(cuStreamGetDevice)(CUstream hStream, CUdevice *device)
 	return result;
 }
 
-/* The green context that a stream is of: the default stream of the one that is current. */
+/* The green context of a stream; for the legacy stream, the current one. */
 static CUgreenCtx green_of(const struct CUstream_st *stream)
 {
 	return stream->legacy ? context_current_green() : __atomic_load_n(&stream->green, __ATOMIC_RELAXED);
@@ -142,7 +142,7 @@ CUresult PTSZ(cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, 
 	return flags ? CUDA_ERROR_INVALID_VALUE : host_callback_submit(stream, hStream, callback, userData);
 }
 
-/* Managed memory is visible to every stream and to the host at all times, so that an attachment narrows nothing. */
+/* Managed memory is always visible to every stream and to the host: an attachment changes nothing. */
 CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
 	CUstream stream;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CUDA arrays and mipmapped arrays: limits, layout in memory, creation and destruction. */
 #include "cuda_remote/softgpu/driver/texture/array.h"
 
 #include "cuda_remote/softgpu/driver/texture/array_format.h"
@@ -61,7 +62,7 @@ static size_t one_at_least(size_t n)
 	return n ? n : 1;
 }
 
-/* Extents of a level, as a descriptor has them: 0 stays 0, layers stay as many. */
+/* The descriptor of a level: an extent of 0 stays 0, the number of layers does not change. */
 static CUDA_ARRAY3D_DESCRIPTOR level_descriptor(const CUDA_ARRAY3D_DESCRIPTOR *base, unsigned level)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d = *base;
@@ -85,7 +86,7 @@ static uint64_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t texel, uint64
 
 static CUresult allocate(CUcontext context, uint64_t bytes, uint64_t *memory)
 {
-	/* Memory that is not the program's to free or to point to. */
+	/* Memory that the program can neither free nor access by a pointer. */
 	softgpu_allocation_t want = { .size = bytes, .kind = SOFTGPU_SPACE_MODULE, .device = context->physical,
 				      .owner = context };
 	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE))
@@ -218,7 +219,7 @@ static void destroy_mipmap(owned_t *owned)
 	forget_mipmap(mipmap);
 }
 
-/* No more levels than it takes to get to one texel. */
+/* At most as many levels as there are down to one texel. */
 static unsigned level_count(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned wanted)
 {
 	bool layered = d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
@@ -342,7 +343,7 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *m
 static void describe_image(const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t memory, uint64_t bytes, softgpu_image_t *image)
 {
 	*image = (softgpu_image_t){ .memory = memory, .bytes = bytes };
-	/* The format was accepted when the array was made. */
+	/* The format was checked when the array was created. */
 	array_format(d->Format, d->NumChannels, image);
 	image->layered = d->Flags & CUDA_ARRAY3D_LAYERED;
 	image->cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CUDA's array formats in the engine's terms. */
 #include "cuda_remote/softgpu/driver/texture/array_format.h"
 
 #include <stddef.h>
@@ -35,7 +36,7 @@ static const struct {
 	{ FORMAT(UNORM_INT_101010_2), CHANNEL(UNORM10), 1, 4 },
 };
 
-/* Formats that CUDA has and this device has not. */
+/* CUDA's formats that this device does not support. */
 static bool is_known(CUarray_format format)
 {
 	return (format >= FORMAT(BC1_UNORM) && format <= FORMAT(YUV444_16bit_SemiPlanar)) || format == FORMAT(NV12);
@@ -57,7 +58,7 @@ CUresult array_format(CUarray_format format, unsigned channels, softgpu_image_t 
 	return is_known(format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The plain formats of views come in threes: of one, two and four channels. */
+/* The uncompressed view formats come in threes: with one, two and four channels. */
 CUresult array_view_format(CUresourceViewFormat format, softgpu_image_t *image)
 {
 	static const CUarray_format kinds[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What CUDA's formats of arrays mean to the engine. */
+/* CUDA's array formats in the engine's terms. */
 #ifndef SOFTGPU_ARRAY_FORMAT_H
 #define SOFTGPU_ARRAY_FORMAT_H
 
@@ -7,12 +7,12 @@
 #include "cuda_remote/softgpu/texture.h"
 
 /*
- * Channel, number of channels and bytes of a texel of image. CUDA_ERROR_NOT_SUPPORTED: a block-compressed, planar or
- * YUV format; CUDA_ERROR_INVALID_VALUE: no format, or not that many channels.
+ * Sets the type and the number of channels and the bytes of a texel in image. CUDA_ERROR_NOT_SUPPORTED: a
+ * block-compressed, planar or YUV format; CUDA_ERROR_INVALID_VALUE: invalid format or number of channels.
  */
 CUresult array_format(CUarray_format format, unsigned channels, softgpu_image_t *image);
 
-/* The same for the format of a resource view; CU_RES_VIEW_FORMAT_NONE leaves image as it is. */
+/* array_format for the format of a resource view; CU_RES_VIEW_FORMAT_NONE does not change image. */
 CUresult array_view_format(CUresourceViewFormat format, softgpu_image_t *image);
 
 #endif

@@ -5,7 +5,7 @@
 #include "cuda_remote/softgpu/driver/stream/default_stream.h"
 #include "cuda_remote/softgpu/driver/queue/capture.h"
 
-/* One end of such a copy: an array where there is one, else an address. */
+/* One end of such a copy: an array if it is not NULL, else an address. */
 struct end {
 	CUarray array;
 	size_t offset;
@@ -29,7 +29,7 @@ static struct end array_at(CUarray array, size_t offset)
 	return (struct end){ .array = array ? array : (CUarray)(uintptr_t)&nothing, .offset = offset };
 }
 
-/* The same as a graph's node describes it. */
+/* The same copy in the form of a graph's node. */
 static CUDA_MEMCPY3D described(const struct end *to, const struct end *from, size_t bytes)
 {
 	static const CUmemorytype types[] = { [COPY_HOST] = CU_MEMORYTYPE_HOST, [COPY_DEVICE] = CU_MEMORYTYPE_DEVICE };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor maps of tiles. The limits are those of cuda.h at cuTensorMapEncodeTiled. */
+/* Tensor maps of tiles (cuTensorMapEncodeTiled), with the limits that cuda.h states there. */
 #include "cuda_remote/softgpu/tensor_map.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
@@ -22,7 +22,7 @@ static CUresult check(const CUtensorMap *map)
 	return device_capability() < 90 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-/* What cuda.h allows and this device does not do. */
+/* Logs a feature that cuda.h permits and this device does not support. */
 static CUresult unsupported(const char *what)
 {
 	hr_log(HR_LOG_WARN, "software GPU: a tensor map with %s is not supported", what);
@@ -56,7 +56,7 @@ static bool shape_valid(uint32_t rank, const cuuint64_t *dimensions, const cuuin
 	return true;
 }
 
-/* Bytes of a row that are swizzled together; 0: none. */
+/* Bytes of a row that are swizzled together; 0: no swizzling. */
 static uint32_t swizzle_bytes(CUtensorMapSwizzle swizzle)
 {
 	return swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << swizzle;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Texture and surface objects. To a program they are the engine's handles; what they were made from is kept here. */
+/*
+ * Texture and surface objects. The program's handle is the engine's number; the descriptions are stored here for
+ * queries.
+ */
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/softgpu/driver/texture/texture_resource.h"
 
@@ -38,7 +41,7 @@ static CUresult make_object(CUcontext context, enum softgpu_texture_kind kind, s
 	return CUDA_SUCCESS;
 }
 
-/* The object of a handle of this kind, in a call that works in a context. */
+/* Finds the object of this kind behind a handle. Every call on an object begins with this. */
 static CUresult find_object(uint64_t number, enum softgpu_texture_kind kind, struct texture_object **object)
 {
 	CUcontext context;
@@ -51,7 +54,7 @@ static CUresult find_object(uint64_t number, enum softgpu_texture_kind kind, str
 	return CUDA_SUCCESS;
 }
 
-/* The same for a call that tells something: CUDA_ERROR_INVALID_VALUE if there is no place for it. */
+/* find_object for a call with an output: CUDA_ERROR_INVALID_VALUE if place is NULL. */
 static CUresult find_to_tell(uint64_t number, enum softgpu_texture_kind kind, const void *place,
 			     struct texture_object **object)
 {
@@ -115,7 +118,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texO
 	return result;
 }
 
-/* An object without a view has none to tell. */
+/* CUDA_ERROR_INVALID_VALUE: the object was made without a view. */
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
 {
 	struct texture_object *object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * References, which CUDA keeps for modules of old: each has the state that a texture object is made with, set piece by
- * piece. Whatever is set holds for the kernels launched from then on.
+ * Texture and surface references, which CUDA keeps for old modules. A reference has the state of a texture object,
+ * which is set by separate calls. A change applies to kernels launched afterwards.
  */
 #include "cuda_remote/softgpu/driver/module/module.h"
 #include "cuda_remote/softgpu/driver/texture/array.h"
@@ -38,7 +38,7 @@ static void *new_texture(CUcontext context, uint64_t number)
 	return reference;
 }
 
-/* Tells the engine the state there is now; while that does not fit together, nothing is bound. */
+/* Passes the state to the engine. While the state is inconsistent, nothing is bound. */
 static void rebind(CUtexref reference)
 {
 	softgpu_image_t image;
@@ -62,7 +62,7 @@ static void *new_surface(CUcontext context, uint64_t number)
 	return reference;
 }
 
-/* The module's reference of this kind and name, which is made when it is asked for first. */
+/* The module's reference with this kind and name; the first call creates it. */
 static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kind kind, void **output)
 {
 	bool texture = kind == SOFTGPU_TEXTURE_REFERENCE;
@@ -89,7 +89,7 @@ static CUresult find(CUmodule module, const char *name, enum softgpu_texture_kin
 	return CUDA_SUCCESS;
 }
 
-/* The same in a call, which must have a place to tell it in. */
+/* find for a call with an output, which must not be NULL. */
 static CUresult get(const void *place, CUmodule module, const char *name, enum softgpu_texture_kind kind, void **found)
 {
 	CUresult result = context_enter_handle(module, HANDLE_MODULE);
@@ -187,7 +187,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmapped
 	return CUDA_SUCCESS;
 }
 
-/* Memory that is not aligned is read from the aligned address before it; *ByteOffset says how far. */
+/* If the address is not aligned, the aligned address before it is bound, and *ByteOffset is the difference. */
 CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
 {
 	CUresult result = context_enter_handle(hTexRef, HANDLE_TEXTURE_REFERENCE);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Resource and sampler descriptions: checks, and conversion to the engine's terms. */
 #include "cuda_remote/softgpu/driver/texture/texture_resource.h"
 
 #include "cuda_remote/softgpu/driver/texture/array.h"
@@ -57,7 +58,7 @@ static CUresult pitched_image(const CUDA_RESOURCE_DESC *resource, softgpu_image_
 }
 
 /* ---- views of arrays */
-/* Layers first to last become all there are. */
+/* Restricts the image to layers first to last. */
 static CUresult view_layers(const CUDA_RESOURCE_VIEW_DESC *view, softgpu_image_t *image)
 {
 	if (!image->layered)
@@ -91,7 +92,7 @@ static CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC *view, softgpu_image_t 
 	CUresult result = array_view_format(view->format, image);
 	if (result)
 		return result;
-	/* Extents that a program leaves 0 are those there are, which 1 says too of an axis that is not there. */
+	/* An extent of 0 in the view means the array's; so does 1 for an axis that the array does not have. */
 	if (image->texel != texel || (view->width && view->width != level->width) ||
 	    (view->height > 1 && view->height != height) || (view->depth > 1 && view->depth != depth))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -129,7 +130,7 @@ CUresult texture_resource_image(const CUDA_RESOURCE_DESC *resource, const CUDA_R
 }
 
 /* ---- samplers */
-/* Whether its texels come out as floats, which is what can be filtered. */
+/* True if texels are read as floats: only those can be filtered. */
 static bool gives_floats(const softgpu_image_t *image, bool promote)
 {
 	switch (image->channel) {
@@ -145,7 +146,7 @@ CUresult texture_resource_sampler(const CUDA_TEXTURE_DESC *texture, const softgp
 {
 	const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
 			       CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
-	bool row = image->linear && image->dimensions == 1; /* read by the texel's number: filters are ignored */
+	bool row = image->linear && image->dimensions == 1; /* read by the texel's index: filters are ignored */
 	*sampler = (softgpu_sampler_t){ .linear = texture->filterMode == CU_TR_FILTER_MODE_LINEAR && !row,
 		.mip_linear = texture->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR,
 		.normalized = texture->flags & CU_TRSF_NORMALIZED_COORDINATES && !row,
