@@ -2,6 +2,7 @@
 /* GPUs, as the libcuda.so.1 in question tells them. Each is loaded into a process of its own, as one that fails or
  * hangs is something to report and not to suffer from. */
 #include "bench/info/info.h"
+#include "bench/info/sessions.h"
 
 #include "cuda_remote/door/door.h"
 #include "cuda_remote/run/layout.h"
@@ -127,6 +128,9 @@ static int print_server(const rc_server_t *server)
 	close(welcome.fd);
 	printf("    %s; GPUs %u, clients %u, workers ready %u\n", welcome.text, welcome.gpus, welcome.clients,
 	       welcome.workers);
+	/* Before the devices are asked for: that takes a session too. */
+	if (print_sessions(server))
+		return -1;
 	if (rc_layout_library(RC_LAYOUT_CLIENT, path))
 		return -1;
 	setenv("HEADRACE_SERVER", name, 1);

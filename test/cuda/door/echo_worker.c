@@ -9,7 +9,7 @@
  *	s	asks for a packet socket, which no worker needs: answers with the errno, "ERRNO\n"
  *	v	executes a program, which only an intruder does
  *
- * Others come back as they are. Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs; "!FILE" fails while
+ * Others come back as they are. Each command counts as a call; 4 MiB are reported in use. Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs; "!FILE" fails while
  * that file is there; "none" cannot be loaded; "slow" takes a second; "crash" dies.
  */
 #include "cuda_remote/server/worker.h"
@@ -25,6 +25,7 @@
 #define CONNECTIONS 64
 
 static uint32_t prepared, granted;
+static struct worker_usage *counts;
 
 /* Linked with --wrap: handing a client over fails once for each time that the file $HR_TEST_HAND_OVER is there. */
 int __real_rc_door_peer_send(int socket, const rc_door_peer_t *peer);
@@ -37,7 +38,8 @@ int __wrap_rc_door_peer_send(int socket, const rc_door_peer_t *peer)
 
 void worker_count_in(struct worker_usage *usage)
 {
-	(void)usage;
+	counts = usage;
+	counts->memory = 4 << 20;
 }
 
 int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
@@ -67,6 +69,7 @@ static bool answer(int fd)
 	char byte, text[32];
 	if (read(fd, &byte, 1) != 1)
 		return false;
+	__atomic_fetch_add(&counts->calls, 1, __ATOMIC_RELAXED);
 	if (byte == 'c')
 		abort();
 	if (byte == 'x')

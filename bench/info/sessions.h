@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HR_INFO_SESSIONS_H
+#define HR_INFO_SESSIONS_H
+
+#include "cuda_remote/door/door.h"
+
+/* Prints a line for each session of the server that this user may see. Negated errno if the server does not answer. */
+int print_sessions(const rc_server_t *server);
+
+#endif
