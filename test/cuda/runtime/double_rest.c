@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every function of the runtime's table, for double.c to override. Their own prototypes do not matter here. */
+/*
+ * Defines every function in the runtime's table of driver calls; double.c overrides some. Prototypes do not matter
+ * here.
+ */
 enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
 
 #define CALL(name) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the runtime asks of the driver, and what it answers itself: over the test double. The test registers kernels and
- * variables as compiled host code does.
+ * The calls that the runtime makes to the driver, and its own results, over the test double. The test registers kernels
+ * and variables as compiled host code does.
  */
 #include "cuda_remote/runtime/registration.h"
 #include "test/cuda/runtime/double.h"
@@ -26,7 +26,7 @@ struct wrapper {
 
 static const struct wrapper wrapper = { 0x466243B1, 1, "a container", NULL };
 
-/* Stand-ins in host memory, by whose addresses the program names what is on the device. */
+/* Host variables whose addresses stand for kernels and variables of the device. */
 static char scale, offset_kernel, missing_kernel, table, missing_table, unknown;
 static void *managed;
 static void **handle;

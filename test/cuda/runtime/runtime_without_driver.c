@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program linked with the runtime starts where there is no driver, and each call says what is missing. */
+/*
+ * A program that is linked with the runtime starts without a driver, and each call returns cudaErrorInsufficientDriver.
+ */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays: what can be made, every shape of copy into, out of and between them, and the objects that name them. */
+/* Arrays: which can be created, every shape of copy to, from and between them, and the objects that refer to them. */
 #include "driver.h"
 
 static CUarray array_of(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels,

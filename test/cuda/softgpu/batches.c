@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches of copies, operations on single words in a stream, and what is advised of managed memory. */
+/* Batches of copies, memory operations of streams, and advice for managed memory. */
 #include "driver.h"
 
 #include <stdbool.h>
@@ -28,7 +28,10 @@ static void copies_of_a_batch_take_their_own_attributes(void)
 	OK(cuCtxSynchronize());
 	memset((void *)(uintptr_t)pinned, 2, BYTES);
 	from[1] = pinned;
-	/* The stream is held up: the first two sources are the program's again at once, the third when it gets there. */
+	/*
+	 * The stream is blocked: the first two sources are read before the call returns, the third when the stream
+	 * reaches it.
+	 */
 	hold(stream, (CUdeviceptr)(uintptr_t)flag);
 	OK(cuMemcpyBatchAsync(to, from, sizes, COPIES, attributes, starts, 2, stream));
 	memset(host[0], 77, BYTES);
@@ -102,7 +105,7 @@ static void boxes_of_a_batch_have_rows_and_layers(void)
 	OK(cuMemFree(device));
 }
 
-/* Waits in a stream for word to be something, which it is only after it was set to last. */
+/* A stream waits for a value that the word has only after it was set to last. */
 static void wait_ends_with(unsigned how, uint64_t wanted, bool wide, uint64_t not_yet, uint64_t last)
 {
 	uint64_t *word;
@@ -230,7 +233,7 @@ static void managed_memory_remembers_what_was_advised(void)
 	EXPECT(cuMemRangeGetAttribute(&small, 2, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, 1), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemRangeGetAttribute(&small, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, 4 * PART + 1),
 	       CUDA_ERROR_INVALID_VALUE);
-	/* New memory at the same place knows nothing of it. */
+	/* New memory at the same address has no advice. */
 	OK(cuMemFree(m));
 	OK(cuMemAllocManaged(&again, 4 * PART, CU_MEM_ATTACH_GLOBAL));
 	CHECK(again == m);
@@ -253,7 +256,7 @@ static void a_wait_for_freed_memory_is_a_fault(void)
 	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* A copy of a batch becomes a node each, and reads its source when the graph runs. */
+/* Each copy of a captured batch becomes a node, which reads its source when the graph runs. */
 static void batches_are_captured(void)
 {
 	CUdeviceptr device[2], from[2];
@@ -295,7 +298,7 @@ static void batches_are_captured(void)
 	}
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
-	/* One that reads its source at once cannot be. */
+	/* A copy that reads its source at once cannot be captured. */
 	attributes[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	EXPECT(cuMemcpyBatchAsync(device, from, sizes, 2, attributes, starts, 2, stream),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What devices and contexts tell of themselves, with two devices; and pools by location. */
+/* Attributes of devices and contexts, with two devices; pools by location. */
 #include "driver.h"
 
 #include <stdbool.h>
@@ -52,7 +52,7 @@ static void core_dumps_cannot_be_enabled_and_their_settings_are_kept(void)
 		EXPECT(set(global, CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, sizeof yes), CUDA_ERROR_NOT_SUPPORTED);
 		OK(set(global, CU_COREDUMP_ENABLE_ON_EXCEPTION, &no, sizeof no));
 	}
-	/* What is set for the context is its own; what is set for all is told where nothing was set. */
+	/* A context's own settings are its own; for the others it returns the process's. */
 	OK(set(true, CU_COREDUMP_FILE, (char[]){ "everywhere" }, 11));
 	OK(get(false, CU_COREDUMP_FILE, name, sizeof name));
 	CHECK(!strcmp(name, "everywhere"));
@@ -64,11 +64,11 @@ static void core_dumps_cannot_be_enabled_and_their_settings_are_kept(void)
 	EXPECT(get(true, CU_COREDUMP_FILE, name, 5), CUDA_ERROR_INVALID_VALUE);
 	memset(long_name, 'x', sizeof long_name);
 	EXPECT(set(true, CU_COREDUMP_FILE, long_name, sizeof long_name), CUDA_ERROR_INVALID_VALUE);
-	/* Nor does one setting make the others the context's. */
+	/* Setting one value does not make the other values the context's. */
 	OK(set(true, CU_COREDUMP_TRIGGER_HOST, &no, sizeof no));
 	OK(get(false, CU_COREDUMP_TRIGGER_HOST, &on, sizeof on));
 	CHECK(!on);
-	/* One setting, twice: the flags and the older word for all of them. */
+	/* The flags and the older setting are the same setting. */
 	OK(set(true, CU_COREDUMP_LIGHTWEIGHT, &yes, sizeof yes));
 	OK(get(true, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags));
 	CHECK(flags == CU_COREDUMP_LIGHTWEIGHT_FLAGS);
@@ -123,7 +123,7 @@ static void pools_are_found_by_location(void)
 	EXPECT(cuMemGetMemPool(&now, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-/* The sum of what the two devices' memory has, each counted by itself. */
+/* Each device's memory is counted separately. */
 static void devices_have_memory_of_their_own(CUcontext first)
 {
 	CUcontext second;
@@ -150,7 +150,7 @@ static void devices_have_memory_of_their_own(CUcontext first)
 	OK(cuMemcpyPeer(there, second, here, first, 4));
 	OK(cuMemcpyDtoH(&value, there, 4));
 	CHECK(value == 5);
-	/* A synchronous copy inside a device returns before it is done, unless the memory says otherwise. */
+	/* A synchronous copy within a device returns before it is complete, unless the memory has SYNC_MEMOPS. */
 	unsigned on = 1;
 	bool told = false;
 	OK(cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, here));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stream capture: what becomes of calls, forks and joins, and the errors of what capture forbids. */
+/* Stream capture: the nodes that calls become, forks and joins, and the errors of forbidden calls. */
 #include "graph.h"
 
 #include <pthread.h>
@@ -136,7 +136,7 @@ static void streams_fork_and_join(void)
 	CHECK(status(stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	CHECK(!graph && status(other) == CU_STREAM_CAPTURE_STATUS_NONE);
-	/* Once more, without asking the event. */
+	/* Again, without a query of the event. */
 	begin(stream);
 	append(stream, at(record), 1);
 	OK(cuEventRecord(fork, stream));
@@ -177,7 +177,7 @@ static void branches_must_come_back(void)
 	append(other, at(record), 1);
 	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	CHECK(!graph && status(stream) == CU_STREAM_CAPTURE_STATUS_NONE);
-	/* A branch without work of its own has nothing to bring back. */
+	/* A branch without nodes need not be joined. */
 	begin(stream);
 	append(stream, at(record), 1);
 	OK(cuEventRecord(fork, stream));
@@ -194,7 +194,7 @@ static void branches_must_come_back(void)
 	OK(cuEventDestroy(fork));
 }
 
-/* A stream that has come back may go; the origin takes the capture with it. */
+/* A joined stream may be destroyed; destroying the origin ends the capture. */
 static void streams_may_go_before_the_end(void)
 {
 	CUgraph graph;
@@ -289,7 +289,7 @@ static void waiting_and_asking_are_forbidden(void)
 	begin(stream);
 	EXPECT(cuMemAlloc(&memory, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	/* Other streams are free meanwhile, and the legacy stream too beside a non-blocking one. */
+	/* Other streams can be used meanwhile, the legacy stream too if the captured stream is non-blocking. */
 	begin(stream);
 	OK(cuStreamSynchronize(other));
 	OK(cuMemsetD8(memory, 1, 64));
@@ -371,13 +371,13 @@ static void modes_say_what_is_forbidden_to_whom(void)
 	CUgraph graph;
 	CUdeviceptr memory;
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	/* A global capture forbids unsafe calls to all threads that do not say otherwise. */
+	/* A global capture forbids unsafe calls in all threads that have not changed their mode. */
 	begin(stream);
 	OK(allocated_elsewhere(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	OK(allocated_elsewhere(CU_STREAM_CAPTURE_MODE_RELAXED));
 	EXPECT(allocated_elsewhere(CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	/* A thread's own only to that thread, unless it relaxes. */
+	/* A thread-local capture forbids them only in its thread, unless that is in relaxed mode. */
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	OK(allocated_elsewhere(CU_STREAM_CAPTURE_MODE_GLOBAL));
 	OK(cuThreadExchangeStreamCaptureMode(&mode));
@@ -389,7 +389,7 @@ static void modes_say_what_is_forbidden_to_whom(void)
 	OK(cuStreamEndCapture(stream, &graph));
 	OK(cuGraphDestroy(graph));
 	OK(cuMemFree(memory));
-	/* A relaxed one forbids nothing, and any thread may end it. */
+	/* A relaxed capture forbids nothing, and any thread may end it. */
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	OK(cuMemAlloc(&memory, 64));
 	OK(ended_elsewhere());
@@ -415,7 +415,7 @@ static void captures_go_on_in_a_given_graph(void)
 	OK(cuStreamGetCaptureInfo(stream, &now, &id, &same, &dependencies, &data, &count));
 	CHECK(now == CU_STREAM_CAPTURE_STATUS_ACTIVE && id && same == graph && count == 1 && dependencies[0] == second);
 	append(stream, at(record), 3);
-	/* What comes next follows the first node alone, beside the rest. */
+	/* The next node depends only on the first node. */
 	OK(cuStreamUpdateCaptureDependencies(stream, &first, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 	append(stream, at(word), 4);
 	OK(cuStreamGetCaptureInfo(stream, &now, NULL, NULL, &dependencies, NULL, &count));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the driver's tests share: checks that say where they failed, and a context. */
+/* What the driver's tests share: checks that print where they failed, and a context. */
 #ifndef TEST_SOFTGPU_DRIVER_H
 #define TEST_SOFTGPU_DRIVER_H
 
@@ -30,7 +30,7 @@
 		}                                                                                 \
 	} while (0)
 
-/* The primary context of device 0, current. */
+/* Retains the primary context of device 0 and makes it current. */
 static inline CUcontext start(void)
 {
 	CUcontext context;
@@ -40,13 +40,13 @@ static inline CUcontext start(void)
 	return context;
 }
 
-/* Takes the context's modules and memory away with it, so that a leak is one of the driver's. */
+/* Destroys the context with its modules and memory, so that a leak is the driver's. */
 static inline void end(void)
 {
 	cuDevicePrimaryCtxReset(0);
 }
 
-/* A kernel of the engine double's program (see engine_double.c). */
+/* A kernel of the engine double (see engine_double.c). */
 static inline CUfunction kernel(const char *name)
 {
 	static CUmodule module;
@@ -72,13 +72,13 @@ static inline void append(CUstream stream, CUdeviceptr log, uint32_t value)
 	OK(launch("append", stream, &log, &value));
 }
 
-/* Holds a stream up until the flag is set. */
+/* Blocks a stream until the flag is set. */
 static inline void hold(CUstream stream, CUdeviceptr flag)
 {
 	OK(launch("wait", stream, &flag, NULL));
 }
 
-/* Lets go whoever waits for the flag; flag is pinned or managed memory. */
+/* Sets the flag, which is in pinned or managed memory. */
 static inline void let_go(uint32_t *flag)
 {
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);

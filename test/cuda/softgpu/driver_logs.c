@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the driver logs, given to the program: cuLogs…. Messages come from functions that are not supported, each of
- * which says so at its first call; and, many of them, from a file that cannot be written.
+ * The driver's log for programs (cuLogs…). The messages come from unsupported functions, which log their first call,
+ * and, in larger numbers, from a file that cannot be written.
  */
 #include "driver.h"
 
@@ -28,7 +28,7 @@ static void hear(void *data, CUlogLevel level, char *message, size_t length)
 
 static const char *const first_line = "warning: cuGetExportTable is not supported\n";
 
-/* Three different messages, which come once in the process. */
+/* Three different messages, each logged once in the process. */
 static void say_first(void)
 {
 	const void *table;
@@ -83,7 +83,7 @@ static void messages_are_dumped_from_an_iterator_on(void)
 	size = sizeof text;
 	OK(cuLogsDumpToMemory(&at, text, &size, 0));
 	CHECK(size == 0 && !text[0] && at == now);
-	/* Room for the last message and the notice, for the notice and not for the message, for nothing. */
+	/* Buffers with room for the last message and the notice; for the notice only; for nothing. */
 	const char *both = "messages before these do not fit\nwarning: cuCheckpointProcessLock is not supported\n";
 	size = strlen(both) + 1;
 	OK(cuLogsDumpToMemory(NULL, text, &size, 0));
@@ -122,7 +122,7 @@ static void messages_are_dumped_into_a_file(void)
 	EXPECT(cuLogsDumpToFile(NULL, path, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Each failure is a message of the driver's: the path that is not there. */
+/* Each failure logs a message: the path does not exist. */
 static void old_messages_go_and_that_is_told(void)
 {
 	char *text = malloc(25600 + 1), path[64];
@@ -161,7 +161,7 @@ static void *fail_often(void *unused)
 	return unused;
 }
 
-/* One stays and hears everything; the other comes and goes, and hears nothing once it is gone. */
+/* One callback stays registered and gets every message; the other gets none after it was unregistered. */
 static void callbacks_come_and_go_while_others_log(void)
 {
 	pthread_t threads[2];
@@ -209,7 +209,7 @@ static void *unregister(void *unused)
 	return unused;
 }
 
-/* What its data is may be freed once a callback is unregistered. */
+/* A callback's data may be freed after it was unregistered. */
 static void a_callback_is_left_before_it_is_unregistered(void)
 {
 	pthread_t logs, ends;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Short ways to make nodes, for the tests of graphs. */
+/* Short functions that add nodes, for the tests of graphs. */
 #ifndef TEST_SOFTGPU_GRAPH_H
 #define TEST_SOFTGPU_GRAPH_H
 
@@ -38,7 +38,7 @@ static inline CUgraphExec instantiated(CUgraph graph)
 	return exec;
 }
 
-/* Pinned words, which host and kernels both see. */
+/* Allocates pinned words, which host and kernels both access. */
 static inline uint32_t *words(size_t count)
 {
 	void *memory;
@@ -52,7 +52,7 @@ static inline CUdeviceptr at(const void *host)
 	return (CUdeviceptr)(uintptr_t)host;
 }
 
-/* Waits until a word has a value, for at most a minute; false: it has not. */
+/* Waits until a word has a value, for at most a minute. False: time is up. */
 static inline int comes_to(const uint32_t *word, uint32_t value)
 {
 	for (int i = 0; i < 60000; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launching graphs: order along the edges, branches at once, every kind of node, faults, repeated launches. */
+/* Launches of graphs: order along the edges, parallel branches, every type of node, faults, repeated launches. */
 #include "graph.h"
 
 #include "cuda_remote/softgpu/driver/queue/queue.h"
@@ -49,7 +49,7 @@ static void nodes_run_after_what_they_depend_on(void)
 		CHECK(record[1 + i] == i);
 }
 
-/* Each branch waits for the other two: one after the other they would never end. */
+/* Each branch waits for the other two: run one after another, they would never end. */
 static void branches_run_at_once(void)
 {
 	CUgraph graph;
@@ -109,7 +109,7 @@ static void launches_of_one_follow_each_other(void)
 	OK(cuStreamSynchronize(other));
 	OK(cuStreamSynchronize(stream));
 	CHECK(record[0] == 3 && record[1] == 5 && record[2] == 5 && record[3] == 6);
-	/* A launch is part of its stream: what comes after waits for it, what came before goes first. */
+	/* A launch is ordered with its stream: later work waits for it, and it waits for earlier work. */
 	*flag = 0;
 	memset(record, 0, 4096);
 	append(stream, at(record), 1);
@@ -118,7 +118,7 @@ static void launches_of_one_follow_each_other(void)
 	let_go(flag);
 	OK(cuStreamSynchronize(stream));
 	CHECK(record[0] == 3 && record[1] == 1 && record[2] == 5 && record[3] == 2);
-	/* Destroyed while it runs, it ends as it would have. */
+	/* A graph that is destroyed while it runs completes. */
 	*flag = 0;
 	OK(cuGraphLaunch(second, stream));
 	OK(cuGraphExecDestroy(second));
@@ -234,7 +234,7 @@ static void events_are_recorded_and_waited_for(void)
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	let_go(gate);
 	OK(cuStreamSynchronize(stream));
-	/* Waits for what was recorded before the launch; what does not depend on it goes on. */
+	/* The node waits for the recording before the launch; independent nodes run meanwhile. */
 	*flag = 0;
 	OK(cuGraphCreate(&waiting, 0));
 	OK(cuGraphAddEventWaitNode(&node, waiting, NULL, 0, outer));
@@ -357,7 +357,7 @@ static void memory_operations_wait_and_write(void)
 	OK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
 	OK(cuGraphBatchMemOpNodeGetParams(node, &back));
 	CHECK(back.count == 2 && back.paramArray != batch && back.paramArray[1].writeValue.value == 77);
-	/* Another branch writes what it waits for. */
+	/* Another branch writes the value that the node waits for. */
 	add_kernel(graph, NULL, 0, "increase", at(&word[0]), 4);
 	add_append(graph, &node, 1, at(record), 3);
 	CUgraphExec exec = instantiated(graph);
@@ -493,7 +493,7 @@ static void helpers_are_at_hand_after_a_fault(bool begins_before)
 	}
 }
 
-/* Last: the context fails. Nothing runs after the fault, and the error stays. */
+/* Last test: the context fails. Nothing runs after the fault, and the error stays. */
 static void a_fault_ends_the_launch(void)
 {
 	CUgraph graph;

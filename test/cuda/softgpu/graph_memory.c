@@ -87,7 +87,7 @@ static void allocated_and_freed_in_one_graph(void)
 	OK(cuGraphDestroy(graph));
 }
 
-/* What a graph leaves allocated: freed by a call, by another graph, or by its next launch. */
+/* Memory that a graph leaves allocated: freed by a call, by another graph, or by its next launch. */
 static void allocations_outlive_their_graph(void)
 {
 	CUgraph graph, other;
@@ -113,7 +113,7 @@ static void allocations_outlive_their_graph(void)
 	CHECK(usage(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == 0);
 	OK(cuGraphLaunch(exec, stream));
 	OK(cuMemFree(address));
-	/* By another graph's node: from then on its own graph cannot have one. */
+	/* Another graph's free node: from then on the allocation's own graph cannot have one. */
 	OK(cuGraphCreate(&other, 0));
 	OK(cuGraphAddMemFreeNode(&node, other, NULL, 0, address));
 	EXPECT(cuGraphAddMemFreeNode(&node, graph, &alloc, 1, address), CUDA_ERROR_INVALID_VALUE);
@@ -130,7 +130,7 @@ static void allocations_outlive_their_graph(void)
 	OK(cuGraphDestroy(graph));
 	OK(cuMemcpyDtoH(&value, address, 4));
 	CHECK(value == 5);
-	/* Freed in a stream: the address is there as long as the stream needs it. */
+	/* Freed in a stream: the address is valid until the stream has reached the free. */
 	uint32_t *flag = words(1);
 	hold(stream, at(flag));
 	OK(launch("write", stream, &address, (uint32_t[]){ 64 }));

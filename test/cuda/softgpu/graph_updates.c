@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changing executable graphs: node by node, and as a whole by another graph. */
+/* Changes of executable graphs: of one node, and of the whole by another graph. */
 #include "graph.h"
 
 static CUcontext context;
@@ -49,7 +49,7 @@ static void nodes_are_changed_for_later_launches_only(void)
 	*word = 0;
 	memset(record, 0, 4096);
 	OK(cuGraphLaunch(exec, stream));
-	/* It waits for the flag; what is changed now is not for it. */
+	/* The launch waits for the flag; later changes do not affect it. */
 	OK(set_append(exec, node, 2));
 	set.value = 4;
 	OK(cuGraphExecMemsetNodeSetParams(exec, fill, &set, context));
@@ -135,7 +135,7 @@ static void a_graph_of_the_same_shape_replaces_parameters(void)
 	run(exec);
 	CHECK(record[0] == 4 && record[1] == 5 && record[4] == 23);
 	EXPECT(set_append(exec, new[0], 5), CUDA_ERROR_INVALID_VALUE);
-	/* Pairs go by the edges, not by the order in which nodes were made. */
+	/* Nodes are paired by edges, not by the order of their creation. */
 	turned = diamond(30, 1, new);
 	OK(cuGraphExecUpdate(exec, turned, &info));
 	OK(cuGraphNodeSetEnabled(exec, old[1], 0));

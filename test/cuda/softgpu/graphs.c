@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building graphs: nodes, edges, what is asked of them, clones, what cannot be built. */
+/* Building graphs: nodes, edges, queries, clones, and what is refused. */
 #include "graph.h"
 
 #include <unistd.h>
@@ -81,13 +81,13 @@ static void edges_can_be_added_and_removed(void)
 	OK(cuGraphRemoveDependencies_v2(graph, &node[0], &node[3], NULL, 1));
 	OK(cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &count));
 	CHECK(count == 4);
-	/* A circle is found out when the graph is to be executed. */
+	/* A cycle is detected at instantiation. */
 	OK(cuGraphAddDependencies_v2(graph, &node[3], &node[0], NULL, 1));
 	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = { 0 };
 	EXPECT(cuGraphInstantiateWithParams(&exec, graph, &params), CUDA_ERROR_INVALID_VALUE);
 	CHECK(params.result_out == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
-	/* Duplicates among a new node's dependencies are refused, and leave nothing behind. */
+	/* Duplicate dependencies of a new node are refused without any effect. */
 	CUgraphNode twice[] = { node[1], node[1] }, made;
 	EXPECT(cuGraphAddEmptyNode(&made, graph, twice, 2), CUDA_ERROR_INVALID_VALUE);
 	OK(cuGraphGetNodes(graph, NULL, &count));
@@ -158,7 +158,7 @@ static void parameters_are_the_nodes_own_copies(void)
 	OK(cuGraphMemsetNodeGetParams(node, &filled));
 	CHECK(filled.elementSize == 4);
 	EXPECT(cuGraphKernelNodeGetParams(node, &back), CUDA_ERROR_INVALID_VALUE);
-	/* The same through the one call for all kinds. */
+	/* The same through cuGraphAddNode, which adds all types. */
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
 	value = 9;
 	log = at(record);
@@ -373,7 +373,7 @@ static void graphs_hold_no_circles(void)
 	OK(cuGraphDestroy(child));
 }
 
-/* A stream that is captured into a body keeps the graph above it. */
+/* A stream that captures into a body graph keeps the graph above it from being destroyed. */
 static void a_body_is_not_taken_away_from_a_capture(void)
 {
 	CUgraph graph, body, other, got;

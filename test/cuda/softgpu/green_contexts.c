@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Time for what ought to wait to show that it does not. */
+/* Time in which a stream that does not wait, but should, would show it. */
 static void give_time(void)
 {
 	nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
@@ -52,7 +52,7 @@ static void a_contexts_event_waits_for_all_its_streams(CUcontext context)
 	let_go(&flag[1]);
 	OK(cuEventSynchronize(event));
 	OK(cuStreamQuery(streams[1]));
-	/* What comes later is not the event's. */
+	/* Later work is not part of the event. */
 	flag[0] = 0;
 	hold(streams[0], flags);
 	OK(cuEventQuery(event));
@@ -235,7 +235,7 @@ static void a_green_context_is_the_primary_one_with_fewer_multiprocessors(CUcont
 	OK(cuGreenCtxGetId(NULL, &green_id));
 	OK(cuGreenCtxGetId(green, &id));
 	CHECK(id == green_id);
-	/* The same memory, modules and events. */
+	/* Memory, modules and events are shared. */
 	OK(cuMemGetAddressRange_v2(&base, NULL, memory));
 	CHECK(base == memory);
 	OK(cuGreenCtxStreamCreate(&own, green, CU_STREAM_NON_BLOCKING, 0));
@@ -270,7 +270,7 @@ static void a_green_context_is_the_primary_one_with_fewer_multiprocessors(CUcont
 	EXPECT(cuGreenCtxGetId(NULL, &id), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuStreamDestroy(own));
 	OK(cuStreamDestroy(ordinary));
-	/* other was not destroyed: it is of no use any more. */
+	/* other was not destroyed, but can no longer be used. */
 	OK(cuCtxSetCurrent(context));
 	OK(cuGreenCtxDestroy(green));
 	EXPECT(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -370,7 +370,7 @@ static void a_green_contexts_events_end_all_captures_in_it(void)
 	OK(cuGreenCtxDestroy(green));
 }
 
-/* Nobody can end the capture any more: what it forbids is allowed again, and its graph is the program's. */
+/* No call can end the capture any more: what it forbade is allowed again, and its graph belongs to the program. */
 static void a_capture_ends_with_its_green_context(void)
 {
 	CUgreenCtx green = green_new(1);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be loaded as a module or library, what cannot and what is said then; damaged images of every kind. */
+/*
+ * Which images can be loaded as a module or library, which cannot and with what message; damaged images of every kind.
+ */
 #include "config.h"
 
 #include "driver.h"
@@ -36,7 +38,7 @@ static void begin(void)
 	fatbin_bytes = 16;
 }
 
-/* Packs payload to behind the entry's header; its size, 0 if this build cannot. */
+/* Packs payload after the entry's header. Returns its size; 0: this build cannot. */
 static size_t pack(enum packing packing, const char *payload, size_t bytes, unsigned char *to)
 {
 	(void)to;
@@ -244,7 +246,7 @@ static void libraries_follow_contexts(CUcontext first)
 	OK(cuKernelGetFunction(&there, append_kernel));
 	OK(cuLibraryGetGlobal(&cell_there, &bytes, library, "cell"));
 	CHECK(here != there && cell_here != cell_there);
-	/* A kernel launches in the current context in a function's place. */
+	/* A kernel handle can be launched in the current context in place of a function. */
 	void *memory;
 	uint32_t value = 3;
 	OK(cuMemHostAlloc(&memory, 64, 0));

@@ -141,7 +141,7 @@ static void contexts_form_a_stack(CUcontext primary)
 	OK(cuCtxGetCurrent(&now));
 	CHECK(now == a);
 	OK(cuCtxPushCurrent(b));
-	/* A stream and a module of one context do not go with another. */
+	/* A stream of one context cannot be used with a module of another. */
 	EXPECT(cuLaunchKernel(kernel("nothing"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
 	CUdeviceptr left;
 	OK(cuMemAlloc(&left, 1 << 20));
@@ -154,7 +154,7 @@ static void contexts_form_a_stack(CUcontext primary)
 	EXPECT(cuCtxPushCurrent(b), CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuCtxCreate(&b, NULL, 0, 1));
 	OK(cuMemGetInfo(&free_bytes, &total));
-	CHECK(free_bytes == total); /* what the destroyed context had is free again */
+	CHECK(free_bytes == total); /* the memory of the destroyed context is free again */
 	OK(cuCtxEnablePeerAccess(a, 0));
 	EXPECT(cuCtxEnablePeerAccess(a, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 	OK(cuCtxDisablePeerAccess(a));
@@ -218,7 +218,7 @@ static void call_of_the_future(const char *name, CUresult wanted)
 	EXPECT(((CUresult (*)(void *, unsigned))function)(NULL, 0), wanted);
 }
 
-/* In a child of its own each time: what happens before cuInit, and after a fork. */
+/* In a child process each: calls before cuInit, and after a fork. */
 static int in_child(int (*test)(void))
 {
 	pid_t child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes while something else still refers to it: contexts, modules, events and graphs. */
+/* Objects that are destroyed while other objects refer to them: contexts, modules, events and graphs. */
 #include "graph.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 static CUcontext primary;
 static CUstream stream;
 
-/* A context of its own for one test, current. */
+/* Creates a context for one test and makes it current. */
 static CUcontext fresh_context(void)
 {
 	CUcontext context;
@@ -48,7 +48,7 @@ static void graph_memory_goes_with_its_context(void)
 	OK(cuCtxSynchronize());
 	CHECK(usage(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == BYTES);
 	leave_context(context);
-	/* Whoever takes all there is next gets those addresses. */
+	/* An allocation of all free memory gets those addresses. */
 	for (int i = 0; i < 64 && memory != params.dptr; i++)
 		OK(cuMemAlloc(&memory, BYTES));
 	CHECK(memory == params.dptr);
@@ -107,7 +107,7 @@ static CUfunction load(CUmodule *module, const char *name)
 	return function;
 }
 
-/* A kernel that is unloaded is not run, and neither is what has its handle next. */
+/* An unloaded kernel is not run, nor is the next kernel with its handle. */
 static void unloaded_kernels_are_not_run(void)
 {
 	CUgraph graph;
@@ -244,7 +244,7 @@ static void *wait_for_event(void *kind)
 	return NULL;
 }
 
-/* An event may be destroyed before it is complete; who waits for it goes on waiting. */
+/* An event may be destroyed before it is complete; its waiters continue to wait. */
 static void events_are_destroyed_while_waited_for(unsigned flags)
 {
 	enum { MANY = 400 };

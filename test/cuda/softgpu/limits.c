@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits and hints that the device takes and tells again, and functions that programs look for by name. */
+/* Limits and hints that the device stores and returns, and functions that programs find by name. */
 #define _GNU_SOURCE
 #include "driver.h"
 

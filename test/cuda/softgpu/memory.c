@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Allocation, exact bounds of copies and fills, pointers' attributes, and memory running out. */
+/* Allocation, exact bounds of copies and fills, attributes of pointers, and out of memory. */
 #include "driver.h"
 
 #include <stdbool.h>
@@ -78,7 +78,7 @@ static void boxes_are_copied_row_by_row(void)
 	OK(cuMemFree(image));
 }
 
-/* 3 rows of 5 elements in rows of 32 bytes: size bytes of the value, little-endian, and zeros behind them. */
+/* 3 rows of 5 elements at a pitch of 32 bytes: each is size bytes of the value, little-endian; the rest is zero. */
 static void expect_filled(CUdeviceptr memory, uint32_t value, unsigned size)
 {
 	unsigned char rows[4][32];
@@ -164,7 +164,7 @@ static void memory_runs_out_and_comes_back(void)
 	EXPECT(cuMemAlloc(&big, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Many sizes, freed in another order; every byte stays with its owner. */
+/* Allocations of many sizes, freed in a different order; none overwrites another. */
 static void allocations_do_not_overlap(void)
 {
 	enum { COUNT = 400 };
@@ -266,7 +266,7 @@ static void registered_memory_is_the_kernels_too(void)
 	EXPECT(cuMemHostRegister((void *)(uintptr_t)4096, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Memory freed in a stream is there for others when the stream has got there, and counted by its pool until then. */
+/* Memory freed in a stream can be allocated again when the stream reaches the free; its pool counts it until then. */
 static void streams_allocate_and_free(void)
 {
 	CUstream stream;
@@ -303,7 +303,7 @@ static void streams_allocate_and_free(void)
 	CHECK(threshold == 7);
 	OK(cuMemAllocFromPoolAsync(&first, 1 << 20, own, stream));
 	EXPECT(cuMemAllocFromPoolAsync(&second, 1, own, stream), CUDA_ERROR_OUT_OF_MEMORY);
-	/* What is freed in the stream counts no more, though the stream may not have got there. */
+	/* A freed allocation no longer counts, even if the stream has not reached the free. */
 	for (int i = 0; i < 200; i++) {
 		OK(cuMemsetD8Async(first, 1, 1 << 20, stream));
 		OK(cuMemFreeAsync(first, stream));
@@ -387,7 +387,7 @@ static void registered_memory_may_be_unmapped(void)
 	OK(cuLaunchKernel(write, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 	OK(cuCtxSynchronize());
 	CHECK((unsigned char)host[15] == 0xA5);
-	/* Without cuMemHostUnregister: a mistake of the program that must not end the process. */
+	/* munmap without cuMemHostUnregister: a mistake of the program, which must not end the process. */
 	munmap(host + bytes / 2, bytes / 2);
 	EXPECT(cuMemcpyDtoD(device, at, bytes), CUDA_ERROR_INVALID_VALUE);
 	OK(cuLaunchKernel(write, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));

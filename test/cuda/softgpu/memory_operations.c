@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that write values to memory and wait for them. */
+/* Stream memory operations: writes of values and waits for values. */
 #include "graph.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void expect_waiting(void)
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 }
 
-/* A wait with these flags is not over while the word is held, and is once it is passed. */
+/* A wait with these flags blocks while the word is held, and ends once it is passed. */
 static void expect_wait(uint32_t value, unsigned flags, uint32_t held, uint32_t passed)
 {
 	*word = held;
@@ -107,7 +107,7 @@ static void wrong_addresses_and_flags_are_refused(void)
 	OK(cuMemFree(managed));
 }
 
-/* A device that may only read memory can wait for it; one that may do nothing cannot. */
+/* A device with read access to memory can wait for a value in it; a device without access cannot. */
 static void what_is_only_read_is_waited_for_and_not_written(void)
 {
 	enum { BYTES = 2 << 20 };
@@ -137,7 +137,7 @@ static void what_is_only_read_is_waited_for_and_not_written(void)
 	munmap(host, 4096);
 }
 
-/* Registered memory that the program has unmapped: an error, at the call or in the stream, and no access. */
+/* Registered memory that the program has unmapped: an error at the call or in the stream, without any access. */
 static void registered_memory_that_is_gone_is_not_touched(void)
 {
 	void *host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

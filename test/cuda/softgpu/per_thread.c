@@ -33,7 +33,7 @@ static void *is_not_held_up(void *unused)
 	OK(cuStreamGetId(NULL, &id));
 	OK(cuStreamGetId(CU_STREAM_LEGACY, &legacy));
 	CHECK(id != legacy);
-	return NULL; /* what it allocated stays: freeing waits for the stream that is held */
+	return NULL; /* its memory is not freed: that would wait for the blocked stream */
 }
 
 static void threads_do_not_wait_for_each_other(void)

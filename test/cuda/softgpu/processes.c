@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory and events of another process: this program runs itself, and the two talk over a socket pair. The child writes
- * into what the parent owns and the other way round.
+ * Memory and events of another process. The test starts itself as a child and talks to it over a socket pair. Each
+ * process writes to the other's memory.
  */
 #include "driver.h"
 
@@ -111,7 +111,7 @@ static int child(int line)
 	OK(cuIpcOpenMemHandle(&large, offer.large, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	expect_words(small, 1000);
 	expect_words(large, 2000);
-	/* The handle is for one allocation, not for what lies beside it. */
+	/* The handle is for one allocation, not for the memory beside it. */
 	EXPECT(cuMemsetD8(small, 0, WORDS * 4 + 1), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemFree(small), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemFreeAsync(small, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -128,7 +128,7 @@ static int child(int line)
 	uint32_t log[2];
 	OK(cuMemcpyDtoH(log, large + 4096, sizeof log));
 	CHECK(log[0] == 1 && log[1] == 5);
-	/* Now this process records, and the other one waits. */
+	/* Now this process records and the child waits. */
 	OK(cuEventRecord(event, stream));
 	OK(cuEventSynchronize(event));
 	use_pool(line, &offer.pointer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PTX text through the whole software GPU: a result, faults that stay, what the JIT log says, and work in many streams.
+ * PTX text through the whole software GPU: results, sticky faults, messages in the JIT log, and work in many streams.
  */
 #include "driver.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Order in and between streams, events, host functions and what synchronization waits for. */
+/* Order within and between streams, events, host functions, and synchronization. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void launches_do_not_wait_and_queries_tell(void)
 	OK(cuEventRecord(event, stream));
 	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	EXPECT(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	/* Another stream is not held up, one that waits for the event is. */
+	/* Another stream is not blocked; a stream that waits for the event is. */
 	append(other, log_at, 2);
 	OK(cuStreamSynchronize(other));
 	CHECK(record[0] == 1 && record[1] == 2);
@@ -66,7 +66,7 @@ static void launches_do_not_wait_and_queries_tell(void)
 	OK(cuStreamDestroy(other));
 }
 
-/* The event's place is taken when it is waited for: a later recording does not matter. */
+/* A wait is for the recording at the time of the wait: later recordings do not matter. */
 static void a_wait_is_for_the_recording_before_it(void)
 {
 	CUstream first, second;
@@ -90,7 +90,7 @@ static void a_wait_is_for_the_recording_before_it(void)
 	OK(cuEventDestroy(event));
 }
 
-/* Recordings complete in any order: who waits for one is not let go by a later one, of whatever kind of event. */
+/* Recordings complete in any order. A wait for one does not end with a later one, for any kind of event. */
 static void recordings_complete_in_any_order(unsigned flags)
 {
 	enum { MANY = 600 };
@@ -108,7 +108,7 @@ static void recordings_complete_in_any_order(unsigned flags)
 	append(waits, log_at, 2);
 	OK(cuEventRecord(event, quick));
 	OK(cuEventSynchronize(event));
-	/* Time for what should not happen; were it to, the record would say so. */
+	/* Time in which a wrong step would happen and be recorded. */
 	nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
 	CHECK(record[0] == 0);
 	EXPECT(cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
@@ -236,7 +236,7 @@ static void host_functions_run_in_order(void)
 	OK(cuStreamDestroy(stream));
 }
 
-/* A pageable source is the caller's again when an asynchronous copy returns; a pinned one is not. */
+/* When an asynchronous copy returns, the program may reuse a pageable source, but not a pinned one. */
 static void asynchronous_copies_take_pageable_sources_along(void)
 {
 	CUstream stream;
@@ -248,7 +248,7 @@ static void asynchronous_copies_take_pageable_sources_along(void)
 	for (int i = 0; i < 3; i++) {
 		fresh();
 		memset(pageable, 1 + i, sizes[i]);
-		/* A large one waits for the stream, so that it may not be held up here. */
+		/* A copy from a large pageable source waits for the stream, so the stream must not be blocked here. */
 		if (i < 2)
 			hold(stream, flag_at);
 		OK(cuMemcpyHtoDAsync(device, pageable, sizes[i], stream));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tensor maps: what they may be, and the tiles that kernels copy with them. The tile in shared memory is written out as
- * it lies there, and compared with what the Programming Guide's rules say of each element.
+ * Tensor maps: which are valid, and the tiles that kernels copy with them. The tile in shared memory is written out and
+ * compared, element by element, with the rules of the Programming Guide.
  */
 #include "driver.h"
 
@@ -134,7 +134,7 @@ static void prepare(void)
 	memset(bytes_at(out), 0xEE, BYTES);
 }
 
-/* Loads a tile from there and compares all of shared memory. */
+/* Loads a tile from this position and compares all of shared memory. */
 static void check_load(const shape_t *shape, const int32_t *at)
 {
 	CUtensorMap map;
@@ -326,7 +326,7 @@ static void what_cannot_be_is_refused(void)
 	REFUSED(fill, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, CUDA_ERROR_NOT_SUPPORTED);
 }
 
-/* Runs in a context of its own, which the fault ends. */
+/* Runs in a context of its own, which the fault destroys. */
 static void check_fault_of(CUresult wanted, const shape_t *shape, unsigned rank, CUdeviceptr memory,
 			   const char *operation, uint64_t change)
 {

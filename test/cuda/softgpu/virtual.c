@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Virtual memory management: reservations, memory, mappings, access, and what copies and kernels find there. */
+/* Virtual memory management: reservations, memory, mappings, access rights, and accesses by copies and kernels. */
 #include "driver.h"
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void two_pieces_are_one_range(void)
 	CHECK(free_bytes() == before - 2 * page);
 	EXPECT(cuMemsetD32(at, 1, 1), CUDA_ERROR_INVALID_VALUE); /* nobody has access */
 	OK(cuMemSetAccess(at, 2 * page, &write_it, 1));
-	/* Across the seam, and not a byte further than what is mapped. */
+	/* Across the border of two mappings, and not a byte past the second. */
 	OK(cuMemsetD32(at, 7, 2 * page / 4));
 	OK(cuMemcpyDtoH(&value, at + page - 2, 4));
 	CHECK(value == 0x00070000);
@@ -103,7 +103,7 @@ static void memory_can_be_in_two_places(void)
 	EXPECT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)two), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemUnmap(one, 2 * page));
 	OK(cuMemUnmap(two + page, page));
-	/* The handle that was brought back is all that holds it, with what was written. */
+	/* The retained handle is the only reference to the memory, whose contents are kept. */
 	OK(cuMemMap(one, 2 * page, 0, again, 0));
 	OK(cuMemSetAccess(one, 2 * page, &write_it, 1));
 	OK(cuMemcpyDtoH(&value, one + page, 4));
@@ -212,7 +212,7 @@ static void reserve_aligned_elsewhere(void)
 	CUdeviceptr at, taken;
 #ifndef __SANITIZE_THREAD__ /* which has that place itself */
 	void *wanted = (void *)(uintptr_t)UINT64_C(0x200000000000);
-	/* Where that fails, something is there already. */
+	/* If that fails, something is mapped there already. */
 	(void)mmap(wanted, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 #endif
 	OK(cuInit(0));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The second unit of separate.cu. */
 #include "program.cuh"
 #include "separate.cuh"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The second object of symbols.cu: it has a variable of the same name. */
 #include "program.cuh"
 #include "symbols.cuh"
 
