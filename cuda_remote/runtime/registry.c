@@ -281,12 +281,12 @@ static CUresult load_image(image_loader_t *load, void *output, const struct fatb
 	if (merged || (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
 		       result != CUDA_ERROR_INVALID_VALUE))
 		return result;
-	/* Not a form this driver knows; or what it found through it is bad, and then the container will not help. */
+	/* Either the driver does not know this form of image, or the image is bad; then the container will fail too. */
 	CUresult linked = load(output, wrapper->container);
 	return linked == CUDA_ERROR_NO_BINARY_FOR_GPU ? result : linked;
 }
 
-/* True of a driver that has modules of libraries: asked once, with no library. Lock held. */
+/* True if the driver supports modules of libraries; tested once, without a library. With the lock held. */
 static bool have_libraries(void)
 {
 	static bool asked, have;
@@ -298,8 +298,8 @@ static bool have_libraries(void)
 }
 
 /*
- * Primary contexts share a library, so that a kernel has a handle that is good in each of them (cudaGetKernel). In a
- * context that the program made, cudaDeviceReset unloads what the runtime has loaded: there it is a module.
+ * Primary contexts share a library, so that a kernel has one handle that is valid in all of them (cudaGetKernel). In a
+ * context that the program has created, the image is loaded as a module, which cudaDeviceReset unloads.
  */
 static CUresult fill_module(struct instance *instance, struct runtime_module *module,
 			    const struct runtime_context *context)
@@ -315,7 +315,7 @@ static CUresult fill_module(struct instance *instance, struct runtime_module *mo
 	return runtime_driver.cuLibraryGetModule(&instance->module, library);
 }
 
-/* True of what another attempt with the same image would answer too. */
+/* True if another attempt with the same image would fail in the same way. */
 static bool is_final(cudaError_t error)
 {
 	return error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidPtx ||
@@ -355,7 +355,7 @@ static cudaError_t load_module(struct runtime_module *module, const struct runti
 		return error;
 	}
 	if (error) {
-		/* Remembered, so that the image is not sent to the driver again with each launch. */
+		/* The failure is recorded, so that not every launch sends the image to the driver again. */
 		unload_instance(instance);
 		instance->symbols = 0;
 		instance->error = error;
@@ -366,7 +366,7 @@ static cudaError_t load_module(struct runtime_module *module, const struct runti
 	return error;
 }
 
-/* The module loaded into the context. Lock held. */
+/* Outputs the instance of a module in the context. With the lock held. */
 static cudaError_t need_instance(struct runtime_module *module, const struct runtime_context *context,
 				 struct instance **instance)
 {
@@ -398,7 +398,7 @@ void runtime_registry_forget(struct runtime_context *context, bool unload)
 		struct instance *instance = atomic_load_explicit(&m->instances[context->index], memory_order_relaxed);
 		if (!instance)
 			continue;
-		/* No other thread may use a device that is being reset, so nobody still reads what is freed below. */
+		/* No other thread may use a device during its reset, so no reader remains of what is freed below. */
 		atomic_store_explicit(&m->instances[context->index], NULL, memory_order_relaxed);
 		for (struct runtime_symbol *s = m->symbols; s; s = s->next)
 			if (s->managed)
@@ -425,7 +425,10 @@ cudaError_t runtime_symbol_remember(const void *handle)
 	return symbol_map_find(&map, handle) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Another address by which a kernel is found: its handle as the driver's. Lives as long as its module. Lock held. */
+/*
+ * Adds a second address by which a kernel is found: the driver's handle. Lives as long as its module. With the lock
+ * held.
+ */
 static cudaError_t add_alias(const struct runtime_symbol *symbol, const void *handle)
 {
 	if (symbol_map_find(&map, handle))
@@ -463,7 +466,7 @@ cudaError_t runtime_symbol_kernel(struct runtime_symbol *symbol, struct runtime_
 	return error;
 }
 
-/* The kernel of a module that was resolved to this function in any context. Lock held. */
+/* Finds the kernel that resolved to this function in any context. With the lock held. */
 static const void *host_in(const struct runtime_module *module, uint64_t function)
 {
 	for (int i = 0; i < RUNTIME_MAX_CONTEXTS; i++) {
@@ -488,8 +491,8 @@ const void *runtime_symbol_of_function(CUfunction function)
 }
 
 /*
- * Host code calls it before it first reads a managed variable of the module; the answer 1 means that it need not again.
- * It cannot be told of a failure and will read through a NULL pointer, so the log says why.
+ * Host code calls this before it first reads a managed variable of the module. The result 1 means that it need not call
+ * again. Host code cannot learn of a failure and will read through a NULL pointer, so the log says why.
  */
 RUNTIME_API char __cudaInitModule(void **handle)
 {

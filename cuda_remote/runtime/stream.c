@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams and events as objects. Theirs and the driver's flags have the same bits. */
+/* Streams and events: creation, destruction, queries. Runtime and driver use the same bits for flags. */
 #include "cuda_remote/runtime/runtime.h"
 
 _Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING && cudaEventBlockingSync == CU_EVENT_BLOCKING_SYNC &&
@@ -29,7 +29,7 @@ RUNTIME_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsig
 
 RUNTIME_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-	/* The default streams are nobody's to destroy. */
+	/* The default streams cannot be destroyed. */
 	if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
 		return runtime_fail(cudaErrorInvalidResourceHandle);
 	cudaError_t error = runtime_enter();

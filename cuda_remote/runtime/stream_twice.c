@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is queued in a stream beside copies and kernels, and what a stream is asked. */
+/* Work in streams other than copies and kernels, and queries of streams. */
 #include "cuda_remote/runtime/default_stream.h"
 
 #include <stdlib.h>
@@ -213,7 +213,7 @@ RUNTIME_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, voi
 			flags == cudaEnableDefault ? PROC_ADDRESS_FLAG : (cuuint64_t)flags, &answer);
 	if (status)
 		*status = (enum cudaDriverEntryPointQueryResult)answer;
-	/* A function that is not there is an answer: NULL. */
+	/* A missing function is a valid result: NULL. */
 	return result == CUDA_ERROR_NOT_FOUND ? cudaSuccess : runtime_done(result);
 }
 

@@ -44,7 +44,7 @@ static void edges_remove(graph_edges_t *edges, uint32_t index)
 	memmove(&edges->at[index], &edges->at[index + 1], (--edges->count - index) * sizeof *edges->at);
 }
 
-/* Takes all edges to and from node out of its neighbours' lists. */
+/* Removes all edges of node from its neighbours' lists. */
 static void disconnect(CUgraphNode node)
 {
 	for (uint32_t i = 0; i < node->before.count; i++) {
@@ -61,7 +61,7 @@ static void disconnect(CUgraphNode node)
 	}
 }
 
-/* The node itself; its edges are the caller's. */
+/* Frees the node itself; the caller has removed its edges. */
 static void node_release(CUgraphNode node)
 {
 	CUgraph graph = node->graph;
@@ -170,7 +170,7 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *dependencies, const CUgraph
 	return result;
 }
 
-/* The clone of a node of the graph that is being cloned: its index was noted there. */
+/* The clone of a node of the graph that is being cloned: found by its index. */
 static CUresult clone_edges(CUgraph from, CUgraphNode *clones)
 {
 	for (CUgraphNode node = from->first; node; node = node->next)
@@ -207,7 +207,7 @@ static CUresult clone_nodes(CUgraph from, bool exact, CUgraph to)
 		}
 		clone->origin = exact ? node->origin : node->id;
 		clone->index = index;
-		if (node->index != index) /* a launch may read it: that of an executable graph is right */
+		if (node->index != index) /* no write if it is right: a launch may be reading it */
 			node->index = index;
 		clone->event_slot = node->event_slot;
 		clone->disabled = node->disabled;
@@ -307,7 +307,7 @@ bool graph_capturing(CUgraph graph)
 	return false;
 }
 
-/* Kahn, Topological sorting of large networks (1962): what cannot be taken away by its order is in a circle. */
+/* Kahn, Topological sorting of large networks (1962): the nodes that it cannot remove are on a cycle, or behind one. */
 bool graph_circular(CUgraph graph)
 {
 	uint32_t taken = 0, ready = 0, count = 0;

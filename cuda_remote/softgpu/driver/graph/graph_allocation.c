@@ -16,7 +16,7 @@ struct graph_memory {
 	uint64_t base, size;
 	int physical;         /* device */
 	unsigned references;  /* nodes; one more while it is allocated */
-	uint64_t owner, freed_in; /* numbers of graphs: of its node, and of the first one that has a free node; or 0 */
+	uint64_t owner, freed_in; /* ids of graphs: the node's own, and the first one that has a free node; 0: none */
 	CUcontext context;        /* NULL once that is destroyed, and the memory with it */
 	bool used, reserved;
 };
@@ -60,7 +60,7 @@ static void drop(graph_memory_t *memory)
 	} else if (owned_take(&memory->owned)) {
 		softgpu_space_free(memory->base);
 		free(memory);
-	} /* else its context, which is being destroyed, has taken it: lose frees it in a moment */
+	} /* else its context is being destroyed and has taken it: lose frees it */
 }
 
 void graph_memory_release(graph_memory_t *memory)
@@ -241,7 +241,7 @@ CUresult graph_memory_freed_by_call(CUdeviceptr address, graph_memory_t **output
 	return result;
 }
 
-/* Whole pages of it go back to the kernel; the address stays. */
+/* Returns whole pages to the kernel; the address stays reserved. */
 static void discard(const graph_memory_t *memory)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -308,7 +308,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 	return result;
 }
 
-/* Only the high watermarks can be set, and only to 0, which means what is there now. */
+/* Only the high watermarks can be set, and only to 0, which resets them to the current values. */
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
 	struct usage *usage;

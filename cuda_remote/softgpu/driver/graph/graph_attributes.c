@@ -6,7 +6,7 @@
 
 _Static_assert(CU_LAUNCH_ATTRIBUTE_MAX <= GRAPH_ATTRIBUTES, "a bit for each attribute");
 
-/* Those that CUDA says are valid for graph nodes, with the values that this device can follow. */
+/* The attributes that CUDA permits for graph nodes, with values that this device supports. */
 static CUresult known(CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value)
 {
 	switch (attribute) {

@@ -16,7 +16,7 @@ void graph_conditional_hold(struct graph_conditional *value)
 
 void graph_conditional_release(struct graph_conditional *value)
 {
-	/* Whoever used it is done before it is freed: all releases pair with each other. */
+	/* Orders all uses before the free: all releases pair with each other. */
 	if (__atomic_sub_fetch(&value->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	softgpu_space_free(value->address);
@@ -72,8 +72,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 	if (!value)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/*
-	 * Not a kernel's to store to directly: only cudaGraphSetConditional sets it. No context's: launches set the
-	 * default as long as there is a graph.
+	 * Kernels cannot store to it: only cudaGraphSetConditional sets it. It belongs to no context: launches set the
+	 * default as long as a graph has it.
 	 */
 	softgpu_allocation_t want = { .size = sizeof(softgpu_conditional_t), .kind = SOFTGPU_SPACE_MODULE,
 				      .device = ctx->physical, .read_only = true };

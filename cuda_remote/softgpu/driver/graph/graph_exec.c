@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Executable graphs: made, changed node by node, ended. Updates as a whole are in graph_update.c, launches in
- * graph_run.c.
+ * Executable graphs: creation, changes of nodes, destruction. Updates by a whole graph are in graph_update.c, launches
+ * in graph_launch.c.
  */
 #include "cuda_remote/softgpu/driver/graph/graph_exec.h"
 
@@ -13,13 +13,13 @@
 #define KNOWN_FLAGS (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
 		     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-/* Why a graph cannot be executed, and the node that is to blame. */
+/* The reason why a graph cannot be executed, and the node that causes it. */
 struct refusal {
 	CUgraphInstantiateResult reason;
 	CUgraphNode node;
 };
 
-/* CUDA_CONDITIONAL_NODE_PARAMS in cuda.h lists what a body may consist of. */
+/* CUDA_CONDITIONAL_NODE_PARAMS in cuda.h lists the permitted nodes of a body. */
 static bool allowed_in_body(CUgraphNodeType type)
 {
 	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_EMPTY ||
@@ -67,7 +67,7 @@ static unsigned width_of(CUgraphNode node)
 	return most;
 }
 
-/* The depth of each node, along the longest way to it. */
+/* The depth of each node: the length of the longest path to it. */
 static void measure_depth(CUgraph graph, uint32_t *depth)
 {
 	bool changed = true;
@@ -84,12 +84,12 @@ static void measure_depth(CUgraph graph, uint32_t *depth)
 	}
 }
 
-/* Threads that the nodes of one depth can keep busy together, at the most. */
+/* The maximum number of threads that the nodes of one depth can keep busy. */
 static unsigned widest(CUgraph graph)
 {
 	unsigned most = 1;
 	uint32_t *depth = calloc(graph->count + 1, sizeof *depth), *width = calloc(graph->count + 1, sizeof *width);
-	/* Without memory for the count it runs in one thread, which is right too. */
+	/* If there is no memory for the count, the graph runs in one thread. */
 	if (depth && width) {
 		measure_depth(graph, depth);
 		for (CUgraphNode node = graph->first; node; node = node->next) {
@@ -103,7 +103,7 @@ static unsigned widest(CUgraph graph)
 	return most;
 }
 
-/* Numbers the nodes of the clone and counts what a launch must know before it begins. */
+/* Numbers the nodes of the clone, and counts event nodes and helpers for the launches. */
 static void prepare(CUgraphExec exec, CUgraph graph)
 {
 	uint32_t index = 0;
@@ -137,7 +137,7 @@ static CUresult refuse(CUDA_GRAPH_INSTANTIATE_PARAMS *told, struct refusal refus
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of a graph that allocates or frees memory, or has conditions, only one executable graph may exist. */
+/* A graph that allocates or frees memory, or has conditions, may have only one executable graph. */
 static bool only_one(CUgraph graph)
 {
 	return graph_has_memory(graph) || graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, true);
@@ -183,7 +183,7 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 
 void graph_release(CUgraph clone)
 {
-	/* Launches that used it are done with it: all releases pair with each other. */
+	/* Orders the launches' uses before the free: all releases pair with each other. */
 	if (!__atomic_sub_fetch(&clone->references, 1, __ATOMIC_ACQ_REL))
 		graph_free(clone);
 }
@@ -206,7 +206,7 @@ void graph_exec_release(CUgraphExec exec)
 
 CUresult graph_exec_own(CUgraphExec exec)
 {
-	/* Pairs with graph_release: a launch that is done with the clone has read all it read. */
+	/* Pairs with graph_release: a launch that has released the clone has completed its reads. */
 	if (__atomic_load_n(&exec->graph->references, __ATOMIC_ACQUIRE) == 1)
 		return CUDA_SUCCESS;
 	CUgraph copy;
@@ -243,7 +243,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, u
 	return instantiate(phGraphExec, hGraph, flags);
 }
 
-/* The two versions before CUDA 12, which told the node and a text instead. */
+/* The two versions before CUDA 12, which output a node and a text instead. */
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
 			       size_t bufferSize)
 {
@@ -276,7 +276,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* Launches under way end as they would have. */
+/* Running launches complete. */
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	CUresult result = enter(hGraphExec);
@@ -307,7 +307,7 @@ CUresult graph_exec_lock_node(CUgraphExec exec, CUgraphNode original, CUgraphNod
 	return result ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* cuGraphExecUpdate's limitations, which hold here too. */
+/* The limitations of cuGraphExecUpdate, which apply here too. */
 static bool may_become(CUgraphNode node, const CUgraphNodeParams *params)
 {
 	const CUgraphNodeParams *now = &node->params;
@@ -351,7 +351,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
 	return graph_exec_change(hGraphExec, hNode, nodeParams);
 }
 
-/* Only what does something of its own can be left out (cuGraphNodeSetEnabled). */
+/* Only nodes that do work of their own can be disabled (cuGraphNodeSetEnabled). */
 static bool can_be_disabled(CUgraphNodeType type)
 {
 	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
