@@ -187,8 +187,13 @@ struct rc_copy {
 	uint64_t id;
 	uint8_t *host;
 	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
-	uint64_t left; /* bytes; atomic */
-	bool later;    /* asynchronous: freed when complete */
+	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
+	bool later;         /* asynchronous: ends when complete */
+	uint64_t left;      /* bytes that are not in place; atomic */
+	/* Under the lock of copy.c. */
+	uint64_t unclaimed; /* bytes that no chunk has announced yet */
+	unsigned receiving; /* chunks that are being received; each of them keeps the struct */
+	bool listed;        /* a chunk may name it */
 };
 
 /* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns how many, 0 if they are too many, -1 if
@@ -196,14 +201,22 @@ struct rc_copy {
 int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
 /* Copies bytes into the pieces that rc_copy_pieces found too many. */
 void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
-/* Finds one that is under way; it stays until its last byte has been counted. */
-struct rc_copy *rc_copy_find(uint64_t id);
-/* Counts bytes that are in place. */
+/*
+ * A chunk of so many bytes has been announced on link. Returns its copy, which stays until rc_copy_arrived or
+ * rc_copy_failed. NULL: the server may not send it: no such copy, one that another connection waits for, or more bytes
+ * than the copy has.
+ */
+struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes);
+/* The chunk's bytes are in place. */
 void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes);
+/* The chunk will not be received further. */
+void rc_copy_failed(struct rc_copy *copy);
 
 /* True while copies to the host are under way that no call waits for; the second: into these bytes. */
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
+/* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
+void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size);
 
 /* ---- stream.c ---- */
 

@@ -23,35 +23,98 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_copy *buckets[BUCKETS];
 static uint64_t later; /* copies under way that no call waits for; atomic */
+static pthread_cond_t chunk_has_ended = PTHREAD_COND_INITIALIZER;
 
-static void copy_list(struct rc_session *session, struct rc_copy *copy)
+static uint64_t copy_bytes(const struct rc_copy *copy)
 {
+	return copy->width * copy->height * copy->depth;
+}
+
+/* Lists a copy of its own like host. NULL: no memory. */
+static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_copy *host, const struct rc_link *link)
+{
+	struct rc_copy *copy = malloc(sizeof *copy);
+	if (!copy)
+		return NULL;
+	*copy = *host;
 	copy->id = __atomic_add_fetch(&session->copies, 1, __ATOMIC_RELAXED);
+	copy->link = link;
+	copy->later = !link;
+	copy->left = copy->unclaimed = copy_bytes(copy);
+	copy->receiving = 0;
+	copy->listed = true;
+	if (copy->later)
+		__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	copy->next = buckets[copy->id % BUCKETS];
 	buckets[copy->id % BUCKETS] = copy;
 	pthread_mutex_unlock(&lock);
+	return copy;
 }
 
-static void copy_unlist(struct rc_copy *copy)
+/* Frees a copy that is not listed, unless a chunk of it is being received: then the last chunk does. Under the lock. */
+static void free_if_unused(struct rc_copy *copy)
+{
+	if (!copy->listed && !copy->receiving)
+		free(copy);
+}
+
+/* No further chunk may name the copy. Under the lock; what copy points to may be gone afterwards. */
+static void unlist(struct rc_session *session, struct rc_copy *copy)
+{
+	struct rc_copy **at = &buckets[copy->id % BUCKETS];
+	while (*at != copy)
+		at = &(*at)->next;
+	*at = copy->next;
+	copy->listed = false;
+	if (copy->later) {
+		__atomic_sub_fetch(&session->staged, copy_bytes(copy), __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
+	}
+	free_if_unused(copy);
+}
+
+static void copy_end(struct rc_session *session, struct rc_copy *copy)
 {
 	pthread_mutex_lock(&lock);
-	struct rc_copy **at = &buckets[copy->id % BUCKETS];
-	while (*at && *at != copy)
-		at = &(*at)->next;
-	if (*at)
-		*at = copy->next;
+	unlist(session, copy);
 	pthread_mutex_unlock(&lock);
 }
 
-struct rc_copy *rc_copy_find(uint64_t id)
+/*
+ * Nothing that a server sends may make the client write to memory that it has given back. So a chunk claims its bytes
+ * when it is announced, the claims of a copy never exceed its size, and a copy that a call waits for is named on the
+ * call's own connection only, before the answer.
+ */
+struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes)
 {
 	pthread_mutex_lock(&lock);
 	struct rc_copy *copy = buckets[id % BUCKETS];
 	while (copy && copy->id != id)
 		copy = copy->next;
+	if (copy && ((copy->link && (copy->link != link || link->answered)) || !bytes || bytes > copy->unclaimed))
+		copy = NULL;
+	if (copy) {
+		copy->unclaimed -= bytes;
+		copy->receiving++;
+	}
 	pthread_mutex_unlock(&lock);
 	return copy;
+}
+
+/* A chunk lets its copy go. Under the lock. */
+static void chunk_ended(struct rc_copy *copy)
+{
+	copy->receiving--;
+	free_if_unused(copy);
+	pthread_cond_broadcast(&chunk_has_ended);
+}
+
+void rc_copy_failed(struct rc_copy *copy)
+{
+	pthread_mutex_lock(&lock);
+	chunk_ended(copy);
+	pthread_mutex_unlock(&lock);
 }
 
 bool rc_copy_any_later(void)
@@ -59,44 +122,57 @@ bool rc_copy_any_later(void)
 	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
 }
 
+/* An asynchronous copy into address..address+size-1. Under the lock. */
+static struct rc_copy *copy_into(uint64_t address, uint64_t size)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct rc_copy *copy = buckets[i]; copy; copy = copy->next) {
+			uint64_t first = (uint64_t)(uintptr_t)copy->host, end = first + copy->width;
+			end += (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
+			if (copy->later && first < address + size && address < end)
+				return copy;
+		}
+	return NULL;
+}
+
 bool rc_copy_pending(uint64_t address, uint64_t size)
 {
-	bool found = false;
 	if (!rc_copy_any_later())
 		return false;
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < BUCKETS && !found; i++)
-		for (const struct rc_copy *copy = buckets[i]; copy && !found; copy = copy->next) {
-			uint64_t first = (uint64_t)(uintptr_t)copy->host, end = first + copy->width;
-			end += (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
-			found = copy->later && first < address + size && address < end;
-		}
+	bool found = copy_into(address, size) != NULL;
 	pthread_mutex_unlock(&lock);
 	return found;
 }
 
-static void later_forget(struct rc_session *session, struct rc_copy *copy, uint64_t bytes)
+void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size)
 {
-	copy_unlist(copy);
-	__atomic_sub_fetch(&session->staged, bytes, __ATOMIC_RELAXED);
-	__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
-	free(copy);
+	struct rc_copy *copy;
+	if (!rc_copy_any_later())
+		return;
+	pthread_mutex_lock(&lock);
+	while ((copy = copy_into(address, size))) {
+		copy->unclaimed = 0;
+		if (copy->receiving)
+			pthread_cond_wait(&chunk_has_ended, &lock);
+		else
+			unlist(session, copy);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes)
 {
+	pthread_mutex_lock(&lock);
 	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
-	if (!left && copy->later)
-		later_forget(session, copy, copy->width * copy->height * copy->depth);
+	if (!left && copy->later && copy->listed)
+		unlist(session, copy);
+	chunk_ended(copy);
+	pthread_mutex_unlock(&lock);
 	rc_link_chunk_arrived(session);
 }
 
 /* ---- where the bytes of a copy lie on the host ---- */
-
-static uint64_t copy_bytes(const struct rc_copy *copy)
-{
-	return copy->width * copy->height * copy->depth;
-}
 
 /* The row that holds offset: its address from there on, and how much of it follows. */
 static uint8_t *row_at(const struct rc_copy *copy, uint64_t offset, uint64_t *left)
@@ -238,15 +314,17 @@ static CUresult copy_up(const struct rc_wire_box *box, const struct rc_copy *cop
 
 /* ---- to the host ---- */
 
-static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call, struct rc_copy *copy)
+static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call,
+			      const struct rc_copy *host)
 {
-	copy_list(link->session, copy);
+	struct rc_copy *copy = copy_begin(link->session, host, link);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	call->copy = copy->id;
 	CUresult result = rc_link_call(link, RC_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
-	copy_unlist(copy);
-	if (result == CUDA_SUCCESS && __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE))
-		return rc_link_broken(link, RC_CALL_copy_down);
-	return result;
+	uint64_t left = __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE);
+	copy_end(link->session, copy);
+	return result == CUDA_SUCCESS && left ? rc_link_broken(link, RC_CALL_copy_down) : result;
 }
 
 /* True if the worker will hold that many more bytes for us. */
@@ -268,22 +346,15 @@ static CUresult copy_down(const struct rc_wire_box *box, const struct rc_copy *h
 	CUresult result = rc_link_get(1, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct rc_copy copy = *host;
-	uint64_t bytes = copy.left = copy_bytes(host);
-	struct rc_copy *kept = NULL;
-	if (may_be_later && staging_take(link->session, bytes) && !(kept = malloc(sizeof *kept)))
+	uint64_t bytes = copy_bytes(host);
+	struct rc_copy *copy = NULL;
+	if (may_be_later && staging_take(link->session, bytes) && !(copy = copy_begin(link->session, host, NULL)))
 		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
-	if (!kept)
-		return copy_down_now(link, &message.head, &message.call, &copy);
-	*kept = copy;
-	kept->later = true;
-	__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
-	copy_list(link->session, kept);
-	message.call.copy = kept->id;
-	result = rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS)
-		later_forget(link->session, kept, bytes);
-	return result;
+	if (!copy)
+		return copy_down_now(link, &message.head, &message.call, host);
+	message.call.copy = copy->id;
+	/* If this fails the session is lost. The copy stays listed, so that its memory is not given back too early. */
+	return rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
 }
 
 /* ---- one side of a copy: what the driver's many calls come down to ---- */

@@ -32,10 +32,11 @@ static int n_turns;
 
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
-	(void)context;
+	struct rc_link *link = context;
 	(void)sink;
-	/* The worker waits for each answer before it sends the next turn of a stream. */
-	if (incoming->header_len != sizeof turns[0] || incoming->payload_len || n_turns == 16)
+	/* Only the first connection has the thread that owns these. The worker waits for the function of a stream to
+	 * return before it sends the stream's next one. */
+	if (link != link->session->first || incoming->header_len != sizeof turns[0] || incoming->payload_len || n_turns == 16)
 		return -EPROTO;
 	memcpy(&turns[n_turns++], incoming->header, sizeof turns[0]);
 	return 0;

@@ -40,13 +40,29 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
 	return cuMemHostAlloc(pointer, size, 0);
 }
 
-/* A copy may still be on its way into memory that is about to go. An earlier call's failure comes back instead of
- * waiting: then once more. */
-static CUresult settle(void)
+/* A copy may still be on its way into memory that is about to go. The first call may return the failure of an earlier
+ * call instead of waiting; then the second waits. */
+static CUresult synchronize(CUcontext context)
 {
-	CUresult result = rc_copy_any_later() ? cuCtxSynchronize() : CUDA_SUCCESS;
+	CUresult result = rc_copy_any_later() ? cuCtxSynchronize_v2(context) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS && rc_copy_any_later())
-		cuCtxSynchronize();
+		cuCtxSynchronize_v2(context);
+	return result;
+}
+
+static void synchronize_each(uint64_t handle, void *data, void *context)
+{
+	(void)data;
+	(void)context;
+	synchronize((CUcontext)(uintptr_t)handle);
+}
+
+/* Waits for the copies into memory that the program is about to give back. */
+static CUresult settle(uint64_t address, uint64_t size)
+{
+	CUresult result = synchronize(NULL);
+	if (rc_copy_pending(address, size) && result != RC_LOST)
+		rc_handle_each(RC_KIND_CONTEXT, synchronize_each, NULL);
 	return result;
 }
 
@@ -60,8 +76,8 @@ CUresult cuMemFreeHost(void *pointer)
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = settle();
-	/* Memory that a copy of another context is still to write to is better lost than written to by surprise. */
+	result = settle(address, span.size);
+	/* Memory that a copy may still write to is not given back: something else could be mapped there. */
 	if (rc_memory_remove(address) && result != RC_LOST && !rc_copy_pending(address, span.size))
 		munmap(pointer, span.size);
 	return result;
@@ -112,7 +128,11 @@ CUresult cuMemHostUnregister(void *pointer)
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	result = settle();
+	struct rc_session *session;
+	result = settle(address, span.size);
+	/* The memory is the program's, which may free it now. */
+	if (rc_session_get(&session) == CUDA_SUCCESS)
+		rc_copy_forget(session, address, span.size);
 	rc_memory_remove(address);
 	return result;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread's connection to the worker: calls go out, answers, chunks of copies and text come in. */
 #include "cuda_remote/client/client.h"
 
 #include <errno.h>
@@ -95,6 +96,8 @@ static void chunk_done(void *context, int error, size_t bytes)
 		if (arriving->scattered)
 			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
 		rc_copy_arrived(arriving->link->session, arriving->copy, bytes);
+	} else {
+		rc_copy_failed(arriving->copy);
 	}
 	free(arriving);
 }
@@ -108,18 +111,19 @@ static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	memcpy(&chunk, incoming->header, sizeof chunk);
 	/* Acquire pairs with the release behind a host function (hostfn.c), which may have read what is overwritten here. */
 	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
-	struct rc_copy *copy = rc_copy_find(chunk.copy);
-	if (!copy || !incoming->payload_len || incoming->payload_len > __atomic_load_n(&copy->left, __ATOMIC_RELAXED))
+	struct rc_copy *copy = rc_copy_claim(link, chunk.copy, incoming->payload_len);
+	if (!copy)
 		return -EPROTO;
 	int pieces = rc_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
 				    (int)(sizeof sink->iov / sizeof sink->iov[0]));
-	if (pieces < 0)
-		return -EPROTO;
-	if (!pieces && !link->scratch && !(link->scratch = malloc(RC_CHUNK_MAX)))
-		return -ENOMEM;
-	struct arriving *arriving = malloc(sizeof *arriving);
-	if (!arriving)
-		return -ENOMEM;
+	struct arriving *arriving = pieces < 0 ? NULL : malloc(sizeof *arriving);
+	if (!pieces && !link->scratch)
+		link->scratch = malloc(RC_CHUNK_MAX);
+	if (!arriving || (!pieces && !link->scratch)) {
+		rc_copy_failed(copy);
+		free(arriving);
+		return pieces < 0 ? -EPROTO : -ENOMEM;
+	}
 	*arriving = (struct arriving){ link, copy, chunk.offset, incoming->payload_len, !pieces };
 	if (!pieces)
 		sink->iov[0] = (struct iovec){ link->scratch, incoming->payload_len };

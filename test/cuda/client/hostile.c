@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The client library against a server that breaks the protocol. hostile SCENARIO SOCKET: the server is a thread of this
+ * process; the client must end the session, and must not touch memory that was given back (AddressSanitizer sees that).
+ */
+#include "cuda_remote/api/calls.h"
+#include "cuda_remote/door/door.h"
+#include "cuda_remote/wire.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECTIONS 8
+#define BYTES RC_CHUNK_MAX /* of each copy: one chunk, more than a socket takes at once */
+
+/* ---- the server ---- */
+
+struct connection {
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	bool paused; /* makes no progress: what did not fit the socket stays here; atomic */
+	ch3_request_t *sending;
+};
+
+static struct connection connections[CONNECTIONS];
+static int n_connections;
+static uint8_t bytes_sent[BYTES];
+static bool finished; /* atomic */
+
+static void pause_connection(struct connection *connection, bool paused)
+{
+	__atomic_store_n(&connection->paused, paused, __ATOMIC_RELEASE);
+}
+
+static bool is_paused(const struct connection *connection)
+{
+	return __atomic_load_n(&connection->paused, __ATOMIC_ACQUIRE);
+}
+
+/* What a scenario does with a call. False: it is answered with success. */
+typedef bool (*scenario_fn)(struct connection *from, const struct rc_wire_call *call, const void *arguments);
+static scenario_fn scenario;
+
+static void reply(struct connection *to, const struct rc_wire_call *call, uint64_t shipped, const void *results, size_t len)
+{
+	uint8_t header[CH3_HEADER_MAX];
+	struct rc_wire_reply head = { .number = call->number, .failed = call->number, .shipped = shipped,
+				      .function = call->function };
+	size_t inside = len < RC_REPLY_INLINE ? len : RC_REPLY_INLINE;
+	struct iovec rest = { (uint8_t *)(uintptr_t)results + inside, len - inside };
+	memcpy(header, &head, sizeof head);
+	memcpy(header + sizeof head, results, inside);
+	ch3_send(to->vc, RC_PACKET_REPLY, header, sizeof head + inside, &rest, rest.iov_len ? 1 : 0,
+		 CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+}
+
+/* Sends a chunk; what does not fit the socket follows when the connection makes progress. */
+static void send_chunk(struct connection *to, uint64_t copy)
+{
+	struct rc_wire_chunk chunk = { copy, 0 };
+	struct iovec iov = { bytes_sent, BYTES };
+	ch3_send(to->vc, RC_PACKET_CHUNK, &chunk, sizeof chunk, &iov, 1, CH3_SEND_EAGER, &to->sending);
+}
+
+static void reply_hello(struct connection *to, const struct rc_wire_call *call)
+{
+	static struct {
+		struct rc_wire_hello head;
+		struct rc_wire_device device;
+	} answer = { .head = { 1, CUDA_VERSION, 1u << 30 },
+		     .device = { .name = "hostile", .memory = 1u << 30, .peers = { 1 } } };
+	answer.device.primary = rc_handle_make(RC_KIND_CONTEXT, RC_HANDLE_WORKER, 0);
+	reply(to, call, 0, &answer, sizeof answer);
+}
+
+static void serve(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	const uint64_t address = 0x700000000;
+	if (call->function == RC_CALL_hello)
+		reply_hello(from, call);
+	else if (call->function == RC_CALL_cuMemAlloc_v2)
+		reply(from, call, 0, &address, sizeof address);
+	else if (!scenario(from, call, arguments) && call->flags & RC_CALL_WAIT)
+		reply(from, call, 0, "", 0);
+}
+
+static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	uint8_t arguments[CH3_HEADER_MAX] = { 0 };
+	struct rc_wire_call call;
+	(void)sink;
+	memcpy(&call, incoming->header, sizeof call);
+	memcpy(arguments, (const uint8_t *)incoming->header + sizeof call, incoming->header_len - sizeof call);
+	serve(context, &call, arguments);
+	return 0;
+}
+
+static void on_failure(void *context, ch3_vc_t *vc, int error)
+{
+	struct connection *connection = context;
+	(void)vc;
+	(void)error;
+	pause_connection(connection, true);
+}
+
+static void take_connection(const rc_door_peer_t *peer)
+{
+	struct connection *fresh = &connections[n_connections];
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
+	hr_card_t card;
+	attr.flags = HR_CHANNEL_NO_LISTEN;
+	if (n_connections == CONNECTIONS || ch3_open(&attr, &fresh->engine, &card))
+		abort();
+	ch3_on_failure(fresh->engine, on_failure, fresh);
+	ch3_register(fresh->engine, RC_PACKET_CALL, on_call, fresh);
+	connect.fd = peer->fd;
+	if (rc_door_peer_welcome(peer, &card, 1, 0, 0, "") ||
+	    ch3_connect(fresh->engine, &peer->card, &connect, fresh, &fresh->vc))
+		abort();
+	n_connections++;
+}
+
+static void *server_run(void *argument)
+{
+	rc_door_t *door = argument;
+	rc_door_peer_t peer;
+	while (!__atomic_load_n(&finished, __ATOMIC_ACQUIRE)) {
+		if (rc_door_next(door, &peer) == 1)
+			take_connection(&peer);
+		for (int i = 0; i < n_connections; i++)
+			if (!is_paused(&connections[i]))
+				ch3_progress_poll(connections[i].engine);
+		usleep(500);
+	}
+	return NULL;
+}
+
+static void server_start(const char *socket)
+{
+	char place[256];
+	rc_server_t server;
+	rc_door_t *door;
+	pthread_t thread;
+	snprintf(place, sizeof place, "unix:%s", socket);
+	setenv("HEADRACE_SERVER", place, 1);
+	if (rc_server_parse_place(place, &server) || rc_door_open(&(rc_door_policy_t){ 0 }, &door) ||
+	    rc_door_listen(door, &server) || pthread_create(&thread, NULL, server_run, door))
+		abort();
+	pthread_detach(thread);
+}
+
+/* ---- the client ---- */
+
+static void expect(const char *what, CUresult result, CUresult expected)
+{
+	if (result == expected)
+		return;
+	fprintf(stderr, "%s: CUresult %d, expected %d\n", what, (int)result, (int)expected);
+	_exit(1);
+}
+
+static CUcontext context;
+static CUdeviceptr device_memory;
+
+static void client_start(void)
+{
+	CUdevice device;
+	expect("cuInit", cuInit(0), CUDA_SUCCESS);
+	expect("cuDeviceGet", cuDeviceGet(&device, 0), CUDA_SUCCESS);
+	expect("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+	expect("cuCtxSetCurrent", cuCtxSetCurrent(context), CUDA_SUCCESS);
+	expect("cuMemAlloc", cuMemAlloc(&device_memory, BYTES), CUDA_SUCCESS);
+}
+
+/* The second thread: waits for an answer, so that its connection receives. */
+static pthread_t second;
+static CUresult second_result;
+
+static void *second_run(void *argument)
+{
+	(void)argument;
+	expect("cuCtxSetCurrent", cuCtxSetCurrent(context), CUDA_SUCCESS);
+	second_result = cuCtxSynchronize();
+	return NULL;
+}
+
+static CUresult second_join(void)
+{
+	pthread_join(second, NULL);
+	return second_result;
+}
+
+/* ---- scenarios; connections[1] is the main thread's, connections[2] the second thread's ---- */
+
+#define MAIN (&connections[1])
+#define SECOND (&connections[2])
+
+static bool second_waits;         /* for an answer that never comes; atomic */
+static struct rc_wire_copy named;       /* the copy that the main thread asked for */
+
+static bool is_second(const struct connection *from, const struct rc_wire_call *call)
+{
+	if (from != SECOND || call->function != RC_CALL_context_synchronize)
+		return false;
+	__atomic_store_n(&second_waits, true, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void await_second(void)
+{
+	pthread_create(&second, NULL, second_run, NULL);
+	while (!__atomic_load_n(&second_waits, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+/* An asynchronous copy's chunk, half of it on one connection, then the whole of it on another. */
+static bool chunk_on_two(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (from != MAIN)
+		return false;
+	if (call->function == RC_CALL_copy_down_later) {
+		memcpy(&named, arguments, sizeof named);
+		send_chunk(SECOND, named.copy);
+		pause_connection(SECOND, true);
+		return true;
+	}
+	if (call->function == RC_CALL_context_synchronize) {
+		send_chunk(MAIN, named.copy);
+		reply(MAIN, call, 1, "", 0);
+		return true;
+	}
+	return false;
+}
+
+static void run_chunk_on_two(void)
+{
+	void *pinned;
+	await_second();
+	expect("cuMemHostAlloc", cuMemHostAlloc(&pinned, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(pinned, device_memory, BYTES, NULL), CUDA_SUCCESS);
+	usleep(200000); /* the second connection is receiving its half now */
+	CUresult result = cuCtxSynchronize();
+	pause_connection(SECOND, false); /* the other half */
+	usleep(500000);
+	expect("cuCtxSynchronize", result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+/* The chunk of a copy that the main thread waits for, on the second connection. */
+static bool foreign_chunk(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function != RC_CALL_copy_down)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	send_chunk(SECOND, named.copy);
+	return true;
+}
+
+static void *copy_run(void *argument)
+{
+	expect("cuCtxSetCurrent", cuCtxSetCurrent(context), CUDA_SUCCESS);
+	cuMemcpyDtoH(argument, device_memory, BYTES);
+	return NULL;
+}
+
+static void run_foreign_chunk(void)
+{
+	static uint8_t memory[BYTES];
+	pthread_t copier;
+	await_second();
+	pthread_create(&copier, NULL, copy_run, memory); /* no answer comes: it is left waiting */
+	expect("cuCtxSynchronize of the second thread", second_join(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+/* The answer to a copy before its chunk. */
+static bool late_chunk(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (call->function != RC_CALL_copy_down)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	reply(from, call, 0, "", 0);
+	send_chunk(from, named.copy);
+	return true;
+}
+
+static void run_late_chunk(void)
+{
+	void *memory = malloc(BYTES);
+	expect("cuMemcpyDtoH", cuMemcpyDtoH(memory, device_memory, BYTES), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	free(memory);
+	usleep(200000);
+}
+
+/* A copy into registered memory that is half received when the program unregisters and frees the memory. */
+static bool half_received(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function != RC_CALL_copy_down_later)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	send_chunk(SECOND, named.copy);
+	pause_connection(SECOND, true);
+	return true;
+}
+
+static void *resume_second(void *argument)
+{
+	(void)argument;
+	usleep(500000);
+	pause_connection(SECOND, false);
+	return NULL;
+}
+
+static void run_half_received(void)
+{
+	void *memory = malloc(BYTES);
+	pthread_t later;
+	await_second();
+	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
+	usleep(200000);
+	pthread_create(&later, NULL, resume_second, NULL);
+	expect("cuMemHostUnregister", cuMemHostUnregister(memory), CUDA_SUCCESS);
+	if (is_paused(SECOND)) {
+		fprintf(stderr, "the memory was given back while a connection was receiving into it\n");
+		_exit(1);
+	}
+	free(memory);
+	pthread_join(later, NULL);
+	usleep(200000);
+}
+
+/* A host function's turn on a connection that is not the first. */
+static bool foreign_host(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	struct rc_wire_host host = { .ticket = 1, .function = 1 };
+	(void)arguments;
+	if (call->function != RC_CALL_context_synchronize)
+		return false;
+	ch3_send(from->vc, RC_PACKET_HOST, &host, sizeof host, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return false;
+}
+
+static void run_foreign_host(void)
+{
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+static const struct {
+	const char *name;
+	scenario_fn server;
+	void (*client)(void);
+} scenarios[] = {
+	{ "chunk-on-two-connections", chunk_on_two, run_chunk_on_two },
+	{ "chunk-on-a-foreign-connection", foreign_chunk, run_foreign_chunk },
+	{ "chunk-after-the-answer", late_chunk, run_late_chunk },
+	{ "memory-given-back-while-receiving", half_received, run_half_received },
+	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 3 && i < sizeof scenarios / sizeof *scenarios; i++) {
+		if (strcmp(argv[1], scenarios[i].name))
+			continue;
+		scenario = scenarios[i].server;
+		server_start(argv[2]);
+		client_start();
+		scenarios[i].client();
+		_exit(0); /* connections in every state are left behind */
+	}
+	for (size_t i = 0; argc == 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+		puts(scenarios[i].name);
+	return argc == 1 ? 0 : 2;
+}
