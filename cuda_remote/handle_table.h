@@ -16,14 +16,14 @@
 
 static struct entry *chunks[CHUNKS]; /* atomic; set once */
 
-/* Acquire pairs with the release in entry_make: a chunk that is seen is seen zeroed. */
+/* Acquire pairs with the release in entry_make: the chunk's zeros are seen. */
 static struct entry *entry_at(uint32_t index)
 {
 	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
-/* Under the lock of whoever includes this. NULL: no memory. */
+/* Called under the lock of the including file. NULL: no memory. */
 static struct entry *entry_make(uint32_t index)
 {
 	if (!chunks[index / CHUNK]) {
@@ -40,7 +40,7 @@ static uint32_t handle_word(uint64_t handle)
 	return (uint32_t)(handle >> RC_HANDLE_INDEX_BITS);
 }
 
-/* The live entry of a handle of any kind. Acquire pairs with the release that made it live: the rest of it is seen. */
+/* The live entry of a handle of any kind. Acquire pairs with the release that made it live: its other members are seen. */
 static struct entry *entry_find(uint64_t handle)
 {
 	if (handle >> 48 || !(handle >> 40))

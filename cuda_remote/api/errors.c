@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* cuGetErrorName and cuGetErrorString, the same for every libcuda.so.1 here. */
 #include "cuda_remote/api/exports.h"
 
 #include <string.h>

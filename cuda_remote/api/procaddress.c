@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* cuGetProcAddress over the generated table of names, and the answer of functions that a library lacks. */
 #include "cuda_remote/api/exports.h"
 #include "rdma_channel/base/log.h"
 

@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* What a call returns when the worker is gone. Sticky: nothing but a new process helps. */
+/* Every call returns this once the worker is gone. Only a new process gets a new session. */
 #define RC_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
 
 /* ---- session.c ---- */
@@ -35,28 +35,28 @@ struct rc_device {
 	struct rc_wire_device wire;
 	/* Limits that a launch is checked against. */
 	uint32_t max_grid[3], max_block[3], max_threads, max_shared, max_shared_optin;
-	int ordinal; /* the server's number for it; the program's is its index in rc_session.device */
-	int place;   /* in CUDA_VISIBLE_DEVICES */
-	/* Of the primary context; the mutex of context.c guards them. */
+	int ordinal;  /* the server's number of the device; the program's number is the index in rc_session.device */
+	int position; /* in CUDA_VISIBLE_DEVICES */
+	/* Of the primary context. The mutex of context.c guards them. */
 	unsigned retained, flags;
 };
 
 struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
-	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host that are in place; atomic */
-	uint64_t copies;                                /* copies named so far; atomic */
+	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host whose bytes are stored; atomic */
+	uint64_t copies;                                /* id of the newest copy; atomic */
 	bool lost;                                      /* a connection broke; atomic */
 	int devices, driver_version;
-	uint64_t staging, staged; /* asynchronous copies to the host: bytes allowed, bytes under way (atomic) */
+	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
 	struct rc_device *device;
-	struct rc_link *first; /* the connection that hello went over; host functions use it */
+	struct rc_link *first; /* the first connection; host functions use it */
 };
 
 /* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
 CUresult rc_session_get(struct rc_session **session);
 /* CUDA_ERROR_INVALID_DEVICE. */
 CUresult rc_device_get(CUdevice device, struct rc_device **found);
-/* An attribute as the snapshot has it; 0 where it is unknown. */
+/* An attribute as the server described it; 0 if the server did not know it. */
 int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
 /* Opens another connection to this process's worker. */
 CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
@@ -68,16 +68,17 @@ struct rc_link {
 	ch3_vc_t *vc;
 	struct rc_session *session;
 	int error;              /* the connection failed with this */
-	uint64_t waiting;       /* number of the call whose answer is awaited */
+	uint64_t waiting;       /* number of the call that waits for its reply; 0: none */
 	bool answered;
 	struct rc_wire_reply head;
-	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, until the next one */
+	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
-	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, made when first wanted */
-	char server[300];       /* name for messages */
+	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, allocated when first needed */
+	char server[300];       /* name of the server, for messages */
 };
 
-/* Connects over the socket in attr, from the door; the engine was opened for the card sent there. Takes both over. */
+/* Connects over the socket in attr, which a finished handshake gave. engine was opened for the card that the handshake
+ * sent. Takes over engine and socket, also when it fails. */
 CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t *card,
 		      const hr_connect_attr_t *attr, const char *server, struct rc_link **link);
 void rc_link_close(struct rc_link *link);
@@ -101,12 +102,12 @@ CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, 
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
-/* One more chunk is in place. */
+/* The bytes of one more chunk are stored. */
 void rc_link_chunk_arrived(struct rc_session *session);
-/* Waits until so many chunks are in place, on whichever connections they come. */
+/* Waits until the bytes of so many chunks are stored, over all connections. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
-/* The worker answered what no worker answers: logs it, gives the connection up. */
+/* The reply breaks the protocol: logs that and ends the session. */
 CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 
 /* ---- handle.c ---- */
@@ -114,13 +115,13 @@ CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 /* CUDA_SUCCESS if handle is a live object of this kind (or, for a stream, one of CUDA's own values); else
  * CUDA_ERROR_INVALID_HANDLE, for contexts CUDA_ERROR_INVALID_CONTEXT. */
 CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
-/* Names a new object. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Makes a handle for a new object. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle);
-/* Takes over a handle that the worker chose. */
+/* Adds a handle that the worker chose. */
 CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle);
-/* The handle ends; what was attached to it is the caller's again. */
+/* Ends a handle. The caller owns what was attached to it. */
 void rc_handle_delete(uint64_t handle);
-/* Attaches what the client knows of the object; NULL if there is nothing or no such object. */
+/* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
 void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);
 /* Calls visit with every live handle of a kind. The visitor may delete it. */
@@ -180,7 +181,7 @@ void rc_memory_forget_context(CUcontext context);
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 
-/* ---- copy.c: copies to the host that are under way ---- */
+/* ---- copy.c: copies to the host that are in progress ---- */
 
 struct rc_copy {
 	struct rc_copy *next;
@@ -189,7 +190,7 @@ struct rc_copy {
 	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
 	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
 	bool later;         /* asynchronous: ends when complete */
-	uint64_t left;      /* bytes that are not in place; atomic */
+	uint64_t left;      /* bytes that have not arrived; atomic */
 	/* Under the lock of copy.c. */
 	uint64_t unclaimed; /* bytes that no chunk has announced yet */
 	unsigned receiving; /* chunks that are being received; each of them keeps the struct */
@@ -207,12 +208,12 @@ void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, 
  * than the copy has.
  */
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes);
-/* The chunk's bytes are in place. */
+/* The chunk's bytes are stored. */
 void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes);
 /* The chunk will not be received further. */
 void rc_copy_failed(struct rc_copy *copy);
 
-/* True while copies to the host are under way that no call waits for; the second: into these bytes. */
+/* True while asynchronous copies to the host are in progress; the second: into these bytes. */
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
@@ -227,7 +228,7 @@ struct rc_stream {
 	int priority;
 	uint64_t id;
 };
-/* Keeps it for a later stream; never freed, as another thread may be reading it. */
+/* Keeps the struct for a later stream. It is never freed, as another thread may be reading it. */
 void rc_stream_recycle(struct rc_stream *stream);
 
 /* ---- module.c ---- */
@@ -260,9 +261,9 @@ struct rc_kernel *rc_kernel_find(uint64_t handle);
 
 /* ---- hostfn.c ---- */
 
-/* Handles a host function's turn that arrived on the first connection. */
+/* Handles the packet that asks to run a host function. */
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
-/* True while a host function has been given and has not returned. */
+/* True while a host function waits for its stream or runs. */
 bool rc_host_any(void);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */

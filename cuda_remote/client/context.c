@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts: the stack of each thread, primary contexts, and contexts that the program creates. */
 #include "cuda_remote/client/client.h"
 
 #include <pthread.h>

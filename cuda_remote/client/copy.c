@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies between host and device. To the device the bytes go out with the call, or in chunks behind it; when the last has gone the
- * caller's memory is free again. To the host the worker sends chunks as the device produces them, each naming the copy, and
- * whichever connection brings them puts them into place. A copy to pageable memory waits, as CUDA's does; one to pinned memory is
- * complete when a later call that waits for its stream returns.
+ * Copies between host and device. To the device, the bytes go out with the call, or in chunks after it; once the last chunk
+ * has been sent the caller may reuse its memory. To the host, the worker sends chunks as the device produces them. Each
+ * chunk names its copy. A copy to pageable memory waits, as in CUDA. A copy to pinned memory is asynchronous: it is complete
+ * when a later call that waits for its stream returns, and any connection may bring its chunks.
  */
 #include "cuda_remote/client/client.h"
 
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks on their way out at a time: while one crosses, the next is already queued. */
+/* Chunks that are being sent at a time. */
 #define WINDOW 4
-/* Pieces of one message; a chunk of more rows is gathered first. */
+/* Pieces of one message. A chunk of more rows is gathered first. */
 #define PIECES CH3_IOV_MAX
 
 /* ---- the table of copies to the host ---- */
@@ -22,7 +22,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_copy *buckets[BUCKETS];
-static uint64_t later; /* copies under way that no call waits for; atomic */
+static uint64_t later; /* asynchronous copies in progress; atomic */
 static pthread_cond_t chunk_has_ended = PTHREAD_COND_INITIALIZER;
 
 static uint64_t copy_bytes(const struct rc_copy *copy)
@@ -174,7 +174,7 @@ void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t 
 
 /* ---- where the bytes of a copy lie on the host ---- */
 
-/* The row that holds offset: its address from there on, and how much of it follows. */
+/* The address of the byte at offset; *left: bytes from there to the end of its row. */
 static uint8_t *row_at(const struct rc_copy *copy, uint64_t offset, uint64_t *left)
 {
 	uint64_t row = offset / copy->width, x = offset % copy->width;
@@ -230,7 +230,7 @@ static void copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t le
 	}
 }
 
-/* Pieces of a chunk to send, gathered in the connection's scratch memory if they are too many. */
+/* The pieces of a chunk to send. If they are too many they are gathered in the connection's scratch memory. */
 static int chunk_pieces(struct rc_link *link, const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
 			bool *gathered)
 {
@@ -253,7 +253,7 @@ static CUresult send_chunks(struct rc_link *link, const struct rc_wire_copy *cal
 	struct rc_wire_chunk chunk = { call->copy, 0 };
 	CUresult result = CUDA_SUCCESS;
 	uint64_t total = copy_bytes(copy);
-	unsigned turn = 0;
+	unsigned slot = 0;
 	while (result == CUDA_SUCCESS && chunk.offset < total) {
 		struct iovec iov[PIECES];
 		bool gathered;
@@ -263,15 +263,15 @@ static CUresult send_chunks(struct rc_link *link, const struct rc_wire_copy *cal
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 			break;
 		}
-		result = rc_link_finish(link, window[turn]);
-		window[turn] = NULL;
+		result = rc_link_finish(link, window[slot]);
+		window[slot] = NULL;
 		if (result == CUDA_SUCCESS)
-			result = rc_link_chunk(link, &chunk, iov, n, &window[turn]);
+			result = rc_link_chunk(link, &chunk, iov, n, &window[slot]);
 		if (gathered && result == CUDA_SUCCESS) {
-			result = rc_link_finish(link, window[turn]);
-			window[turn] = NULL;
+			result = rc_link_finish(link, window[slot]);
+			window[slot] = NULL;
 		}
-		turn = (turn + 1) % WINDOW;
+		slot = (slot + 1) % WINDOW;
 		chunk.offset += len;
 	}
 	for (int i = 0; i < WINDOW; i++) {
@@ -305,7 +305,7 @@ static CUresult copy_up(const struct rc_wire_box *box, const struct rc_copy *cop
 	result = rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The end is sent also after a failure here: the worker is waiting for it, and finds the copy incomplete. */
+	/* The end is sent after a failure too: the worker waits for it, and finds the copy incomplete. */
 	CUresult sent = send_chunks(link, &message.call, copy);
 	result = rc_link_post(link, RC_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
 			      0);
@@ -327,7 +327,7 @@ static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, s
 	return result == CUDA_SUCCESS && left ? rc_link_broken(link, RC_CALL_copy_down) : result;
 }
 
-/* True if the worker will hold that many more bytes for us. */
+/* True if the worker holds that many more bytes for asynchronous copies. */
 static bool staging_take(struct rc_session *session, uint64_t bytes)
 {
 	if (__atomic_add_fetch(&session->staged, bytes, __ATOMIC_RELAXED) <= session->staging)

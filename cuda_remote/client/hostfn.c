@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host functions run here, on a thread of this library, when the stream on the server reaches them: the worker sends their turn over
- * the process's first connection, which is idle from cuInit on and belongs to that thread; its answer lets the stream go on.
+ * Host functions run on a thread of this library. When a stream on the server reaches a host function, the worker sends a
+ * HOST packet over the process's first connection, which belongs to that thread. The thread's answer lets the stream go on.
  */
 #include "cuda_remote/client/client.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function that was given and has not run yet. */
+/* A function that has not run yet. */
 struct host_function {
 	struct host_function *next;
 	uint64_t id;
@@ -26,9 +26,9 @@ static struct host_function *given; /* newest first */
 static uint64_t next_id;
 static bool serving;
 static uint64_t unfinished; /* functions given that have not returned; atomic */
-/* The turns that arrived and have not been taken; only the serving thread touches it. */
-static struct rc_wire_host turns[16];
-static int n_turns;
+/* HOST packets that have not been served. Only the serving thread uses them. */
+static struct rc_wire_host requests[16];
+static int n_requests;
 
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
@@ -36,9 +36,9 @@ int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	(void)sink;
 	/* Only the first connection has the thread that owns these. The worker waits for the function of a stream to
 	 * return before it sends the stream's next one. */
-	if (link != link->session->first || incoming->header_len != sizeof turns[0] || incoming->payload_len || n_turns == 16)
+	if (link != link->session->first || incoming->header_len != sizeof requests[0] || incoming->payload_len || n_requests == 16)
 		return -EPROTO;
-	memcpy(&turns[n_turns++], incoming->header, sizeof turns[0]);
+	memcpy(&requests[n_requests++], incoming->header, sizeof requests[0]);
 	return 0;
 }
 
@@ -61,14 +61,14 @@ bool rc_host_any(void)
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0;
 }
 
-/* An unknown id is answered all the same: the stream must go on. */
-static int run(struct rc_link *link, const struct rc_wire_host *turn)
+/* An unknown id is answered too: the stream must go on. */
+static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
-	struct host_function *function = take(turn->function);
-	if (rc_link_await_chunks(link, turn->shipped) != CUDA_SUCCESS)
+	struct host_function *function = take(request->function);
+	if (rc_link_await_chunks(link, request->shipped) != CUDA_SUCCESS)
 		return -ECONNRESET;
 	if (function && function->callback)
-		function->callback(function->stream, (CUresult)turn->status, function->argument);
+		function->callback(function->stream, (CUresult)request->status, function->argument);
 	else if (function)
 		function->function(function->argument);
 	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
@@ -77,17 +77,17 @@ static int run(struct rc_link *link, const struct rc_wire_host *turn)
 	if (function)
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
 	free(function);
-	return ch3_send(link->vc, RC_PACKET_HOST_DONE, turn, sizeof *turn, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return ch3_send(link->vc, RC_PACKET_HOST_DONE, request, sizeof *request, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 
 static void *serve(void *argument)
 {
 	struct rc_link *link = argument;
 	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
-		for (int i = 0; i < n_turns; i++)
-			if (run(link, &turns[i]))
+		for (int i = 0; i < n_requests; i++)
+			if (run(link, &requests[i]))
 				return NULL;
-		n_turns = 0;
+		n_requests = 0;
 	}
 	return NULL;
 }

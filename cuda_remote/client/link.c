@@ -32,9 +32,9 @@ static CUresult link_lost(struct rc_link *link, int error)
 {
 	if (!link->error)
 		link->error = error ? error : -ECONNRESET;
-	/* One line for the process, by the first connection to notice. */
+	/* One line for the process, from the first connection that fails. */
 	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_SEQ_CST))
-		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; its GPU memory is gone, and every further CUDA call fails",
+		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; the data on its GPUs is lost and every further CUDA call fails: restart the program",
 		       link->server, strerror(-link->error));
 	wake_chunk_waiters();
 	return RC_LOST;
@@ -109,7 +109,7 @@ static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > RC_CHUNK_MAX)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
-	/* Acquire pairs with the release behind a host function (hostfn.c), which may have read what is overwritten here. */
+	/* Acquire pairs with the release after a host function (hostfn.c), which may have read the memory written here. */
 	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
 	struct rc_copy *copy = rc_copy_claim(link, chunk.copy, incoming->payload_len);
 	if (!copy)
@@ -231,7 +231,7 @@ CUresult rc_link_get(int need_context, struct rc_link **link)
 	return CUDA_SUCCESS;
 }
 
-/* One step of progress, sleeping where there is nothing to do. */
+/* One step of progress; sleeps while there is nothing to do. */
 static CUresult link_progress(struct rc_link *link)
 {
 	if (link->error)
@@ -255,7 +255,7 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 	return result;
 }
 
-/* Numbers a call and sends it. Between the two nothing may fail that leaves the connection whole: the worker waits for every
+/* Numbers a call and sends it. After the number is taken, every failure must end the connection: the worker waits for each
  * number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
@@ -288,12 +288,13 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 
 void rc_link_chunk_arrived(struct rc_session *session)
 {
-	/* Release, among the rest, pairs with the acquire in rc_link_await_chunks: who counts this chunk sees its bytes. */
+	/* Release, among the rest, pairs with the acquire in rc_link_await_chunks: a thread that counts this chunk sees its
+	 * bytes. */
 	__atomic_add_fetch(&session->arrived, 1, __ATOMIC_SEQ_CST);
 	wake_chunk_waiters();
 }
 
-/* The thread whose connection brings them is waiting for an answer itself, so it is receiving; the case is rare. */
+/* Another thread's connection may bring the chunks. That thread waits for a reply itself, so it receives them. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 {
 	struct rc_session *session = link->session;
@@ -343,7 +344,7 @@ CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, 
 
 CUresult rc_link_broken(struct rc_link *link, enum rc_call function)
 {
-	hr_log(HR_LOG_ERROR, "server %s answered %s with %zu bytes, which is wrong", link->server, rc_call_names[function],
-	       link->reply_len);
+	hr_log(HR_LOG_ERROR, "server %s: invalid reply of %zu bytes to %s; update the server or report this", link->server, link->reply_len,
+	       rc_call_names[function]);
 	return link_lost(link, -EPROTO);
 }

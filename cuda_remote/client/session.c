@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The session with the server: cuInit, the devices that the server describes, further connections, fork. */
 #include "cuda_remote/client/client.h"
 
 #include "cuda_remote/door/door.h"
@@ -21,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static rc_server_t server;
 static uint8_t token[RC_DOOR_TOKEN_BYTES];
 
-/* In a child of fork: the connections are the parent's, their memory shared with it. Nothing of them may be touched. */
+/* In a child of fork. The connections belong to the parent and share memory with it, so the child must not use them. */
 static void after_fork(void)
 {
 	if (__atomic_load_n(&state, __ATOMIC_RELAXED) == STATE_UP)
@@ -29,7 +30,7 @@ static void after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* Acquire pairs with the release at the end of cuInit: whoever sees STATE_UP sees the session complete. */
+/* Acquire pairs with the release at the end of cuInit: a thread that reads STATE_UP sees the whole session. */
 CUresult rc_session_get(struct rc_session **found)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_UP)
@@ -109,27 +110,27 @@ static CUresult find_server(void)
 	return CUDA_SUCCESS;
 }
 
-/* True if the device with this number on the server is one the user asked for. *place: where it comes in the list. */
-static bool device_is_wanted(const struct rc_wire_device *device, int ordinal, const char *visible, int *place)
+/* True if CUDA_VISIBLE_DEVICES names the server's device of this number. *position: of the device in that list. */
+static bool device_is_wanted(const struct rc_wire_device *device, int ordinal, const char *visible, int *position)
 {
 	if (!visible)
 		return true;
-	*place = 0;
+	*position = 0;
 	char uuid[5 + 33] = "GPU-";
 	for (int i = 0, at = 4; i < 16; i++, at += 2)
 		snprintf(uuid + at, sizeof uuid - (size_t)at, "%02x", device->uuid[i]);
-	for (const char *item = visible; *item; (*place)++) {
+	for (const char *item = visible; *item; (*position)++) {
 		char *end;
 		long number = strtol(item, &end, 10);
 		if (end != item && (*end == ',' || !*end)) {
 			if (number < 0)
-				return false; /* as CUDA: what follows an invalid entry is not seen */
+				return false; /* as CUDA does: entries after an invalid one are ignored */
 			if (number == ordinal)
 				return true;
 		} else if (strncmp(item, "GPU-", 4)) {
 			return false;
 		} else {
-			/* A UUID, dashes ignored, possibly cut short. */
+			/* A UUID or the beginning of one; dashes are ignored. */
 			int at = 4;
 			bool equal = true;
 			const char *c = item + 4;
@@ -145,10 +146,10 @@ static bool device_is_wanted(const struct rc_wire_device *device, int ordinal, c
 	return false;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
 	const struct rc_device *left = a, *right = b;
-	return left->place - right->place;
+	return left->position - right->position;
 }
 
 static uint32_t limit(const struct rc_device *device, int attribute)
@@ -176,19 +177,19 @@ static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		/* A session that asked for one GPU is shown that GPU alone. */
 		uint32_t number = server.gpu != RC_SERVER_ALL_GPUS && n == 1 ? server.gpu : i;
-		int place = (int)i;
+		int position = (int)i;
 		if ((server.gpu != RC_SERVER_ALL_GPUS && server.gpu != number) ||
-		    !device_is_wanted(&wire[i], (int)number, visible, &place))
+		    !device_is_wanted(&wire[i], (int)number, visible, &position))
 			continue;
 		struct rc_device *device = &session.device[session.devices++];
 		device->wire = wire[i];
 		device->wire.name[sizeof wire->name - 1] = '\0';
 		device->wire.pci[sizeof wire->pci - 1] = '\0';
 		device->ordinal = (int)i;
-		device->place = place;
+		device->position = position;
 		keep_limits(device);
 	}
-	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_place);
+	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_position);
 	for (int i = 0; i < session.devices; i++) {
 		CUresult result = rc_context_add_primary(i, session.device[i].wire.primary);
 		if (result != CUDA_SUCCESS)
@@ -228,7 +229,7 @@ static CUresult set_up(void)
 		return result;
 	result = visit(RC_DOOR_NEW, &session.first);
 	if (result != CUDA_SUCCESS) {
-		/* Nothing was lost yet: another cuInit may succeed. */
+		/* The session never existed: another cuInit may succeed. */
 		__atomic_store_n(&session.lost, false, __ATOMIC_RELAXED);
 		return result;
 	}
