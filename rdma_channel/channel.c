@@ -238,6 +238,7 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, const h
 		return error;
 	}
 	if (attr->cipher) {
+		conn->encrypted = true;
 		conn->cipher = *attr->cipher;
 		conn->env.cipher = &conn->cipher;
 	}

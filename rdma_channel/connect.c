@@ -283,7 +283,8 @@ static void come_up(struct hr_conn *conn)
 		hr_log(HR_LOG_WARN, "connection to %s: cannot add its descriptor to the epoll set", conn->peer_name);
 	/* What came right behind "ready" took its edge with it. */
 	conn->transport->conn_event(conn->data);
-	hr_log(HR_LOG_INFO, "connection to %s is up over %s", conn->peer_name, conn->transport->name);
+	hr_log(HR_LOG_INFO, "connection to %s is up over %s%s", conn->peer_name, conn->transport->name,
+	       conn->encrypted ? ", encrypted" : "");
 }
 
 /* Sends and reads as far as it goes; true if the phase changed. */

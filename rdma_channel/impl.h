@@ -131,6 +131,7 @@ struct hr_conn {
 	struct hr_identity peer;
 	char peer_name[HR_HOSTNAME_MAX + 16];
 	struct hr_conn_env env;
+	bool encrypted;
 	hr_cipher_keys_t cipher; /* env.cipher points to it, or is NULL; wiped once the transport has it */
 	struct hr_watch stream_watch, extra_watch;
 

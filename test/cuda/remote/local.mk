@@ -2,7 +2,7 @@
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
 HR_REMOTE_CHECKS = test/cuda/remote/copies test/cuda/remote/errors test/cuda/remote/hostfn test/cuda/remote/threads \
 	test/cuda/remote/rogue test/cuda/remote/victim
-HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/errors.sh test/cuda/remote/hostfn.sh test/cuda/remote/rogue.sh \
+HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/hostfn.sh test/cuda/remote/rogue.sh \
 	test/cuda/remote/threads.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
