@@ -73,6 +73,18 @@ void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *
 /* Parameter index: offset and size in the block. CUDA_ERROR_INVALID_VALUE past the last. */
 CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size);
 
+/* What a multiprocessor holds: the occupancy model's limits. */
+enum {
+	SOFTGPU_SM_BLOCKS = 32,
+	SOFTGPU_SM_THREADS = 2048,
+	SOFTGPU_SM_REGISTERS = 65536,
+	SOFTGPU_SM_SHARED = 228 << 10,          /* bytes */
+	SOFTGPU_SM_SHARED_RESERVED = 1 << 10,   /* bytes of it, for each block */
+};
+
+/* Blocks of so many threads and bytes of dynamic shared memory that are resident on one multiprocessor; 0: none fits. */
+uint32_t softgpu_occupancy(const softgpu_kernel_info_t *kernel, uint32_t threads, uint64_t dynamic_shared);
+
 /* What a launch may use; of the context it is launched in. */
 typedef struct softgpu_limits {
 	struct softgpu_heap *heap; /* malloc's (memory.h); NULL: it finds no memory */
@@ -92,6 +104,8 @@ typedef struct softgpu_launch {
 /*
  * Runs a grid to its end on the engine's threads (HEADRACE_SOFTGPU_THREADS, default one per core, shared by all launches);
  * the calling thread helps. Several launches may run at once. Arguments were checked by the driver.
+ * Up to softgpu_occupancy × softgpu_threads blocks are resident at the same time: each of them makes progress, so
+ * that blocks may wait for each other. Blocks begin in the order of their numbers.
  * CUDA_ERROR_ILLEGAL_ADDRESS, _MISALIGNED_ADDRESS, _LAUNCH_FAILED, _ASSERT, _ILLEGAL_INSTRUCTION …: the first fault; kernel, block,
  * thread, PTX line and address are logged. Device printf goes to stdout in order of blocks' own output when the launch ends.
  */

@@ -19,9 +19,15 @@ typedef struct softgpu_span {
 
 /*
  * Finds the allocation that holds address. False if there is none: an access there is CUDA_ERROR_ILLEGAL_ADDRESS.
- * Any thread, no lock held long; the answer may be cached until softgpu_memory_generation changes.
+ * Any thread, no lock held long; the result may be cached until softgpu_memory_generation changes.
  */
 bool softgpu_memory_find(uint64_t address, softgpu_span_t *span);
+
+/*
+ * False: HEADRACE_SOFTGPU_BOUNDS=page, and softgpu_memory_find finds the whole 2 MiB pages that hold an allocation, as a
+ * GPU's page tables do.
+ */
+bool softgpu_memory_bounds_exact(void);
 
 /* Changes whenever an allocation goes away. */
 uint64_t softgpu_memory_generation(void);

@@ -351,7 +351,7 @@ static void write_code(struct allocation *a)
 		const struct draft *draft = &decoder->drafts[n];
 		struct insn *insn = &code->insns[n];
 		*insn = draft->insn;
-		insn->lone = decoder->ops->lone_place(insn->handler);
+		insn->label = decoder->ops->single_lane_label(insn->handler);
 		for (int i = 0; i < OPERANDS; i++) {
 			if (draft->role[i] == ROLE_USE || draft->role[i] == ROLE_DEFINE)
 				insn->r[i] = (int32_t)a->rows[draft->insn.r[i]];

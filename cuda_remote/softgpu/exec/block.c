@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_ROUNDS 256 /* of its warps, until another block has its turn: they may meet at barriers for ever */
+/* Rounds of a block's warps until it stalls at the latest: they may meet at barriers for ever. */
+#define BLOCK_ROUNDS 256
+#define LOCKSTEP_ROUNDS 8192 /* of one instruction each */
 #define ALIGNED(n, to) (((n) + (to)-1) & ~((size_t)(to)-1))
 
 /* Rows of different warps start at different cache sets. */
@@ -84,7 +86,7 @@ static void reset_spans(struct block *block)
 		block->spans[n] = (struct span_cache){ .low = UINT64_MAX, .high = UINT64_MAX }; /* not even its last byte */
 }
 
-/* The large arrays of a warp need no start: they are written before they are read. */
+/* The large arrays of a warp are not initialised: they are written before they are read. */
 static void warp_start(struct block *block, uint32_t n)
 {
 	const struct launch *launch = block->launch;
@@ -94,7 +96,7 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->index = n;
 	warp->mask = 0;
 	warp->alone = -1;
-	warp->lone4 = NULL;
+	warp->cells4 = NULL;
 	warp->depth = 0;
 	warp->cluster_arrived = 0;
 	warp->other_count = 0;
@@ -103,6 +105,7 @@ static void warp_start(struct block *block, uint32_t n)
 	warp->rotate = warp->ahead = warp->unblock = warp->forced = false;
 	warp->live = threads >= WARP_LANES ? FULL_MASK : (1u << threads) - 1;
 	warp->stop = WARP_YIELD;
+	warp->resume = NULL;
 	if (launch->program->has_recursion)
 		memset(warp->saved, 0, sizeof warp->saved);
 	warp_park(warp, launch->kernel->code->insns, warp->live, PATH_READY);
@@ -139,11 +142,26 @@ static void drop_saved_frames(struct block *block)
 		warp_drop_saved(&block->warps[n]);
 }
 
+/* One instruction of the warp. What is left of its turn stays for the next ones. */
+static enum warp_stop step_warp(struct warp *warp)
+{
+	const struct insn *insn = warp->resume;
+	if (!insn) {
+		warp->fuel = WARP_FUEL;
+		insn = warp_next_path(warp);
+	}
+	if (insn)
+		warp->block->launch->program->ops->run_step(warp, insn);
+	return warp->stop;
+}
+
 static enum warp_stop run_warp(struct warp *warp)
 {
+	const struct launch *launch = warp->block->launch;
+	if (launch->lockstep)
+		return step_warp(warp);
 	warp->fuel = WARP_FUEL;
 	const struct insn *insn = warp_next_path(warp);
-	const struct launch *launch = warp->block->launch;
 	if (insn)
 		(launch->counting ? launch->program->ops->run_counting : launch->program->ops->run)(warp, insn);
 	return warp->stop;
@@ -177,7 +195,7 @@ static enum block_outcome deadlock(struct block *block)
 	return BLOCK_FAULT;
 }
 
-/* What a block is left with that cannot go on by itself now: its turn ends, or another block's fault ends it too. */
+/* The outcome for a block that cannot go on by itself now: it stalls, or ends because another block has faulted. */
 static enum block_outcome stall(const struct block *block)
 {
 	/* Relaxed: nothing is read that another block wrote. */
@@ -187,11 +205,12 @@ static enum block_outcome stall(const struct block *block)
 enum block_outcome block_run(struct block *block)
 {
 	enum block_outcome outcome = BLOCK_STALLED;
+	uint32_t rounds = block->launch->lockstep ? LOCKSTEP_ROUNDS : BLOCK_ROUNDS;
 	for (uint32_t round = 1; outcome == BLOCK_STALLED; round++) {
 		bool runnable = false, progress = false;
 		for (uint32_t n = 0; n < block->warp_count && outcome == BLOCK_STALLED; n++) {
 			struct warp *warp = &block->warps[n];
-			if (warp->stop != WARP_YIELD)
+			if (warp->stop != WARP_YIELD && warp->stop != WARP_PREEMPTED)
 				continue;
 			enum warp_stop stop = run_warp(warp);
 			runnable = true;
@@ -206,7 +225,7 @@ enum block_outcome block_run(struct block *block)
 			outcome = BLOCK_DONE;
 		else if (!runnable && !unblock(block))
 			outcome = deadlock(block);
-		else if (runnable && (!progress || round == BLOCK_ROUNDS) && (outcome = stall(block)) == BLOCK_STALLED)
+		else if (runnable && (!progress || round >= rounds) && (outcome = stall(block)) == BLOCK_STALLED)
 			return BLOCK_STALLED;
 	}
 	if (block->launch->program->has_recursion)

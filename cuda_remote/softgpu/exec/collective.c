@@ -3,12 +3,11 @@
  * "Parallel Synchronization"). */
 #include "cuda_remote/softgpu/exec/collective.h"
 
-#include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <string.h>
 
-/* Of those lanes the ones all of whose living members are among them too, again and again until nobody is left out. */
+/* The largest subset of lanes in which each lane has all of its live members. */
 static uint32_t complete_lanes(const struct warp *warp, const uint32_t *members, uint32_t lanes)
 {
 	uint32_t before;
@@ -39,7 +38,7 @@ bool collective_gather(struct warp *warp, const struct insn *insn, const uint32_
 /* All lanes that the running ones name in their member masks are here, or the path has been parked to wait for them. */
 static bool members_here(struct warp *warp, const struct insn *insn, int n)
 {
-	/* a form without .sync waits for nobody */
+	/* a form without .sync does not wait */
 	return insn->r[n] < 0 || collective_gather(warp, insn, SOURCE(uint32_t, n));
 }
 
@@ -186,6 +185,24 @@ const struct insn *op_redux(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
+/* The lowest lane of the members leads. */
+const struct insn *op_elect(struct warp *warp, const struct insn *insn)
+{
+	const uint32_t *members = SOURCE(uint32_t, 1);
+	uint32_t leaders[WARP_LANES], truth = 0;
+	if (!collective_gather(warp, insn, members))
+		return warp_next_path(warp);
+	for_each_lane(lane, warp->mask) {
+		uint32_t group = members[lane] & warp->mask;
+		leaders[lane] = group ? (uint32_t)__builtin_ctz(group) : lane;
+		truth |= (uint32_t)(leaders[lane] == lane) << lane;
+	}
+	for_each_lane(lane, warp->mask)
+		RESULT(uint32_t, 0)[lane] = leaders[lane];
+	predicate_set(warp, insn->r[5], truth);
+	return insn + 1;
+}
+
 /* Orders this worker's accesses before it against those after it, as other workers and the host see them. */
 const struct insn *op_fence(struct warp *warp, const struct insn *insn)
 {
@@ -288,7 +305,7 @@ static void meet(struct warp *warp, const struct meeting *meeting, uint32_t path
 	for_each_lane(path, paths)
 		stage_path(warp, &warp->others[path], meeting, false);
 	warp_set_mask(warp, lanes);
-	warp->forced = true; /* there is nobody else to wait for */
+	warp->forced = true; /* all members are here: do not wait for more */
 	joint.handler(warp, &joint);
 	for_each_lane(path, paths) {
 		struct path part = warp->others[path];

@@ -50,7 +50,7 @@ static __attribute__((noinline)) CODE split(struct warp *warp, CODE insn, uint32
 	return go_on(warp, back ? insn->target : insn + 1);
 }
 
-/* The same; where all go one way and nobody else's turn has come, which is most often, at the cost of a look. */
+/* The same. In the usual case, all lanes go one way and no other path comes first, it costs one comparison. */
 static inline CODE branch(struct warp *warp, CODE insn, uint32_t taken)
 {
 	CODE way = taken ? insn->target : insn + 1;
@@ -300,8 +300,7 @@ CODE op_call_return(struct warp *warp, CODE insn)
 	return insn + 1;
 }
 
-/* The function that an instruction belongs to. */
-static const struct code *code_of(const struct softgpu_program *program, CODE insn)
+const struct code *code_of(const struct softgpu_program *program, CODE insn)
 {
 	for (const struct code *code = program->codes; code; code = code->next)
 		if (insn >= code->insns && insn < code->insns + code->insn_count)
@@ -338,7 +337,7 @@ CODE op_exit(struct warp *warp, CODE insn)
 	(void)insn;
 	uint32_t mask = warp->mask;
 	warp->live &= ~mask;
-	/* Whoever waited for these lanes is to look again, before somebody must go on alone. */
+	/* Paths that waited for these lanes check again, before one of them is forced to go on alone. */
 	for (uint32_t n = 0; n < warp->other_count; n++)
 		if (warp->others[n].state == PATH_CONVERGE)
 			warp->others[n].state = PATH_READY;

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""generate.py handlers NAME.table | forms | tables | lone  TABLES... > out: the lane operations of the tables in C.
+"""generate.py handlers NAME.table | forms | tables | single_lane  TABLES... > out: the lane operations of the tables in C.
 
 handlers: one function for each different expression of a table, and the array of them by number: a source file that is
 compiled once for each instruction set. forms: the mnemonics of all tables, sorted, with table and number, operand
-letters and rounding mode. tables: OPS_TABLE(name) for each table, in the order of the command line. lone: for each
-operation that is marked so, LONE_OP(table, number, statements) with what it does to one lane, for lone.c.
+letters and rounding mode. tables: OPS_TABLE(name) for each table, in the order of the command line. single_lane: for each
+operation that is marked so, SINGLE_LANE_OP(table, number, statements) with what it does to one lane, for single_lane.c.
 
-Notation: a line is "mnemonic | result = sources | expression [| active] [| lone]". With "active" only active lanes are
+Notation: a line is "mnemonic | result = sources | expression [| active] [| single_lane]". With "active" only active lanes are
 computed. A path of one lane, as divergence leaves them, computes that lane by itself: what programs use most is marked
-"lone" and part of those paths' own interpreter, the rest do it in their handler.
+"single_lane" and part of those paths' own interpreter, the rest do it in their handler.
 
 [x,y]   one mnemonic each; $1 $2 ... is what the group gave, or, for name:text, the text
 {rnd}   nothing or .rn, and .rz .rm .rp       {rnd!}  one of .rn .rz .rm .rp       {dir}  one of .rz .rm .rp
@@ -105,7 +105,7 @@ class Form:
 def marks_of(rest):
     """What follows the expression, and the expression."""
     marks = []
-    while match := re.search(r'\|\s*(active|lone)$', rest):
+    while match := re.search(r'\|\s*(active|single_lane)$', rest):
         marks.append(match.group(1))
         rest = rest[:match.start()].strip()
     return tuple(sorted(marks)), rest
@@ -170,8 +170,8 @@ def row_type(kind):
     return 'int16_t' if kind == 's8' else 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
 
 
-def lone_op(table, op, result, sources, expression):
-    """One line for lone.c, which defines CELL, TRUE_AT and SET_AT."""
+def single_lane_op(table, op, result, sources, expression):
+    """One line for single_lane.c, which defines CELL, TRUE_AT and SET_AT."""
     body = []
     for n, (name, kind) in enumerate(zip('abcd', sources), 1):
         if kind == 'imm':
@@ -187,35 +187,35 @@ def lone_op(table, op, result, sources, expression):
     else:
         row = row_type(result)
         body.append(f'CELL({row}, 0) = ({row})({C_TYPES[result]})({expression});')
-    return f'LONE_OP({table}, {op}, {" ".join(body)})'
+    return f'SINGLE_LANE_OP({table}, {op}, {" ".join(body)})'
 
 
 def handler(op, result, sources, expression, marks):
-    active, in_handler = 'active' in marks, 'lone' not in marks
+    active, in_handler = 'active' in marks, 'single_lane' not in marks
     lines = [f'HANDLER(op_{op})', '{']
-    rows, loads, lone = [], [], []  # of the sources: before a loop, in it, and for a path that is one lane
+    rows, loads, single_lane = [], [], []  # of the sources: before a loop, in it, and for a path that is one lane
     for n, (name, kind) in enumerate(zip('abcd', sources), 1):
         if kind == 'imm':
             loads.append('\t\tuint32_t imm = (uint32_t)insn->imm;')
-            lone.append(loads[-1])
+            single_lane.append(loads[-1])
         elif kind == 'p' and result == 'p':
             lines.append(f'\tuint32_t {name} = *SOURCE(uint32_t, {n});')
         elif kind == 'p':
             rows.append(f'\tuint32_t mask_{name} = *SOURCE(uint32_t, {n});')
             loads.append(f'\t\tbool {name} = (mask_{name} & lane_bits[lane]) != 0;')
-            lone.append(f'\t\tbool {name} = (*SOURCE(uint32_t, {n}) & warp->mask) != 0;')
+            single_lane.append(f'\t\tbool {name} = (*SOURCE(uint32_t, {n}) & warp->mask) != 0;')
         else:
             row = 'uint16_t' if LETTERS[kind] == 'h' else C_TYPES[kind]
             rows.append(f'\tconst {row} *row_{name} = SOURCE({row}, {n});')
             loads.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})row_{name}[lane];')
-            lone.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})LONE({row}, {n});')
+            single_lane.append(f'\t\t{C_TYPES[kind]} {name} = ({C_TYPES[kind]})SINGLE_LANE({row}, {n});')
     if re.search(r'\blane\b', expression):
-        lone.insert(0, '\t\tint32_t lane = warp->alone;')
+        single_lane.insert(0, '\t\tint32_t lane = warp->alone;')
     if result == 'p' and all(kind == 'p' for kind in sources):
         lines.append(f'\tpredicate_set(warp, insn->r[0], {expression});')
     elif result == 'p':
         if in_handler:
-            lines += ['\tif (warp->lone4) {'] + lone
+            lines += ['\tif (warp->cells4) {'] + single_lane
             lines += [f'\t\tpredicate_set(warp, insn->r[0], ({expression}) ? warp->mask : 0);', '\t\treturn insn + 1;',
                       '\t}']
         lines += rows + ['\t_Alignas(64) int32_t truth[WARP_LANES];', '\tALL_LANES {'] + loads
@@ -231,7 +231,7 @@ def handler(op, result, sources, expression, marks):
             lines += ['\tif (warp->mask == FULL_MASK) {'] + rows + ['\tALL_LANES {'] + loads
             lines += [f'\t\trow[lane] = {value};', '\t}']
             if in_handler:
-                lines += ['\t} else if (warp->lone4) {'] + lone + [f'\t\tLONE({row}, 0) = {value};']
+                lines += ['\t} else if (warp->cells4) {'] + single_lane + [f'\t\tSINGLE_LANE({row}, 0) = {value};']
             lines += ['\t} else {'] + rows
             lines += ['\tconst int32_t *lanes = warp->lanes;', '\tALL_LANES {'] + loads
             chosen = f'({row})((value & lanes[lane]) | (row[lane] & ~lanes[lane]))'
@@ -257,11 +257,11 @@ def main():
         for mnemonic in sorted(forms):
             form = forms[mnemonic]
             print(f'\t{{ "{mnemonic}", "{form.letters}", {form.table}, {form.op}, {form.rounding} }},')
-    elif what == 'lone':
+    elif what == 'single_lane':
         for path, table in zip(paths, tables):
             for (result, sources, expression, marks), op in table.items():
-                if 'lone' in marks:
-                    print(lone_op(name_of(path), op, result, sources, expression))
+                if 'single_lane' in marks:
+                    print(single_lane_op(name_of(path), op, result, sources, expression))
     else:
         print('\n'.join(f'OPS_TABLE({name_of(path)})' for path in paths))
 

@@ -30,7 +30,7 @@ enum insn_flag {
 
 struct insn {
 	insn_handler *handler;
-	const void *lone; /* where lone.c executes it */
+	const void *label; /* of single_lane.c, which executes it */
 	int32_t r[6]; /* operands: [0] the result, [1]… sources; memory: [0]…[3] the elements, [4] the address */
 	union {
 		uint64_t imm; /* immediate, offset of an address */
@@ -161,10 +161,12 @@ struct lane_ops {
 	insn_handler *const (*signed_loads)[4][4];
 	insn_handler *const (*stores)[4][4];
 	insn_handler *matrix_multiply; /* matrix_ops.c */
-	/* lone.c: an instruction's `lone`, by its handler; and the instruction that leads there, warp->lone_at being the one
-	 * to go on at. */
-	const void *(*lone_place)(insn_handler *handler);
-	const struct insn *(*lone_entry)(void);
+	/* One instruction, counted if the launch counts; then the warp is preempted, unless it stops by itself. */
+	void (*run_step)(struct warp *warp, const struct insn *insn);
+	/* single_lane.c: insn->label for a handler; and the instruction that enters that interpreter, which goes on at
+	 * warp->single_lane_at. */
+	const void *(*single_lane_label)(insn_handler *handler);
+	const struct insn *(*single_lane_entry)(void);
 };
 extern const struct lane_ops lane_ops_avx512, lane_ops_avx2, lane_ops_baseline;
 

@@ -9,6 +9,7 @@
 #include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/device_launch.h"
 #include "cuda_remote/softgpu/exec/output.h"
+#include "cuda_remote/softgpu/exec/residency.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include "rdma_channel/base/log.h"
@@ -29,7 +30,11 @@ HR_SETTING(threads_setting, "HEADRACE_SOFTGPU_THREADS", "0", 0, 1024,
 HR_SETTING(count_setting, "HEADRACE_SOFTGPU_COUNT", "0", 0, 1,
 	   "1: the software GPU counts what each launch executes, and tells it (HEADRACE_LOG=info)");
 
+HR_SETTING(schedule_setting, "HEADRACE_SOFTGPU_SCHEDULE", "warp", 0, 0,
+	   "warp: a warp of the software GPU runs on to its next barrier; lockstep: a block's warps advance together");
+
 #define THREADS_MAX 1024
+#define IDLE_BYTES_MAX ((size_t)1 << 30) /* of blocks that are kept for later launches */
 #define STACK_BYTES 1024u /* CUDA's default */
 
 static struct {
@@ -39,8 +44,9 @@ static struct {
 	pthread_once_t once;
 	struct launch *launches;
 	struct block *idle_blocks;
+	size_t idle_bytes;       /* of their memory */
 	uint32_t threads;        /* with the launching one */
-	bool counting;
+	bool counting, lockstep;
 	uint64_t launch_count;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER,
 	   .once = PTHREAD_ONCE_INIT };
@@ -50,8 +56,10 @@ static struct block *block_take(void)
 {
 	pthread_mutex_lock(&pool.lock);
 	struct block *block = pool.idle_blocks;
-	if (block)
+	if (block) {
 		pool.idle_blocks = block->next;
+		pool.idle_bytes -= block->memory_size;
+	}
 	pthread_mutex_unlock(&pool.lock);
 	return block ? block : calloc(1, sizeof *block);
 }
@@ -59,9 +67,15 @@ static struct block *block_take(void)
 static void block_give_back(struct block *block)
 {
 	pthread_mutex_lock(&pool.lock);
-	block->next = pool.idle_blocks;
-	pool.idle_blocks = block;
+	bool keep = block->memory_size <= IDLE_BYTES_MAX - pool.idle_bytes;
+	if (keep) {
+		block->next = pool.idle_blocks;
+		pool.idle_blocks = block;
+		pool.idle_bytes += block->memory_size;
+	}
 	pthread_mutex_unlock(&pool.lock);
+	if (!keep)
+		block_free(block);
 }
 
 /* ---- one worker's part of a launch */
@@ -81,21 +95,19 @@ static void keep_output(struct launch *launch, struct block *block)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* The next block that nobody has; NULL when there is none, or none is wanted any more. */
-static struct block *next_block(struct launch *launch, uint32_t worker)
+/* The next block of the launch, in spare's memory if the worker has some; NULL: none is left, or none may begin now. */
+static struct block *begin_block(struct launch *launch, uint32_t worker, struct block **spare)
 {
-	if (__atomic_load_n(&launch->fault, __ATOMIC_RELAXED))
+	uint64_t number;
+	if (__atomic_load_n(&launch->fault, __ATOMIC_RELAXED) || !residency_begin(launch, &number))
 		return NULL;
-	/* Relaxed: the number is all that is shared, and the launch was published under the pool's lock. */
-	uint64_t number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
-	if (number >= launch->block_count)
-		return NULL;
-	struct block *block = block_take();
+	struct block *block = *spare ? *spare : block_take();
+	*spare = NULL;
 	if (!block || !block_prepare(block, launch, number)) {
 		hr_log(HR_LOG_ERROR, "softgpu: kernel %s: no memory for a block", launch->kernel->info.name);
 		launch_fail(launch, CUDA_ERROR_OUT_OF_MEMORY);
-		if (block)
-			block_give_back(block);
+		*spare = block;
+		residency_end(launch);
 		return NULL;
 	}
 	block->worker = worker;
@@ -114,66 +126,60 @@ static void count_block(struct launch *launch, const struct block *block)
 	__atomic_fetch_add(&launch->executed_lanes, lanes, __ATOMIC_RELAXED);
 }
 
-static void finish_block(struct launch *launch, struct block *block)
+/* The block's memory becomes the worker's spare. */
+static void finish_block(struct launch *launch, struct block *block, struct block **spare)
 {
 	keep_output(launch, block);
 	if (launch->counting)
 		count_block(launch, block);
-	block_give_back(block);
+	residency_end(launch);
+	if (*spare)
+		block_give_back(block);
+	else
+		*spare = block;
 }
 
-/* One block after the other. */
-static void run_blocks(struct launch *launch, uint32_t worker)
-{
-	struct block *block;
-	while ((block = next_block(launch, worker))) {
-		while (block_run(block) == BLOCK_STALLED)
-			sched_yield();
-		finish_block(launch, block);
-	}
-}
-
-/* All blocks at once, in turn: a block that waits for others makes room for one more, until all have begun. */
-static void run_cooperative(struct launch *launch, uint32_t worker)
-{
-	struct block *resident = NULL;
-	bool more = true;
-	do {
-		bool progress = false;
-		for (struct block **at = &resident, *block; (block = *at);) {
-			if (block_run(block) == BLOCK_STALLED) {
-				at = &block->next;
-				continue;
-			}
-			*at = block->next;
-			finish_block(launch, block);
-			progress = true;
-		}
-		struct block *block = more ? next_block(launch, worker) : NULL;
-		more = block != NULL;
-		if (block) {
-			block->next = resident;
-			resident = block;
-		} else if (resident && !progress) {
-			sched_yield();
-		}
-	} while (resident || more);
-}
-
+/*
+ * After a block that was suspended one more begins if it may, so that all that others may wait for are soon resident.
+ * After a block that ended the one goes on that has been suspended for longest.
+ */
 static void launch_work(struct launch *launch, uint32_t worker)
 {
-	if (launch->request->cooperative)
-		run_cooperative(launch, worker);
-	else
-		run_blocks(launch, worker);
+	struct block *spare = NULL, *block = begin_block(launch, worker, &spare);
+	uint32_t turns = 0; /* since a block ended or began */
+	if (!block)
+		block = residency_resume(launch);
+	while (block) {
+		if (residency_run(block) != BLOCK_STALLED) {
+			finish_block(launch, block, &spare);
+			turns = 0;
+			block = residency_resume(launch);
+			if (!block)
+				block = begin_block(launch, worker, &spare);
+			continue;
+		}
+		residency_suspend(block);
+		if ((block = begin_block(launch, worker, &spare))) {
+			turns = 0;
+			continue;
+		}
+		if (++turns > residency_suspended(launch)) {
+			turns = 0;
+			sched_yield();
+		}
+		block = residency_resume(launch);
+	}
+	if (spare)
+		block_give_back(spare);
 }
 
 /* ---- the pool */
 static struct launch *launch_with_work(void)
 {
 	for (struct launch *launch = pool.launches; launch; launch = launch->next)
-		if (launch->helpers < launch->helpers_max &&
-		    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)
+		if (launch->helpers < launch->helpers_max && !__atomic_load_n(&launch->fault, __ATOMIC_RELAXED) &&
+		    (__atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count ||
+		     residency_suspended(launch) > 1))
 			return launch;
 	return NULL;
 }
@@ -211,11 +217,20 @@ unsigned softgpu_threads(void)
 	return wanted > THREADS_MAX ? THREADS_MAX : (unsigned)wanted;
 }
 
+static bool wants_lockstep(void)
+{
+	const char *schedule = hr_setting_text(&schedule_setting);
+	if (strcmp(schedule, "warp") && strcmp(schedule, "lockstep"))
+		hr_log(HR_LOG_ERROR, "softgpu: HEADRACE_SOFTGPU_SCHEDULE=%s is neither warp nor lockstep: using warp", schedule);
+	return !strcmp(schedule, "lockstep");
+}
+
 static void pool_start(void)
 {
 	unsigned wanted = softgpu_threads();
 	uint64_t count;
 	pool.counting = !hr_setting_u64(&count_setting, &count) && count;
+	pool.lockstep = wants_lockstep();
 	pool.threads = 1;
 	for (unsigned n = 1; n < wanted; n++) {
 		pthread_t thread;
@@ -279,6 +294,16 @@ static bool make_grid_barrier(struct launch *launch)
 	return true;
 }
 
+/* A kernel whose registers do not fit by the model runs all the same: one block on each thread. */
+static uint64_t most_resident(const struct launch *launch)
+{
+	uint32_t blocks = softgpu_occupancy(&launch->kernel->info, launch->block_threads,
+						launch->request->dynamic_shared);
+	if (launch->request->cooperative)
+		return launch->block_count;
+	return (uint64_t)(blocks ? blocks : 1) * pool.threads;
+}
+
 static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 {
 	const struct softgpu_kernel *kernel = request->kernel;
@@ -295,10 +320,13 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 		launch->local_bytes += (stack + 15) & ~15u;
 	launch->workers = pool.threads;
 	launch->counting = pool.counting;
-	launch->lone_entry = launch->counting ? NULL : launch->program->ops->lone_entry();
+	launch->lockstep = pool.lockstep;
+	if (!launch->counting && !launch->lockstep)
+		launch->single_lane_entry = launch->program->ops->single_lane_entry();
 	launch->helpers_max = pool.threads - 1;
 	if (launch->block_count - 1 < launch->helpers_max)
 		launch->helpers_max = (uint32_t)launch->block_count - 1;
+	residency_init(&launch->residency, most_resident(launch));
 	size_t bytes = kernel->info.parameter_bytes;
 	launch->thread_ids = malloc(launch->warp_count * sizeof *launch->thread_ids);
 	launch->parameters = malloc(bytes + 1);
@@ -346,6 +374,7 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 	}
 	if (launch.grid_barrier)
 		softgpu_memory_free(launch.grid_barrier);
+	residency_finish(&launch.residency);
 	free(launch.thread_ids);
 	free(launch.parameters);
 	fesetenv(&host);

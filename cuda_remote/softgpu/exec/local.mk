@@ -20,10 +20,13 @@ cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	cuda_remote/softgpu/exec/load_store.c \
 	cuda_remote/softgpu/exec/matrix.c \
 	cuda_remote/softgpu/exec/matrix.h \
+	cuda_remote/softgpu/exec/occupancy.c \
 	cuda_remote/softgpu/exec/output.c \
 	cuda_remote/softgpu/exec/output.h \
 	cuda_remote/softgpu/exec/print.c \
 	cuda_remote/softgpu/exec/program.c \
+	cuda_remote/softgpu/exec/residency.c \
+	cuda_remote/softgpu/exec/residency.h \
 	cuda_remote/softgpu/exec/special.c \
 	cuda_remote/softgpu/exec/special.h \
 	cuda_remote/softgpu/exec/strong.c \
@@ -67,7 +70,7 @@ include cuda_remote/softgpu/exec/lanes/local.mk
 
 # Generated from the tables; never edited. The tables are in the sources, what is made of them in the build's folder.
 softgpu_generator = $(srcdir)/cuda_remote/softgpu/exec/generate.py
-softgpu_op_lists = $(patsubst %,cuda_remote/softgpu/exec/ops/%.h,forms lone tables)
+softgpu_op_lists = $(patsubst %,cuda_remote/softgpu/exec/ops/%.h,forms single_lane tables)
 softgpu_generated = $(softgpu_op_sources) $(softgpu_op_lists)
 softgpu_table_files = $(addprefix $(srcdir)/,$(softgpu_tables))
 $(softgpu_op_sources): cuda_remote/softgpu/exec/ops/%.c: $(srcdir)/cuda_remote/softgpu/exec/ops/%.table $(softgpu_generator)

@@ -3,6 +3,7 @@
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include "cuda_remote/softgpu/exec/collective.h"
+#include "cuda_remote/softgpu/memory_map.h"
 
 #include "rdma_channel/base/log.h"
 
@@ -15,7 +16,7 @@ void warp_set_mask(struct warp *warp, uint32_t mask)
 		return;
 	warp->mask = mask;
 	warp->alone = -1;
-	warp->lone4 = NULL;
+	warp->cells4 = NULL;
 	if (mask == 0)
 		return;
 	if (mask == FULL_MASK) {
@@ -28,9 +29,9 @@ void warp_set_mask(struct warp *warp, uint32_t mask)
 		return;
 	uint32_t lane = (uint32_t)__builtin_ctz(mask);
 	warp->alone = (int32_t)lane;
-	warp->lone2 = warp->regs + lane * 2;
-	warp->lone4 = warp->regs + lane * 4;
-	warp->lone8 = warp->regs + lane * 8;
+	warp->cells2 = warp->regs + lane * 2;
+	warp->cells4 = warp->regs + lane * 4;
+	warp->cells8 = warp->regs + lane * 8;
 }
 
 void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum path_state state)
@@ -136,6 +137,9 @@ const struct insn *warp_yield(struct warp *warp, const struct insn *at)
 	return NULL;
 }
 
+#define EXACT_HINT                                                                                               \
+	" (bounds are exact here; a GPU tolerates overruns within its pages, as HEADRACE_SOFTGPU_BOUNDS=page does)"
+
 static void thread_of(const struct block *block, uint32_t thread, uint32_t id[3])
 {
 	const uint32_t *size = block->launch->request->block;
@@ -156,8 +160,10 @@ const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int la
 					 __ATOMIC_RELAXED))
 		return NULL;
 	thread_of(block, warp->index * WARP_LANES + (uint32_t)lane, thread);
-	hr_log(HR_LOG_ERROR, "softgpu: kernel %s: %s, address 0x%llx, block (%u,%u,%u), thread (%u,%u,%u), ptx line %u",
+	bool global = result == CUDA_ERROR_ILLEGAL_ADDRESS && !(address >> WINDOW_SHIFT);
+	hr_log(HR_LOG_ERROR, "softgpu: kernel %s: %s, address 0x%llx, block (%u,%u,%u), thread (%u,%u,%u), ptx line %u%s",
 	       block->launch->kernel->info.name, what, (unsigned long long)address, block->index[0], block->index[1],
-	       block->index[2], thread[0], thread[1], thread[2], insn->line);
+	       block->index[2], thread[0], thread[1], thread[2], insn->line,
+	       global && softgpu_memory_bounds_exact() ? EXACT_HINT : "");
 	return NULL;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs: a launch has blocks, a block has warps, a warp has paths. One worker thread runs one block at a time (a
- * cooperative launch: several in turn), so that all of a block's state is that thread's alone; only the launch is
- * shared.
+ * What runs: a launch has blocks, a block has warps, a warp has paths. A worker thread runs one block at a time, whose
+ * state is that thread's alone until the block ends or is suspended (residency.h); only the launch is shared.
  *
  * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
  * in warp->others. The deepest call goes first, then the lowest address, so that paths meet again where the code comes
@@ -13,6 +12,8 @@
 #define SOFTGPU_EXEC_WARP_H
 
 #include "cuda_remote/softgpu/exec/insn.h"
+
+#include <pthread.h>
 
 #define BARRIERS 16
 #define CLUSTER_BARRIER BARRIERS /* a path's, while it waits for the cluster */
@@ -32,7 +33,8 @@ struct path {
 	uint64_t age;          /* when it was parked */
 };
 
-enum warp_stop { WARP_YIELD, WARP_BLOCKED, WARP_DONE, WARP_FAULT };
+/* Why a warp left the interpreter. It may run again after a yield and after a preemption. */
+enum warp_stop { WARP_YIELD, WARP_PREEMPTED, WARP_BLOCKED, WARP_DONE, WARP_FAULT };
 
 /* A cached answer of softgpu_memory_find: addresses low … high-1. */
 struct span_cache {
@@ -51,9 +53,9 @@ struct warp {
 	uint32_t other_count;
 	int32_t alone;   /* the running path's lane, if it is only one; else -1 */
 	struct block *block;
-	/* That lane's column in rows of 16, 32 and 64 bits: where it would be in a row at offset 0. If alone is
-	 * -1, lone4 is NULL and the others are not to be used. */
-	char *lone2, *lone4, *lone8;
+	/* That lane's column in rows of 16, 32 and 64 bits, as if the row began at offset 0. If alone is -1, cells4 is
+	 * NULL and the others have no meaning. */
+	char *cells2, *cells4, *cells8;
 	_Alignas(64) int32_t lanes[WARP_LANES]; /* mask, expanded: 0 or -1 */
 	_Alignas(64) uint64_t pointers[WARP_LANES]; /* of the memory access under way */
 	struct path others[WARP_LANES];
@@ -68,7 +70,8 @@ struct warp {
 	bool forced;     /* the running path is not to wait for lanes that will not come */
 	char *local;     /* local memory of lane 0; lane n's is n * local_bytes further */
 	struct saved_frame *saved[WARP_LANES]; /* of recursive calls */
-	const struct insn *lone_at; /* where a path of one lane begins in lone.c */
+	const struct insn *single_lane_at; /* where the single-lane interpreter goes on */
+	const struct insn *resume; /* preempted: where the running path goes on; else NULL */
 	uint64_t executed, executed_lanes; /* instructions, and those of each lane, if the launch counts them */
 };
 
@@ -87,6 +90,14 @@ struct print_buffer {
 
 struct launch;
 
+/* A block's turn on a worker, and what is known of it (residency.c). */
+struct turn {
+	uint64_t stalls, record, compare_until; /* stalls so far; the stall whose state is recorded; the last compared one */
+	uint64_t state;  /* as recorded */
+	uint64_t began;  /* ns: its first stall */
+	bool waiting;    /* it ended because the block waits */
+};
+
 struct block {
 	struct launch *launch;
 	struct warp *warps;
@@ -103,11 +114,25 @@ struct block {
 	bool cluster_arrivals; /* some thread has arrived at the cluster's barrier, which is not complete */
 	struct print_buffer print;
 	struct block_check *check; /* check.h; used where the launch has one */
+	struct turn turn;
 	struct span_cache spans[SPAN_SLOTS];
 	/* memory behind the pointers above, kept from block to block */
 	void *memory;
 	size_t memory_size;
 	struct block *next;
+};
+
+/* The resident blocks of a launch (residency.h). */
+struct residency {
+	uint64_t most;             /* at a time */
+	uint64_t resident;         /* atomic */
+	bool waits;                /* atomic: one of them was found waiting for others */
+	pthread_mutex_t lock;      /* of what follows */
+	struct block *first, **end; /* suspended, the one first that has been so for longest */
+	uint32_t suspended;        /* how many; read without the lock, too */
+	uint32_t waiting;          /* those of them that wait for others */
+	uint64_t begun_before, begun_since; /* blocks that had begun when it was looked at; since when it is so many, ns */
+	bool reported;             /* that the grid may never end */
 };
 
 struct launch {
@@ -122,11 +147,13 @@ struct launch {
 	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
 	uint32_t workers; /* threads of the engine */
 	bool counting;
-	const struct insn *lone_entry; /* of the program's operations; NULL if it is counting, which lone.c does not */
+	bool lockstep; /* the warps of a block advance together (HEADRACE_SOFTGPU_SCHEDULE) */
+	const struct insn *single_lane_entry; /* NULL: paths of one lane run in the handlers (counting, lockstep) */
 	uint64_t grid_id;
 	uint64_t grid_barrier; /* device address that %envreg1:2 hold in a cooperative launch: { u32 size, barrier; } */
 	/* shared by the workers */
-	uint64_t next_block;  /* atomic: the next block that no worker has taken */
+	uint64_t next_block;  /* atomic: the next block to begin */
+	struct residency residency;
 	int fault;            /* CUresult, atomic: the first one stays */
 	uint64_t executed, executed_lanes; /* atomic: of the blocks that have ended; counted if `counting` */
 	uint32_t helpers;     /* pool threads at work on it; under the pool's lock */
@@ -172,10 +199,10 @@ static inline bool warp_others_come_first(const struct warp *warp, const struct 
 /* The running path's lanes may be others than before: what a handler returns for it to go on at "at". */
 static inline const struct insn *warp_enter(struct warp *warp, const struct insn *at)
 {
-	const struct insn *entry = warp->block->launch->lone_entry;
-	if (!warp->lone4 || !entry)
+	const struct insn *entry = warp->block->launch->single_lane_entry;
+	if (!warp->cells4 || !entry)
 		return at;
-	warp->lone_at = at;
+	warp->single_lane_at = at;
 	return entry;
 }
 
@@ -183,7 +210,9 @@ static inline const struct insn *warp_enter(struct warp *warp, const struct insn
  * to block */
 void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch);
 
-/* control.c: frees what recursive calls saved */
+/* control.c: the function that an instruction belongs to; NULL for an instruction of the interpreter's own */
+const struct code *code_of(const struct softgpu_program *program, const struct insn *insn);
+/* Frees what recursive calls saved. */
 void warp_drop_saved(struct warp *warp);
 
 /* block.c */
@@ -212,7 +241,8 @@ bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
 insn_handler op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard, op_brx, op_call, op_call_indirect,
 	op_call_return, op_return, op_exit, op_trap, op_brkpt, op_rounded_zero, op_rounded_down, op_rounded_up;
 insn_handler op_bar_sync, op_bar_arrive, op_bar_red, op_warp_sync, op_fence, op_nanosleep, op_nop;
-insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux;
+/* op_elect: r[0] the leader, r[1] members, r[5] whether a lane is it. */
+insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux, op_elect;
 insn_handler op_special, op_setp_combine, op_isspacep;
 insn_handler op_add_cc, op_mad_cc, op_video;
 insn_handler op_atom;
@@ -228,8 +258,8 @@ static inline const void *operand_row(const struct warp *warp, int32_t r)
 #define RESULT(type, n) ((type *)__builtin_assume_aligned(warp->regs + insn->r[n], sizeof(type) * 32 < 64 ? 4 : 64))
 
 /* The cell of operand n of a path that is one lane, by its type. */
-#define LONE(type, n) \
-	(*(type *)(void *)((sizeof(type) == 8 ? warp->lone8 : sizeof(type) == 4 ? warp->lone4 : warp->lone2) + insn->r[n]))
+#define SINGLE_LANE(type, n) \
+	(*(type *)(void *)((sizeof(type) == 8 ? warp->cells8 : sizeof(type) == 4 ? warp->cells4 : warp->cells2) + insn->r[n]))
 
 /* A predicate operand's mask, with INSN_NEGATE applied. */
 static inline uint32_t predicate_of(const struct warp *warp, const struct insn *insn, int n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of registered host memory, sorted by address. */
 #include "cuda_remote/softgpu/space/registered.h"
 
 #include <errno.h>
@@ -91,7 +92,7 @@ static bool is_mapped(const softgpu_allocation_t *range)
 
 bool softgpu_registered_verify(void)
 {
-	/* Whoever registers something while this looks has it mapped; nothing else is to be ordered. */
+	/* Relaxed: a range that is registered concurrently is mapped, so missing it does no harm. */
 	if (!__atomic_load_n(&count, __ATOMIC_RELAXED))
 		return false;
 	bool changed = false;

@@ -3,7 +3,7 @@
 #ifndef SOFTGPU_REGISTERED_H
 #define SOFTGPU_REGISTERED_H
 
-#include "cuda_remote/softgpu/space/space.h"
+#include "cuda_remote/softgpu/space/allocation.h"
 
 /* -EEXIST: overlaps one that is there; -ENOMEM. */
 int softgpu_registered_add(const softgpu_allocation_t *range);

@@ -5,7 +5,7 @@
  * so that the part of the range in use stays compact.
  *
  * Lookup takes no lock: a page's entry is 0 (free), an allocation, or a block (bit 0 set) whose table names the
- * allocation of each granule. Entries are published with release and read with acquire: whoever sees the entry sees the
+ * allocation of each granule. Entries are published with release and read with acquire: a reader that sees the entry sees the
  * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new
  * fields but never freed memory; it asked for an address that was being freed, and the fields it checks are read
  * atomically.
@@ -19,6 +19,7 @@
 #include "cuda_remote/softgpu/space/registered.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/base/setting.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +27,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+HR_SETTING(bounds_setting, "HEADRACE_SOFTGPU_BOUNDS", "exact", 0, 0,
+	   "exact: a kernel may access the software GPU's allocations only; page: the 2 MiB pages that hold them, as on a GPU");
 
 #define PAGE_SHIFT 21
 #define PAGE_BYTES (UINT64_C(1) << PAGE_SHIFT)
@@ -76,6 +80,7 @@ static struct {
 	uint64_t total, used[SOFTGPU_MAX_DEVICES];
 	uint64_t host_used, host_limit;
 	unsigned devices;
+	bool page_bounds;         /* constant after open: kernels may access whole pages */
 	uint64_t generation;
 } space = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -100,6 +105,14 @@ static void *reserve(uint64_t *size)
 			return at;
 	}
 	return NULL;
+}
+
+static bool wants_page_bounds(void)
+{
+	const char *bounds = hr_setting_text(&bounds_setting);
+	if (strcmp(bounds, "exact") && strcmp(bounds, "page"))
+		hr_log(HR_LOG_ERROR, "softgpu: HEADRACE_SOFTGPU_BOUNDS=%s is neither exact nor page: using exact", bounds);
+	return !strcmp(bounds, "page");
 }
 
 int softgpu_space_open(unsigned devices, uint64_t memory)
@@ -128,6 +141,7 @@ int softgpu_space_open(unsigned devices, uint64_t memory)
 	space.total = memory;
 	space.devices = devices;
 	space.host_limit = physical;
+	space.page_bounds = wants_page_bounds();
 	return 0;
 }
 
@@ -171,7 +185,7 @@ static void give_pages(size_t first, size_t count)
 /* Anonymous memory again in the place of a file. */
 static void unmap_file(uint64_t at, uint64_t bytes)
 {
-	/* Where that fails the file's pages stay: nobody is given them, and whoever allocates here next finds memory. */
+	/* If that fails the file's pages stay: no other process gets them, and the next allocation here finds memory. */
 	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
 		 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		hr_log_once(HR_LOG_ERROR, "software GPU: shared memory could not be unmapped: errno %d", errno);
@@ -446,8 +460,8 @@ static void free_record(record_t *record, block_t *block)
 	else
 		free_large(record);
 	/*
-	 * Behind the cleared entries, so that who sees the new generation finds nothing there; and before the lock is let
-	 * go and the memory can go to somebody else. Pairs with the acquire in softgpu_memory_generation.
+	 * After the entries are cleared, so that a reader of the new generation finds nothing there; and before the lock
+	 * is released and the memory can be allocated again. Pairs with the acquire in softgpu_memory_generation.
 	 */
 	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 	record->next_free = space.spare_record;
@@ -700,6 +714,39 @@ void softgpu_space_module_owner(int device, const void *owner)
 	module_owner = owner;
 }
 
+/* The span of an allocation that holds address. */
+static bool exact_span(const record_t *record, uint64_t address, softgpu_span_t *span)
+{
+	if (!record)
+		return false;
+	span->base = __atomic_load_n(&record->allocation.base, __ATOMIC_RELAXED);
+	span->size = __atomic_load_n(&record->allocation.size, __ATOMIC_RELAXED);
+	span->read_only = __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED);
+	return address - span->base < span->size && !__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED);
+}
+
+/* The pages of address if an allocation lies in them. Memory that is hidden or read-only keeps its exact bounds. */
+static bool page_span(const record_t *record, uint64_t address, softgpu_span_t *span)
+{
+	bool exact = exact_span(record, address, span);
+	if (exact && span->read_only)
+		return true;
+	/* Pairs with publish_page. */
+	uintptr_t entry = __atomic_load_n(&space.page_entry[(address - space.base) >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
+	if (!entry || (record && (__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED) ||
+				  __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED))))
+		return false;
+	uint64_t start = address, end = address + 1;
+	/* All pages of a large allocation are one span, so that few look-ups find it. */
+	if (!(entry & 1) && exact) {
+		start = span->base;
+		end = span->base + span->size;
+	}
+	span->base = start & ~(PAGE_BYTES - 1);
+	span->size = round_up(end, PAGE_BYTES) - span->base;
+	return true;
+}
+
 bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
 {
 	if (!softgpu_space_holds(address)) {
@@ -710,12 +757,12 @@ bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
 		return true;
 	}
 	const record_t *record = find_record(address, NULL);
-	if (!record)
-		return false;
-	span->base = __atomic_load_n(&record->allocation.base, __ATOMIC_RELAXED);
-	span->size = __atomic_load_n(&record->allocation.size, __ATOMIC_RELAXED);
-	span->read_only = __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED);
-	return address - span->base < span->size && !__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED);
+	return space.page_bounds ? page_span(record, address, span) : exact_span(record, address, span);
+}
+
+bool softgpu_memory_bounds_exact(void)
+{
+	return !space.page_bounds;
 }
 
 uint64_t softgpu_memory_generation(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The software GPU's address space, as the driver sees it (the engine sees only ../memory.h).
+ * The software GPU's address space, as the driver sees it (the engine sees only ../memory_map.h).
  *
  * One range is reserved at start: device memory, pinned host memory, managed memory and module variables all come out
  * of it, in 512-byte granules, so that finding the allocation of an address takes two loads and no lock. Host memory
@@ -11,6 +11,8 @@
 #ifndef SOFTGPU_SPACE_H
 #define SOFTGPU_SPACE_H
 
+#include "cuda_remote/softgpu/space/allocation.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,33 +20,8 @@
 #define SOFTGPU_GRANULE 512u
 #define SOFTGPU_MAX_DEVICES 16
 
-enum softgpu_space_kind {
-	SOFTGPU_SPACE_DEVICE,     /* cuMemAlloc; counts against the device's memory */
-	SOFTGPU_SPACE_MODULE,     /* a module's variables; counts too, but is not the program's to free */
-	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts too */
-	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc */
-	SOFTGPU_SPACE_REGISTERED, /* cuMemHostRegister; outside the reserved range */
-	SOFTGPU_SPACE_HEAP,       /* a kernel's malloc; counts too */
-	SOFTGPU_SPACE_MAPPED,     /* cuMemMap and the like: shareable memory, counted where it was made */
-};
-
 /* What shareable memory is mapped in: whole pages of this size. */
 #define SOFTGPU_SPACE_PAGE (UINT64_C(2) << 20)
-
-/* What is known of one allocation. */
-typedef struct softgpu_allocation {
-	uint64_t base, size;    /* exactly as asked for */
-	uint64_t id;            /* never used twice in a process */
-	enum softgpu_space_kind kind;
-	int device;
-	unsigned flags;         /* the caller's */
-	bool read_only;         /* for kernels */
-	bool hidden;            /* mapped, but nobody has access: kernels and copies do not find it */
-	bool sync_memops;       /* synchronous calls on it wait in every case */
-	bool imported;          /* another process's */
-	const void *owner;      /* the caller's: the context */
-	const void *pool;       /* the caller's: the memory pool it came from, or NULL */
-} softgpu_allocation_t;
 
 /* Reserves the range for devices of memory bytes each. Called once. -ENOMEM: the process may not have address space. */
 int softgpu_space_open(unsigned devices, uint64_t memory);

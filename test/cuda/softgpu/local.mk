@@ -6,6 +6,7 @@ SOFTGPU_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 # The driver's tests run over a libcuda whose engine is a double (engine_double.c).
 check_LTLIBRARIES += test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_libcuda_double_la_SOURCES = test/cuda/softgpu/engine_double.c \
+	cuda_remote/softgpu/exec/occupancy.c \
 	cuda_remote/softgpu/exec/texture/texture_table.c
 test_cuda_softgpu_libcuda_double_la_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_libcuda_double_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpath /nowhere -no-undefined
@@ -85,8 +86,10 @@ dist_check_SCRIPTS += test/cuda/softgpu/images_by_nvcc.sh
 TESTS += test/cuda/softgpu/linking test/cuda/softgpu/programs test/cuda/softgpu/images_by_nvcc.sh
 test_cuda_softgpu_linking_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_linking_LDADD = cuda_remote/softgpu/libcuda.la
-check_PROGRAMS += test/cuda/softgpu/references test/cuda/softgpu/tensor_maps
-TESTS += test/cuda/softgpu/references test/cuda/softgpu/tensor_maps
+check_PROGRAMS += test/cuda/softgpu/bounds test/cuda/softgpu/references test/cuda/softgpu/tensor_maps
+TESTS += test/cuda/softgpu/bounds test/cuda/softgpu/references test/cuda/softgpu/tensor_maps
+test_cuda_softgpu_bounds_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
+test_cuda_softgpu_bounds_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_tensor_maps_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_tensor_maps_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_load_image_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)

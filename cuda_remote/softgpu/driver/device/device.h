@@ -4,6 +4,7 @@
 #define SOFTGPU_DEVICE_H
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
+#include "cuda_remote/softgpu/engine.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,11 +16,11 @@ enum {
 	DEVICE_MAX_GRID_YZ = 65535,       /* x: 2^31 - 1 */
 	DEVICE_SHARED_BYTES = 48 << 10,   /* of a block, by default */
 	DEVICE_SHARED_OPTIN = 227 << 10,  /* of a block, after cuFuncSetAttribute */
-	DEVICE_SHARED_SM = 228 << 10,     /* of a multiprocessor, for the occupancy model */
-	DEVICE_SHARED_RESERVED = 1 << 10, /* part of DEVICE_SHARED_SM that each block reserves */
-	DEVICE_THREADS_SM = 2048,
-	DEVICE_BLOCKS_SM = 32,
-	DEVICE_REGISTERS_SM = 65536,
+	DEVICE_SHARED_SM = SOFTGPU_SM_SHARED,
+	DEVICE_SHARED_RESERVED = SOFTGPU_SM_SHARED_RESERVED,
+	DEVICE_THREADS_SM = SOFTGPU_SM_THREADS,
+	DEVICE_BLOCKS_SM = SOFTGPU_SM_BLOCKS,
+	DEVICE_REGISTERS_SM = SOFTGPU_SM_REGISTERS,
 	DEVICE_PARAMETER_BYTES = 32764,   /* PTX ISA, kernel function parameters */
 };
 

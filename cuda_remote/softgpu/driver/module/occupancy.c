@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The occupancy model. A multiprocessor (one thread of the engine) holds as many blocks as its limits permit: of
- * blocks, threads (in whole warps), registers (in whole warps, in units of 256) and shared memory (1 KiB of each block
- * is reserved). CUDA's occupancy calculator counts the same for compute capability 9.0. Occupancy does not change speed
- * here; programs choose grid sizes by it, and cooperative launches are limited by it.
- */
+/* Occupancy queries. The model is the engine's (exec/occupancy.c), which keeps so many blocks resident. */
 #include "cuda_remote/softgpu/driver/module/occupancy.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
 
-static unsigned smaller(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 unsigned occupancy_blocks(const struct CUfunc_st *function, unsigned threads, uint64_t dynamic_shared)
 {
-	unsigned warps = (threads + 31) / 32;
-	uint64_t shared = function->info.static_shared + dynamic_shared;
-	if (!threads || threads > function->info.max_threads || threads > DEVICE_MAX_THREADS ||
-	    shared > DEVICE_SHARED_OPTIN)
+	if (threads > function->info.max_threads || threads > DEVICE_MAX_THREADS ||
+	    function->info.static_shared + dynamic_shared > DEVICE_SHARED_OPTIN)
 		return 0;
-	unsigned blocks = smaller(DEVICE_BLOCKS_SM, DEVICE_THREADS_SM / (warps * 32));
-	unsigned warp_registers = (function->info.registers * 32 + 255) & ~255u;
-	if (warp_registers)
-		blocks = smaller(blocks, DEVICE_REGISTERS_SM / (warp_registers * warps));
-	unsigned block_shared = (unsigned)((shared + 127) & ~UINT64_C(127)) + DEVICE_SHARED_RESERVED;
-	return smaller(blocks, DEVICE_SHARED_SM / block_shared);
+	return softgpu_occupancy(&function->info, threads, dynamic_shared);
 }
 
 static CUresult enter(CUfunction handle, CUfunction *function)

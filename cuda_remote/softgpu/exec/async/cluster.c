@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The barrier and the address mapping of clusters, each of which is one block. */
 #include "cuda_remote/softgpu/exec/async/cluster.h"
 
 #include "cuda_remote/softgpu/exec/check/check.h"
-#include "cuda_remote/softgpu/exec/collective.h"
-
-/* The lowest lane of the members leads. */
-const struct insn *op_elect(struct warp *warp, const struct insn *insn)
-{
-	const uint32_t *members = SOURCE(uint32_t, 1);
-	uint32_t leaders[WARP_LANES], truth = 0;
-	if (!collective_gather(warp, insn, members))
-		return warp_next_path(warp);
-	for_each_lane(lane, warp->mask) {
-		uint32_t group = members[lane] & warp->mask;
-		leaders[lane] = group ? (uint32_t)__builtin_ctz(group) : lane;
-		truth |= (uint32_t)(leaders[lane] == lane) << lane;
-	}
-	for_each_lane(lane, warp->mask)
-		RESULT(uint32_t, 0)[lane] = leaders[lane];
-	predicate_set(warp, insn->r[5], truth);
-	return insn + 1;
-}
 
 const struct insn *op_mapa(struct warp *warp, const struct insn *insn)
 {

@@ -12,7 +12,7 @@ static bool is_spin_access(const struct ptx_statement *statement)
 	static const char *const words[] = { ".volatile", ".acquire", ".relaxed", ".acq_rel", ".mmio", ".cv" };
 	const char *opcode = statement->opcode;
 	if (!strcmp(opcode, "atom") || !strcmp(opcode, "nanosleep") || !strcmp(opcode, "call") ||
-	    !strcmp(opcode, "mbarrier"))
+	    !strcmp(opcode, "mbarrier") || !strcmp(opcode, "fence") || !strcmp(opcode, "membar"))
 		return true;
 	for (uint32_t i = 0; !strcmp(opcode, "ld") && i < statement->modifiers; i++)
 		for (size_t n = 0; n < sizeof words / sizeof *words; n++)
@@ -389,7 +389,7 @@ void decode_nanosleep(struct decoder *decoder)
 
 /* ---- collectives */
 
-/* The operand with the members of a .sync form. Before sm_70 there are forms without: whoever is there takes part. */
+/* The operand with the members of a .sync form. Before sm_70 there are forms without one: the running lanes take part. */
 static struct value member_mask(struct decoder *decoder, uint32_t n)
 {
 	bool sync = decode_has(decoder, ".sync");

@@ -2,6 +2,8 @@
 /* The interpreter's loop, and all lane operations of one instruction set. */
 #include "cuda_remote/softgpu/exec/lanes/lanes.h"
 
+#include "cuda_remote/softgpu/exec/texture/texture.h"
+
 /* Calls from four places, each of which the processor predicts by itself: 4 to 8 % over one place. */
 #define STEP \
 	if (!(insn = insn->handler(warp, insn))) \
@@ -37,6 +39,30 @@ static void run_counting(struct warp *warp, const struct insn *insn)
 #endif
 }
 
+static bool is_part_of_next(const struct insn *insn)
+{
+	return insn->handler == op_join || insn->handler == op_guard || insn->handler == op_texture_stage;
+}
+
+static void run_step(struct warp *warp, const struct insn *insn)
+{
+	bool part;
+	do {
+		part = is_part_of_next(insn);
+		if (warp->block->launch->counting && !part) {
+			warp->executed++;
+			warp->executed_lanes += (uint64_t)__builtin_popcount(warp->mask);
+		}
+		insn = insn->handler(warp, insn);
+	} while (insn && part);
+	warp->resume = insn;
+	if (insn)
+		warp->stop = WARP_PREEMPTED;
+#ifdef __AVX__
+	_mm256_zeroupper();
+#endif
+}
+
 #define ISA_TEXT_(isa) #isa
 #define ISA_TEXT(isa) ISA_TEXT_(isa)
 #define OPS_TABLE(name) LANES_NAME(ops_##name),
@@ -48,11 +74,12 @@ const struct lane_ops LANES_NAME(lane_ops) = {
 	.isa = ISA_TEXT(LANES_ISA),
 	.run = run,
 	.run_counting = run_counting,
+	.run_step = run_step,
 	.ops = tables,
 	.loads = LANES_NAME(loads),
 	.signed_loads = LANES_NAME(signed_loads),
 	.stores = LANES_NAME(stores),
 	.matrix_multiply = LANES_NAME(op_matrix_multiply),
-	.lone_place = LANES_NAME(lone_place),
-	.lone_entry = LANES_NAME(lone_entry),
+	.single_lane_label = LANES_NAME(single_lane_label),
+	.single_lane_entry = LANES_NAME(single_lane_entry),
 };

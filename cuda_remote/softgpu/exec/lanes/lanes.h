@@ -33,9 +33,9 @@ extern insn_handler *const LANES_NAME(stores)[ACCESS_SPACES][4][4];
 
 extern insn_handler LANES_NAME(op_matrix_multiply);
 
-/* lone.c */
-const void *LANES_NAME(lone_place)(insn_handler *handler);
-const struct insn *LANES_NAME(lone_entry)(void);
+/* single_lane.c */
+const void *LANES_NAME(single_lane_label)(insn_handler *handler);
+const struct insn *LANES_NAME(single_lane_entry)(void);
 
 #define HANDLER(name) static const struct insn *name(struct warp *warp, const struct insn *insn)
 
@@ -56,9 +56,8 @@ __attribute__((unused)) static const uint32_t lane_bits[WARP_LANES] = {
 	1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
 };
 
-/* The host's place of an access by the lane of a path that is only one lane; NULL if to know it takes more than a look at
- * the bounds. */
-static inline __attribute__((always_inline)) char *lone_access(const struct warp *warp, const struct insn *insn,
+/* The host address of an access by a path of one lane; NULL if the bounds alone do not tell it. */
+static inline __attribute__((always_inline)) char *single_lane_access(const struct warp *warp, const struct insn *insn,
 							       uint64_t address, enum access_space space,
 							       uint32_t bytes, bool write)
 {

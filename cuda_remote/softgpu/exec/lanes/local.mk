@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The lane operations, once for each instruction set.
 softgpu_lane_sources = cuda_remote/softgpu/exec/lanes/lanes.c cuda_remote/softgpu/exec/lanes/lanes.h cuda_remote/softgpu/exec/lanes/memory_ops.c \
-	cuda_remote/softgpu/exec/lanes/lone.c cuda_remote/softgpu/exec/lanes/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
+	cuda_remote/softgpu/exec/lanes/single_lane.c cuda_remote/softgpu/exec/lanes/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/lanes/lane_float.h cuda_remote/softgpu/exec/lanes/lane_half.h cuda_remote/softgpu/exec/lanes/lane_math.h
 softgpu_op_sources = $(softgpu_tables:.table=.c)
 softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math

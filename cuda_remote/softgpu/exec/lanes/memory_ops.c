@@ -327,10 +327,10 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 }
 
 /* The address that the lane of a path that is only one lane gives. */
-INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
+INLINED uint64_t single_lane_address(const struct warp *warp, const struct insn *insn)
 {
-	return insn->flags & INSN_NARROW ? (uint32_t)(LONE(uint32_t, 4) + (uint32_t)insn->imm) :
-					   LONE(uint64_t, 4) + insn->imm;
+	return insn->flags & INSN_NARROW ? (uint32_t)(SINGLE_LANE(uint32_t, 4) + (uint32_t)insn->imm) :
+					   SINGLE_LANE(uint64_t, 4) + insn->imm;
 }
 
 /* The address's register may be the result's, so that all pointers are known before the first element is written. */
@@ -345,19 +345,19 @@ INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
 		load_elements_##M##_##R(warp, insn, kind, base, count);                                  \
 		return insn + 1;                                                                         \
 	}                                                                                                \
-	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
+	static __attribute__((noinline)) const struct insn *name##_single_lane(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
-		const char *from = lone_access(warp, insn, lone_address(warp, insn), space,              \
+		const char *from = single_lane_access(warp, insn, single_lane_address(warp, insn), space,              \
 					       (uint32_t)sizeof(M) * insn->count, false);                \
 		if (!from)                                                                               \
 			return name##_any(warp, insn);                                                   \
 		if (insn->count == 1 && insn->r[0] >= 0) {                                               \
-			LONE(R, 0) = (R)*(const M *)(const void *)from;                                  \
+			SINGLE_LANE(R, 0) = (R)*(const M *)(const void *)from;                                  \
 			return insn + 1;                                                                 \
 		}                                                                                        \
 		for (uint32_t n = 0; n < insn->count; n++)                                               \
 			if (insn->r[n] >= 0)                                                             \
-				LONE(R, n) = (R)((const M *)(const void *)from)[n];                      \
+				SINGLE_LANE(R, n) = (R)((const M *)(const void *)from)[n];                      \
 		return insn + 1;                                                                         \
 	}                                                                                                \
 	HANDLER(name)                                                                                    \
@@ -365,7 +365,7 @@ INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
 		bool one = false;                                                                        \
 		const char *from = simple_access(warp, insn, space, (uint32_t)sizeof(M), false, &one);   \
 		if (!from && warp->alone >= 0)                                                           \
-			return name##_lone(warp, insn);                                                  \
+			return name##_single_lane(warp, insn);                                                  \
 		if (!from)                                                                               \
 			return name##_any(warp, insn);                                                   \
 		R *row = RESULT(R, 0);                                                                   \
@@ -427,18 +427,18 @@ INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
 		store_elements_##M##_##R(warp, insn, kind, base, count);                                 \
 		return insn + 1;                                                                         \
 	}                                                                                                \
-	static __attribute__((noinline)) const struct insn *name##_lone(struct warp *warp, const struct insn *insn) \
+	static __attribute__((noinline)) const struct insn *name##_single_lane(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \
-		char *to = lone_access(warp, insn, lone_address(warp, insn), space,                      \
+		char *to = single_lane_access(warp, insn, single_lane_address(warp, insn), space,                      \
 				       (uint32_t)sizeof(M) * insn->count, true);                         \
 		if (!to)                                                                                 \
 			return name##_any(warp, insn);                                                   \
 		if (insn->count == 1) {                                                                  \
-			*(M *)(void *)to = (M)LONE(R, 0);                                                \
+			*(M *)(void *)to = (M)SINGLE_LANE(R, 0);                                                \
 			return insn + 1;                                                                 \
 		}                                                                                        \
 		for (uint32_t n = 0; n < insn->count; n++)                                               \
-			((M *)(void *)to)[n] = (M)LONE(R, n);                                            \
+			((M *)(void *)to)[n] = (M)SINGLE_LANE(R, n);                                            \
 		return insn + 1;                                                                         \
 	}                                                                                                \
 	HANDLER(name)                                                                                    \
@@ -446,7 +446,7 @@ INLINED uint64_t lone_address(const struct warp *warp, const struct insn *insn)
 		bool one = false;                                                                        \
 		char *to = simple_access(warp, insn, space, (uint32_t)sizeof(M), true, &one);            \
 		if (!to && warp->alone >= 0)                                                             \
-			return name##_lone(warp, insn);                                                  \
+			return name##_single_lane(warp, insn);                                                  \
 		if (!to)                                                                                 \
 			return name##_any(warp, insn);                                                   \
 		const R *row = SOURCE(R, 0);                                                             \

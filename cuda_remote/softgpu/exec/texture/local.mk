@@ -3,6 +3,7 @@
 cuda_remote_softgpu_libsgengine_la_SOURCES += \
 	cuda_remote/softgpu/exec/texture/cube.c \
 	cuda_remote/softgpu/exec/texture/cube.h \
+	cuda_remote/softgpu/exec/texture/fetch.h \
 	cuda_remote/softgpu/exec/texture/sample.c \
 	cuda_remote/softgpu/exec/texture/sample.h \
 	cuda_remote/softgpu/exec/texture/sample_plane.c \

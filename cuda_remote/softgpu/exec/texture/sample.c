@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Texture fetches of any kind: addressing, filtering, levels of detail, anisotropy. */
 #include "cuda_remote/softgpu/exec/texture/sample.h"
 
 #include "cuda_remote/softgpu/exec/texture/cube.h"

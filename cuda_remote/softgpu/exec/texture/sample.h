@@ -7,30 +7,8 @@
 #ifndef SOFTGPU_EXEC_SAMPLE_H
 #define SOFTGPU_EXEC_SAMPLE_H
 
+#include "cuda_remote/softgpu/exec/texture/fetch.h"
 #include "cuda_remote/softgpu/texture.h"
-
-enum geometry {
-	GEOMETRY_1D, GEOMETRY_2D, GEOMETRY_3D, GEOMETRY_A1D, GEOMETRY_A2D, GEOMETRY_CUBE, GEOMETRY_ACUBE, GEOMETRIES
-};
-
-/* How many coordinates a geometry has, without the layer. */
-uint32_t geometry_coordinates(enum geometry geometry);
-bool geometry_layered(enum geometry geometry);
-
-enum lod_mode { LOD_BASE, LOD_LEVEL, LOD_GRADIENT };
-
-/* One lane's fetch. */
-struct fetch {
-	enum geometry geometry;
-	enum lod_mode lod_mode;
-	bool integer;          /* the coordinates are texels' numbers; nothing is filtered */
-	uint32_t layer;        /* beyond the last one: the last one */
-	float at[3];
-	int32_t at_integer[3];
-	float lod;
-	float dx[3], dy[3];    /* gradients */
-	int32_t offset[3];     /* texels */
-};
 
 /* tex: the fetch's value, bits of floats or integers as texel_is_float says. */
 void sample_fetch(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The fast path of texture fetches: level 0, one or two dimensions, float coordinates that are not extreme. */
 #include "cuda_remote/softgpu/exec/texture/sample_plane.h"
 
 #include "cuda_remote/softgpu/exec/lanes/lane_float.h"

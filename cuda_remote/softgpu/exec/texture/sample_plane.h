@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The fast path of sample_fetch for images of one and two dimensions. */
 #ifndef SOFTGPU_EXEC_SAMPLE_PLANE_H
 #define SOFTGPU_EXEC_SAMPLE_PLANE_H
 
-#include "cuda_remote/softgpu/exec/texture/sample.h"
+#include "cuda_remote/softgpu/exec/texture/fetch.h"
+#include "cuda_remote/softgpu/texture.h"
 
 /*
  * The short way of sample_fetch, with the same result, for most fetches there are: of level 0 of an image of one or two

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory map that the engine needs, over malloc, and the helpers that its tests share. */
 #include "test/cuda/softgpu/ptx/engine.h"
 
 #include <pthread.h>
@@ -77,6 +78,11 @@ bool softgpu_memory_find(uint64_t address, softgpu_span_t *span)
 	}
 	pthread_mutex_unlock(&heap.lock);
 	return found;
+}
+
+bool softgpu_memory_bounds_exact(void)
+{
+	return true;
 }
 
 uint64_t softgpu_memory_generation(void)

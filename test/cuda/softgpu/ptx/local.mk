@@ -21,6 +21,8 @@ SOFTGPU_PTX_TESTS = \
 	test/cuda/softgpu/ptx/parameters \
 	test/cuda/softgpu/ptx/progress \
 	test/cuda/softgpu/ptx/rejects \
+	test/cuda/softgpu/ptx/residency \
+	test/cuda/softgpu/ptx/schedule \
 	test/cuda/softgpu/ptx/spaces \
 	test/cuda/softgpu/ptx/surfaces \
 	test/cuda/softgpu/ptx/textures \
@@ -51,6 +53,10 @@ test_cuda_softgpu_ptx_matrix_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_matrix_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_rejects_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_rejects_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_schedule_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
+test_cuda_softgpu_ptx_schedule_LDADD = $(SOFTGPU_PTX_LDADD)
+test_cuda_softgpu_ptx_residency_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
+test_cuda_softgpu_ptx_residency_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_windows_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_windows_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_linking_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)

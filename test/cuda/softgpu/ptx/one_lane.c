@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Paths of one lane, which an interpreter of their own runs (exec/lone.c): that it computes what a thread would, for
+ * Paths of one lane, which an interpreter of their own runs (exec/single_lane.c): that it computes what a thread would, for
  * whichever lane it is, that the lane meets the others again, gives way to those that it waits for, and that what it may
  * not do is found. What each operation gives is for the vectors to say.
  */

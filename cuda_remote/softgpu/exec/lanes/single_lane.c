@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interpreter of paths that are one lane. A handler of lanes.h's kind serves whole warps and single lanes, and its
- * call, its return and its questions which of the two it is take longer than what one lane has to be computed. Here the
- * operations that programs use most are places of one function, each of which jumps to the next one's (threaded code:
- * Bell, CACM 1973), with the lane's columns in registers. What has no place here is left to its handler.
+ * The interpreter for paths of one lane. A handler (lanes.h) serves whole warps and single lanes: the call, the return
+ * and the test which of the two it has take longer than the computation for one lane. Here each of the most used
+ * operations is a label in one function and jumps to the label of the next instruction (threaded code: Bell, CACM 1973),
+ * with the lane's columns in registers. Operations without a label run in their handler.
  *
- * An instruction's `lone` is its place. Labels are known inside their function only, so that the function itself gives
- * them out (lone_place).
+ * insn->label is the address of the instruction's label. Labels are known only inside their function, so the function
+ * itself returns the list of them (single_lane_label).
  */
 #include "cuda_remote/softgpu/exec/lanes/lanes.h"
 
 #include <pthread.h>
 
-struct lone_place {
+struct handler_label {
 	insn_handler *const *handler;
-	const void *place;
+	const void *label;
 };
 
-/* What run_lone tells of itself if it is given no warp. */
-struct lone_places {
-	const struct lone_place *places;
+/* What run_single_lane puts out if it is given no warp. */
+struct label_list {
+	const struct handler_label *labels;
 	size_t count;
-	const void *other; /* of handlers that have no place */
+	const void *other; /* for handlers that have no label */
 	const struct insn *entry;
 };
 
@@ -39,7 +39,7 @@ struct lone_places {
 #define GO_TO(target)                                                                                            \
 	do {                                                                                                     \
 		insn = (target);                                                                                 \
-		goto *insn->lone;                                                                                \
+		goto *insn->label;                                                                               \
 	} while (0)
 
 /* Accesses of one element: X(space, its enum, table, log2 bytes, row, memory type, register type). */
@@ -63,11 +63,11 @@ struct lone_places {
 #define ALL_SPACES(OF, X)                                                                                        \
 	OF(X, global, ACCESS_GLOBAL) OF(X, shared, ACCESS_SHARED) OF(X, local, ACCESS_LOCAL) OF(X, generic, ACCESS_GENERIC)
 
-#define ACCESS_PLACE(space, SPACE, table, size, row, M, R) \
+#define ACCESS_LABEL(space, SPACE, table, size, row, M, R) \
 	{ &LANES_NAME(table)[SPACE][size][row], &&space##_##table##_##M##_##R },
 #define LOAD(space, SPACE, table, size, row, M, R)                                                               \
 	space##_##table##_##M##_##R : {                                                                          \
-		const char *from = lone_access(warp, insn, ADDRESS, SPACE, sizeof(M), false);                    \
+		const char *from = single_lane_access(warp, insn, ADDRESS, SPACE, sizeof(M), false);                    \
 		if (__builtin_expect(!from || insn->count != 1 || insn->r[0] < 0, 0))                            \
 			goto other;                                                                              \
 		CELL(R, 0) = (R)*(const M *)(const void *)from;                                                  \
@@ -75,14 +75,14 @@ struct lone_places {
 	}
 #define STORE(space, SPACE, table, size, row, M, R)                                                              \
 	space##_##table##_##M##_##R : {                                                                          \
-		char *to = lone_access(warp, insn, ADDRESS, SPACE, sizeof(M), true);                             \
+		char *to = single_lane_access(warp, insn, ADDRESS, SPACE, sizeof(M), true);                             \
 		if (__builtin_expect(!to || insn->count != 1, 0))                                                \
 			goto other;                                                                              \
 		*(M *)(void *)to = (M)CELL(R, 0);                                                                \
 		GO_TO(insn + 1);                                                                                 \
 	}
 
-static insn_handler op_lone;
+static insn_handler op_single_lane;
 static insn_handler *const control[] = { op_nop, op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard };
 
 /* The running path may go on at "at" without a look at others, or a cheap one. */
@@ -92,38 +92,38 @@ static inline bool keeps_turn(const struct warp *warp, const struct insn *at)
 }
 
 /* From insn on, until the running path is no longer one lane: the instruction to go on at, or NULL. */
-static const struct insn *run_lone(struct warp *warp, const struct insn *insn, struct lone_places *tell)
+static const struct insn *run_single_lane(struct warp *warp, const struct insn *insn, struct label_list *list)
 {
-	static const struct insn entry = { .handler = op_lone, .lone = &&entered };
-	static const struct lone_place places[] = {
+	static const struct insn entry = { .handler = op_single_lane, .label = &&entered };
+	static const struct handler_label labels[] = {
 		{ &control[0], &&nop }, { &control[1], &&bra }, { &control[2], &&bra_back }, { &control[3], &&branch },
 		{ &control[4], &&branch_back }, { &control[5], &&join }, { &control[6], &&guard },
-		ALL_SPACES(LOADS_OF, ACCESS_PLACE) ALL_SPACES(STORES_OF, ACCESS_PLACE)
-#define LONE_OP(table, op, ...) { &LANES_NAME(ops_##table)[op], &&table##_##op },
-#include "cuda_remote/softgpu/exec/ops/lone.h"
-#undef LONE_OP
+		ALL_SPACES(LOADS_OF, ACCESS_LABEL) ALL_SPACES(STORES_OF, ACCESS_LABEL)
+#define SINGLE_LANE_OP(table, op, ...) { &LANES_NAME(ops_##table)[op], &&table##_##op },
+#include "cuda_remote/softgpu/exec/ops/single_lane.h"
+#undef SINGLE_LANE_OP
 	};
 	char *regs, *cells2, *cells4, *cells8;
 	uint32_t mask;
 	bool taken;
 	if (!warp) {
-		*tell = (struct lone_places){ places, sizeof places / sizeof *places, &&other, &entry };
+		*list = (struct label_list){ labels, sizeof labels / sizeof *labels, &&other, &entry };
 		return NULL;
 	}
 	goto reload;
 
 entered:
-	insn = warp->lone_at;
+	insn = warp->single_lane_at;
 reload: /* after what may have changed the lane */
 	regs = warp->regs;
 	mask = warp->mask;
-	cells2 = warp->lone2;
-	cells4 = warp->lone4;
-	cells8 = warp->lone8;
+	cells2 = warp->cells2;
+	cells4 = warp->cells4;
+	cells8 = warp->cells8;
 	GO_TO(insn);
 other:
 	insn = insn->handler(warp, insn);
-	if (!insn || !warp->lone4)
+	if (!insn || !warp->cells4)
 		return insn;
 	goto reload;
 
@@ -166,28 +166,28 @@ branch:
 
 	ALL_SPACES(LOADS_OF, LOAD)
 	ALL_SPACES(STORES_OF, STORE)
-#define LONE_OP(table, op, ...)                                                                                  \
+#define SINGLE_LANE_OP(table, op, ...)                                                                                  \
 	table##_##op : {                                                                                         \
 		__VA_ARGS__                                                                                      \
 	}                                                                                                        \
 	GO_TO(insn + 1);
-#include "cuda_remote/softgpu/exec/ops/lone.h"
-#undef LONE_OP
+#include "cuda_remote/softgpu/exec/ops/single_lane.h"
+#undef SINGLE_LANE_OP
 }
 
 /* The handler of the entry: in the interpreter of warps. */
-static const struct insn *op_lone(struct warp *warp, const struct insn *insn)
+static const struct insn *op_single_lane(struct warp *warp, const struct insn *insn)
 {
 	(void)insn;
-	return run_lone(warp, warp->lone_at, NULL);
+	return run_single_lane(warp, warp->single_lane_at, NULL);
 }
 
-/* ---- places by handler: a hash table, as the decoder asks for each instruction */
+/* ---- labels by handler: a hash table, because the decoder looks one up for each instruction */
 
 #define SLOTS 2048
 
-static struct lone_places known;
-static const struct lone_place *slots[SLOTS];
+static struct label_list known;
+static const struct handler_label *slots[SLOTS];
 
 /* Handlers are aligned to 16 bytes by most compilers. */
 static size_t slot_of(insn_handler *handler)
@@ -195,31 +195,31 @@ static size_t slot_of(insn_handler *handler)
 	return ((uintptr_t)handler >> 4) * 0x9e3779b97f4a7c15ull >> 32 & (SLOTS - 1);
 }
 
-static void learn_places(void)
+static void fill_slots(void)
 {
 	_Static_assert(sizeof(size_t) == 8, "slot_of takes the upper half of a product");
-	run_lone(NULL, NULL, &known);
+	run_single_lane(NULL, NULL, &known);
 	for (size_t n = 0; n < known.count; n++) {
-		size_t slot = slot_of(*known.places[n].handler);
-		while (slots[slot] && *slots[slot]->handler != *known.places[n].handler)
+		size_t slot = slot_of(*known.labels[n].handler);
+		while (slots[slot] && *slots[slot]->handler != *known.labels[n].handler)
 			slot = (slot + 1) % SLOTS;
-		slots[slot] = &known.places[n];
+		slots[slot] = &known.labels[n];
 	}
 }
 
-static pthread_once_t learnt = PTHREAD_ONCE_INIT;
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
 
-const void *LANES_NAME(lone_place)(insn_handler *handler)
+const void *LANES_NAME(single_lane_label)(insn_handler *handler)
 {
-	pthread_once(&learnt, learn_places);
+	pthread_once(&filled, fill_slots);
 	size_t slot = slot_of(handler);
 	while (slots[slot] && *slots[slot]->handler != handler)
 		slot = (slot + 1) % SLOTS;
-	return slots[slot] ? slots[slot]->place : known.other;
+	return slots[slot] ? slots[slot]->label : known.other;
 }
 
-const struct insn *LANES_NAME(lone_entry)(void)
+const struct insn *LANES_NAME(single_lane_entry)(void)
 {
-	pthread_once(&learnt, learn_places);
+	pthread_once(&filled, fill_slots);
 	return known.entry;
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Resident blocks in turn. Most grids have no block that waits for another one, and for them nothing must change: a
+ * block keeps its worker until it ends. A block is known to wait when a lane of each of its paths has the same registers
+ * at the same instruction as one or a few stalls before (block_run says what a stall is). That comparison takes time, so
+ * it is made at few stalls until a block of the launch has been found waiting, then at each. What it misses (a loop that
+ * also counts or reads a clock) is found by time: a block that has run for a while lets others run.
+ */
+#include "cuda_remote/softgpu/exec/residency.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+/* The stalls of a turn at which its state is recorded: 8, 128, 2048 …; and how many after it are compared with it. */
+#define FIRST_RECORD 8
+#define RECORD_FACTOR 16
+#define COMPARED 4
+
+/* A turn lasts so long at least, ns; and so much longer for each KiB of memory, which another block takes out of the
+ * processor's caches: that must remain a small part of the turn. */
+#define TURN_NS UINT64_C(1000000)
+#define TURN_NS_PER_KIB UINT64_C(20000)
+
+/* A grid larger than what is resident is reported when none of the resident blocks has ended for so long, ns. */
+#define REPORT_WAITING_NS (UINT64_C(10) * 1000000000)
+#define REPORT_RUNNING_NS (UINT64_C(60) * 1000000000)
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void residency_init(struct residency *residency, uint64_t most)
+{
+	*residency = (struct residency){ .most = most };
+	residency->end = &residency->first;
+	pthread_mutex_init(&residency->lock, NULL);
+}
+
+void residency_finish(struct residency *residency)
+{
+	pthread_mutex_destroy(&residency->lock);
+}
+
+bool residency_begin(struct launch *launch, uint64_t *number)
+{
+	struct residency *residency = &launch->residency;
+	/* Relaxed: the numbers are all that is shared, and the launch was published under the pool's lock. */
+	if (__atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) >= launch->block_count)
+		return false;
+	if (__atomic_fetch_add(&residency->resident, 1, __ATOMIC_RELAXED) < residency->most) {
+		*number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
+		if (*number < launch->block_count)
+			return true;
+	}
+	residency_end(launch);
+	return false;
+}
+
+void residency_end(struct launch *launch)
+{
+	__atomic_fetch_sub(&launch->residency.resident, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- whether a block waits */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 32;
+}
+
+/* One lane's registers of a function. */
+static uint64_t lane_state(const struct warp *warp, const struct code *code, uint32_t lane)
+{
+	static const uint32_t widths[] = { 8, 4, 2 };
+	const char *base = warp->regs + code->register_base;
+	uint64_t hash = 0;
+	for (int class = 0; class < 3; class++) {
+		uint32_t width = widths[class];
+		for (uint32_t row = code->class_start[class]; row + width * WARP_LANES <= code->class_start[class + 1];
+		     row += width * WARP_LANES) {
+			uint64_t value = 0;
+			memcpy(&value, base + row + lane * width, width);
+			hash = mix(hash, value);
+		}
+	}
+	for (uint32_t row = code->class_start[3]; row < code->class_start[4]; row += 4) {
+		uint32_t bits;
+		memcpy(&bits, base + row, sizeof bits);
+		hash = mix(hash, bits >> lane & 1);
+	}
+	return hash;
+}
+
+/* The lowest lane stands for its path. */
+static uint64_t path_state(const struct warp *warp, const struct path *path)
+{
+	const struct launch *launch = warp->block->launch;
+	uint32_t lane = (uint32_t)__builtin_ctz(path->mask);
+	uint64_t hash = mix((uint64_t)(uintptr_t)path->at, (uint64_t)path->mask << 8 | path->state);
+	hash = mix(hash, lane_state(warp, launch->kernel->code, lane));
+	const struct code *called = path->depth ? code_of(launch->program, path->at) : NULL;
+	return called ? mix(hash, lane_state(warp, called, lane)) : hash;
+}
+
+/* The order of a warp's paths, which take turns, does not count. */
+static uint64_t block_state(const struct block *block)
+{
+	uint64_t hash = 0;
+	for (uint32_t n = 0; n < block->warp_count; n++) {
+		const struct warp *warp = &block->warps[n];
+		uint64_t paths = 0;
+		struct path running = { .at = warp->resume, .mask = warp->mask, .depth = warp->depth };
+		if (warp->resume)
+			paths = path_state(warp, &running);
+		for (uint32_t i = 0; i < warp->other_count; i++)
+			paths += path_state(warp, &warp->others[i]);
+		hash = mix(hash, paths);
+	}
+	return hash;
+}
+
+static bool same_state(struct block *block)
+{
+	uint64_t before = block->turn.state;
+	block->turn.state = block_state(block);
+	return block->turn.state == before;
+}
+
+/* The block has stalled: whether it is known to wait. */
+static bool found_waiting(struct block *block)
+{
+	struct turn *turn = &block->turn;
+	/* Relaxed: which stalls are looked at is all that depends on it. */
+	if (__atomic_load_n(&block->launch->residency.waits, __ATOMIC_RELAXED))
+		return same_state(block);
+	if (turn->stalls == turn->record) {
+		turn->record *= RECORD_FACTOR;
+		turn->compare_until = turn->stalls + COMPARED;
+		turn->state = block_state(block);
+		return false;
+	}
+	if (turn->stalls > turn->compare_until || block_state(block) != turn->state)
+		return false;
+	__atomic_store_n(&block->launch->residency.waits, true, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool turn_is_over(struct block *block)
+{
+	struct turn *turn = &block->turn;
+	turn->waiting = found_waiting(block);
+	if (turn->waiting || block->launch->request->cooperative)
+		return true;
+	uint64_t now = now_ns();
+	if (turn->stalls == 1)
+		turn->began = now;
+	return now - turn->began > TURN_NS + (block->memory_size >> 10) * TURN_NS_PER_KIB;
+}
+
+enum block_outcome residency_run(struct block *block)
+{
+	enum block_outcome outcome;
+	block->turn.stalls = 0;
+	block->turn.record = FIRST_RECORD;
+	block->turn.compare_until = 0;
+	do {
+		outcome = block_run(block);
+		block->turn.stalls++;
+	} while (outcome == BLOCK_STALLED && !turn_is_over(block));
+	return outcome;
+}
+
+/* ---- suspended blocks */
+
+/*
+ * Says once that the grid may never end: blocks are left that cannot begin, and no resident block has ended for long. The
+ * queue's lock is held.
+ */
+static void report_no_progress(struct launch *launch)
+{
+	struct residency *residency = &launch->residency;
+	uint64_t begun = __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED), now = now_ns();
+	if (begun != residency->begun_before || !residency->begun_since) {
+		residency->begun_before = begun;
+		residency->begun_since = now;
+	}
+	bool all_wait = residency->waiting == residency->suspended;
+	if (residency->reported || now - residency->begun_since < (all_wait ? REPORT_WAITING_NS : REPORT_RUNNING_NS))
+		return;
+	residency->reported = true;
+	hr_log(all_wait ? HR_LOG_ERROR : HR_LOG_WARN,
+	       "softgpu: kernel %s: %" PRIu64 " of the grid's %" PRIu64 " blocks are resident, as many as fit the device; %s, "
+	       "none has ended for %u s. If they wait for blocks that have not begun, the kernel never ends: "
+	       "launch at most %" PRIu64 " blocks (cuOccupancyMaxActiveBlocksPerMultiprocessor)",
+	       launch->kernel->info.name, residency->most, launch->block_count,
+	       all_wait ? "each waits in a loop" : "each still runs",
+	       (unsigned)((now - residency->begun_since) / 1000000000u), residency->most);
+}
+
+void residency_suspend(struct block *block)
+{
+	struct launch *launch = block->launch;
+	struct residency *residency = &launch->residency;
+	block->next = NULL;
+	pthread_mutex_lock(&residency->lock);
+	*residency->end = block;
+	residency->end = &block->next;
+	residency->waiting += block->turn.waiting;
+	__atomic_store_n(&residency->suspended, residency->suspended + 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&residency->resident, __ATOMIC_RELAXED) >= residency->most &&
+	    __atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) < launch->block_count)
+		report_no_progress(launch);
+	pthread_mutex_unlock(&residency->lock);
+}
+
+struct block *residency_resume(struct launch *launch)
+{
+	struct residency *residency = &launch->residency;
+	if (!residency_suspended(launch))
+		return NULL;
+	pthread_mutex_lock(&residency->lock);
+	struct block *block = residency->first;
+	if (block) {
+		residency->first = block->next;
+		if (!residency->first)
+			residency->end = &residency->first;
+		residency->waiting -= block->turn.waiting;
+		__atomic_store_n(&residency->suspended, residency->suspended - 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&residency->lock);
+	return block;
+}

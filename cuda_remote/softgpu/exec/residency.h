@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which blocks of a launch are resident: they have begun and have not ended. A worker runs one resident block at a time;
+ * the others are suspended. A block whose threads only wait for memory to change gives its worker to another block, so
+ * that all resident blocks make progress, however few workers there are.
+ */
+#ifndef SOFTGPU_EXEC_RESIDENCY_H
+#define SOFTGPU_EXEC_RESIDENCY_H
+
+#include "cuda_remote/softgpu/exec/warp.h"
+
+/* most: resident blocks at a time. */
+void residency_init(struct residency *residency, uint64_t most);
+void residency_finish(struct residency *residency);
+
+/* The number of the next block, which is resident from now on. False: no block is left, or the most are resident. */
+bool residency_begin(struct launch *launch, uint64_t *number);
+/* A block that has begun has ended. */
+void residency_end(struct launch *launch);
+
+/*
+ * Runs a block until it ends or is to be suspended (BLOCK_STALLED): it waits for other blocks, or it has run for long and
+ * they are to have a turn.
+ */
+enum block_outcome residency_run(struct block *block);
+
+/* Puts a block behind the suspended ones; takes the first of them, NULL if there is none. */
+void residency_suspend(struct block *block);
+struct block *residency_resume(struct launch *launch);
+
+/* Suspended blocks at the moment. */
+static inline uint32_t residency_suspended(const struct launch *launch)
+{
+	/* Relaxed: a hint; the queue's lock orders what matters. */
+	return __atomic_load_n(&launch->residency.suspended, __ATOMIC_RELAXED);
+}
+
+#endif
