@@ -400,7 +400,7 @@ void device_queue_finish(struct launch *launch)
 	struct device_queue *queue = launch->device;
 	if (!queue)
 		return;
-	/* The grid's threads are gone: nobody else looks at the queue any more. */
+	/* The grid has ended, so no other thread uses the queue. */
 	*queue->queued.end = queue->tail.first;
 	for (struct work *work; (work = queue->queued.first);) {
 		queue->queued.first = work->next;

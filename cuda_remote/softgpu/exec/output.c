@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What device printf wrote, kept by block until the launch ends. */
 #include "cuda_remote/softgpu/exec/output.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that device code calls and nobody defines: vprintf, malloc, free, __assertfail,
+ * The functions that device code calls without defining them: vprintf, malloc, free, __assertfail,
  * cudaGraphSetConditional (CUDA C++ Programming
  * Guide, "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
  */

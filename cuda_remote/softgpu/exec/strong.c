@@ -14,12 +14,12 @@
 #define VECTOR_MAX 32 /* bytes */
 #define WHOLE_MAX 16  /* what is one access of the host: its alignment, too, as vectors are aligned to their size */
 
-/* Acquire: pairs with the release of whoever stored it, a block, an atomic or the host. */
+/* Acquire: pairs with the release of the store, which a block, an atomic or the host made. */
 #define LOAD(memory, row)                                                                                          \
 	for_each_lane(lane, warp->mask)                                                                            \
 		RESULT(row, n)[lane] = (row)__atomic_load_n((const memory *)(uintptr_t)(places[lane] + at),            \
 							    __ATOMIC_ACQUIRE)
-/* Release: what the thread did before comes first for whoever loads this with acquire. */
+/* Release: a load of this value with acquire sees what the thread did before the store. */
 #define STORE(memory, row)                                                                                         \
 	for_each_lane(lane, warp->mask)                                                                            \
 		__atomic_store_n((memory *)(uintptr_t)(places[lane] + at), (memory)SOURCE(row, n)[lane],               \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads and stores of global memory by which threads of different blocks, or the host, tell each other something. */
+/* Strong loads and stores (PTX ISA, "Memory Consistency Model"): those by which blocks and the host synchronise. */
 #ifndef SOFTGPU_EXEC_STRONG_H
 #define SOFTGPU_EXEC_STRONG_H
 
 #include "cuda_remote/softgpu/exec/insn.h"
 
 /*
- * r[0] to r[count - 1] elements of size bytes (-1: not wanted), r[4] the address, r[5] what STRONG_OPERAND makes of the
+ * r[0] to r[count - 1] elements of size bytes (-1: the element is discarded), r[4] the address, r[5] what STRONG_OPERAND makes of the
  * access space and of the bytes of an element's register; INSN_SIGNED extends with the sign.
  */
 insn_handler op_strong_load, op_strong_store;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* PTX text to tokens. */
 #include "cuda_remote/softgpu/ptx/lexer.h"
 
 #include <ctype.h>

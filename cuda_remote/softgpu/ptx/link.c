@@ -19,7 +19,7 @@ struct linker {
 	size_t count;
 	bool (*supplied)(struct ptx_text name);
 	struct shared_name *buckets[BUCKETS];
-	char missing[384]; /* the names that nobody defines */
+	char missing[384]; /* the names that no unit defines */
 	const struct ptx_symbol *first_missing;
 	size_t missing_length;
 };
@@ -47,7 +47,7 @@ static bool defines(const struct ptx_symbol *symbol)
 	return symbol->kind == PTX_SYMBOL_FUNCTION ? symbol->function->has_body : !symbol->is_extern;
 }
 
-/* Memory that the launch gives its size is one for all modules, and nobody's to define. */
+/* Shared memory whose size the launch gives is one array for all modules; no unit defines it. */
 static bool is_dynamic_shared(const struct ptx_symbol *symbol)
 {
 	return symbol->kind == PTX_SYMBOL_VARIABLE && symbol->space == PTX_SHARED && symbol->unsized;

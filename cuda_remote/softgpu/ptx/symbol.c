@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Symbol tables: names of variables, registers, labels and functions, by scope. */
 #include "cuda_remote/softgpu/ptx/parser.h"
 
 #include <ctype.h>

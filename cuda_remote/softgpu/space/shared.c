@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Files in memory that processes of one user share. */
 #include "config.h"
 
 #include "cuda_remote/softgpu/space/shared.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file of bytes (0: grows), all zero, that nobody can shrink; purpose is a short word. The descriptor or -errno. */
+/* A file of bytes (0: grows), all zero, sealed against shrinking; purpose is a short word. The descriptor or -errno. */
 int softgpu_shared_file(const char *purpose, int device, uint64_t bytes);
 
 /* True if file is one that softgpu_shared_file made for this purpose, in whatever process. */

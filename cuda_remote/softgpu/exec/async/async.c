@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* cp.async, bulk copies and their groups: the copy is made when it is issued. */
 #include "cuda_remote/softgpu/exec/async/async.h"
 
 #include "cuda_remote/softgpu/exec/atomic.h"

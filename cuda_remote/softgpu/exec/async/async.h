@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asynchronous copies (PTX ISA, "cp.async", "cp.async.bulk", "cp.reduce.async.bulk"). They are done when they are
- * issued, which the ISA allows: their groups are always complete, and what counts their bytes is told at once.
+ * issued, which the ISA allows: their groups are always complete, and the mbarrier that counts their bytes is updated at once.
  */
 #ifndef SOFTGPU_EXEC_ASYNC_H
 #define SOFTGPU_EXEC_ASYNC_H

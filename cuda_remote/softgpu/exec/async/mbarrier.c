@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* mbarrier objects in shared memory: arrival, expected bytes, phases, waiting. */
 #include "cuda_remote/softgpu/exec/async/mbarrier.h"
 
 #include <string.h>
@@ -155,7 +156,7 @@ const struct insn *op_mbarrier(struct warp *warp, const struct insn *insn)
 	if (insn->count < MBARRIER_TEST_WAIT)
 		return insn + 1;
 	predicate_set(warp, insn->r[0], truth);
-	/* try_wait may suspend: who is waited for has a turn before it is asked again. */
+	/* try_wait may suspend the thread: other paths and warps run before it tests again. */
 	if (insn->size & MBARRIER_SUSPENDS && truth != warp->mask)
 		return warp_yield(warp, insn + 1);
 	return insn + 1;

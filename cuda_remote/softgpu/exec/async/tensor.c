@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensor copies: tiles of a tensor map to and from shared memory, and reductions into global memory. */
 #include "cuda_remote/softgpu/exec/async/tensor.h"
 
 #include "cuda_remote/softgpu/exec/atomic.h"

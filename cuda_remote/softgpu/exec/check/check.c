@@ -13,7 +13,7 @@
 HR_SETTING(check_setting, "HEADRACE_SOFTGPU_CHECK", "none", 0, 0,
 	   "what the software GPU looks for, by commas: init, races; and fault, if what is found ends the launch");
 
-#define PLACES_MAX 64  /* pairs of lines that reports are told apart by */
+#define PLACES_MAX 64  /* pairs of lines by which reports are counted */
 #define REPORTS_EACH 4 /* of one place that are logged */
 
 struct place {

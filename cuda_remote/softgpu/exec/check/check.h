@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HEADRACE_SOFTGPU_CHECK: shadow memory that finds reads of shared memory which nobody wrote, races between the warps
+ * HEADRACE_SOFTGPU_CHECK: shadow memory that finds reads of shared memory that was never written, races between the warps
  * of a block on shared memory, and races between the blocks of a grid on global memory.
  *
  * The setting is read when a program is loaded: its code then has an instruction of its own before each access
@@ -59,7 +59,7 @@ void check_barrier_release(struct block *block, uint32_t number);
 /* An access whose address no row holds (op_tensor's); only for launches that are checked. False: the launch ends. */
 bool check_touch(struct warp *warp, const struct insn *insn, uint32_t lane, enum access_space space, uint64_t address,
 		 uint64_t bytes, uint8_t kind);
-/* Memory that a kernel's malloc gives out is new, whoever used it before. */
+/* Memory that a kernel's malloc returns: forgets the accesses to it before. */
 void check_forget(struct launch *launch, uint64_t address, uint64_t bytes);
 
 /* ---- between the sources of the check */

@@ -160,45 +160,45 @@ static bool is_reserved(const struct block *block, uint64_t offset)
 
 /* A write by another warp that is not ordered before this access. False: the launch ends. */
 static bool after_write(const struct check_access *access, const struct block_check *check, const struct cell *cell,
-			bool *told)
+			bool *reported)
 {
 	uint32_t warp = access->warp->index;
 	bool both_strong = cell->strong && access->kind & CHECK_STRONG;
 	if (cell->clock <= check->start || cell->warp == warp || both_strong ||
 	    cell->clock <= check->at[warp][cell->warp])
 		return true;
-	*told = true;
+	*reported = true;
 	return check_report(access, DEFECT_SHARED_RACE,
 			    &(struct check_other){ .write = true, .line = cell->line, .number = cell->warp });
 }
 
 /* The same for reads since then. */
 static bool after_reads(const struct check_access *access, const struct block_check *check, const struct cell *cell,
-			const uint32_t *reads, bool *told)
+			const uint32_t *reads, bool *reported)
 {
 	uint32_t warp = access->warp->index;
 	for (uint32_t n = 0; n < access->warp->block->warp_count; n++) {
 		bool both_strong = cell->strong_reads >> n & 1 && access->kind & CHECK_STRONG;
 		if (n == warp || reads[n] <= check->start || reads[n] <= check->at[warp][n] || both_strong)
 			continue;
-		*told = true;
+		*reported = true;
 		return check_report(access, DEFECT_SHARED_RACE,
 				    &(struct check_other){ .write = false, .line = cell->read_line, .number = n });
 	}
 	return true;
 }
 
-/* One byte's races; *told: one report of an access is enough. */
-static bool check_byte(const struct check_access *access, struct block_check *check, uint64_t offset, bool *told)
+/* One byte's races; *reported: the access has been reported, once is enough. */
+static bool check_byte(const struct check_access *access, struct block_check *check, uint64_t offset, bool *reported)
 {
 	struct cell *cell = &check->cells[offset];
 	uint32_t warp = access->warp->index, bit = 1u << warp;
 	uint32_t *reads = &check->reads[offset * check->warps];
 	bool strong = access->kind & CHECK_STRONG;
-	if (!*told && !after_write(access, check, cell, told))
+	if (!*reported && !after_write(access, check, cell, reported))
 		return false;
 	if (access->kind & CHECK_WRITE)
-		return *told || after_reads(access, check, cell, reads, told);
+		return *reported || after_reads(access, check, cell, reads, reported);
 	reads[warp] = check->at[warp][warp];
 	cell->read_line = access->insn->line;
 	cell->strong_reads = strong ? cell->strong_reads | bit : cell->strong_reads & ~bit;
@@ -222,11 +222,11 @@ bool check_shared(const struct check_access *access, uint64_t offset, uint64_t b
 	struct block *block = access->warp->block;
 	struct block_check *check = block->check;
 	uint8_t flags = block->launch->program->checks;
-	bool unwritten = false, told = false;
+	bool unwritten = false, reported = false;
 	for (uint64_t at = offset; at < offset + bytes; at++) {
 		struct cell *cell = &check->cells[at];
 		unwritten |= cell->clock <= check->start && !is_reserved(block, at);
-		if (flags & CHECK_RACES && !check_byte(access, check, at, &told))
+		if (flags & CHECK_RACES && !check_byte(access, check, at, &reported))
 			return false;
 		if (access->kind & CHECK_WRITE) {
 			cell->clock = time_of_write(access, check);

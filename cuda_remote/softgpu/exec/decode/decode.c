@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The decoder: PTX statements to instructions, by the tables of operations or by a function for the opcode. */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 
 #include "cuda_remote/softgpu/exec/special.h"

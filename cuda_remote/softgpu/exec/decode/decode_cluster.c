@@ -32,7 +32,7 @@ static bool has_all_of(struct decoder *decoder, const char *const *words, uint32
 	return decoder->statement->modifiers == count;
 }
 
-/* The grid that a launch waits for is over before the launch begins: nothing to wait for, nobody to tell. */
+/* The grid that a launch depends on has ended before the launch begins, so neither instruction has an effect. */
 void decode_griddepcontrol(struct decoder *decoder)
 {
 	decode_operand_count(decoder, 0, 0);

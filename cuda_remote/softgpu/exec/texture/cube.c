@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Cube maps: the face that a direction means, and the coordinates on it. */
 #include "cuda_remote/softgpu/exec/texture/cube.h"
 
 #include <math.h>

@@ -132,7 +132,7 @@ const struct insn *op_sust(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
-/* ---- reductions: as red does them, each an atomic of the host; order between them is nobody's to rely on */
+/* ---- reductions: as red does them, each an atomic of the host; their order is undefined */
 static uint64_t reduced(const struct insn *insn, bool is_signed, uint64_t old, uint64_t b)
 {
 	bool less = !is_signed ? old < b : insn->size == 4 ? (int32_t)old < (int32_t)b : (int64_t)old < (int64_t)b;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Texels: from the bytes of an image to four values and back, by channel format. */
 #include "cuda_remote/softgpu/exec/texture/texel.h"
 
 #include "cuda_remote/softgpu/exec/lanes/lane_float.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of texture and surface objects: handle to image and sampler. */
 #include "cuda_remote/softgpu/exec/texture/texture_table.h"
 
 #include <pthread.h>
