@@ -23,7 +23,8 @@ void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes)
 	for (int i = 0; i < 2; i++) {
 		struct shm_end *end = &ends->end[i];
 		end->stream = streams[i];
-		end->env = (struct hr_conn_env){ ring_bytes, 1000, "the other end", &end->stats };
+		end->env = (struct hr_conn_env){ .ring_bytes = ring_bytes, .timeout_ms = 1000,
+						   .peer = "the other end", .stats = &end->stats };
 		ck_assert_int_eq(hr_transport_shm.conn_open(ends->context, &end->env, &end->half, &end->conn), 0);
 	}
 }
