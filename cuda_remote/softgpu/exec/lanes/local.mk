@@ -4,7 +4,7 @@ softgpu_lane_sources = cuda_remote/softgpu/exec/lanes/lanes.c cuda_remote/softgp
 	cuda_remote/softgpu/exec/lanes/single_lane.c cuda_remote/softgpu/exec/lanes/matrix_ops.c cuda_remote/softgpu/exec/matrix.h \
 	cuda_remote/softgpu/exec/lanes/lane_float.h cuda_remote/softgpu/exec/lanes/lane_half.h cuda_remote/softgpu/exec/lanes/lane_math.h
 softgpu_op_sources = $(softgpu_tables:.table=.c)
-softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math
+softgpu_lane_cflags = $(softgpu_cflags) -fno-math-errno -fno-trapping-math $(HR_LANES_CFLAGS)
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/liblanes_baseline.la
 cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_lane_sources)
 nodist_cuda_remote_softgpu_exec_liblanes_baseline_la_SOURCES = $(softgpu_op_sources)
