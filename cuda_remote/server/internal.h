@@ -192,7 +192,8 @@ CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t
 void server_object_unbind(uint64_t handle);
 /* The driver's object behind a handle has become another. */
 void server_object_replace(uint64_t handle, void *object);
-/* All objects that were made in a context. */
+/* All objects that were made in a context; what the worker keeps beside modules is freed. Called by a call that holds the
+ * call order. */
 void server_object_unbind_context(CUcontext context);
 /* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
@@ -298,6 +299,9 @@ CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);
 CUresult serve_module_load(struct server_call *call);
+/* Frees what the worker keeps of a module or library, and ends the handles of its kernels. */
+struct server_module;
+void server_module_free(struct server_module *module);
 CUresult serve_module_unload(struct server_call *call);
 CUresult serve_module_global(struct server_call *call);
 CUresult serve_function_attribute(struct server_call *call);

@@ -183,7 +183,7 @@ static CUresult describe(struct server_call *call, const struct subject *subject
 	return result;
 }
 
-static void module_free(struct server_module *module)
+void server_module_free(struct server_module *module)
 {
 	for (uint32_t i = 0; i < module->n; i++) {
 		if (!module->kernel[i])
@@ -293,7 +293,7 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 		return CUDA_SUCCESS;
 	}
 	if (module)
-		module_free(module);
+		server_module_free(module);
 	driver_unload(library, object);
 	call->out_len = logs;
 	return result;
@@ -337,7 +337,7 @@ CUresult serve_module_unload(struct server_call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	server_object_unbind(args.module);
-	module_free(module);
+	server_module_free(module);
 	return CUDA_SUCCESS;
 }
 

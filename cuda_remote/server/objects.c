@@ -117,9 +117,17 @@ void server_object_unbind_context(CUcontext context)
 			continue;
 		}
 		unsigned kind = entry->word >> 16;
-		if (entry->context == context && (kind == RC_KIND_STREAM || kind == RC_KIND_EVENT || kind == RC_KIND_MODULE ||
-						  kind == RC_KIND_FUNCTION))
-			entry_clear(entry, i);
+		if (entry->context != context || (kind != RC_KIND_STREAM && kind != RC_KIND_EVENT && kind != RC_KIND_MODULE &&
+						  kind != RC_KIND_FUNCTION))
+			continue;
+		struct server_module *module = kind == RC_KIND_MODULE ? entry->data : NULL;
+		entry_clear(entry, i);
+		if (module) {
+			/* It ends the handles of its functions. */
+			pthread_mutex_unlock(&lock);
+			server_module_free(module);
+			pthread_mutex_lock(&lock);
+		}
 	}
 	pthread_mutex_unlock(&lock);
 }
