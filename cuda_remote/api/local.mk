@@ -21,7 +21,7 @@ HR_CALL_TABLE = \
 	cuda_remote/api/calls/context.api cuda_remote/api/calls/copy.api cuda_remote/api/calls/device.api \
 	cuda_remote/api/calls/launch.api cuda_remote/api/calls/memory.api cuda_remote/api/calls/module.api \
 	cuda_remote/api/calls/pool.api cuda_remote/api/calls/stream.api
-HR_CALL_GENERATED = cuda_remote/api/calls.h cuda_remote/api/names.c cuda_remote/api/driver.h cuda_remote/api/wire.txt \
+HR_CALL_GENERATED = cuda_remote/api/calls.h cuda_remote/api/names.c cuda_remote/api/driver.h cuda_remote/api/wire.txt cuda_remote/api/fuzz.h \
 	cuda_remote/client/calls.c cuda_remote/server/calls.c
 HR_CALL_INPUTS = cuda_remote/api/calls.py cuda_remote/api/header.py cuda_remote/api/widths.py $(HR_CALL_TABLE)
 EXTRA_DIST += cuda_remote/api/calls.py cuda_remote/api/widths.py cuda_remote/api/calls/README.md $(HR_CALL_TABLE)
@@ -39,6 +39,8 @@ cuda_remote/api/driver.h: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) driver.h $@
 cuda_remote/api/wire.txt: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) wire.txt $@
+cuda_remote/api/fuzz.h: $(HR_CALL_INPUTS)
+	$(HR_CALLS_PY) fuzz.h $@
 cuda_remote/client/calls.c: $(HR_CALL_INPUTS)
 	$(HR_CALLS_PY) client.c $@
 cuda_remote/server/calls.c: $(HR_CALL_INPUTS)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a host object, an archive, a cubin or an image of the linker: refused, or units that end where they say. */
+/*
+ * Any bytes as a host object, an archive, a cubin or an image of the linker: refused, or units that end where they
+ * say. An image of the linker has the length of the bytes, as a file, and the length that its header says, as an image in
+ * memory, where the bytes are as many.
+ */
 #include "cuda_remote/softgpu/fatbin/host_object.h"
 
 #include <stdlib.h>
@@ -31,11 +35,22 @@ static void there_and_back(const linked_units_t *units)
 	free(image.text);
 }
 
+static void split_image(const uint8_t *data, size_t size)
+{
+	linked_units_t split;
+	if (linked_split(data, size, &split) != CUDA_SUCCESS)
+		return;
+	for (size_t n = 0; n < split.count; n++)
+		if (strlen(split.unit[n].name) >= size || split.unit[n].text[split.unit[n].length])
+			abort();
+	linked_free(&split);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char said[256];
 	softgpu_log_t log = { said, sizeof said, 0 };
-	linked_units_t units = { 0 }, split;
+	linked_units_t units = { 0 };
 	unsigned passed_over = 0;
 	host_object_units(data, size, "object", 90, false, &log, &units, &passed_over);
 	if (host_object_is_archive(data, size))
@@ -43,11 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&units);
 	there_and_back(&units);
 	linked_free(&units);
-	if (linked_split(data, size, &split) == CUDA_SUCCESS) {
-		for (size_t n = 0; n < split.count; n++)
-			if (strlen(split.unit[n].name) >= size || split.unit[n].text[split.unit[n].length])
-				abort();
-		linked_free(&split);
-	}
+	split_image(data, size);
+	if (size >= LINKED_HEADER_BYTES && linked_is(data) && linked_bytes(data) <= size)
+		split_image(data, linked_bytes(data));
 	return 0;
 }

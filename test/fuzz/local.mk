@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Fuzz targets for whatever parses foreign bytes; configure CC=clang --enable-fuzzers, then
 #	make fuzz-smoke FUZZ_SECONDS=60 FUZZ_JOBS=2
-EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-door/enter \
+EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/short-copy %D%/seeds/fuzz-client/load-refused \
+	%D%/seeds/fuzz-door/enter \
 	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
@@ -45,7 +46,7 @@ test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
-fuzz_programs += %D%/fuzz-link %D%/fuzz-object
+fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-client
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
@@ -70,15 +71,29 @@ test_fuzz_fuzz_object_SOURCES = %D%/fuzz_object.c
 test_fuzz_fuzz_object_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_fuzz_fuzz_object_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_object_LDADD = $(test_fuzz_fuzz_fatbin_LDADD)
+test_fuzz_fuzz_worker_SOURCES = %D%/fuzz_worker.c %D%/input.h
+nodist_test_fuzz_fuzz_worker_SOURCES = cuda_remote/api/fuzz.h
+test_fuzz_fuzz_worker_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) \
+	-DFUZZ_DRIVER='"$(abs_top_builddir)/cuda_remote/softgpu/.libs/libcuda.so.1"'
+# The software GPU is loaded by the worker and takes the sanitizers' functions from the target.
+test_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=server_output_ship -Wl,--export-dynamic
+EXTRA_test_fuzz_fuzz_worker_DEPENDENCIES = cuda_remote/softgpu/libcuda.la
+test_fuzz_fuzz_worker_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
+# The client's own sources but session.c, which the target includes.
+test_fuzz_fuzz_client_SOURCES = %D%/fuzz_client.c %D%/input.h $(cuda_client_but_session)
+nodist_test_fuzz_fuzz_client_SOURCES = $(nodist_cuda_remote_client_libcuda_la_SOURCES)
+test_fuzz_fuzz_client_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_fuzz_fuzz_client_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=rc_door_connect
+test_fuzz_fuzz_client_LDADD = cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
-EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c
+EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_worker.c %D%/fuzz_client.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
 	%D%/fuzz_ib_ring.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 

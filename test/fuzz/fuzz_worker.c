@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any sequence of calls, with any arguments, to a worker in this process that has the software GPU: every entry of the
+ * table of calls, over a connection as a client has it. The shapes of the calls come from the table (api/fuzz.h), their
+ * arguments from the input: numbers, handles, device addresses and images that are valid now and then.
+ * HEADRACE_FUZZ_DRIVER: path of a libcuda.so.1 other than this build's software GPU.
+ */
+#include "cuda_remote/api/fuzz.h"
+#include "cuda_remote/door/wire.h"
+#include "cuda_remote/server/internal.h"
+#include "test/fuzz/input.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CALLS_MAX 24
+#define HANDLES 4 /* of each kind, that the client names */
+#define PRIMARY worker.primary_handle[0]
+
+static const struct shape {
+	const char *name;
+	unsigned fixed; /* bytes of the arguments that every such call has; 0: any number */
+	bool more;      /* others follow */
+} shapes[] = {
+#define SHAPE(name, mode, fixed, more) { #name, fixed, more },
+	RC_FUZZ_CALLS(SHAPE)
+};
+
+static const char ptx[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 g[4];\n"
+	".visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .u64 %rd<3>;\n.reg .u32 %r<3>;\n"
+	"ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nst.global.u32 [%rd1], %r1;\nret;\n}\n";
+
+/* Text of device code would go to the client by way of this process's stdout, which is the fuzzer's. */
+int __wrap_server_output_ship(struct server_thread *thread);
+int __wrap_server_output_ship(struct server_thread *thread)
+{
+	(void)thread;
+	return 0;
+}
+
+/* ---- the client ---- */
+
+struct client {
+	ch3_t *engine;
+	ch3_vc_t *vc;
+	bool failed, answered;
+	pthread_t thread;
+};
+
+/* What the worker has told: results of allocations and loads, as later calls name them. */
+static uint64_t told_address, told_module, told_kernel, number;
+
+static void on_failure(void *context, ch3_vc_t *vc, int error)
+{
+	struct client *client = context;
+	(void)vc;
+	(void)error;
+	client->failed = true;
+}
+
+static uint16_t last_function;
+
+static uint8_t reply_bytes[4096];
+
+static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct client *client = context;
+	size_t n = incoming->header_len - sizeof(struct rc_wire_reply);
+	memset(reply_bytes, 0, sizeof reply_bytes);
+	memcpy(reply_bytes, (const uint8_t *)incoming->header + sizeof(struct rc_wire_reply), n);
+	(void)sink; /* what follows the header is dropped */
+	if (n >= 8 && (last_function == RC_CALL_cuMemAlloc_v2 || last_function == RC_CALL_memory_alloc_async))
+		memcpy(&told_address, reply_bytes, 8);
+	if (last_function == RC_CALL_module_load && n >= sizeof(struct rc_wire_module) + 8) {
+		memcpy(&told_module, reply_bytes, 8);
+		memcpy(&told_kernel, reply_bytes + sizeof(struct rc_wire_module), 8);
+	}
+	client->answered = true;
+	return 0;
+}
+
+static int on_other(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	(void)incoming;
+	(void)sink;
+	return 0;
+}
+
+/* A host function's turn: it has returned at once. */
+static int on_host(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	(void)sink;
+	return ch3_send(incoming->vc, RC_PACKET_HOST_DONE, incoming->header, incoming->header_len, NULL, 0,
+			CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+}
+
+static void *serve_run(void *argument)
+{
+	struct server_thread *thread = argument;
+	if (!server_thread_open(thread, worker.gpus))
+		server_thread_run(thread);
+	server_thread_close(thread);
+	return NULL;
+}
+
+/* Reads the welcome, which comes in front of the channel's own bytes. */
+static bool welcomed(int fd, hr_card_t *card)
+{
+	struct door_welcome welcome;
+	for (size_t have = 0; have < sizeof welcome;) {
+		ssize_t n = recv(fd, (uint8_t *)&welcome + have, sizeof welcome - have, 0);
+		if (n == 0 || (n < 0 && errno != EINTR)) /* the fuzzer's own timer interrupts */
+			return false;
+		have += n > 0 ? (size_t)n : 0;
+	}
+	card->len = welcome.card_len;
+	memcpy(card->data, welcome.card, card->len);
+	return true;
+}
+
+static void connect_to(struct client *client, void *(*serve)(void *))
+{
+	int fds[2];
+	hr_card_t theirs;
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
+	struct server_thread *thread = calloc(1, sizeof *thread);
+	attr.flags = HR_CHANNEL_NO_LISTEN;
+	*client = (struct client){ 0 };
+	thread->peer.purpose = RC_DOOR_NEW;
+	thread->peer.local = true;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) || ch3_open(&attr, &client->engine, &thread->peer.card))
+		abort();
+	thread->peer.fd = fds[1];
+	ch3_on_failure(client->engine, on_failure, client);
+	ch3_register(client->engine, RC_PACKET_REPLY, on_reply, client);
+	ch3_register(client->engine, RC_PACKET_CHUNK, on_other, client);
+	ch3_register(client->engine, RC_PACKET_TEXT, on_other, client);
+	ch3_register(client->engine, RC_PACKET_HOST, on_host, client);
+	connect.fd = fds[0];
+	if (pthread_create(&client->thread, NULL, serve, thread) || !welcomed(fds[0], &theirs) ||
+	    ch3_connect(client->engine, &theirs, &connect, client, &client->vc))
+		abort();
+}
+
+/* ---- the first connection, over which host functions go ---- */
+
+static struct client first;
+
+static void *host_run(void *argument)
+{
+	struct server_thread *thread = argument;
+	if (server_thread_open(thread, worker.gpus))
+		abort();
+	while (!server_host_serve(thread)) {
+		ch3_progress_poll(thread->engine);
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void *first_run(void *argument)
+{
+	(void)argument;
+	while (ch3_progress_wait(first.engine, -1) >= 0 && !first.failed)
+		;
+	return NULL;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *path = getenv("HEADRACE_FUZZ_DRIVER");
+	pthread_t thread;
+	uint32_t gpus;
+	(void)argc;
+	(void)argv;
+	setenv("HEADRACE_TRANSPORT", "tcp", 1);
+	setenv("HEADRACE_SOFTGPU_THREADS", "1", 1);
+	setenv("HEADRACE_SOFTGPU_MEMORY", "64M", 1);
+	if (!path)
+		path = FUZZ_DRIVER;
+	if (worker_prepare(path, RC_SERVER_ALL_GPUS, &gpus) || server_limits_prepare() || server_host_prepare()) {
+		fprintf(stderr, "fuzz-worker: cannot use %s: set HEADRACE_FUZZ_DRIVER to the software GPU's libcuda.so.1\n", path);
+		exit(2);
+	}
+	connect_to(&first, host_run);
+	return -pthread_create(&thread, NULL, first_run, NULL);
+}
+
+/* ---- calls from the input ---- */
+
+static uint64_t word(struct fuzz_input *input)
+{
+	uint8_t how = fuzz_u8(input), detail = fuzz_u8(input);
+	switch (how % 12) {
+	case 0: return detail;
+	case 1: return 1ull << detail % 64;
+	case 2: return (uint64_t)fuzz_u32(input) << 32 | fuzz_u32(input);
+	case 3: return rc_handle_make((enum rc_kind)(how / 12 % RC_KINDS), 1 + detail % HANDLES, 1);
+	case 4: return told_address + detail;
+	case 5: return told_address;
+	case 6: return told_kernel;
+	case 7: return told_module;
+	case 8: return PRIMARY;
+	case 9: return detail * 4096u;
+	case 10: return 0ull - detail;
+	default: return (uint64_t)(detail % 4) << 32 | detail / 4;
+	}
+}
+
+/* Sends one call; false: the input has ended, or the connection has. */
+static bool send_one(struct client *client, struct fuzz_input *input)
+{
+	static uint8_t payload[4096 + sizeof ptx];
+	struct {
+		struct rc_wire_call head;
+		uint64_t arguments[RC_CALL_INLINE / 8];
+	} message = { .head.context = RC_HANDLE_WORKER };
+	if (!input->left || client->failed)
+		return false;
+	uint16_t function = (uint16_t)(1 + fuzz_u8(input) % (RC_CALLS - 1));
+	const struct shape *shape = &shapes[function - 1];
+	uint8_t style = fuzz_u8(input);
+	unsigned words = shape->fixed ? (shape->fixed + 7) / 8 : fuzz_u8(input) % 14;
+	size_t len = 0;
+	for (unsigned i = 0; i < words; i++)
+		message.arguments[i] = word(input);
+	if (function == RC_CALL_module_load && style & 4) {
+		struct rc_wire_load load = { .image = sizeof ptx };
+		memcpy(message.arguments, &load, sizeof load);
+		words = sizeof load / 8;
+		memcpy(payload, ptx, len = sizeof ptx);
+	} else if (function != RC_CALL_module_load && (shape->more || style & 8)) {
+		for (len = 0; len < 8u * (style >> 4); len += 8) {
+			uint64_t value = word(input);
+			memcpy(payload + len, &value, 8);
+		}
+	} else if (style & 8) {
+		len = fuzz_take(input, payload, 4096);
+	}
+	message.head.number = ++number;
+	message.head.function = last_function = function;
+	message.head.flags = (rc_call_waits[function] ? RC_CALL_WAIT : 0) | (style & 1 ? RC_CALL_PER_THREAD : 0);
+	client->answered = false;
+	struct iovec iov = { payload, len };
+	if (ch3_send(client->vc, RC_PACKET_CALL, &message, sizeof message.head + 8 * words, &iov, len > 0,
+		     CH3_SEND_EAGER | CH3_SEND_COPY, NULL))
+		return false;
+	while (rc_call_waits[function] && !client->answered && !client->failed)
+		ch3_progress_wait(client->engine, -1);
+	return !client->failed;
+}
+
+static CUresult end_context(enum rc_call function, uint64_t context)
+{
+	static struct server_thread thread;
+	struct server_call call = { .thread = &thread, .in = (uint8_t *)&context, .in_len = sizeof context };
+	return server_entries[function].serve(&call);
+}
+
+/* Everything that the calls made is gone: the next input finds what this one found. */
+static void start_over(void)
+{
+	uint64_t of;
+	uint16_t function;
+	CUresult result;
+	for (uint32_t i = 1; i <= HANDLES; i++)
+		end_context(RC_CALL_context_destroy, rc_handle_make(RC_KIND_CONTEXT, i, 1));
+	if (end_context(RC_CALL_context_reset, PRIMARY) != CUDA_SUCCESS)
+		abort();
+	while (server_latch_take(&of, &function, &result))
+		;
+	server_order_advance(number);
+	told_address = told_module = told_kernel = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = { data, size };
+	struct client client;
+	connect_to(&client, serve_run);
+	for (int i = 0; i < CALLS_MAX && send_one(&client, &input); i++)
+		ch3_progress_poll(client.engine);
+	ch3_close(client.engine);
+	pthread_join(client.thread, NULL);
+	start_over();
+	return 0;
+}
