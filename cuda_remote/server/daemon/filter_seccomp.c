@@ -235,7 +235,7 @@ static int add_targets(scmp_filter_ctx filter, pid_t reach)
 	static const char *const remote[] = { "process_vm_readv", "process_vm_writev" };
 	int error = add_with(filter, SCMP_ACT_KILL_PROCESS, "ioctl", 1, ARGUMENT_BITS, TIOCSTI);
 	for (size_t i = 0; i < sizeof remote / sizeof *remote && !error && reach; i++) {
-		struct scmp_arg_cmp other = SCMP_A0_64(SCMP_CMP_NE, (uint64_t)reach);
+		struct scmp_arg_cmp other = SCMP_A0_64(SCMP_CMP_NE, (uint64_t)reach, 0);
 		error = reach < 0 ? add(filter, SCMP_ACT_ERRNO(EPERM), remote[i], 0, NULL)
 				  : add(filter, SCMP_ACT_ERRNO(EPERM), remote[i], 1, &other);
 	}
