@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What client (libcuda.so.1) and worker say to each other over CH3, once the door has let the client in. Each connection
- * serves one thread of the client; its first one also carries host functions.
+ * The messages between client (libcuda.so.1) and worker over CH3, after the handshake. Each connection serves one thread
+ * of the client. The first connection also carries host functions.
  *
  *	client → worker   CALL       struct rc_wire_call, the call's arguments (api/calls: fixed ones first); waiting or not
- *	                  CHUNK      struct rc_wire_chunk, bytes of the copy to the device that is under way
+ *	                  CHUNK      struct rc_wire_chunk, bytes of the copy to the device that is in progress
  *	                  HOST_DONE  struct rc_wire_host: the host function has returned
  *	worker → client   REPLY      struct rc_wire_reply, the call's results; one for each waiting call
  *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
  *	                  TEXT       struct rc_wire_text, what device code or the driver printed
  *	                  HOST       struct rc_wire_host: call this host function
  *
- * All of it is sent eagerly, so on each connection everything is handled in the order it was sent. Numbers are
- * little-endian, sizes in bytes. The first arguments or results ride in CH3's header behind the struct; what does not fit
- * there is the payload.
+ * Every message is sent eagerly, so each connection handles its messages in the order they were sent. Numbers are
+ * little-endian, sizes are in bytes. The first arguments or results are in CH3's header after the struct. The rest is the
+ * payload.
  *
- * Order. Calls are numbered through the whole client process, from 1, without a gap, over all its connections; the
- * worker issues them in that order. A call that blocks gives up its place before it blocks. A long copy to the device takes two numbers,
- * one for its start and one for its last byte, and holds no place between them.
+ * Order. Calls are numbered from 1 without a gap, over all connections of the client process. The worker issues them in
+ * that order. A call that may block lets the next call go before it blocks. A long copy to the device takes two numbers, for
+ * its start and for its last byte; other calls may be issued between the two.
  *
- * The protocol's version is the door's, RC_DOOR_VERSION.
+ * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
+ * of an asynchronous copy may come on any connection. No chunk may exceed the bytes of its copy that are left.
+ *
+ * The handshake compares versions and builds: cuda_remote/door/wire.h.
  */
 #ifndef RC_CUDA_WIRE_H
 #define RC_CUDA_WIRE_H
@@ -51,7 +54,7 @@ enum rc_call_flags {
 };
 
 struct rc_wire_call {
-	uint64_t number;   /* client: its place in the process's sequence; worker: issues it there */
+	uint64_t number;   /* client: the call's number; worker: issues calls in this order */
 	uint16_t function; /* client: enum rc_call; worker: chooses what to do */
 	uint16_t flags;    /* client: set of enum rc_call_flags */
 	uint32_t context;  /* client: index of the calling thread's current context, 0 for none; worker: makes it current */
@@ -62,11 +65,11 @@ static_assert(sizeof(struct rc_wire_call) == 16, "wire format");
 #define RC_CALL_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_call))
 
 struct rc_wire_reply {
-	uint64_t number;   /* worker: of the call answered; client: checks it */
-	uint64_t failed;   /* worker: number of the call that result belongs to, an earlier one if that had failed unseen */
-	uint64_t shipped;  /* worker: chunks of copies to the host sent so far, on all connections; client: those before this
-			    * reply's have to be in place when the call returns */
-	int32_t result;    /* worker: CUresult; with anything but success no results follow, unless function says so */
+	uint64_t number;   /* worker: of the call that is answered; client: checks it */
+	uint64_t failed;   /* worker: number of the call that result belongs to: this call, or an earlier one without a reply */
+	uint64_t shipped;  /* worker: chunks of copies to the host that it has sent, on all connections; client: returns from
+			    * the call once it has received as many */
+	int32_t result;    /* worker: CUresult; results follow after success only */
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
 	uint16_t reserved; /* worker: 0 */
 };
@@ -234,7 +237,7 @@ struct rc_wire_kernel {
 	uint32_t name;       /* bytes of the name, without a NUL */
 	uint32_t parameters; /* count; each is two u32: offset and size in the block */
 	uint32_t block;      /* bytes of the parameter block */
-	uint32_t known;      /* set of attributes that the driver told, bit i for attribute i */
+	uint32_t known;      /* set of attributes that the driver knows, bit i for attribute i */
 	int32_t attribute[RC_KERNEL_ATTRIBUTES];
 };
 static_assert(sizeof(struct rc_wire_kernel) == 88, "wire format");
@@ -256,7 +259,7 @@ struct rc_wire_device {
 	uint64_t memory;          /* total */
 	uint64_t primary;         /* handle of its primary context */
 	int32_t least_priority, greatest_priority;
-	uint8_t known[RC_DEVICE_ATTRIBUTES]; /* 1: the driver told this attribute */
+	uint8_t known[RC_DEVICE_ATTRIBUTES]; /* 1: the driver knows this attribute */
 	int32_t attribute[RC_DEVICE_ATTRIBUTES];
 	uint8_t peers[RC_DEVICES_MAX];       /* 1: may access that device's memory */
 	uint8_t p2p[RC_DEVICES_MAX][8];      /* cuDeviceGetP2PAttribute by device and attribute */
