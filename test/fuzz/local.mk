@@ -74,10 +74,15 @@ test_fuzz_fuzz_object_LDADD = $(test_fuzz_fuzz_fatbin_LDADD)
 test_fuzz_fuzz_worker_SOURCES = %D%/fuzz_worker.c %D%/input.h
 nodist_test_fuzz_fuzz_worker_SOURCES = cuda_remote/api/fuzz.h
 test_fuzz_fuzz_worker_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) \
-	-DFUZZ_DRIVER='"$(abs_top_builddir)/cuda_remote/softgpu/.libs/libcuda.so.1"'
-# The software GPU is loaded by the worker and takes the sanitizers' functions from the target.
+	-DFUZZ_DRIVER='"$(abs_top_builddir)/test/fuzz/.libs/libcuda.so"'
+# The worker loads this software GPU, which takes the sanitizers' functions from the target: so it may lack definitions.
+noinst_LTLIBRARIES += %D%/libcuda.la
+test_fuzz_libcuda_la_SOURCES =
+test_fuzz_libcuda_la_LIBADD = $(cuda_remote_softgpu_libcuda_la_LIBADD)
+test_fuzz_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-z,nodelete \
+	-Wl,-Bsymbolic -Wl,--version-script=$(srcdir)/cuda_remote/softgpu/libcuda.map
 test_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=server_output_ship -Wl,--export-dynamic
-EXTRA_test_fuzz_fuzz_worker_DEPENDENCIES = cuda_remote/softgpu/libcuda.la
+EXTRA_test_fuzz_fuzz_worker_DEPENDENCIES = %D%/libcuda.la
 test_fuzz_fuzz_worker_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 # The client's own sources but session.c, which the target includes.
 test_fuzz_fuzz_client_SOURCES = %D%/fuzz_client.c %D%/input.h $(cuda_client_but_session)
