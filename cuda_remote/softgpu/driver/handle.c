@@ -16,6 +16,10 @@ static struct {
 	handle_t *first_free, *last_free;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* Defined in a program built with -fsanitize=address. LeakSanitizer does not look for pointers in mapped memory unless it
+ * is told of it. */
+extern void __lsan_register_root_region(const void *start, size_t size) __attribute__((weak));
+
 static void append_free(handle_t *slot)
 {
 	slot->next = NULL;
@@ -36,6 +40,8 @@ static bool grow(void)
 	}
 	if (arena.grown == ARENA_BYTES || mprotect(arena.base + arena.grown, GROW_BYTES, PROT_READ | PROT_WRITE))
 		return false;
+	if (__lsan_register_root_region)
+		__lsan_register_root_region(arena.base + arena.grown, GROW_BYTES);
 	for (uint64_t i = 0; i < GROW_BYTES; i += HANDLE_SLOT_BYTES)
 		append_free((handle_t *)(void *)(arena.base + arena.grown + i));
 	/* Orders base and the access rights before grown; pairs with the acquire in handle_valid. */
