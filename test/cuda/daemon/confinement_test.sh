@@ -10,6 +10,12 @@ python=${PYTHON:-python3}
 socket=$work/sock
 server=unix:$socket
 unset HEADRACE_KEY_FILE CUDA_VISIBLE_DEVICES
+case $(ldd "$headraced") in
+*libasan* | *libtsan* | *libubsan*)
+	echo "SKIP: a sanitizer's build is confined less: the sanitizer needs what is denied, and keeps freed memory"
+	exit 77
+	;;
+esac
 [ "$(id -u)" = 0 ] || { echo "SKIP: needs root, to read a worker's memory and to change users"; exit 77; }
 start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=echo "$@"; }
 
