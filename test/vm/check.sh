@@ -24,7 +24,8 @@ try()
 }
 
 try selftest "$here/selftest.sh"
-try conformance-designs "$here/run.sh" "$here/designs.sh"
+# The longest: several minutes with a processor of its own, and .ci/run has other work for the processors.
+try conformance-designs "$here/run.sh" --timeout=1500 "$here/designs.sh"
 # Many queue pairs, all of them nearly always full, and the smallest chunks that hold each case's single messages.
 HEADRACE_IB_QPS=16 HEADRACE_IB_DEPTH=2 HEADRACE_IB_CHUNK=4k \
 	try conformance-narrow "$here/run.sh" "$top_builddir/test/channel/conformance" --transport verbs --scale 0.01
