@@ -219,7 +219,7 @@ static void use_module(void)
 			cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL);
 		cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, function, 32, 0);
 	}
-	cuModuleGetGlobal(&global, &size, module, "g");
+	cuModuleGetGlobal_v2(&global, &size, module, "g");
 	cuModuleUnload(module);
 }
 
@@ -230,25 +230,25 @@ static void use_memory(void)
 	CUdeviceptr device;
 	size_t unused, total;
 	void *pinned = NULL, *pageable = malloc(COPY_BYTES);
-	if (cuMemAlloc(&device, COPY_BYTES) == CUDA_SUCCESS && pageable) {
+	if (cuMemAlloc_v2(&device, COPY_BYTES) == CUDA_SUCCESS && pageable) {
 		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = device, .srcPitch = 128,
 				       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = pageable, .dstPitch = 160,
 				       .WidthInBytes = 100, .Height = 400 };
 		cuMemHostAlloc(&pinned, COPY_BYTES, 0);
 		if (pinned)
-			cuMemcpyDtoHAsync(pinned, device, COPY_BYTES, NULL);
-		cuMemcpyDtoH(pageable, device, COPY_BYTES);
-		cuMemcpy2D(&copy);
+			cuMemcpyDtoHAsync_v2(pinned, device, COPY_BYTES, NULL);
+		cuMemcpyDtoH_v2(pageable, device, COPY_BYTES);
+		cuMemcpy2D_v2(&copy);
 		cuMemHostRegister(pageable, COPY_BYTES, 0);
-		cuMemcpyDtoHAsync(pageable, device, 3000, NULL);
+		cuMemcpyDtoHAsync_v2(pageable, device, 3000, NULL);
 		cuStreamSynchronize(NULL);
 		cuMemHostUnregister(pageable);
 		/* A lost session keeps pinned memory mapped. */
 		if (pinned && cuMemFreeHost(pinned) != CUDA_SUCCESS)
 			kept = pinned;
-		cuMemFree(device);
+		cuMemFree_v2(device);
 	}
-	cuMemGetInfo(&unused, &total);
+	cuMemGetInfo_v2(&unused, &total);
 	free(pageable);
 }
 
