@@ -8,6 +8,7 @@ run() {
 	local test=$1
 	shift
 	rm -f "$folder/ready"
+	# shellcheck disable=SC2163 # each argument is NAME=VALUE
 	[ $# = 0 ] || export "$@"
 	remote_start 2>"$folder/log"
 	timeout 100 "$build/test/cuda/server/session" "$test" || fail "$test; the daemon's log: $(cat "$folder/log")"
