@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Comparison with Open MPI: one contender process runs the tests that it is told to. */
+/* Comparison with Open MPI: a contender process runs the tests that compare.py sends it. */
 #include "config.h"
 #include "cells.h"
 

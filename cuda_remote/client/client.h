@@ -104,7 +104,7 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
 /* The bytes of one more chunk are stored. */
 void rc_link_chunk_arrived(struct rc_session *session);
-/* Waits until the bytes of so many chunks are stored, over all connections. */
+/* Waits until this number of chunks, counted over all connections, is stored. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
 /* The reply breaks the protocol: logs that and ends the session. */
@@ -203,7 +203,7 @@ int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, st
 /* Copies bytes into the pieces that rc_copy_pieces found too many. */
 void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
 /*
- * A chunk of so many bytes has been announced on link. Returns its copy, which stays until rc_copy_arrived or
+ * The server has announced a chunk of this size on link. Returns its copy, which stays until rc_copy_arrived or
  * rc_copy_failed. NULL: the server may not send it: no such copy, one that another connection waits for, or more bytes
  * than the copy has.
  */

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The first answers on a fresh socket always fit its buffer; a short write means that there is nobody to read it. */
+/* The first answers on a fresh socket always fit its buffer; a short write means that the peer has closed the socket. */
 static int send_whole(int fd, const void *message, size_t size)
 {
 	ssize_t n = send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the kernel whose process holds the other end of a socket. */
+/* Asks the kernel which user owns the other end of a socket. */
 #define _GNU_SOURCE /* struct ucred */
 #include "cuda_remote/door/identity.h"
 

@@ -34,10 +34,10 @@
 /* An offer that nobody takes up in so many puts, without a get between them, is taken back if the peer has put too. */
 #define PATIENT_PUTS 64
 
-#define RECORD_LEAST 8192u /* a longer put is cut into records of so many bytes and more */
+#define RECORD_LEAST 8192u /* minimum record size when a longer put is split */
 #define RECORD_LEAST_NEAR 4096u /* where the processors are near, and the second copy costs no more than the first */
 
-/* Pieces of so many bytes and more are copied once by default; while bytes stream one way, of four times as many. */
+/* Default minimum size for single copy; four times that while traffic is one-way. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
