@@ -3,6 +3,7 @@
  * the input says where the rest is cut in two, as a message may arrive in pieces. */
 #include "cuda_remote/door/wire.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,12 @@ static int knock(void)
 	socklen_t length;
 	rc_server_unix_address(place.path, &address, &length);
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, length))
+	if (fd < 0)
 		abort();
+	/* libFuzzer's alarm interrupts system calls. */
+	while (connect(fd, (struct sockaddr *)&address, length))
+		if (errno != EINTR)
+			abort();
 	return fd;
 }
 

@@ -7,6 +7,7 @@
 #include "cuda_remote/door/proof.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,12 @@ static int connect_door(void)
 	/* Reset at the end: addresses of closed connections would run out. */
 	struct linger at_once = { .l_onoff = 1 };
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
+	if (fd < 0)
 		abort();
+	/* libFuzzer's alarm interrupts system calls. A second connect waits for the connection that the first began. */
+	while (connect(fd, (struct sockaddr *)&address, sizeof address))
+		if (errno != EINTR)
+			abort();
 	return fd;
 }
 
