@@ -143,6 +143,13 @@ class Table:
                     names.add(call.name + "_ptds")
         return sorted(names)
 
+    def destroyer(self, call, argument):
+        """The name of the call that destroys what call returns in argument."""
+        for other in self.calls:
+            if [(a.role, a.kind) for a in other.arguments] == [("delete", argument.kind)]:
+                return other.name
+        fail(call.place, f"{call.name}: parameter {argument.name}: no call in the table destroys it")
+
     def structs(self):
         """CUDA's structs that cross the wire."""
         names = set(self.struct)
@@ -327,7 +334,15 @@ def server_unpack(call):
     return out
 
 
-def server_function(call):
+def server_bind(argument, destroyer):
+    """Gives a new object the handle that the client chose; an object that gets no handle is destroyed."""
+    name = argument.name
+    return ["\tif (result == CUDA_SUCCESS) {",
+            f"\t\tresult = server_object_bind(RC_KIND_{argument.kind}, args.{name}, {name});",
+            f"\t\tif (result != CUDA_SUCCESS && driver.{destroyer})", f"\t\t\tdriver.{destroyer}({name});", "\t}"]
+
+
+def server_function(table, call):
     fixed = call.fixed()
     out = [f"static CUresult serve_{call.name}(struct server_call *call)", "{"]
     if fixed:
@@ -350,8 +365,7 @@ def server_function(call):
     out.append(f"\tresult = function({given});")
     for a in call.arguments:
         if a.role == "new":
-            out += ["\tif (result == CUDA_SUCCESS)",
-                    f"\t\tresult = server_object_bind(RC_KIND_{a.kind}, args.{a.name}, {a.name});"]
+            out += server_bind(a, table.destroyer(call, a))
         elif a.role == "delete":
             out.append(f"\tserver_object_unbind(args.{a.name});")
         elif a.role == "out" and not a.count:
@@ -364,7 +378,7 @@ def server_c(table):
     out = [WARNING, '#include "cuda_remote/server/internal.h"', ""]
     for call in table.calls:
         if call.function and "server" not in call.options:
-            out += server_function(call)
+            out += server_function(table, call)
     out.append("const struct server_entry server_entries[RC_CALLS] = {")
     for call in table.calls:
         function = call.options.get("server", f"serve_{call.name}")

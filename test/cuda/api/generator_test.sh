@@ -65,6 +65,12 @@ has $'struct rc_args_cuMemPoolCreate {\n\tuint64_t pool;\n}'
 source=$(generate client.c <<< 'async cuMemsetD32_v2')
 [[ $source == *'_Static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t)'* ]] || fail "no assertion of CUdeviceptr's width"
 
+# An object that gets no handle is destroyed.
+source=$(generate server.c <<< $'async cuEventCreate : phEvent=new\nasync cuEventDestroy_v2 : hEvent=delete')
+[[ $source == *$'result != CUDA_SUCCESS && driver.cuEventDestroy_v2)\n\t\t\tdriver.cuEventDestroy_v2(phEvent);'* ]] ||
+	fail "an event without a handle is kept: $source"
+refused 'async cuEventCreate : phEvent=new' 'table.api:1: cuEventCreate: parameter phEvent' 'no call in the table destroys it'
+
 # The description of a build: comments and the names of hooks make no difference, an argument or a member does.
 part() { # MEMBER TABLE-LINE HEADER-TEXT
 	generate wire.txt <<< "$2" > "$work/wire.txt"
