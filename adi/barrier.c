@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dissemination barrier (Hensgen, Finkel and Manber, 1988): in round k everybody sends to the rank 2^k further on and
- * waits for the one 2^k before; after ceil(log2 n) rounds each has heard, through others, of all. */
+/* MPI_Barrier: dissemination barrier (Hensgen, Finkel and Manber, 1988). In round k every rank sends to the rank 2^k
+ * after it and waits for the message of the rank 2^k before it. After ceil(log2 n) rounds every rank has received,
+ * directly or through others, a message from every rank. */
 #include "adi/adi.h"
 
 static int barrier_round(struct adi_comm *comm, int distance, int tag)

@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <wchar.h>
 
-/* The predefined datatypes of C, by the handle's low byte. Pairs whose two parts have a gap between them (double and
- * int) are not plain bytes and are not there; nor are those of C++ and Fortran. */
+/* Sizes of the predefined datatypes of C, indexed by the low byte of the handle; 0: not supported. Not supported are
+ * pairs with padding (such as double and int), which are not contiguous bytes, and the datatypes of C++ and Fortran. */
 #define INDEX(handle) ((uintptr_t)(handle) & 0xff)
 static const uint8_t type_size[256] = {
 	[INDEX(MPI_AINT)] = sizeof(MPI_Aint),
@@ -69,7 +69,7 @@ int PMPI_Type_size(MPI_Datatype datatype, int *size)
 }
 ADI_PROFILED(Type_size);
 
-/* A status keeps the message's bytes in two of its internal integers, the low half first. */
+/* MPI_internal[0] and [1] of a status hold the length of the message in bytes, the low half first. */
 int PMPI_Get_count(const MPI_Status *status, MPI_Datatype datatype, int *count)
 {
 	int class = adi_check_running("MPI_Get_count");

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Usable before MPI_Init for reporting errors: they end the process. */
+/* Initialised statically, so that errors before MPI_Init can be reported: such an error ends the process. */
 struct adi adi = {
 	.world = { "MPI_COMM_WORLD", ADI_CONTEXT_WORLD, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
 	.self = { "MPI_COMM_SELF", ADI_CONTEXT_SELF, .size = 1, .errhandler = MPI_ERRORS_ARE_FATAL },
@@ -28,8 +28,8 @@ int adi_check_running(const char *function)
 			 adi.state == ADI_BEFORE ? "before MPI_Init" : "after MPI_Finalize");
 }
 
-/* Makes everybody known to the engine. Connections are opened by the first message, or the first receive that names a
- * rank: most pairs of a large job never have anything to say. */
+/* Adds all other ranks to the engine, as connections on demand: in a large job most pairs of ranks exchange no
+ * messages. */
 static int add_all(const hr_card_t *cards)
 {
 	for (int i = 0; i < adi.world.size; i++) {
@@ -51,7 +51,7 @@ static int start(void)
 		return error;
 	adi.oversubscribed = local_size > sysconf(_SC_NPROCESSORS_ONLN);
 	hr_card_t card;
-	/* A program may compute for long between two calls of MPI, and its peers must not give it up meanwhile. */
+	/* A rank may compute for a long time between two MPI calls. Connections to it must not time out meanwhile. */
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_PATIENT;
 	error = ch3_open(&attr, &adi.engine, &card);
@@ -76,7 +76,7 @@ static int init(const char *function, int required)
 {
 	if (adi.state != ADI_BEFORE)
 		return adi_raise(NULL, function, MPI_ERR_OTHER, "called a second time");
-	/* Every failure from here on ends the process, so there is nothing to undo. */
+	/* Every failure from here on ends the process, so nothing is undone. */
 	int error = start();
 	if (error)
 		return adi_raise(NULL, function, adi_class(error), "%s", strerror(-error));
@@ -142,7 +142,7 @@ int PMPI_Finalize(void)
 	int class = adi_check_running("MPI_Finalize");
 	if (class)
 		return class;
-	/* Nobody closes while another still has to send: a peer that ends early is an error to who waits for it. */
+	/* Wait for all ranks before closing: a rank that still waits for a message from this one would get an error. */
 	class = adi_meet();
 	if (class)
 		class = adi_raise(&adi.world, "MPI_Finalize", class, "%s", adi_class_text(class));

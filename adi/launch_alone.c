@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* No process manager was built in: one process. */
+/* Start-up if the build has no support for a process manager: the job is one process. */
 #include "adi/adi.h"
 
 int adi_launch_init(int *rank, int *size, int *local_size)

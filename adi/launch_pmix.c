@@ -24,7 +24,7 @@ static int launch_error(const char *call, pmix_status_t status)
 	return -EIO;
 }
 
-/* A number that the process manager knows of the job; 0 if it does not. */
+/* Returns a 32-bit number that the process manager has stored for the job under key; 0 if there is none. */
 static uint32_t job_number(const char *key)
 {
 	pmix_proc_t job;
@@ -54,7 +54,7 @@ int adi_launch_init(int *rank, int *size, int *local_size)
 {
 	*rank = 0;
 	*size = *local_size = 1;
-	/* A process manager leaves its contact there; without it PMIx_Init would look for one for a while. */
+	/* A process manager sets this variable. Without one PMIx_Init would search for a server for a while. */
 	if (!getenv("PMIX_NAMESPACE"))
 		return 0;
 	pmix_status_t status = PMIx_Init(&self, NULL, 0);
@@ -123,7 +123,7 @@ int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
 	return error;
 }
 
-/* On a thread of PMIx. */
+/* Called on a thread of PMIx. */
 static void on_met(pmix_status_t status, void *context)
 {
 	(void)context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matching: MPI 5.0, section 3.5. Two queues in order of arrival: receives posted before their message, messages that
- * came before their receive. A message is in the second only while no posted receive matches it. */
+/* Matching: MPI 5.0, section 3.5. There are two queues: posted receives without a message, in order of posting, and
+ * unexpected messages, in order of arrival. No posted receive matches a message in the second queue. */
 #include "adi/adi.h"
 
 #include "rdma_channel/base/log.h"
@@ -14,10 +14,10 @@ struct adi_unexpected {
 	uint32_t context;
 	int source, tag;
 	size_t bytes;
-	ch3_rndv_t *rndv;            /* the payload waits at the sender */
-	bool arrived;                /* the payload is in place, or error says why not */
+	ch3_rndv_t *rndv;            /* not NULL: rendezvous, the payload is still at the sender */
+	bool arrived;                /* payload is complete, or its transfer failed with error */
 	int error;
-	struct adi_request *claimed; /* the receive that matched before the payload had arrived */
+	struct adi_request *claimed; /* a receive that matched before the payload had arrived */
 	char payload[];
 };
 
@@ -33,14 +33,14 @@ static void receive_complete(struct adi_request *request, int error)
 	request->complete = true;
 }
 
-/* CH3's completion of a payload that went straight to its receive. */
+/* CH3's completion callback of a payload that was received directly into the buffer of its receive. */
 static void on_received(void *context, int error, size_t bytes)
 {
 	(void)bytes;
 	receive_complete(context, error);
 }
 
-/* Takes the first posted receive that the message matches out of the queue. */
+/* Removes the first posted receive that matches the message from the queue. Returns NULL if there is none. */
 static struct adi_request *match_posted(uint32_t context, int source, int tag)
 {
 	for (struct adi_request **link = &posted; *link; link = &(*link)->next) {
@@ -56,7 +56,7 @@ static struct adi_request *match_posted(uint32_t context, int source, int tag)
 	return NULL;
 }
 
-/* Takes the first message that the receive matches out of the queue. */
+/* Removes the first unexpected message that matches the receive from the queue. Returns NULL if there is none. */
 static struct adi_unexpected *match_unexpected(const struct adi_request *request)
 {
 	for (struct adi_unexpected **link = &unexpected; *link; link = &(*link)->next) {
@@ -73,7 +73,7 @@ static struct adi_unexpected *match_unexpected(const struct adi_request *request
 	return NULL;
 }
 
-/* The request is that of this message from now on. */
+/* Stores the envelope of the matching message in the receive request. */
 static void claim(struct adi_request *request, int source, int tag, size_t bytes)
 {
 	request->source = source;
@@ -100,7 +100,7 @@ static void on_unexpected_arrived(void *context, int error, size_t bytes)
 		unexpected_deliver(message->claimed, message);
 }
 
-/* Appends a message with room for its payload. */
+/* Appends an unexpected message. An eager message has room for its payload. Returns NULL if out of memory. */
 static struct adi_unexpected *unexpected_append(uint32_t context, int source, int tag, size_t bytes, ch3_rndv_t *rndv)
 {
 	size_t room = rndv ? 0 : bytes;
@@ -159,7 +159,7 @@ static void send_complete(struct adi_request *request, int class)
 	request->complete = true;
 }
 
-/* A message to this process: to a posted receive, or into memory of its own. */
+/* Sends a message to this process itself: copies it to a posted receive or into an unexpected message. */
 static void self_send(struct adi_request *request, const void *buf)
 {
 	struct adi_request *receive = match_posted(request->context, request->source, request->tag);
@@ -204,8 +204,9 @@ void adi_send(struct adi_request *request, struct adi_comm *comm, uint32_t conte
 		send_complete(request, adi_class(error));
 }
 
-/* Why no message can come any more for a receive from source, or 0. A wildcard has nobody left when a peer has died, as
- * the message might have been its, or when all have ended; of a peer without a connection nothing is known. */
+/* Returns 0 if a receive from source can still match a message, else the error with which the receive fails. A receive
+ * with MPI_ANY_SOURCE fails if a peer has died, because that peer may have been the expected sender, or if all peers
+ * have closed. A peer without a connection counts as alive. */
 static int nobody_left(int source)
 {
 	if (source != MPI_ANY_SOURCE)
@@ -252,7 +253,7 @@ void adi_receive(struct adi_request *request, struct adi_comm *comm, uint32_t co
 		return;
 	}
 	int error = context < ADI_CONTEXT_SELF ? nobody_left(source) : 0;
-	/* Without a connection nobody would tell that the sender is gone. */
+	/* Without a connection this process would not notice the death of the sender. */
 	if (!error && source != MPI_ANY_SOURCE && adi.peer[source].vc)
 		error = ch3_vc_open(adi.peer[source].vc);
 	if (error) {

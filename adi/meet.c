@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The meeting of all ranks in MPI_Finalize, by the process manager: a barrier of messages would connect ranks that have
- * nothing to say to each other.
+ * MPI_Finalize: waits for all ranks with a fence of the process manager. A barrier of messages would open connections
+ * between ranks that never exchanged a message.
  *
- * A process manager may lose the death of a rank, and its fence then never ends (Open MPI's does, now and then, where
- * the rank died before the first one came). So a rank that has waited for a while watches the next one: it opens a
- * connection to it, if there is none, which fails when that rank is gone. Whoever leaves because of a death says so on
- * its connections, and so it goes round to all who are left. A rank that computes before it comes keeps its address,
- * and is waited for.
+ * If a rank dies, a process manager may fail to notice it, and the fence never ends. Open MPI's does so now and then if
+ * the rank died before the first rank entered the fence. So a rank that has waited WATCH_AFTER_MS opens a connection to
+ * the next rank, if there is none. That connection fails if the next rank is dead. A rank that leaves MPI_Finalize
+ * because of a death sends ADI_PACKET_BROKEN on all its connections, and so the news reaches all remaining ranks. A rank
+ * that still computes is alive, so the connection to it does not fail, and the others wait.
  */
 #include "adi/adi.h"
 
 #include <errno.h>
 #include <time.h>
 
-#define ASK_MS_MAX 32      /* between two questions whether all have come */
+#define ASK_MS_MAX 32      /* maximum time between two tests of the fence */
 #define WATCH_AFTER_MS 5000
-#define CONFIRM_MS 1000    /* a rank that seems gone may be one that met all the others and left: its fence has ended */
+/* After a connection has failed, the time that the fence still has to end: the peer may have passed it and closed. */
+#define CONFIRM_MS 1000
 
-static int broken; /* what a peer's news say */
+static int broken; /* -ECONNRESET after an ADI_PACKET_BROKEN, else 0 */
 
 static int on_broken(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
@@ -34,7 +35,7 @@ int adi_meet_prepare(void)
 	return ch3_register(adi.engine, ADI_PACKET_BROKEN, on_broken, NULL);
 }
 
-/* The error of the first peer that died, as far as this process knows, or 0. */
+/* Returns the error of a peer that is known to have died, or 0. */
 static int somebody_died(void)
 {
 	for (int i = 0; i < adi.world.size; i++)

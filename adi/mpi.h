@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI for C, with the types, constants and handle values of the standard ABI (MPI 5.0, chapter 20): a program compiled
- * with this header runs on every library that has this ABI, under the name libmpi_abi.so, and the other way round.
+ * MPI for C, with the types, constants and handle values of the standard ABI (MPI 5.0, chapter 20). The library's name
+ * in this ABI is libmpi_abi.so. A program compiled with this header runs with every MPI library that has this ABI. A
+ * program compiled with the header of such a library runs with this library if it uses only the functions below.
  *
  * Declared here: every predefined handle and constant of communication; initialisation and finalisation; point-to-point
  * messages in predefined communicators and predefined C datatypes; the barrier. A program that uses another MPI
- * function does not compile yet. Each function has a profiling entry point with the prefix PMPI_.
+ * function does not compile. Each function has a profiling entry point with the prefix PMPI_.
  */
 #ifndef MPI_H_ABI
 #define MPI_H_ABI

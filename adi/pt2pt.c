@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* The arguments of one message as the user gave them. */
+/* The arguments of a send or receive function. */
 struct message {
 	const char *function;
 	const void *buf;
@@ -13,7 +13,7 @@ struct message {
 	int rank, tag;
 	MPI_Comm handle;
 	bool receive;
-	/* Found by message_check. */
+	/* Set by message_check. */
 	struct adi_comm *comm;
 	size_t bytes;
 };
@@ -75,7 +75,7 @@ static int message_begin(struct message *m, MPI_Request *handle)
 	return MPI_SUCCESS;
 }
 
-/* From beginning to end. The request may live on the stack: nothing refers to it once it is complete. */
+/* A blocking send or receive. The request is on the stack: nothing refers to it after its completion. */
 static int message_whole(struct message *m, MPI_Status *status)
 {
 	int class = message_check(m);

@@ -67,8 +67,8 @@ bool adi_request_complete(struct adi_request *request)
 	return request->complete;
 }
 
-/* With more ranks than processors the one that is waited for may need this processor: it gets it again and again before
- * this one goes to sleep, as waking up takes longer than a turn. */
+/* If there are more ranks than processors, the awaited rank may need this processor. So yield the processor up to TURNS
+ * times before sleeping: waking up takes longer than a yield. */
 static bool progress_in_turns(void)
 {
 	for (int turn = 0; turn < TURNS; turn++) {
@@ -79,7 +79,7 @@ static bool progress_in_turns(void)
 	return false;
 }
 
-/* Sleeps until something happened; not being able to is the end. */
+/* Makes progress; sleeps until a callback has run. Ends the job if progress fails. */
 static void progress(void)
 {
 	if (adi.oversubscribed && progress_in_turns())
@@ -144,7 +144,8 @@ static struct adi_request *request_find(MPI_Request handle)
 	return request;
 }
 
-/* The request behind *handle, or NULL with *class set: to MPI_SUCCESS for the null request, with an empty status. */
+/* Returns the request of *handle. Returns NULL for MPI_REQUEST_NULL, with class MPI_SUCCESS and an empty status, and
+ * for an invalid handle, with the class of the error. */
 static struct adi_request *request_of(MPI_Request *handle, const char *function, MPI_Status *status, int *class)
 {
 	*class = adi_check_running(function);
@@ -160,7 +161,7 @@ static struct adi_request *request_of(MPI_Request *handle, const char *function,
 	return NULL;
 }
 
-/* Hands out the result of a complete request and frees it. */
+/* Stores the status of a complete request, reports its error and frees it. Returns the error class. */
 static int request_finish(struct adi_request *request, MPI_Request *handle, MPI_Status *status, const char *function)
 {
 	adi_request_status(request, status);

@@ -59,7 +59,7 @@ int ch3_add(ch3_t *engine, const hr_card_t *card, void *user, ch3_vc_t **vc);
  * the error of a connection that has failed. */
 int ch3_vc_open(ch3_vc_t *vc);
 
-/* Returns the number of the engine's connections, without connections on demand that were never opened. */
+/* Returns the number of the engine's connections. Connections on demand that were never opened do not count. */
 int ch3_connections(const ch3_t *engine);
 
 void *ch3_vc_user(const ch3_vc_t *vc);
@@ -112,8 +112,8 @@ typedef int (*ch3_handler_fn)(void *context, const ch3_incoming_t *incoming, ch3
 int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *context);
 
 /* Supplies n <= CH3_IOV_MAX buffers for a deferred payload; done as in ch3_sink_t. On success rndv is no longer valid.
- * On failure done is not called: with -EINVAL or -ENOMEM rndv stays valid; with the error of its connection rndv is no
- * longer valid. Closing the connection also invalidates rndv. */
+ * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with
+ * the error of its connection rndv is no longer valid. Closing the connection also invalidates rndv. */
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context);
 
 enum {
@@ -141,7 +141,7 @@ void ch3_request_free(ch3_request_t *request);
 
 /*
  * Makes progress without blocking: transfers data, calls handlers and completion callbacks. Returns the number of these
- * calls. Each poll looks at the recently active connections, at most 16. Every 64 polls, and before sleeping, it asks
+ * calls. Each poll looks at the recently active connections, at most 16. From time to time, and before sleeping, it asks
  * the channel for other ready connections and for incoming peers.
  */
 int ch3_progress_poll(ch3_t *engine);

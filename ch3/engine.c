@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rendezvous costs one more round trip, an eager message at most one more copy, and that only where the receiver did
- * not expect it. At 64 KB the copy takes about as long as the round trip over the slowest transport, TCP. */
+/* A rendezvous costs one more round trip than an eager message. An eager message costs at most one more copy, and only
+ * if the receiver has no buffer for it yet. At 64 KB the copy takes about as long as the round trip over the slowest
+ * transport, TCP. */
 HR_SETTING(eager_max, "HEADRACE_EAGER_MAX", "64k", 0, 1u << 30, "maximum payload sent eagerly, bytes");
 
 HR_SETTING(rendezvous, "HEADRACE_RENDEZVOUS", "read", 0, 0,
 	   "rendezvous transfer of long payloads: read (through the pipe) or write (RDMA write into the receiver's memory)");
 
-/* How long closing waits for queued messages to leave, unless the channel's attributes say otherwise. */
+/* Maximum time that closing waits for queued messages, if the channel's attributes have no timeout_ms. */
 #define CLOSE_MS 10000
 
 static int read_rendezvous(bool *writes)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's insides, shared by the files of ch3/ only.
+ * Internal declarations of ch3. Only the files of ch3/ include this header.
  *
- * Paths of a message: ch3_send builds the packet on the stack and puts it, straight from the caller's buffers. What the
- * pipe does not take becomes a request in the connection's send queue (send.c), which progress flushes in order. The
- * receiver gets bytes into the connection's inbox, finds packets there and calls handlers (receive.c); payload that is
- * not in the inbox yet is got straight into its sink. Rendezvous (rndv.c) finds its two ends by the ids in two tables.
+ * Sending (send.c): ch3_send builds a short message in the memory of the pipe (hr_conn_reserve). If that is not
+ * possible, it builds the front on the stack and calls hr_channel_put with the front and the caller's buffers. If the
+ * pipe does not accept the whole message, the rest becomes a request in the connection's send queue. Progress sends the
+ * queue in order.
+ * Receiving (receive.c): progress reads packets in the memory of the pipe (hr_conn_peek) or in the connection's inbox,
+ * which hr_channel_get fills, and calls their handlers. Payload that has not arrived in the inbox yet is received
+ * directly into the buffers of its sink.
+ * Rendezvous (rndv.c): packets name the send and the receive by ids, which two tables of the connection resolve.
  */
 #ifndef HR_CH3_INTERNAL_H
 #define HR_CH3_INTERNAL_H
@@ -14,21 +18,27 @@
 #include "ch3/packet.h"
 #include "rdma_channel/upper.h"
 
+#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 
 #define CH3_SINK_IOV ((int)(sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)))
 
-/* How many connections every poll looks at; those with writes under way or a failure to tell come on top. */
+/* Maximum number of connections that every poll looks at. Connections with incomplete remote writes or with an
+ * unreported send error are polled in addition. */
 #define CH3_ACTIVE_MAX 16
 
-/* Bytes of an inbox: one get brings in this much of small messages. */
+/* Progress counts the cost of polls, to decide when to do work that takes a system call. The unit is one hr_conn_peek,
+ * about 6 ns. This is the cost of one hr_channel_get. */
+#define CH3_COST_GET 16u
+
+/* Size of an inbox, bytes: the most that one get receives of small messages. */
 #define CH3_INBOX 8192
-/* What one get may bring in behind a large payload: the next packet's front and a little more. What lands in the inbox
- * is copied once again, so while large messages stream this stays small. */
+/* Bytes that a get may receive into the inbox behind a large payload: enough for the next packet's front. Bytes in the
+ * inbox are copied a second time, so the limit is small while large messages are received. */
 #define CH3_INBOX_BEHIND 256
 
-/* Where bytes come from or go to: piece[0..n-1] is what is left. The pieces are consumed in place. */
+/* Position in a vector of buffers: piece[0..n-1] are the bytes that are left. Advancing changes the pieces. */
 struct ch3_cursor {
 	struct iovec *piece;
 	int n;
@@ -40,13 +50,14 @@ size_t ch3_cursor_bytes(const struct ch3_cursor *cursor);
 void ch3_cursor_advance(struct ch3_cursor *cursor, size_t bytes);
 /* Shortens the cursor to at most bytes. */
 void ch3_cursor_trim(struct ch3_cursor *cursor, uint64_t bytes);
-/* Copies up to len bytes into the pieces; returns how many. */
+/* Copies up to len bytes into the buffers. Returns the number of bytes copied. */
 size_t ch3_scatter(const struct iovec *iov, int n, const void *bytes, size_t len);
-/* As scatter, and consumes them. */
+/* As ch3_scatter, and advances the cursor by the bytes copied. */
 size_t ch3_cursor_fill(struct ch3_cursor *cursor, const void *bytes, size_t len);
 
-/* Names for objects that the peer refers to: index and generation in 32 bits, never 0; a stale or invented id finds
- * nothing. Grows by doubling. */
+/* Table of ids that the peer uses to refer to local objects. An id has 32 bits, an index and a generation, and is never
+ * 0. An id that was never issued or that was removed is not found, unless the generation has wrapped (4096 uses of a
+ * slot). The table grows by doubling. */
 struct ch3_ids {
 	struct ch3_id_slot {
 		void *object;        /* NULL: free */
@@ -62,24 +73,24 @@ void *ch3_ids_find(const struct ch3_ids *ids, uint32_t id);
 void ch3_ids_remove(struct ch3_ids *ids, uint32_t id);
 void ch3_ids_destroy(struct ch3_ids *ids);
 
-/* What goes before a payload: packet, perhaps more of it, header. */
+/* Maximum size of a front, bytes: everything before the payload of a packet. */
 #define CH3_FRONT_MAX (sizeof(struct ch3_packet) + sizeof(struct ch3_packet_more) + CH3_HEADER_MAX)
 
-/* The same as a receiver sees it. */
+/* A front that was received and checked. */
 struct ch3_front {
 	unsigned type, flags;
 	size_t header_len;
-	const void *header;
 	uint64_t payload_len;
 	uint32_t sender_id, receiver_id;
+	uint8_t header[CH3_HEADER_MAX]; /* header_len bytes */
 };
 
-/* A send that did not leave at once. */
+/* State of a send that the pipe did not accept completely in the call of ch3_send. */
 enum ch3_request_stage {
-	CH3_STAGE_QUEUED,   /* in the send queue: cursor is what remains to be put */
-	CH3_STAGE_ANNOUNCE, /* in the send queue: the announcement of a payload that waits in iov[1..] */
-	CH3_STAGE_WAITING,  /* announced; the receiver's CLEAR will queue the payload */
-	CH3_STAGE_WRITING,  /* cleared; the payload is being written into the receiver's memory */
+	CH3_STAGE_QUEUED,   /* in the send queue: the bytes of cursor are not sent yet */
+	CH3_STAGE_ANNOUNCE, /* in the send queue: announces the payload iov[1..] */
+	CH3_STAGE_WAITING,  /* announced; waits for the receiver's CLEAR, then the payload is queued or written */
+	CH3_STAGE_WRITING,  /* CLEAR received; remote writes of the payload are in progress */
 	CH3_STAGE_COMPLETE,
 };
 
@@ -88,47 +99,47 @@ struct ch3_request {
 	ch3_t *engine;
 	enum ch3_request_stage stage;
 	int error;
-	bool detached;         /* the user gave it back, or never had it: freed on completion */
-	uint32_t sender_id;    /* of an announced payload, else 0 */
+	bool detached;         /* the caller has no pointer to the request: freed on completion */
+	uint32_t sender_id;    /* id of an announced payload, else 0 */
 	uint64_t payload_len;
-	struct ch3_writes *writes; /* WRITING, owned */
+	struct ch3_writes *writes; /* CH3_STAGE_WRITING: owned */
 	struct ch3_cursor cursor;
 	int n;                 /* pieces in iov, the front included */
 	struct iovec *iov;     /* iov[0] is the front, then the payload; inline_iov unless that is too small */
-	void *copy;            /* CH3_SEND_COPY: the bytes, owned */
+	void *copy;            /* CH3_SEND_COPY: copy of the payload, owned */
 	struct iovec inline_iov[1 + 4];
 	uint8_t front[CH3_FRONT_MAX];
 };
 
-/* The receiving end of a rendezvous. */
+/* The receiver's state of a rendezvous. */
 struct ch3_rndv {
 	ch3_vc_t *vc;
 	uint32_t sender_id, receiver_id; /* receiver_id 0: not accepted yet, not in the table */
-	uint64_t payload_len;            /* announced */
-	uint64_t wanted;                 /* what the CLEAR asked for */
+	uint64_t payload_len;            /* announced length, bytes */
+	uint64_t wanted;                 /* bytes that the CLEAR requested */
 	ch3_done_fn done;
 	void *context;
-	bool can_write;                  /* the sender said so */
-	int n_exposed;                   /* memory that the sender may write until it is DONE */
+	bool can_write;                  /* the announcement had CH3_PACKET_WRITES */
+	int n_exposed;                   /* exposed[0..n_exposed-1]: memory that the sender may write until its DONE */
 	hr_exposed_t *exposed[CH3_PLACES_MAX];
-	ch3_rndv_t *next, **link; /* in the connection's list of deferred ones, until accepted */
+	ch3_rndv_t *next, **link; /* in vc->deferred, until the rendezvous is accepted */
 	struct ch3_cursor cursor;
 	struct iovec *iov; /* inline_iov unless that is too small */
 	struct iovec inline_iov[sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)];
 };
 
-/* What one connection is receiving. */
+/* Receive state of one connection. */
 struct ch3_receive {
-	bool in_payload;          /* else at, or within, a packet's front */
-	uint8_t sequence;         /* of the next packet */
-	uint32_t begin, end;      /* bytes of the inbox not yet consumed */
-	uint32_t ahead;           /* how much of the inbox the next get may fill */
-	uint64_t left;            /* of the payload, to the sink and then dropped */
-	size_t moved;             /* bytes that went into the sink */
-	struct ch3_cursor cursor; /* the sink's rest */
+	bool in_payload;          /* the next byte belongs to a payload, else to a packet's front */
+	uint8_t sequence;         /* expected sequence number of the next packet */
+	uint32_t begin, end;      /* inbox[begin..end-1] is not consumed yet */
+	uint32_t ahead;           /* number of bytes of the inbox that the next get may fill */
+	uint64_t left;            /* bytes of the payload that are missing: first fills the sink, the rest is dropped */
+	size_t moved;             /* bytes of the payload that were stored in the sink */
+	struct ch3_cursor cursor; /* the free part of the sink's buffers */
 	ch3_done_fn done;
 	void *context;
-	ch3_rndv_t *rndv;         /* whose payload this is, or NULL */
+	ch3_rndv_t *rndv;         /* the rendezvous that the payload belongs to; NULL: eager payload */
 	ch3_sink_t sink;
 	uint8_t *inbox;           /* CH3_INBOX bytes; NULL until the connection is opened */
 };
@@ -140,21 +151,21 @@ struct ch3_vc {
 	TAILQ_ENTRY(ch3_vc) all;    /* in engine->vcs */
 	TAILQ_ENTRY(ch3_vc) active; /* in engine->active, if is_active */
 	bool is_active;
-	struct ch3_peer *peer; /* on demand: its place in the table of cards, owned; else NULL */
-	int error;      /* the connection failed, its requests are complete, the layer above has been told */
-	int send_error; /* put failed; what the peer sent before is still received, then this becomes error */
-	uint8_t send_sequence; /* of the next packet */
+	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; else NULL */
+	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
+	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
+	uint8_t send_sequence; /* sequence number of the next packet */
 	ch3_request_t *queue, **queue_end;
-	ch3_request_t *writing; /* in CH3_STAGE_WRITING */
-	struct ch3_ids announced; /* ch3_request_t: sends waiting for CLEAR */
-	struct ch3_ids accepted;  /* ch3_rndv_t: receives waiting for DATA */
+	ch3_request_t *writing; /* requests in CH3_STAGE_WRITING */
+	struct ch3_ids announced; /* of ch3_request_t: sends that wait for CLEAR */
+	struct ch3_ids accepted;  /* of ch3_rndv_t: receives that wait for DATA or DONE */
 	ch3_rndv_t *deferred;
 	struct ch3_receive receive;
 };
 
 TAILQ_HEAD(ch3_vc_list, ch3_vc);
 
-/* peers.c: virtual connections on demand by the cards of their peers; a hash table that grows by doubling. */
+/* peers.c: hash table of virtual connections on demand. The key is the peer's card. Grows by doubling. */
 struct ch3_peer {
 	struct ch3_peer *next;
 	uint64_t hash;
@@ -178,26 +189,36 @@ struct ch3 {
 	bool writes;       /* HEADRACE_RENDEZVOUS=write */
 	uint32_t close_ms; /* how long closing may wait for queued messages to leave */
 	struct ch3_vc_list vcs;
-	/* Those that every poll looks at: on which something moved of late, the latest first. The others are the
-	 * channel's to tell of. */
+	/* Connections that every poll looks at: the recently active ones, the latest first. For all others progress
+	 * asks the channel (hr_channel_ready). */
 	struct ch3_vc_list active;
 	int n_active;
 	int n_conns;
-	unsigned polls;    /* since the channel was asked last */
-	bool ask_who_came; /* a wait has ended since: it tells of a peer once, and may have done so */
+	unsigned cost;      /* sum over all polls, in the unit of CH3_COST_GET; wraps */
+	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
+	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;
-	unsigned queued;   /* connections whose send queue is not empty */
-	unsigned ran;      /* handlers, completions and failures so far; wraps */
+	unsigned queued;   /* number of connections whose send queue is not empty */
+	unsigned ran;      /* number of handler, completion and failure callbacks so far; wraps */
 	ch3_request_t *free_requests;
 	struct ch3_slab *slabs;
 };
 
 /* -EEXIST, -ENOMEM. */
 int ch3_peers_add(struct ch3_peers *peers, const hr_card_t *card, ch3_vc_t *vc);
-/* The one whose card that is, every byte of it; NULL. */
+/* Returns the virtual connection with exactly this card, or NULL. */
 ch3_vc_t *ch3_peers_find(const struct ch3_peers *peers, const hr_card_t *card);
 void ch3_peers_remove(struct ch3_peers *peers, struct ch3_peer *peer);
 void ch3_peers_destroy(struct ch3_peers *peers);
+
+/* Copies len bytes, fastest if len is 8. from may be NULL if len is 0. */
+static inline void ch3_copy_short(void *to, const void *from, size_t len)
+{
+	if (len == 8)
+		memcpy(to, from, 8);
+	else if (len > 0)
+		memcpy(to, from, len);
+}
 
 static inline uint64_t ch3_now_ms(void)
 {
@@ -206,63 +227,67 @@ static inline uint64_t ch3_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* request.c: NULL when memory runs out. A new request is QUEUED, with room for n payload pieces behind the front. */
+/* request.c: returns NULL if out of memory. The request's stage is CH3_STAGE_QUEUED; iov has room for the front and n
+ * payload pieces. */
 ch3_request_t *ch3_request_new(ch3_t *engine, int n);
-/* Completes it; gone at once if detached. */
+/* Completes a request. If the request is detached, it is freed. */
 void ch3_request_complete(ch3_request_t *request, int error);
 void ch3_requests_destroy(ch3_t *engine);
 
-/* send.c: writes a message's front with the next sequence number; returns its length. more: NULL where payload_len and
- * the flags need none. */
+/* send.c: writes a message's front with the next sequence number. Returns the front's length. more: NULL if the packet
+ * has no struct ch3_packet_more. */
 size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned flags, const void *header,
 		       size_t header_len, uint32_t payload_len, const struct ch3_packet_more *more);
-/* Appends a request whose cursor says what to put, and puts what can be put now. */
+/* Appends a request to the send queue; its cursor holds the bytes to send. Sends what the pipe accepts. */
 void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
-/* Nothing more can be sent: what the peer has sent is still received, then progress fails the connection with error, as
- * the channel may have no reason to tell of it. */
+/* Records that nothing more can be sent. Progress still receives the bytes that have arrived, then fails the connection
+ * with error. The connection becomes active, because hr_channel_ready need not return it. */
 void ch3_send_failed(ch3_vc_t *vc, int error);
-/* Puts from the queue until the pipe is full or the queue empty. */
+/* Sends from the queue until the pipe is full or the queue is empty. */
 void ch3_queue_flush(ch3_vc_t *vc);
-/* Sends one of CH3's own packets, without a payload. */
+/* Sends a packet of one of CH3's own types, without a payload. */
 int ch3_send_own(ch3_vc_t *vc, unsigned type, const struct ch3_packet_more *more, const void *header,
 		 size_t header_len);
 
 /* rndv.c */
 int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 		  uint64_t payload_len, unsigned flags, ch3_request_t **request);
-/* A packet with CH3_PACKET_WAITS came: calls its handler. */
+/* Handles a packet with CH3_PACKET_WAITS: calls the handler of its type. */
 int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front);
-/* The receiver's CLEAR came: queues the payload. */
+/* Handles the receiver's CLEAR: queues the payload or starts remote writes. */
 int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front);
-/* Queues the payload for the pipe, as that receiver asked for it. */
+/* Queues the first payload_len bytes of the payload as CH3_PACKET_DATA. */
 void ch3_rndv_queue_data(ch3_vc_t *vc, ch3_request_t *send, uint64_t payload_len, uint32_t receiver_id);
-/* DATA came: finds where its payload goes. */
+/* Handles the front of a DATA packet: makes the buffers of its rendezvous the target of the payload. */
 int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front);
 void ch3_rndv_free(ch3_rndv_t *rndv);
 
-/* write.c: rendezvous by writing into the receiver's memory. May this payload go so, as far as we can tell? */
+/* write.c: rendezvous by remote write. Returns whether setting, length and connection allow it on this side. */
 bool ch3_write_can(const ch3_vc_t *vc, uint64_t payload_len);
-/* Exposes where an accepted payload goes and describes it; returns how many places, 0: it must come by the pipe. */
+/* Exposes the buffers of an accepted rendezvous and describes them in place. Returns the number of places; 0: the
+ * payload must be sent through the pipe. */
 int ch3_write_expose(ch3_rndv_t *rndv, struct ch3_place place[CH3_PLACES_MAX]);
 void ch3_write_hide(ch3_rndv_t *rndv);
-/* The receiver's CLEAR came with places: starts to write. 0: it must go by the pipe; 1: under way; -EPROTO. */
+/* Handles a CLEAR with places: starts the writes. Returns 1 if writes are in progress, 0 if the payload must be sent
+ * through the pipe, -EPROTO if the places are invalid. */
 int ch3_write_start(ch3_vc_t *vc, ch3_request_t *send, const struct ch3_front *front);
-/* Goes on with all that are under way; each that is complete is told to the receiver and completed. */
+/* Makes progress with all writes of the connection. If the writes of a request are complete, sends DONE and completes
+ * the request. */
 void ch3_write_progress(ch3_vc_t *vc);
-/* DONE came. */
+/* Handles a DONE packet: completes the receive. */
 int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front);
-/* Of a connection that takes no more bytes: ends what is under way. */
+/* After an abort or a close of the connection: releases its writes and completes their requests with error. */
 void ch3_write_cancel(ch3_vc_t *vc, int error);
 
-/* receive.c: one get and what follows from it. *more: the pipe may hold more. */
+/* receive.c: receives once from the pipe and handles what arrived. *more: the pipe may hold more bytes. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);
 
-/* vc.c: fails the connection: ends it at once, completes everything of it with error and tells the layer above. */
+/* vc.c: aborts the connection, completes all its requests and receives with error and calls on_failure. */
 void ch3_vc_fail(ch3_vc_t *vc, int error);
-/* Has every poll look at it from now on, as long as it is among those used last. */
+/* Puts the connection at the head of engine->active, unless it is in the list. */
 void ch3_vc_activate(ch3_vc_t *vc);
 
-/* progress.c: one connection: puts what is queued, gets what has come. */
+/* progress.c: makes progress with one connection: sends queued bytes, continues writes, receives. */
 void ch3_vc_progress(ch3_vc_t *vc);
 
 #endif

@@ -8,7 +8,8 @@
 
 #define BUCKETS_FIRST 16
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits. A card has 128 random bits, so nobody can aim at a bucket who does not know it. */
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. A card contains 128 random bits, so a process that does not know a card cannot
+ * compute its bucket. */
 static uint64_t card_hash(const hr_card_t *card)
 {
 	uint64_t hash = 0xcbf29ce484222325;

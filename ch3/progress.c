@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress. Asking a connection costs some 20 ns; asking the channel which of them has something costs a system call
- * where none has. So a poll asks those at work itself, as long as they are few, and the channel only every so often. A
- * process connected to a thousand others pays for those at work.
+ * Progress. Polling a connection costs about 6 ns if hr_conn_peek is sufficient, and more if hr_channel_get has to be
+ * called. Asking the channel for ready connections (hr_channel_ready) costs a system call if no connection is ready. So
+ * each poll looks at the recently active connections, about CH3_ACTIVE_MAX at most, and asks the channel only from time
+ * to time. The cost of a poll does not grow with the number of inactive connections.
  */
 #include "ch3/internal.h"
 
@@ -10,14 +11,14 @@
 
 #include <string.h>
 
-/* Gets per connection and pass: a busy one must not starve the others. */
+/* Gets per connection and pass: a busy connection must not starve the others. */
 #define GETS_PER_PASS 16
-/* Gets, over all connections, before a wait leaves the looking to the channel: about a microsecond, in which the answer
- * of a peer on the next processor comes. The channel's own look costs a call more per message. */
-#define GETS_BEFORE_WAIT 64
-/* Polls between two questions to the channel: about a microsecond where nothing happens. */
-#define POLLS_PER_LOOK 64
-/* Connections that one such question may bring, so that a poll comes to its end. */
+/* Cost of polls (CH3_COST_GET) between two calls of look(). */
+#define COST_BEFORE_LOOK 1024u
+/* Cost of polls before a wait calls hr_channel_wait: some microseconds. A peer on another processor answers within this
+ * time, and polling costs less per message than hr_channel_wait. */
+#define COST_BEFORE_WAIT 512u
+/* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
 
 void ch3_vc_progress(ch3_vc_t *vc)
@@ -38,7 +39,8 @@ void ch3_vc_progress(ch3_vc_t *vc)
 		ch3_vc_fail(vc, vc->send_error);
 }
 
-/* Peers that have opened a connection to us. Whoever holds our card could: it must be one of those added. */
+/* Completes the connections of incoming peers. Every process that has this process's card can connect, so peers that
+ * were not added are refused. */
 static void incoming_take(ch3_t *engine)
 {
 	hr_card_t card;
@@ -53,11 +55,11 @@ static void incoming_take(ch3_t *engine)
 	}
 }
 
-/* Asks the channel who has come and which connections have something. */
+/* Asks the channel for incoming peers and for ready connections. */
 static void look(ch3_t *engine)
 {
 	hr_conn_t *conn;
-	engine->polls = 0;
+	engine->looked_at = engine->cost;
 	if (engine->peers.n)
 		incoming_take(engine);
 	for (int i = 0; i < READY_PER_LOOK && (conn = hr_channel_ready(engine->channel, engine->queued > 0)); i++) {
@@ -74,7 +76,8 @@ static bool stays_active(const ch3_vc_t *vc)
 	return !vc->error && (vc->send_error || vc->writing);
 }
 
-/* Leaves those to the channel that have been active longest, down to as many as a poll looks at. */
+/* Removes the least recently activated connections from the list until it has CH3_ACTIVE_MAX entries. Connections with
+ * writes in progress or an unreported send error stay. */
 static void active_trim(ch3_t *engine)
 {
 	ch3_vc_t *vc = TAILQ_LAST(&engine->active, ch3_vc_list), *before;
@@ -91,7 +94,8 @@ static void active_trim(ch3_t *engine)
 static void poll_active(ch3_t *engine)
 {
 	ch3_vc_t *vc;
-	/* A handler that sends may activate others: they come in before those that are visited here. */
+	/* A handler that sends may activate other connections. They are inserted at the head, so this loop does not
+	 * reach them. */
 	TAILQ_FOREACH(vc, &engine->active, active)
 		if (!vc->error)
 			ch3_vc_progress(vc);
@@ -103,13 +107,15 @@ int ch3_progress_poll(ch3_t *engine)
 {
 	unsigned before = engine->ran;
 	poll_active(engine);
-	if (++engine->polls >= POLLS_PER_LOOK)
+	engine->cost += engine->n_active ? (unsigned)engine->n_active : CH3_COST_GET;
+	if (engine->cost - engine->looked_at >= COST_BEFORE_LOOK)
 		look(engine);
 	return (int)(engine->ran - before);
 }
 
-/* The channel says that something happened: mostly to a connection that is at work. If something runs there, it may
- * still have been a peer that came, of which no later wait would tell. */
+/* Polls after hr_channel_wait has reported an event. Usually the event belongs to an active connection. If a handler
+ * ran, the event may still have been an incoming peer, which no later wait reports again: if ask_who_came is set,
+ * hr_channel_incoming is called before the next wait. */
 static int poll_after_wait(ch3_t *engine)
 {
 	engine->ask_who_came = engine->peers.n > 0;
@@ -123,9 +129,9 @@ static int poll_after_wait(ch3_t *engine)
 
 int ch3_progress_wait(ch3_t *engine, int timeout_ms)
 {
+	unsigned begin = engine->cost;
 	int ran = ch3_progress_poll(engine);
-	for (int gets = engine->n_active; !ran && timeout_ms != 0 && gets < GETS_BEFORE_WAIT;
-	     gets += engine->n_active + 1)
+	while (!ran && timeout_ms != 0 && engine->cost - begin < COST_BEFORE_WAIT)
 		ran = ch3_progress_poll(engine);
 	if (ran || timeout_ms == 0)
 		return ran;

@@ -70,8 +70,20 @@ static void payload_end(ch3_vc_t *vc)
 	}
 }
 
-/* A message of the layer above whose payload follows at once. */
-static int message_start(ch3_vc_t *vc, const struct ch3_front *front)
+/* Bytes of the pipe that are not parsed yet, in the inbox or in a record in place. */
+struct source {
+	const uint8_t *at;
+	size_t left;
+};
+
+static inline void source_skip(struct source *source, size_t bytes)
+{
+	source->at += bytes;
+	source->left -= bytes;
+}
+
+/* Handles the front of an eager message: calls the handler, then copies the payload if all of it has arrived. */
+static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct source *source)
 {
 	ch3_t *engine = vc->engine;
 	struct ch3_receive *receive = &vc->receive;
@@ -87,9 +99,9 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front)
 		return error;
 	if (sink->n < 0 || sink->n > CH3_SINK_IOV || sink->defer)
 		return -EINVAL;
-	if (front->payload_len <= receive->end - receive->begin) {
-		size_t moved = ch3_scatter(sink->iov, sink->n, receive->inbox + receive->begin, front->payload_len);
-		receive->begin += (uint32_t)front->payload_len;
+	if (front->payload_len <= source->left) {
+		size_t moved = ch3_scatter(sink->iov, sink->n, source->at, front->payload_len);
+		source_skip(source, front->payload_len);
 		receive->ahead = CH3_INBOX;
 		if (sink->done) {
 			engine->ran++;
@@ -105,7 +117,7 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front)
 	return 0;
 }
 
-static int front_start(ch3_vc_t *vc, const struct ch3_front *front)
+static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct source *source)
 {
 	int error;
 	if (front->type == CH3_PACKET_CLEAR)
@@ -118,72 +130,103 @@ static int front_start(ch3_vc_t *vc, const struct ch3_front *front)
 			payload_start(&vc->receive, front->payload_len);
 		return error;
 	}
-	return front->flags & CH3_PACKET_WAITS ? ch3_rndv_announced(vc, front) : message_start(vc, front);
+	return front->flags & CH3_PACKET_WAITS ? ch3_rndv_announced(vc, front) : message_start(vc, front, source);
 }
 
-/* Payload bytes that came along in the inbox: into the sink, the rest dropped. */
-static void payload_from_inbox(struct ch3_receive *receive)
+/* Copies payload bytes into the sink. Bytes beyond the sink's size are dropped. */
+static void payload_take(struct ch3_receive *receive, struct source *source)
 {
-	size_t some = receive->end - receive->begin;
-	if (some > receive->left)
-		some = (size_t)receive->left;
-	receive->moved += ch3_cursor_fill(&receive->cursor, receive->inbox + receive->begin, some);
-	receive->begin += (uint32_t)some;
+	size_t some = source->left < receive->left ? source->left : (size_t)receive->left;
+	receive->moved += ch3_cursor_fill(&receive->cursor, source->at, some);
 	receive->left -= some;
+	source_skip(source, some);
 }
 
-/* Takes a front out of the inbox. 1: done; 0: it is not all there yet. */
-static int front_take(ch3_vc_t *vc, struct ch3_front *front)
+/* Copies bytes that the peer may change at any time. The compiler must not read them again instead of the copy. */
+static inline void copy_once(void *to, const void *from, size_t len)
 {
-	struct ch3_receive *receive = &vc->receive;
-	const uint8_t *at = receive->inbox + receive->begin;
-	size_t have = receive->end - receive->begin;
+	ch3_copy_short(to, from, len);
+	__asm__ volatile("" : : "r"(to) : "memory");
+}
+
+/* Copies a front, then checks the copy: the peer may change the bytes of a record in place at any time. Returns 1, 0 if
+ * the front is not complete yet, or a negated errno value. */
+static int front_take(ch3_vc_t *vc, struct source *source, struct ch3_front *front)
+{
+	const uint8_t *at = source->at;
 	struct ch3_packet packet;
-	if (have < sizeof packet)
+	if (source->left < sizeof packet)
 		return 0;
-	memcpy(&packet, at, sizeof packet);
+	copy_once(&packet, at, sizeof packet);
 	int error = packet_check(vc, &packet);
 	if (error)
 		return error;
 	struct ch3_packet_more more = { packet.payload_len, 0, 0 };
 	size_t fixed = sizeof packet + (packet.flags & CH3_PACKET_MORE ? sizeof more : 0);
-	if (have < fixed + packet.header_len)
+	if (source->left < fixed + packet.header_len)
 		return 0;
 	if (packet.flags & CH3_PACKET_MORE) {
-		memcpy(&more, at + sizeof packet, sizeof more);
+		copy_once(&more, at + sizeof packet, sizeof more);
 		error = more_check(vc, &packet, &more);
 		if (error)
 			return error;
 	}
-	*front = (struct ch3_front){ packet.type, packet.flags, packet.header_len, at + fixed,
-				     more.payload_len, more.sender_id, more.receiver_id };
-	receive->begin += (uint32_t)(fixed + packet.header_len);
-	receive->sequence++;
+	front->type = packet.type;
+	front->flags = packet.flags;
+	front->header_len = packet.header_len;
+	front->payload_len = more.payload_len;
+	front->sender_id = more.sender_id;
+	front->receiver_id = more.receiver_id;
+	copy_once(front->header, at + fixed, packet.header_len);
+	source_skip(source, fixed + packet.header_len);
+	vc->receive.sequence++;
 	return 1;
 }
 
-/* Everything the inbox holds, up to a front that is not complete or a payload that is not. */
-static int inbox_process(ch3_vc_t *vc)
+/* Parses the source until it is empty or ends with an incomplete front. */
+static int process(ch3_vc_t *vc, struct source *source)
 {
 	struct ch3_receive *receive = &vc->receive;
 	for (;;) {
 		if (receive->in_payload) {
-			payload_from_inbox(receive);
+			payload_take(receive, source);
 			if (receive->left > 0)
 				return 0;
 			payload_end(vc);
 		}
 		struct ch3_front front;
-		int taken = front_take(vc, &front);
+		int taken = front_take(vc, source, &front);
 		if (taken <= 0)
 			return taken;
-		int error = front_start(vc, &front);
+		int error = front_start(vc, &front, source);
 		if (error)
 			return error;
 	}
 }
 
-/* Makes room behind what is left in the inbox, which is less than one front. */
+static int inbox_process(ch3_vc_t *vc)
+{
+	struct ch3_receive *receive = &vc->receive;
+	struct source source = { receive->inbox + receive->begin, receive->end - receive->begin };
+	int error = process(vc, &source);
+	receive->begin = receive->end - (uint32_t)source.left;
+	return error;
+}
+
+/* Parses the record that arrived in place. Returns 1, a negated errno value, or 0 if its last bytes are the beginning of
+ * a front, which has to be completed in the inbox. */
+static int record_process(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
+{
+	struct source source = { bytes, len };
+	int error = process(vc, &source);
+	if (error)
+		return error;
+	if (source.left < len)
+		hr_conn_consume(vc->conn, len - source.left);
+	return source.left == 0;
+}
+
+/* Moves the unconsumed bytes to the start of the inbox. They are less than one front. */
 static void inbox_compact(struct ch3_receive *receive)
 {
 	receive->end -= receive->begin;
@@ -192,7 +235,8 @@ static void inbox_compact(struct ch3_receive *receive)
 	receive->begin = 0;
 }
 
-int ch3_receive_some(ch3_vc_t *vc, bool *more)
+/* Calls hr_channel_get once, into the payload's sink and the inbox, and parses what arrived in the inbox. */
+static int receive_by_get(ch3_vc_t *vc, bool *more)
 {
 	struct ch3_receive *receive = &vc->receive;
 	struct iovec iov[CH3_IOV_MAX + 1];
@@ -207,10 +251,11 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 		}
 	size_t room = receive->ahead > receive->end ? receive->ahead - receive->end : 0;
 	if (receive->in_payload && receive->left - direct > receive->ahead)
-		room = CH3_INBOX - receive->end; /* a long tail to drop */
+		room = CH3_INBOX - receive->end; /* the payload is much longer than the sink: drop the rest quickly */
 	iov[n++] = (struct iovec){ receive->inbox + receive->end, room };
 
 	size_t delivered = 0;
+	vc->engine->cost += CH3_COST_GET;
 	int error = hr_channel_get(vc->conn, iov, n, &delivered);
 	if (error)
 		return error;
@@ -226,4 +271,27 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 	}
 	receive->end += (uint32_t)delivered;
 	return inbox_process(vc);
+}
+
+int ch3_receive_some(ch3_vc_t *vc, bool *more)
+{
+	struct ch3_receive *receive = &vc->receive;
+	if (!receive->in_payload && receive->begin == receive->end) {
+		const uint8_t *bytes;
+		size_t len;
+		enum hr_arrival arrival = hr_conn_peek(vc->conn, &bytes, &len);
+		/* Handle only one record per poll: looking for the next one takes a cache miss, and would delay the
+		 * caller's answer to this record. */
+		*more = false;
+		if (arrival == HR_NOT_ARRIVED)
+			return 0;
+		int processed = arrival == HR_ARRIVED ? record_process(vc, bytes, len) : 0;
+		if (processed < 0)
+			return processed;
+		if (processed > 0) {
+			*more = vc->send_error || receive->in_payload;
+			return 0;
+		}
+	}
+	return receive_by_get(vc, more);
 }

@@ -7,7 +7,8 @@
 #define SLAB_REQUESTS 64
 #define INLINE_PIECES ((int)(sizeof(((ch3_request_t *)0)->inline_iov) / sizeof(struct iovec)) - 1)
 
-/* Requests come from slabs that live as long as the engine: a queued send costs no malloc once the pool has grown. */
+/* Requests are allocated from slabs, which are freed with the engine. So a queued send seldom calls malloc for its
+ * request. */
 struct ch3_slab {
 	struct ch3_slab *next;
 	ch3_request_t request[SLAB_REQUESTS];

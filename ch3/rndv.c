@@ -186,7 +186,7 @@ int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_f
 	struct ch3_place place[CH3_PLACES_MAX];
 	int n_places = ch3_write_expose(rndv, place);
 	deferred_unlink(rndv);
-	/* A CLEAR that cannot be sent fails the connection soon, and that completes this receive. */
+	/* If the CLEAR cannot be sent, progress fails the connection, which completes this receive. */
 	error = ch3_send_own(vc, CH3_PACKET_CLEAR, &more, place, (size_t)n_places * sizeof *place);
 	if (error)
 		ch3_send_failed(vc, error);

@@ -22,12 +22,11 @@ size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned fla
 		memcpy(front + len, more, sizeof *more);
 		len += sizeof *more;
 	}
-	if (header_len)
-		memcpy(front + len, header, header_len);
+	ch3_copy_short(front + len, header, header_len);
 	return len + header_len;
 }
 
-/* The request at the queue's head has left completely. */
+/* Removes the request at the queue's head, which was sent completely. */
 static void queue_pop(ch3_vc_t *vc)
 {
 	ch3_request_t *request = vc->queue;
@@ -49,8 +48,8 @@ void ch3_send_failed(ch3_vc_t *vc, int error)
 	ch3_vc_activate(vc);
 }
 
-/* A connection that took something is at work. One that is not up yet is left alone until the channel says that it
- * is. */
+/* Handles the result of a put. If the pipe accepted bytes, the connection becomes active. A connection that is not up
+ * yet accepts nothing: hr_channel_ready returns it when it is up. */
 static void note_put(ch3_vc_t *vc, int error, size_t accepted)
 {
 	if (error)
@@ -87,7 +86,7 @@ void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request)
 	}
 }
 
-/* Puts the pieces unless others wait before them. *accepted: how much left. */
+/* Puts the pieces, unless earlier messages are still in the queue. *accepted: bytes that the pipe accepted. */
 static int put_now(ch3_vc_t *vc, const struct iovec *iov, int n, size_t *accepted)
 {
 	*accepted = 0;
@@ -102,8 +101,8 @@ static int put_now(ch3_vc_t *vc, const struct iovec *iov, int n, size_t *accepte
 	return error;
 }
 
-/* A message whose front lies at front[0..front_len-1] and of which accepted bytes have left: queues the rest, its
- * payload copied if copy says so. */
+/* Queues the rest of a message of which the pipe has accepted the first accepted bytes. front has front_len bytes. If
+ * copy is set, the request gets a copy of the payload. */
 static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const struct iovec *iov, int n,
 		      size_t payload_len, size_t accepted, bool copy, ch3_request_t **request)
 {
@@ -112,7 +111,7 @@ static int queue_rest(ch3_vc_t *vc, const void *front, size_t front_len, const s
 	if (!rest) {
 		free(bytes);
 		if (accepted > 0)
-			ch3_send_failed(vc, -ENOMEM); /* half a message is in the pipe and cannot be finished */
+			ch3_send_failed(vc, -ENOMEM); /* part of the message is in the pipe and cannot be completed */
 		return -ENOMEM;
 	}
 	memcpy(rest->front, front, front_len);
@@ -169,6 +168,24 @@ static int send_check(const ch3_vc_t *vc, unsigned type, const void *header, siz
 	return vc->error ? vc->error : vc->send_error;
 }
 
+/* Builds a short message in the memory of the pipe. Returns false if that is not possible: use put_now instead. */
+static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
+				 const struct iovec *iov, int n, size_t payload_len)
+{
+	size_t front_len = sizeof(struct ch3_packet) + header_len, len = front_len + payload_len;
+	if (len > HR_RECORD_MAX || vc->queue)
+		return false;
+	uint8_t *at = hr_conn_reserve(vc->conn, front_len < HR_FRONT_MAX ? front_len : HR_FRONT_MAX, len);
+	if (!at)
+		return false;
+	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
+	for (int i = 0; i < n; at += iov[i].iov_len, i++)
+		ch3_copy_short(at, iov[i].iov_base, iov[i].iov_len);
+	hr_conn_commit(vc->conn, len);
+	ch3_vc_activate(vc);
+	return true;
+}
+
 int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 	     unsigned flags, ch3_request_t **request)
 {
@@ -182,6 +199,11 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 		return error;
 	if ((flags & CH3_SEND_SYNC) || (payload_len > vc->engine->eager_max && !(flags & CH3_SEND_EAGER)))
 		return ch3_rndv_send(vc, type, header, header_len, iov, n, payload_len, flags, request);
+	if (send_in_place(vc, type, header, header_len, iov, n, payload_len)) {
+		if (request)
+			*request = NULL;
+		return 0;
+	}
 
 	uint8_t front[CH3_FRONT_MAX];
 	struct ch3_packet_more more = { payload_len, 0, 0 };
@@ -190,8 +212,8 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 					   long_payload ? 0 : (uint32_t)payload_len, long_payload ? &more : NULL);
 	bool copy = flags & CH3_SEND_COPY;
 	size_t accepted = 0;
-	/* A large payload that the caller may reuse must be copied before the channel sees it: a zero-copy transfer
-	 * could not be continued from elsewhere (hr_channel_put). */
+	/* Copy a large payload before the channel sees it: a zero-copy transfer must continue from the same address
+	 * (hr_channel_put), and the caller may reuse its buffers. */
 	if (!copy || payload_len < HR_ZERO_COPY_MIN) {
 		struct iovec out[1 + CH3_IOV_MAX];
 		out[0] = (struct iovec){ front, front_len };

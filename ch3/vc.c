@@ -114,7 +114,7 @@ int ch3_vc_state(ch3_vc_t *vc)
 	if (vc->error || vc->send_error)
 		return vc->error ? vc->error : vc->send_error;
 	int state = vc->conn ? hr_conn_state(vc->conn) : 0;
-	if (state) /* the caller has this news now, so the channel does not tell it any more */
+	if (state) /* hr_conn_state has consumed the event, so hr_channel_ready may not return the connection again */
 		ch3_vc_activate(vc);
 	return state;
 }
@@ -130,7 +130,8 @@ void ch3_vc_activate(ch3_vc_t *vc)
 
 /* ---- failing ---- */
 
-/* Completes everything of a connection that takes no more bytes. */
+/* Completes all sends and receives with error. The connection is aborted or closed, so nothing writes into their
+ * memory. */
 static void vc_cancel(ch3_vc_t *vc, int error)
 {
 	struct ch3_receive *receive = &vc->receive;
@@ -176,8 +177,8 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 	if (vc->error)
 		return;
 	vc->error = error;
-	/* What completes with an error is its owner's again: the peer must not write there any more. And it is to hear
-	 * of the end although the layer above may be long in closing. */
+	/* Abort before completing: after completion the buffers belong to the caller, and the peer must not write
+	 * there. The abort also ends the connection for the peer, however late the caller closes it. */
 	hr_conn_abort(vc->conn, error);
 	vc_cancel(vc, error);
 	vc->engine->ran++;
@@ -187,9 +188,9 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 
 /* ---- closing ---- */
 
-/* Reads and drops what a peer sends to a connection that is closing, so that it is not stopped by a full pipe in front
- * of reading what we still have to send. A payload that is half here goes on to where it belongs: an adapter may be
- * writing there already (hr_channel_get). */
+/* Receives and drops what the peer sends to a connection that is closing. Otherwise the peer could be blocked by a full
+ * pipe and not read the queued messages of this side. The rest of an incomplete payload still goes into its buffers,
+ * because an adapter may be writing there already (hr_channel_get). */
 static int receive_drop(ch3_vc_t *vc)
 {
 	struct ch3_receive *receive = &vc->receive;
@@ -205,7 +206,7 @@ static int receive_drop(ch3_vc_t *vc)
 	return error;
 }
 
-/* Puts what is queued, up to the deadline. Announced payloads are given up. */
+/* Sends the queue until it is empty or the deadline has passed. Announced payloads are not sent. */
 static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
 {
 	while (vc->queue && !vc->error && !vc->send_error) {
@@ -215,7 +216,8 @@ static void vc_drain(ch3_vc_t *vc, uint64_t deadline)
 		uint64_t now = ch3_now_ms();
 		if (now >= deadline || receive_drop(vc))
 			return;
-		/* On this one alone: what others have to say would keep the channel from sleeping. */
+		/* Wait for this connection only: hr_channel_wait would return at once if another connection has unread
+		 * bytes. */
 		if (hr_conn_wait(vc->conn, 1, (int)(deadline - now)) <= 0)
 			return;
 	}
@@ -226,7 +228,7 @@ static void vc_close(ch3_vc_t *vc, uint64_t deadline)
 	vc_drain(vc, deadline);
 	if (!vc->error)
 		vc->error = -ECANCELED;
-	/* Before anything completes: until then an adapter may write into what is being received. */
+	/* Close the connection before the receives complete: until then an adapter may write into their buffers. */
 	if (vc->conn)
 		vc->engine->n_conns--;
 	hr_conn_close(vc->conn);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous by writing: the sender writes the payload straight into the receiver's buffer, where the transport can
- * (rdma_channel/remote_write.h). The alternative that Liu et al., IPDPS 2004, section 6, build into CH3 and compare
- * with the channel's own zero-copy. Everything that cannot go so goes by the pipe.
+ * Rendezvous by remote write: the sender writes the payload directly into the receiver's buffers, if the transport
+ * supports it (rdma_channel/remote_write.h). Liu et al., IPDPS 2004, section 6, build this into CH3 and compare it with
+ * the channel's own zero-copy. A payload that cannot be written is sent through the pipe.
  */
 #include "ch3/internal.h"
 
@@ -12,14 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Contiguous stretches that one payload may be cut into by the pieces of both sides; a payload of more is copied, as
- * each of them would be a registration and a request. */
+/* Maximum number of writes of one payload. The piece boundaries of both sides divide a payload into stretches that are
+ * contiguous on both sides, one write each. A payload of more stretches is sent through the pipe, because each write
+ * costs a memory registration and a work request. */
 enum { STRETCHES_MAX = 16 };
 
 struct ch3_writes {
 	uint64_t payload_len;
 	uint32_t receiver_id;
-	bool by_pipe; /* one could not be started: when the others are complete it goes by the pipe */
+	bool by_pipe; /* a write could not be started: send the payload through the pipe when the others are complete */
 	int n;
 	hr_remote_write_t *write[STRETCHES_MAX];
 };
@@ -105,7 +106,7 @@ static int places_read(const ch3_vc_t *vc, const struct ch3_front *front, struct
 	return -EPROTO;
 }
 
-/* Starts one write for each stretch that is contiguous on both sides; false: not all could be started. */
+/* Starts one write for each stretch that is contiguous on both sides. Returns false if a write could not be started. */
 static bool start_all(ch3_vc_t *vc, const ch3_request_t *send, const struct ch3_place *place, struct ch3_writes *writes)
 {
 	const struct iovec *piece = send->iov + 1;
@@ -167,7 +168,7 @@ static void writes_free(ch3_request_t *send)
 	send->writes = NULL;
 }
 
-/* 1: all of it is in the receiver's memory; 0: not yet; or the connection's error. */
+/* Returns 1 if all writes are complete, 0 if not yet, or the connection's error. */
 static int writes_test(ch3_vc_t *vc, struct ch3_writes *writes)
 {
 	for (int i = writes->n; i-- > 0;) {

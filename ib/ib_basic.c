@@ -3,8 +3,8 @@
  * The basic design (paper, section 4.2): three RDMA writes for each message. put writes the data into the ring and then
  * the head; get copies the data out and writes the tail back.
  *
- * All of it goes out on queue pair 0, however many there are: the head must arrive after the data, and only requests of
- * one queue pair keep their order. More than one queue pair is therefore of no use to this design.
+ * All three go out on queue pair 0: the head must arrive after the data, and only requests of one queue pair keep their
+ * order. So further queue pairs are of no use to this design.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include <endian.h>
 #include <errno.h>
 
-enum { DATA_WRITES = 2 }; /* at most, where the end of the ring lies between */
+enum { DATA_WRITES = 2 }; /* maximum for one put: two if the bytes pass the end of the ring */
 
 bool ib_basic_can_put(struct ib_conn *conn)
 {
@@ -27,7 +27,7 @@ bool ib_basic_can_put(struct ib_conn *conn)
 	return ib_conn_control_room(conn) && ib_queues_places(&conn->queues, 0) >= DATA_WRITES;
 }
 
-/* Posts the spans, then the head. */
+/* Posts the writes of the spans, then of the head. */
 static int post_data(struct ib_conn *conn, const struct ib_span spans[2])
 {
 	int error = 0;
@@ -61,8 +61,8 @@ int ib_basic_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *a
 	return ib_conn_end_put(conn, total, taken, IB_WAKE_ON_DATA, accepted);
 }
 
-/* Acquire: the bytes, which the peer's adapter wrote before the head, are read after it; the order of writing is
- * that of two requests of one queue pair. */
+/* Returns the head that the peer wrote last. Acquire: the bytes are read after the head. The peer's adapter writes them
+ * before the head, as both are requests of one queue pair. */
 static uint32_t head_told(const struct ib_conn *conn)
 {
 	return le32toh(__atomic_load_n(&conn->control->head, __ATOMIC_ACQUIRE));
@@ -78,6 +78,6 @@ int ib_basic_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *d
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	int64_t taken = ib_flat_take(&conn->receiver, head_told(conn), &place, hr_iov_total(iov, n));
 	if (taken < 0)
-		ib_conn_violated(conn, "wrote a head that cannot be");
+		ib_conn_violated(conn, "wrote an invalid head");
 	return ib_conn_end_get(conn, taken > 0 ? (size_t)taken : 0, delivered);
 }

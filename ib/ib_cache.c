@@ -21,25 +21,25 @@ HR_SETTING(exposed_setting, "HEADRACE_IB_KEEP_EXPOSED", "0", 0, 1,
 	   "verbs: 1: keep memory exposed for remote writes registered, and writable by the peer, while it is cached");
 
 struct ib_cache {
-	struct ib_memory_user user; /* the first, so that it is told of changes */
+	struct ib_memory_user user; /* first field: `lost` casts it back to struct ib_cache */
 	struct ib_device *device;
 	uintptr_t page;
 	pid_t owner;
-	bool watched; /* changes of memory are told; else nothing is kept */
-	bool keeps_exposed; /* also what the peer may write */
-	bool refused; /* a registration was, and the log has it */
+	bool watched; /* changes of memory are reported (ib_memory.h); if not, no entry is kept */
+	bool keeps_exposed; /* entries with IB_USE_REMOTE_WRITE are kept too */
+	bool refused; /* a registration was refused, and that was logged */
 
-	/* From here to window_lost only with the memory's lock held, where it is watched. */
-	struct ib_cached **kept; /* by start, and so by end */
+	/* If watched: the fields from here to window_lost may be used only with the lock of ib_memory.h held. */
+	struct ib_cached **kept; /* ordered by start, and so by end */
 	size_t n_kept, most_kept;
-	uint64_t bytes, most_bytes; /* of what is kept */
-	struct ib_cached *oldest, *newest;
-	struct ib_cached *doomed; /* neither kept nor used any more */
-	/* What is being registered, and whether some of it was lost meanwhile; start == end: nothing. */
+	uint64_t bytes, most_bytes; /* of the kept entries */
+	struct ib_cached *oldest, *newest; /* by last use */
+	struct ib_cached *doomed; /* entries that are neither kept nor used: to be deregistered */
+	/* The range being registered, and whether memory in it was lost since; start == end: none. */
 	uintptr_t window_start, window_end;
 	bool window_lost;
 
-	struct ib_cached *spare; /* free ones; the owner's alone */
+	struct ib_cached *spare; /* free structures; used by the channel's thread only, without the lock */
 };
 
 static void lock(const struct ib_cache *cache)
@@ -54,7 +54,8 @@ static void unlock(const struct ib_cache *cache)
 		ib_memory_unlock();
 }
 
-/* Are we the process that opened it? A system call only where each get registers anyway. */
+/* Returns whether this process opened the cache, and is not a forked child. Makes a system call only if every get
+ * registers memory anyway. */
 static bool is_ours(const struct ib_cache *cache)
 {
 	return cache->watched ? ib_memory_is_here(&cache->user) : getpid() == cache->owner;
@@ -76,9 +77,9 @@ static void use_newest(struct ib_cache *cache, struct ib_cached *entry)
 	cache->newest = entry;
 }
 
-/* ---- what is kept, in order ---- */
+/* ---- the kept entries ---- */
 
-/* The first kept entry that ends after that address. */
+/* Returns the index of the first kept entry that ends after the address. */
 static size_t first_after(const struct ib_cache *cache, uintptr_t at)
 {
 	size_t low = 0, high = cache->n_kept;
@@ -92,15 +93,16 @@ static size_t first_after(const struct ib_cache *cache, uintptr_t at)
 	return low;
 }
 
-/* The one that covers a range, or NULL. No entry lies within another, so the first that reaches the range's end starts
- * before all others that do. */
+/* Returns the kept entry that covers a range, or NULL. No entry lies within another, so of all entries that reach the
+ * end of the range, the first has the lowest start. */
 static struct ib_cached *covering(const struct ib_cache *cache, uintptr_t start, uintptr_t end)
 {
 	size_t i = first_after(cache, end - 1);
 	return i < cache->n_kept && cache->kept[i]->start <= start ? cache->kept[i] : NULL;
 }
 
-/* Takes kept[first..last-1] out of the cache. Those in use are deregistered by their last put, the others soon. */
+/* Takes kept[first..last-1] out of the cache. Entries in use are deregistered by their last put, the others by the next
+ * sweep. */
 static void drop(struct ib_cache *cache, size_t first, size_t last)
 {
 	for (size_t i = first; i < last; i++) {
@@ -124,7 +126,7 @@ static void drop_one(struct ib_cache *cache, const struct ib_cached *entry)
 	drop(cache, i, i + 1);
 }
 
-/* Drops what has not been used for longest until there is room for one entry of that size. */
+/* Drops the least recently used entries until there is room for one entry of that size. */
 static bool make_room(struct ib_cache *cache, uint64_t bytes)
 {
 	struct ib_cached *entry = cache->oldest;
@@ -154,7 +156,7 @@ void ib_cache_give_up(struct ib_cache *cache)
 	ib_cache_sweep(cache);
 }
 
-/* Memory events: in any thread, with the lock held. */
+/* Called by ib_memory.c, in any thread, with the lock held. */
 static void lost(struct ib_memory_user *user, uintptr_t start, uintptr_t end)
 {
 	struct ib_cache *cache = (struct ib_cache *)user;
@@ -220,7 +222,7 @@ void ib_cache_close(struct ib_cache *cache)
 		return;
 	ib_cache_give_up(cache);
 	ib_memory_leave(&cache->user);
-	/* In the child of a fork these are the copies of the parent's. */
+	/* In a forked child these are copies of the parent's structures. */
 	for (size_t i = 0; i < cache->n_kept; i++)
 		free(cache->kept[i]);
 	free_list(cache->doomed);
@@ -231,14 +233,15 @@ void ib_cache_close(struct ib_cache *cache)
 
 void ib_cache_sweep(struct ib_cache *cache)
 {
-	/* Relaxed: what is not seen now is seen by a later call; to be used, the list is taken with the lock held. */
+	/* Relaxed: if an entry is not seen now, a later call sees it. The list itself is taken with the lock held. */
 	if (!__atomic_load_n(&cache->doomed, __ATOMIC_RELAXED) || !is_ours(cache))
 		return;
 	lock(cache);
 	struct ib_cached *list = cache->doomed;
 	__atomic_store_n(&cache->doomed, NULL, __ATOMIC_RELAXED);
 	unlock(cache);
-	/* Without the lock: deregistering frees memory, which may unmap memory, and that waits for the lock. */
+	/* Without the lock: deregistering may unmap memory. munmap(2) then waits for the reader of ib_memory.c, which
+	 * may be waiting for the lock. */
 	while (list) {
 		struct ib_cached *next = list->older;
 		ib_deregister(&list->registration);
@@ -250,7 +253,7 @@ void ib_cache_sweep(struct ib_cache *cache)
 
 /* ---- a hit ---- */
 
-/* When all changes of memory have been told. */
+/* Finds a kept entry. Call it when all changes of memory have been reported (ib_memory_settle). */
 static struct ib_cached *take_kept(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses)
 {
 	lock(cache);
@@ -270,10 +273,10 @@ static struct ib_cached *take_kept(struct ib_cache *cache, uintptr_t start, uint
 
 /* ---- a miss ---- */
 
-/* Widens the new entry by neighbours that touch it, and drops them. */
+/* Widens the new entry by kept entries that touch it, and drops those. */
 static void take_in(struct ib_cache *cache, struct ib_cached *made)
 {
-	size_t i = first_after(cache, made->start - 1); /* the first that ends at the start or later */
+	size_t i = first_after(cache, made->start - 1); /* the first entry that ends at made->start or later */
 	while (i < cache->n_kept && cache->kept[i]->start <= made->end) {
 		const struct ib_cached *near = cache->kept[i];
 		uintptr_t start = near->start < made->start ? near->start : made->start;
@@ -292,11 +295,11 @@ static void take_in(struct ib_cache *cache, struct ib_cached *made)
 	}
 }
 
-/* Decides what to register for the range asked for, and makes room. False: it will not be kept. */
+/* Decides which range to register for the requested range, and makes room. False: the entry will not be kept. */
 static bool plan(struct ib_cache *cache, struct ib_cached *made)
 {
 	lock(cache);
-	/* Registered already, but not for these uses: all of it again, for all uses. */
+	/* If the range is registered, but not for these uses: register that whole entry again, for all uses. */
 	struct ib_cached *narrow = covering(cache, made->start, made->end);
 	if (narrow) {
 		made->start = narrow->start;
@@ -314,7 +317,7 @@ static bool plan(struct ib_cache *cache, struct ib_cached *made)
 	return keep;
 }
 
-/* Puts it into the cache unless what was registered may be gone already. */
+/* Puts the new entry into the cache, unless its memory may have been unmapped since. */
 static void keep_entry(struct ib_cache *cache, struct ib_cached *made)
 {
 	bool settled = ib_memory_settle();
@@ -346,8 +349,8 @@ static int register_range(struct ib_cached *made, uintptr_t start, uintptr_t end
 	return ib_register(made->cache->device, start, end - start, uses, &made->registration);
 }
 
-/* Registers what was planned, or if that is refused less: only what was asked for, with everything else that is not in
- * use given up, and only for what it is asked for, as memory that is to be sent may be read-only. */
+/* Registers the planned range. If that is refused, gives up all unused entries and registers the requested range only.
+ * If that is refused too, registers it for the requested uses only, as memory to be sent may be read-only. */
 static int register_entry(struct ib_cached *made, uintptr_t start, uintptr_t end, unsigned uses)
 {
 	unsigned most = made->uses;
@@ -388,7 +391,7 @@ static void log_refusal(struct ib_cache *cache, size_t len, int error)
 	       error == -ENOMEM ? " (see ulimit -l)" : "");
 }
 
-/* may_keep: else it is registered by itself, for this once, and what is kept stays as it is. */
+/* A miss. If may_keep is false, registers the range for this one use, and leaves the kept entries as they are. */
 static int take_new(struct ib_cache *cache, uintptr_t start, uintptr_t end, unsigned uses, bool may_keep,
 		    struct ib_cached **cached)
 {

@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum {
-	IDLE_CALLS = 64,           /* idle calls per look at the clock and the completions */
-	STREAM_EVERY_NS = 5000000, /* and no system call more often than this */
+	IDLE_CALLS = 64,           /* after this many idle calls, poll the completion queue and read the clock */
+	STREAM_EVERY_NS = 5000000, /* minimum time between two checks of the stream, which are system calls */
 };
 
 void ib_conn_fail(struct ib_conn *conn, int error)
@@ -24,11 +24,11 @@ void ib_conn_fail(struct ib_conn *conn, int error)
 	if (conn->error)
 		return;
 	conn->error = error;
-	/* After an orderly close everything is in the ring already. After all else nothing must come any more once get
-	 * has returned the error. */
+	/* After an orderly close all data is in the ring already. After any other error no more data may arrive once
+	 * get has returned the error. */
 	if (error != -ESHUTDOWN)
 		ib_queues_stop(&conn->queues);
-	/* Reads go into the user's memory, which is the user's again once the error is known. */
+	/* RDMA reads write into the user's memory, and the user may reuse that memory after the error. */
 	if (ib_zerocopy_under_way(conn))
 		ib_queues_destroy(&conn->queues);
 }
@@ -69,14 +69,14 @@ void ib_conn_progress(struct ib_conn *conn)
 	struct ib_failure failure;
 	if (conn->error || conn->taking)
 		return;
-	conn->taking = true; /* what acts on completions needs room, and looks for it here */
+	conn->taking = true; /* handling completions may need room in a queue, and then calls this function again */
 	int error = ib_queues_poll(&conn->queues, &failure);
 	if (!error && conn->zerocopy)
 		ib_zerocopy_advance(conn);
 	conn->taking = false;
 	if (!error)
 		return;
-	/* A peer that closed or died takes its queue pairs with it; the stream then knows better what happened. */
+	/* If the peer has closed or died, its queue pairs are gone; the stream then shows the cause. */
 	ib_conn_check_stream(conn);
 	if (conn->error)
 		return;
@@ -101,25 +101,26 @@ void ib_conn_idle(struct ib_conn *conn)
 
 void ib_conn_take_tail(struct ib_conn *conn)
 {
-	/* Relaxed: what the tail allows is to write into the staging area, which nobody else reads; and the adapter
-	 * gets our next request after that by the order that ibv_post_send gives. */
+	/* Relaxed: the tail allows writing into the staging area, which no other thread or process reads. The adapter
+	 * gets the next request after that write, by the order that ibv_post_send guarantees. */
 	uint32_t tail = le32toh(__atomic_load_n(&conn->control->tail, __ATOMIC_RELAXED));
 	int error = ib_sender_credit(&conn->sender, tail);
 	while (!error && conn->design != HR_VERBS_BASIC && ib_receiver_peek(&conn->receiver, &tail))
 		error = ib_sender_credit(&conn->sender, tail);
 	if (error)
-		ib_conn_violated(conn, "consumed more than it was sent");
+		ib_conn_violated(conn, "acknowledged more data than was sent");
 }
 
 void ib_conn_credit(struct ib_conn *conn, uint32_t tail)
 {
 	if (ib_sender_credit(&conn->sender, tail))
-		ib_conn_violated(conn, "consumed more than it was sent");
+		ib_conn_violated(conn, "acknowledged more data than was sent");
 }
 
 bool ib_conn_has_room(struct ib_conn *conn)
 {
-	/* Chunk i goes out on queue pair i mod n: the receiver takes them in ring order, whichever comes first. */
+	/* Chunk i goes out on queue pair i mod n. The receiver takes chunks in ring order, in whatever order they
+	 * arrive. */
 	unsigned queue = conn->sender.head % conn->queues.n;
 	if (ib_sender_room(&conn->sender) == 0)
 		ib_conn_take_tail(conn);
@@ -142,10 +143,10 @@ int ib_conn_post_chunk(struct ib_conn *conn, const struct ib_span *span)
 
 size_t ib_conn_take_chunk(struct ib_conn *conn, struct hr_iov_place *place, size_t left)
 {
-	uint32_t tail = conn->sender.tail; /* nothing new */
+	uint32_t tail = conn->sender.tail; /* unchanged if no chunk is taken */
 	int size = ib_receiver_take(&conn->receiver, place, left, &tail);
 	if (size < 0)
-		ib_conn_violated(conn, "sent a chunk that cannot be");
+		ib_conn_violated(conn, "sent an invalid chunk");
 	if (size > 0 && !conn->error)
 		ib_conn_credit(conn, tail);
 	return size > 0 ? (size_t)size : 0;
@@ -171,7 +172,7 @@ bool ib_conn_can_put(struct ib_conn *conn)
 
 static bool control_room(const struct ib_conn *conn)
 {
-	/* Probes are counted in, as they take room in the same queue pair. */
+	/* Probes count too, as they take room in the same queue pair. */
 	uint32_t done = conn->queues.done[IB_KIND_CONTROL] + conn->queues.done[IB_KIND_PROBE];
 	return conn->controls_posted + conn->probes_posted - done < IB_CONTROL_DEPTH - 1;
 }
@@ -187,7 +188,8 @@ int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes
 {
 	if (!ib_conn_control_room(conn))
 		return conn->error ? conn->error : -EAGAIN;
-	/* Control writes complete in order, so this one's source is that of the oldest, which is done. */
+	/* Control writes complete in order, and there is room for one more. So the write that used this source last has
+	 * completed. */
 	uint64_t *source = &conn->scratch->source[conn->controls_posted % IB_CONTROL_DEPTH];
 	memcpy(source, bytes, len);
 	int error = ib_queues_post(&conn->queues, 0, IB_KIND_CONTROL, &conn->own, source, len,
@@ -199,7 +201,8 @@ int ib_conn_write_control(struct ib_conn *conn, size_t offset, const void *bytes
 	return error;
 }
 
-/* In the basic design nothing else carries the tail, so it is told at once. */
+/* Returns whether the tail must be sent by a control write. In the basic design only a control write carries the tail,
+ * so each new tail is sent at once. */
 static bool owes_tail(const struct ib_conn *conn)
 {
 	return conn->design == HR_VERBS_BASIC ? conn->receiver.next != conn->receiver.tail_told :
@@ -213,7 +216,7 @@ void ib_conn_pay_tail(struct ib_conn *conn)
 		return;
 	uint32_t words[2] = { htole32(conn->receiver.next), htole32(acked) };
 	if (ib_conn_write_control(conn, offsetof(struct ib_control, tail), words, sizeof words))
-		return; /* tried again by the next call, which finds it still owed */
+		return; /* the next call tries again */
 	conn->receiver.tail_told = conn->receiver.tail_written = conn->receiver.next;
 	conn->acks_told = acked;
 	conn->env->stats->tail_updates++;

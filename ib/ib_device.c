@@ -36,7 +36,7 @@ HR_SETTING(staging_setting, "HEADRACE_IB_STAGING", "16M", 0, IB_RING_BYTES_MAX,
 	   "verbs: maximum staging memory for a peer's larger ring, bytes; at least the size of the own ring");
 HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: chunk size of the ring, bytes");
 
-/* What was asked for; -1 is auto. */
+/* The device that the settings ask for; -1: auto. */
 struct wish {
 	const char *device; /* NULL: any */
 	int port;
@@ -70,7 +70,7 @@ static int read_u32(const struct hr_setting *setting, uint32_t *number)
 	return error;
 }
 
-/* A partition key is written as the subnet manager shows it, in hexadecimal mostly. */
+/* Reads the partition key, which may be hexadecimal: subnet managers show it so. */
 static int read_pkey(int *pkey)
 {
 	const char *text = hr_setting_text(&pkey_setting);
@@ -87,7 +87,7 @@ static int read_pkey(int *pkey)
 	return 0;
 }
 
-/* Of all packets we send. */
+/* Reads service level and traffic class, for all packets that this side sends. */
 static int read_service(struct ib_device *device)
 {
 	uint64_t level, class = 0;
@@ -139,7 +139,7 @@ static bool is_link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-/* How much we like an entry of the GID table; 0: not at all. */
+/* Returns the rank of an entry of the GID table, the highest for the best entry; 0: unusable. */
 static int preference(const struct ibv_gid_entry *entry)
 {
 	switch (link_of(entry)) {
@@ -156,7 +156,7 @@ static int choose_gid(struct ib_device *device, int wanted)
 	int liked = 0;
 	int first = wanted < 0 ? 0 : wanted;
 	int end = wanted < 0 ? device->port_attr.gid_tbl_len : wanted + 1;
-	/* The index in an address handle has eight bits. */
+	/* The GID index in an address handle has eight bits. */
 	for (int i = first; i < end && i < 256; i++) {
 		if (ibv_query_gid_ex(device->verbs, device->port, (uint32_t)i, &entry, 0))
 			continue;
@@ -175,7 +175,7 @@ static int choose_gid(struct ib_device *device, int wanted)
 	return 0;
 }
 
-/* The port's partition with that key, whatever its membership; -1: the first one there is. */
+/* Chooses the port's partition with that key, with full or limited membership; -1: the port's first partition. */
 static int choose_pkey(struct ib_device *device, int wanted)
 {
 	bool found = false;
@@ -186,7 +186,7 @@ static int choose_pkey(struct ib_device *device, int wanted)
 		uint16_t pkey = be16toh(entry);
 		if ((pkey & 0x7fff) == 0 || (wanted >= 0 && (pkey & 0x7fff) != (wanted & 0x7fff)))
 			continue;
-		/* In a table with both memberships the full one. */
+		/* If the table has both memberships, take the full one. */
 		if (found && !(pkey & 0x8000))
 			continue;
 		device->pkey_index = (uint16_t)i;
@@ -238,10 +238,11 @@ static int choose_port(struct ib_device *device, const struct wish *wish)
 	return -ENODEV;
 }
 
-/* Where the system lets a process lock little memory, connections would fail later; then rather no verbs at all. */
+/* Tries to register as much memory as one connection needs. If the limit of locked memory is lower, the transport is
+ * not opened at all: otherwise each connection would fail later. */
 static bool can_register(const struct ib_device *device)
 {
-	enum { TRIED = 2 << 20 }; /* what one connection takes by default */
+	enum { TRIED = 2 << 20 }; /* bytes that one connection takes by default */
 	void *memory = mmap(NULL, TRIED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
@@ -256,7 +257,7 @@ static bool can_register(const struct ib_device *device)
 	return mr != NULL;
 }
 
-/* Are there places for one connection of the least depth? */
+/* Returns whether the device's queues are large enough for one connection of the minimum depth. */
 static bool queues_suffice(const struct ib_device *device)
 {
 	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;
@@ -268,11 +269,11 @@ static bool queues_suffice(const struct ib_device *device)
 	return false;
 }
 
-/* Opens one adapter if it has what is wished for; leaves device as it was if not. */
+/* Opens one adapter if it matches the settings. On failure leaves device as it was. */
 static int try_adapter(struct ib_device *device, struct ibv_device *adapter, const struct wish *wish)
 {
 	const char *name = ibv_get_device_name(adapter);
-	/* iWARP has no connections by address handle. */
+	/* iWARP has no address handles. */
 	if (adapter->transport_type != IBV_TRANSPORT_IB)
 		return -ENODEV;
 	device->verbs = ibv_open_device(adapter);
@@ -337,8 +338,8 @@ static void log_choice(const struct ib_device *device)
 	       device->address.link == IB_LINK_ROCE_V1 ? " (RoCE v1)" : "");
 }
 
-/* The device may be able to do less than the settings ask: in a queue pair, or in the completion queue, which has a
- * place for each request of all queue pairs. queues_suffice has found that it can do the least. */
+/* Lowers depth and n_qps to what the device supports, in a queue pair and in the completion queue, which has an entry
+ * for each request of all queue pairs. queues_suffice has checked the minimum. */
 static void fit_queues(struct ib_device *device)
 {
 	uint32_t requests = (uint32_t)device->limits.max_qp_wr, completions = (uint32_t)device->limits.max_cqe;

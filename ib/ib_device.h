@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The RDMA device of a channel: one port of one adapter, its address, and the settings of everything made on it. */
+/* The RDMA device of a channel: one port of one adapter, its address, and the settings of the verbs transport. */
 #ifndef IB_DEVICE_H
 #define IB_DEVICE_H
 
@@ -15,14 +15,14 @@ enum { IB_WIRE_VERSION = 2, IB_QPS_MAX = 16 };
 
 enum ib_link { IB_LINK_INFINIBAND = 1, IB_LINK_ROCE_V1 = 2, IB_LINK_ROCE_V2 = 3 };
 
-/* Where a port can be reached: the section of the card and part of each half. Written by its owner, checked by the
- * peer; integers little-endian. */
+/* The address of a port: verbs' section of the card, and a part of each half. Written by its owner, checked by the
+ * peer. Integers are little-endian. */
 struct ib_address {
 	uint8_t gid[16];
 	uint16_t lid; /* 0 on Ethernet */
 	uint8_t link; /* enum ib_link */
 	uint8_t version; /* IB_WIRE_VERSION */
-	uint16_t pkey; /* partition; highest bit: full membership. Of two limited members none reaches the other */
+	uint16_t pkey; /* partition; highest bit: full membership. Two limited members cannot reach each other */
 	uint16_t reserved;
 };
 _Static_assert(sizeof(struct ib_address) == 24, "wire format");
@@ -41,36 +41,36 @@ struct ib_device {
 	struct ibv_device_attr limits;
 	struct ibv_port_attr port_attr;
 	struct ib_address address;
-	uint32_t n_qps;       /* queue pairs of a connection, HEADRACE_IB_QPS, within what the device can */
-	uint32_t depth;       /* send requests per queue pair, HEADRACE_IB_DEPTH, within what the device can */
-	uint32_t chunk_bytes; /* wanted, HEADRACE_IB_CHUNK */
-	uint32_t staging_bytes; /* for a peer's ring that is larger than ours, HEADRACE_IB_STAGING */
-	uint32_t zero_copy_bytes; /* pieces of this size and more are not copied, HEADRACE_IB_ZERO_COPY */
-	uint32_t read_bytes;  /* of one zero-copy read, HEADRACE_IB_READ */
+	uint32_t n_qps;       /* queue pairs of a connection: HEADRACE_IB_QPS, or fewer if the device has less */
+	uint32_t depth;       /* data requests per queue pair: HEADRACE_IB_DEPTH, or fewer if the device has less */
+	uint32_t chunk_bytes; /* requested chunk size, HEADRACE_IB_CHUNK */
+	uint32_t staging_bytes; /* maximum for a peer's ring that is larger than the own ring, HEADRACE_IB_STAGING */
+	uint32_t zero_copy_bytes; /* minimum size of a piece for zero copy, HEADRACE_IB_ZERO_COPY */
+	uint32_t read_bytes;  /* size of one zero-copy read, HEADRACE_IB_READ */
 	uint32_t timeout_ms;
-	struct ib_cache *cache; /* of the user's memory */
+	struct ib_cache *cache; /* of registrations of the user's memory */
 	LIST_HEAD(, ib_conn) conns;
-	int error; /* why no connection works now; 0: they do (ib_events.h) */
+	int error; /* why no connection works now, a negated errno value; 0: connections work (ib_events.h) */
 	bool dead; /* the device itself failed */
-	enum hr_verbs_design design; /* the attribute's, else HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */
+	enum hr_verbs_design design; /* from the attribute, else from HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */
 };
 
 /*
- * Opens HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX, HEADRACE_IB_PKEY; each "auto" by default: the
- * first device with an active port, on Ethernet a RoCE v2 address, IPv4 before IPv6 before link-local, and the first
- * partition of the port's table. -ENODEV: there is none; -EINVAL: a setting is out of range.
+ * Opens the device that HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX and HEADRACE_IB_PKEY name. Each is
+ * "auto" by default: the first device with an active port; on Ethernet a RoCE v2 address, IPv4 before IPv6 before
+ * link-local; the first partition of the port's table. -ENODEV: no such device. -EINVAL: a setting is out of range.
  */
 int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
 void ib_device_close(struct ib_device *device);
 
-/* What is wrong with the port now, for the log: it is not active, or no longer has the address that the card names.
- * NULL: nothing. */
+/* Returns the fault of the port as a text for the log: not active, or no longer with the address that is in the card.
+ * NULL: no fault. */
 const char *ib_device_fault(const struct ib_device *device);
 
-/* "basic" and so on. Static storage. */
+/* Returns the design's name, such as "basic". Static storage. */
 const char *ib_design_name(enum hr_verbs_design design);
 
-/* May a peer with that address be reached from here? */
+/* Returns whether a peer with that address can be reached from this port. */
 bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer);
 
 #endif

@@ -29,7 +29,8 @@ static void fail_all(struct ib_device *device)
 		ib_conn_fail(conn, device->error);
 }
 
-/* Something about the port changed: it and all its connections are lost, or it is back, or nothing that matters. */
+/* Handles a change of the port: if the port has become unusable, all its connections fail; if it has become usable
+ * again, new connections work. */
 static void port_changed(struct ib_device *device, const char *event)
 {
 	const char *name = ibv_get_device_name(device->verbs->device);
@@ -59,8 +60,8 @@ static struct ib_conn *conn_of(const struct ib_device *device, const struct ibv_
 	return NULL;
 }
 
-/* One connection's queue pair or completion queue failed. A peer that has just died may be the cause; its stream tells
- * that better. */
+/* Handles a failed queue pair or completion queue of one connection. The cause may be that the peer has just died; then
+ * the stream shows it. */
 static void conn_failed(struct ib_device *device, const struct ibv_async_event *event, int error)
 {
 	struct ib_conn *conn = conn_of(device, event);
@@ -97,7 +98,7 @@ static void take(struct ib_device *device, const struct ibv_async_event *event)
 	case IBV_EVENT_QP_ACCESS_ERR:
 		conn_failed(device, event, -EPROTO);
 		break;
-	default: /* nothing that a connection depends on, or of objects that we do not make */
+	default: /* no connection depends on it, or it is about objects that this transport does not use */
 		hr_log(HR_LOG_DEBUG, "verbs: %s", ibv_event_type_str(event->event_type));
 		break;
 	}
@@ -107,8 +108,8 @@ void ib_events_take(struct ib_device *device)
 {
 	struct ibv_async_event event;
 	while (!ibv_get_async_event(device->verbs, &event)) {
-		/* Before it is acted on: that may destroy the queue pair it is about, which would wait for this. What
-		 * the event names stays until then, as nobody else destroys it. */
+		/* Acknowledge the event first: handling it may destroy its queue pair, and ibv_destroy_qp waits for the
+		 * acknowledgement. Until then the queue pair exists, as only this thread destroys it. */
 		ibv_ack_async_event(&event);
 		take(device, &event);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events of a channel's RDMA device: its port went down, its LID, GID or partition key changed, the device
- * or a queue pair died. Connections that cannot go on fail with a line in the log that says why, once for each event:
- * those without traffic would else never learn of it. A port that is up again can be used for new connections if it has
- * the address that the card names.
+ * Asynchronous events of a channel's RDMA device: the port went down; its LID, GID or partition key changed; the device
+ * or a queue pair failed. The affected connections fail, and each event is logged once with its cause. Without these
+ * events a connection without traffic would never detect the failure. If the port is up again with the address that is
+ * in the card, new connections can use it.
  */
 #ifndef IB_EVENTS_H
 #define IB_EVENTS_H
@@ -12,7 +12,7 @@
 
 /* Makes the device's event descriptor non-blocking. */
 int ib_events_open(struct ib_device *device);
-/* Takes the events that are there and acts on them. One system call when there are none. */
+/* Takes and handles all events. Makes one system call if there are none. */
 void ib_events_take(struct ib_device *device);
 
 #endif

@@ -12,7 +12,7 @@ struct ib_geometry ib_flat_geometry(const struct ib_geometry *chunks)
 	return flat;
 }
 
-/* The len bytes from number at on, cut at the ring's end. */
+/* Stores the spans of len bytes from byte number at on: two spans if the bytes pass the end of the ring. */
 static void cut(const struct ib_geometry *geometry, uint32_t at, uint32_t len, struct ib_span spans[2])
 {
 	uint32_t offset = at & (geometry->n_chunks - 1);
@@ -35,7 +35,7 @@ uint32_t ib_flat_fill(struct ib_sender *sender, struct hr_iov_place *place, size
 int64_t ib_flat_take(struct ib_receiver *receiver, uint32_t head, struct hr_iov_place *place, size_t left)
 {
 	uint32_t there = head - receiver->next;
-	/* A head that is only half written looks older than it is, never newer. */
+	/* A head that is only half written looks older than it is, never newer: then nothing has arrived. */
 	if ((int32_t)there <= 0)
 		return 0;
 	if (there > receiver->geometry.n_chunks)

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* PROCMAP_QUERY of <linux/fs.h>, Linux 6.11, which the headers of a build may be too old for. */
+/* PROCMAP_QUERY of <linux/fs.h>, Linux 6.11. The kernel headers of a build may be older and lack it. */
 struct query {
 	uint64_t size;
 	uint64_t query_flags;
@@ -52,7 +52,7 @@ static uint64_t number(const char **text, unsigned base)
 	}
 }
 
-/* One line: "start-end rwxp offset major:minor inode ...". */
+/* Parses one line: "start-end rwxp offset major:minor inode ...". */
 static struct ib_mapping parse(const char *line)
 {
 	struct ib_mapping mapping;
@@ -68,7 +68,7 @@ static struct ib_mapping parse(const char *line)
 
 int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
 {
-	char text[8192]; /* a line holds a path, so it may be half as long */
+	char text[8192]; /* a line contains a path of up to 4096 bytes, so it fits */
 	size_t len = 0;
 	if (lseek(maps, 0, SEEK_SET) < 0)
 		return -EIO;
@@ -95,7 +95,7 @@ int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping)
 			return -ENOENT;
 		len -= (size_t)(line - text);
 		if (len == sizeof text - 1)
-			return -EIO; /* no line is that long */
+			return -EIO; /* not in the format that this function expects: no line is that long */
 		memmove(text, line, len);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about a mapping of this process, from /proc/self/maps. */
+/* Looks up a mapping of this process in /proc/self/maps. */
 #ifndef IB_MAPS_H
 #define IB_MAPS_H
 
@@ -8,12 +8,13 @@
 
 struct ib_mapping {
 	uintptr_t start, end;
-	bool private_anonymous; /* nobody but this process, through its own mapping, can change what lies there */
+	bool private_anonymous; /* only this process, through its own mapping, can change the memory */
 };
 
-/* maps: a descriptor of /proc/self/maps, of the caller's own use. -ENOENT: nothing is mapped at that address; -EIO: the
- * file cannot be read. ib_maps_find asks for the one mapping where the kernel can (Linux 6.11) and else reads the
- * file's text, as ib_maps_find_text always does. No allocation. */
+/* Finds the mapping that contains an address. maps: a descriptor of /proc/self/maps that no other thread uses at the
+ * same time. -ENOENT: nothing is mapped there. -EIO: the file cannot be read. ib_maps_find queries the one mapping if
+ * the kernel supports that (Linux 6.11); otherwise it reads the file's text, as ib_maps_find_text always does. Neither
+ * allocates. */
 int ib_maps_find(int maps, uintptr_t at, struct ib_mapping *mapping);
 int ib_maps_find_text(int maps, uintptr_t at, struct ib_mapping *mapping);
 

@@ -26,11 +26,11 @@
 #endif
 
 enum {
-	RANGES_MOST = 4096, /* mappings watched; with more than that, the rest is not */
+	RANGES_MOST = 4096, /* maximum number of watched ranges; further mappings are not watched */
 	EVENTS_AT_ONCE = 16,
 	READER_STACK = 256 << 10,
-	/* Looks for a moment without a change under way: of who gives the processor to the others, and then of who
-	 * sleeps for a millisecond. */
+	/* How often settle checks whether a change is in progress: first with sched_yield in between, then with a sleep
+	 * of one millisecond. */
 	YIELDS = 100,
 	SLEEPS = 4,
 	SLEEPS_TO_PROVE = 2000,
@@ -40,26 +40,26 @@ struct range {
 	uintptr_t start, end;
 };
 
-/* All of it in memory that is zeroes in the child of a fork: closed, nobody joined, no lock taken. */
+/* In memory that is zero in a forked child. Zero means: closed, no users, no lock held. */
 struct watch {
-	pthread_mutex_t life; /* joining and leaving, one at a time */
-	pthread_mutex_t lock; /* the rest */
+	pthread_mutex_t life; /* held by join and leave */
+	pthread_mutex_t lock; /* protects all other fields */
 	uint64_t epoch;       /* 0: closed */
 	int uffd, stop, maps;
 	pthread_t reader;
-	bool telling;         /* events are being read and told; atomic */
+	bool telling;         /* the reader is reading events or calling `lost`; atomic */
 	struct ib_memory_user *users;
-	unsigned unmaps, removes; /* events of those kinds so far */
-	bool seen_changing;       /* the kernel said so while an event waited: settle works */
+	unsigned unmaps, removes; /* number of events of these kinds so far */
+	bool seen_changing;       /* is_changing was true while an event waited: so settle works on this kernel */
 	unsigned n_ranges;
-	struct range range[RANGES_MOST]; /* watched; in order, apart from each other */
+	struct range range[RANGES_MOST]; /* watched ranges, in order; no two touch */
 };
 
-static struct watch *watch; /* mapped once and kept */
+static struct watch *watch; /* mapped once, never unmapped */
 
-/* ---- the ranges that are watched ---- */
+/* ---- the watched ranges ---- */
 
-/* The first range that ends after that address. */
+/* Returns the index of the first range that ends after the address. */
 static unsigned range_after(uintptr_t at)
 {
 	unsigned low = 0, high = watch->n_ranges;
@@ -79,7 +79,7 @@ static bool range_covers(uintptr_t start, uintptr_t end)
 	return i < watch->n_ranges && watch->range[i].start <= start && end <= watch->range[i].end;
 }
 
-/* Replaces range[first..last-1] by n others. */
+/* Replaces range[first..last-1] by n other ranges. */
 static void range_replace(unsigned first, unsigned last, const struct range *others, unsigned n)
 {
 	memmove(watch->range + first + n, watch->range + last, (watch->n_ranges - last) * sizeof *watch->range);
@@ -87,10 +87,10 @@ static void range_replace(unsigned first, unsigned last, const struct range *oth
 	watch->n_ranges = watch->n_ranges - (last - first) + n;
 }
 
-/* False: no room for one more. */
+/* Adds a range, merged with ranges that it touches. False: no room. */
 static bool range_add(uintptr_t start, uintptr_t end)
 {
-	unsigned first = range_after(start - 1), last = first; /* one that ends at start touches */
+	unsigned first = range_after(start - 1), last = first; /* includes a range that ends at start */
 	struct range merged = { start, end };
 	for (; last < watch->n_ranges && watch->range[last].start <= end; last++) {
 		merged.start = watch->range[last].start < merged.start ? watch->range[last].start : merged.start;
@@ -119,8 +119,8 @@ static void range_remove(uintptr_t start, uintptr_t end)
 		if (watch->range[last].end > end)
 			rest[n++] = (struct range){ end, watch->range[last].end };
 	}
-	/* With no room for the second part it is forgotten: watched again when it is asked for. Until then nothing
-	 * may be kept there. */
+	/* If there is no room for the second part, forget it, and report it as lost, so that no cache keeps an entry
+	 * there. ib_memory_watch watches it again if necessary. */
 	if (watch->n_ranges - (last - first) + n > RANGES_MOST) {
 		n--;
 		tell(rest[n].start, rest[n].end);
@@ -144,8 +144,8 @@ static void take_event(const struct uffd_msg *event)
 		start = (uintptr_t)event->arg.remap.from;
 		end = start + event->arg.remap.len;
 		range_remove(start, end);
-		/* The memory is watched where it is now. With no room to note that it is not found watched; that costs
-		 * a system call. */
+		/* The kernel goes on watching the memory at its new address. If there is no room to record that,
+		 * ib_memory_watch makes a system call more. */
 		(void)range_add((uintptr_t)event->arg.remap.to, (uintptr_t)event->arg.remap.to + (end - start));
 		tell((uintptr_t)event->arg.remap.to, (uintptr_t)event->arg.remap.to + (end - start));
 		break;
@@ -160,22 +160,22 @@ static void take_event(const struct uffd_msg *event)
 	tell(start, end);
 }
 
-/* Is a change of memory under way whose event has not been read? The kernel looks at that before it looks at the
- * argument, and the argument is no range. */
+/* Returns whether a change of memory is in progress whose event has not been read. The kernel checks that before it
+ * checks the argument, which is not a valid range. */
 static bool is_changing(void)
 {
 	struct uffdio_writeprotect none = { .range = { .start = 1, .len = 1 } };
 	return ioctl(watch->uffd, UFFDIO_WRITEPROTECT, &none) && errno == EAGAIN;
 }
 
-/* Reads the events that wait and tells them. Reads without the lock: its holder may be in a signal handler that unmaps
- * memory, and must not wait for itself. */
+/* Reads the waiting events and reports them to the users. Reads without the lock: a thread that holds the lock may be
+ * interrupted by a signal handler that unmaps memory, and that waits until its event is read. */
 static void take_events(void)
 {
 	struct uffd_msg event[EVENTS_AT_ONCE];
 	bool changing = is_changing();
-	/* Sequentially consistent, and the system call is a barrier besides: who finds in settle that the kernel has
-	 * nothing under way, because what follows here has read it, finds telling set. */
+	/* Sequentially consistent, and the system call is a barrier too: if settle finds no change in progress because
+	 * the read below has taken the event, it then finds telling set. */
 	__atomic_store_n(&watch->telling, true, __ATOMIC_SEQ_CST);
 	ssize_t len = read(watch->uffd, event, sizeof event);
 	ib_memory_lock();
@@ -184,7 +184,7 @@ static void take_events(void)
 	for (size_t i = 0; len > 0 && i < (size_t)len / sizeof *event; i++)
 		take_event(&event[i]);
 	ib_memory_unlock();
-	/* Release: pairs with settle's acquire; who sees it sees what was told. */
+	/* Release: a thread that sees false sees the effects of `lost`. Pairs with the acquire in settle. */
 	__atomic_store_n(&watch->telling, false, __ATOMIC_RELEASE);
 }
 
@@ -204,16 +204,17 @@ static void *reader(void *unused)
 
 /* ---- opening and closing ---- */
 
-/* The page(s) that hold the watch, made by whoever comes first. */
+/* Maps the memory of the watch, unless another thread has done so. */
 static int watch_make(void)
 {
-	if (__atomic_load_n(&watch, __ATOMIC_ACQUIRE)) /* pairs with the exchange below: what it points to is set up */
+	if (__atomic_load_n(&watch, __ATOMIC_ACQUIRE)) /* pairs with the exchange below, after which it is ready */
 		return 0;
 	void *made = mmap(NULL, sizeof *watch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (made == MAP_FAILED)
 		return -errno;
 	struct watch *none = NULL;
-	/* Release, and acquire where another thread was first: the memory is mapped and marked before it is seen. */
+	/* Release: the memory is mapped and marked before other threads see the pointer. Acquire on failure, when
+	 * another thread was first. */
 	if (madvise(made, sizeof *watch, MADV_WIPEONFORK) ||
 	    !__atomic_compare_exchange_n(&watch, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		munmap(made, sizeof *watch);
@@ -224,7 +225,7 @@ static int open_uffd(void)
 {
 	int flags = O_CLOEXEC | O_NONBLOCK;
 	int uffd = (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-	if (uffd < 0 && errno == EINVAL) /* before Linux 5.11, for root */
+	if (uffd < 0 && errno == EINVAL) /* before Linux 5.11; works for root only */
 		uffd = (int)syscall(SYS_userfaultfd, flags);
 	if (uffd < 0)
 		return -errno;
@@ -239,14 +240,14 @@ static int open_uffd(void)
 	return uffd;
 }
 
-/* Looks until all has been told, at most so often. */
+/* Waits until all changes have been reported; checks at most `looks` times. False: not all have been. */
 static bool settle(unsigned looks)
 {
-	/* In this order; take_events has the reverse. */
+	/* The order of the two checks matters: take_events sets telling before it reads the event. */
 	for (unsigned i = 0; is_changing() || __atomic_load_n(&watch->telling, __ATOMIC_ACQUIRE); i++) {
 		if (i == looks)
 			return false;
-		/* The reader must run, and then the thread that changes memory. */
+		/* Let the reader run, and then the thread that changes memory. */
 		if (i < YIELDS)
 			sched_yield();
 		else
@@ -261,7 +262,8 @@ static int start_reader(void)
 	sigset_t all, before;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, READER_STACK);
-	/* No handler of the program's runs in this thread: it might unmap memory and wait for itself. */
+	/* Block all signals in the reader: a signal handler of the program could unmap memory, and would then wait for
+	 * the reader. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int error = pthread_create(&watch->reader, &attr, reader, NULL);
@@ -270,7 +272,7 @@ static int start_reader(void)
 	return -error;
 }
 
-/* Does the kernel tell of changes as we rely on it? */
+/* Tests on one page whether the kernel reports changes in the way that this file needs. */
 static int prove(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -340,8 +342,8 @@ static int watch_open(void)
 	return 0;
 }
 
-/* Closing the descriptor alone would not end the watch while a forked child has it too, and then nobody would read the
- * events that unmapping threads wait for. */
+/* Unregisters all ranges. Closing the descriptor is not enough: while a forked child has a copy of it, the kernel would
+ * go on sending events, and threads that unmap memory would wait for ever as no reader reads them. */
 static void unregister_all(void)
 {
 	for (unsigned i = 0; i < watch->n_ranges; i++) {
@@ -362,7 +364,8 @@ static void watch_close(void)
 	ib_memory_lock();
 	unregister_all();
 	ib_memory_unlock();
-	/* A thread may be waiting in the kernel to be read. No other can come to wait, so it ends. */
+	/* A thread may still be waiting in the kernel for its event to be read. No further thread can start to wait, so
+	 * this loop ends. */
 	while (!settle(YIELDS + SLEEPS))
 		continue;
 	stop_reader();
@@ -417,7 +420,8 @@ bool ib_memory_is_here(const struct ib_memory_user *user)
 	return user->epoch && user->epoch == watch->epoch;
 }
 
-/* With the lock held: an event that comes meanwhile is told after the range has been noted. */
+/* Watches the mapping at an address. The caller holds the lock, so an event that arrives now is handled after the range
+ * has been recorded. */
 static int watch_mapping(uintptr_t at, uintptr_t *end)
 {
 	enum { TRIES = 16 };
@@ -430,14 +434,15 @@ static int watch_mapping(uintptr_t at, uintptr_t *end)
 		if (ioctl(watch->uffd, UFFDIO_REGISTER, &range) || ib_maps_find(watch->maps, at, &again) ||
 		    !again.private_anonymous)
 			return -ENOTSUP;
-		/* Another thread may have changed it before it was watched. Not undone: some of it may have been
-		 * watched before, for what is kept. */
+		/* Another thread may have changed the mapping before it was watched. Then try again, but do not
+		 * unregister it: a part may have been watched before, for entries that a cache keeps. */
 		if (again.start > mapping.start || again.end < mapping.end)
 			continue;
 		*end = mapping.end;
 		if (range_add(mapping.start, mapping.end))
 			return 0;
-		/* Nothing of it was: else there would be no need of room for one more. */
+		/* No part of it was watched before: otherwise the ranges would have been merged, without need of room.
+		 * So it can be unregistered. */
 		ioctl(watch->uffd, UFFDIO_UNREGISTER, &range.range);
 		return -ENOTSUP;
 	}

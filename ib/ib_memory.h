@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tells registration caches when memory of this process leaves its place: when it is unmapped, mapped over, moved
- * (mremap), shrunk (brk) or given back to the kernel (madvise DONTNEED, FREE). The kernel's userfaultfd reports these
- * calls for the mappings that were registered with it, whoever makes them and however (libc's own calls inside free
- * too, which replacing the functions munmap and so on would miss). It is registered for write protection, of which no
- * use is made, so no access ever faults. Needs Linux 5.11 and no privilege; see userfaultfd(2), ioctl_userfaultfd(2).
+ * Reports to registration caches when memory of this process is lost: unmapped, mapped over, moved (mremap), shrunk
+ * (brk) or given back to the kernel (madvise DONTNEED, FREE). The kernel's userfaultfd reports these calls for the
+ * mappings that were registered with it, whichever code makes them. (Replacing munmap and similar functions would miss
+ * the calls that libc makes inside free.) The mappings are registered for write protection, but are never protected, so
+ * no access ever faults. Needs Linux 5.11 and no privilege; see userfaultfd(2), ioctl_userfaultfd(2).
  *
- * Order. The caller of munmap waits in the kernel until its event has been read. But the mapping is gone a moment
- * before the event can be read, and another thread may get the same addresses meanwhile. So who is about to use what it
- * remembers of memory calls ib_memory_settle first: the kernel knows that a change is under way from before the mapping
- * goes until the event was read (UFFDIO_WRITEPROTECT fails with EAGAIN; "mmap_changing" in fs/userfaultfd.c), and
- * the reader shows from before it reads until it has told. After that, everything that has happened to memory before
- * the call has been told.
+ * Order. munmap(2) waits in the kernel until its event has been read. But the mapping is gone a moment before the event
+ * can be read, and in that moment another thread may map other memory at the same addresses. So a cache calls
+ * ib_memory_settle before it uses an entry. The kernel shows that a change is in progress from before the mapping goes
+ * until the event has been read (UFFDIO_WRITEPROTECT fails with EAGAIN; "mmap_changing" in fs/userfaultfd.c). The
+ * reader shows that it is busy from before it reads an event until it has reported it. When neither is the case, all
+ * changes from before the call have been reported.
  *
- * For madvise the event comes before the pages go. Who registers memory while another thread gives back that same
- * memory may therefore remember what is gone a moment later. A put or get in progress does not allow that to be done to
- * its buffers; and of memory that is not the caller's buffer nothing is registered that was not remembered already, in
- * which case the registration is told of the loss.
+ * For madvise the event comes before the pages go. If one thread registers memory while another gives the same memory
+ * back, a cache could keep an entry whose pages go a moment later. This does no harm: the caller of put or get must not
+ * give back its buffers during the call. Memory beside the buffers is registered only if it was in the cache before,
+ * and for such memory the registration in progress gets the report.
  *
- * Not reported by the kernel: shmat with SHM_REMAP over private memory.
+ * The kernel does not report shmat with SHM_REMAP over private memory.
  *
- * One watch for the whole process, as the kernel lets one userfaultfd watch a mapping: one descriptor and one thread,
- * which sleeps and does nothing but read events; there from the first join to the last leave. A child process after
- * fork has none of it: it sees the watch as never opened and may open its own.
+ * There is one watch for the whole process, as the kernel lets only one userfaultfd watch a mapping: one descriptor and
+ * one thread, which only reads events. It exists from the first join to the last leave. A forked child has no watch and
+ * may open its own.
  */
 #ifndef IB_MEMORY_H
 #define IB_MEMORY_H
@@ -30,34 +30,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who wants to be told. */
+/* A user of the watch: a registration cache. */
 struct ib_memory_user {
 	struct ib_memory_user *next;
-	uint64_t epoch; /* of the watch joined; the child's of a fork is another */
-	/* What was at [start, end) is no longer there. Called in any thread with the lock held: must not block,
+	uint64_t epoch; /* of the watch that it joined; a watch in a forked child has another epoch */
+	/* Reports that the memory at [start, end) is lost. Called in any thread, with the lock held: must not block,
 	 * allocate, free, or change mappings. */
 	void (*lost)(struct ib_memory_user *user, uintptr_t start, uintptr_t end);
 };
 
-/* Any thread. -ENOTSUP: the kernel does not tell of changes, or not to us. */
+/* Adds a user. Any thread. -ENOTSUP: the kernel does not report changes, or not to this process. */
 int ib_memory_join(struct ib_memory_user *user);
-/* Does nothing in the child of a fork. */
+/* Removes a user. Does nothing in a forked child. */
 void ib_memory_leave(struct ib_memory_user *user);
 
-/* Has this user joined in this very process, and not in one that we were forked from? No system call. */
+/* Returns whether this process itself added the user, and not a parent that it was forked from. No system call. */
 bool ib_memory_is_here(const struct ib_memory_user *user);
 
 /*
- * From now on changes within [start, end) are told. Watches the whole mappings around it, so that none is split: that
- * would make the owner's mremap fail. -ENOTSUP: something there is not private anonymous memory, which can change
- * without any call of this process on the mapping (a file truncated), or somebody else watches it.
+ * From now on changes within [start, end) are reported. Watches the whole mappings around the range: a mapping watched
+ * in part would be split, and then mremap of the whole would fail. -ENOTSUP: a part of the range is not private
+ * anonymous memory, so that it can change without a call of this process (a truncated file); or another userfaultfd
+ * watches it.
  */
 int ib_memory_watch(uintptr_t start, uintptr_t end);
 
 /*
- * Returns when every change of memory that happened before the call has been told, or after a while: while other
- * threads change watched memory without a pause, there may be no moment in which the kernel has none under way. False:
- * then nothing that is remembered of memory may be used. Without the lock held.
+ * Waits until every change of memory that happened before the call has been reported. Gives up after a while: if other
+ * threads change watched memory without a pause, there may be no moment without a change in progress. False: it gave
+ * up, and the caller must not use cache entries. The caller must not hold the lock.
  */
 bool ib_memory_settle(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sender of zero copy: which bytes of the stream were sent, and which put may report as accepted. */
+/* The sender of zero copy: counts the bytes that were sent, and those that put may report as accepted. */
 #include "ib/ib_offer.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ void ib_offers_copied(struct ib_offers *offers, uint64_t len)
 
 int ib_offers_acknowledge(struct ib_offers *offers, uint32_t count, uint32_t *news)
 {
-	/* An older count, in the middle of being written, says nothing new. */
+	/* A count that is only half written looks older than it is: then nothing is new. */
 	*news = (int32_t)(count - offers->first) > 0 ? count - offers->first : 0;
 	return *news > offers->end - offers->first ? -EPROTO : 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The piggyback design (paper, section 4.3): a chunk is one RDMA write with its flags and the other direction's
- * tail in it (ib_ring.h). All chunks of a put are built first and then posted together, each queue pair's with one
- * call, so nothing is copied while the adapter works.
+ * The piggyback design (paper, section 4.3): each chunk is one RDMA write, which also contains its flags and the other
+ * direction's tail (ib_ring.h). A put first builds all its chunks and then posts them together, with one call for each
+ * queue pair. So no bytes are copied while the adapter works.
  */
 #include "config.h"
 
 #include "ib/ib_conn.h"
 
-/* How many chunks may be built now: those that the ring and the queue pairs, which take turns, have places for. */
+/* Returns how many chunks the ring and the queue pairs have room for. The chunks go to the queue pairs in turn. */
 static uint32_t chunks_that_fit(const struct ib_conn *conn)
 {
 	const struct ib_queues *queues = &conn->queues;
@@ -20,7 +20,7 @@ static uint32_t chunks_that_fit(const struct ib_conn *conn)
 	return most;
 }
 
-/* The same, after a look for news if that is fewer than the wanted. */
+/* As chunks_that_fit; if that is fewer than wanted, first looks for a new tail and completions. */
 static uint32_t chunks_allowed(struct ib_conn *conn, uint64_t wanted)
 {
 	uint32_t most = chunks_that_fit(conn);
@@ -31,7 +31,7 @@ static uint32_t chunks_allowed(struct ib_conn *conn, uint64_t wanted)
 	return conn->error ? 0 : chunks_that_fit(conn);
 }
 
-/* Posts the chunks built from first on. */
+/* Posts all chunks that were built, from number first on. */
 static int post_chunks(struct ib_conn *conn, uint32_t first)
 {
 	struct ib_queues *queues = &conn->queues;
@@ -56,7 +56,7 @@ static int post_chunks(struct ib_conn *conn, uint32_t first)
 	return 0;
 }
 
-/* Builds what there is room for, and posts it; returns the bytes taken. */
+/* Builds and posts as many chunks as there is room for. Returns the number of bytes in them. */
 static size_t put_chunks(struct ib_conn *conn, struct hr_iov_place *place, size_t total)
 {
 	uint32_t payload = ib_geometry_payload(&conn->sender.geometry), first = conn->sender.head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pipeline design (paper, section 4.4): a chunk is posted as soon as it is built, so that the adapter carries
- * it while the next is copied. Its get is piggyback's.
+ * The pipeline design (paper, section 4.4): a chunk is posted as soon as it is built, so that the adapter sends it
+ * while the next chunk is copied. Its get is that of the piggyback design.
  */
 #include "config.h"
 

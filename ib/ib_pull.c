@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiver of zero copy: splits an announced buffer into RDMA reads and tracks their completion. */
+/* The receiver of zero copy: splits announced memory into RDMA reads and tracks their completion. */
 #include "ib/ib_pull.h"
 
 #include "headrace/channel.h"
@@ -119,7 +119,7 @@ uint64_t ib_pulls_plan_bounce(struct ib_pulls *pulls, uint64_t most)
 	return len;
 }
 
-/* Reads have nothing to do with pulls that came in a chunk. */
+/* Moves post and reading past pulls that need no further read, such as bytes that came in a chunk. */
 static void pass_absorbed(struct ib_pulls *pulls)
 {
 	while (pulls->post != pulls->end && pull_at(pulls, pulls->post)->posted == pull_at(pulls, pulls->post)->len)
@@ -136,7 +136,7 @@ void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len)
 		return;
 	struct ib_pull *last = pull_of(pulls, pulls->end - 1);
 	if (pulls->first != pulls->end && last->bounce && last->done == last->len && last->to + last->len == to) {
-		/* Goes on where that ends: many short messages must not use up the places. */
+		/* Extend the last pull: otherwise many short messages would use up the entries of pull. */
 		last->len += len;
 		last->posted += len;
 		last->done += len;
@@ -217,7 +217,7 @@ void ib_pulls_posted(struct ib_pulls *pulls, uint64_t len, uint32_t queue, uint3
 	pass_absorbed(pulls);
 }
 
-/* The bytes of one more read are here without a gap. */
+/* Records that one more read, the next in order, is complete. */
 static void advance(struct ib_pulls *pulls, const struct ib_read *read)
 {
 	struct ib_pull *pull = pull_of(pulls, pulls->reading);
@@ -272,7 +272,7 @@ bool ib_pulls_under_way(const struct ib_pulls *pulls)
 	return pulls->read_first != pulls->read_end;
 }
 
-/* Bytes of the first pull that may be delivered. */
+/* Returns how many bytes of the first pull may be delivered. */
 static uint64_t deliverable(const struct ib_pulls *pulls)
 {
 	const struct ib_pull *pull = pull_at(pulls, pulls->first);
@@ -286,7 +286,7 @@ bool ib_pulls_ready(const struct ib_pulls *pulls)
 	return deliverable(pulls) > 0;
 }
 
-/* Moves len bytes of a pull to the place; those of a direct one are there already. */
+/* Delivers len bytes of a pull at `place`. The bytes of a direct pull are in place already. */
 static void move(const struct ib_pull *pull, struct hr_iov_place *place, size_t len)
 {
 	const uint8_t *from = pull->to + pull->taken;

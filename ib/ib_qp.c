@@ -15,7 +15,7 @@
 #include <sys/random.h>
 
 enum {
-	RETRIES = 7,    /* the most that the field holds; a request is tried once more than that */
+	RETRIES = 7,    /* the maximum of the field; a request is sent once, then up to RETRIES times again */
 	PSN_MASK = 0xffffff,
 	READS_MOST = 16,
 };
@@ -25,7 +25,8 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Identifies a request in its completion: kind, queue pair, and how many had been posted there with it. */
+/* Returns the identifier by which a completion names its request: kind, queue pair, and the number of requests posted
+ * there, this one included. */
 static uint64_t request_id(enum ib_kind kind, unsigned i, uint32_t count)
 {
 	return (uint64_t)kind << 40 | (uint64_t)i << 32 | count;
@@ -45,7 +46,7 @@ static int open_cq(struct ib_queues *queues, const struct ib_device *device)
 		hr_log(HR_LOG_ERROR, "fcntl of the completion channel: %s", strerror(errno));
 		return -errno;
 	}
-	/* So many the device has: ib_device_open has fitted depth and n_qps to that. */
+	/* The device supports this number: ib_device_open has limited depth and n_qps accordingly. */
 	uint32_t entries = device->n_qps * (device->depth + IB_BESIDE_DATA);
 	queues->cq = ibv_create_cq(device->verbs, (int)entries, NULL, queues->events, 0);
 	if (queues->cq)
@@ -73,7 +74,7 @@ static int open_qp(struct ib_queues *queues, const struct ib_device *device, uns
 {
 	struct ibv_qp *qp = create_qp(queues, device);
 	if (!qp && queues->max_inline > 0) {
-		/* Without inline data perhaps. */
+		/* Try without inline data. */
 		queues->max_inline = 0;
 		qp = create_qp(queues, device);
 	}
@@ -94,7 +95,8 @@ static int open_qp(struct ib_queues *queues, const struct ib_device *device, uns
 int ib_queues_open(struct ib_queues *queues, const struct ib_device *device)
 {
 	*queues = (struct ib_queues){ .n = device->n_qps, .depth = device->depth, .max_inline = IB_INLINE_BYTES };
-	/* A fresh number keeps late packets of an earlier queue pair with our number out. */
+	/* A random packet sequence number: the adapter then drops late packets of an earlier queue pair with the same
+	 * queue pair number. */
 	if (getrandom(&queues->psn, sizeof queues->psn, GRND_NONBLOCK) < 0)
 		queues->psn = (uint32_t)(uintptr_t)queues;
 	queues->psn &= PSN_MASK;
@@ -113,12 +115,12 @@ uint8_t ib_queues_reads(const struct ib_device *device)
 
 /* ---- joining the peer ---- */
 
-/* The exponent t of the local ACK timeout 4.096 us * 2^t (InfiniBand specification, 9.9.1.1: the true time is
- * between that and four times that): all tries together take about half of what a silent peer is granted. */
+/* Returns the exponent t of the local ACK timeout 4.096 us * 2^t (InfiniBand specification, 9.9.1.1: the real time is
+ * between that and four times that). All tries together take about half of timeout_ms. */
 static uint8_t ack_timeout(uint32_t timeout_ms)
 {
 	uint64_t budget_ns = (uint64_t)timeout_ms * 1000000 / 2 / (RETRIES + 1);
-	uint8_t t = 10; /* 4 ms: less would mistake a busy peer for a lost packet */
+	uint8_t t = 10; /* 4 ms: with less, a busy peer would look like a lost packet */
 	while (t < 18 && 4096ull << (t + 1) <= budget_ns)
 		t++;
 	return t;
@@ -177,7 +179,7 @@ int ib_queues_join(struct ib_queues *queues, const struct ib_device *device, con
 		ibv_destroy_qp(queues->queue[--queues->n].qp);
 		queues->queue[queues->n].qp = NULL;
 	}
-	/* As many as both can do, but one: a probe must not wait for the user's data. */
+	/* One less than both sides support, so that a probe need not wait for the user's data. */
 	uint32_t reads = min_u32(remote->reads, (uint32_t)device->limits.max_qp_init_rd_atom);
 	queues->reads = min_u32(reads > 1 ? reads - 1 : 1, IB_READS_DEPTH);
 	for (unsigned i = 0; i < queues->n; i++) {
@@ -225,7 +227,8 @@ bool ib_queues_room(const struct ib_queues *queues, unsigned i)
 	return queue->posted - queue->completed < queues->depth;
 }
 
-/* A quarter of the queue may go unsignaled: one completion then frees many requests, and long before it is full. */
+/* At most a quarter of the queue is unsignaled: so one completion frees many requests, long before the queue is
+ * full. */
 static bool must_signal(const struct ib_queues *queues, const struct ib_queue *queue, enum ib_kind kind)
 {
 	return kind != IB_KIND_DATA || queue->unsignaled + 1 >= queues->depth / 4;
@@ -247,7 +250,7 @@ void ib_queues_stage(struct ib_queues *queues, unsigned i, enum ib_kind kind, ui
 	bool write = kind == IB_KIND_DATA || kind == IB_KIND_CONTROL || kind == IB_KIND_WRITE;
 	bool signal = must_signal(queues, queue, kind);
 	*piece = (struct ibv_sge){ .addr = (uintptr_t)at, .length = len, .lkey = lkey };
-	/* Field by field: the rest of the structure is for other kinds of request, and large. */
+	/* Set only these fields: the rest of the structure is large and for other kinds of request. */
 	request->wr_id = request_id(kind, i, queue->posted + 1);
 	request->next = NULL;
 	request->sg_list = piece;
@@ -287,8 +290,8 @@ int ib_queues_post(struct ib_queues *queues, unsigned i, enum ib_kind kind, cons
 	return ib_queues_send(queues, i);
 }
 
-/* Requests of a queue pair complete in the order in which they were posted, so one completion stands for all before
- * it. */
+/* Handles a completion. Requests of a queue pair complete in the order in which they were posted, so all earlier
+ * requests of the queue pair are complete too. */
 static void complete(struct ib_queues *queues, uint64_t id)
 {
 	unsigned i = id >> 32 & 0xff;
@@ -322,7 +325,7 @@ int ib_queues_poll(struct ib_queues *queues, struct ib_failure *failure)
 
 /* ---- memory ---- */
 
-/* One try. */
+/* Makes one attempt of ib_region_try. */
 static int region_make(struct ib_region *region, const struct ib_device *device, size_t len, bool shared)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | (shared ? IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ : 0);

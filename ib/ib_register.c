@@ -33,6 +33,6 @@ bool ib_register_survives_fork(void)
 #ifdef HAVE_IBV_IS_FORK_INITIALIZED
 	return ibv_is_fork_initialized() != IBV_FORK_DISABLED;
 #else
-	return false; /* nobody tells */
+	return false; /* this libibverbs has no call that says so */
 #endif
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ring of chunks with flags: piggyback, pipeline and zero-copy designs. */
+/* The ring of chunks with flags, for the designs piggyback, pipeline and zerocopy. */
 #include "ib/ib_ring.h"
 
 #include <endian.h>
@@ -51,13 +51,13 @@ uint32_t ib_geometry_payload(const struct ib_geometry *geometry)
 	return geometry->chunk_bytes - (uint32_t)(sizeof(struct ib_chunk_front) + sizeof(struct ib_chunk_end));
 }
 
-/* Where the slot of that chunk ends. */
+/* Returns the offset of the end of a chunk's slot. */
 static uint32_t slot_end(const struct ib_geometry *geometry, uint32_t chunk)
 {
 	return geometry->chunk_bytes * ((chunk & (geometry->n_chunks - 1)) + 1);
 }
 
-/* Bytes from the front to the slot's end, for that payload. */
+/* Returns the number of bytes from the front to the end of the slot, for a payload of size bytes. */
 static uint32_t span_len(uint32_t size)
 {
 	return (uint32_t)sizeof(struct ib_chunk_front) + ((size + 7) & ~7u) + (uint32_t)sizeof(struct ib_chunk_end);
@@ -101,7 +101,7 @@ uint32_t ib_sender_room(const struct ib_sender *sender)
 	return sender->geometry.n_chunks - (sender->head - sender->tail);
 }
 
-/* Writes the next chunk's flags around size payload bytes; returns where those go. */
+/* Writes the flags of the next chunk, around size payload bytes. Returns the address for the payload. */
 static uint8_t *open_chunk(struct ib_sender *sender, enum ib_chunk_kind kind, uint32_t size, uint32_t tail,
 			   struct ib_span *span)
 {
@@ -146,7 +146,8 @@ struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk)
 
 int ib_sender_credit(struct ib_sender *sender, uint32_t tail)
 {
-	/* An older tail may come later, by the other way or in the middle of being written: it says nothing new. */
+	/* An older tail may arrive later, as tails travel in two ways, and a half-written tail looks older: ignore
+	 * it. */
 	if ((int32_t)(tail - sender->tail) <= 0)
 		return 0;
 	if ((int32_t)(sender->head - tail) < 0)
@@ -162,18 +163,18 @@ void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *ge
 	*receiver = (struct ib_receiver){ .geometry = *geometry, .ring = ring };
 }
 
-/* Looks for a chunk, of the n_chunks from the next one on. 1: it has arrived, all of it; 0: not yet; -EPROTO: a size or
- * kind that cannot be. */
+/* Looks for a chunk, one of the n_chunks from receiver->next on. Returns 1 if it has arrived completely, 0 if not yet,
+ * -EPROTO if its size or kind is invalid. */
 static int arrived(const struct ib_receiver *receiver, uint32_t chunk, struct arrival *arrival)
 {
 	uint32_t seq = htole32(chunk + 1);
 	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, chunk);
 	const struct ib_chunk_end *end = (const void *)(top - sizeof *end);
-	/* Acquire: size, payload and front, which the peer's adapter wrote before this flag, are read after it. Its
-	 * counterpart is the adapter's order of writing, described in ib_ring.h. */
+	/* Acquire: size, payload and front are read after this flag. The peer's adapter writes them before it (see
+	 * ib_ring.h). */
 	if (__atomic_load_n(&end->seq, __ATOMIC_ACQUIRE) != seq)
 		return 0;
-	/* Relaxed: ordered by the flag. Read once, as the peer could change what was checked. */
+	/* Relaxed: ordered by the flag. Loaded only once, as the peer could change the word after the checks. */
 	uint32_t word = le32toh(__atomic_load_n(&end->size, __ATOMIC_RELAXED));
 	arrival->size = word & SIZE_MASK;
 	arrival->kind = (enum ib_chunk_kind)(word >> IB_CHUNK_KIND_SHIFT);
@@ -182,7 +183,7 @@ static int arrived(const struct ib_receiver *receiver, uint32_t chunk, struct ar
 	    (arrival->kind == IB_CHUNK_ANNOUNCEMENT && arrival->size != sizeof(struct ib_announcement)))
 		return -EPROTO;
 	arrival->front = (const void *)(top - span_len(arrival->size));
-	/* Acquire, as above: only an adapter that writes out of order makes it matter. */
+	/* Acquire, as above. This check matters only if the adapter writes out of order. */
 	return __atomic_load_n(&arrival->front->seq, __ATOMIC_ACQUIRE) == seq;
 }
 
@@ -202,7 +203,7 @@ bool ib_receiver_is_data(const struct ib_receiver *receiver)
 {
 	struct arrival arrival;
 	int found = arrived(receiver, receiver->next, &arrival);
-	/* What cannot be is for ib_receiver_take to find. */
+	/* An invalid chunk counts as data: ib_receiver_take then reports it. */
 	return found < 0 || (found > 0 && arrival.kind == IB_CHUNK_DATA);
 }
 
@@ -218,7 +219,7 @@ bool ib_receiver_holds_announcement(const struct ib_receiver *receiver)
 	return false;
 }
 
-/* The next chunk's tail, if it was not heard before. */
+/* Stores the next chunk's tail in *tail, unless ib_receiver_peek has returned it already. */
 static void hear_tail(struct ib_receiver *receiver, const struct ib_chunk_front *front, uint32_t *tail)
 {
 	if (receiver->peeked != receiver->next)
@@ -249,7 +250,7 @@ int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, s
 
 void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_announcement *announcement, uint32_t *tail)
 {
-	/* Found before, so no look at the flag or at the size, which the peer could have changed since. */
+	/* The chunk was checked before. Do not read its flag and size again, as the peer could have changed them. */
 	const uint8_t *top = receiver->ring + slot_end(&receiver->geometry, receiver->next);
 	const struct ib_chunk_front *front = (const void *)(top - span_len(sizeof *announcement));
 	struct ib_announcement wire;

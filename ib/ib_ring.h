@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring of chunks that carries one direction of a pipe over verbs: its layout in memory and the bookkeeping at both
- * of its ends. No verbs here, so that the protocol can be tested on plain memory.
+ * The ring of chunks for one direction of a pipe over verbs: its memory layout, and the bookkeeping of sender and
+ * receiver. This file does not use verbs, so that the protocol can be tested on plain memory.
  *
- * After Liu et al., IPDPS 2004, section 4.3 ("piggybacking pointer updates"), with the flags of Liu et al., "High
+ * Source: Liu et al., IPDPS 2004, section 4.3 ("piggybacking pointer updates"), with the flags of Liu et al., "High
  * Performance RDMA-Based MPI Implementation over InfiniBand", ICS 2003, section 4 (head and tail flag, bottom fill).
  *
- * The ring lies in the receiver's registered memory: n_chunks chunks of chunk_bytes. The sender has a staging area of
- * the same shape; chunk number i of the stream is built at slot i mod n_chunks of it and goes to the same offset of the
- * ring with one RDMA write:
+ * The ring is in the receiver's registered memory: n_chunks chunks of chunk_bytes. The sender has a staging area of the
+ * same geometry. It builds chunk number i of the stream in slot i mod n_chunks of the staging area and writes it to the
+ * same offset of the ring by one RDMA write:
  *
  *	slot:  [ not written | front | payload | padding to 8 | end ]
  *
- * Bottom fill: what is written ends where the slot ends, however short it is. So the end word has one place in each
- * slot, and only end words are ever written there. The receiver polls that one place. It holds 0 at first and the
- * sequence number of the lap before after that, never one that it waits for: old payload cannot be mistaken for a flag,
- * and nothing has to be cleared.
+ * Bottom fill: the written bytes end at the end of the slot, however few they are. So the end word is at the same
+ * address in each lap, and only end words are ever written there. The receiver polls this one word. It is 0 at first
+ * and later the sequence number of the previous lap, never the number that the receiver waits for. So old payload
+ * cannot be mistaken for a flag, and no memory has to be cleared.
  *
- * What is relied upon: the bytes of one RDMA write become visible in address order, the last byte last. The InfiniBand
- * specification does not promise it, all adapters without relaxed ordering keep it, and memory for the ring is
- * therefore registered without IBV_ACCESS_RELAXED_ORDERING. It must hold for the whole message, not per packet: a chunk
- * is larger than a path MTU, and RC delivers a message's packets in order. When the sequence number at the end is
- * there, size (which lies before it), payload and front are. Not relied upon: that a word is written at once. The
- * sequence number's bytes arrive in address order too, and it is as expected only when all of those that differ have
- * arrived. The front's flag guards that assumption: if an adapter breaks it the front is stale, and the chunk is taken
- * as not yet arrived. No order is needed between chunks, so they may travel on different queue pairs.
+ * Order that this protocol needs: the bytes of one RDMA write become visible in address order, the last byte last. The
+ * InfiniBand specification does not guarantee it, but all adapters without relaxed ordering keep it; so the ring is
+ * registered without IBV_ACCESS_RELAXED_ORDERING. It must hold for a whole message, not only for a packet, as a chunk
+ * is larger than a path MTU; RC delivers the packets of a message in order. So if the sequence number at the end has
+ * arrived, size (which is before it), payload and front have arrived too. A word need not be written at once: the bytes
+ * of the sequence number also arrive in address order, and the number is as expected only when all bytes that differ
+ * have arrived. The front's flag guards against an adapter that does not keep this order: then the front is stale, and
+ * the chunk counts as not yet arrived. No order is needed between chunks, so they may use different queue pairs.
  *
- * Credits: the sender may have n_chunks chunks under way. The receiver tells how many it has consumed (the tail) in the
- * front of every chunk it sends itself, and by a write of its own when the sender must be running short
- * (ib_receiver_owes). That write goes to a word of its own, needs no credit, and so cannot deadlock. Counts only grow,
- * so the larger of the two is right, and it does not matter which comes first. A tail that rides in a chunk counts as
- * told, so a sender without room looks for one in the chunks that have arrived, whether or not its user has got them. A
- * slot of the staging area is free when the tail has passed its chunk: the receiver had all of it, so the adapter needs
- * it at most for a retransmission that the other one drops.
+ * Credits: at most n_chunks chunks of the sender may be unconsumed. The receiver reports the number of consumed chunks
+ * (the tail) in the front of every chunk that it sends itself; and by a control write if the sender may be running out
+ * of room (ib_receiver_owes). The control write goes to a separate word and needs no credit, so it cannot deadlock. The
+ * count only grows, so the larger of the two tails is right, in whatever order they arrive. A tail in a chunk is not
+ * sent again by a control write. So a sender without room looks for tails in all chunks that have arrived, even if its
+ * user has not got them yet. A slot of the staging area is free when the tail has passed its chunk: the receiver has
+ * received the whole chunk, so the adapter could read the slot again only for a retransmission, which the other adapter
+ * drops.
  *
- * Counts are modulo 2^32, and n_chunks is a power of two so that slots go on in order when they wrap. One thread at a
- * time for each end.
+ * Counts are modulo 2^32. n_chunks is a power of two, so that the slots continue in order when a count wraps. One
+ * thread at a time for each side.
  */
 #ifndef IB_RING_H
 #define IB_RING_H
@@ -54,16 +55,16 @@ enum {
 	IB_CHUNKS_USUAL = 16, /* at least this many, unless chunks would become too small */
 	IB_CHUNKS_MAX = 1 << 16,
 	IB_RING_BYTES_MAX = 1 << 30,
-	IB_TAIL_WRITTEN_EVERY = 1 << 30, /* chunks; half of what a count may be behind and still be known as older */
+	IB_TAIL_WRITTEN_EVERY = 1 << 30, /* chunks; half of the 2^31 up to which an old count is recognized as old */
 	IB_ANNOUNCED_BYTES_MAX = 1 << 26,
 };
 
-/* ---- in memory that the peer's adapter writes; all little-endian ---- */
+/* ---- structures in memory that the peer's adapter writes; all little-endian ---- */
 
-/* Before the payload. Written by the sender, read by the receiver once the end is there. */
+/* Before the payload. Written by the sender; the receiver reads it after the end flag has arrived. */
 struct ib_chunk_front {
 	uint32_t seq;  /* chunk number + 1: the front flag */
-	uint32_t tail; /* chunks of the other direction that the writer has consumed */
+	uint32_t tail; /* number of chunks of the other direction that the sender has consumed */
 };
 _Static_assert(sizeof(struct ib_chunk_front) == 8, "wire format");
 
@@ -76,12 +77,12 @@ _Static_assert(sizeof(struct ib_chunk_end) == 8, "wire format");
 
 enum ib_chunk_kind {
 	IB_CHUNK_DATA = 0,         /* bytes of the stream */
-	IB_CHUNK_ANNOUNCEMENT = 1, /* zerocopy only: where the stream's next bytes can be read */
+	IB_CHUNK_ANNOUNCEMENT = 1, /* zerocopy only: address of the next bytes of the stream, for RDMA reads */
 };
 enum { IB_CHUNK_KIND_SHIFT = 24 };
 
-/* The payload of an announcement. Written by the sender, who keeps the memory readable until the receiver acknowledges
- * (struct ib_control); read by the receiver. */
+/* The payload of an announcement. Written by the sender, read by the receiver. The sender keeps the memory readable
+ * until the receiver acknowledges the announcement (struct ib_control). */
 struct ib_announcement {
 	uint64_t address;
 	uint32_t rkey;
@@ -91,93 +92,95 @@ struct ib_announcement {
 _Static_assert(sizeof(struct ib_announcement) == 24, "wire format");
 _Static_assert(sizeof(struct ib_announcement) <= IB_CHUNK_BYTES_MIN - 16, "fits the smallest chunk");
 
-/* ---- the shape of a ring, chosen by its receiver ---- */
+/* ---- the geometry of a ring, chosen by its receiver ---- */
 
 struct ib_geometry {
 	uint32_t chunk_bytes; /* multiple of IB_CHUNK_ALIGN */
 	uint32_t n_chunks;    /* power of two */
 };
 
-/* The shape for ring_bytes of capacity in chunks of about chunk_bytes (0 and absurd values are clamped). */
+/* Returns the geometry for a ring of about ring_bytes in chunks of about chunk_bytes. Clamps both to valid values. */
 struct ib_geometry ib_geometry_fit(uint64_t ring_bytes, uint64_t chunk_bytes);
-/* May a peer have sent this? */
+/* Returns whether a geometry from a peer is valid. */
 bool ib_geometry_valid(const struct ib_geometry *geometry);
-/* Memory the ring takes. */
+/* Returns the size of the ring, bytes. */
 size_t ib_geometry_bytes(const struct ib_geometry *geometry);
-/* Payload bytes of one chunk. */
+/* Returns the maximum payload of one chunk, bytes. */
 uint32_t ib_geometry_payload(const struct ib_geometry *geometry);
 
-/* Copies len bytes, which the vector has, out of or into it, and moves the place on. */
+/* Copies len bytes from (gather) or into (scatter) the vector, and moves `place` on. The vector has at least len
+ * bytes. */
 void ib_gather(struct hr_iov_place *place, uint8_t *to, size_t len);
 void ib_scatter(struct hr_iov_place *place, const uint8_t *from, size_t len);
 
-/* ---- the sending end ---- */
+/* ---- sender ---- */
 
 struct ib_sender {
 	struct ib_geometry geometry; /* of the peer's ring */
 	uint8_t *staging;            /* ib_geometry_bytes */
-	uint32_t head;               /* chunks built */
-	uint32_t tail;               /* chunks the peer has consumed, as far as known */
+	uint32_t head;               /* number of chunks built */
+	uint32_t tail;               /* number of chunks that the peer has consumed, as last reported */
 };
 
-/* Where a chunk lies, the same in staging area and ring. */
+/* The bytes of a chunk: offset and length are the same in staging area and ring. */
 struct ib_span {
 	uint32_t offset, len;
 };
 
 void ib_sender_init(struct ib_sender *sender, const struct ib_geometry *geometry, uint8_t *staging);
-/* Chunks that may be built now. */
+/* Returns the number of chunks that may be built now. */
 uint32_t ib_sender_room(const struct ib_sender *sender);
-/* Builds the next chunk from left > 0 bytes at the place, or as many as it takes; room must be > 0. tail: what
- * this side has consumed of the other direction. Returns the payload's size; *span is what to write. */
+/* Builds the next chunk from up to left > 0 bytes at `place`. There must be room. tail: number of chunks of the other
+ * direction that this side has consumed. Returns the size of the payload. *span: the bytes to write to the ring. */
 uint32_t ib_sender_build(struct ib_sender *sender, struct hr_iov_place *place, size_t left, uint32_t tail,
 			 struct ib_span *span);
-/* Builds the next chunk as an announcement, given in the host's byte order; room must be > 0. */
+/* Builds the next chunk as an announcement. There must be room. The fields of *announcement are in host byte order. */
 void ib_sender_announce(struct ib_sender *sender, const struct ib_announcement *announcement, uint32_t tail,
 			struct ib_span *span);
-/* Where a chunk lies that has been built and that the peer has not consumed. */
+/* Returns the span of a chunk that has been built and that the peer has not consumed. */
 struct ib_span ib_sender_span(const struct ib_sender *sender, uint32_t chunk);
-/* Takes a tail that the peer told. -EPROTO: it consumed more than it was sent. */
+/* Handles a tail from the peer. -EPROTO: the tail is beyond the head. */
 int ib_sender_credit(struct ib_sender *sender, uint32_t tail);
 
-/* ---- the receiving end ---- */
+/* ---- receiver ---- */
 
 struct ib_receiver {
 	struct ib_geometry geometry;
 	const uint8_t *ring;
-	uint32_t next;         /* chunks consumed: the tail */
-	uint32_t used;         /* payload bytes already taken of the chunk that comes next */
-	uint32_t tail_told;    /* the tail the peer was last told */
-	uint32_t tail_written; /* the tail the peer was last told by a message of its own */
-	uint32_t peeked;       /* up to this chunk, from next to n_chunks further, tails have been heard */
+	uint32_t next;         /* number of chunks consumed: the tail */
+	uint32_t used;         /* payload bytes of the next chunk that were taken already */
+	uint32_t tail_told;    /* the tail that was last sent to the peer */
+	uint32_t tail_written; /* the tail that was last sent by a control write */
+	uint32_t peeked;       /* the tails of all chunks before this number have been taken; next..next+n_chunks */
 };
 
-/* ring must be zero. */
+/* The memory of the ring must be zero. */
 void ib_receiver_init(struct ib_receiver *receiver, const struct ib_geometry *geometry, const uint8_t *ring);
-/* Has the next chunk arrived? -EPROTO counts as arrived. */
+/* Returns whether the next chunk has arrived. An invalid chunk counts as arrived. */
 bool ib_receiver_ready(const struct ib_receiver *receiver);
-/* Has it, and what is it? Look once and act on that: the next look may find a chunk where this one found none. */
+/* Return whether the next chunk has arrived and is of that kind. Call one of them once and act on the result: a second
+ * call may find a chunk that arrived after the first. */
 bool ib_receiver_is_announcement(const struct ib_receiver *receiver);
 bool ib_receiver_is_data(const struct ib_receiver *receiver);
-/* Is there one among the chunks that have arrived, up to the first that has not? */
+/* Returns whether an announcement is among the chunks that have arrived, up to the first chunk that has not. */
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver);
 /*
- * Copies what has arrived of the next chunk to the place; at most left > 0 bytes. 0: nothing has arrived; > 0: the
- * bytes taken, and *tail is set to the tail that came with the chunk if it was not heard before: each is heard once,
- * as one heard again after the counts have gone half around would look new. -EPROTO: a size no sender writes, or an
- * announcement.
+ * Copies bytes of the next chunk to `place`, at most left > 0. Returns their number; 0 if the chunk has not arrived;
+ * -EPROTO if its size is invalid or it is an announcement. Sets *tail to the chunk's tail, once for each chunk: if an
+ * old tail were returned again after the counts have moved on by 2^31, it would look new.
  */
 int ib_receiver_take(struct ib_receiver *receiver, struct hr_iov_place *place, size_t left, uint32_t *tail);
-/* Takes the next chunk, which is an announcement; in the host's byte order, unchecked. *tail as above. */
+/* Takes the next chunk, which must be an announcement that has arrived. *announcement is in host byte order and its
+ * fields are unchecked. *tail: as for ib_receiver_take. */
 void ib_receiver_take_announcement(struct ib_receiver *receiver, struct ib_announcement *announcement,
 				   uint32_t *tail);
-/* Looks, once each, at the tails in chunks that have arrived but are not consumed. True: *tail is one. For a
- * sender without room: the user may not get for a long time, and the tail that it waits for is told only once. It must
- * then hear all that have come, or one of them may be heard when it is old enough to look new. */
+/* Takes the tail of the first chunk that has arrived, is not consumed, and whose tail was not taken before. Returns
+ * false if there is no such chunk. For a sender without room: the user may not call get for a long time, and each tail
+ * is sent only once. Call it until it returns false; otherwise a tail left over may later be old enough to look new. */
 bool ib_receiver_peek(struct ib_receiver *receiver, uint32_t *tail);
-/* Must the peer be told the tail by a message of its own? When half of the ring is consumed and it knows of none
- * of it: it may have no credit left, and this side perhaps nothing to send. And now and then when tails have only been
- * riding on chunks, so that the one written last never gets so old that it looks new. */
+/* Returns whether the tail must be sent by a control write: if half of the ring has been consumed since a tail was last
+ * sent, as the peer may have no credit left and this side no chunk to send; and every IB_TAIL_WRITTEN_EVERY chunks, so
+ * that the tail in the peer's control block never becomes so old that it looks new. */
 bool ib_receiver_owes(const struct ib_receiver *receiver);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping without an adapter that raises an interrupt for each write.
+ * Sleeping and waking. An RDMA write raises no interrupt at its target, so the peer must send a wake-up.
  *
- * Who wants to sleep (S) asks its peer (P) to be woken; P answers the next put or tail update that fits by a wake-up on
- * the stream. P may be far from here in its program, so the request alone proves nothing: what P posted before it could
- * see the request carries no wake-up, and may still be under way when S looks at its ring for the last time. Therefore:
+ * The side that wants to sleep (S) requests a wake-up from its peer (P). P sends the wake-up on the stream with its
+ * next put or tail update that S has asked for. The request alone is not enough: bytes that P posted before it could
+ * see the request cause no wake-up, and may still be in flight when S polls its ring for the last time. Therefore:
  *
- *	S: RDMA write of the request into P's control block, then, on the same queue pair, RDMA read of P's progress
- *	   (the counts of chunks, of tails and of acknowledgements that P has posted); S sleeps for good only when
- *	   that read is done and its ring has everything that the counts promise.
- *	P: on each put and tail update: posts, stores its progress, full fence, loads the request.
+ *	S: writes the request into P's control block by RDMA write; then, on the same queue pair, reads P's progress
+ *	   (the counts of chunks, tails and acknowledgements that P has posted) by RDMA read, the probe. S stays asleep
+ *	   only if the probe is complete and everything that the counts name has arrived.
+ *	P: on each put and tail update: posts, stores its progress, issues a full fence, loads the request.
  *
- * No wake-up is lost: the read is carried out after the write (requests of one queue pair, InfiniBand specification
- * table 76; and a read by the adapter does not pass its earlier write on the way to memory). If P's store is in memory
- * before the read, S sees the count and knows that something is coming. If not, P's load, which the fence puts after
- * the store, comes after the write, and P sees the request. Both words are read in one piece or not: a torn count is
- * read only while P stores it, hence in the second case; if it looks too large, S finds nothing coming and asks anew.
+ * No wake-up is lost. The probe is carried out after the write: both are requests of one queue pair (InfiniBand
+ * specification, table 76), and an adapter's read of memory does not pass its earlier write. If P's store of the
+ * progress is in memory before the probe reads it, S sees the counts and knows that bytes are coming. Otherwise P's
+ * load, which the fence orders after the store, comes after the write, and P sees the request. The probe may read a
+ * torn count, but only while P stores it, that is in the second case. If the torn count is too large, S finds that the
+ * bytes do not arrive, and sends a new request.
  *
- * While the read is under way S may sleep: its completion wakes it (completion channel, armed before the completion
- * queue is looked at for the last time). In the same way S sleeps while its own zero-copy reads are under way.
+ * S may sleep while the probe is in flight: its completion raises an event (completion channel, armed before the last
+ * poll of the completion queue). In the same way S sleeps while its own zero-copy reads are in flight.
  *
- * A request is answered at most once: P remembers the number of the last one that it answered and never writes into the
- * word that S's adapter writes. S regards its request as good until a wake-up has come; when that belongs to an older
- * request, S asks once more than needed.
+ * A request is answered at most once: P remembers the number of the last request that it answered, and never writes
+ * into the word that S's adapter writes. S regards its request as open until a wake-up arrives. If that wake-up answers
+ * an older request, S sends one request more than necessary.
  */
 #include "config.h"
 
@@ -41,9 +42,9 @@ void ib_sleep_told(struct ib_conn *conn, uint32_t bits)
 	__atomic_store_n(&progress->posted, htole32(conn->sender.head), __ATOMIC_RELAXED);
 	__atomic_store_n(&progress->tail, htole32(conn->receiver.tail_told), __ATOMIC_RELAXED);
 	__atomic_store_n(&progress->acked, htole32(conn->acks_told), __ATOMIC_RELAXED);
-	/* Orders the stores above before the load below; pairs with the peer's write and read in one queue pair. */
+	/* Orders the stores above before the load below. Pairs with the order of the peer's write and read. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* Acquire: bits, which lie before seq and were written before it, are read after it. */
+	/* Acquire: bits is read after seq. The peer's adapter writes bits, at the lower address, before seq. */
 	uint32_t seq = __atomic_load_n(&request->seq, __ATOMIC_ACQUIRE);
 	if (seq == conn->answered_seq || !(le32toh(__atomic_load_n(&request->bits, __ATOMIC_RELAXED)) & bits))
 		return;
@@ -88,19 +89,19 @@ void ib_sleep_arm(struct ib_conn *conn, bool want_put)
 	uint32_t bits = IB_WAKE_ON_DATA | (want_put && conn->put_short ? IB_WAKE_ON_ROOM : 0);
 	if (conn->sleep == IB_AWAKE || conn->sleep == IB_REFUSED || bits & ~conn->wake_bits)
 		ask(conn, bits);
-	/* For the probe, for a full queue pair, and for errors. Completions that came before are seen by
-	 * ib_sleep_pending, which the channel calls after this. */
+	/* Request an event for the next completion: of the probe, of a request in a full queue pair, or with an error.
+	 * ib_sleep_pending, which the channel calls next, sees earlier completions. */
 	int error = ibv_req_notify_cq(conn->queues.cq, 0);
 	if (error)
 		ib_conn_fail(conn, -error);
 }
 
-/* Does the probe show something that has not arrived? It will in a moment, or the count was torn: ask anew either
- * way. */
+/* Returns whether the probe names something that has not arrived yet. It will arrive soon, or the count was torn; in
+ * both cases the next arming sends a new request. */
 static bool probe_promises(struct ib_conn *conn, bool want_put)
 {
 	const struct ib_progress *probed = &conn->scratch->probed;
-	/* A chunk that has arrived and waits for bytes before it that are being read is no promise. */
+	/* Not if the chunk has arrived and only waits for RDMA reads of bytes before it. */
 	bool data = (int32_t)(le32toh(probed->posted) - conn->receiver.next) > 0 &&
 		    (conn->design == HR_VERBS_BASIC || !ib_receiver_ready(&conn->receiver));
 	bool room = want_put && conn->put_short &&
@@ -119,7 +120,7 @@ bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 		ib_conn_progress(conn);
 	else
 		ib_conn_idle(conn);
-	/* Again: a read of ours that has completed before we armed raises no event, and has just been taken. */
+	/* Check again: a read of this side that completed before the arming raises no event, and was just handled. */
 	if (conn->error || ib_conn_can_get(conn) || ib_write_pending(conn) ||
 	    (want_put && conn->put_short && ib_conn_can_put(conn)))
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs transport: the life of its connections behind the channel's contract (transport.h). */
+/* The verbs transport: its functions of struct hr_transport (transport.h), with set-up and closing of connections. */
 #include "config.h"
 
 #include "ib/ib_cache.h"
@@ -39,7 +39,7 @@ static void verbs_close(void *context)
 static bool verbs_reaches(void *context, const uint8_t *section, size_t section_len, bool same_host)
 {
 	struct ib_address peer;
-	(void)same_host; /* an adapter reaches its own host too */
+	(void)same_host; /* verbs also works within one host */
 	if (section_len != sizeof peer)
 		return false;
 	memcpy(&peer, section, sizeof peer);
@@ -62,8 +62,8 @@ static void verbs_event(void *context)
 static void conn_free(struct ib_conn *conn)
 {
 	LIST_REMOVE(conn, place);
-	/* First: an adapter that was only told to stop may still be in the middle of one of its reads, or of a write of
-	 * the peer's. */
+	/* Destroy the queue pairs first: in the error state the adapter may still be executing an RDMA read, or a write
+	 * of the peer. */
 	ib_queues_close(&conn->queues);
 	ib_zerocopy_close(conn);
 	ib_region_close(&conn->own);
@@ -90,7 +90,7 @@ static void describe(const struct ib_conn *conn, struct ib_half *half)
 		half->qpn[i] = htole32(conn->queues.queue[i].qp->qp_num);
 }
 
-/* Without what the driver allots to queue pairs, and the bounce buffer that only unaligned long pieces need. */
+/* Does not include the driver's memory for queue pairs, nor the bounce buffer, which not every connection needs. */
 static size_t verbs_conn_bytes(void *context, uint32_t ring_bytes)
 {
 	const struct ib_device *device = context;
@@ -129,7 +129,7 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 	return 0;
 }
 
-/* Checks every field of the peer's half before any is used. */
+/* Checks every field of the peer's half, before any of them is used. */
 static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half)
 {
 	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
@@ -147,7 +147,7 @@ static bool half_is_valid(const struct ib_conn *conn, const struct ib_half *half
 	return true;
 }
 
-/* How much memory the peer asks us for is ours to say. */
+/* Returns whether this side provides a staging area of that size, which the peer's ring size requires. */
 static bool may_stage(const struct ib_conn *conn, size_t bytes)
 {
 	size_t own = ib_geometry_bytes(&conn->receiver.geometry), set = conn->device->staging_bytes;
@@ -160,7 +160,7 @@ static bool may_stage(const struct ib_conn *conn, size_t bytes)
 	return false;
 }
 
-/* The staging area has the shape of the peer's ring. */
+/* Allocates the staging area, which has the geometry of the peer's ring, and sets up the sender. */
 static int open_sender(struct ib_conn *conn, const struct ib_half *half)
 {
 	struct ib_geometry geometry = { le32toh(half->chunk_bytes), le32toh(half->n_chunks) };
@@ -198,7 +198,7 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 	struct ib_conn *conn = data;
 	struct ib_half half;
 	conn->stream = stream;
-	if (conn->error) /* the port went down meanwhile */
+	if (conn->error) /* the port went down since conn_open */
 		return conn->error;
 	if (peer->len == sizeof half)
 		memcpy(&half, peer->blob, sizeof half);
@@ -219,8 +219,8 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 
 /* ---- taking down ---- */
 
-/* A read on each queue pair, behind all writes: when they are done, every byte is in the peer's memory, not only on its
- * adapter, and the goodbye on the stream cannot overtake it. */
+/* Posts an RDMA read on each queue pair, after all writes. When the reads are complete, every byte is in the peer's
+ * memory, not only in its adapter, so the goodbye on the stream cannot overtake it. */
 static void begin_flush(struct ib_conn *conn)
 {
 	conn->flushing = true;
@@ -239,7 +239,7 @@ static int verbs_conn_shutdown(void *data)
 	if (conn->said_goodbye || conn->stream < 0)
 		return 1;
 	ib_conn_progress(conn);
-	/* The peer's put of what we have read to the end is to succeed. */
+	/* First acknowledge all announcements that this side has read, so that the peer's puts of them succeed. */
 	if (!conn->error && !conn->flushing) {
 		ib_conn_pay_tail(conn);
 		if (conn->zerocopy && ib_zerocopy_acknowledged(conn) != conn->acks_told)
@@ -249,8 +249,8 @@ static int verbs_conn_shutdown(void *data)
 	ib_conn_idle(conn);
 	if (!conn->error && conn->queues.done[IB_KIND_FLUSH] < conn->queues.n)
 		return 0;
-	/* After an error of ours bytes that put accepted may be lost: that is no orderly end, and the peer learns of it
-	 * by the stream that closes. */
+	/* After an error of this side, accepted bytes may be lost. Then do not send the goodbye: the end of the stream
+	 * tells the peer that this was no orderly close. */
 	if (!conn->error || conn->error == -ESHUTDOWN)
 		hr_stream_goodbye(conn->stream);
 	conn->said_goodbye = true;
@@ -289,7 +289,7 @@ static int verbs_conn_arm(void *data, bool want_put)
 {
 	struct ib_conn *conn = data;
 	ib_sleep_arm(conn, want_put);
-	/* Memory that the user gave back must not stay pinned while we sleep. */
+	/* Memory that the user gave back must not stay pinned during the sleep. */
 	ib_cache_sweep(conn->device->cache);
 	return 0;
 }

@@ -10,10 +10,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of one request: large enough that requests cost nothing, small enough that all queue pairs have a share. */
+/* Bytes of one request: large enough that the cost of a request does not matter, small enough that all queue pairs get
+ * a part of a long write. */
 enum { WRITE_BYTES = 256 << 10 };
 
-/* What the peer may write into; the token says where it begins, and the memory is registered by whole pages. */
+/* Memory that the peer may write into. The token has its start; the registration covers whole pages. */
 struct exposed {
 	struct hr_exposed common;
 	struct ib_cached *cached;
@@ -22,7 +23,7 @@ struct exposed {
 struct write {
 	struct hr_remote_write common;
 	struct ib_cached *cached;
-	const uint8_t *from; /* not posted yet */
+	const uint8_t *from; /* the bytes that are not posted yet */
 	size_t left;
 	uint64_t to;
 	uint32_t rkey;
@@ -55,7 +56,7 @@ void ib_write_hide(hr_exposed_t *exposed)
 	free(made);
 }
 
-/* Posts what there is room for, in turn on all queue pairs. */
+/* Posts as many requests as there is room for, on all queue pairs in turn. */
 static int post(struct ib_conn *conn, struct write *write)
 {
 	struct ib_queues *queues = &conn->queues;
@@ -113,7 +114,7 @@ int ib_write_start(struct ib_conn *conn, const struct hr_token *token, uint64_t 
 	return 0;
 }
 
-/* Counts of one queue pair complete in order, so that of the last request stands for all. */
+/* Requests of one queue pair complete in order, so it is enough to check the last request on each. */
 static bool is_complete(const struct ib_conn *conn, const struct write *write)
 {
 	for (unsigned i = 0; i < conn->queues.n; i++)
@@ -137,7 +138,7 @@ int ib_write_test(struct ib_conn *conn, hr_remote_write_t *started)
 			return error;
 		conn->writes_short -= write->left == 0;
 	}
-	/* Looks after the peer now and then, as a put that moved nothing would. */
+	/* Check the peer now and then, as after a put that moved nothing. */
 	ib_conn_idle(conn);
 	return conn->error;
 }

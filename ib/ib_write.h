@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing into the peer's memory beside the ring: remote_write.h for verbs. */
+/* Remote writes over verbs: the functions of rdma_channel/remote_write.h. */
 #ifndef IB_WRITE_H
 #define IB_WRITE_H
 
@@ -13,8 +13,8 @@ int ib_write_start(struct ib_conn *conn, const struct hr_token *token, uint64_t 
 int ib_write_test(struct ib_conn *conn, hr_remote_write_t *write);
 void ib_write_end(hr_remote_write_t *write);
 
-/* Have writes completed since the last test, or could one that found no room go on now? Then there is a reason not to
- * sleep. */
+/* Returns whether the channel must not sleep: a write has completed since the last ib_write_test, or a write that found
+ * no room could be continued now. */
 bool ib_write_pending(const struct ib_conn *conn);
 
 #endif

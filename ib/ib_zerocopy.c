@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The zero-copy design (paper, section 4.5). Short pieces go through the ring as in the pipeline design. A piece of
- * HEADRACE_IB_ZERO_COPY bytes and more stays where it is: a chunk of the ring announces its address and key, the
- * receiver reads it by RDMA, and its acknowledgement completes the put (ib_offer.h, ib_pull.h).
+ * HEADRACE_IB_ZERO_COPY bytes or more is not copied: a chunk of the ring announces its address and key, the receiver
+ * reads the bytes by RDMA, and the receiver's acknowledgement completes the put (ib_offer.h, ib_pull.h).
  *
- * On put: sends what was not sent yet, whatever is still to be acknowledged before it, and reports what has been.
- * On get: takes chunks in ring order; behind an announcement nothing is delivered before its bytes are. Reads go
- * straight into the user's pieces of HR_ZERO_COPY_MIN bytes and more; shorter ones get theirs by way of the bounce
- * buffer, a few pages at first and more with each time, as the next piece may be a long one.
- * On completion (from put, get, sleeping and closing alike): posts further reads, acknowledges.
- * On an error: the queue pairs are gone before put or get says so, so nothing arrives in the user's memory after it.
+ * put:        sends all bytes that were not sent yet, even while earlier bytes wait for an acknowledgement, and reports
+ *             the acknowledged bytes as accepted.
+ * get:        takes chunks in ring order. After an announcement nothing is delivered before the announced bytes. RDMA
+ *             reads go directly into elements of HR_ZERO_COPY_MIN bytes or more. Shorter elements are filled from the
+ *             bounce buffer. It reads ahead a few pages at first, as the next element may be a long one, and twice as
+ *             many each further time.
+ * completion: posts further reads and sends acknowledgements. Happens in put, get, sleeping and closing.
+ * error:      the queue pairs are destroyed before put or get returns the error, so no read writes into the user's
+ *             memory after it.
  *
- * The acknowledgement is a count in the control block, written together with the tail. As a chunk of the ring, as the
- * paper has it, it would need a credit, which a peer that only puts never gives back.
+ * The acknowledgement is a count in the control block, written together with the tail. In the paper it is a chunk of
+ * the ring; but a chunk needs a credit, and a peer that only puts never returns credits.
  *
- * Two sides that put long pieces to each other, and get nothing before their put is through, would wait for each other
- * for ever where the ring's room would have been enough for both. So a put that gets nowhere takes what has been
- * announced to it into the bounce buffer, which is as large as the ring. Where so much cannot be registered, it is
- * ordinary memory, and reads for it go through a window of a few KB that was registered with the connection: slower,
- * but who waits for whom does not depend on how much memory may be locked.
+ * If both sides put long pieces, and neither calls get before its put is complete, each would wait for the other for
+ * ever, even if the ring had room for all the bytes. So a put that makes no progress reads the peer's announced bytes
+ * into the bounce buffer, which is as large as the ring. If so much memory cannot be registered, the bounce buffer is
+ * ordinary memory, and reads go through a window of a few KB that was registered with the connection. That is slower,
+ * but whether two sides wait for each other then does not depend on the limit of locked memory.
  */
 #include "config.h"
 
@@ -34,22 +37,22 @@
 #include <string.h>
 
 enum {
-	STUCK_PUTS = 64,            /* puts in a row that got nowhere, before the bounce buffer helps */
-	BOUNCE_FIRST = 4096,        /* bytes read ahead for a user with short pieces */
-	BOUNCE_MOST = 64 * 1024,
-	BOUNCES_AHEAD = 2,
+	STUCK_PUTS = 64,            /* after this many puts without progress and without a get, take_in runs */
+	BOUNCE_FIRST = 4096,        /* bytes that are first read ahead for a caller with short elements */
+	BOUNCE_MOST = 64 * 1024,    /* maximum of these bytes */
+	BOUNCES_AHEAD = 2,          /* maximum number of pulls read ahead */
 };
 
 struct ib_zerocopy {
 	struct ib_offers offers;
 	struct ib_pulls pulls;
 	struct ib_region bounce;   /* opened when first needed */
-	uint8_t *plain_bounce;     /* in its place where that cannot be registered */
-	bool bounces_long;         /* the last long piece of a get could not be registered */
-	uint64_t copy_until;       /* place in the stream: long pieces before it could not be registered */
+	uint8_t *plain_bounce;     /* used if bounce cannot be registered */
+	bool bounces_long;         /* the last long element of a get could not be registered */
+	uint64_t copy_until;       /* position in the stream: bytes before it could not be registered, copy them */
 	uint32_t bounce_next;      /* bytes to read ahead next time */
 	unsigned next_queue;       /* queue pair of the next read */
-	unsigned stuck_puts;       /* puts that got nowhere since the last get */
+	unsigned stuck_puts;       /* puts without progress since the last get */
 };
 
 int ib_zerocopy_open(struct ib_conn *conn)
@@ -89,7 +92,8 @@ uint32_t ib_zerocopy_acknowledged(const struct ib_conn *conn)
 	return ib_pulls_acknowledged(&conn->zerocopy->pulls);
 }
 
-/* The queue pair that takes the next read: they take turns. -1: all have as many as they may. */
+/* Returns the queue pair for the next read; they are used in turn. -1: all have the maximum number of reads in
+ * flight. */
 static int free_queue(const struct ib_conn *conn)
 {
 	const struct ib_queues *queues = &conn->queues;
@@ -122,7 +126,7 @@ static void post_reads(struct ib_conn *conn)
 	}
 }
 
-/* Accounts for reads that are done. */
+/* Handles completed reads. */
 static void complete_reads(struct ib_conn *conn)
 {
 	struct ib_pulls *pulls = &conn->zerocopy->pulls;
@@ -139,7 +143,7 @@ void ib_zerocopy_advance(struct ib_conn *conn)
 	ib_conn_pay_tail(conn);
 }
 
-/* A bounce buffer of ordinary memory, and the window to it. */
+/* Opens a bounce buffer of ordinary memory, and its window. */
 static bool open_plain_bounce(struct ib_conn *conn, size_t bytes, int refusal)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -148,7 +152,7 @@ static bool open_plain_bounce(struct ib_conn *conn, size_t bytes, int refusal)
 	hr_log(zerocopy->plain_bounce ? HR_LOG_WARN : HR_LOG_ERROR,
 	       "verbs: %s: cannot register a bounce buffer of %zu bytes: %s (see ulimit -l); %s", conn->env->peer,
 	       bytes, strerror(-refusal), zerocopy->plain_bounce ? "long messages in short pieces are slower" :
-							    "nor is there ordinary memory for it");
+							    "ordinary memory for it cannot be allocated either");
 	if (!zerocopy->plain_bounce) {
 		ib_conn_fail(conn, -ENOMEM);
 		return false;
@@ -158,7 +162,7 @@ static bool open_plain_bounce(struct ib_conn *conn, size_t bytes, int refusal)
 	return true;
 }
 
-/* Opens the bounce buffer, as large as our ring, unless it is open. */
+/* Opens the bounce buffer, as large as this side's ring, unless it is open. False: there is no memory. */
 static bool has_bounce(struct ib_conn *conn)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -180,10 +184,10 @@ static void take_announcements(struct ib_conn *conn)
 {
 	while (ib_receiver_is_announcement(&conn->receiver)) {
 		struct ib_announcement announcement;
-		uint32_t tail = conn->sender.tail; /* nothing new */
+		uint32_t tail = conn->sender.tail; /* unchanged if the chunk's tail was taken before */
 		ib_receiver_take_announcement(&conn->receiver, &announcement, &tail);
 		if (ib_pulls_announce(&conn->zerocopy->pulls, &announcement))
-			ib_conn_violated(conn, "announced memory that cannot be");
+			ib_conn_violated(conn, "sent an invalid announcement");
 		if (conn->error)
 			return;
 		ib_conn_credit(conn, tail);
@@ -192,7 +196,7 @@ static void take_announcements(struct ib_conn *conn)
 
 /* ---- get ---- */
 
-/* Plans a pull straight into the user's memory; false if that cannot be registered. */
+/* Plans a pull directly into the user's memory. False: the memory cannot be registered. */
 static bool plan_direct(struct ib_conn *conn, uint8_t *to, uint64_t len)
 {
 	struct ib_cached *cached;
@@ -203,8 +207,8 @@ static bool plan_direct(struct ib_conn *conn, uint8_t *to, uint64_t len)
 	return true;
 }
 
-/* Plans a pull for the short pieces at the place. When a long piece follows them, exactly theirs: the long one is then
- * for a direct pull. Else more than that. */
+/* Plans a pull into the bounce buffer for the short elements at `place`. If a long element follows them, the pull has
+ * exactly their bytes, so that a direct pull can fill the long element. Otherwise it reads further bytes ahead. */
 static void plan_short(struct ib_conn *conn, struct hr_iov_place place, size_t left)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -224,8 +228,8 @@ static void plan_short(struct ib_conn *conn, struct hr_iov_place place, size_t l
 		ib_pulls_plan_bounce(&zerocopy->pulls, len);
 }
 
-/* Plans pulls into what the user offers from the place on. moved: this get has delivered something already, so that the
- * user is likely to come back with other memory than the rest of a short piece. */
+/* Plans pulls for the elements from `place` on. moved: this get has delivered bytes already; then the next get is
+ * likely to offer other memory than the rest of a short element, so no pull is planned for a short element. */
 static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, bool moved)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -255,7 +259,7 @@ static void plan(struct ib_conn *conn, struct hr_iov_place place, size_t left, b
 	}
 }
 
-/* Delivers what is here of the stream's next bytes, in order: of pulls, and of chunks where no pull is before them. */
+/* Delivers the next bytes of the stream that have arrived: from pulls, or from a chunk if no pull comes before it. */
 static size_t deliver(struct ib_conn *conn, struct hr_iov_place *place, size_t left)
 {
 	struct ib_pulls *pulls = &conn->zerocopy->pulls;
@@ -274,14 +278,14 @@ static size_t deliver(struct ib_conn *conn, struct hr_iov_place *place, size_t l
 	return total;
 }
 
-/* The caller offers other memory than the reads under way, or done and not delivered, go to. */
+/* Fails the connection: the caller does not offer the memory of the direct pulls again. */
 static int does_not_go_on(struct ib_conn *conn)
 {
 	if (conn->error)
 		return conn->error;
 	hr_log(HR_LOG_ERROR, "verbs: hr_channel_get from %s: the call must begin with the memory of the earlier call: a transfer "
 	       "into that memory is under way", conn->env->peer);
-	/* The queue pairs are gone after it, and the adapter writes there no more. */
+	/* This destroys the queue pairs, so the adapter stops writing into that memory. */
 	ib_conn_fail(conn, -EINVAL);
 	return conn->error;
 }
@@ -316,14 +320,13 @@ bool ib_zerocopy_can_get(const struct ib_conn *conn)
 
 /* ---- put ---- */
 
-/* Takes what the peer has acknowledged. */
+/* Handles the peer's count of acknowledged announcements. */
 static void take_acknowledgements(struct ib_conn *conn)
 {
 	struct ib_offers *offers = &conn->zerocopy->offers;
 	uint32_t news;
-	/* Acquire: the peer's reads of our memory were over before it wrote the count, and only after this load may the
-	 * caller write there. Pairs with the order of the peer's requests: it posts the count when they are
-	 * complete. */
+	/* Acquire: the caller may write into the memory only after this load. Pairs with the order of the peer's
+	 * requests: the peer writes the count after its reads of the memory have completed. */
 	uint32_t count = le32toh(__atomic_load_n(&conn->control->acked, __ATOMIC_ACQUIRE));
 	if (ib_offers_acknowledge(offers, count, &news)) {
 		ib_conn_violated(conn, "acknowledged more than was announced");
@@ -340,7 +343,7 @@ static void take_acknowledgements(struct ib_conn *conn)
 bool ib_zerocopy_can_put(struct ib_conn *conn)
 {
 	take_acknowledgements(conn);
-	/* So that what a probe says of the tail is not taken for news. */
+	/* Take the tail now, so that ib_sleep.c does not treat the same tail in a probe as new. */
 	ib_conn_take_tail(conn);
 	const struct ib_offers *offers = &conn->zerocopy->offers;
 	return ib_offers_acceptable(offers) > 0 || (offers->first == offers->end && ib_conn_has_room(conn));
@@ -351,7 +354,8 @@ bool ib_zerocopy_is_news(const struct ib_conn *conn, uint32_t count)
 	return (int32_t)(count - conn->zerocopy->offers.first) > 0;
 }
 
-/* Announces the piece; returns the bytes, 0 if there is no room now. One that cannot be registered will be copied. */
+/* Announces the piece. Returns the number of bytes, 0 if there is no room now or if the piece cannot be registered;
+ * then copy_until makes it be copied. */
 static size_t announce(struct ib_conn *conn, const uint8_t *bytes, size_t len)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -370,7 +374,8 @@ static size_t announce(struct ib_conn *conn, const uint8_t *bytes, size_t len)
 	return ib_conn_post_chunk(conn, &span) ? 0 : len;
 }
 
-/* Bytes at the place that are to be copied into one chunk: up to the next long piece. 0: a long piece is there. */
+/* Returns how many bytes from `place` on to copy through the ring: up to the next long piece. 0: a long piece comes
+ * first. */
 static size_t bytes_to_copy(const struct ib_conn *conn, struct hr_iov_place place, size_t left)
 {
 	const struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -390,7 +395,7 @@ static size_t bytes_to_copy(const struct ib_conn *conn, struct hr_iov_place plac
 	return run;
 }
 
-/* Sends on from the first byte of the vector that was not sent before. True: something was sent. */
+/* Sends bytes from the first byte of the vector on that was not sent before. Returns whether any were sent. */
 static bool send_more(struct ib_conn *conn, const struct iovec *iov, int n, size_t total)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -411,15 +416,15 @@ static bool send_more(struct ib_conn *conn, const struct iovec *iov, int n, size
 			size = announce(conn, bytes, piece);
 			hr_iov_advance(&place, size);
 		}
-		/* Nothing: no room, or a piece that turned out to be one to copy. */
+		/* size is 0: there is no room, or announce could not register the piece; the latter is copied next. */
 		if (size == 0 && (run > 0 || offers->sent >= zerocopy->copy_until))
 			break;
 	}
 	return offers->sent != before;
 }
 
-/* A put that got nowhere, again and again, while the peer may wait for us in a put too: takes what it has announced,
- * and what is before that in the ring, into the bounce buffer. */
+/* Called after a put without progress. After STUCK_PUTS of them, as the peer may be waiting in a put too: takes the
+ * bytes that the peer has announced, and the chunks before them in the ring, into the bounce buffer. */
 static void take_in(struct ib_conn *conn)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -437,7 +442,7 @@ static void take_in(struct ib_conn *conn)
 		before = pulls->bounce_head;
 		while (ib_pulls_plan_bounce(pulls, UINT64_MAX) > 0)
 			continue;
-		/* Copied bytes may follow only when all that was announced before them has its place. */
+		/* Bytes of a chunk may follow only when all earlier announcements have been planned. */
 		if (pulls->ann_plan == pulls->ann_end && ib_receiver_is_data(&conn->receiver) &&
 		    (room = ib_pulls_space(pulls, &at)) > 0) {
 			struct iovec iov = { at, (size_t)room };
@@ -457,7 +462,7 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	size_t total = hr_iov_total(iov, n);
 	if (ib_pulls_under_way(&zerocopy->pulls))
 		ib_conn_progress(conn);
-	/* Also after an error: what the peer has read it has read. */
+	/* Also after an error: bytes that the peer has read are accepted. */
 	take_acknowledgements(conn);
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);

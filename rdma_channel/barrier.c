@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registers the process for membarrier(2), and the heavy side of the barrier. */
+/* The asymmetric barrier: registration for membarrier(2), and the heavy side. */
 #include "rdma_channel/barrier.h"
 
 #include "rdma_channel/base/setting.h"
@@ -23,8 +23,8 @@ int hr_barrier_register(bool *heavy)
 	if (!wanted)
 		return 0;
 	bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-	/* Relaxed: only tells a later hr_barrier_heavy which call to use; a stale false means a call that
-	 * connections opened before this one did not count on. */
+	/* Relaxed: a later hr_barrier_heavy reads it to choose its call. If it reads an old false, only connections
+	 * opened before this registration are affected, and their peers do not rely on membarrier. */
 	__atomic_store_n(&registered, done, __ATOMIC_RELAXED);
 	*heavy = done;
 	return 0;

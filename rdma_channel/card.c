@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encodes this process's card and decodes a peer's, whose every field is checked. */
+/* Encodes this channel's card. Decodes a peer's card and checks every field. */
 #include "rdma_channel/card.h"
 
 #include "rdma_channel/base/log.h"
@@ -25,7 +25,7 @@ static size_t sections_size(const struct hr_identity *identity)
 	return size;
 }
 
-/* Appends addresses as long as room bytes suffice; returns how many. */
+/* Appends the addresses that fit into room bytes. Returns their number. */
 static uint8_t append_addresses(const struct hr_identity *identity, size_t room, hr_card_t *card)
 {
 	uint8_t n = 0;
@@ -90,7 +90,7 @@ static int decode_fixed(const hr_card_t *card, struct hr_card_wire *wire)
 		return refuse("has an impossible length");
 	memcpy(wire, card->data, sizeof *wire);
 	if (memcmp(wire->magic, card_magic, sizeof card_magic))
-		return refuse("is none: it does not begin as cards do");
+		return refuse("does not begin with the mark of a card");
 	if (wire->version != HR_CARD_VERSION) {
 		hr_log(HR_LOG_ERROR, "invalid card: it has version %u, this library has version %u",
 		       wire->version, HR_CARD_VERSION);
@@ -104,7 +104,7 @@ static int decode_fixed(const hr_card_t *card, struct hr_card_wire *wire)
 	return 0;
 }
 
-/* Takes n bytes at *at; false if the card ends before. */
+/* Takes n bytes at *at. False: the card has fewer bytes left. */
 static bool take(const hr_card_t *card, size_t *at, void *out, size_t n)
 {
 	if (n > card->len - *at)
@@ -134,7 +134,7 @@ static bool decode_lists(const hr_card_t *card, struct hr_identity *identity)
 	return at == card->len;
 }
 
-/* The peer's host name is shown in messages and handed to programs (hr_conn_peer): letters that a name may have. */
+/* Takes the peer's host name, which messages and hr_conn_peer show. Replaces bytes that are not printable ASCII. */
 static void take_host_name(const struct hr_card_wire *wire, char *name)
 {
 	memcpy(name, wire->host, sizeof wire->host);

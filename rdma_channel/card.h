@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The business card: what a process tells about itself so that others can connect to its channel. One fixed part, then
- * addresses, then one section per transport. Integers little-endian; a check sum over all notices damage (not malice:
- * a card comes over a path that is trusted).
+ * The card of a channel: what a peer needs to connect to the channel. A fixed part, then addresses, then one section
+ * for each transport. Integers are little-endian. A check sum detects accidental damage. It does not detect forgery: a
+ * card comes over a path that the receiver trusts.
  */
 #ifndef HR_CARD_H
 #define HR_CARD_H
@@ -16,18 +16,18 @@
 
 enum {
 	HR_CARD_VERSION = 1,
-	HR_CARD_LISTENS = 1u << 0, /* of flags: peers may connect */
+	HR_CARD_LISTENS = 1u << 0, /* in hr_card_wire.flags: peers may connect */
 };
 
-/* The fixed part; written by the channel the card describes, read by its peers. */
+/* The fixed part. Written by the channel that the card describes, read by its peers. */
 struct hr_card_wire {
 	uint8_t magic[4];                     /* "HRCD" */
-	uint32_t check;                       /* CRC-32 of everything behind this field */
+	uint32_t check;                       /* CRC-32 of everything after this field */
 	uint8_t version;                      /* HR_CARD_VERSION */
 	uint8_t flags;                        /* HR_CARD_LISTENS */
-	uint8_t n_addresses;                  /* behind the fixed part: each a length (4 or 16), then the bytes */
-	uint8_t n_sections;                   /* behind the addresses: each a transport's bit, a length, the bytes */
-	uint8_t uid[HR_UID_BYTES];            /* random; who knows it may connect */
+	uint8_t n_addresses;                  /* after the fixed part; each a length (4 or 16), then the bytes */
+	uint8_t n_sections;                   /* after the addresses; each a transport's bit, a length, the bytes */
+	uint8_t uid[HR_UID_BYTES];            /* random; a process that knows it may connect */
 	uint64_t boot, netns;                 /* struct hr_host */
 	uint32_t pid;
 	uint16_t port;                        /* TCP port; 0: none */
@@ -58,19 +58,19 @@ struct hr_identity {
 	struct hr_section sections[HR_SECTIONS_MAX];
 };
 
-/* Leaves out the addresses that do not fit. */
+/* Encodes a card. Leaves out addresses that do not fit. */
 void hr_card_encode(const struct hr_identity *identity, hr_card_t *card);
 
-/* -EINVAL, with a line in the log, for anything that is not an undamaged card of this version. */
+/* Decodes a card. -EINVAL: not a card, damaged, or another version (logged). */
 int hr_card_decode(const hr_card_t *card, struct hr_identity *identity);
 
-/* What hr_card_wire.check ought to be. len must cover the fixed part. */
+/* Returns the correct value of hr_card_wire.check. card->len must cover the fixed part. */
 uint32_t hr_card_check_sum(const hr_card_t *card);
 
-/* Both on one host and in one network namespace, so that Unix sockets connect them. */
+/* Returns whether both are on one host and in one network namespace, so that a Unix socket can connect them. */
 bool hr_identity_same_host(const struct hr_identity *a, const struct hr_identity *b);
 
-/* The section of a transport; NULL: the card has none. */
+/* Returns the section of a transport; NULL: the card has none. */
 const struct hr_section *hr_identity_section(const struct hr_identity *identity, uint32_t transport);
 
 #endif

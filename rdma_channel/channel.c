@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The five functions of the channel, and those beside them that do not sleep. */
+/* The five functions of the channel, and the other functions of headrace/channel.h that do not sleep. */
 #include "config.h"
 
 #include "rdma_channel/impl.h"
@@ -20,7 +20,7 @@
 
 /* ---- init ---- */
 
-/* Watches the descriptor of a transport that has one. */
+/* Watches the transport's descriptor, if it has one. */
 static int watch_opened(struct hr_channel *channel, struct hr_opened *opened)
 {
 	opened->watch = (struct hr_watch){ .kind = HR_WATCH_OPENED, .owner = opened, .fd = -1 };
@@ -203,7 +203,7 @@ static void free_conn(struct hr_conn *conn)
 	hr_wireup_close(&conn->wireup);
 	explicit_bzero(&conn->cipher, sizeof conn->cipher);
 	free(conn);
-	if (!TAILQ_EMPTY(&channel->waiting)) /* this peer may have come anew meanwhile */
+	if (!TAILQ_EMPTY(&channel->waiting)) /* the same peer may have connected again in the meantime */
 		channel->incoming_news = true;
 }
 
@@ -226,7 +226,8 @@ static int connect_to(struct hr_channel *channel, const hr_card_t *card, const h
 		error = check_peer(channel, &peer);
 	if (!error && fd >= 0)
 		error = check_stream(fd);
-	/* The peer may have connected to us meanwhile. One that waits already is not to be sent away now. */
+	/* The peer may be connecting to this side: accept its stream first. If its stream waits already, do not step:
+	 * the step could drop the stream as too old. */
 	if (!error && !hr_pending_waits(channel, peer.uid))
 		hr_channel_step(channel);
 	struct hr_conn *conn = error ? NULL : new_conn(channel, &peer);
@@ -292,18 +293,18 @@ void hr_conn_abort(hr_conn_t *conn, int error)
 		hr_events_take(channel, 1);
 	hr_conn_unwatch(conn);
 	hr_conn_fail(conn, error);
-	conn->attention &= (uint8_t)~HR_CONN_NEWS; /* the caller knows */
+	conn->attention &= (uint8_t)~HR_CONN_NEWS; /* the caller knows of the failure */
 }
 
 /* ---- put and get ---- */
 
-/* Not the everyday state: 1 if bytes can flow after all, 0 not yet, or the error. */
+/* The slow path before a put or get. Returns 1 if the connection is up, 0 if not yet, or its error. */
 static int not_up(struct hr_conn *conn)
 {
 	if (conn->phase < HR_PHASE_UP)
 		hr_channel_step(conn->channel);
 	conn->attention &= (uint8_t)~HR_CONN_NEWS;
-	hr_conn_rouse(conn); /* what a put or get does may have to be armed for anew */
+	hr_conn_rouse(conn); /* after a put or get the connection may have to be armed again */
 	if (conn->phase == HR_PHASE_FAILED)
 		return conn->error;
 	return conn->phase == HR_PHASE_UP;
@@ -392,7 +393,8 @@ static bool is_shut_down(const struct hr_conn *conn)
 	return conn->phase != HR_PHASE_UP || conn->transport->conn_shutdown(conn->data);
 }
 
-/* Ends our direction of one connection, or of all of the channel, and waits until what put accepted is safe. */
+/* Ends the outgoing direction of one connection (only), or of all connections (only is NULL). Waits up to timeout_ms
+ * until this side is no longer needed to deliver the accepted bytes. */
 static void shut_down(struct hr_channel *channel, struct hr_conn *only)
 {
 	uint64_t deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;

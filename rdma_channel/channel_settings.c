@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The channel's settings with their defaults, and hr_channel_init's attributes: completed by the settings and checked. */
+/* The channel's settings with their defaults. Completes the attributes of hr_channel_init from them and checks them. */
 #include "rdma_channel/impl.h"
 
 #include "rdma_channel/base/log.h"
@@ -44,7 +44,7 @@ const char *hr_transport_names(uint32_t set, char *text, size_t size)
 	return text;
 }
 
-/* The set that a comma list names. */
+/* Parses a comma-separated list of transports. */
 static int parse_transports(const char *text, uint32_t *transports)
 {
 	char names[64];

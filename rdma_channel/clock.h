@@ -20,7 +20,7 @@ static inline uint64_t hr_now_ns(void)
 	return hr_clock_read(CLOCK_MONOTONIC);
 }
 
-/* A few milliseconds coarse, and cheaper. */
+/* The same clock with a resolution of a few milliseconds; cheaper to read. */
 static inline uint64_t hr_now_coarse_ns(void)
 {
 	return hr_clock_read(CLOCK_MONOTONIC_COARSE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Setting a connection up: who connects to whom, which transport, and the three messages. */
+/* Connection set-up: decides which side dials and which transport is used, and handles the messages of wireup.h. */
 #include "rdma_channel/impl.h"
 
 #include "rdma_channel/base/log.h"
@@ -22,7 +22,7 @@ static void *context_of(const struct hr_channel *channel, uint32_t bit)
 	return NULL;
 }
 
-/* The transports both ends have and that reach from one to the other; of a connection with keys, tcp alone. */
+/* Returns the transports that both sides have and that can reach the peer; if the connection has keys, only tcp. */
 static uint32_t usable_transports(const struct hr_conn *conn, bool same_host)
 {
 	const struct hr_channel *channel = conn->channel;
@@ -53,7 +53,7 @@ static uint32_t without_unix_only(uint32_t transports)
 	return transports;
 }
 
-/* A peer that we connect to may not know us yet: it gets our card. */
+/* Queues this side's hello. If this side dialled, the hello carries its card, as the peer may not have it yet. */
 static void queue_hello(struct hr_conn *conn)
 {
 	const hr_card_t *card = &conn->channel->card;
@@ -90,7 +90,7 @@ static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 	}
 	struct hr_half own = { 0 };
 	int error = transport->conn_open(context_of(conn->channel, transport->bit), &conn->env, &own, &conn->data);
-	explicit_bzero(&conn->cipher, sizeof conn->cipher); /* the transport has it, or the connection fails */
+	explicit_bzero(&conn->cipher, sizeof conn->cipher); /* the transport has a copy, or the connection fails */
 	conn->env.cipher = NULL;
 	if (error)
 		return error;
@@ -124,26 +124,27 @@ static bool is_patient(const struct hr_conn *conn)
 	return conn->channel->flags & HR_CHANNEL_PATIENT;
 }
 
-/* When set-up is given up, ns. A patient channel leaves that to the stream from when there is one: the kernel of a peer
- * that lives keeps it, however long the peer itself computes. */
+/* Returns when set-up times out, ns. Once a patient channel has a stream, it never times out: as long as the peer
+ * lives, its kernel keeps the stream open, even if the peer computes for a long time. If the stream ends, set-up
+ * fails. */
 static uint64_t given_up_at(const struct hr_conn *conn)
 {
 	bool has_stream = conn->phase >= HR_PHASE_HELLO;
 	return is_patient(conn) && has_stream ? UINT64_MAX : conn->deadline;
 }
 
-/* Of two streams that meet, this side's counts. Both sides come to opposite answers. */
+/* Returns whether this side's stream is used if both sides have opened one. The two sides get opposite answers. */
 static bool ours_counts(const struct hr_conn *conn)
 {
 	return memcmp(conn->channel->self.uid, conn->peer.uid, HR_UID_BYTES) < 0;
 }
 
-/* The peer opened a stream to us at the same time, and that one counts: its hello is on its way. */
+/* The peer opened a stream at the same time, and that stream is used: close this side's, wait for the peer's hello. */
 static int on_yield(struct hr_conn *conn)
 {
 	drop_stream(conn);
 	conn->phase = HR_PHASE_WAIT;
-	if (is_patient(conn)) /* the time until now was the peer's to take */
+	if (is_patient(conn)) /* the peer could take as long as it liked until now: start the time-out again */
 		conn->deadline = hr_now_ns() + conn->env.timeout_ms * HR_NS_PER_MS;
 	hr_pending_claim(conn);
 	return 0;
@@ -186,7 +187,7 @@ static socklen_t unix_sockaddr(const struct hr_identity *peer, struct sockaddr_s
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + peer->unix_len);
 }
 
-/* Begins to connect to the address whose turn it is. 0, or the negated errno why that failed at once. */
+/* Starts to connect to the current address. 0, or a negated errno value if that fails at once. */
 static int dial_once(struct hr_conn *conn)
 {
 	const struct hr_address *address = &conn->addresses[conn->next_address];
@@ -204,7 +205,7 @@ static int dial_once(struct hr_conn *conn)
 		close(fd);
 		return error;
 	}
-	/* The kernel may have given the name of a process that is gone to another's. */
+	/* If the peer is gone, the kernel may have given its abstract name to another process. */
 	if (conn->over_unix && !hr_stream_is_friend(fd)) {
 		close(fd);
 		return -ECONNREFUSED;
@@ -216,7 +217,7 @@ static int dial_once(struct hr_conn *conn)
 	return 0;
 }
 
-/* Divides what is left of the time among the addresses not yet tried. */
+/* Returns the deadline of the current address: the time that is left is divided among the addresses not yet tried. */
 static uint64_t dial_share(const struct hr_conn *conn, uint64_t now)
 {
 	uint64_t left = conn->deadline > now ? conn->deadline - now : 0;
@@ -224,13 +225,13 @@ static uint64_t dial_share(const struct hr_conn *conn, uint64_t now)
 	return now + (untried > 1 ? left / (uint64_t)untried : left);
 }
 
-/* What the caller of put and get learns when nobody answers at the peer's addresses: refused, so the peer is gone. */
+/* Returns the error for put and get when dialling fails. A refused connection means that the peer is gone. */
 static int error_of_dial(int error)
 {
 	return error == -ECONNREFUSED ? -ECONNRESET : error;
 }
 
-/* This address failed: on to the next, if there is one. */
+/* Goes on to the next address; without one, the connection fails. */
 static void dial_failed(struct hr_conn *conn, int error)
 {
 	drop_stream(conn);
@@ -281,13 +282,14 @@ static void come_up(struct hr_conn *conn)
 	int fd = conn->transport->conn_fd ? conn->transport->conn_fd(conn->data) : -1;
 	if (fd >= 0 && hr_watch_add(conn->channel, &conn->extra_watch, fd) < 0)
 		hr_log(HR_LOG_WARN, "connection to %s: cannot add its descriptor to the epoll set", conn->peer_name);
-	/* What came right behind "ready" took its edge with it. */
+	/* Bytes that arrived together with "ready" raise no further edge-triggered event: look for them now. */
 	conn->transport->conn_event(conn->data);
 	hr_log(HR_LOG_INFO, "connection to %s is up over %s%s", conn->peer_name, conn->transport->name,
 	       conn->encrypted ? ", encrypted" : "");
 }
 
-/* Sends and reads as far as it goes; true if the phase changed. */
+/* Sends and receives without blocking. Returns true if there may be more to do: the phase changed or a message was
+ * handled. */
 static bool step_stream(struct hr_conn *conn)
 {
 	enum hr_phase before = conn->phase;
@@ -321,7 +323,7 @@ static bool step_stream(struct hr_conn *conn)
 	return true;
 }
 
-/* A patient channel goes on waiting, but says so once. */
+/* Logs once that a patient channel is still waiting. */
 static void tell_of_patience(struct hr_conn *conn)
 {
 	conn->told_of_patience = true;
@@ -329,7 +331,7 @@ static void tell_of_patience(struct hr_conn *conn)
 	       conn->peer_name, conn->env.timeout_ms);
 }
 
-/* True if the set-up ended or an attempt did, as its time is over. */
+/* Handles time-outs. Returns true if the set-up, or the attempt at one address, has timed out. */
 static bool step_late(struct hr_conn *conn)
 {
 	uint64_t now = hr_now_ns();
@@ -347,7 +349,8 @@ static bool step_late(struct hr_conn *conn)
 	return true;
 }
 
-/* What has come is looked at before the clock: a caller that was away for long finds the answer, not the time-out. */
+/* Reads the stream before it looks at the clock: if the caller has not called for a long time and the peer's answer has
+ * arrived, the answer counts, not the time-out. */
 static void step_while_possible(struct hr_conn *conn)
 {
 	while (conn->phase < HR_PHASE_UP) {
@@ -384,7 +387,7 @@ enum hr_meeting hr_conn_meets(const struct hr_conn *conn)
 {
 	switch (conn->phase) {
 	case HR_PHASE_WAIT:
-	case HR_PHASE_DIAL: /* the peer cannot have our hello, so it will not look for another stream */
+	case HR_PHASE_DIAL: /* this side's hello has not been sent, so the peer does not expect another stream */
 		return HR_MEETING_ADOPT;
 	case HR_PHASE_HELLO:
 		if (!conn->dialled)
@@ -434,7 +437,7 @@ static bool is_unix_socket(int fd)
 static int start_on_given_stream(struct hr_conn *conn, int fd)
 {
 	bool is_unix = is_unix_socket(fd);
-	/* A Unix socket from whoever holds it now to here: one kernel, whatever the network namespaces. */
+	/* The ends of a Unix socket are on one kernel, even if their network namespaces differ. */
 	bool same_host = hr_identity_same_host(&conn->channel->self, &conn->peer) ||
 			 (is_unix && conn->channel->self.host.boot == conn->peer.host.boot);
 	conn->usable = usable_transports(conn, same_host);
@@ -464,12 +467,12 @@ int hr_conn_start(struct hr_conn *conn, int fd)
 {
 	struct hr_channel *channel = conn->channel;
 	bool same_host = hr_identity_same_host(&channel->self, &conn->peer);
-	hr_wireup_init(&conn->wireup, fd, false); /* from here on whoever frees the connection closes fd */
+	hr_wireup_init(&conn->wireup, fd, false); /* from here on freeing the connection closes fd */
 	conn->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	if (fd >= 0)
 		return start_on_given_stream(conn, fd);
 	conn->usable = usable_transports(conn, same_host);
-	/* tcp moves its bytes over the stream itself, so that one must be TCP; for the others a Unix socket will do. */
+	/* tcp uses the stream as its data path, so it needs a TCP stream. The others can use a Unix stream. */
 	const struct hr_transport *best = best_of(conn->usable);
 	conn->over_unix = same_host && best && best->bit != HR_TRANSPORT_TCP;
 	if (!conn->over_unix)
@@ -482,7 +485,7 @@ int hr_conn_start(struct hr_conn *conn, int fd)
 	if (hr_pending_claim(conn) || !conn->peer.listens)
 		return 0;
 	if (conn->over_unix ? !conn->peer.unix_len : !conn->peer.port)
-		return unreachable(conn, "it does not listen where we could connect");
+		return unreachable(conn, "it has no listener that this side can connect to");
 	list_addresses(conn, same_host);
 	if (!conn->over_unix && !conn->n_addresses)
 		return unreachable(conn, "its card has no address");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC-32 (ISO 3309, reflected, polynomial 0xedb88320), bit by bit: what it is for is rare and short. */
+/* CRC-32 (ISO 3309, reflected, polynomial 0xedb88320), bit by bit: it is used rarely, and on short data. */
 #ifndef HR_CRC32_H
 #define HR_CRC32_H
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors and sleeping. Every descriptor of a channel is in one epoll set from its first to its last day,
- * edge-triggered: no system call to change what is waited for, and a dead peer's stream does not keep waking us.
+ * Descriptors and sleeping. Every descriptor of a channel is in one epoll set from its opening to its closing,
+ * edge-triggered. So no system call is needed to change the events waited for, and the stream of a dead peer does not
+ * wake the channel again and again.
  *
- * A channel of a thousand connections must not look at all of them each time. A connection that is armed, and had
- * nothing when it was looked at after that, is asleep: whatever comes to it raises an event on its descriptors, so
- * nobody needs to look at it, nor arm it again, before one has. It is awake again after an event, and after any put or
- * get: a put that was short must be armed for room, and a get may take the wake-up of the last arming away unseen. So
- * arming costs what has been touched since the last time, and the rest sleeps on in the epoll set.
+ * A channel with a thousand connections must not poll all of them for each sleep. A connection that was armed, and had
+ * nothing pending when it was polled after that, is asleep: whatever arrives raises an event on its descriptors, so the
+ * channel neither polls nor arms it before that event. An event makes it awake again. So does any put or get: after a
+ * short put the connection must be armed for room, and a get may consume the wake-up of the last arming. So the cost of
+ * arming grows only with the number of connections used since the last arming.
  */
 #include "rdma_channel/impl.h"
 #include "rdma_channel/upper.h"
@@ -24,11 +25,11 @@
 #include <unistd.h>
 
 #define EVENTS_PER_CALL 64
-#define SPUN_MAX 16      /* connections looked at while spinning; with more at work, the epoll set is cheaper */
-#define PROBE_WAITS 16   /* a connection whose waits were long is spun on once in so many, to see whether they still are */
-#define SPIN_ALONE_NS 2000
-#define SPIN_OTHERS_NS 50000 /* how long a spin may leave everybody else unlooked at: what they wait by default */
-#define ACCEPT_AGAIN_NS (50 * HR_NS_PER_MS) /* nobody tells when there are descriptors again */
+#define SPUN_MAX 16      /* maximum number of connections to spin on; with more, sleeping in epoll_wait is cheaper */
+#define PROBE_WAITS 16   /* if a connection's waits are long, one wait in PROBE_WAITS spins, to measure again */
+#define SPIN_ALONE_NS 2000 /* from here on a spin yields the processor between polls */
+#define SPIN_OTHERS_NS 50000 /* a spin polls all other connections and events at this interval */
+#define ACCEPT_AGAIN_NS (50 * HR_NS_PER_MS) /* interval of retries of accept(2): free descriptors raise no event */
 
 int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
 {
@@ -47,7 +48,7 @@ int hr_watch_add(struct hr_channel *channel, struct hr_watch *watch, int fd)
 void hr_watch_move(struct hr_channel *channel, struct hr_watch *to, struct hr_watch *from)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = to };
-	epoll_ctl(channel->epoll, EPOLL_CTL_MOD, from->fd, &event); /* cannot fail: it is in the set */
+	epoll_ctl(channel->epoll, EPOLL_CTL_MOD, from->fd, &event); /* cannot fail: the descriptor is in the set */
 	hr_fork_lock();
 	to->fd = from->fd;
 	LIST_INSERT_HEAD(&channel->watches, to, place);
@@ -87,7 +88,8 @@ void hr_events_close(struct hr_channel *channel)
 	hr_watch_remove(channel, &channel->timer);
 	if (timer >= 0)
 		close(timer);
-	/* Before it is closed: the number may be another thread's at once, and a child of fork closes what stands here. */
+	/* Clear the field before close(2): another thread may get the same number at once, and a forked child closes
+	 * the number in this field. */
 	hr_fork_lock();
 	channel->epoll = -1;
 	hr_fork_unlock();
@@ -157,7 +159,7 @@ int hr_events_take(struct hr_channel *channel, int timeout_ms)
 		int n = epoll_wait(channel->epoll, events, EVENTS_PER_CALL, taken ? 0 : timeout_ms);
 		if (n < 0)
 			return taken ? taken : -errno;
-		/* Nothing that an event points to is freed in here: pending streams are only marked. */
+		/* No watch that an event points to is freed in this loop: pending streams are only marked as dead. */
 		for (int i = 0; i < n; i++)
 			on_event(channel, events[i].data.ptr);
 		hr_pending_reap(channel);
@@ -174,7 +176,7 @@ void hr_conn_unwatch(struct hr_conn *conn)
 		return;
 	conn->watched = false;
 	if (--channel->n_watched == 0)
-		channel->check_due = UINT64_MAX; /* a time that is past would keep the timer from being set */
+		channel->check_due = UINT64_MAX; /* set_timer does not set the timer for a time that has passed */
 }
 
 static uint64_t next_check(const struct hr_channel *channel)
@@ -182,7 +184,8 @@ static uint64_t next_check(const struct hr_channel *channel)
 	return hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS / 4;
 }
 
-/* To be looked after while the channel sleeps, if it has put something and nobody would tell that the peer is gone. */
+/* Has conn_check called while the channel sleeps, if bytes were put since they were last found acknowledged and the
+ * transport has no event for a silent peer. */
 static void watch_silence(struct hr_conn *conn)
 {
 	struct hr_channel *channel = conn->channel;
@@ -212,7 +215,7 @@ static void check_watched(struct hr_channel *channel)
 		channel->check_due = next_check(channel);
 }
 
-/* What is due without an event: time-outs of set-ups and new attempts, listeners whose edge is gone, silent peers. */
+/* Does the work that is due without an event: time-outs and retries of set-ups, retries of accept(2), conn_check. */
 static void step_due(struct hr_channel *channel)
 {
 	if (channel->accept_again)
@@ -221,7 +224,7 @@ static void step_due(struct hr_channel *channel)
 		check_watched(channel);
 	if (!channel->n_setting_up || hr_now_ns() < channel->setup_due)
 		return;
-	channel->setup_due = UINT64_MAX; /* each that goes on puts in its own time */
+	channel->setup_due = UINT64_MAX; /* each set-up that goes on lowers it to its own time in hr_conn_step */
 	struct hr_conn *conn = TAILQ_FIRST(&channel->setting_up), *next;
 	for (; conn; conn = next) {
 		next = TAILQ_NEXT(conn, place);
@@ -235,7 +238,8 @@ void hr_channel_step(struct hr_channel *channel)
 	step_due(channel);
 }
 
-/* Lets the timer make the descriptor readable when step_due has something to do next; off when it has not. */
+/* Sets the timer to the time at which step_due has work next, so that the channel's descriptor becomes readable
+ * then. */
 static void set_timer(struct hr_channel *channel)
 {
 	uint64_t next = channel->setup_due < channel->check_due ? channel->setup_due : channel->check_due;
@@ -276,7 +280,7 @@ static bool conn_has_something(struct hr_conn *conn, bool want_put)
 	return conn->phase == HR_PHASE_UP && !conn->get_failed && conn->transport->conn_pending(conn->data, want_put);
 }
 
-/* The first of those awake that has something; NULL: none. */
+/* Returns the first awake connection with something pending; NULL: none. */
 static struct hr_conn *first_with_something(struct hr_channel *channel, bool want_put)
 {
 	struct hr_conn *conn;
@@ -286,7 +290,7 @@ static struct hr_conn *first_with_something(struct hr_channel *channel, bool wan
 	return NULL;
 }
 
-/* Told once: a caller that has no use for peers that come by themselves would never sleep. */
+/* Reports incoming peers once: otherwise a caller that does not call hr_channel_incoming would never sleep. */
 static bool take_incoming_news(struct hr_channel *channel)
 {
 	bool news = channel->incoming_news;
@@ -294,8 +298,8 @@ static bool take_incoming_news(struct hr_channel *channel)
 	return news;
 }
 
-/* Arms whatever is awake, then lets those fall asleep that have nothing. 1: something is there already; 0; or an
- * error. */
+/* Arms all awake connections, then puts those to sleep that have nothing pending. Returns 1 if something is pending, 0
+ * if not, or a negated errno value. */
 static int arm_awake(struct hr_channel *channel, bool want_put)
 {
 	struct hr_conn *conn, *next;
@@ -308,7 +312,8 @@ static int arm_awake(struct hr_channel *channel, bool want_put)
 			return error;
 		in_memory |= conn->transport->arms_in_memory;
 	}
-	/* Orders the flags set above before the look below; pairs with the light barrier in a peer's put or get. */
+	/* Orders the flags stored above before the polls below. Pairs with the light barrier in the peer's put or
+	 * get. */
 	if (in_memory)
 		hr_barrier_heavy();
 	for (conn = TAILQ_FIRST(&channel->awake); conn; conn = next) {
@@ -319,7 +324,7 @@ static int arm_awake(struct hr_channel *channel, bool want_put)
 		}
 		if (conn->phase == HR_PHASE_UP)
 			watch_silence(conn);
-		if (want_put || !conn->put_short) /* else it must be armed for room too, when that is wanted */
+		if (want_put || !conn->put_short) /* else it stays awake, to be armed for room later */
 			fall_asleep(conn);
 	}
 	return ready;
@@ -351,7 +356,7 @@ hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
 	}
 	if (!conn)
 		return NULL;
-	/* To the end, so that each has its turn. */
+	/* Move it to the end, so that ready connections are returned in turn. */
 	TAILQ_REMOVE(&channel->awake, conn, place);
 	TAILQ_INSERT_TAIL(&channel->awake, conn, place);
 	return conn;
@@ -367,9 +372,9 @@ static inline void relax(void)
 }
 
 /*
- * Does spinning on this connection pay? It does if what it waited for mostly came within the spin limit; where it did
- * not, one wait in PROBE_WAITS is spun through to see whether that has changed. A connection on which nothing moved
- * since it was asleep is not at work.
+ * Returns whether spinning on this connection is likely to save time: whether its waits mostly ended within the spin
+ * limit. If they did not, every PROBE_WAITS-th wait spins all the same, to see whether that has changed. A connection
+ * on which no byte has moved since it was last asleep is idle: no spin.
  */
 static bool spin_pays(struct hr_conn *conn, uint64_t limit_ns)
 {
@@ -378,15 +383,15 @@ static bool spin_pays(struct hr_conn *conn, uint64_t limit_ns)
 	return conn->wait_ns < limit_ns || ++conn->waits % PROBE_WAITS == 0;
 }
 
-/* A wait of the channel ended by this connection's having something. */
+/* Records the duration of a wait that this connection ended. */
 static void learn_wait(struct hr_conn *conn, uint64_t ns)
 {
-	uint64_t most = 4 * conn->channel->spin_ns; /* a single long one is not to outweigh many */
+	uint64_t most = 4 * conn->channel->spin_ns; /* a single long wait must not outweigh many short ones */
 	conn->wait_ns = (3 * conn->wait_ns + (ns < most ? ns : most)) / 4;
 }
 
-/* In the middle of a long spin: events, what is due, and all that are awake. True if the spin is to end: with *found, or
- * as a peer has come. */
+/* Called in the middle of a long spin: handles events and due work, and polls all awake connections. Returns true if
+ * the spin must end: *found has something pending, or a peer has connected. */
 static bool look_at_others(struct hr_channel *channel, bool want_put, struct hr_conn **found)
 {
 	hr_channel_step(channel);
@@ -395,16 +400,17 @@ static bool look_at_others(struct hr_channel *channel, bool want_put, struct hr_
 }
 
 /*
- * Looks again and again, up to the limit, at the connections where that pays. The first microseconds belong to a peer
- * that runs on another processor and is about to put; after them, whoever else wants this processor may have it between
- * looks: it may be that peer. The other connections and new peers have their turn every SPIN_OTHERS_NS.
+ * Polls in a loop, up to limit_ns, the connections for which spin_pays. For the first SPIN_ALONE_NS it keeps the
+ * processor: a peer on another processor may be about to put. After that it yields the processor between polls, as the
+ * peer itself may be waiting for this processor. Every SPIN_OTHERS_NS it looks at the other connections and at new
+ * peers. Returns a connection with something pending, or NULL.
  */
 static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t start, uint64_t limit_ns)
 {
 	struct hr_conn *spun[SPUN_MAX], *conn;
 	int n = 0;
 	uint64_t others_at = start + SPIN_OTHERS_NS;
-	if (!limit_ns) /* arming looks too */
+	if (!limit_ns) /* the caller polls when it arms */
 		return NULL;
 	conn = first_with_something(channel, want_put);
 	if (conn)
@@ -424,7 +430,8 @@ static struct hr_conn *spin(struct hr_channel *channel, bool want_put, uint64_t 
 				return conn;
 			others_at = now + SPIN_OTHERS_NS;
 		}
-		/* Several looks for each at the clock; a look may cost a system call per connection. */
+		/* Several polls for each reading of the clock, fewer rounds with more connections: a poll may cost a
+		 * system call. */
 		for (int i = 0; i < 32; i += n + 1) {
 			for (int k = 0; k < n; k++)
 				if (conn_has_something(spun[k], want_put))
@@ -460,12 +467,12 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 		set_timer(channel);
 		channel->sleeps++;
 		int left = ms_left(start, timeout_ms), n = hr_events_take(channel, left);
-		if (n < 0) /* a signal: the caller may have to look at something too */
+		if (n < 0) /* return after a signal: its handler may have changed what the caller waits for */
 			return n == -EINTR ? 1 : n;
 		conn = first_with_something(channel, want_put);
 		if (!conn && take_incoming_news(channel))
 			return 1;
-		if (!conn && (n == 0 || left == 0)) /* there may be events without end that mean nothing */
+		if (!conn && (n == 0 || left == 0)) /* left == 0: events without effect must not extend the wait */
 			return 0;
 	}
 	learn_wait(conn, hr_now_ns() - start);
@@ -482,7 +489,7 @@ int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms)
 		step_due(channel);
 		bool news = channel->incoming_news;
 		int armed = arm_awake(channel, want_put);
-		channel->incoming_news |= news; /* not this caller's to take */
+		channel->incoming_news |= news; /* this caller does not handle incoming peers: keep the news */
 		if (armed < 0)
 			return armed;
 		if (conn_has_something(conn, want_put))
@@ -492,7 +499,7 @@ int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms)
 		int left = ms_left(start, timeout_ms), n = hr_events_take(channel, left);
 		if (n < 0)
 			return n == -EINTR ? 1 : n;
-		if (n == 0 || left == 0) /* others may have events without end */
+		if (n == 0 || left == 0) /* left == 0: events of other connections must not extend the wait */
 			return conn_has_something(conn, want_put);
 	}
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A child of fork gets copies of all descriptors, and what it keeps open hides the parent's death from its peers. So the
- * child closes its copies of every channel's at once; its channels and connections only fail from then on, with -ECHILD.
- * Nothing else of them is touched: their memory is shared with peers, their epoll set and their adapters are the
- * parent's. Connections fail by the state that put and get look at anyway.
+ * fork(2) and channels. A forked child gets copies of all descriptors. While it keeps a stream open, the peer does not
+ * notice the parent's death. So the child closes its copies of all channels' descriptors at once, and its copies of the
+ * channels and connections only return -ECHILD. The child leaves everything else as it is: the memory is shared with
+ * the peers, and the epoll set and the adapters belong to the parent. A connection fails by fields that put and get
+ * check anyway.
  *
- * Other threads may be using channels of theirs while one forks. What the child walks over, the lists of channels, of
- * connections and of watched descriptors, changes under one lock, which fork takes. A descriptor that such a thread has
- * just opened and not watched yet stays open in the child.
+ * Other threads may use their channels while one thread forks. The child walks over the lists of channels, connections
+ * and watched descriptors; these change under one lock, which fork takes. If another thread has just opened a
+ * descriptor and not yet watched it, the descriptor stays open in the child.
  */
 #include "rdma_channel/impl.h"
 
@@ -37,7 +38,7 @@ static void leave_to_parent(struct hr_channel *channel)
 		close(watch->fd);
 		watch->fd = -1;
 	}
-	/* Not taken out of the epoll set: that is the parent's, too. */
+	/* Do not remove the descriptors from the epoll set: the parent uses the same set. */
 	if (channel->epoll >= 0)
 		close(channel->epoll);
 	channel->epoll = -1;

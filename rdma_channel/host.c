@@ -76,7 +76,7 @@ void hr_host_describe(struct hr_host *host)
 	host->name[HR_HOSTNAME_MAX] = '\0';
 }
 
-/* The bytes of an IPv4 or IPv6 address; NULL for other families. */
+/* Returns the bytes of an IPv4 or IPv6 address; NULL for other families. */
 static const void *address_bytes(const struct sockaddr *sa, uint8_t *len)
 {
 	if (sa && sa->sa_family == AF_INET) {
@@ -98,7 +98,7 @@ static bool is_usable(const struct ifaddrs *interface)
 	const void *bytes = address_bytes(interface->ifa_addr, &len);
 	if (!bytes)
 		return false;
-	/* A link-local address means nothing without its interface, which the peer does not know. */
+	/* A link-local address is valid only together with an interface, and the peer's interfaces have other names. */
 	return len == 4 || !IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)bytes);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this process is: which host, which network namespace, which addresses. Any thread. */
+/* This process's host, network namespace and network addresses. Any thread. */
 #ifndef HR_HOST_H
 #define HR_HOST_H
 
@@ -17,25 +17,27 @@ struct hr_address {
 };
 
 struct hr_host {
-	uint64_t boot;  /* hash of the kernel's boot id: the same for all processes of one booted host */
+	uint64_t boot;  /* hash of the kernel's boot id: the same for all processes of one host until it reboots */
 	uint64_t netns; /* inode of the network namespace */
 	uint32_t pid;
-	char name[HR_HOSTNAME_MAX + 1]; /* cut off if longer */
+	char name[HR_HOSTNAME_MAX + 1]; /* a longer name is cut off */
 };
 
-/* Describes this process. Where /proc does not tell, boot and netns are random: then nobody is on the same host. */
+/* Describes this process. If /proc cannot be read, boot and netns are random, so that no peer seems to be on the same
+ * host. */
 void hr_host_describe(struct hr_host *host);
 
-/* Addresses of the interfaces that are up, without loopback and link-local ones; returns how many. */
+/* Stores the addresses of the interfaces that are up, at most max. Leaves out loopback and link-local addresses.
+ * Returns their number. */
 int hr_host_addresses(struct hr_address *addresses, int max);
 
-/* Sorts addresses that lie in a subnet of this host's interfaces to the front. */
+/* Moves the addresses that are in a subnet of this host's interfaces to the front. */
 void hr_host_sort_by_nearness(struct hr_address *addresses, int n);
 
-/* Socket address of address and port; returns its length. */
+/* Makes a socket address from address and port. Returns its length. */
 socklen_t hr_address_to_sockaddr(const struct hr_address *address, uint16_t port, struct sockaddr_storage *out);
 
-/* n random bytes from the kernel; 0 or a negated errno. */
+/* Stores n random bytes from the kernel. 0 or a negated errno value. */
 int hr_random_bytes(void *out, size_t n);
 
 #endif

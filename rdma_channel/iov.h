@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A place in a vector of buffers, for transports. */
+/* A position in a vector of buffers (struct iovec), for transports. */
 #ifndef HR_IOV_H
 #define HR_IOV_H
 
@@ -9,7 +9,7 @@
 
 struct hr_iov_place {
 	const struct iovec *iov;
-	int n;         /* pieces left, iov[0] included */
+	int n;         /* number of elements left, iov[0] included */
 	size_t offset; /* into iov[0] */
 };
 
@@ -26,7 +26,8 @@ static inline struct hr_iov_place hr_iov_begin(const struct iovec *iov, int n)
 	return (struct hr_iov_place){ iov, n, 0 };
 }
 
-/* The contiguous bytes at the place, skipping what is empty; 0 (and NULL) at the end. */
+/* Returns the number of contiguous bytes at the position, and their address in *bytes; 0 and NULL at the end. Skips
+ * empty elements. */
 static inline size_t hr_iov_piece(struct hr_iov_place *place, uint8_t **bytes)
 {
 	while (place->n > 0 && place->offset == place->iov->iov_len) {
@@ -41,7 +42,7 @@ static inline size_t hr_iov_piece(struct hr_iov_place *place, uint8_t **bytes)
 	return place->iov->iov_len - place->offset;
 }
 
-/* Moves on by count bytes of the vector. */
+/* Moves the position on by count bytes. */
 static inline void hr_iov_advance(struct hr_iov_place *place, size_t count)
 {
 	while (count > 0) {
@@ -57,7 +58,7 @@ static inline void hr_iov_advance(struct hr_iov_place *place, size_t count)
 	}
 }
 
-/* The contiguous bytes at the place, however many pieces they are cut into. */
+/* Returns the number of bytes from the position on that are contiguous in memory, over all elements. */
 static inline size_t hr_iov_run(struct hr_iov_place place)
 {
 	uint8_t *start, *next;

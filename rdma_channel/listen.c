@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that come to us: the listeners, and accepted streams until a connection of ours claims them. */
+/* Incoming peers: the listeners, and accepted streams until a connection of this process claims them. */
 #include "config.h"
 
 #include "rdma_channel/impl.h"
@@ -17,8 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* As much as the system allows (net.core.somaxconn): beyond it peers retry, which costs them milliseconds, over TCP a
- * second. */
+/* The system lowers this to net.core.somaxconn. If the queue is full, a peer must retry, which takes milliseconds over
+ * a Unix socket and a second over TCP. */
 #define LISTEN_BACKLOG 65535
 #define KEEPALIVE_PROBES 3
 #define SMALL_RING (128u * 1024)
@@ -37,8 +37,9 @@ void hr_stream_prepare(int fd, bool is_unix, uint32_t timeout_ms)
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	if (is_unix)
 		return;
-	/* Silence is noticed by the kernel: unacknowledged data by the user time-out, an idle line by probes after half
-	 * of the time, the rest of it divided among them. Whole seconds, at least one. */
+	/* The kernel detects a silent peer: by TCP_USER_TIMEOUT if data is unacknowledged, by keep-alive probes if the
+	 * stream is idle. The probes start after half of timeout_ms and share the other half. Their times are whole
+	 * seconds, at least one. */
 	int half = (int)(timeout_ms / 2000) ? (int)(timeout_ms / 2000) : 1;
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -62,7 +63,7 @@ static int listen_on(struct hr_channel *channel, struct hr_watch *watch, const s
 	if (fd < 0)
 		return -errno;
 	int off = 0;
-	if (address->sa_family == AF_INET6) /* IPv4 peers may come to the IPv6 socket too */
+	if (address->sa_family == AF_INET6) /* IPv4 peers may connect to the IPv6 socket too */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 	if (address->sa_family != AF_UNIX)
 		hr_stream_fit_segments(fd, channel->ring_bytes);
@@ -78,7 +79,7 @@ static int listen_on(struct hr_channel *channel, struct hr_watch *watch, const s
 
 static int open_unix_listener(struct hr_channel *channel)
 {
-	/* Bound without a name: the kernel chooses one in the abstract namespace, so nothing lies in a file system. */
+	/* Bind without a name: the kernel chooses a name in the abstract namespace, so no file is made. */
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(sa_family_t);
 	int error = listen_on(channel, &channel->unix_listener, (struct sockaddr *)&address, len);
@@ -112,7 +113,7 @@ static int open_tcp_listener(struct hr_channel *channel)
 		hr_log(HR_LOG_ERROR, "hr_channel_init: cannot listen on a TCP socket: %s", strerror(-error));
 		return error;
 	}
-	/* The port lies at the same place in both kinds of address. */
+	/* sin_port and sin6_port have the same offset. */
 	channel->self.port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	channel->self.n_addresses = hr_host_addresses(channel->self.addresses, HR_ADDRESSES_MAX);
 	return 0;
@@ -140,7 +141,7 @@ bool hr_stream_is_friend(int fd)
 	return peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0;
 }
 
-/* To be freed when no event can point to it any more. */
+/* Closes a pending stream. hr_pending_reap frees it once no event can point to it. */
 static void let_die(struct hr_pending *pending)
 {
 	struct hr_channel *channel = pending->channel;
@@ -150,7 +151,7 @@ static void let_die(struct hr_pending *pending)
 	TAILQ_INSERT_TAIL(&channel->dead, pending, place);
 	pending->dead = true;
 	channel->n_pending--;
-	/* Events already taken find it dead; no more come. */
+	/* An event that was taken already finds it dead; further events do not come. */
 	hr_watch_remove(channel, &pending->watch);
 	hr_wireup_close(&pending->wireup);
 }
@@ -175,11 +176,11 @@ static void add_pending(struct hr_channel *channel, int fd, bool is_unix)
 		hr_pending_step(pending);
 }
 
-/* Makes room for one more: the oldest that has not even said hello must go, as a peer of ours says it at once. */
+/* Makes room by dropping the oldest stream that has sent no hello: a peer of this library sends its hello at once. */
 static bool drop_silent(struct hr_channel *channel, const char *why)
 {
 	struct hr_pending *oldest = TAILQ_FIRST(&channel->silent);
-	hr_log_once(HR_LOG_WARN, "%s; dropping %s", why, oldest ? "the oldest that is silent" : "the latest");
+	hr_log_once(HR_LOG_WARN, "%s; dropping %s", why, oldest ? "the oldest that sent no hello" : "the latest");
 	if (!oldest)
 		return false;
 	let_die(oldest);
@@ -203,10 +204,10 @@ void hr_listen_accept(struct hr_channel *channel, struct hr_watch *listener)
 			if (errno == EAGAIN || errno == EWOULDBLOCK)
 				return;
 			if ((errno == EMFILE || errno == ENFILE) &&
-			    drop_silent(channel, "no descriptors left for the streams of peers"))
+			    drop_silent(channel, "no descriptors left for incoming streams"))
 				continue;
 			hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
-			channel->accept_again = true; /* its edge is gone */
+			channel->accept_again = true; /* the listener raises no further edge-triggered event */
 			return;
 		}
 		if (is_unix && !hr_stream_is_friend(fd)) {
@@ -253,8 +254,8 @@ static void refuse(struct hr_pending *pending, const char *why)
 	let_die(pending);
 }
 
-/* The peer is to use the stream that comes from us. If the kernel does not take these few bytes, it notices when it has
- * waited long enough. */
+/* Tells the peer to use the stream that this side opened. If the kernel does not accept the message, the peer's set-up
+ * times out. */
 static void yield_to_ours(struct hr_pending *pending)
 {
 	hr_wireup_queue(&pending->wireup, HR_WIRE_YIELD, NULL, 0, NULL, 0);
@@ -262,26 +263,26 @@ static void yield_to_ours(struct hr_pending *pending)
 	let_die(pending);
 }
 
-/* What is wrong with a hello from a peer that connected to us; NULL: nothing. */
+/* Checks the hello of an incoming peer. Returns the fault as a text, NULL if none. */
 static const char *fault_of_hello(struct hr_pending *pending, const struct hr_wire_message *message)
 {
 	struct hr_identity peer;
 	if (message->kind != HR_WIRE_HELLO || message->len < sizeof pending->hello)
-		return "it did not say hello";
+		return "it did not send a hello";
 	memcpy(&pending->hello, message->body, sizeof pending->hello);
 	if (memcmp(pending->hello.receiver, pending->channel->self.uid, HR_UID_BYTES))
-		return "it does not hold this process's card";
+		return "it does not have this channel's card";
 	size_t len = message->len - sizeof pending->hello;
 	if (len != le32toh(pending->hello.card_len) || len > HR_CARD_MAX)
-		return "its hello has not the length it says";
+		return "its hello has the wrong length";
 	pending->card.len = (uint32_t)len;
 	memcpy(pending->card.data, (const uint8_t *)message->body + sizeof pending->hello, len);
 	if (hr_card_decode(&pending->card, &peer) || memcmp(peer.uid, pending->hello.sender, HR_UID_BYTES))
-		return "the card in its hello is none, or another's";
+		return "the card in its hello is invalid, or another channel's";
 	return NULL;
 }
 
-/* 1: the hello is there; 0: not yet, or refused. */
+/* Returns 1 if the hello has arrived and is valid, 0 if not yet or if the stream was closed. */
 static int read_hello(struct hr_pending *pending)
 {
 	struct hr_channel *channel = pending->channel;
@@ -290,7 +291,7 @@ static int read_hello(struct hr_pending *pending)
 	int got = hr_wireup_receive(&pending->wireup, &message, &reason);
 	if (got == 0)
 		return 0;
-	if (got == -ECONNRESET && pending->wireup.in.have == 0) { /* it uses ours, or has changed its mind */
+	if (got == -ECONNRESET && pending->wireup.in.have == 0) { /* the peer uses this side's stream, or gave up */
 		let_die(pending);
 		return 0;
 	}
@@ -307,8 +308,8 @@ static int read_hello(struct hr_pending *pending)
 	return 1;
 }
 
-/* A peer that waits for our hello says nothing: else it has given up, perhaps to come again. That may have come with its
- * hello, and no event tells it then. */
+/* Closes a waiting stream that has ended: the peer has given up, and may connect again. The stream's end may have
+ * arrived together with the hello, and then raises no event of its own. */
 static void check_waiting(struct hr_pending *pending)
 {
 	char byte;
@@ -325,7 +326,7 @@ void hr_pending_step(struct hr_pending *pending)
 	if (pending->dead || pending->has_hello || !read_hello(pending))
 		return;
 	struct hr_conn *conn = conn_for(channel, pending->hello.sender);
-	if (!conn) { /* kept until hr_channel_connect */
+	if (!conn) { /* keep it until the caller calls hr_channel_connect */
 		check_waiting(pending);
 		channel->incoming_news |= !pending->dead;
 		return;
@@ -391,8 +392,8 @@ int hr_channel_incoming(hr_channel_t *channel, hr_card_t *card)
 	return 0;
 }
 
-/* Of one list. A patient channel sends only those away of whom the caller knows: the others' time may have passed while
- * nobody looked, here or there. */
+/* Closes the streams of one list that are past their deadline. A patient channel closes only those that
+ * hr_channel_incoming has returned: the caller may not have called the channel while the others waited. */
 static void let_late_die(struct hr_channel *channel, struct hr_pending_list *list, uint64_t now)
 {
 	struct hr_pending *pending = TAILQ_FIRST(list), *next;

@@ -21,6 +21,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/events.c rdma_channel/fork.c \
 	rdma_channel/host.c rdma_channel/host.h \
 	rdma_channel/impl.h \
+	rdma_channel/in_place.c \
 	rdma_channel/iov.h \
 	rdma_channel/listen.c \
 	rdma_channel/shm/shm.c rdma_channel/shm/near.h rdma_channel/shm/ring.h rdma_channel/shm/copy.h \

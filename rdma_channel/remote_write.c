@@ -6,7 +6,8 @@
 
 #include <errno.h>
 
-/* The transport's part is under way; as put and get do, it may take an event away unseen. */
+/* Call this before a function of the transport. As put and get, that function may consume an event, so the connection
+ * must be awake. */
 static int before(hr_conn_t *conn)
 {
 	if (conn->phase != HR_PHASE_UP || conn->error)

@@ -8,7 +8,8 @@
 enum {
 	STREAM_WAKE = 'w',
 	STREAM_GOODBYE = 'g',
-	/* Each answers an arming, and what has come is taken again and again: so many never lie there. */
+	/* The most wake-ups that one call takes. A correct peer sends one wake-up per arming, so it never sends so many
+	 * between two calls. */
 	STREAM_WAKES_MAX = 1 << 22,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stream that a connection was set up over, as a transport with a faster data path uses it afterwards: it tells the
- * peer's death and its orderly close, and carries wake-ups. Single bytes; a byte of no meaning breaks the protocol.
- * Not for tcp, whose data path it is. One thread at a time; never blocks.
+ * The set-up stream of a connection, as shared memory and verbs use it once the connection is up: it carries wake-ups
+ * and the orderly close, one byte each, and shows the peer's death. Any other byte is a protocol violation. tcp does
+ * not use this file, as the stream is its data path. One thread at a time; no function blocks.
  */
 #ifndef HR_STREAM_H
 #define HR_STREAM_H
@@ -10,21 +10,23 @@
 #include <stdbool.h>
 
 /*
- * Takes everything that has arrived, until the socket would block.
- * 0: the peer lives (wake-ups may have been among it); -ESHUTDOWN: it closed in order; -ECONNRESET: it died;
- * -ETIMEDOUT: the network lost it; -EPROTO, also for wake-ups without end. What the peer put before is visible to this
- * process when an error is returned (memory shared with it: this call synchronizes with its last store; verbs: look at
- * the ring once more after the queue pair is quiet, as the stream may overtake the data).
+ * Takes all bytes that have arrived, until the socket would block.
+ * 0: the peer lives, and wake-ups may have arrived. -ESHUTDOWN: the peer closed in order. -ECONNRESET: it died.
+ * -ETIMEDOUT: the network has lost it. -EPROTO: an unknown byte, or more wake-ups than a correct peer sends.
+ * When an error is returned, the bytes that the peer put before it can be read. Shared memory: this call synchronizes
+ * with the peer's last store. Verbs: poll the ring once more when the queue pair is quiet, as the stream can overtake
+ * the data.
  */
 int hr_stream_check(int stream);
 
-/* The same, and sets *woken if wake-ups were among it (whatever is returned). */
+/* As hr_stream_check; also sets *woken if a wake-up was among the bytes, whatever is returned. */
 int hr_stream_take(int stream, bool *woken);
 
-/* Wakes the peer. A full socket buffer means that it has wake-ups enough, and a broken stream that it needs none. */
+/* Wakes the peer. Ignores errors: if the socket buffer is full, the peer has enough wake-ups, and if the stream is
+ * broken, it needs none. */
 void hr_stream_wake(int stream);
 
-/* Says that nothing more will be put. */
+/* Tells the peer that nothing more will be put. */
 void hr_stream_goodbye(int stream);
 
 #endif

@@ -31,6 +31,7 @@
 
 #include "headrace/channel.h"
 #include "rdma_channel/remote_write.h"
+#include "rdma_channel/upper.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -137,18 +138,26 @@ struct hr_transport {
 	 * detect the death of the peer in bounded time, but not by a system call in each call. */
 	int (*get)(void *conn, const struct iovec *iov, int n, size_t *delivered);
 
+	/* ---- records in place: the contracts of upper.h; all NULL if the two sides share no memory ---- */
+
+	void *(*reserve)(void *conn, size_t front, size_t len);
+	void (*commit)(void *conn, size_t len);
+	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
+	void (*consume)(void *conn, size_t count);
+
 	/* ---- sleeping ---- */
 
 	/*
-	 * The channel sleeps on stream and conn_fd, both registered edge-triggered in one epoll set, in these steps: 1.
-	 * conn_event on each connection whose descriptors had an event. 2. conn_arm on each connection that is awake.
+	 * The channel sleeps on stream and conn_fd, both registered edge-triggered in one epoll set, in these steps:
+	 * 1. conn_event on each connection whose descriptors had an event.
+	 * 2. conn_arm on each connection that is awake.
 	 * 3. If arms_in_memory is set: one barrier that orders, across processes, all stores of step 2 before all loads
-	 * of
-	 *    step 4 (barrier.h).
-	 * 4. conn_pending on each connection that is awake. A connection with nothing pending is asleep from now on. 5.
-	 * If no connection has anything pending: sleep. If step 4 does not see a put of the peer, that put must cause
-	 * an event: the channel neither arms nor polls a sleeping connection again before the connection's next event,
-	 * put or get, however often the channel itself sleeps.
+	 *    of step 4 (barrier.h).
+	 * 4. conn_pending on each connection that is awake. A connection with nothing pending is asleep from now on.
+	 * 5. If no connection has anything pending: sleep.
+	 * If step 4 does not see a put of the peer, that put must cause an event: the channel neither arms nor polls a
+	 * sleeping connection again before the connection's next event, put or get, however often the channel itself
+	 * sleeps.
 	 */
 
 	/* Requests a wake-up by the peer's next put. With want_put: also when there is room again after a put that was

@@ -18,6 +18,36 @@
  */
 void hr_conn_abort(hr_conn_t *conn, int error);
 
+/*
+ * Records in place. Over a transport whose two sides share memory, a short message can be built and read in the memory
+ * of the pipe, with one copy on each side and without an iovec. These functions replace single calls of put and get;
+ * the bytes are those of the same pipe, and either side may use put and get instead.
+ *
+ * hr_conn_reserve returns memory for the next len bytes of the pipe, 0 < len <= HR_RECORD_MAX. If it returns NULL, call
+ * hr_channel_put, which sends what it can or returns the error. front is a hint, 0 <= front <= HR_FRONT_MAX: the number
+ * of bytes at the start that the receiver reads before it knows where to copy the others. After a reservation the
+ * caller writes all len bytes and calls hr_conn_commit with the same len, before any other function of the connection.
+ * A reservation whose memory was not written needs no commit. Do not reserve while the rest of an earlier put has not
+ * been accepted.
+ *
+ * hr_conn_peek sets *bytes and *len to the next bytes of the pipe if it returns HR_ARRIVED. The peer can change these
+ * bytes at any time, so the caller must read each of them at most once, and check only copies. hr_conn_consume removes
+ * the first count <= *len of them; *bytes is invalid afterwards.
+ */
+#define HR_RECORD_MAX 8192u
+#define HR_FRONT_MAX 56u
+
+enum hr_arrival {
+	HR_NOT_ARRIVED, /* the pipe is empty, and no error is known on this side */
+	HR_ARRIVED,     /* *len > 0 bytes are at *bytes */
+	HR_CALL_GET,    /* call hr_channel_get: bytes that are not in place, an error, or a connection not up yet */
+};
+
+void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len);
+void hr_conn_commit(hr_conn_t *conn, size_t len);
+enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len);
+void hr_conn_consume(hr_conn_t *conn, size_t count);
+
 /* As hr_channel_wait, but waits for an event of this one connection and ignores the others. */
 int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms);
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for one descriptor more than is allowed, so that too many are noticed and not silently cut off. */
+/* Has room for one descriptor more than is allowed, so that a message with too many is detected, not silently cut. */
 union fd_control {
 	char bytes[CMSG_SPACE(sizeof(int) * (HR_HALF_FDS_MAX + 1))];
 	struct cmsghdr align;
@@ -74,7 +74,7 @@ void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const voi
 	wireup->out.len += len;
 }
 
-/* Sends bytes from out.sent up to end, with the descriptors if they are due at the first of them. */
+/* Sends the bytes from out.sent up to end. Sends the descriptors too if they belong to the first of these bytes. */
 static ssize_t send_up_to(struct hr_wireup *wireup, size_t end)
 {
 	struct iovec iov = { wireup->out.bytes + wireup->out.sent, end - wireup->out.sent };
@@ -135,7 +135,7 @@ static void collect_fds(struct hr_wireup *wireup, struct msghdr *message, bool *
 		*too_many = true;
 }
 
-/* Reads until in.have reaches want. 1: it has; 0: would block; negative: error. */
+/* Reads until in.have is want. Returns 1 if it is, 0 if the read would block, or a negated errno value. */
 static int read_up_to(struct hr_wireup *wireup, size_t want, const char **reason)
 {
 	while (wireup->in.have < want) {
@@ -167,9 +167,9 @@ static int read_up_to(struct hr_wireup *wireup, size_t want, const char **reason
 static const char *fault_of(const struct hr_wireup *wireup, const struct hr_wire_header *header)
 {
 	if (le32toh(header->magic) != HR_WIRE_MAGIC)
-		return "it does not speak this protocol";
+		return "it does not use this protocol";
 	if (le16toh(header->version) != HR_WIRE_VERSION)
-		return "it speaks another version of the protocol";
+		return "it uses another version of the protocol";
 	if (le32toh(header->header_check) != hr_wire_header_check(header))
 		return "damaged on its way";
 	if (header->kind < HR_WIRE_HELLO || header->kind > HR_WIRE_YIELD)

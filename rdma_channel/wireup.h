@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wireup: sets one connection up over one stream socket between two processes. Three messages each way, each with a
- * header of its own and a bounded length:
+ * Wireup: the messages that set one connection up over one stream socket between two processes. Each side sends three
+ * messages. Each message has a header and a bounded length:
  *
- * 	hello   who I am (where you may not know it yet: my card), whom I expect, which transports I could reach you with
- * 	half    my half of the connection, for the best transport that is in both hellos
- * 	ready   I have joined your half
+ *	hello   the sender's uid, its card if the receiver may not have it, the uid of the peer that the sender expects,
+ *	        and the transports with which the sender could reach that peer
+ *	half    the sender's half of the connection, for the best transport that is in both hellos
+ *	ready   the sender has joined the receiver's half
  *
- * The side that connected says hello first; the side that accepted answers when it knows which connection of its own is
- * meant. Either side may connect, so two streams can meet: the one that the side with the smaller uid opened is used.
- * That side, when it has said hello on its own, answers a hello on the other one by
+ * The side that dialled sends its hello first. The side that accepted answers once it knows which of its connections
+ * the hello is for. Both sides may dial at the same time. Then the stream that the side with the smaller uid opened is
+ * used. If that side has already sent its hello on its own stream, it answers a hello on the other stream by
  *
- * 	yield   use the stream that comes from me
+ *	yield   use the stream that the sender opened
  *
- * and the other side, when a hello reaches it, drops its own. Reads take exactly one message, never what follows it:
- * behind "ready" the stream is the transport's. This file moves messages; what they mean is connect.c's. Nothing
- * blocks. One thread at a time.
+ * and the side with the larger uid closes its own stream when a hello arrives on the other. A read takes exactly one
+ * message and no byte after it: after "ready" the stream belongs to the transport. This file transfers the messages;
+ * connect.c handles them. No function blocks. One thread at a time.
  */
 #ifndef HR_WIREUP_H
 #define HR_WIREUP_H
@@ -27,36 +28,36 @@
 
 #define HR_UID_BYTES 16
 
-enum { /* of the header, by both sides */
+enum { /* in the header, the same from both sides */
 	HR_WIRE_MAGIC = 0x57445248, /* "HRDW" */
-	HR_WIRE_VERSION = 3,
+	HR_WIRE_VERSION = 4,
 };
 
 enum hr_wire_kind { HR_WIRE_HELLO = 1, HR_WIRE_HALF = 2, HR_WIRE_READY = 3, HR_WIRE_YIELD = 4 };
 
-/* All integers little-endian. Written by the sender, checked by the receiver before anything else is read. */
+/* All integers are little-endian. Written by the sender; the receiver checks it before it reads the body. */
 struct hr_wire_header {
 	uint32_t magic;   /* HR_WIRE_MAGIC */
 	uint16_t version; /* HR_WIRE_VERSION */
 	uint8_t kind;     /* enum hr_wire_kind */
-	uint8_t n_fds;    /* descriptors that come with the first byte of this message */
-	uint32_t len;     /* bytes that follow */
-	/* What a half says is used as an address, a key or a size, and a bit of it that was wrong would mostly not be
-	 * noticed by itself. The header has a sum of its own, so that a wrong length is not waited for. */
-	uint32_t body_check;   /* CRC-32 of the bytes that follow */
+	uint8_t n_fds;    /* number of descriptors that come with the first byte of this message */
+	uint32_t len;     /* bytes of the body, which follows */
+	/* A half contains addresses, keys and sizes: without a check sum, most wrong bits would not be detected. The
+	 * header has its own sum, so that the receiver does not wait for the bytes of a wrong length. */
+	uint32_t body_check;   /* CRC-32 of the body */
 	uint32_t header_check; /* CRC-32 of the fields above */
 };
 _Static_assert(sizeof(struct hr_wire_header) == 20, "wire format");
 
-/* Of the transports in a hello: the sender has keys, and encrypts what follows the set-up. */
+/* In hr_wire_hello.transports: the sender has keys, and encrypts everything after the set-up. */
 #define HR_WIRE_ENCRYPTS (1u << 31)
 
 struct hr_wire_hello {
-	uint8_t sender[HR_UID_BYTES];   /* uid of the channel that says hello */
-	uint8_t receiver[HR_UID_BYTES]; /* uid of the channel it means: the secret from its card */
+	uint8_t sender[HR_UID_BYTES];   /* uid of the channel that sends the hello */
+	uint8_t receiver[HR_UID_BYTES]; /* uid of the expected receiver, a secret from its card */
 	uint32_t transports;            /* set of HR_TRANSPORT_* the sender could use for this connection */
-	uint32_t card_len;              /* bytes of the sender's card, which follow; 0 where the receiver has it: in
-					 * answers, and over streams handed in */
+	uint32_t card_len;              /* bytes of the sender's card, which follows; 0 if the receiver has the card:
+					 * in an answer, and on a stream from hr_connect_attr_t.fd */
 };
 _Static_assert(sizeof(struct hr_wire_hello) == 40, "wire format");
 
@@ -65,7 +66,7 @@ _Static_assert(sizeof(struct hr_wire_hello) == 40, "wire format");
 #define HR_WIRE_OUT_MAX (3 * sizeof(struct hr_wire_header) + HR_WIRE_HELLO_MAX + HR_HALF_BLOB_MAX)
 _Static_assert(HR_HALF_BLOB_MAX <= HR_WIRE_BODY_MAX, "a half fits into a message");
 
-/* One side's end of the stream during set-up. fd is -1 when there is none. */
+/* One side's end of the stream during set-up. fd is -1 if there is no stream. */
 struct hr_wireup {
 	int fd;
 	bool is_unix; /* the stream carries descriptors */
@@ -91,30 +92,32 @@ struct hr_wire_message {
 	size_t len;
 };
 
-/* What header_check ought to be. */
+/* Returns the correct value of header_check. */
 uint32_t hr_wire_header_check(const struct hr_wire_header *header);
 
-/* Takes over fd, which must be non-blocking. -1: no stream yet. */
+/* Initializes the wireup, which then owns fd. fd must be non-blocking; -1: no stream yet. */
 void hr_wireup_init(struct hr_wireup *wireup, int fd, bool is_unix);
 
-/* Closes the stream and every descriptor that was neither sent nor taken. */
+/* Closes the stream, and every descriptor that was not sent or not taken with hr_wireup_take_fds. */
 void hr_wireup_close(struct hr_wireup *wireup);
 
-/* Moves the stream and what is queued on it from one wireup to another, which must have none. */
+/* Moves the stream and its queued messages from one wireup to another, which must have no stream. */
 void hr_wireup_move(struct hr_wireup *to, struct hr_wireup *from);
 
-/* Queues a message; its descriptors (one message of a wireup may have some) become the wireup's. */
+/* Queues a message. The wireup then owns the descriptors. At most one message of a wireup may have descriptors. */
 void hr_wireup_queue(struct hr_wireup *wireup, enum hr_wire_kind kind, const void *body, size_t len, const int *fds,
 		     int n_fds);
 
-/* Sends what is queued. 0: all of it; 1: the rest when the socket has room; or a negated errno. */
+/* Sends the queued messages. Returns 0 if everything was sent, 1 if the socket has no room for the rest, or a negated
+ * errno value. */
 int hr_wireup_flush(struct hr_wireup *wireup);
 
-/* Reads at most one message. 1: there it is; 0: not all of it yet; -ECONNRESET: the stream ended; -EPROTO: not a
- * message of ours (*reason says how); or a system error. */
+/* Reads at most one message. Returns 1 if a message is complete, 0 if not yet. -ECONNRESET: the stream ended. -EPROTO:
+ * an invalid message (*reason says why). Other negated errno values: from system calls. */
 int hr_wireup_receive(struct hr_wireup *wireup, struct hr_wire_message *message, const char **reason);
 
-/* Gives the descriptors that came with the message just received to the caller; returns how many. */
+/* Passes the descriptors that came with the last received message to the caller, which then owns them. Returns their
+ * number. */
 int hr_wireup_take_fds(struct hr_wireup *wireup, int fds[HR_HALF_FDS_MAX]);
 
 #endif

@@ -14,7 +14,7 @@ HR_SETTING(level_setting, "HEADRACE_LOG", "error", 0, 0, "log level on standard 
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
-/* -1 until first asked. Racing threads compute the same value, so relaxed order suffices. */
+/* -1 until HEADRACE_LOG has been read. Racing threads compute the same value, so relaxed order suffices. */
 static int log_level = -1;
 
 static int level_from_environment(void)
@@ -53,8 +53,8 @@ void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_
 }
 
 /*
- * A message may quote a peer. A control character in it could end the line and begin a forged one, or control the
- * terminal that shows the log; each becomes '?'. A newline at the very end is the caller's.
+ * Replaces each control character by '?'. A message may quote text from a peer: a control character in it could end the
+ * line and begin a forged one, or control the terminal that shows the log. A newline at the end of the message stays.
  */
 static void remove_controls(char *text, size_t length)
 {
@@ -84,7 +84,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	if (more >= 0 && len > 0 && line[len - 1] != '\n')
 		line[len++] = '\n';
 	if (printed && write(log_fd, line, len) < 0) {
-		/* Nowhere left to say it. */
+		/* There is no way to report this failure. */
 	}
 	errno = saved_errno;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-line messages on stderr, "headrace[PID] LEVEL: text". HEADRACE_LOG=error|warn|info|debug chooses how much
- * (default error). Who first knows the cause of an error logs it, once: the call, the peer, errno or the status text.
- * Any thread may call; a line is written with one system call. Control characters in a message are replaced by '?', so
- * a message may quote text from a peer.
+ * One-line messages on stderr, "headrace[PID] LEVEL: text". HEADRACE_LOG=error|warn|info|debug sets the level (default
+ * error). The function that first knows the cause of an error logs it, once: the call, the peer, errno or the status
+ * text. Any thread. A line is written with one system call. Control characters in a message are replaced by '?', so a
+ * message may quote text from a peer.
  */
 #ifndef HR_BASE_LOG_H
 #define HR_BASE_LOG_H
@@ -13,22 +13,23 @@
 
 enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
 
-/* True if a message of this level would be printed. */
+/* Returns whether a message of this level would be printed. */
 bool hr_log_enabled(enum hr_log_level level);
 
-/* Prints; errno is preserved. */
+/* Prints a message if its level is enabled. Preserves errno. */
 void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes to this descriptor instead of stderr: for a process whose stderr is not its own. To be set before other threads log. */
+/* Writes the log to this descriptor instead of stderr, for a process that gives its stderr away. Call it before other
+ * threads log. */
 void hr_log_set_fd(int fd);
 
 /*
- * Hands each message of HR_LOG_ERROR and HR_LOG_WARN on, printed or not: the text alone, length bytes and a NUL, on the
- * thread that logs. NULL: to nobody. To be set before other threads log.
+ * Also passes each message of HR_LOG_ERROR and HR_LOG_WARN to tap, printed or not: the text without the prefix, length
+ * bytes and a NUL, on the thread that logs. NULL: no tap. Call it before other threads log.
  */
 void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_t length));
 
-/* Prints the first time this line of code is reached in the process, and never again. */
+/* As hr_log, but only the first time that the process reaches this line of code. */
 #define hr_log_once(level, ...)                                                              \
 	do {                                                                                 \
 		static char hr_log_done_;                                                    \

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The linker's names for the two ends of the section; weak, as a program may have no settings at all. */
+/* The linker defines these as start and end of the section hr_settings. Weak: a program may have no settings at all. */
 extern const struct hr_setting *const __start_hr_settings[] __attribute__((weak, visibility("hidden")));
 extern const struct hr_setting *const __stop_hr_settings[] __attribute__((weak, visibility("hidden")));
 
@@ -35,7 +35,7 @@ static unsigned suffix_shift(char suffix)
 	}
 }
 
-/* Decimal digits and at most one suffix; nothing else, so that a typing error is never half read. */
+/* Parses decimal digits and at most one suffix. Anything else is an error, so that "10x" is not taken for 10. */
 static bool parse_u64(const char *text, uint64_t *value)
 {
 	if (*text < '0' || *text > '9')

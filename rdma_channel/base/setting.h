@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings: one named value each, with a default, read from the environment. A module defines its own beside the code
- * that uses them; headrace-info lists every setting linked into it with its value and where that came from.
+ * Settings: named values with a default, read from the environment. A module defines its settings beside the code that
+ * uses them. headrace-info lists every setting that is linked into it, with its value and the value's origin.
  *
- *	HR_SETTING(timeout, "HEADRACE_TIMEOUT_MS", "10000", 1, 3600000, "a silent peer is given up after this, ms");
+ *	HR_SETTING(timeout, "HEADRACE_TIMEOUT_MS", "10000", 1, 3600000, "time until a silent peer has failed, ms");
  *	...
  *	uint64_t ms;
  *	int error = hr_setting_u64(&timeout, &ms);
  *
- * Numbers may carry a suffix k, M or G (powers of 1024). Any thread may read.
+ * A number may have a suffix k, M or G (powers of 1024). Any thread may read a setting.
  */
 #ifndef HR_BASE_SETTING_H
 #define HR_BASE_SETTING_H
@@ -28,16 +28,17 @@ struct hr_setting {
 	static const struct hr_setting *const name##_listed                                          \
 		__attribute__((used, section("hr_settings"))) = &name
 
-/* The value as text: the environment's if set and not empty, else the default. Lives as long as the environment. */
+/* Returns the value as text: from the environment if the variable is set and not empty, else the default. Valid until
+ * the environment is changed. */
 const char *hr_setting_text(const struct hr_setting *setting);
 
-/* The value as a number. -EINVAL, with a line in the log that says what would be right, if none or out of range. */
+/* Stores the value as a number. -EINVAL: not a number, or out of range; the log then names the valid values. */
 int hr_setting_u64(const struct hr_setting *setting, uint64_t *value);
 
-/* "environment" or "default". */
+/* Returns "environment" or "default". */
 const char *hr_setting_origin(const struct hr_setting *setting);
 
-/* Every setting linked into this library or program: first..first+n-1. */
+/* Returns the number of settings linked into this library or program, and their array in *first. */
 size_t hr_setting_list(const struct hr_setting *const **first);
 
 #endif

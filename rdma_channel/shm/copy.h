@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying into a ring that another processor reads. An ordinary copy leaves the lines dirty in this processor's cache,
- * from which the reader then fetches them. Where the two processors are far apart that can cost five times the copy;
- * non-temporal stores pass the cache and cost the same wherever the reader runs, but twice the ordinary copy where the
- * two are near.
+ * Copies into a ring that another processor reads. An ordinary copy leaves the lines dirty in the writer's cache, and
+ * the reader fetches them from there. If the two processors are far apart, fetching can cost five times as much as the
+ * copy. Non-temporal stores bypass the cache. Their cost does not depend on the reader's processor, but if the two
+ * processors are near, it is twice that of an ordinary copy.
  */
 #ifndef HR_SHM_COPY_H
 #define HR_SHM_COPY_H
@@ -15,7 +15,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Small copies without a call. */
+/* Copies n bytes; 8 bytes without a call of memcpy. */
 static inline void shm_copy(void *to, const void *from, size_t n)
 {
 	if (n == 8) {
@@ -25,7 +25,7 @@ static inline void shm_copy(void *to, const void *from, size_t n)
 	}
 }
 
-/* Non-temporal where the processor has it; follow with shm_copy_done before the data is published. */
+/* Copies n bytes, with non-temporal stores if the build has them. Call shm_copy_done before publishing the data. */
 static inline void shm_copy_streaming(uint8_t *to, const uint8_t *from, size_t n)
 {
 #if defined(__SSE2__)
@@ -52,7 +52,7 @@ static inline void shm_copy_streaming(uint8_t *to, const uint8_t *from, size_t n
 	memcpy(to, from, n);
 }
 
-/* Orders non-temporal stores before the store that publishes them: a release store alone does not, on x86. */
+/* Orders non-temporal stores before the store that publishes the data. On x86 a release store alone does not. */
 static inline void shm_copy_done(void)
 {
 #if defined(__SSE2__)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether the processors of the two ends are near: whether they share the cache in which the sender leaves its bytes,
- * as two hardware threads of one core do. Nothing tells a virtual machine, whose processors move about beneath it. So
- * the receiver measures how long it takes to get hold of a line that the sender has just written, the one with which it
- * takes an offer up (single.h): 10 to 20 ns where they are near, 100 to 250 ns where the line comes from another core.
- * It does so once in each tick of the coarse clock, and goes by most of the last few, as any may be interrupted.
+ * Measures whether the processors of the two sides are near: whether they share the cache that holds the sender's
+ * bytes, as two hardware threads of one core do. A virtual machine cannot read this from a topology, as the hypervisor
+ * moves its processors. So the receiver measures how long its first access to a line takes that the sender has just
+ * written: the line of the compare-and-swap that takes up an offer (single.h). The access takes 10 to 20 ns if the
+ * processors are near, 100 to 250 ns if the line comes from another core. The receiver measures at most once in each
+ * tick of the coarse clock. As an interrupt can make any sample long, `near` becomes true when three of the last four
+ * samples are short, and false when fewer than two are.
  */
 #ifndef HR_SHM_NEAR_H
 #define HR_SHM_NEAR_H
@@ -12,16 +14,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHM_NEAR_NS 70u /* what is measured is longer by a reading of the clock, some 20 ns */
+#define SHM_NEAR_NS 70u /* a sample below this is short; it includes one reading of the clock, about 20 ns */
 #define SHM_NEAR_SAMPLES 4u
 
 struct shm_nearness {
 	bool near;
 	uint64_t sampled_at; /* coarse ns */
-	uint32_t samples;    /* a bit each, the last one lowest; set: it was short */
+	uint32_t samples;    /* one bit for each sample, the latest in bit 0; 1: the sample was short */
 };
 
-/* Is it to be measured now? */
+/* Returns whether to take a sample now: at most once for each value of the coarse clock. */
 static inline bool shm_near_is_due(struct shm_nearness *nearness, uint64_t now_coarse)
 {
 	if (now_coarse == nearness->sampled_at)
@@ -30,7 +32,7 @@ static inline bool shm_near_is_due(struct shm_nearness *nearness, uint64_t now_c
 	return true;
 }
 
-/* It took so long. True if `near` is another now. */
+/* Records a sample of ns nanoseconds. Returns true if it changed `near`. */
 static inline bool shm_near_sample(struct shm_nearness *nearness, uint64_t ns)
 {
 	nearness->samples = (nearness->samples << 1 | (ns < SHM_NEAR_NS)) & ((1u << SHM_NEAR_SAMPLES) - 1);

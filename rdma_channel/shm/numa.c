@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The system calls are libnuma's, without its node sets: making one of those ends the process where memory is short. */
+/* Places ring memory on a NUMA node. Uses libnuma's system call wrappers but not its node sets: if memory is short,
+ * libnuma ends the process when it allocates a node set. */
 #include "config.h"
 
 #include "rdma_channel/shm/numa.h"
@@ -23,7 +24,7 @@ const char *shm_numa_place(void *memory, size_t size, unsigned *node)
 #include <stdbool.h>
 #include <string.h>
 
-#define NODES_MAX 1024u /* of any Linux kernel */
+#define NODES_MAX 1024u /* the most that a Linux kernel can have */
 #define WORD_BITS (sizeof(unsigned long) * CHAR_BIT)
 
 static bool has_node(const unsigned long *nodes, unsigned node)
@@ -56,7 +57,7 @@ const char *shm_numa_place(void *memory, size_t size, unsigned *node)
 	if (!has_node(allowed, *node))
 		return "it runs on a node whose memory it may not use";
 	wanted[*node / WORD_BITS] = 1ul << *node % WORD_BITS;
-	/* Preferred, not bound: on a full node a bound page would be an error of the process that touches it. */
+	/* Preferred, not bound: if the node is full, the first access to a bound page fails and ends the process. */
 	if (mbind(memory, size, MPOL_PREFERRED, wanted, NODES_MAX, 0))
 		return strerror(errno);
 	return NULL;

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One direction of a shared-memory pipe: a ring of 64-byte lines that holds records. A record starts on a line with a
- * header word; payload follows in the same line, so that a small message is one line and reaches the receiver with one
- * transfer between the two processors. A record never wraps: the sender cuts it at the end of the ring.
+ * One direction of a shared-memory pipe: a ring of 64-byte lines that holds records. A record starts at the start of a
+ * line with an 8-byte header word. The payload follows in the same line, so a small message is one line, and one
+ * transfer between the two processors brings it to the receiver. A record never wraps: the sender splits the bytes at
+ * the end of the ring.
  *
- *	word 0: payload bytes (1..SHM_RECORD_MAX) and SHM_OFFER in the low half, the record's position in the high half
- *	payload: behind the word, or on the next line where it is SHM_ALIGNED_MIN bytes or more
+ *	word:    low half: payload bytes (1..SHM_RECORD_MAX) in bits 0 to 15, offset of the payload from the start of the
+ *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_OFFER; high half: the record's position
+ *	payload: directly after the word, or later in that line, or at the start of the next line (shm_payload_offset)
  *
- * A record with SHM_OFFER carries no bytes of the pipe but tells where they lie (single.h).
+ * A record with SHM_OFFER carries no bytes of the pipe. Its payload says where they lie in the sender's memory
+ * (single.h).
  *
- * Positions count lines, modulo 2^32, from SHM_FIRST_POSITION on: they pass zero in every connection of some traffic,
- * and not only after 256 GB. The ring's size is a power of two.
+ * Positions count lines, modulo 2^32, and start at SHM_FIRST_POSITION: so even a connection with little traffic passes
+ * the overflow to zero, not only a connection that has moved 256 GB. The ring's size is a power of two.
  *
- * On put:  behind the last record the words of the next two lines are zero, so that what an earlier round left there is
- *          never taken for a header. The sender writes the payload, zeroes the word behind it where it is not yet zero
- *          (a record of more than one line), stores the word (release), and only then zeroes the second word behind:
- *          fetching that line, which the receiver had last, is off the path of a small message. Two lines always stay
- *          free for those zeros.
- * On get:  the receiver loads the word at its position (acquire); zero: nothing there. When it has taken a whole
- *          record it goes on to the next; after every eighth of the ring it stores its position to tail (release).
- * Room:    the sender keeps the last tail it saw and loads it again (acquire) only when that does not suffice.
- *          A tail of its own suffices, unlike with verbs, where it rides on data the other way: storing it costs the
- *          receiver nothing, as it waits for no answer, and the sender can go on when it puts and never gets.
+ * put:   The words of the two lines after the last record are zero. So the receiver never takes old contents for a
+ *        header word. The sender writes the payload, zeroes the word after the record if the record has more than one
+ *        line (otherwise that word is zero already), stores the header word (release), and then zeroes the second word
+ *        after the record. The receiver's cache was the last to hold that line; as it is zeroed last, a small message
+ *        does not wait for the line to be fetched. Two lines always stay free for these zero words.
+ * get:   The receiver loads the word at its position (acquire). Zero means that there is no record. When the receiver
+ *        has copied a whole record out, it goes on to the next. After each eighth of the ring it stores its position
+ *        in tail (release).
+ * Room:  The sender keeps the last tail that it loaded, and loads it again (acquire) only if the room up to that tail
+ *        is too small. The tail is a separate word here; over verbs it travels with data of the other direction.
+ *        Storing the word costs the receiver little, as it does not wait for the store, and a sender that only puts
+ *        and never gets still sees it.
  */
 #ifndef HR_SHM_RING_H
 #define HR_SHM_RING_H
@@ -34,36 +39,37 @@
 #include <stdint.h>
 
 #define SHM_LINE 64u
-#define SHM_SPARE 2u /* lines behind the last record whose words are zero */
+#define SHM_SPARE 2u /* lines after the last record whose words are zero */
 #define SHM_OFFER (1u << 31)
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
+#define SHM_FRONT_MAX 56u
 #define SHM_FIRST_POSITION (0u - 4096u)
 #define SHM_INLINE_MAX (SHM_LINE - 8u)
 
-/* Where the receiver wants a part of what was offered (single.h). */
+/* Where the receiver wants a part of the offered bytes (single.h). */
 struct shm_grant {
 	uint64_t address; /* in the receiver's memory */
-	uint64_t offset;  /* in what was offered */
-	uint64_t length, unit;
+	uint64_t offset;  /* of the part in the offered bytes */
+	uint64_t length, unit; /* bytes of the part, bytes of one unit */
 };
 
-/* The control page of the segment. Each field has its line, and the line that is fetched with it, to itself. */
+/* The control page of the segment. Groups of fields are 128 bytes apart, as processors prefetch lines in pairs. */
 struct shm_control {
-	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: all before this position is consumed */
+	_Alignas(128) uint32_t tail;      /* receiver stores, sender loads: every line before this position is free */
 	_Alignas(128) uint32_t get_armed; /* receiver sets before it sleeps for data; sender clears and wakes it */
 	_Alignas(128) uint32_t put_armed; /* sender sets before it sleeps for room; receiver clears and wakes it */
 
-	/* Single copy: single.h says how these are used. */
+	/* For single copy (single.h). */
 	_Alignas(128) uint32_t pulls;     /* receiver stores, sender loads: it can read the sender's memory */
 	uint32_t near;                    /* receiver stores, sender loads: the two processors share a cache (near.h) */
-	_Alignas(128) uint32_t offered;   /* both change it: the offer under way and whose it is (single.h) */
-	uint32_t revoked;                 /* sender stores, receiver loads: what it offered is no longer there */
-	_Alignas(128) uint64_t answer_bytes; /* receiver stores before answer: how much of the offer it took */
-	uint32_t answer;                     /* receiver stores, sender loads: number of the offer that it is done with */
+	_Alignas(128) uint32_t offered;   /* both change it: 2 * number of the offer, + 1 once closed (single.h) */
+	uint32_t revoked;                 /* sender stores, receiver loads: the offered memory may have changed */
+	_Alignas(128) uint64_t answer_bytes; /* receiver stores before answer: bytes of the offer that it took */
+	uint32_t answer;                     /* receiver stores, sender loads: number of the last offer answered */
 	_Alignas(128) struct shm_grant grant; /* receiver stores before claims */
-	_Alignas(128) uint64_t claims;    /* both change it: which units of the grant are whose */
-	_Alignas(128) uint64_t pushed;    /* sender stores, receiver loads: units of its own that are in place */
+	_Alignas(128) uint64_t claims;    /* both change it: which side copies which units of the grant */
+	_Alignas(128) uint64_t pushed;    /* sender stores, receiver loads: units that the sender has copied */
 };
 #define SHM_CONTROL_BYTES 4096u
 _Static_assert(sizeof(struct shm_control) <= SHM_CONTROL_BYTES, "segment layout");
@@ -71,33 +77,38 @@ _Static_assert(sizeof(struct shm_control) <= SHM_CONTROL_BYTES, "segment layout"
 struct shm_sender {
 	struct shm_control *control;
 	uint8_t *lines;
-	uint32_t mask; /* lines - 1 */
-	uint32_t head; /* where the next record starts */
-	uint32_t tail; /* the last seen */
+	uint32_t mask; /* number of lines - 1 */
+	uint32_t head; /* position of the next record */
+	uint32_t tail; /* control->tail as last loaded */
 };
 
 struct shm_receiver {
 	struct shm_control *control;
 	uint8_t *lines;
 	uint32_t mask;
-	uint32_t at;       /* where the record under way, or the next, starts */
-	uint32_t length;   /* its payload bytes; 0: none under way */
-	bool offer;        /* it has SHM_OFFER */
-	uint32_t taken;    /* of them, delivered */
-	uint32_t reported; /* the tail last stored */
+	uint32_t at;       /* position of the current record, or of the next if there is no current record */
+	uint32_t length;   /* payload bytes of the current record; 0: no current record */
+	uint32_t offset;   /* of its payload from the start of the record, bytes */
+	bool offer;        /* the current record has SHM_OFFER */
+	uint32_t taken;    /* payload bytes of the current record that were copied out */
+	uint32_t reported; /* control->tail as last stored */
 };
 
-static inline uint32_t shm_payload_offset(uint32_t length)
+/*
+ * The offset of a payload of length bytes. Long payloads start at a line, as aligned lines are copied faster. Of these,
+ * the first `front` bytes (0..SHM_FRONT_MAX) are put before that line: the receiver gets them together with the word.
+ */
+static inline uint32_t shm_payload_offset(uint32_t front, uint32_t length)
 {
-	return length < SHM_ALIGNED_MIN ? 8 : SHM_LINE;
+	return length - front < SHM_ALIGNED_MIN ? 8 : SHM_LINE - ((front + 7) & ~7u);
 }
 
-static inline uint32_t shm_record_lines(uint32_t length)
+static inline uint32_t shm_record_lines(uint32_t offset, uint32_t length)
 {
-	return (shm_payload_offset(length) + length + SHM_LINE - 1) / SHM_LINE;
+	return (offset + length + SHM_LINE - 1) / SHM_LINE;
 }
 
-/* The largest payload whose record fits in so many lines. */
+/* Returns the largest payload whose record fits in `lines` lines. */
 static inline uint32_t shm_payload_of(uint32_t lines)
 {
 	uint32_t with_word = lines * SHM_LINE - 8;
@@ -117,8 +128,9 @@ static inline uint32_t shm_sender_free(const struct shm_sender *sender)
 	return sender->mask + 1 - (sender->head - sender->tail);
 }
 
-/* Loads the tail anew; false if it is where no receiver can be. Acquire: pairs with the release in shm_receiver_report;
- * the receiver's loads of the lines up to it were before, so they may be overwritten. */
+/* Loads the tail again. Returns false if the tail is outside the lines in use, which no correct receiver stores.
+ * Acquire: pairs with the release in shm_receiver_report. The receiver has finished its loads of the lines before the
+ * tail, so they may be overwritten. */
 static inline bool shm_sender_refresh(struct shm_sender *sender)
 {
 	uint32_t tail = __atomic_load_n(&sender->control->tail, __ATOMIC_ACQUIRE);
@@ -128,7 +140,8 @@ static inline bool shm_sender_refresh(struct shm_sender *sender)
 	return true;
 }
 
-/* The lines that a record may take: up to the end of the ring, up to the last free but the spare ones. */
+/* Returns the number of lines that the next record may take: free lines less the spare ones, and not past the end of
+ * the ring. */
 static inline uint32_t shm_sender_usable(const struct shm_sender *sender)
 {
 	uint32_t to_end = sender->mask + 1 - (sender->head & sender->mask), empty = shm_sender_free(sender);
@@ -136,24 +149,24 @@ static inline uint32_t shm_sender_usable(const struct shm_sender *sender)
 	return usable < to_end ? usable : to_end;
 }
 
-/* Publishes the record of length bytes whose payload is in place. kind: 0 or SHM_OFFER. */
-static inline void shm_sender_publish(struct shm_sender *sender, uint32_t length, uint32_t kind)
+/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0 or SHM_OFFER. */
+static inline void shm_sender_publish(struct shm_sender *sender, uint32_t offset, uint32_t length, uint32_t kind)
 {
-	uint32_t lines = shm_record_lines(length), next = sender->head + lines;
-	/* Relaxed: the release below orders it for a receiver that goes on from this record to the next word. */
+	uint32_t lines = shm_record_lines(offset, length), next = sender->head + lines;
+	/* Relaxed: a receiver reaches this word only from this record, whose word is stored with release below. */
 	if (lines > 1)
 		__atomic_store_n(shm_sender_word(sender, next), 0, __ATOMIC_RELAXED);
-	uint64_t word = (uint64_t)sender->head << 32 | kind | length;
-	/* Release: payload and the zeros are visible to whoever sees the word; pairs with shm_receiver_look. */
+	uint64_t word = (uint64_t)sender->head << 32 | kind | offset / 8 << 16 | length;
+	/* Release: a receiver that sees the word sees the payload and the zeros; pairs with shm_receiver_look. */
 	__atomic_store_n(shm_sender_word(sender, sender->head), word, __ATOMIC_RELEASE);
 	sender->head = next;
-	/* Relaxed: the next record's release orders it, and before that no receiver gets there. */
+	/* Relaxed: no receiver reaches this word before the next record, which is published with release. */
 	__atomic_store_n(shm_sender_word(sender, next + 1), 0, __ATOMIC_RELAXED);
 }
 
 /* ---- receiver ---- */
 
-/* Is there a record to take from? 1 yes, 0 no, -1: what is there is no record. */
+/* Looks for a record to copy from. Returns 1 if there is one, 0 if not, -1 if the header word is invalid. */
 static inline int shm_receiver_look(struct shm_receiver *receiver)
 {
 	if (receiver->length)
@@ -164,35 +177,36 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 	uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 	if (!word)
 		return 0;
-	uint32_t length = (uint32_t)word & ~SHM_OFFER;
-	if (length - 1 >= SHM_RECORD_MAX || (uint32_t)(word >> 32) != receiver->at ||
-	    shm_record_lines(length) > receiver->mask + 1 - index)
+	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_OFFER) >> 16;
+	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 || (uint32_t)(word >> 32) != receiver->at ||
+	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
 		return -1;
 	receiver->length = length;
+	receiver->offset = 8 * offset;
 	receiver->offer = word & SHM_OFFER;
 	receiver->taken = 0;
 	return 1;
 }
 
-/* The payload not yet delivered of the record under way. */
+/* Returns the first byte of the current record that has not been copied out. */
 static inline const uint8_t *shm_receiver_payload(const struct shm_receiver *receiver)
 {
 	const uint8_t *record = receiver->lines + (size_t)(receiver->at & receiver->mask) * SHM_LINE;
-	return record + shm_payload_offset(receiver->length) + receiver->taken;
+	return record + receiver->offset + receiver->taken;
 }
 
-/* So many bytes have been copied out; true if the tail is due to be told. */
+/* Counts `count` bytes of the current record as copied out. Returns true if the tail should be stored now. */
 static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t count)
 {
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	receiver->at += shm_record_lines(receiver->length);
+	receiver->at += shm_record_lines(receiver->offset, receiver->length);
 	receiver->length = 0;
 	return receiver->at - receiver->reported > receiver->mask / 8;
 }
 
-/* Release: the loads of the lines given back were before; pairs with shm_sender_refresh. */
+/* Stores the tail. Release: the loads from the lines that it frees come before; pairs with shm_sender_refresh. */
 static inline void shm_receiver_report(struct shm_receiver *receiver)
 {
 	receiver->reported = receiver->at;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Linux 5.14 and 6.1; older headers lack the names, older kernels answer EINVAL. */
+/* New in Linux 5.14 and 6.1. Older headers lack the names; older kernels return EINVAL. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -52,7 +52,7 @@ static int make_memory(size_t size, bool reserved)
 	return error;
 }
 
-/* Maps it, for huge pages at a multiple of their size. NULL: errno says why. */
+/* Maps size bytes of fd; if `aligned`, at a multiple of the huge page size. NULL: failed, with errno set. */
 static uint8_t *map_memory(int fd, size_t size, bool aligned)
 {
 	const int protection = PROT_READ | PROT_WRITE;
@@ -79,7 +79,7 @@ static uint8_t *map_memory(int fd, size_t size, bool aligned)
 
 /* ---- settings ---- */
 
-/* Could a page be reserved now? */
+/* Returns whether the system can give a reserved huge page now. */
 static bool find_reserved(void)
 {
 	int fd = make_memory(SHM_HUGE_PAGE, true);
@@ -156,7 +156,7 @@ static void place(const struct shm_placement *placement, const struct shm_segmen
 		hr_log(HR_LOG_DEBUG, "shm: ring placed on NUMA node %u", node);
 }
 
-/* A placed segment whose reserved pages are all there. False: there is none. */
+/* Creates and places a segment in reserved huge pages, all of them allocated. False: the system cannot. */
 static bool make_reserved(const struct shm_placement *placement, struct shm_segment *segment, int *fd)
 {
 	*fd = make_memory(segment->size, true);
@@ -173,18 +173,19 @@ static bool make_reserved(const struct shm_placement *placement, struct shm_segm
 	return false;
 }
 
-/* Asks for transparent huge pages where whole ones fit; before the first touch. */
+/* Asks for transparent huge pages for the whole huge pages in the segment. Call it before the first access. */
 static void ask_for_huge(const struct shm_segment *segment)
 {
 	if (madvise(segment->map, segment->size / SHM_HUGE_PAGE * SHM_HUGE_PAGE, MADV_HUGEPAGE))
 		hr_log(HR_LOG_DEBUG, "shm: MADV_HUGEPAGE: %s", strerror(errno));
 }
 
-/* Makes the pages huge now, whatever the system's setting for memory that is shared. */
+/* Makes the pages huge now, even if the system's setting for shared memory forbids it. */
 static void insist_on_huge(const struct shm_segment *segment)
 {
 	size_t size = segment->size / SHM_HUGE_PAGE * SHM_HUGE_PAGE;
-	/* Touched first, as an empty range would be collapsed onto any node. Where that fails collapsing does too. */
+	/* Allocate the pages first: collapsing an empty range ignores the NUMA policy. If this fails, so does the
+	 * collapse, which logs it. */
 	madvise(segment->map, size, MADV_POPULATE_WRITE);
 	if (madvise(segment->map, size, MADV_COLLAPSE))
 		hr_log(HR_LOG_DEBUG, "shm: MADV_COLLAPSE: %s", strerror(errno));
@@ -222,17 +223,17 @@ int shm_segment_make(const struct shm_placement *placement, uint32_t ring_bytes,
 
 /* ---- joining ---- */
 
-/* What makes the descriptor unfit to be the memory that the peer describes; NULL: nothing. */
+/* Checks the descriptor against the peer's description of its memory. Returns the fault as a text, NULL if none. */
 static const char *fault_of_memory(int fd, uint32_t ring_bytes, uint32_t size)
 {
 	struct stat status;
 	size_t least = (size_t)ring_bytes + SHM_CONTROL_BYTES;
 	if (size < least || size > whole_pages(least))
-		return "its ring and its memory do not fit";
+		return "the size of its memory does not match the size of its ring";
 	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size != (off_t)size)
-		return "its ring has not the size it says";
+		return "its memory does not have the size that it announced";
 	if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
-		return "its ring could be taken away under our feet";
+		return "its memory is not sealed against changes of size";
 	return NULL;
 }
 
@@ -241,7 +242,7 @@ int shm_segment_join(int fd, uint32_t ring_bytes, uint32_t size, bool huge, cons
 {
 	const char *fault = fault_of_memory(fd, ring_bytes, size);
 	if (fault) {
-		hr_log(HR_LOG_ERROR, "shm: %s: %s", peer, fault);
+		hr_log(HR_LOG_ERROR, "shm: peer %s: %s", peer, fault);
 		return -EPROTO;
 	}
 	segment->map = map_memory(fd, size, huge);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: two processes of one host, a ring (ring.h) in memory (segment.h) for each direction. The receiver makes it and
- * passes its descriptor over the Unix stream. The stream stays for wake-ups and for the peer's end, which the data path
- * asks about only now and then.
+ * The shm transport, between two processes of one host: for each direction a ring (ring.h) in shared memory (segment.h)
+ * and single copy (single.h) for long messages. The receiver creates the ring and passes its descriptor over the Unix
+ * stream. Afterwards the stream carries wake-ups and shows whether the peer has ended, which put and get check only now
+ * and then.
  */
 #include "config.h"
 
@@ -28,50 +29,54 @@
 #define RING_MIN_BYTES 4096u
 #define RING_MAX_BYTES (1u << 30)
 
-/* A put or get without success asks the stream for the peer's end, if so many came before it and a tick has passed. */
+/* Every IDLE_CALLS-th put or get that moves nothing checks the stream, if the coarse clock has advanced since. */
 #define IDLE_CALLS 64
 
-/* An offer that nobody takes up in so many puts, without a get between them, is taken back if the peer has put too. */
+/* After this many puts with an open offer and no get between them, the offer is taken back if the peer has put too. */
 #define PATIENT_PUTS 64
 
-#define RECORD_LEAST 8192u /* minimum record size when a longer put is split */
-#define RECORD_LEAST_NEAR 4096u /* where the processors are near, and the second copy costs no more than the first */
+#define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
+
+#define RECORD_LEAST 8192u /* minimum record size when a longer put is split, bytes */
+#define RECORD_LEAST_NEAR 4096u /* the same if the processors are near: then both copies cost the same */
 
 /* Default minimum size for single copy; four times that while traffic is one-way. */
 HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
-/* Where a second copy comes from a cache that both share, it is quicker than a system call up to here. */
+/* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
-/* There, one piece in so long is copied once all the same, so that the receiver sees whether it is still so. */
+/* If the processors are near, one shorter piece per PROBE_NS is offered all the same: the receiver measures with it
+ * whether they still are. */
 #define PROBE_NS (2 * HR_NS_PER_MS)
 
 HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
 	   "shm: minimum size of records written with non-temporal stores; 0: none");
 
-/* Of flags. */
+/* For shm_half_wire.flags. */
 enum {
-	SHM_HALF_HEAVY = 1u << 0, /* this side sleeps with the heavy barrier, and honours the peer's */
-	SHM_HALF_HUGE = 1u << 1,  /* the ring is for huge pages */
+	SHM_HALF_HEAVY = 1u << 0, /* this side is registered for the heavy barrier (barrier.h) */
+	SHM_HALF_HUGE = 1u << 1,  /* the peer should ask for huge pages when it maps the ring */
 };
 
-/* A side's half: written by it, read by its peer, which sends into the ring. Little-endian; with it, the ring. */
+/* The half that a side sends to its peer: describes the ring that this side receives from. The descriptor of the ring's
+ * memory goes with it. Integers are little-endian. */
 struct shm_half_wire {
 	uint32_t ring_bytes; /* a power of two */
 	uint32_t flags;
-	uint64_t token, token_address; /* where the peer finds this process's token (single.h); 0: nowhere */
+	uint64_t token, token_address; /* this process's token and its address (single.h); 0: none */
 	uint32_t pid;
-	uint32_t segment_bytes; /* of the memory: ring, control page, and what fills a huge page up */
+	uint32_t segment_bytes; /* size of the memory: ring, control page, padding to a huge page */
 };
 _Static_assert(sizeof(struct shm_half_wire) == 32, "wire format");
 
 struct shm_context {
 	bool heavy; /* this process is registered for the heavy barrier */
-	size_t zero_copy; /* bytes of the shortest piece that is copied once; SIZE_MAX: none is */
-	size_t near;      /* the same where the processors are near; 0: that makes no difference */
-	size_t stream;    /* bytes of the shortest record that is written past the cache; SIZE_MAX: none is */
+	size_t zero_copy; /* minimum size for single copy, bytes; SIZE_MAX: no single copy */
+	size_t near;      /* minimum size for single copy if the processors are near, bytes; 0: as zero_copy */
+	size_t stream;    /* minimum size of records written with non-temporal stores, bytes; SIZE_MAX: none */
 	struct shm_identity self;
 	struct shm_placement placement;
 };
@@ -79,26 +84,27 @@ struct shm_context {
 struct shm_conn {
 	struct shm_sender out;
 	struct shm_receiver in;
-	bool both_heavy;
-	bool put_was_short;
-	int broken;        /* what get returns from now on, as it met what no peer writes or no caller does; 0: all is well */
-	bool was_answered; /* bytes came since the last put */
-	bool streams;      /* more than one long message was put between the last two times that bytes came */
-	unsigned long_puts; /* since bytes came last */
-	size_t credit;     /* bytes that the receiver took by single copy, and put has not yet accepted */
-	unsigned vain_puts; /* with an offer open, since the last get */
-	size_t by_ring;    /* of the piece that put will see first: bytes not to be offered */
-	uint64_t probed_at; /* coarse ns: when a piece was last offered though the processors are near */
-	struct shm_nearness nearness; /* of the peer, as its offers show */
+	uint32_t reserved; /* offset of the payload of the reserved record, bytes */
+	bool both_heavy;   /* both sides are registered for the heavy barrier */
+	bool put_was_short; /* the last put did not accept all bytes */
+	int broken;        /* error that every get returns: the peer or the caller broke the protocol; 0: none */
+	bool was_answered; /* bytes have been received since the last put */
+	bool streams;      /* more than one long message was put between the last two times that bytes were received */
+	unsigned long_puts; /* long messages (not put_line's) put completely since bytes were last received */
+	size_t credit;     /* bytes that the receiver copied by single copy and that put has not yet accepted */
+	unsigned vain_puts; /* puts with an open offer since the last get */
+	size_t by_ring;    /* bytes at the start of the next put that must go through the ring */
+	uint64_t probed_at; /* when a piece was last offered to measure nearness, coarse ns */
+	struct shm_nearness nearness; /* measured when this side takes up the peer's offers */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
 	struct shm_process peer;
 	bool said_goodbye;
-	int ended; /* how the stream ended; 0: the peer lives, and may write what it was granted */
-	int put_error; /* what put found wrong; the peer may live on */
+	int ended; /* the error with which the stream ended; 0: the peer lives, and may write into granted memory */
+	int put_error; /* error that every put returns; the peer may still live */
 	int stream;
-	unsigned idle_calls;
-	uint64_t asked_at; /* when the stream was last asked, coarse ns */
+	unsigned idle_calls; /* puts and gets that moved nothing since the stream was last checked */
+	uint64_t asked_at; /* when the stream was last checked, coarse ns */
 	const struct shm_context *context;
 	const struct hr_conn_env *env;
 	struct shm_segment out_segment, in_segment;
@@ -161,7 +167,7 @@ static void ask_stream(struct shm_conn *conn)
 		conn->ended = hr_stream_check(conn->stream);
 }
 
-/* Called when a put or a get had no success: a peer that puts and gets is alive. */
+/* Call this after a put or get that moved nothing. Otherwise the peer is alive, as it puts and gets. */
 static void ask_stream_sometimes(struct shm_conn *conn)
 {
 	if (++conn->idle_calls < IDLE_CALLS)
@@ -174,15 +180,15 @@ static void ask_stream_sometimes(struct shm_conn *conn)
 	ask_stream(conn);
 }
 
-/* Wakes the peer if it armed this flag. The caller has just published what the peer sleeps for. */
+/* Wakes the peer if it has armed this flag. Call this after publishing what the peer may be sleeping for. */
 static inline void wake_if_armed(struct shm_conn *conn, uint32_t *armed)
 {
-	/* Orders the publishing store before the load of the flag; pairs with the heavy barrier between the peer's
-	 * store of the flag and its last look. */
+	/* Orders the publishing store before the load of the flag. Pairs with the peer's heavy barrier, between its
+	 * store of the flag and its last look at the ring. */
 	hr_barrier_light(conn->both_heavy);
 	if (__builtin_expect(!__atomic_load_n(armed, __ATOMIC_RELAXED), 1))
 		return;
-	/* Relaxed: which of two wake-ups clears it does not matter, and it publishes nothing. */
+	/* Relaxed: the exchange publishes nothing, and it does not matter which of two wake-ups clears the flag. */
 	if (__atomic_exchange_n(armed, 0, __ATOMIC_RELAXED)) {
 		hr_stream_wake(conn->stream);
 		conn->env->stats->wakeups_sent++;
@@ -203,7 +209,7 @@ static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 {
 	const struct shm_context *shm = context;
 	size_t segment = shm_segment_bytes(&shm->placement, round_to_power(ring_bytes));
-	/* The peer's too, which has the same size unless it was set otherwise. */
+	/* Own ring and peer's ring: they have the same size unless the two channels ask for different sizes. */
 	return sizeof(struct shm_conn) + 2 * segment;
 }
 
@@ -269,8 +275,8 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	return 0;
 }
 
-/* Which process is read and written is the peer's word. One of another user could name to root a process that it may
- * not touch itself. */
+/* Returns whether the peer runs as this process's user. The peer itself says which pid to read and write. If this
+ * process is root, a peer of another user could name a process that the peer itself may not access. */
 static bool is_of_our_user(int stream)
 {
 	struct ucred peer;
@@ -278,7 +284,7 @@ static bool is_of_our_user(int stream)
 	return getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
 }
 
-/* Both directions of single copy; the peer learns before it may put whether we can read its memory. */
+/* Sets up single copy in both directions. Tells the peer, before it may put, whether this side can read its memory. */
 static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire, int stream)
 {
 	conn->peer = (struct shm_process){
@@ -290,7 +296,7 @@ static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire
 	shm_process_probe(&conn->peer);
 	conn->pusher = (struct shm_pusher){ .control = conn->out.control, .peer = &conn->peer };
 	conn->puller = (struct shm_puller){ .control = conn->in.control, .peer = &conn->peer };
-	/* Relaxed: the channel's "ready" message comes after it. */
+	/* Relaxed: the channel sends its "ready" message after it. */
 	__atomic_store_n(&conn->in.control->pulls, conn->peer.reachable, __ATOMIC_RELAXED);
 }
 
@@ -316,8 +322,8 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 	return 0;
 }
 
-/* What put has not accepted, the caller may take back from now on; and what get was offered, when the peer has ended the
- * copy that it may be in the middle of. */
+/* Revokes the open offer: the caller may then reuse the memory that put was offered. Withdraws the open grant: the
+ * caller may reuse the memory that get was offered once the peer has finished its current copy, or has ended. */
 static int shm_conn_stop(void *data)
 {
 	struct shm_conn *conn = data;
@@ -331,8 +337,8 @@ static int shm_conn_stop(void *data)
 static int shm_conn_shutdown(void *data)
 {
 	struct shm_conn *conn = data;
-	/* What put accepted lies in memory that the peer has mapped: nothing here is needed to deliver it. The offer is
-	 * revoked before the peer can read that this is the end. */
+	/* The accepted bytes are in memory that the peer has mapped, so this side is not needed to deliver them. Revoke
+	 * the offer first, before the peer can learn that this side has ended. */
 	if (!conn->said_goodbye) {
 		shm_pusher_revoke(&conn->pusher);
 		hr_stream_goodbye(conn->stream);
@@ -351,7 +357,7 @@ static void shm_conn_close(void *data)
 
 /* ---- put ---- */
 
-/* Copies length bytes from the place into the record being built. */
+/* Copies length bytes from the vector into the record's payload. */
 static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *place, bool streaming)
 {
 	for (uint32_t done = 0; done < length;) {
@@ -370,18 +376,19 @@ static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *
 		shm_copy_done();
 }
 
-/* Lines for a record of `wanted` bytes of payload, or fewer; loads the tail anew where that may help. -EPROTO. */
+/* Returns the number of lines that the next record may take. Loads the tail again if a record of `wanted` bytes does
+ * not fit. -EPROTO: the tail is invalid. */
 static int find_room(struct shm_conn *conn, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
-	if (shm_sender_free(out) < shm_record_lines(wanted) + SHM_SPARE && !shm_sender_refresh(out)) {
+	if (shm_sender_free(out) < shm_record_lines(shm_payload_offset(0, wanted), wanted) + SHM_SPARE && !shm_sender_refresh(out)) {
 		hr_log(HR_LOG_ERROR, "shm: peer %s: protocol violation: it returned more ring space than it had", conn->env->peer);
 		return -EPROTO;
 	}
 	return (int)shm_sender_usable(out);
 }
 
-/* Puts one record of at most `wanted` bytes; returns its payload bytes, 0 without room, or -EPROTO. */
+/* Puts one record of at most `wanted` bytes. Returns its payload bytes, 0 if there is no room, or -EPROTO. */
 static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
@@ -392,12 +399,13 @@ static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_
 	if (length > wanted)
 		length = wanted;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
-	fill_record(record + shm_payload_offset(length), length, place, length >= conn->context->stream);
-	shm_sender_publish(out, length, 0);
+	uint32_t offset = shm_payload_offset(0, length);
+	fill_record(record + offset, length, place, length >= conn->context->stream);
+	shm_sender_publish(out, offset, length, 0);
 	return (int)length;
 }
 
-/* Offers a piece for single copy: 1, 0 without room, or -EPROTO. */
+/* Offers a piece for single copy. Returns 1, 0 if there is no room for the offer's record, or -EPROTO. */
 static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
 {
 	struct shm_sender *out = &conn->out;
@@ -406,7 +414,7 @@ static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
 		return lines;
 	struct shm_offer offer = shm_pusher_offer(&conn->pusher, piece, length);
 	memcpy((uint8_t *)shm_sender_word(out, out->head) + 8, &offer, sizeof offer);
-	shm_sender_publish(out, sizeof offer, SHM_OFFER);
+	shm_sender_publish(out, 8, sizeof offer, SHM_OFFER);
 	return 1;
 }
 
@@ -416,7 +424,7 @@ static int damaged(struct shm_conn *conn, const char *what)
 	return -EPROTO;
 }
 
-/* Has the receiver answered the offer under way? Then put may accept what it took. 0, or -EPROTO. */
+/* If the receiver has answered the open offer, turns the bytes that it copied into credit. 0, or -EPROTO. */
 static int collect_answer(struct shm_conn *conn)
 {
 	struct shm_pusher *pusher = &conn->pusher;
@@ -433,7 +441,7 @@ static int collect_answer(struct shm_conn *conn)
 	return 0;
 }
 
-/* Goes on with the offer under way. 0, or -EPROTO. */
+/* Makes progress with the open offer. 0, or -EPROTO. */
 static int drive_offer(struct shm_conn *conn)
 {
 	if (!shm_pusher_work(&conn->pusher))
@@ -441,21 +449,21 @@ static int drive_offer(struct shm_conn *conn)
 	int error = collect_answer(conn);
 	if (error || !conn->pusher.open || ++conn->vain_puts < PATIENT_PUTS)
 		return error;
-	/* The peer may be waiting in the same way for a get of ours. */
+	/* The peer may be waiting in the same way for a get of this side: then take the offer back. */
 	conn->vain_puts = 0;
 	if ((conn->in.length || shm_receiver_look(&conn->in)) && shm_pusher_take_back(&conn->pusher))
 		conn->by_ring = conn->pusher.length;
 	return 0;
 }
 
-/* Does the receiver say that the processors are near? */
+/* Returns whether the receiver has measured that the processors are near. */
 static bool is_near(const struct shm_conn *conn)
 {
-	/* Relaxed: it only says which way is quicker. */
+	/* Relaxed: the flag only decides which way is quicker. */
 	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
 }
 
-/* Is a piece to be offered now to see whether that is still so? */
+/* Returns whether to offer a piece now so that the receiver can measure nearness again. */
 static bool probes(struct shm_conn *conn)
 {
 	uint64_t now = hr_now_coarse_ns();
@@ -466,9 +474,10 @@ static bool probes(struct shm_conn *conn)
 }
 
 /*
- * From how many bytes on a piece is offered now. Where the peer waits for it, the time of one copy counts; where bytes
- * stream, two copies of a short piece overlap with those of the next, and an offer would interrupt them. That bytes came
- * from the peer does not say that it waits: it may have answered a whole window of messages, as more follow.
+ * Returns the minimum size of a piece to offer now. If the peer waits for the piece, the time of its copy counts: offer
+ * early. If messages stream, the two copies of a short piece overlap with those of the next piece, and an offer would
+ * interrupt this: offer only long pieces. Received bytes alone do not show that the peer waits: it may have answered a
+ * whole window of messages while more follow. So `streams` is checked too.
  */
 static size_t offered_from(const struct shm_conn *conn)
 {
@@ -478,8 +487,8 @@ static size_t offered_from(const struct shm_conn *conn)
 	return (conn->was_answered && !conn->streams) || is_near(conn) ? least : 4 * least;
 }
 
-/* Bytes for the next record: those before the first piece to be offered, and not too many, so that the receiver copies
- * them out while the next ones are copied in. */
+/* Returns the payload bytes for the next record: at most the bytes before the first piece to be offered, and about a
+ * quarter of what is left, so that the receiver copies this record out while the next is copied in. */
 static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place place, size_t offered, size_t left)
 {
 	size_t least = is_near(conn) ? RECORD_LEAST_NEAR : RECORD_LEAST;
@@ -495,7 +504,7 @@ static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place p
 	return (uint32_t)(wanted < most ? wanted : most);
 }
 
-/* Accepts what the receiver took of the offered piece by single copy. */
+/* Accepts bytes that the receiver has copied by single copy. */
 static size_t take_credit(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
 {
 	size_t count = conn->credit < left ? conn->credit : left;
@@ -504,8 +513,8 @@ static size_t take_credit(struct shm_conn *conn, struct hr_iov_place *place, siz
 	return count;
 }
 
-/* Puts the next offer or record. Returns the bytes accepted, 0 for now, or -EPROTO. *published: there is news for the
- * receiver. */
+/* Puts the next offer or record. Returns the bytes accepted, 0 if there are none for now, or -EPROTO. Sets *published
+ * if it published a record. */
 static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_t left, bool *published)
 {
 	uint8_t *from;
@@ -526,7 +535,7 @@ static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_
 	return length;
 }
 
-/* Puts as much as is accepted now. *accepted is set also when it fails. */
+/* Puts as many bytes as are accepted now. Sets *accepted also if it fails. */
 static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t total, size_t *accepted)
 {
 	bool published = false;
@@ -554,7 +563,7 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t tot
 	return count < 0 ? (int)count : 0;
 }
 
-/* The everyday small message: one piece that goes into one line, and a line is free. False: it is not that. */
+/* Fast path for a small message: one element that fits in one line. False: not this case, or no free line. */
 static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_sender *out = &conn->out;
@@ -562,14 +571,15 @@ static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 1 + SHM_SPARE || conn->pusher.open || conn->credit)
 		return false;
 	shm_copy((uint8_t *)shm_sender_word(out, out->head) + 8, iov->iov_base, n);
-	shm_sender_publish(out, (uint32_t)n, 0);
+	shm_sender_publish(out, 8, (uint32_t)n, 0);
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &out->control->get_armed);
 	return true;
 }
 
-/* The peer has ended; it may have answered before. What it took is accepted, then put fails. */
+/* A put after the peer has ended. The peer may have answered an offer before it ended: the bytes that it copied are
+ * accepted first, then put fails. */
 static int put_after_end(struct shm_conn *conn, const struct iovec *iov, int n, size_t *accepted)
 {
 	if (conn->pusher.open && collect_answer(conn))
@@ -622,7 +632,7 @@ static void report_tail(struct shm_conn *conn)
 	wake_if_armed(conn, &conn->in.control->put_armed);
 }
 
-/* Takes up the offer whose record the receiver stands at. 0, or -EPROTO. */
+/* Takes up the offer in the current record. 0, or -EPROTO. */
 static int begin_offer(struct shm_conn *conn)
 {
 	struct shm_receiver *in = &conn->in;
@@ -634,7 +644,7 @@ static int begin_offer(struct shm_conn *conn)
 	uint64_t begin = measured ? hr_now_ns() : 0;
 	if (!shm_puller_begin(&conn->puller, &offer))
 		return damaged(conn, "an offer");
-	/* Relaxed: it only says which way is quicker. */
+	/* Relaxed: the flag only decides which way is quicker. */
 	if (measured && shm_near_sample(&conn->nearness, hr_now_ns() - begin))
 		__atomic_store_n(&in->control->near, conn->nearness.near, __ATOMIC_RELAXED);
 	if (shm_receiver_take(in, sizeof offer))
@@ -649,12 +659,12 @@ static int does_not_go_on(const struct shm_conn *conn)
 	return -EINVAL;
 }
 
-/* Delivers from the offer under way. */
+/* Delivers bytes of the open offer. */
 static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place, bool early)
 {
 	uint8_t *to;
 	size_t room = hr_iov_piece(place, &to);
-	/* What was granted is bound to be offered again, but the caller may have cut it into other pieces. */
+	/* The caller must offer the granted memory again, but may have divided it into other elements. */
 	if (conn->puller.granted)
 		room = hr_iov_run(*place);
 	ssize_t count = shm_puller_take(&conn->puller, to, room, early);
@@ -667,7 +677,7 @@ static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place
 	return count;
 }
 
-/* Delivers from the record that the receiver stands at. */
+/* Delivers bytes of the current record. */
 static ssize_t deliver_record(struct shm_conn *conn, struct hr_iov_place *place)
 {
 	struct shm_receiver *in = &conn->in;
@@ -682,8 +692,8 @@ static ssize_t deliver_record(struct shm_conn *conn, struct hr_iov_place *place)
 	return count;
 }
 
-/* Delivers the next bytes; 0: there are none now; -EPROTO: what is there is none of ours; -EINVAL: the caller does not
- * go on with the rest. */
+/* Delivers the next bytes. Returns their number; 0 if there are none now; -EPROTO if the peer's data is invalid;
+ * -EINVAL if the caller does not go on with the memory of an open grant. */
 static ssize_t deliver_next(struct shm_conn *conn, struct hr_iov_place *place, bool early)
 {
 	for (;;) {
@@ -705,7 +715,7 @@ static ssize_t deliver_next(struct shm_conn *conn, struct hr_iov_place *place, b
 	}
 }
 
-/* Delivers what there is, as far as it fits; an error only if nothing came before it. */
+/* Delivers the bytes that are there, as far as they fit. Returns an error only if no byte was delivered before it. */
 static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *delivered)
 {
 	size_t done = 0;
@@ -728,7 +738,7 @@ static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *de
 	return 0;
 }
 
-/* The everyday small message: a whole record for the whole of one piece. False: it is not that. */
+/* Fast path for a small message: a record of one line that exactly fills one element. False: not this case. */
 static inline bool get_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_receiver *in = &conn->in;
@@ -759,9 +769,66 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 	ask_stream_sometimes(conn);
 	if (!conn->ended)
 		return conn->put_error;
-	/* All that the peer stored before its end is visible now, and may have come since the look above. */
+	/* Everything that the peer stored before it ended is visible now. Some of it may have arrived after the first
+	 * deliver. */
 	error = deliver(conn, &place, delivered);
 	return error || *delivered ? error : conn->ended;
+}
+
+/* ---- records in place (upper.h) ---- */
+
+static void *shm_reserve(void *data, size_t front, size_t len)
+{
+	struct shm_conn *conn = data;
+	struct shm_sender *out = &conn->out;
+	if (conn->put_error || conn->ended || conn->pusher.open || conn->credit || conn->by_ring)
+		return NULL;
+	uint32_t offset = shm_payload_offset((uint32_t)front, (uint32_t)len), lines = shm_record_lines(offset, (uint32_t)len);
+	if (shm_sender_free(out) < lines + SHM_SPARE && !shm_sender_refresh(out))
+		return NULL;
+	if (shm_sender_usable(out) < lines)
+		return NULL;
+	conn->reserved = offset;
+	return (uint8_t *)shm_sender_word(out, out->head) + offset;
+}
+
+static void shm_commit(void *data, size_t len)
+{
+	struct shm_conn *conn = data;
+	shm_sender_publish(&conn->out, conn->reserved, (uint32_t)len, 0);
+	conn->put_was_short = false;
+	conn->was_answered = false;
+	wake_if_armed(conn, &conn->out.control->get_armed);
+}
+
+static enum hr_arrival shm_peek(void *data, const uint8_t **bytes, size_t *len)
+{
+	struct shm_conn *conn = data;
+	struct shm_receiver *in = &conn->in;
+	if (conn->broken || conn->puller.open)
+		return HR_CALL_GET;
+	conn->vain_puts = 0;
+	int there = shm_receiver_look(in);
+	if (there == 0) {
+		ask_stream_sometimes(conn);
+		return conn->ended || conn->put_error ? HR_CALL_GET : HR_NOT_ARRIVED;
+	}
+	if (there < 0 || in->offer)
+		return HR_CALL_GET;
+	*bytes = shm_receiver_payload(in);
+	*len = in->length - in->taken;
+	/* All lines at once: the caller reads the first ones before it knows where to copy the others. */
+	for (size_t i = SHM_LINE - 1; i < *len && i < PREFETCH_BYTES; i += SHM_LINE)
+		__builtin_prefetch(*bytes + i);
+	return HR_ARRIVED;
+}
+
+static void shm_consume(void *data, size_t count)
+{
+	struct shm_conn *conn = data;
+	conn->was_answered = true;
+	if (shm_receiver_take(&conn->in, (uint32_t)count))
+		report_tail(conn);
 }
 
 /* ---- sleeping ---- */
@@ -769,8 +836,8 @@ static int shm_get(void *data, const struct iovec *iov, int n, size_t *delivered
 static int shm_conn_arm(void *data, bool want_put)
 {
 	struct shm_conn *conn = data;
-	/* Relaxed: the channel's heavy barrier comes between these and conn_pending. Exchange is not needed: the peer
-	 * that clears a flag sends a wake-up, and a flag set a second time means a second one. */
+	/* Relaxed: the channel's heavy barrier comes between these stores and conn_pending. A plain store is enough:
+	 * if the peer clears a flag, it sends a wake-up, and a flag that is set again causes a second wake-up. */
 	__atomic_store_n(&conn->in.control->get_armed, 1, __ATOMIC_RELAXED);
 	if (want_put && conn->put_was_short)
 		__atomic_store_n(&conn->out.control->put_armed, 1, __ATOMIC_RELAXED);
@@ -809,6 +876,10 @@ const struct hr_transport hr_transport_shm = {
 	.conn_close = shm_conn_close,
 	.put = shm_put,
 	.get = shm_get,
+	.reserve = shm_reserve,
+	.commit = shm_commit,
+	.peek = shm_peek,
+	.consume = shm_consume,
 	.conn_arm = shm_conn_arm,
 	.conn_pending = shm_conn_pending,
 	.conn_event = shm_conn_event,

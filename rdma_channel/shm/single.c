@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* process_vm_readv and process_vm_writev between the two ends of a pipe; the protocol is in single.h. */
+/* Single copy: process_vm_readv and process_vm_writev between the two sides of a pipe. single.h has the protocol. */
 #include "config.h"
 
 #include "rdma_channel/shm/single.h"
@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 #define PAGE 4096u
-#define UNIT_MIN 65536u   /* bytes: below it a call costs more than it is worth, except to halve a piece */
-#define UNITS_MAX 4u      /* of one grant: two halves for most, as each call costs */
-#define UNIT_MAX (4u << 20) /* but a call is to end soon, */
-#define UNITS_LIMIT 32768u  /* and the word of the claims has 16 bits for them */
-#define GRANT_MIN 16384u  /* bytes: less is pulled by the receiver alone */
-#define SMALL_ROOM 4096u  /* a caller that asks for less of a large piece is served from the ring */
+#define UNIT_MIN 65536u   /* bytes; a shorter unit is not worth its system call, unless it halves a short piece */
+#define UNITS_MAX 4u      /* of a grant whose units are shorter than UNIT_MAX, as each unit costs a system call */
+#define UNIT_MAX (4u << 20) /* bytes; from here on more units instead of longer ones, so that each call ends soon */
+#define UNITS_LIMIT 32768u  /* claims has 16 bits for the number of units */
+#define GRANT_MIN 16384u  /* bytes; the receiver pulls a shorter part alone, without a grant */
+#define SMALL_ROOM 4096u  /* bytes; if a get has less room than this, the rest of the piece goes through the ring */
 
-/* A peer that did something so short a time ago is the process it was: numbers do not go round so fast. */
+/* If the peer was seen within this time, its pid still names the same process: pids are not reused so soon. */
 #define FRESH_NS (20 * HR_NS_PER_MS)
 
 /* ---- processes ---- */
@@ -40,7 +40,7 @@ void shm_identity_open(struct shm_identity *identity)
 		return;
 	}
 	identity->token = page;
-	*identity->token = token | 1; /* never zero, which says "a child" */
+	*identity->token = token | 1; /* never zero: zero means a forked child */
 }
 
 void shm_identity_close(struct shm_identity *identity)
@@ -62,7 +62,8 @@ static void unreachable(struct shm_process *process, const char *call, const cha
 	process->reachable = false;
 }
 
-/* Reads length bytes of the process's memory, and its token with them. False: not all of it, or another process's. */
+/* Reads length bytes of the process's memory together with its token. False: not everything could be read, or the pid
+ * now names another process. */
 static bool pull(struct shm_process *process, uint64_t address, void *to, size_t length)
 {
 	uint64_t token = 0;
@@ -74,12 +75,12 @@ static bool pull(struct shm_process *process, uint64_t address, void *to, size_t
 		return true;
 	const char *why = n < 0 ? strerror(errno)
 			: n < (ssize_t)(length + sizeof token) ? "not all of it could be read"
-							       : "another process has its number";
+							       : "another process has its pid";
 	unreachable(process, "process_vm_readv", why);
 	return false;
 }
 
-/* Is it still the same process? It is unreachable from now on if not. */
+/* Returns whether the pid still names the same process. If not, the process is unreachable from now on. */
 static bool is_same(struct shm_process *process)
 {
 	uint64_t token;
@@ -109,7 +110,8 @@ static uint64_t word_of(struct claims claims)
 	return (uint64_t)claims.generation << 32 | claims.back << 16 | claims.left;
 }
 
-/* A power of two, at least a page: two units of a short piece, more of a long one. */
+/* Returns the size of a unit for a grant of length bytes: a power of two, at least a page. A short grant gets two
+ * units, a long grant more. */
 static size_t unit_for(size_t length)
 {
 	size_t unit = UNIT_MIN;
@@ -130,8 +132,8 @@ static size_t unit_length(size_t index, size_t unit, size_t length)
 
 bool shm_pusher_ready(const struct shm_pusher *pusher)
 {
-	/* Relaxed: the receiver stores it once before the connection is up, and later only takes it back, which it may
-	 * do at any time. */
+	/* Relaxed: the receiver sets it at most once, before the connection is up. It may clear it at any time later;
+	 * an offer made after that is answered with 0 bytes. */
 	return __atomic_load_n(&pusher->control->pulls, __ATOMIC_RELAXED) && !is_child(pusher->peer->self);
 }
 
@@ -142,7 +144,7 @@ struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, s
 	pusher->number++;
 	pusher->open = true;
 	pusher->seen_at = hr_now_coarse_ns();
-	/* Relaxed: the offer's record is published after it. */
+	/* Relaxed: the record of the offer is published later, with release. */
 	__atomic_store_n(&pusher->control->offered, 2 * pusher->number, __ATOMIC_RELAXED);
 	return (struct shm_offer){ (uintptr_t)from, length, pusher->number, 0 };
 }
@@ -161,40 +163,41 @@ static uint64_t units_of(const struct shm_grant *grant)
 	return grant->unit ? grant->length / grant->unit + (grant->length % grant->unit != 0) : 0;
 }
 
-/* Takes a unit from the back, if there is one. */
+/* Takes a unit from the back. False: none is left. */
 static bool claim_back(struct shm_control *control, struct shm_grant *grant, struct claims *claims)
 {
-	/* Acquire: pairs with the release in open_grant; the grant is read after it. */
+	/* Acquire: the grant is read later; pairs with the release in open_grant. */
 	uint64_t seen = __atomic_load_n(&control->claims, __ATOMIC_ACQUIRE);
 	do {
 		*claims = claims_of(seen);
 		if (!claims->left)
 			return false;
-		/* A count told 2^32 grants ago would pass for one of this grant. Relaxed: the exchange below releases
-		 * it to a receiver that sees a unit taken. */
+		/* The generation wraps: a count stored 2^32 grants ago would look like a count of this grant. Clear it.
+		 * Relaxed: a receiver that sees a unit taken by the exchange below, which releases, sees this too. */
 		if (!claims->back && __atomic_load_n(&control->pushed, __ATOMIC_RELAXED) >> 32 == claims->generation)
 			__atomic_store_n(&control->pushed, (uint64_t)claims->generation << 32, __ATOMIC_RELAXED);
 		*grant = control->grant;
 		claims->back++;
 		claims->left--;
-		/* Success means that the grant read above is this word's: the receiver writes the next one only when
-		 * the word says that none is left. Release: it was read before; acquire on failure: as above. */
+		/* If the exchange succeeds, the grant read above belongs to this word: the receiver writes the next
+		 * grant only after no unit is left in the word. Release: the grant was read before it. Acquire on
+		 * failure: as for the first load. */
 	} while (!__atomic_compare_exchange_n(&control->claims, &seen, word_of(*claims), true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_ACQUIRE));
 	return true;
 }
 
 /*
- * Is there a unit to take, and a process to write it to that is the peer? A grant may have lain there for long when
- * this side's caller puts again, and the peer's number be another's by now. Asked before a unit is taken: a receiver
- * that closes takes those that are left away first.
+ * Returns whether there is a unit to take and the peer's pid still names the peer. A grant may be old when this side's
+ * caller puts again, and the system may have given the pid to another process. Call this before taking a unit: a
+ * receiver that closes takes the remaining units first, so an untaken unit shows that it has not closed.
  */
 static bool may_push(struct shm_pusher *pusher)
 {
 	uint64_t now = hr_now_coarse_ns();
 	/* Relaxed: claim_back looks again. */
 	if (!claims_of(__atomic_load_n(&pusher->control->claims, __ATOMIC_RELAXED)).left) {
-		pusher->seen_at = now; /* what is opened from now on, a peer opens that lives now */
+		pusher->seen_at = now; /* a grant opened after this moment shows that the peer lives now */
 		return false;
 	}
 	if (now - pusher->seen_at < FRESH_NS)
@@ -209,7 +212,7 @@ bool shm_pusher_work(struct shm_pusher *pusher)
 	struct shm_grant grant;
 	struct claims claims;
 	while (pusher->peer->reachable && may_push(pusher) && claim_back(control, &grant, &claims)) {
-		/* Its own memory outside of what it offered is not the peer's to ask for. */
+		/* The peer may ask only for bytes of the offered piece, not for other memory of this process. */
 		if (grant.offset > pusher->length || grant.length > pusher->length - grant.offset ||
 		    claims.back > units_of(&grant))
 			return false;
@@ -218,7 +221,7 @@ bool shm_pusher_work(struct shm_pusher *pusher)
 			unreachable(pusher->peer, "process_vm_writev", strerror(errno));
 			pushed = (pushed - 1) | SHM_PUSH_FAILED;
 		}
-		/* Release: the bytes are in place for whoever sees the count; pairs with settled. */
+		/* Release: a receiver that sees the count sees the bytes; pairs with settled. */
 		__atomic_store_n(&control->pushed, (uint64_t)claims.generation << 32 | pushed, __ATOMIC_RELEASE);
 	}
 	return true;
@@ -227,7 +230,7 @@ bool shm_pusher_work(struct shm_pusher *pusher)
 bool shm_pusher_pending(const struct shm_pusher *pusher)
 {
 	const struct shm_control *control = pusher->control;
-	/* Relaxed: shm_pusher_answered and shm_pusher_work look again. */
+	/* Relaxed: shm_pusher_answered and shm_pusher_work load these words again. */
 	if (__atomic_load_n(&control->answer, __ATOMIC_RELAXED) == pusher->number)
 		return true;
 	return pusher->peer->reachable && claims_of(__atomic_load_n(&control->claims, __ATOMIC_RELAXED)).left > 0;
@@ -235,7 +238,7 @@ bool shm_pusher_pending(const struct shm_pusher *pusher)
 
 int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken)
 {
-	/* Acquire: pairs with the release in answer; the bytes are read after it. */
+	/* Acquire: answer_bytes is read later; pairs with the release in answer. */
 	if (__atomic_load_n(&pusher->control->answer, __ATOMIC_ACQUIRE) != pusher->number)
 		return 0;
 	uint64_t bytes = pusher->control->answer_bytes;
@@ -249,7 +252,8 @@ int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken)
 bool shm_pusher_take_back(struct shm_pusher *pusher)
 {
 	uint32_t offered = 2 * pusher->number;
-	/* Relaxed: a receiver that loses does nothing with the offer, and what follows goes through the ring. */
+	/* Relaxed: if the exchange succeeds, the receiver ignores the offer, and the bytes go through the ring, which
+	 * has its own ordering. */
 	if (!__atomic_compare_exchange_n(&pusher->control->offered, &offered, offered + 1, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return false;
@@ -262,7 +266,7 @@ void shm_pusher_revoke(struct shm_pusher *pusher)
 	if (!pusher->open)
 		return;
 	__atomic_store_n(&pusher->control->revoked, 1, __ATOMIC_RELAXED);
-	/* Release: before whatever the caller stores into its buffer next; pairs with was_revoked. */
+	/* Release: the caller's later stores into the buffer come after the store above; pairs with was_revoked. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	pusher->open = false;
 }
@@ -274,11 +278,12 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer)
 	if (!offer->length || offer->length > SIZE_MAX / 2)
 		return false;
 	uint32_t offered = 2 * offer->number;
-	/* Relaxed: the record was read with acquire, and nothing else is read before the peer's memory. */
+	/* Relaxed: the record was read with acquire, and the next access is a system call on the peer's memory. */
 	puller->open = __atomic_compare_exchange_n(&puller->control->offered, &offered, offered + 1, false,
 						   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	/* The sender does not ask for it any more. But an answer that stays for 2^32 offers, all of them taken back,
-	 * would pass for the next one's. Relaxed: it says nothing else. */
+	/* The sender has taken the offer back and no longer looks for its answer. Store the number all the same: if
+	 * 2^32 offers in sequence were taken back, the last answer would look like an answer to the next offer.
+	 * Relaxed: nothing else is read because of it. */
 	if (!puller->open)
 		__atomic_store_n(&puller->control->answer, offer->number, __ATOMIC_RELAXED);
 	puller->address = offer->address;
@@ -288,28 +293,29 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer)
 	return true;
 }
 
-/* Were the bytes that have just been read perhaps no longer the sender's? */
+/* Returns whether the sender had revoked the offer, so that the bytes just read may be wrong. */
 static bool was_revoked(const struct shm_puller *puller)
 {
-	/* Acquire: the bytes were read before; pairs with shm_pusher_revoke. */
+	/* Acquire: the bytes are read before the load below; pairs with shm_pusher_revoke. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&puller->control->revoked, __ATOMIC_RELAXED);
 }
 
-/* The peer can be reached, and addresses of this process are what the peer takes for them. */
+/* Returns whether the peer can be reached, and this process is the one whose memory the peer accesses, not a forked
+ * child of it. */
 static bool can_copy(const struct shm_puller *puller)
 {
 	return puller->peer->reachable && !is_child(puller->peer->self);
 }
 
-/* Tells the sender that it may go on: the offer's bytes up to done have been delivered. */
+/* Answers the offer: its first `done` bytes have been delivered. */
 static void answer(struct shm_puller *puller)
 {
 	struct shm_control *control = puller->control;
 	if (!can_copy(puller))
 		__atomic_store_n(&control->pulls, 0, __ATOMIC_RELAXED); /* ordered by the release below */
 	control->answer_bytes = puller->done;
-	/* Release: the count is there, and the bytes have been read; pairs with shm_pusher_answered. */
+	/* Release: answer_bytes was stored and the bytes were read before it; pairs with shm_pusher_answered. */
 	__atomic_store_n(&control->answer, puller->number, __ATOMIC_RELEASE);
 	puller->open = false;
 }
@@ -325,16 +331,17 @@ static void open_grant(struct shm_puller *puller, void *to, size_t length)
 	puller->first = true;
 	puller->generation++;
 	puller->control->grant = *grant;
-	/* The first unit is the receiver's from the start. Release: the grant is there for whoever sees the word; pairs
+	/* The receiver has the first unit from the start. Release: a sender that sees the word sees the grant; pairs
 	 * with claim_back. */
 	__atomic_store_n(&puller->control->claims, word_of((struct claims){ puller->generation, 0, puller->units - 1 }),
 			 __ATOMIC_RELEASE);
 }
 
-/* Takes a unit from the front (all that are left: `all`). 1: done; 0: none is left; -EPROTO: no peer writes that. */
+/* Takes a unit from the front; with `all`, every unit that is left. Returns 1 if it took any, 0 if none is left,
+ * -EPROTO if the peer wrote an invalid word. */
 static int claim_front(struct shm_puller *puller, bool all, struct claims *claims)
 {
-	/* Acquire, here and below: pairs with the release in claim_back; settled reads pushed after it. */
+	/* Acquire, here and below: settled reads pushed later; pairs with the release in claim_back. */
 	uint64_t seen = __atomic_load_n(&puller->control->claims, __ATOMIC_ACQUIRE);
 	do {
 		*claims = claims_of(seen);
@@ -348,13 +355,13 @@ static int claim_front(struct shm_puller *puller, bool all, struct claims *claim
 	return 1;
 }
 
-/* Has the sender done with the units that it took? *pushed: how many of them are in place. */
+/* Returns whether the sender has finished with the units that it took. *pushed: how many of them it has copied. */
 static bool settled(const struct shm_puller *puller, const struct claims *claims, uint32_t *pushed)
 {
 	*pushed = 0;
 	if (claims->back == 0)
 		return true;
-	/* Acquire: pairs with the release in shm_pusher_work; the bytes are in place after it. */
+	/* Acquire: the bytes that the sender copied are visible after it; pairs with the release in shm_pusher_work. */
 	uint64_t word = __atomic_load_n(&puller->control->pushed, __ATOMIC_ACQUIRE);
 	if ((uint32_t)(word >> 32) != puller->generation)
 		return false;
@@ -373,8 +380,9 @@ static bool pull_units(struct shm_puller *puller, uint32_t from, uint32_t to)
 				    (void *)(uintptr_t)(grant->address + start), end - start);
 }
 
-/* Pulls what the sender does not push. 1: all of the grant is in place; 0: not yet, or never, if the peer has become
- * unreachable; -EPROTO. *waits: the sender is still writing. */
+/* Pulls the units that the sender does not push. Returns 1 if the whole grant has been copied; 0 if not yet, or never
+ * because the peer has become unreachable; -EPROTO if the peer wrote an invalid word. *waits: the sender is still
+ * writing. */
 static int pull_grant(struct shm_puller *puller, bool *waits)
 {
 	struct claims claims;
@@ -385,7 +393,7 @@ static int pull_grant(struct shm_puller *puller, bool *waits)
 	puller->first = false;
 	while ((more = claim_front(puller, !puller->peer->reachable, &claims)) == 1) {
 		if (!puller->peer->reachable || !pull_units(puller, puller->front, puller->front + 1))
-			continue; /* takes the rest, so that the sender takes no more of it */
+			continue; /* unreachable: the next pass takes all units, so that the sender takes no more */
 		puller->front++;
 	}
 	if (more < 0)
@@ -393,14 +401,14 @@ static int pull_grant(struct shm_puller *puller, bool *waits)
 	*waits = !settled(puller, &claims, &pushed);
 	if (*waits || !puller->peer->reachable)
 		return 0;
-	/* What the sender took and could not push. */
+	/* The units that the sender took and could not push. */
 	if (!pull_units(puller, puller->units - claims.back, puller->units - pushed))
 		return 0;
 	return puller->front + claims.back == puller->units;
 }
 
-/* How much of the grant may be called delivered: while the sender may be writing into it, so little that the caller
- * must go on with the same memory. */
+/* Returns how many bytes of the grant get may report as delivered. While the sender may be writing into the grant, at
+ * least HR_ZERO_COPY_MIN bytes are held back, so that the caller must go on with the same memory. */
 static size_t deliverable(const struct shm_puller *puller, bool whole, bool waits)
 {
 	size_t length = puller->grant.length, front = puller->front * puller->grant.unit;
@@ -429,7 +437,7 @@ static ssize_t take_granted(struct shm_puller *puller)
 	return (ssize_t)count;
 }
 
-/* A part too short to be worth a grant. */
+/* Pulls a part that is too short for a grant. */
 static size_t take_short(struct shm_puller *puller, void *to, size_t length)
 {
 	if (!pull(puller->peer, puller->address + puller->done, to, length))
@@ -446,12 +454,12 @@ ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool e
 {
 	size_t left = puller->length - puller->done, wanted = left < room ? left : room;
 	ssize_t count = 0;
-	/* In a copy of the process that granted the memory is another. */
+	/* In a forked child of the process that made the grant, the address means other memory. */
 	if (puller->granted && is_child(puller->peer->self) && !shm_puller_withdraw(puller))
 		return 0;
 	if (puller->granted && ((uintptr_t)to != puller->grant.address + puller->reported ||
 				wanted < puller->grant.length - puller->reported)) {
-		/* The sender takes no more of it; what it has taken it is writing. */
+		/* From now on the sender takes no unit; it may still be writing a unit that it took before. */
 		shm_puller_withdraw(puller);
 		return -EINVAL;
 	}
@@ -480,7 +488,7 @@ bool shm_puller_withdraw(struct shm_puller *puller)
 	uint32_t pushed;
 	if (!puller->granted)
 		return true;
-	/* A word that no peer writes: whatever it does now, waiting would not help. */
+	/* If claims is invalid, waiting does not help. */
 	if (claim_front(puller, true, &claims) >= 0 && !settled(puller, &claims, &pushed))
 		return false;
 	puller->granted = false;

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Single copy: bytes go from the sender's buffer to the receiver's without passing the ring, by process_vm_readv(2) and
- * process_vm_writev(2), and both processors copy at once. For one direction of a pipe:
+ * Single copy: bytes go from the sender's buffer to the receiver's buffer without passing through the ring, by
+ * process_vm_readv(2) and process_vm_writev(2). Both processes copy at the same time. In one direction of a pipe:
  *
- *	offer:  the sender puts a record into the ring (SHM_OFFER) with the address and length of a piece, and accepts
- *	        none of it (hr_channel_put: the piece neither changes nor goes away before it is accepted).
- *	grant:  the receiver, when its caller's get has room for a part of it, tells where that part may go, cuts it into
- *	        units, and opens them to both: the receiver takes units from the front and pulls them, the sender, while
- *	        its caller calls put, takes units from the back and pushes them. A sender that does not call leaves all
- *	        to the receiver. Who takes which is settled by compare-and-swap on one word, claims:
- *	        generation << 32 | units taken from the back << 16 | units that nobody has taken.
- *	        The word names the generation of the grant, so that a sender that read an older one takes nothing. It
- *	        says by itself that there is something to take: the grant alone does not, as the next one is being
- *	        written while the word is still the last one's.
- *	pushed: generation << 32 | units that the sender has pushed; SHM_PUSH_FAILED: it pushes no more, and what it took
- *	        beyond those is the receiver's.
- *	answer: when all of the piece is there the receiver tells, and the sender accepts it. It may answer earlier: with
- *	        what it has taken so far, when its caller asks for small pieces or the system refuses; then the sender
- *	        sends the rest through the ring.
+ *	offer:  The sender puts a record with SHM_OFFER into the ring. It holds the address and length of a piece. put
+ *	        accepts no byte of the piece yet, so the caller must leave the piece unchanged (hr_channel_put).
+ *	grant:  When a get has room for a part of the piece, the receiver writes where that part goes, divides it into
+ *	        units, and opens the units to both sides. The receiver takes units from the front and reads them from
+ *	        the sender's memory (pull). During its caller's puts, the sender takes units from the back and writes
+ *	        them into the receiver's memory (push). If the sender's caller does not call put, the receiver copies
+ *	        all of them. A side takes a unit by compare-and-swap on one word, claims:
+ *	        generation << 32 | units taken from the back << 16 | units that neither side has taken.
+ *	        Each grant has its own generation, so a sender that has read an earlier word takes nothing. Only claims
+ *	        says whether there is a unit to take: the receiver writes the fields of the next grant while claims
+ *	        still belongs to the last grant.
+ *	pushed: generation << 32 | units that the sender has pushed. With SHM_PUSH_FAILED the sender pushes no more, and
+ *	        the receiver pulls the units that the sender took but did not push.
+ *	answer: When the whole piece has been copied, the receiver answers, and put accepts the piece. If the receiver's
+ *	        caller asks for small pieces, or a system call fails, the receiver answers earlier, with the bytes
+ *	        copied so far. The sender then sends the rest through the ring.
  *
- * Two callers that both put and do not get would wait for each other. So a sender may take an offer back as long as the
- * receiver has not taken it up; compare-and-swap on `offered` settles which of the two happened: twice the number of
- * the offer while it is open to both, one more when one of them has closed it.
+ * If both callers put and neither gets, each would wait for the other. So the sender may take an offer back until the
+ * receiver takes it up. Compare-and-swap on `offered` decides which comes first: the word is twice the number of the
+ * offer while the offer is open, and one more when either side has closed it.
  *
- * One offer at a time in each direction: copies are made by the two processors themselves, so that a second one under
- * way at the same time could not be faster.
+ * Each direction has at most one offer at a time. The two processors themselves make the copies, so two copies at the
+ * same time would not be faster.
  *
- * What is delivered is exact: a unit counts when all of it has been read, together with a word in the peer's memory
- * (token) which no other process and no other program of that process has, and when after that the sender had not yet
- * revoked its offer, which it does before its caller may take the buffer back. While a grant is open, what get has
- * delivered of the caller's piece stays so short that HR_ZERO_COPY_MIN bytes of it are left: the caller must go on with
- * the same memory (hr_channel_get); a get that does not is refused. A process that forks takes its token out of the
- * child, where it neither offers nor grants: addresses mean the parent's memory. What is written cannot be tied to the
- * token in that way; so a sender that has not seen the peer at work for a while looks for the token before it writes.
+ * Only the right bytes are delivered. The receiver counts a unit that it pulls only if the same system call also read
+ * the peer's token: a word that is in no other process's memory and does not survive exec(2). It then checks that
+ * the sender has not revoked the offer; the sender revokes before its caller gets the buffer back. While the sender may
+ * be writing into a grant, get delivers so little of the caller's piece that at least HR_ZERO_COPY_MIN bytes are left.
+ * Then the caller must go on with the same memory (hr_channel_get), and a get with other memory fails. In a forked
+ * child the token reads as zero, and the child makes no offers and no grants, as addresses mean the parent's memory. A
+ * write cannot check the token in the same call. So if the sender has not seen a sign of the peer for a while, it reads
+ * the token before it writes.
  */
 #ifndef HR_SHM_SINGLE_H
 #define HR_SHM_SINGLE_H
@@ -52,26 +54,26 @@ _Static_assert(sizeof(struct shm_offer) <= SHM_INLINE_MAX, "an offer is one line
 
 #define SHM_PUSH_FAILED (1u << 31)
 
-/* This process as its peers find it: a token in memory that its forked children do not have. */
+/* What identifies this process to its peers: a pid and a token. A forked child does not inherit the token. */
 struct shm_identity {
-	uint64_t *token; /* own page; 0 in a child */
+	uint64_t *token; /* in a page of its own; the word is 0 in a forked child */
 	pid_t pid;
 };
 
-/* Another process, as far as its memory is concerned. */
+/* The peer's process, and access to its memory. */
 struct shm_process {
-	pid_t pid; /* 0: not to be touched */
+	pid_t pid; /* 0: never access its memory */
 	uint64_t token_address, token;
-	bool reachable; /* its memory can be read; never true again once it was not */
+	bool reachable; /* its memory can be read; once false, stays false */
 	const struct shm_identity *self;
 	const char *name; /* for messages */
 };
 
-/* Makes the token; without memory or randomness the process has none (token is NULL). */
+/* Makes the token. If there is no memory or no source of random bytes, token is NULL. */
 void shm_identity_open(struct shm_identity *identity);
 void shm_identity_close(struct shm_identity *identity);
 
-/* Tries to read the process's token; logs why not (info). */
+/* Sets reachable: tries to read the process's token. A failure is logged (info). */
 void shm_process_probe(struct shm_process *process);
 
 /* ---- sender ---- */
@@ -79,26 +81,27 @@ void shm_process_probe(struct shm_process *process);
 struct shm_pusher {
 	struct shm_control *control; /* of the ring that this side sends into */
 	struct shm_process *peer;
-	const uint8_t *from;
+	const uint8_t *from; /* the offered piece */
 	size_t length;
-	uint32_t number; /* of the offer under way, or the last one */
-	bool open;
-	uint64_t seen_at; /* when the peer was last known to be the process it was, coarse ns */
+	uint32_t number; /* of the current offer, or of the last one */
+	bool open;       /* there is a current offer */
+	uint64_t seen_at; /* when the peer was last known to be the same process, coarse ns */
 };
 
-/* Can an offer be made now? */
+/* Returns whether this side may make an offer now. */
 bool shm_pusher_ready(const struct shm_pusher *pusher);
-/* Opens an offer; the caller puts it into the ring. */
+/* Opens an offer. The caller then puts the returned payload into the ring. */
 struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, size_t length);
-/* Pushes units while there are any. False: the peer wrote what no peer writes. */
+/* Pushes units until none is left to take. False: the peer wrote an invalid grant. */
 bool shm_pusher_work(struct shm_pusher *pusher);
-/* Is there a unit to push, or an answer? */
+/* Returns whether there is a unit to push or an answer. */
 bool shm_pusher_pending(const struct shm_pusher *pusher);
-/* 1: answered, and *taken tells how much of the piece went that way; 0: not yet; -1: no peer writes that. */
+/* Returns 1 if the offer was answered, with the copied bytes of the piece in *taken; 0 if not; -1 if the answer is
+ * invalid. */
 int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken);
-/* Takes the offer back, to send the piece through the ring. False: the receiver has taken it up. */
+/* Takes the offer back, so that the piece can go through the ring. False: the receiver has taken it up. */
 bool shm_pusher_take_back(struct shm_pusher *pusher);
-/* The memory offered is about to go away. */
+/* Revokes the offer. Call it before the caller may change or free the offered memory. */
 void shm_pusher_revoke(struct shm_pusher *pusher);
 
 /* ---- receiver ---- */
@@ -106,29 +109,29 @@ void shm_pusher_revoke(struct shm_pusher *pusher);
 struct shm_puller {
 	struct shm_control *control; /* of the ring that this side receives from */
 	struct shm_process *peer;
-	bool open; /* an offer is under way */
-	uint64_t address, length, done; /* of it; done: delivered */
+	bool open; /* there is a current offer; the next four fields describe it */
+	uint64_t address, length, done; /* done: bytes delivered */
 	uint32_t number;
-	/* the grant, where there is one */
-	bool granted;
+	bool granted; /* there is a grant; the fields below describe it */
 	struct shm_grant grant;
-	uint32_t units, front; /* of it: in all; from the front in place */
+	uint32_t units, front; /* units: of the whole grant; front: units that this side has pulled */
 	uint32_t generation;
-	bool first; /* the first unit, which is the receiver's from the start, is still to be pulled */
-	size_t reported; /* bytes of it delivered */
+	bool first; /* this side has not yet tried to pull the first unit, which the sender cannot take */
+	size_t reported; /* bytes of the grant delivered */
 };
 
-/* Takes an offer up, if it was not taken back. False: no peer offers that. */
+/* Takes an offer up, unless the sender has taken it back. False: the offer is invalid. */
 bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer);
 /*
- * Brings bytes of the offer to `to`, where there is room for so many: of one piece of the caller's, or, while there is
- * a grant, of as many as follow each other in memory. Returns how many have been delivered, which may be none yet, or
- * -EPROTO; -EINVAL: it is not the memory that a part of the piece is being written into, or less of it, and no more may
- * be delivered. `early`: this get delivered other bytes before; then little room is left unused, as the caller has more
- * for what follows. The offer is no longer open when it was answered (so wake the sender) or revoked.
+ * Copies bytes of the offer to `to`. room: bytes of one element of the caller's vector; if there is a grant, bytes of
+ * all elements that are contiguous in memory. early: the current get has already delivered other bytes; then a short
+ * room is left empty, as the caller may offer more room with its next get. Returns the number of bytes delivered, which
+ * may be 0. -EPROTO: the peer wrote an invalid word. -EINVAL: `to` and room do not cover the memory of the open grant;
+ * deliver no more on this connection. After the call, puller->open is false if the offer was answered (wake the sender)
+ * or revoked.
  */
 ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early);
-/* Takes the grant back, as the caller's memory is about to go away. False: the sender is writing there; call again. */
+/* Withdraws the grant, before the caller may reuse its memory. False: the sender is writing into it; call again. */
 bool shm_puller_withdraw(struct shm_puller *puller);
 
 #endif

@@ -14,24 +14,24 @@
 #define HEADER crypto_secretstream_xchacha20poly1305_HEADERBYTES
 #define LENGTH 4u
 #define RECORD_MAX (LENGTH + PLAIN_MAX + EXTRA)
-#define RECORDS 4 /* encrypted before one system call; small enough to stay in the cache */
+#define RECORDS 4 /* maximum number of records encrypted for one system call; few enough to stay in the cache */
 
 _Static_assert(crypto_secretstream_xchacha20poly1305_KEYBYTES == HR_CIPHER_KEY_BYTES, "key size");
 
 struct hr_secret {
 	struct {
 		crypto_secretstream_xchacha20poly1305_state state;
-		size_t at, end; /* of bytes: what is still to be sent */
-		size_t plain;   /* bytes of the caller's that bytes holds and that are not accepted yet */
+		size_t at, end; /* bytes[at..end-1] are still to be sent */
+		size_t plain;   /* number of the caller's bytes that are encrypted in bytes and not yet accepted */
 		bool finished;  /* FINAL has been encrypted */
 		uint8_t bytes[HEADER + RECORDS * RECORD_MAX];
 	} out;
 	struct {
 		crypto_secretstream_xchacha20poly1305_state state;
-		bool begun; /* the peer's header was taken */
-		int error;  /* -ESHUTDOWN or -EPROTO from now on; 0: none */
-		size_t at, end;             /* of bytes: arrived and not decrypted */
-		size_t plain_at, plain_end; /* of plain: decrypted and not delivered */
+		bool begun; /* the peer's header has been used */
+		int error;  /* error that hr_secret_deliver returns: -ESHUTDOWN or -EPROTO; 0: none */
+		size_t at, end;             /* bytes[at..end-1] have arrived and are not decrypted */
+		size_t plain_at, plain_end; /* plain[plain_at..plain_end-1] are decrypted and not delivered */
 		uint8_t plain[PLAIN_MAX];
 		uint8_t bytes[HEADER + RECORDS * RECORD_MAX];
 	} in;
@@ -49,7 +49,7 @@ size_t hr_secret_bytes(void)
 
 int hr_secret_open(const hr_cipher_keys_t *keys, struct hr_secret **out)
 {
-	if (sodium_init() < 0) /* chooses the code for this CPU; any number of times, from any thread */
+	if (sodium_init() < 0) /* chooses the code for this CPU; may be called any number of times, by any thread */
 		return -EIO;
 	struct hr_secret *secret = malloc(sizeof *secret);
 	if (!secret)
@@ -57,7 +57,7 @@ int hr_secret_open(const hr_cipher_keys_t *keys, struct hr_secret **out)
 	memset(secret, 0, sizeof *secret);
 	crypto_secretstream_xchacha20poly1305_init_push(&secret->out.state, secret->out.bytes, keys->put);
 	secret->out.end = HEADER;
-	/* The key waits here until the peer's header has come. */
+	/* Keep the key here until the peer's header has arrived. */
 	memcpy(secret->in.plain, keys->get, sizeof keys->get);
 	*out = secret;
 	return 0;
@@ -83,8 +83,8 @@ static void seal(struct hr_secret *secret, const uint8_t *bytes, size_t size, un
 	secret->out.plain += size;
 }
 
-/* Encrypts as much of what follows the place as there is room for: a record for each contiguous piece, small pieces
- * together. Moves the place. */
+/* Encrypts as many bytes from `place` on as out.bytes has room for, and moves `place` on. Each contiguous piece becomes
+ * a record or more; small pieces share a record. */
 static void seal_from(struct hr_secret *secret, struct hr_iov_place *place)
 {
 	uint8_t gathered[1024], *piece;
@@ -107,7 +107,8 @@ static void seal_from(struct hr_secret *secret, struct hr_iov_place *place)
 	}
 }
 
-/* 0: all that was encrypted has gone; EAGAIN: the kernel is full; or another errno value. */
+/* Sends the encrypted bytes. Returns 0 if all were sent, EAGAIN if the kernel's buffer is full, or another errno
+ * value. */
 static int flush(struct hr_secret *secret, int stream)
 {
 	while (secret->out.at < secret->out.end) {
@@ -141,7 +142,7 @@ int hr_secret_put(struct hr_secret *secret, int stream, struct hr_iov_place plac
 		int error = flush(secret, stream);
 		if (error)
 			return error == EAGAIN || *accepted ? 0 : error;
-		/* These bytes come first again: their records are away. */
+		/* The records of the first out.plain bytes have been sent now, so these bytes are accepted. */
 		size_t left = left_from(place), gone = secret->out.plain < left ? secret->out.plain : left;
 		hr_iov_advance(&place, gone);
 		secret->out.plain -= gone;
@@ -157,7 +158,7 @@ int hr_secret_finish(struct hr_secret *secret, int stream)
 {
 	if (!secret->out.finished) {
 		if (secret->out.plain)
-			return 1; /* in the middle of a record that put did not accept: the peer sees it cut off */
+			return 1; /* put has not accepted the last record: the peer must see a cut stream */
 		secret->out.finished = true;
 		if (secret->out.end + LENGTH + EXTRA <= sizeof secret->out.bytes)
 			seal(secret, NULL, 0, crypto_secretstream_xchacha20poly1305_TAG_FINAL);
@@ -187,7 +188,7 @@ int hr_secret_fill(struct hr_secret *secret, int stream)
 	return got ? 1 : -ECONNRESET;
 }
 
-/* The length that the next record says it has, and true, if it has arrived in whole or its length is impossible. */
+/* Stores the length field of the next record. Returns whether the record is complete or its length is invalid. */
 static bool next_record(const struct hr_secret *secret, uint32_t *length)
 {
 	size_t skip = secret->in.begun ? 0 : HEADER, have = secret->in.end - secret->in.at;
@@ -212,7 +213,8 @@ static void begin(struct hr_secret *secret)
 	secret->in.begun = true;
 }
 
-/* Decrypts the next record, which has arrived, to a place with room for it. Returns the plain bytes; sets in.error. */
+/* Decrypts the next record, which is complete, to `to`, which has room for it. Returns the number of plain bytes. Sets
+ * in.error on failure and for FINAL. */
 static size_t open_record(struct hr_secret *secret, uint32_t length, uint8_t *to)
 {
 	unsigned char tag = 0;
@@ -233,7 +235,7 @@ static size_t open_record(struct hr_secret *secret, uint32_t length, uint8_t *to
 	return length - EXTRA;
 }
 
-/* What is decrypted already. */
+/* Delivers bytes that are decrypted already. */
 static size_t deliver_plain(struct hr_secret *secret, struct hr_iov_place *place)
 {
 	size_t delivered = 0, room;

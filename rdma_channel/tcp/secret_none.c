@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without libsodium: no connection is encrypted, and none that asks for it is opened. */
+/* The functions of secret.h for a build without libsodium: a connection with keys cannot be opened. */
 #include "rdma_channel/tcp/secret.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ size_t hr_secret_bytes(void)
 	return 0;
 }
 
-/* Nothing below is called: no secret is ever opened. */
+/* The functions below are never called, as hr_secret_open always fails. */
 
 int hr_secret_put(struct hr_secret *secret, int stream, struct hr_iov_place place, size_t *accepted)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: the pipe over the stream socket itself, TCP or Unix. What one put hands to the kernel travels as a frame: its
- * length, 4 bytes little-endian, then the bytes. The length exists for one reason: the end. FRAME_GOODBYE in its place
- * says that the peer finalized, whereas a stream that ends without it means that the peer died; TCP alone cannot tell
- * the two apart, as the kernel closes the sockets of a killed process in good order.
+ * The tcp transport: the pipe over the stream socket itself, TCP or Unix. Each put sends its bytes as a frame: a
+ * length, 4 bytes little-endian, then the bytes. The length is needed only to mark the end: FRAME_GOODBYE in its place
+ * says that the peer has finalized. If the stream ends without it, the peer has died. TCP alone cannot distinguish the
+ * two, as the kernel closes the sockets of a killed process in order.
  *
- * A frame whose bytes the kernel did not all take is continued by the next put. If the connection is closed in the
- * middle of one, there is no place for the goodbye, and the peer sees a death (-ECONNRESET): its message was cut off.
+ * If the kernel does not accept all bytes of a frame, the next put continues the frame. If the connection is closed in
+ * the middle of a frame, FRAME_GOODBYE cannot be sent, and the peer gets -ECONNRESET: its message was cut off.
  *
- * No copy on the way out but for small messages, where copying them behind their length is cheaper than to have the
- * kernel walk a vector. On the way in, one read takes what is left of a frame directly to the caller and a little more
- * (the next lengths and small messages) to a buffer, so that a small message costs one system call.
+ * put copies only small messages: copying them after their length is cheaper than a vector of two elements. get reads
+ * the rest of a long frame directly into the caller's memory, and in the same system call the next few bytes (lengths
+ * and small messages) into a buffer, so that a small message costs one system call.
  *
- * With keys (hr_connect_attr_t.cipher) encrypted records take the place of frames: secret.h.
+ * With keys (hr_connect_attr_t.cipher) encrypted records replace the frames (secret.h).
  *
- * Memory: the kernel's two buffers and the one here. With a ring as large as the default, or larger, the kernel sizes
- * its own as the path asks (tcp_rmem, tcp_wmem), except within a host, where a path of memory has nothing to be kept
- * full; a smaller one bounds all three (tcp_shares_of).
+ * Memory: the kernel's two buffers and the buffer of struct tcp_conn. If the ring size is KERNEL_SIZES or more, the
+ * kernel chooses the sizes of its buffers by the path (tcp_rmem, tcp_wmem); within a host they are LOOPBACK_SIZE. A
+ * smaller ring size limits all three (tcp_shares_of).
  *
- * A peer that reads slowly, or not at all for hours, is alive; one whose machine is gone is not. The kernel's user
- * time-out (TCP_USER_TIMEOUT) does not tell them apart: it also ends a connection whose peer answers every probe of its
- * closed window. So it is off here. Where nothing is under way the kernel's keep-alive probes find out; where something
- * is, tcp_conn_check asks for the acknowledgements that came. A peer that is stopped (SIGSTOP) is alive: its kernel
+ * Dead peers. A peer that does not read for hours is alive; a peer whose machine is gone is dead. TCP_USER_TIMEOUT does
+ * not distinguish them: it also ends a connection whose peer answers every probe of its closed window. So it is off
+ * here. If no data is in flight, the kernel's keep-alive probes detect a dead peer. If data is in flight,
+ * tcp_conn_check looks at the time of the last acknowledgement. A stopped peer (SIGSTOP) counts as alive, as its kernel
  * answers.
  */
 #include "rdma_channel/tcp/secret.h"
@@ -48,48 +48,48 @@
 #define FRAME_MAX (1u << 30) /* bytes */
 #define BUFFER_MAX 32768     /* bytes, of in.buffer */
 #define BUFFER_MIN 4096
-#define BEHIND 256           /* bytes of the buffer that a read past it may fill behind a frame, as they are copied again */
-#define DIRECT_MIN 4096      /* bytes still to come of a frame, from which on they are read past the buffer */
-#define PIECES_MAX 64        /* of one system call */
-#define COPIED_MAX 1024      /* bytes of a message that are copied behind their length */
-#define KERNEL_SIZES (1u << 20) /* from this ring size on the kernel sizes its buffers itself, between hosts */
-#define LOOPBACK_SIZE (256u << 10) /* bytes of each, within a host: what stays in the caches streams faster */
-#define SILENCE_MIN_MS 2000  /* kernels delay answers, and leave probes unanswered that come within half a second */
-#define IDLE_CALLS 64        /* puts and gets without success, before the clock is looked at */
+#define BEHIND 256           /* bytes after a frame that a direct read puts into the buffer; few, as they are copied */
+#define DIRECT_MIN 4096      /* from this many bytes left of a frame on, they are read directly to the caller */
+#define PIECES_MAX 64        /* maximum number of the caller's pieces in one system call */
+#define COPIED_MAX 1024      /* maximum size of a message that is copied after its length, bytes */
+#define KERNEL_SIZES (1u << 20) /* from this ring size on, between hosts, the kernel sizes its buffers itself */
+#define LOOPBACK_SIZE (256u << 10) /* bytes of each kernel buffer within a host: data that stays in cache is faster */
+#define SILENCE_MIN_MS 2000  /* kernels delay answers, and do not answer probes less than half a second apart */
+#define IDLE_CALLS 64        /* after this many puts and gets that moved nothing, check_sometimes reads the clock */
 
 struct tcp_conn {
-	int stream; /* the channel's */
+	int stream; /* owned by the channel */
 	bool is_unix;
-	bool armed;   /* since the last put and get: an event tells whatever comes */
-	bool drained; /* the last read found nothing more; until an event says otherwise, if armed */
+	bool armed;   /* conn_arm was called after the last put and get: bytes that arrive raise an event */
+	bool drained; /* the last read found nothing more; cleared by an event */
 	const struct hr_conn_env *env;
 	const char *peer;
 	struct hr_secret *secret; /* NULL: in the clear */
 	struct {
-		uint64_t since; /* the peer has owed an answer and was not heard since then, ns; 0: it owes none */
-		uint64_t asked; /* when the kernel was asked last by check_sometimes, coarse ns */
-		unsigned idle_calls;
-		int error; /* -ETIMEDOUT: given up; what has arrived is still to be read. 0: not */
+		uint64_t since; /* the peer has not answered since then, ns; 0: no answer is outstanding */
+		uint64_t asked; /* when check_sometimes last checked, coarse ns */
+		unsigned idle_calls; /* puts and gets that moved nothing since check_sometimes last read the clock */
+		int error; /* -ETIMEDOUT: the peer is lost; bytes that have arrived can be read; 0: not lost */
 	} silence;
 	struct {
-		uint32_t length; /* little-endian; its last length_left bytes are still to be sent */
-		unsigned length_left;
-		uint32_t left; /* bytes of the frame not handed over yet */
-		bool was_short;
+		uint32_t length; /* of the current frame, little-endian */
+		unsigned length_left; /* the last length_left bytes of length are still to be sent */
+		uint32_t left; /* bytes of the frame that the kernel has not accepted yet */
+		bool was_short; /* the last put did not accept all bytes */
 		bool goodbye_begun, ended;
 	} out;
 	struct {
-		uint8_t length[4];
+		uint8_t length[4];    /* of the next frame; its first length_have bytes have arrived */
 		unsigned length_have;
 		uint32_t left; /* bytes of the frame not delivered yet */
-		size_t at, end; /* of buffer */
-		int error;      /* what get says when the buffer is empty; 0: none */
-		uint32_t size;  /* of buffer */
+		size_t at, end; /* buffer[at..end-1] have arrived and are not delivered */
+		int error;      /* error that get returns once the buffer is empty; 0: none */
+		uint32_t size;  /* of buffer, bytes */
 	} in;
 	uint8_t buffer[];
 };
 
-/* How a connection's memory is divided for that ring size, bytes. The kernel's shares are 0 where it decides. */
+/* How a connection's memory is divided, bytes. kernel_receive and kernel_send are 0 if the kernel chooses them. */
 struct tcp_shares {
 	uint32_t buffer, kernel_receive, kernel_send;
 };
@@ -112,7 +112,7 @@ static size_t tcp_conn_bytes(void *context, uint32_t ring_bytes)
 	return sizeof(struct tcp_conn) + shares.buffer + shares.kernel_receive + shares.kernel_send;
 }
 
-/* ---- the channel's end of it ---- */
+/* ---- opening and closing ---- */
 
 static int tcp_open(const struct hr_channel_env *env, void **context, uint8_t *section, size_t *section_len)
 {
@@ -167,7 +167,7 @@ static void set_stream_option(const struct tcp_conn *conn, int level, int name, 
 		       strerror(errno));
 }
 
-/* Both ends of a TCP stream have one address. */
+/* Returns whether both ends of a TCP stream have the same address, so that both are on this host. */
 static bool within_host(int stream)
 {
 	struct sockaddr_storage own = { 0 }, peer = { 0 };
@@ -196,8 +196,8 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 	conn->is_unix = domain == AF_UNIX;
 	conn->stream = stream;
 	if (!conn->is_unix)
-		set_stream_option(conn, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); /* see above */
-	/* The kernel doubles the value, for its own book-keeping. */
+		set_stream_option(conn, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); /* see "Dead peers" above */
+	/* The kernel doubles the values of SO_RCVBUF and SO_SNDBUF, for its own bookkeeping. */
 	struct tcp_shares shares = tcp_shares_of(conn->env->ring_bytes);
 	if (!shares.kernel_receive && within_host(stream)) {
 		shares.kernel_receive = shares.kernel_send = LOOPBACK_SIZE;
@@ -217,7 +217,7 @@ static void tcp_conn_close(void *data)
 	free(conn);
 }
 
-/* What a failed send or read means to the caller of put or get. */
+/* Returns the error of put or get for the errno value of a failed send or read. */
 static int error_of_stream(const struct tcp_conn *conn, int number)
 {
 	if (number == ECONNRESET || number == EPIPE)
@@ -226,12 +226,13 @@ static int error_of_stream(const struct tcp_conn *conn, int number)
 	return number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH ? -ETIMEDOUT : -ECONNRESET;
 }
 
-/* ---- is the peer there? ---- */
+/* ---- detecting a dead peer ---- */
 
 /*
- * Does the peer owe an answer? It does to data sent after it was heard last; what it had no room for is sent again in
- * growing intervals, and where that is overdue, the kernel finds no way to send it. Where nothing is in flight because
- * its window is closed, it owes one to a probe of that (in growing intervals too: RFC 9293, 3.8.6.1).
+ * Returns whether an answer of the peer is outstanding: to data sent after its last acknowledgement, or, if no data is
+ * in flight because the peer's window is closed, to a probe of that window (RFC 9293, 3.8.6.1). The kernel sends
+ * unacknowledged data again at growing intervals. If the next sending is overdue, the kernel has no route to the peer;
+ * that counts as outstanding too.
  */
 static bool owes_answer(const struct tcp_info *info)
 {
@@ -242,8 +243,9 @@ static bool owes_answer(const struct tcp_info *info)
 }
 
 /*
- * Asks the kernel what it heard of the peer. 1: something is still to be acknowledged; 0: nothing; -ETIMEDOUT: it owes an
- * answer and has not been heard for the connection's time-out. One that answers lives, however long it takes nothing.
+ * Checks by TCP_INFO whether the peer still answers. Returns 1 if bytes are still to be acknowledged or sent, 0 if none
+ * are, -ETIMEDOUT if an answer has been outstanding for timeout_ms. A peer that answers is alive, even if it accepts no
+ * data for a long time.
  */
 static int ask_kernel(struct tcp_conn *conn)
 {
@@ -256,7 +258,7 @@ static int ask_kernel(struct tcp_conn *conn)
 	if (!info.tcpi_unacked && !info.tcpi_notsent_bytes)
 		return 0;
 	if (now - info.tcpi_last_ack_recv * HR_NS_PER_MS > since)
-		since = 0; /* heard meanwhile */
+		since = 0; /* the peer has answered in the meantime */
 	if (!since && !owes_answer(&info))
 		return 1;
 	conn->silence.since = since ? since : now;
@@ -278,7 +280,7 @@ static int tcp_conn_check(void *data)
 	return state;
 }
 
-/* For a caller that never sleeps: a put found no room, or a get nothing. Asks now and then. */
+/* Call this after a put or get that moved nothing. Checks the peer now and then, for a caller that never sleeps. */
 static void check_sometimes(struct tcp_conn *conn)
 {
 	if (++conn->silence.idle_calls < IDLE_CALLS)
@@ -293,7 +295,8 @@ static void check_sometimes(struct tcp_conn *conn)
 
 /* ---- get ---- */
 
-/* What a read returned, 0 where it would block; notes the end and errors in in.error and returns -1. */
+/* Evaluates the result of a read. Returns the number of bytes, 0 if the read would block, or -1 at the end of the
+ * stream or after an error, which it stores in in.error. */
 static ssize_t judge_read(struct tcp_conn *conn, ssize_t got)
 {
 	if (got > 0)
@@ -305,7 +308,7 @@ static ssize_t judge_read(struct tcp_conn *conn, ssize_t got)
 	return -1;
 }
 
-/* Reads into the empty buffer. As judge_read. */
+/* Reads into the empty buffer. Returns as judge_read. */
 static ssize_t fill(struct tcp_conn *conn)
 {
 	if (conn->in.error)
@@ -336,7 +339,7 @@ static int on_length(struct tcp_conn *conn)
 	return 0;
 }
 
-/* Takes a length from the buffer where one is due; true if payload is in the buffer afterwards. */
+/* If a length comes next, takes it from the buffer. Returns whether the buffer then contains payload. */
 static bool payload_buffered(struct tcp_conn *conn)
 {
 	while (!conn->in.left && conn->in.at < conn->in.end) {
@@ -344,7 +347,7 @@ static bool payload_buffered(struct tcp_conn *conn)
 		if (conn->in.length_have < sizeof conn->in.length)
 			continue;
 		int error = on_length(conn);
-		if (error) { /* nothing behind it means anything */
+		if (error) { /* bytes after a goodbye or an invalid length have no meaning: drop them */
 			conn->in.error = error;
 			conn->in.at = conn->in.end = 0;
 		}
@@ -352,7 +355,7 @@ static bool payload_buffered(struct tcp_conn *conn)
 	return conn->in.at < conn->in.end;
 }
 
-/* Delivers from the buffer as much as there is and fits. */
+/* Delivers as many bytes from the buffer as there are and as fit. */
 static size_t deliver_buffered(struct tcp_conn *conn, struct hr_iov_place *place)
 {
 	size_t delivered = 0;
@@ -373,7 +376,8 @@ static size_t deliver_buffered(struct tcp_conn *conn, struct hr_iov_place *place
 	return delivered;
 }
 
-/* The caller's pieces from the place on, at most limit bytes and max pieces. Returns how many; *size is their sum. */
+/* Stores the caller's pieces from `place` on, at most limit bytes and max pieces. Returns their number; *size: their
+ * sum, bytes. */
 static int pieces_from(struct hr_iov_place place, size_t limit, struct iovec *pieces, int max, size_t *size)
 {
 	int n = 0;
@@ -390,8 +394,9 @@ static int pieces_from(struct hr_iov_place place, size_t limit, struct iovec *pi
 	return n;
 }
 
-/* The buffer is empty and the rest of the frame is long: reads it to the caller, and what follows it to the buffer.
- * Returns the bytes delivered; *more: all that was asked for came, so there may be more. */
+/* Reads the rest of a long frame directly to the caller, and up to BEHIND bytes after the frame into the buffer, which
+ * must be empty. Returns the number of bytes delivered. *more: the read was complete, so more bytes may have
+ * arrived. */
 static size_t deliver_direct(struct tcp_conn *conn, struct hr_iov_place *place, bool *more)
 {
 	struct iovec pieces[PIECES_MAX + 1];
@@ -419,7 +424,7 @@ static size_t deliver_direct(struct tcp_conn *conn, struct hr_iov_place *place, 
 	return delivered;
 }
 
-/* True: something has arrived. */
+/* Reads encrypted bytes into the buffer. Returns whether any have arrived. */
 static bool fill_secret(struct tcp_conn *conn)
 {
 	int got = hr_secret_fill(conn->secret, conn->stream);
@@ -431,7 +436,7 @@ static bool fill_secret(struct tcp_conn *conn)
 	return false;
 }
 
-/* As deliver_buffered and deliver_direct together, from encrypted records. */
+/* Reads and delivers from encrypted records, as deliver_buffered and deliver_direct do from frames. */
 static size_t deliver_secret(struct tcp_conn *conn, struct hr_iov_place *place, size_t total)
 {
 	size_t done = 0, delivered;
@@ -450,13 +455,13 @@ static size_t deliver_secret(struct tcp_conn *conn, struct hr_iov_place *place, 
 	}
 }
 
-/* Is there anything that get would deliver or report? */
+/* Returns whether get would deliver a byte, or report an error of the encrypted stream, without a read. */
 static bool has_payload(struct tcp_conn *conn)
 {
 	return conn->secret ? hr_secret_ready(conn->secret) : payload_buffered(conn);
 }
 
-/* Reads what has arrived, where there is nothing to deliver. */
+/* Reads bytes that have arrived. Call it only if has_payload is false. */
 static void look(struct tcp_conn *conn)
 {
 	if (conn->secret && !conn->in.error)
@@ -491,7 +496,8 @@ static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered
 
 /* ---- put ---- */
 
-/* Hands the rest of the length and of the frame to the kernel. Returns the bytes of the caller's taken, or -1. */
+/* Sends the rest of the length and of the frame. Returns how many of the caller's bytes the kernel accepted, or -1.
+ * *full: the kernel did not accept everything. */
 static ssize_t send_frame(struct tcp_conn *conn, const struct hr_iov_place *place, bool *full)
 {
 	struct iovec pieces[PIECES_MAX + 1];
@@ -525,7 +531,8 @@ static void begin_frame(struct tcp_conn *conn, size_t length)
 	conn->out.length_left = sizeof conn->out.length;
 }
 
-/* The peer does not read any more. If it finalized, that it said so may be on its way to the caller still. */
+/* Returns the error of put after a failed send: the peer no longer reads. If the peer has finalized, its goodbye may
+ * have arrived and not been read yet. */
 static int error_of_put(struct tcp_conn *conn, int number)
 {
 	if (conn->secret) {
@@ -539,10 +546,10 @@ static int error_of_put(struct tcp_conn *conn, int number)
 }
 
 /*
- * A small message, its length before it, in one piece. True: that was it, *accepted and *error say how it went. Where
- * the kernel takes less than all, the frame has begun and goes on like any other.
+ * Copies a small message after its length and sends both in one piece. If the kernel accepts only a part, the frame has
+ * begun, and the next put continues it.
  */
-static bool put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *accepted, int *error)
+static int put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *accepted)
 {
 	uint8_t bytes[sizeof conn->out.length + COPIED_MAX];
 	size_t len = iov->iov_len, size = sizeof conn->out.length + len;
@@ -553,16 +560,13 @@ static bool put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *a
 	do
 		sent = send(conn->stream, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	*error = 0;
 	if (sent == (ssize_t)size) {
 		*accepted = len;
 		conn->out.was_short = false;
-		return true;
+		return 0;
 	}
-	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-		*error = error_of_put(conn, errno);
-		return true;
-	}
+	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		return error_of_put(conn, errno);
 	if (sent > 0) {
 		size_t of_length = (size_t)sent < sizeof length ? (size_t)sent : sizeof length;
 		begin_frame(conn, len);
@@ -571,7 +575,8 @@ static bool put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *a
 		*accepted = (size_t)sent - of_length;
 	}
 	conn->out.was_short = true;
-	return true;
+	check_sometimes(conn);
+	return 0;
 }
 
 static int put_secret(struct tcp_conn *conn, const struct iovec *iov, int n, size_t *accepted)
@@ -591,15 +596,11 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	conn->armed = false;
 	if (conn->in.error == -ETIMEDOUT || conn->silence.error)
 		return -ETIMEDOUT;
-	int error;
 	*accepted = 0;
 	if (conn->secret)
 		return put_secret(conn, iov, n, accepted);
-	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left && put_copied(conn, iov, accepted, &error)) {
-		if (conn->out.was_short)
-			check_sometimes(conn);
-		return error;
-	}
+	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left)
+		return put_copied(conn, iov, accepted);
 	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), done = 0;
 	bool full = false;
@@ -610,7 +611,7 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 		if (sent < 0 && !done)
 			return error_of_put(conn, errno);
 		if (sent < 0)
-			break; /* the next put tells */
+			break; /* the next put returns the error */
 		hr_iov_advance(&place, (size_t)sent);
 		done += (size_t)sent;
 	}
@@ -623,14 +624,14 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 
 /* ---- the end ---- */
 
-/* True when the goodbye has been handed to the kernel, or cannot be. */
+/* Sends the goodbye. Returns true if the kernel has accepted it, or if it can no longer be sent. */
 static bool say_goodbye(struct tcp_conn *conn)
 {
 	if (conn->secret)
 		return hr_secret_finish(conn->secret, conn->stream);
 	if (!conn->out.goodbye_begun) {
 		if (conn->out.left)
-			return true; /* in the middle of a frame: see above */
+			return true; /* in the middle of a frame no goodbye can be sent: see the top of this file */
 		conn->out.goodbye_begun = true;
 		conn->out.length = htole32(FRAME_GOODBYE);
 		conn->out.length_left = sizeof conn->out.length;
@@ -643,7 +644,8 @@ static bool say_goodbye(struct tcp_conn *conn)
 	return !conn->out.length_left;
 }
 
-/* Reads and drops what has arrived: a socket closed over unread data answers with a reset. True at the end. */
+/* Reads and drops the bytes that have arrived: if a socket is closed with unread data, the kernel sends a reset.
+ * Returns true at the end of the stream. */
 static bool drop_input(struct tcp_conn *conn)
 {
 	while (!conn->in.error)
@@ -659,12 +661,12 @@ static int tcp_conn_shutdown(void *data)
 		return 1;
 	if (!conn->out.ended) {
 		if (!say_goodbye(conn))
-			return drop_input(conn); /* so that a peer that closes too gets rid of its own */
+			return drop_input(conn); /* make room: the peer may be closing too, and sending its goodbye */
 		shutdown(conn->stream, SHUT_WR);
 		conn->out.ended = true;
 	}
 	int unsent = 0;
-	if (drop_input(conn) || conn->is_unix) /* what went into a Unix socket lies in the peer's queue */
+	if (drop_input(conn) || conn->is_unix) /* bytes sent over a Unix socket are in the peer's queue already */
 		return 1;
 	return ioctl(conn->stream, SIOCOUTQ, &unsent) < 0 || unsent == 0;
 }
@@ -690,7 +692,8 @@ static bool tcp_conn_pending(void *data, bool want_put)
 	struct tcp_conn *conn = data;
 	if (has_payload(conn) || conn->in.error || conn->silence.error)
 		return true;
-	/* Armed and drained: what has come since raises an event, and that one has not been taken yet. */
+	/* If armed and drained, bytes that arrived since then raise an event, which has not been handled yet: no read
+	 * is needed. */
 	if (!conn->armed || !conn->drained)
 		look(conn);
 	if (has_payload(conn) || conn->in.error)
@@ -698,7 +701,7 @@ static bool tcp_conn_pending(void *data, bool want_put)
 	return want_put && conn->out.was_short && has_room(conn);
 }
 
-/* Nothing is taken from the descriptor: pending and get look at it themselves. */
+/* Reads nothing from the stream: conn_pending and get do. */
 static void tcp_conn_event(void *data)
 {
 	struct tcp_conn *conn = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What MPI says to wrong arguments, and what it tells of itself. */
+/* Error classes for invalid arguments, sizes of datatypes, and inquiry functions. */
 #include "test/adi/check_mpi.h"
 
 #include <limits.h>

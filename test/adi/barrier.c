@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nobody leaves a barrier before everybody has entered it: seen in a counter that all ranks share through a file, the
- * first argument. Ranks enter late in turn. */
+/* No rank leaves a barrier before all ranks have entered it. All ranks count their entries in a shared file, the first
+ * argument. In each round another rank enters late. */
 #include "test/adi/check_mpi.h"
 
 #include <fcntl.h>

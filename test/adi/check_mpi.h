@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the MPI test programs share: a check that ends the job, and bytes that tell where they belong. */
+/* Shared by the MPI test programs: a check that ends the job, and bytes that depend on their offset and a seed. */
 #ifndef TEST_ADI_CHECK_MPI_H
 #define TEST_ADI_CHECK_MPI_H
 

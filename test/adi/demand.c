@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that have nothing to say to each other have no connection. The first argument says what happens; demand.sh
- * counts the connections.
- *	ring      each rank passes a token to the next; nothing else
+ * Ranks that exchange no messages have no connection. The first argument selects the case; demand.sh counts the
+ * connections.
+ *	ring      each rank passes a token to the next rank
  *	pair      ranks 0 and 1 exchange a message, the others none
- *	late      ranks 0 and 1 have a first message for each other, and are away for long at different times
- *	gone      rank 1 is killed before anybody has had to do with it; the others report the error that they get
- *	finalize  as gone, but the others only finalize
+ *	late      a rank computes for a long time while the first message from it (rank 0) or to it (rank 3) is pending
+ *	gone      rank 1 is killed before its first message; the other ranks check the error of their sends and receives
+ *	finalize  as gone, but the other ranks only call MPI_Finalize
  */
 #include "test/adi/check_mpi.h"
 
@@ -40,7 +40,7 @@ static void ring(void)
 	CHECK(rank != 0 || token == 3 * size);
 }
 
-/* Computes, outside MPI: what is awaited is that three times the time-out that demand.sh sets has passed. */
+/* Spends time outside MPI: three times the time-out that demand.sh sets. */
 static void be_away(void)
 {
 	usleep(900000);
@@ -50,13 +50,13 @@ static void late(void)
 {
 	int value = 7;
 	MPI_Request request;
-	if (rank == 0) { /* begins, is away, ends */
+	if (rank == 0) { /* starts a send, computes, completes it */
 		MPI_Isend(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &request);
 		be_away();
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	} else if (rank == 1) {
 		MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	} else if (rank == 2) { /* waits for one who is away */
+	} else if (rank == 2) { /* sends to a rank that computes */
 		MPI_Send(&value, 1, MPI_INT, 3, 1, MPI_COMM_WORLD);
 	} else if (rank == 3) {
 		be_away();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways in which a job ends before its time; the first argument says which.
- *	abort     rank 1 calls MPI_Abort with 42 while the others wait for it
- *	fatal     rank 1 makes an error that the default handler does not forgive
- *	die       rank 1 is killed while the others wait for it; they report the error that they get and end well
+ * A job ends without MPI_Finalize. The first argument selects the case.
+ *	abort     rank 1 calls MPI_Abort with 42 while the others wait for its message
+ *	fatal     rank 1 makes an error, and the default error handler ends the job
+ *	die       rank 1 is killed while the others wait for its message; they check the error and exit with status 0
  *	leave     rank 1 exits without MPI_Finalize
  */
 #include "test/adi/check_mpi.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process manager that loses the last fence. The argument:
- *	dead   rank 1 is killed before; the others are told in MPI_Finalize, and end
- *	slow   rank 1 comes late, after the others have begun to watch; then the fence ends, and nobody sees an error
+ * The process manager's fence in MPI_Finalize (adi/meet.c). The argument selects the case:
+ *	dead   rank 1 is killed before, and the fence never ends; MPI_Finalize of the other ranks returns an error
+ *	slow   rank 1 calls MPI_Finalize late, when the others have opened connections to watch each other; then the
+ *	       fence ends, and no rank gets an error
  */
 #include "test/adi/check_mpi.h"
 
@@ -14,7 +15,7 @@
 
 static bool lose;
 
-/* In place of the library's. MPI_Init's fence is one of its, too. */
+/* Replaces the function of the PMIx library, which uses it for the fence of MPI_Init too. */
 pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[], size_t ninfo,
 			    pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
@@ -44,5 +45,5 @@ int main(int argc, char **argv)
 	class = MPI_Finalize();
 	printf("rank %d: %s\n", rank, class == wanted ? "as it should be" : "WRONG");
 	fflush(stdout);
-	_exit(0); /* mpirun need not hear that PMIx has been left in the middle */
+	_exit(0); /* without exit handlers: a fence of PMIx may still be pending */
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which message meets which receive, and what of it: MPI 5.0, sections 3.2 to 3.10. Ranks 0 and 1 talk; all take part
- * where all are meant. */
+/* Which receive matches which message, and the data and status that it gets: MPI 5.0, sections 3.2 to 3.10. Most cases
+ * use ranks 0 and 1 only. */
 #include "test/adi/check_mpi.h"
 
 #include <string.h>
 
-#define EAGER 1000     /* bytes: well under the threshold */
-#define LARGE 300000   /* well above */
+#define EAGER 1000     /* bytes: below the threshold HEADRACE_EAGER_MAX */
+#define LARGE 300000   /* bytes: above the threshold */
 #define HUGE_ (64 << 20)
 
 static int rank, size;
@@ -20,7 +20,7 @@ static void expect(const MPI_Status *status, int source, int tag, int bytes)
 	CHECK(count == bytes);
 }
 
-/* Same envelope: in order of sending, whatever the sizes and protocols. */
+/* Messages with the same envelope match in the order of sending, whatever their sizes and protocols. */
 static void order_is_kept(void)
 {
 	enum { N = 400 };
@@ -39,7 +39,7 @@ static void order_is_kept(void)
 	}
 }
 
-/* Receives in an order other than that of sending: the others wait as unexpected. */
+/* Receives in the reverse order of sending: messages that are received later are unexpected. */
 static void tags_choose(void)
 {
 	enum { N = 20 };
@@ -65,7 +65,7 @@ static void tags_choose(void)
 		CHECK(MPI_Waitall(N, request, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
 }
 
-/* From anybody, with any tag: per sender still in order. */
+/* Receives with both wildcards: the messages of each sender arrive in order. */
 static void wildcards_take_all(void)
 {
 	enum { N = 100 };
@@ -83,7 +83,7 @@ static void wildcards_take_all(void)
 	}
 }
 
-/* Sent before the receive is posted, and received long after. */
+/* Messages that are sent before their receives are posted. */
 static void unexpected_messages_wait(void)
 {
 	static unsigned char small[EAGER], large[LARGE];
@@ -109,7 +109,8 @@ static void unexpected_messages_wait(void)
 	}
 }
 
-/* Longer than the receive: an error, the part that fits, and the next message untouched. */
+/* A message that is longer than the receive: the receive returns an error and the part that fits, and the next message
+ * arrives correctly. */
 static void truncation_is_an_error(void)
 {
 	static unsigned char bytes[LARGE];
@@ -157,7 +158,7 @@ static void huge_messages_pass_both_ways(void)
 	free(in);
 }
 
-/* Everybody sends to everybody, many at a time, half of them before the receives are posted. */
+/* Every rank sends many messages to every rank. Even ranks send before they post their receives, odd ranks after. */
 static void many_at_a_time(void)
 {
 	enum { N = 300 };
@@ -249,7 +250,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	nobody_and_oneself();
-	MPI_Barrier(MPI_COMM_WORLD); /* its wildcards must not meet what others send next */
+	MPI_Barrier(MPI_COMM_WORLD); /* the wildcards above must not match messages of the next case */
 	many_at_a_time();
 	if (size > 1) {
 		order_is_kept();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ping-pong between ranks 2k and 2k+1: half the round trip, median and 99th percentile, and bandwidth. Contents are
- * checked. Builds with any MPI's compiler wrapper, so that two libraries can be compared.
+ * Ping-pong between ranks 2k and 2k+1. Prints half the round-trip time (median and 99th percentile) and the bandwidth.
+ * Checks the contents. Builds with the compiler wrapper of any MPI library, so that libraries can be compared.
  *
  *	pingpong [ITERATIONS [LARGEST]]
  */
@@ -13,7 +13,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One size; the times of rank 0's round trips go to time[0..n-1]. */
+/* Measures one message size. Stores the round-trip times, in seconds, in time[0..n-1]. */
 static void measure(int rank, int peer, char *bytes, int len, double *time, int n)
 {
 	for (int i = -n / 10 - 1; i < n; i++) {

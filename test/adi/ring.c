@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A token goes round all ranks: each adds one to every element and passes it on. Sizes from nothing to 4 MB, or to what
- * the first argument says, in elements. */
+/* A token passes around all ranks. Each rank adds one to every element of the token. Sizes from 0 to 4 MB, or to the
+ * first argument, in elements. */
 #include "test/adi/check_mpi.h"
 
 #define LAPS 3

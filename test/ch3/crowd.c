@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More connections than a poll looks at, over the memory channel: what makes a connection one of those at work, and
- * what keeps it there. The linker routes malloc() through here, so that memory may run out.
+ * More connections than a poll looks at (CH3_ACTIVE_MAX), over the memory channel: which events make a connection
+ * active and which keep it active. The linker redirects malloc() to __wrap_malloc, so that allocations can fail.
  */
 #include "ch3/ch3.h"
 #include "ch3/packet.h"
@@ -14,7 +14,7 @@
 
 enum { TYPE = CH3_TYPE_FIRST, SPOKES = 40, LARGE = 200 * 1024, INBOX = 8192, GETS_PER_PASS = 16 };
 
-/* One engine, connected to each of the others. */
+/* The hub is an engine with a connection to each spoke. The spokes have no other connections. */
 static ch3_t *hub, *spoke[SPOKES];
 static ch3_vc_t *to_spoke[SPOKES], *to_hub[SPOKES];
 static int messages, failures, failure, dones, done_error;
@@ -106,7 +106,8 @@ static void poll_spokes(void)
 		ch3_progress_poll(spoke[i]);
 }
 
-/* The hub has something to say to all but the first few, and then looks at those it spoke to last. */
+/* The hub sends to all spokes from first on. Then the connections to the spokes before first are not active, unless
+ * something else keeps them active. */
 static void busy_elsewhere(int first)
 {
 	for (int i = first; i < SPOKES; i++)
@@ -117,7 +118,7 @@ static void busy_elsewhere(int first)
 
 START_TEST(who_is_spoken_to_is_heard_at_once)
 {
-	/* The channel would tell of one of these after so many polls. */
+	/* If the send did not make the connection active, the message would arrive only after many polls. */
 	for (int i = 0; i < 3; i++) {
 		busy_elsewhere(3);
 		say(to_spoke[i]);
@@ -151,7 +152,7 @@ START_TEST(a_write_under_way_goes_on_while_others_are_at_work)
 	busy_elsewhere(1);
 	ck_assert_int_eq(ch3_send(to_spoke[0], TYPE, NULL, 0, &iov, 1, 0, &request), 0);
 	poll_spokes();
-	ch3_progress_poll(hub); /* it is cleared, and the write begins */
+	ch3_progress_poll(hub); /* the hub receives the CLEAR and starts the write */
 	for (int i = 0; i < 200; i++)
 		busy_elsewhere(1);
 	ck_assert_int_eq(ch3_request_test(request), 1);
@@ -161,11 +162,11 @@ START_TEST(a_write_under_way_goes_on_while_others_are_at_work)
 }
 END_TEST
 
-/* The first spoke's payload waits; the hub has no memory to ask for it. */
+/* The hub accepts the rendezvous of the first spoke, but has no memory to queue the CLEAR. */
 static void accept_without_memory(void)
 {
 	struct iovec into = { room, LARGE };
-	for (int i = 0; i < SPOKES; i++) /* the pipe to the first one is full, and the others are at work */
+	for (int i = 0; i < SPOKES; i++) /* fills the pipe to the first spoke, and makes the others active */
 		say(to_spoke[i]);
 	ch3_progress_poll(hub);
 	memory_faults.capacity = 1;
@@ -204,7 +205,7 @@ START_TEST(an_answer_that_cannot_be_queued_fails_its_connection)
 }
 END_TEST
 
-/* So much has come that one pass does not see the end of it, and then nothing more does. */
+/* More bytes have arrived than one pass of progress receives, and no more arrive afterwards. */
 START_TEST(a_connection_that_cannot_send_is_kept_until_that_is_told)
 {
 	struct ch3_packet packet = { .type = TYPE, .sequence = 1 };
@@ -223,7 +224,7 @@ START_TEST(a_connection_that_cannot_send_is_kept_until_that_is_told)
 }
 END_TEST
 
-/* Closing waits for room; what another has sent is not its business, and does not keep it awake. */
+/* Closing waits for room in the pipe. Bytes on another connection do not end that wait. */
 START_TEST(closing_waits_for_its_own_connection_alone)
 {
 	ch3_request_t *request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections on demand: many engines in one process, over the real channel. Who has nothing to say to whom has no
- * connection; both may begin at once; peers that are gone, that are strangers, or that do not look for a while.
+ * Connections on demand: many engines in one process, over the real channel. Engines that exchange no messages have no
+ * connection. Both sides may begin at the same time. Peers are closed, were not added, or make no progress for a while.
  */
 #include "ch3/ch3.h"
 
@@ -25,9 +25,9 @@ static const uint32_t transports[] = { HR_TRANSPORT_SHM, HR_TRANSPORT_TCP };
 struct end {
 	ch3_t *engine;
 	hr_card_t card;
-	ch3_vc_t *vc[ENDS_MAX]; /* to each of the others */
+	ch3_vc_t *vc[ENDS_MAX]; /* vc[i]: to end[i] */
 	int messages, failures, failure;
-	int refuse; /* what its handler says */
+	int refuse; /* return value of the handler */
 	char *room;
 };
 static struct end end[ENDS_MAX];
@@ -39,7 +39,7 @@ static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 	ck_assert_uint_eq(incoming->header_len, sizeof(int));
 	int from;
 	memcpy(&from, incoming->header, sizeof from);
-	ck_assert_ptr_eq(incoming->vc, self->vc[from]); /* it is who it says */
+	ck_assert_ptr_eq(incoming->vc, self->vc[from]); /* the connection is that of the sender in the header */
 	self->messages++;
 	if (incoming->payload_len) {
 		sink->iov[0] = (struct iovec){ self->room, LONG_MESSAGE };
@@ -56,7 +56,7 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 	self->failure = error;
 }
 
-/* n ends that do not know each other. */
+/* Opens n ends that have not added each other. */
 static void open_ends(int n, uint32_t transport, uint32_t flags)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
@@ -79,7 +79,7 @@ static void add(int to, int peer)
 	ck_assert_int_eq(ch3_add(end[to].engine, &end[peer].card, NULL, &end[to].vc[peer]), 0);
 }
 
-/* n ends, each of which has added the others. */
+/* Opens n ends and adds each to all others. */
 static void open_known(int n, uint32_t transport, uint32_t flags)
 {
 	open_ends(n, transport, flags);
@@ -167,7 +167,7 @@ START_TEST(both_sides_that_begin_at_once_share_one_connection)
 }
 END_TEST
 
-/* Each asks for the connection because it waits for the other. */
+/* One or both sides call ch3_vc_open, because they wait for the other. */
 START_TEST(opening_without_sending_brings_it_up_on_both_sides)
 {
 	open_known(2, transports[_i], 0);
@@ -208,19 +208,19 @@ START_TEST(first_send_to_a_peer_that_is_gone_fails_once)
 	ck_assert_int_eq(end[0].failure, -ECONNRESET);
 	ck_assert_int_eq(ch3_vc_state(end[0].vc[1]), -ECONNRESET);
 	ck_assert_int_eq(ch3_vc_open(end[0].vc[1]), -ECONNRESET);
-	/* The others are none the worse. */
+	/* The connections to other peers still work. */
 	send_empty(0, 2);
 	until_received(2, 1);
 	close_all();
 }
 END_TEST
 
-/* Whoever asks for the state takes the channel's news of a failure away: progress tells of it all the same. */
+/* ch3_vc_state consumes the channel's event of a failure. Progress must report the failure nevertheless. */
 START_TEST(a_failure_that_the_state_showed_first_is_told)
 {
 	open_known(2, transports[_i], 0);
 	ch3_request_t *request = send_bytes(0, 1, 0);
-	ck_assert_ptr_nonnull(request); /* it waits for the connection */
+	ck_assert_ptr_nonnull(request); /* queued: the connection is not up yet */
 	close_end(1);
 	int state;
 	while ((state = ch3_vc_state(end[0].vc[1])) == 0)
@@ -236,7 +236,7 @@ START_TEST(a_failure_that_the_state_showed_first_is_told)
 }
 END_TEST
 
-/* The layer above is in no hurry to close what has failed. */
+/* The peer gets the failure although this side does not close the failed connection. */
 START_TEST(a_failure_here_is_heard_there)
 {
 	open_known(3, transports[_i], 0);
@@ -250,7 +250,7 @@ START_TEST(a_failure_here_is_heard_there)
 	ck_assert_int_eq(end[0].failure, -ECONNRESET);
 	ck_assert_int_eq(ch3_request_error(request), -ECONNRESET);
 	ch3_request_free(request);
-	/* Nothing is left there that would keep its engine from sleeping. */
+	/* The failed connection has no pending event that would keep its engine from sleeping. */
 	ck_assert_int_eq(hr_channel_arm(ch3_channel(end[1].engine), 0), 0);
 	send_empty(2, 0);
 	until_received(0, 1);
@@ -303,8 +303,8 @@ START_TEST(progress_asks_only_those_at_work)
 	int asked = 0;
 	for (int i = 1; i < ENDS_MAX; i++)
 		asked += gets_of(ch3_vc_conn(end[0].vc[i])) > before[i];
-	ck_assert_int_le(asked, 17); /* 16, and the one at work, which may have come in place of another */
-	/* Each of the rest is heard all the same. */
+	ck_assert_int_le(asked, 17); /* 16, and end 1, which may have replaced an active connection */
+	/* Messages of all other ends still arrive. */
 	for (int i = 1; i < ENDS_MAX; i++)
 		send_empty(i, 0);
 	until_received(0, ENDS_MAX - 1 + 200 + ENDS_MAX - 1);
@@ -312,8 +312,8 @@ START_TEST(progress_asks_only_those_at_work)
 }
 END_TEST
 
-/* One side is away for several times the time-out: 0, before it hears of the other; 1, when it has answered; 2, the
- * side that began, at once. */
+/* One side makes no progress for several times the time-out. Case 0: the answering side, before it has noticed the
+ * connection; case 1: the answering side, after it has begun to connect; case 2: the side that sends first. */
 START_TEST(patient_peers_wait_for_one_that_computes)
 {
 	int who = _i % 3;
@@ -322,7 +322,7 @@ START_TEST(patient_peers_wait_for_one_that_computes)
 	while (who == 1 && !ch3_connections(end[1].engine))
 		ch3_progress_wait(end[1].engine, 1);
 	struct end *present = who == 2 ? &end[1] : &end[0];
-	/* What is waited for is that the time-out has passed several times. */
+	/* Wait until the time-out has passed several times. */
 	for (uint64_t until = hr_now_ns() + ABSENT_MS * HR_NS_PER_MS; hr_now_ns() < until;) {
 		ch3_progress_poll(present->engine);
 		ch3_progress_wait(present->engine, 5);
@@ -334,7 +334,8 @@ START_TEST(patient_peers_wait_for_one_that_computes)
 }
 END_TEST
 
-/* Both begin and go away; of the two streams that cross one is used, whoever looks first. */
+/* Both sides send, then make no progress for a while. One of the two crossing streams is used, whichever side makes
+ * progress first. */
 START_TEST(patient_peers_that_both_began_and_computed)
 {
 	open_known(2, transports[_i / 2], HR_CHANNEL_PATIENT);
@@ -351,7 +352,7 @@ START_TEST(patient_peers_that_both_began_and_computed)
 }
 END_TEST
 
-/* Nobody sleeps in there: who waits for a peer that never answers is told when the time is over. */
+/* Without HR_CHANNEL_PATIENT: if the peer never answers, ch3_progress_wait reports the time-out. */
 START_TEST(impatient_ones_give_up)
 {
 	setenv("HEADRACE_TIMEOUT_MS", "100", 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ends a connection: a broken pipe, a peer that closes, packets that no peer sends, a handler that refuses. Every
- * request completes exactly once, the layer above hears of it exactly once. */
+/* Events that end a connection: a broken pipe, a peer that closes, invalid packets, a handler that returns an error.
+ * Every request completes exactly once, and on_failure is called exactly once. */
 #include "ch3/packet.h"
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
@@ -53,7 +53,7 @@ START_TEST(broken_pipe_completes_queued_and_announced_sends_once)
 	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, NULL, 0, NULL, 0, 0, &refused), -ECONNRESET);
 	pair_settle();
 	expect_failed(&pair_b, -ECONNRESET);
-	/* The deferred payload will not come any more. */
+	/* The deferred payload can no longer be accepted. */
 	struct iovec iov = { target, LARGE };
 	ck_assert_int_eq(ch3_rndv_accept(pair_b.message[0].rndv, &iov, 1, NULL, NULL), -ECONNRESET);
 }
@@ -61,10 +61,10 @@ END_TEST
 
 START_TEST(broken_pipe_completes_receives_once)
 {
-	ch3_request_free(pair_send(1, source, LARGE, 0)); /* accepted, data on its way */
+	ch3_request_free(pair_send(1, source, LARGE, 0)); /* accepted, the data has not arrived */
 	ch3_progress_poll(pair_b.engine);
 	memory_faults.capacity = 60;
-	ch3_request_free(pair_send(2, source, 1000, 0)); /* half of it arrives */
+	ch3_request_free(pair_send(2, source, 1000, 0)); /* a part of it arrives */
 	ch3_progress_poll(pair_b.engine);
 	memory_conn_break(ch3_vc_conn(pair_b.vc), -ETIMEDOUT);
 	pair_settle();
@@ -81,7 +81,7 @@ START_TEST(last_words_of_a_peer_arrive_before_its_end)
 {
 	ck_assert_ptr_null(pair_send(4, source, 50, 0));
 	ch3_vc_close(pair_a.vc);
-	/* b learns of the end by a send first; what is in the pipe still comes. */
+	/* A send of b fails first. The bytes in the pipe must still be received. */
 	ch3_request_t *request;
 	ck_assert_int_eq(ch3_send(pair_b.vc, PAIR_TYPE, NULL, 0, NULL, 0, 0, &request), -ESHUTDOWN);
 	pair_settle();
@@ -112,7 +112,7 @@ START_TEST(handler_refuses_and_the_connection_fails)
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 1);
 	expect_failed(&pair_b, -EBADMSG);
-	expect_failed(&pair_a, -ECONNRESET); /* it hears of it at once */
+	expect_failed(&pair_a, -ECONNRESET); /* without b closing its side */
 }
 END_TEST
 
@@ -126,7 +126,7 @@ START_TEST(unregistered_type_is_refused)
 }
 END_TEST
 
-/* Each breaks one rule of packet.h. sequence 1: one good message goes before. */
+/* Packets that each violate one rule of packet.h. The sequence number is 1, because a valid message precedes them. */
 struct bad {
 	struct ch3_packet packet;
 	struct ch3_packet_more more;
@@ -176,13 +176,13 @@ START_TEST(packet_that_no_peer_sends_is_refused)
 }
 END_TEST
 
-/* A receiver that clears more than was announced, or twice, and a sender whose data has another length. */
+/* A receiver requests more than was announced (case 0), or sends CLEAR twice (case 1). */
 START_TEST(rendezvous_that_does_not_fit_is_refused)
 {
 	pair_b.defer = true;
 	ch3_request_t *request = pair_send(1, source, LARGE, 0);
 	pair_settle();
-	/* The first id of a fresh table: slot 0, first use. */
+	/* The sender_id is the first id of a new table: slot 0, generation 1. */
 	struct bad clear = { { .type = CH3_PACKET_CLEAR, .flags = CH3_PACKET_MORE },
 			     { .sender_id = 1u << 20 | 1, .payload_len = LARGE } };
 	if (_i == 0)
@@ -215,7 +215,7 @@ START_TEST(data_of_another_length_is_refused)
 }
 END_TEST
 
-/* Whatever bytes come, the engine must come to an end of them: refused, or taken as messages. */
+/* Random bytes must fail the connection or be handled as messages. They must not crash the engine or hang it. */
 START_TEST(random_bytes_do_no_harm)
 {
 	srandom((unsigned)_i);
@@ -224,7 +224,7 @@ START_TEST(random_bytes_do_no_harm)
 	struct ch3_packet packet = { .type = PAIR_TYPE };
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)random();
-	if (_i % 2) { /* plausible up to its lengths */
+	if (_i % 2) { /* a valid first packet, except for its lengths */
 		packet.payload_len = (uint32_t)random() >> (random() % 32);
 		packet.header_len = (uint8_t)(random() % 140);
 		memcpy(bytes, &packet, sizeof packet);

@@ -17,7 +17,7 @@ void (*memory_visited)(void);
 
 #define CHANNELS 64
 
-/* One direction. Kept until both ends are closed. */
+/* One direction of a connection. Freed when both ends are closed. */
 struct pipe {
 	uint8_t *bytes;
 	size_t begin, len, size;
@@ -30,26 +30,28 @@ struct hr_conn {
 	hr_conn_t *next;
 	unsigned peer;
 	bool matched;
-	int aborted; /* negated errno; 0: not */
+	int aborted; /* the error of hr_conn_abort; 0: not aborted */
 	struct pipe *in, *out;
 	unsigned attempts;
 	uint64_t puts;
 	void *user;
-	const void *rest; /* first byte of a large piece that a put left behind */
+	const void *rest; /* first byte of a large piece that the last put did not accept, or NULL */
+	unsigned peeks;
+	uint8_t record[HR_RECORD_MAX]; /* the memory that hr_conn_reserve returns */
 	char name[16];
 };
 
 struct hr_channel {
 	unsigned index;
 	hr_conn_t *conns;
-	bool visited, told; /* by the peer with that card, whom nobody has asked for; a wait has told */
+	bool visited, told; /* visited: hr_channel_incoming will return visitor; told: a wait has reported it */
 	hr_card_t visitor;
 };
 
 static hr_channel_t *channels[CHANNELS];
 
-/* A token's key is the number of the exposed memory. Like memory that stays registered, it can be written after it was
- * hidden, until the connection is stopped: the caller must see to it that nobody does. */
+/* Exposed memory. The key of its token is a number. As with memory that stays registered, the peer can write it after
+ * hr_remote_hide until the connection is aborted or closed. The double aborts the test if the peer does so. */
 struct hr_exposed {
 	hr_exposed_t *next;
 	const struct pipe *in; /* of the connection that exposed it */
@@ -61,7 +63,7 @@ struct hr_exposed {
 
 static hr_exposed_t *all_exposed;
 
-/* Nobody writes any more to what this end of the connection exposed. */
+/* Invalidates the tokens of all memory that this end of the connection exposed. */
 static void exposed_end(const struct pipe *in)
 {
 	for (hr_exposed_t *exposed = all_exposed; exposed; exposed = exposed->next)
@@ -195,6 +197,43 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 	return 0;
 }
 
+/* Records in place, as over shared memory. With faults that shorten puts, no reservation is possible. */
+void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
+{
+	(void)front;
+	size_t capacity = memory_faults.capacity ? memory_faults.capacity : 65536;
+	if (conn->aborted || conn->out->error || !conn->matched || memory_faults.put_every || memory_faults.put_max ||
+	    conn->out->len + len > capacity)
+		return NULL;
+	return conn->record;
+}
+
+void hr_conn_commit(hr_conn_t *conn, size_t len)
+{
+	memory_attempts++;
+	conn->puts++;
+	pipe_append(conn->out, conn->record, len);
+}
+
+/* Every third call returns HR_CALL_GET, so that the caller uses both ways to receive. */
+enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len)
+{
+	const struct pipe *in = conn->in;
+	if (conn->aborted || (!in->len && in->error) || ++conn->peeks % 3 == 0)
+		return HR_CALL_GET;
+	if (!in->len)
+		return HR_NOT_ARRIVED;
+	*bytes = in->bytes + in->begin;
+	*len = memory_faults.get_max && in->len > memory_faults.get_max ? memory_faults.get_max : in->len;
+	return HR_ARRIVED;
+}
+
+void hr_conn_consume(hr_conn_t *conn, size_t count)
+{
+	conn->in->begin += count;
+	conn->in->len -= count;
+}
+
 static void pipe_release(struct pipe *pipe, int error)
 {
 	if (!pipe->error)
@@ -272,7 +311,7 @@ static bool tell_of_visitor(hr_channel_t *channel)
 	return true;
 }
 
-/* Nothing else runs in this process: something has happened already, or never will. */
+/* Never sleeps: nothing else runs in this process, so an event that is not pending now will not occur. */
 int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 {
 	(void)timeout_ms;
@@ -288,7 +327,7 @@ int hr_channel_wait(hr_channel_t *channel, int want_put, int timeout_ms)
 	return 0;
 }
 
-/* Those that have something take turns by going to the list's end. */
+/* Moves the returned connection to the end of the list, so that ready connections are returned in turn. */
 hr_conn_t *hr_channel_ready(hr_channel_t *channel, int want_put)
 {
 	for (hr_conn_t **link = &channel->conns; *link; link = &(*link)->next) {
@@ -357,7 +396,7 @@ uint64_t memory_conn_puts(const hr_conn_t *conn)
 	return conn->puts;
 }
 
-/* ---- writing into the peer's memory ---- */
+/* ---- remote writes ---- */
 
 uint64_t memory_remote_bytes;
 
@@ -370,7 +409,7 @@ struct hr_remote_write {
 	bool done;
 };
 
-/* Is it time for a failure that is counted down? */
+/* Decrements a fault counter. Returns whether it has reached 0, so that this call must fail. */
 static bool fails_now(int *countdown)
 {
 	return *countdown > 0 && --*countdown == 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A channel within one process, for tests of what stands on it: the five functions of headrace/channel.h over byte
- * queues in memory, and faults on command. It checks its caller: a put that was short must be continued with the same
- * bytes at the same place, as hr_channel_put asks; otherwise the test aborts. And writing into the peer's memory
- * (rdma_channel/remote_write.h), where it aborts when memory is written that had been hidden.
+ * A double of the channel within one process, for tests of the layers above: the five functions of headrace/channel.h
+ * over byte queues in memory, and remote_write.h. It injects faults, and it checks its caller: the test aborts if a
+ * short put is not continued with the same bytes at the same address, as hr_channel_put requires, or if hidden memory
+ * is written.
  */
 #ifndef TEST_CH3_MEMORY_CHANNEL_H
 #define TEST_CH3_MEMORY_CHANNEL_H
@@ -12,35 +12,35 @@
 
 #include <stdbool.h>
 
-/* For every connection from now on; the zero values are those of a healthy channel. */
+/* Faults of all connections from now on. All zero: no faults. */
 struct memory_faults {
-	size_t put_max;     /* bytes a put takes at most; 0: no limit */
-	size_t get_max;     /* bytes a get delivers at most; 0: no limit */
-	unsigned put_every; /* only every so many puts take anything; 0: all do */
-	size_t capacity;    /* bytes in flight per direction; 0: 64 KB */
-	bool no_remote;     /* it cannot write into the peer's memory */
-	int expose_fails;   /* that exposing, counted down from this, fails; 0: none does */
-	int write_fails;    /* that starting of a write does */
-	int write_polls;    /* tests until a write is done */
+	size_t put_max;     /* maximum number of bytes that a put accepts; 0: no limit */
+	size_t get_max;     /* maximum number of bytes that a get delivers; 0: no limit */
+	unsigned put_every; /* of this many puts only one accepts bytes; 0: all do */
+	size_t capacity;    /* maximum number of bytes in flight per direction; 0: 64 KB */
+	bool no_remote;     /* no remote writes */
+	int expose_fails;   /* counted down by each hr_remote_expose; the call that reaches 0 fails; 0: none fails */
+	int write_fails;    /* the same for hr_remote_write */
+	int write_polls;    /* number of tests until a write is complete */
 };
 extern struct memory_faults memory_faults;
 
-/* Puts bytes into what the connection will read, as if its peer had sent them. */
+/* Adds bytes to those that the connection will get, as if its peer had put them. */
 void memory_conn_inject(hr_conn_t *conn, const void *bytes, size_t len);
-/* Both sides' puts fail with error from now on, their gets after what is in flight. */
+/* From now on both sides' puts fail with error, and their gets after the bytes in flight. */
 void memory_conn_break(hr_conn_t *conn, int error);
-/* A peer comes to the channel by itself. As with the real one, one wait tells of it; a wait that finds nothing else
- * while nobody has asked who it is would sleep for ever, and aborts. */
+/* Adds an incoming peer. As with the real channel, one wait reports it. If the caller then waits again without a call
+ * of hr_channel_incoming, and there is no other event, the wait would never end: the test aborts. */
 void memory_channel_visit(hr_channel_t *channel, const hr_card_t *card);
-/* Called, once, by a wait that is about to tell of such a peer. */
+/* Called once by a wait that is about to report an incoming peer. */
 extern void (*memory_visited)(void);
-/* Calls of put, whatever they took. */
+/* Number of calls of put and commit. */
 extern unsigned memory_attempts;
-/* Connections that are open. */
+/* Number of open connections. */
 extern int memory_connections;
-/* Bytes written into the peer's memory, all connections together. */
+/* Bytes of remote writes, over all connections. */
 extern uint64_t memory_remote_bytes;
-/* Puts that took something. */
+/* Returns the number of puts that accepted bytes. */
 uint64_t memory_conn_puts(const hr_conn_t *conn);
 
 #endif

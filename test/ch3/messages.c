@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between two engines over the memory channel: eager, rendezvous, deferred, copied; over healthy pipes and
- * over pipes that move a byte at a time. */
+/* Messages between two engines over the memory channel: eager, rendezvous, deferred, copied; over pipes without faults
+ * and over pipes that transfer only a few bytes at a time. */
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
 
@@ -99,7 +99,7 @@ START_TEST(arguments_are_checked)
 }
 END_TEST
 
-/* Threshold by default: 64k is eager, one byte more is not. */
+/* The default threshold: a payload of 64 KB is eager, one byte more is sent by rendezvous. */
 START_TEST(eager_up_to_the_threshold_then_rendezvous)
 {
 	ch3_request_free(pair_send(1, source, 65536, 0));
@@ -159,7 +159,7 @@ START_TEST(short_sink_takes_what_fits_and_the_rest_is_dropped)
 		pair_settle();
 		expect_message(2 * large + 1, 6, 10, false);
 	}
-	pair_b.room = 0; /* all of it dropped */
+	pair_b.room = 0; /* the whole payload is dropped */
 	ch3_request_free(pair_send(8, source, LARGE, 0));
 	ch3_request_free(pair_send(9, source, LARGE, CH3_SEND_EAGER));
 	pair_settle();
@@ -233,7 +233,8 @@ START_TEST(order_is_kept_under_back_pressure)
 }
 END_TEST
 
-/* Rendezvous and eager mixed: handlers in order of sending, whatever the payloads do. */
+/* Rendezvous and eager messages mixed: the handlers run in the order of sending, although the payloads arrive in
+ * another order. */
 START_TEST(handlers_run_in_order_of_sending)
 {
 	pair_b.defer = true;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Polls without a handler or completion after which nothing more will come: one byte may take one poll. */
+/* After this many polls without a callback the engines are idle. The number is large, because with slow pipes one byte
+ * may take one poll. */
 #define SETTLED 200000
 
 struct pair_end pair_a, pair_b;

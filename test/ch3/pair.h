@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two engines in one process, connected over the memory channel, and a packet type that records what it gets. */
+/* Two engines in one process, connected over the memory channel, with a packet type whose handler records messages. */
 #ifndef TEST_CH3_PAIR_H
 #define TEST_CH3_PAIR_H
 
@@ -16,11 +16,11 @@ struct pair_message {
 	size_t header_len;
 	uint64_t payload_len;
 	bool waited;          /* it came by rendezvous */
-	int done;             /* how often done ran */
-	int error;
+	int done;             /* how often its done function ran */
+	int error;            /* arguments of that function */
 	size_t bytes;
-	int connections;      /* open when it was done */
-	ch3_rndv_t *rndv;     /* deferred */
+	int connections;      /* number of open connections when it ran */
+	ch3_rndv_t *rndv;     /* of a deferred message */
 };
 
 /* One side. */
@@ -29,11 +29,11 @@ struct pair_end {
 	ch3_vc_t *vc;
 	struct pair_message message[PAIR_LOG];
 	int messages, dones, failures, failure;
-	/* What the handler does. */
-	char *buffer;         /* payloads go here */
+	/* Actions of the handler. */
+	char *buffer;         /* for payloads */
 	size_t room;
-	bool defer, split;    /* split: into eight pieces */
-	int refuse;           /* returned by the handler */
+	bool defer, split;    /* split: receive into eight pieces */
+	int refuse;           /* error that the handler returns; 0: none */
 	uint32_t done_order[PAIR_LOG]; /* header of each message whose done ran */
 };
 
@@ -42,19 +42,19 @@ extern struct pair_end pair_a, pair_b;
 void pair_open(void);
 void pair_close(void);
 /*
- * Opens over pipes without faults, with so many bytes filled from seed 1 to send, and as many zeros that b receives
- * into.
+ * Opens both ends over pipes without faults. *source: a buffer to send, filled with seed 1. *target: a buffer of zeros
+ * for b to receive into.
  */
 void pair_set_up(size_t bytes, char **source, char **target);
-/* Closes, and frees both. */
+/* Closes both ends and frees both buffers. */
 void pair_tear_down(char *source, char *target);
-/* Polls both until neither has anything left to do. */
+/* Polls both engines until neither makes progress. */
 void pair_settle(void);
 /* Sends header (four bytes) and payload from a to b, and returns the request. */
 ch3_request_t *pair_send(uint32_t header, const void *payload, size_t len, unsigned flags);
 /* Accepts a deferred message into b's buffer. */
 void pair_accept(int message);
-/* Fills, and checks, bytes that depend on their place and on seed. */
+/* Fill with, and check, bytes that depend on their offset and on seed. */
 void pair_fill(void *bytes, size_t len, uint32_t seed);
 bool pair_filled(const void *bytes, size_t len, uint32_t seed);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two processes over a real channel: messages of every kind both ways at once, sleeping and waking, a peer that dies, a
- * peer that closes. Over shared memory and TCP, or over the transports that the arguments name.
+ * Two processes over a real channel: messages of every kind in both directions at once, sleeping and waking, a peer
+ * that dies, a peer that closes. Over shared memory and TCP, or over the transports that the arguments name.
  */
 #include "ch3/ch3.h"
 
@@ -38,7 +38,7 @@ struct arrival {
 	char bytes[];
 };
 
-/* One of the two processes. */
+/* State of this process, one of the two. */
 static struct {
 	ch3_t *engine;
 	ch3_vc_t *vc;
@@ -46,7 +46,7 @@ static struct {
 	uint64_t sent; /* bytes of payload */
 	int failure;
 	struct arrival *deferred;
-	int sync; /* stream to the other process, beside the channel */
+	int sync; /* a socket to the other process, for synchronisation outside the channel */
 } me;
 
 static char byte_at(size_t i, uint32_t seed)
@@ -146,7 +146,7 @@ static ch3_request_t *send_message(uint32_t number, uint32_t len, unsigned type,
 	return request;
 }
 
-/* A short message, until it has left. */
+/* Sends a short message and waits for its completion. */
 static void send_short(uint32_t number, uint32_t len, char *bytes)
 {
 	ch3_request_t *request = send_message(number, len, TYPE, 0, bytes);
@@ -156,7 +156,7 @@ static void send_short(uint32_t number, uint32_t len, char *bytes)
 	ch3_request_free(request);
 }
 
-/* Both sides at once: many messages of all sizes and flags, several under way. */
+/* Both sides send many messages of all sizes and flags, up to UNDER_WAY at a time. */
 static void all_kinds(bool child)
 {
 	enum { N = 600, UNDER_WAY = 4 };
@@ -203,7 +203,7 @@ static void all_kinds(bool child)
 	CHECK(written == (stats.put_bytes < me.sent));
 }
 
-/* One side sleeps in progress until the other, much later, sends. */
+/* One side sleeps in ch3_progress_wait until the other side sends, 100 ms later. */
 static void sleeper_wakes(bool child)
 {
 	static char bytes[100];
@@ -239,7 +239,7 @@ static void peer_dies(bool child)
 	request[1] = send_message(1, LONGEST, TYPE_DEFERRED, CH3_SEND_SYNC, b);
 	while (me.started < 2)
 		progress();
-	/* What the child announced may still be queued: it dies when all of it has come. */
+	/* The child's announcements may still be in its queue. It dies when the parent has received all of them. */
 	char byte = 0;
 	if (!child)
 		CHECK(write(me.sync, &byte, 1) == 1);
@@ -263,7 +263,7 @@ static void peer_dies(bool child)
 	CHECK(ch3_progress_wait(me.engine, 50) == 0);
 }
 
-/* The child sends and closes at once: everything arrives, then the end. */
+/* The child sends and closes at once: the parent receives all messages, then -ESHUTDOWN. */
 static void peer_closes(bool child)
 {
 	enum { N = 200, LEN = 20000 };
@@ -297,7 +297,7 @@ static void run(size_t test, uint32_t transport, const char *name)
 	alarm(60);
 	side_open(transport, name, fd[child == 0]);
 	tests[test].side(child == 0);
-	/* Nobody closes while the other still waits for something: each says that it has what it wants. */
+	/* A side must not close while the other still waits for a message: each reports that it is done. */
 	if (tests[test].side == all_kinds || tests[test].side == sleeper_wakes) {
 		char byte = 0;
 		CHECK(write(fd[child == 0], &byte, 1) == 1 && read(fd[child == 0], &byte, 1) == 1);

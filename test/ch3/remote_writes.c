@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous by writing into the receiver's memory: what goes so and what does not, and how it ends. */
+/* Rendezvous by remote write: which payloads are written and which are sent through the pipe, and failures. */
 #include "ch3/packet.h"
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
@@ -33,7 +33,7 @@ static bool is_untouched(void)
 	return true;
 }
 
-/* One message arrives whole, this many of its bytes by a write. */
+/* Sends one message and checks that all of it arrives, and that `written` bytes of it were transferred by writes. */
 static void arrives(uint64_t written)
 {
 	memory_remote_bytes = 0;
@@ -97,7 +97,7 @@ START_TEST(memory_that_cannot_be_written_from_is_sent_by_the_pipe)
 }
 END_TEST
 
-/* Sends pieces of the source in order; each is a stretch of its own. */
+/* Sends the source as n pieces, which need n writes. */
 static ch3_request_t *send_pieces(int n)
 {
 	struct iovec iov[CH3_IOV_MAX];
@@ -126,7 +126,8 @@ START_TEST(pieces_of_both_sides_are_matched)
 {
 	arrives_in_pieces(3, LARGE);
 	arrives_in_pieces(16, LARGE);
-	/* Of a payload of more pieces the first may be written, and then all of it goes by the pipe. */
+	/* If not all pieces can be written, some are written first, and then the whole payload is sent through the
+	 * pipe. */
 	memory_faults.write_polls = 5;
 	arrives_in_pieces(17, LARGE / 17 * 16);
 	memory_faults.write_fails = 3;
@@ -178,7 +179,7 @@ START_TEST(nothing_is_written_after_the_receive_failed)
 }
 END_TEST
 
-/* Closing gives the memory back too. */
+/* After the receiver has closed the connection, the sender must not write into its memory either. */
 START_TEST(nothing_is_written_after_the_receiver_closed)
 {
 	memory_faults.write_polls = 20;
@@ -189,7 +190,7 @@ START_TEST(nothing_is_written_after_the_receiver_closed)
 	}
 	ch3_vc_close(pair_b.vc);
 	ck_assert_int_eq(pair_b.message[0].error, -ECANCELED);
-	ck_assert_int_eq(pair_b.message[0].connections, 1); /* the sender's: an adapter has nowhere to write any more */
+	ck_assert_int_eq(pair_b.message[0].connections, 1); /* the receiver's was closed before its receive completed */
 	memset(target, 0x55, LARGE);
 	pair_settle();
 	ck_assert(is_untouched());
@@ -215,7 +216,7 @@ START_TEST(a_sender_may_close_while_it_writes)
 }
 END_TEST
 
-/* What a peer that keeps to no rules may send. */
+/* Injects an invalid packet and checks that the connection fails with -EPROTO. */
 static void expect_refused(struct pair_end *end, const void *bytes, size_t len)
 {
 	memory_conn_inject(ch3_vc_conn(end->vc), bytes, len);
@@ -230,7 +231,7 @@ struct clear {
 	struct ch3_place place[2];
 } __attribute__((packed));
 
-/* A clears for the announced payload; sequence 0, as b has sent nothing. */
+/* Injects a CLEAR with two places for the payload that a has announced. Its sequence number is 0, as b has not sent. */
 static void refuse_places(uint64_t wanted, uint64_t first, uint64_t second)
 {
 	pair_b.defer = true;
@@ -269,7 +270,7 @@ START_TEST(done_for_what_was_not_exposed_is_refused)
 }
 END_TEST
 
-/* Of another length, or where the payload was to come by the pipe. */
+/* A DONE with a wrong length (case 0), or for a payload that has no exposed memory (case 1). */
 START_TEST(done_that_does_not_fit_is_refused)
 {
 	memory_faults.write_polls = 1000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that come by themselves while others are at work: the channel tells of each once, at a moment of its own. */
+/* Incoming peers while other connections are active. A wait of the channel reports each incoming peer only once. */
 #include "ch3/ch3.h"
 #include "test/ch3/memory_channel.h"
 
@@ -10,7 +10,7 @@ enum { TYPE = CH3_TYPE_FIRST, AT_WORK = 3, VISITOR = 1 + AT_WORK, ENDS };
 
 static ch3_t *engine[ENDS];
 static hr_card_t card[ENDS];
-static ch3_vc_t *of_first[ENDS], *to_first[ENDS]; /* the first end's to each of the others, and theirs to it */
+static ch3_vc_t *of_first[ENDS], *to_first[ENDS]; /* of engine 0 to engine i, and of engine i to engine 0 */
 static int messages;
 
 static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
@@ -32,7 +32,7 @@ static void one_at_work_sends(void)
 	send_to_first(1);
 }
 
-/* The first end knows all the others, and is connected to those at work. */
+/* Engine 0 has added all others, and is connected to engines 1 to AT_WORK. */
 static void setup(void)
 {
 	memory_faults = (struct memory_faults){ 0 };
@@ -62,14 +62,14 @@ static void teardown(void)
 
 START_TEST(a_peer_that_comes_beside_a_message_is_answered_before_the_next_sleep)
 {
-	/* Whether progress looks at the channel before it waits depends on how often it has polled before. */
+	/* The number of earlier polls decides whether progress asks the channel before it waits. */
 	for (int i = 0; i < _i; i++)
 		ch3_progress_poll(engine[0]);
 	memory_channel_visit(ch3_channel(engine[0]), &card[VISITOR]);
 	memory_visited = one_at_work_sends;
 	ck_assert_int_ge(ch3_progress_wait(engine[0], 1), 0);
 	ck_assert_int_eq(messages, AT_WORK + !memory_visited);
-	/* The caller now waits for the visitor's own message, and nothing else will happen before it is answered. */
+	/* The incoming peer sends only after its connection is complete, so this wait must complete the connection. */
 	ck_assert_int_eq(ch3_progress_wait(engine[0], 1), 0);
 	ck_assert_int_eq(ch3_connections(engine[0]), AT_WORK + 1);
 	send_to_first(VISITOR);

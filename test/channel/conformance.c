@@ -5,7 +5,8 @@
  *	conformance --transport shm|tcp|verbs [--design NAME] [--scale F] [--case NAME] [--list]
  *
  * --design: of verbs: basic, piggyback, pipeline or zerocopy (as HEADRACE_IB_DESIGN).
- * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long.
+ * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long. The default is
+ * HEADRACE_TEST_SCALE, or 1.
  * Exit status 0: all passed; 1: some failed; 77: this machine lacks the transport.
  */
 #include "config.h"
@@ -111,7 +112,8 @@ static bool run_case(const struct test_case *test, const struct options *options
 
 int main(int argc, char **argv)
 {
-	struct options options = { .scale = 1 };
+	const char *scale = getenv("HEADRACE_TEST_SCALE");
+	struct options options = { .scale = scale ? divisor_of(scale) : 1 };
 	if (!parse(argc, argv, &options))
 		return usage(argv[0]);
 	if (options.design)

@@ -31,6 +31,11 @@ test_channel_secret_test_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_secret_test_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
 # What ch3 asks of a connection.
+check_PROGRAMS += test/channel/in_place
+TESTS += test/channel/in_place
+test_channel_in_place_SOURCES = test/channel/in_place.c
+test_channel_in_place_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_in_place_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 check_PROGRAMS += test/channel/upper
 TESTS += test/channel/upper
 test_channel_upper_SOURCES = test/channel/upper.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two ends of one connection of the shared-memory transport in one process, for tests of its inside. */
+/* Both ends of one connection of the shared-memory transport in one process, for tests of the transport's internals. */
 #ifndef HR_TEST_SHM_ENDS_H
 #define HR_TEST_SHM_ENDS_H
 
@@ -22,26 +22,26 @@ struct shm_ends {
 	struct shm_end end[2];
 };
 
-/* Opens the transport, with the settings that the environment has now, and makes both halves. */
+/* Opens the transport, with the current settings of the environment, and makes both halves. */
 void shm_ends_make(struct shm_ends *ends, uint32_t ring_bytes);
-/* Joins them. */
+/* Joins the two halves. */
 void shm_ends_join(struct shm_ends *ends);
-/* Also after a failure to join. */
+/* Closes both ends. May also be called after shm_ends_join has failed. */
 void shm_ends_close(struct shm_ends *ends);
 
-/* Sends so many bytes each way, in pieces, and compares them. */
+/* Sends `bytes` bytes in each direction, in pieces, and compares them. */
 void shm_ends_transfer(struct shm_ends *ends, size_t bytes);
 
-/* What the kernel says of a mapping of a ring. */
+/* A mapping of a ring, from /proc/self/smaps. */
 struct shm_mapping {
 	uint8_t *start;
 	size_t size;
 	bool advised;      /* MADV_HUGEPAGE is in force */
-	size_t huge_bytes; /* of it, in huge pages of either kind, by this mapping */
+	size_t huge_bytes; /* bytes in huge pages of either kind */
 };
 
-/* The mappings of rings in this process, in the order of their addresses; returns how many, at most `most`. A ring of
- * which only a part is advised is two mappings. */
+/* Stores the mappings of rings in this process, ordered by address, at most `most`. Returns their number. If only a
+ * part of a ring is advised, the ring is two mappings. */
 int shm_mappings(struct shm_mapping *mappings, int most);
 
 #endif

@@ -288,6 +288,15 @@ static int cut_vector(struct fault_conn *conn, const struct iovec *iov, int n, s
 	return pieces;
 }
 
+/* After bytes have moved: calls that are to move nothing, and the end of the direction. */
+static void note_moved(struct fault_conn *conn, struct fault_flow *flow, size_t count)
+{
+	flow->moved += count;
+	if (conn->context->plan.delay)
+		flow->delay = draw(conn) % (conn->context->plan.delay + 1);
+	reach(conn, flow);
+}
+
 typedef int (*transfer_fn)(void *conn, const struct iovec *iov, int n, size_t *moved);
 
 static int transfer(struct fault_conn *conn, struct fault_flow *flow, transfer_fn inner, const struct iovec *iov, int n,
@@ -309,14 +318,11 @@ static int transfer(struct fault_conn *conn, struct fault_flow *flow, transfer_f
 		flow->owed = limit - *moved;
 	}
 	flow->held_back = *moved == limit && limit < total;
-	flow->moved += *moved;
-	if (*moved && conn->context->plan.delay)
-		flow->delay = draw(conn) % (conn->context->plan.delay + 1);
 	conn->may_mislead = true;
 	if (!*moved && happens(conn, conn->context->plan.spurious))
 		conn->looks_pending = true;
 	if (*moved)
-		reach(conn, flow);
+		note_moved(conn, flow, *moved);
 	return 0;
 }
 
@@ -330,6 +336,54 @@ static int fault_get(void *data, const struct iovec *iov, int n, size_t *deliver
 {
 	struct fault_conn *conn = data;
 	return transfer(conn, &conn->get, conn->context->inner->get, iov, n, delivered);
+}
+
+/* ---- records in place ---- */
+
+static void *fault_reserve(void *data, size_t front, size_t len)
+{
+	struct fault_conn *conn = data;
+	const struct hr_transport *inner = conn->context->inner;
+	reach(conn, &conn->put);
+	if (!inner->reserve || conn->failed || conn->put.owed || offer(conn, &conn->put, len) < len)
+		return NULL;
+	return inner->reserve(conn->conn, front, len);
+}
+
+static void fault_commit(void *data, size_t len)
+{
+	struct fault_conn *conn = data;
+	conn->context->inner->commit(conn->conn, len);
+	conn->put.held_back = false;
+	note_moved(conn, &conn->put, len);
+}
+
+static enum hr_arrival fault_peek(void *data, const uint8_t **bytes, size_t *len)
+{
+	struct fault_conn *conn = data;
+	const struct hr_transport *inner = conn->context->inner;
+	reach(conn, &conn->get);
+	if (!inner->peek || conn->failed)
+		return HR_CALL_GET;
+	enum hr_arrival arrival = inner->peek(conn->conn, bytes, len);
+	if (arrival == HR_CALL_GET)
+		return arrival;
+	conn->may_mislead = true;
+	conn->get.owed = 0; /* no transfer into the memory of an earlier get is under way */
+	size_t limit = arrival == HR_ARRIVED ? offer(conn, &conn->get, *len) : 0;
+	if (!limit) {
+		conn->looks_pending |= happens(conn, conn->context->plan.spurious);
+		return HR_NOT_ARRIVED;
+	}
+	*len = limit;
+	return HR_ARRIVED;
+}
+
+static void fault_consume(void *data, size_t count)
+{
+	struct fault_conn *conn = data;
+	conn->context->inner->consume(conn->conn, count);
+	note_moved(conn, &conn->get, count);
 }
 
 /* ---- sleeping ---- */
@@ -398,6 +452,10 @@ static int fault_conn_fd(void *data)
 		.conn_close = fault_conn_close,                                                                        \
 		.put = fault_put,                                                                                      \
 		.get = fault_get,                                                                                      \
+		.reserve = fault_reserve,                                                                              \
+		.commit = fault_commit,                                                                                \
+		.peek = fault_peek,                                                                                    \
+		.consume = fault_consume,                                                                              \
 		.conn_arm = fault_conn_arm,                                                                            \
 		.conn_pending = fault_conn_pending,                                                                    \
 		.conn_event = fault_conn_event,                                                                        \

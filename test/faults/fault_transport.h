@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transport around every transport of this build, that lets go wrong what a plan says. A program that links
- * fault_transport.c has these in hr_transports[], and the channel does not notice: names, cards and the bytes on the wire
- * are those of the transport within.
+ * Fault transports: each wraps one transport of this build and injects the faults of a plan. A program that links
+ * fault_transport.c has them in hr_transports[]. The channel cannot tell the difference: names, cards and the bytes on
+ * the wire are those of the wrapped transport.
  *
- * Everything follows from the plan and its seed, per connection: the same calls meet the same faults again. A channel
- * takes the plan that holds when it is opened: the variable, unless HR_FAULTS is set, e.g. "seed=3,shorten=50,delay=4"
- * (the names are those of the fields).
+ * Plan and seed determine the faults of each connection: the same sequence of calls meets the same faults again. A
+ * channel uses the plan that is set when it is opened: HR_FAULTS, for example "seed=3,shorten=50,delay=4" (the names
+ * are those of the fields), or fault_plan if HR_FAULTS is not set.
  *
- * What is kept of the contract (transport.h): a put or get that was cut short here goes on with exactly the same rest
- * in the transport within; bytes that it did not take are not lost; what a caller may sleep on is still told.
+ * The wrapper keeps the contract of transport.h: after a put or get that it has shortened, the next call passes exactly
+ * the rest to the wrapped transport; no byte is lost; and every event that a caller may sleep for still comes.
  */
 #ifndef HR_FAULT_TRANSPORT_H
 #define HR_FAULT_TRANSPORT_H
@@ -18,30 +18,30 @@
 
 enum fault_descriptors {
 	FAULT_FDS_SOUND,
-	FAULT_FDS_REFUSED,  /* none arrives */
-	FAULT_FDS_FOREIGN,  /* others arrive: /dev/null */
-	FAULT_FDS_SHORT,    /* memory of another size than it says */
-	FAULT_FDS_UNSEALED, /* memory that its owner could take away */
+	FAULT_FDS_REFUSED,  /* no descriptor arrives */
+	FAULT_FDS_FOREIGN,  /* other descriptors arrive: of /dev/null */
+	FAULT_FDS_SHORT,    /* memory of another size than announced */
+	FAULT_FDS_UNSEALED, /* memory without seals, which its owner could shrink */
 };
 
 #define FAULT_NEVER UINT64_MAX
 
 struct fault_plan {
 	uint64_t seed;
-	/* Of 100 puts and gets each: */
+	/* Percentages of puts and gets: */
 	uint64_t refuse;   /* move nothing */
-	uint64_t shorten;  /* are cut to one byte or a few */
-	uint64_t spurious; /* if they moved nothing: make the connection look as if there were something, once */
-	/* Calls after one that moved something that move nothing: 0 to that many. */
+	uint64_t shorten;  /* are cut to one byte or a few bytes */
+	uint64_t spurious; /* of those that moved nothing: the connection then reports once that it is ready */
+	/* After a call that moved bytes, up to this many calls move nothing. */
 	uint64_t delay;
-	/* Bytes after which the process kills itself, or the stream to the peer is cut; FAULT_NEVER. 0: as soon as the
-	 * connection is up. */
+	/* Number of bytes after which the process kills itself, or the stream to the peer is cut. FAULT_NEVER: never.
+	 * 0: as soon as the connection is up. */
 	uint64_t die_put_at, die_get_at;
 	uint64_t cut_put_at, cut_get_at;
-	/* Results, positive errno values, 0 for what the transport within says. */
+	/* Errors to return, positive errno values; 0: the result of the wrapped transport. */
 	uint64_t open_error, conn_open_error, establish_error;
-	uint64_t flip_half;    /* 1 + the bit of the peer's half that arrives wrong, past the check sums; 0: none */
-	uint64_t descriptors;  /* enum fault_descriptors: what arrives with the peer's half */
+	uint64_t flip_half;    /* 1 + number of the bit of the peer's half to flip, after the check sums; 0: none */
+	uint64_t descriptors;  /* enum fault_descriptors: the descriptors that arrive with the peer's half */
 };
 
 #define FAULT_PLAN_NONE \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of the registration cache share: an adapter that they bring themselves, whose registrations remember
- * for each page which memory lay there (a number that the test changes whenever it changes the memory), so that a
- * registration that outlived its memory is found out when the cache hands it out; and a part of the address space.
+ * Shared by the tests of the registration cache: a double of the adapter, and an arena of addresses that the tests map
+ * and unmap. Each page of the arena has a generation: a number that the test changes whenever it changes the memory. A
+ * registration records the generation of each page. So if the cache returns a registration of memory that is gone, the
+ * test detects it.
  */
 #ifndef HR_TEST_VERBS_CACHE_H
 #define HR_TEST_VERBS_CACHE_H
@@ -17,26 +18,26 @@
 enum { PAGE = 4096, ARENA_PAGES = 256 };
 
 struct cache_adapter {
-	unsigned alive, made;      /* registrations */
-	uint64_t pages_alive;      /* in them */
+	unsigned alive, made;      /* number of registrations that exist, that were made */
+	uint64_t pages_alive;      /* number of pages in them */
 	uint64_t pages_made;
-	uint64_t pages_most;       /* -ENOMEM beyond; 0: no limit */
+	uint64_t pages_most;       /* maximum number of pages, beyond it -ENOMEM; 0: no limit */
 	uintptr_t read_only;       /* this page cannot be registered for receiving */
-	int refuse;                /* a negated errno for everything */
-	void (*meanwhile)(void);   /* called once, when pages have been found and before registering returns */
+	int refuse;                /* negated errno value for every registration; 0: none */
+	void (*meanwhile)(void);   /* called once during a registration, after the pages have been looked up */
 };
 
 extern struct cache_adapter adapter;
 extern uint8_t *arena;       /* addresses that tests map and unmap */
-extern uint64_t generations; /* memory ever put into the arena */
+extern uint64_t generations; /* the last generation */
 extern struct ib_cache *cache;
 extern hr_conn_stats_t stats;
-/* Called once, when a mapping has just been put under watch. */
+/* Called once, just after a mapping has been registered with userfaultfd. */
 extern void (*behind_watching)(void);
 
-/* So many times, the kernel says that a change is under way whose event was not read. Atomic. */
+/* For this many checks, the kernel's answer is that a change is in progress whose event was not read. Atomic. */
 extern unsigned changing_for;
-/* Times that it was asked whether there is one. Atomic. */
+/* Number of these checks. Atomic. */
 extern unsigned asked_changing;
 
 void open_with(const char *entries, const char *bytes);
@@ -45,24 +46,24 @@ void make_arena(void);
 void close_cache(void);
 
 uint8_t *at_page(unsigned page);
-/* That there is other memory in these pages now. */
+/* Sets the generation of these pages. */
 void note(unsigned page, unsigned n, uint64_t value);
-/* Fresh memory at pages of the arena, in place of what was there. */
+/* Maps new memory at pages of the arena, in place of the old memory. */
 void map(unsigned page, unsigned n);
 void unmap(unsigned page, unsigned n);
 
-/* Is every page that was asked for registered as it is now? */
+/* Returns whether the registration has the current generation of every page of the range. */
 bool is_current(const struct ib_cached *cached, const void *address, size_t len);
-/* A registration, for sending, that covers the memory as it is now. */
+/* Gets a registration for sending, and checks that it is current. */
 struct ib_cached *get(const void *address, size_t len);
 void use(const void *address, size_t len);
 void use_pages(unsigned page, unsigned n);
-/* Does using it hit? */
+/* Use the memory, and return whether that was a hit in the cache. */
 bool hits(const void *address, size_t len);
 bool hits_pages(unsigned page, unsigned n);
-/* Registers and gives back; the cache's error. */
+/* Registers pages and releases them. Returns the cache's error. */
 int get_for(unsigned page, unsigned n, unsigned uses);
-/* What has gone so far is deregistered. */
+/* Deregisters entries whose memory is lost. */
 void sweep(void);
 
 /* The tests, by file. */

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults of the double on command. HR_VERBS_DOUBLE_FAULT is a list with commas; what it names is counted by each opened
- * device on its own, from 1, in the order of the calls, so that a run can be repeated:
+ * Faults that the double injects. HR_VERBS_DOUBLE_FAULT is a list of faults, separated by commas. Each opened device
+ * counts requests and calls for itself, from 1, in the order of the calls, so that a run can be repeated:
  *
- *	error:KIND:N:STATUS     the N-th request of KIND completes with STATUS, nothing of it reaches the peer, and its
+ *	error:KIND:N:STATUS     the N-th request of KIND completes with STATUS, no byte of it reaches the peer, and its
  *	                        queue pair goes to the error state
  *	kill:KIND:N:WHEN        this process is killed at the N-th request of KIND. WHEN: post (nothing is sent), half
- *	                        (half of the bytes have arrived), done (all have, it has not completed)
+ *	                        (half of the bytes have arrived), done (all have arrived, but there is no completion)
  *	rnr:N:TIMES             the N-th request that needs a receive request finds none, TIMES times
- *	hold:QP:N               requests on the QP-th queue pair are each carried out only after N others of this device
- *	                        have been on other queue pairs since it was posted, or after 256 looks in vain
+ *	hold:QP:N               each request on the QP-th queue pair is carried out only after this device has carried
+ *	                        out N requests on other queue pairs since it was posted, or after 256 attempts
  *	overrun:N               the N-th completion finds its completion queue full
  *	port-down:N             the port goes down when the N-th request (of any kind) is posted
- *	fail:CALL:N[:ERRNO]     the N-th call of CALL fails, with ENOMEM or the error named; N+: all from the N-th on
- *	budget:BYTES[:ERRNO]    ibv_reg_mr fails where more than BYTES would be registered
+ *	fail:CALL:N[:ERRNO]     the N-th call of CALL fails, with ENOMEM or the named error; N+: all from the N-th on
+ *	budget:BYTES[:ERRNO]    ibv_reg_mr fails if more than BYTES would be registered
  *
  * KIND: write, read, send, atomic, any. STATUS: an enum ibv_wc_status in lower case without IBV_WC_, such as
  * rem_access_err. CALL: reg_mr, alloc_pd, create_cq, create_qp, create_comp_channel, open_device, modify_qp, post_send,
- * post_recv, poll_cq, req_notify_cq. ERRNO: ENOMEM, EPERM, EINVAL, EAGAIN, EIO, EFAULT. What cannot be understood makes
- * ibv_open_device fail with EINVAL and says so.
+ * post_recv, poll_cq, req_notify_cq. ERRNO: ENOMEM, EPERM, EINVAL, EAGAIN, EIO, EFAULT. If the list is invalid,
+ * ibv_open_device fails with EINVAL and prints the reason.
  */
 #ifndef VERBS_DOUBLE_FAULT_H
 #define VERBS_DOUBLE_FAULT_H
@@ -59,7 +59,7 @@ enum vd_fault_type {
 	VD_FAULT_BUDGET,
 };
 
-/* One fault asked for. */
+/* One fault of the list. */
 struct vd_fault {
 	enum vd_fault_type type;
 	unsigned what;   /* enum vd_kind or vd_call */
@@ -70,7 +70,7 @@ struct vd_fault {
 
 enum { VD_FAULTS_MOST = 16 };
 
-/* Of one device. The counts are atomic; the rest does not change once read. */
+/* The faults of one device. The counts are atomic; the other fields do not change after vd_fault_parse. */
 struct vd_faults {
 	unsigned n;
 	struct vd_fault fault[VD_FAULTS_MOST];
@@ -78,25 +78,25 @@ struct vd_faults {
 	uint64_t needing_recv, completions, registered;
 };
 
-/* What is to happen to one request. */
+/* The faults of one request. */
 struct vd_fault_plan {
 	enum ibv_wc_status status; /* IBV_WC_SUCCESS: no error */
 	enum vd_when kill;
 	unsigned rnr_times;
 };
 
-/* 0 or EINVAL. text may be NULL. */
+/* Parses the list. Returns 0 or EINVAL. text may be NULL. */
 int vd_fault_parse(struct vd_faults *faults, const char *text);
-/* To be asked once by each call; bytes: of ibv_reg_mr. 0, or the error to fail with. */
+/* Call it once in each library call. bytes: of ibv_reg_mr. Returns 0, or the error with which the call must fail. */
 int vd_fault_call(struct vd_context *context, enum vd_call call, uint64_t bytes);
-/* Those bytes are not registered any more. */
+/* Records that bytes are no longer registered. */
 void vd_fault_give_back(struct vd_context *context, uint64_t bytes);
-/* To be asked once by each request posted. *port_down: the port is to go down. */
+/* Call it once for each posted request. *port_down: the port must go down now. */
 void vd_fault_request(struct vd_context *context, enum ibv_wr_opcode opcode, struct vd_fault_plan *plan,
 		      bool *port_down);
-/* To be asked once by each completion. */
+/* Call it once for each completion. Returns whether its queue must look full. */
 bool vd_fault_overrun(struct vd_context *context);
-/* How many requests elsewhere one on the order-th queue pair waits for; 0: none. */
+/* Returns for how many requests on other queue pairs a request on the order-th queue pair waits; 0: none. */
 uint64_t vd_fault_hold(const struct vd_context *context, uint32_t order);
 /* Ends this process at once. */
 void vd_fault_kill(void);

@@ -11,13 +11,14 @@ trap 'rm -rf "$work"' EXIT
 checked=0 failed=0
 
 # shellcheck disable=SC2086 # the flags are words
-# visit MODEL DEFINE...: prints what spin says; the verifier keeps to 4 GB of memory. -n: no list of unreached states.
+# visit OPTIMISATION MODEL DEFINE...: prints what spin says; the verifier keeps to 4 GB of memory. -n: no list of
+# unreached states.
 visit() {
-	local model=$1 flags="-DSAFETY -DCOLLAPSE"
-	shift
+	local optimisation=$1 model=$2 flags="-DSAFETY -DCOLLAPSE"
+	shift 2
 	[ "$model" = single ] && flags+=" -DNOREDUCE" # its processes die: "unless", with which reduction is not valid
 	(cd "$work" && rm -f pan* && spin -a "$@" "$here/$model.pml" &&
-		${CC:-cc} -O2 -w $flags -DMEMLIM=4000 -o pan pan.c && ./pan -n -m2000000) 2>&1
+		${CC:-cc} "$optimisation" -w $flags -DMEMLIM=4000 -o pan pan.c && ./pan -n -m2000000) 2>&1
 }
 
 report() {
@@ -29,7 +30,7 @@ report() {
 holds() {
 	local out states
 	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
-	out=$(visit "$@")
+	out=$(visit -O2 "$@")
 	states=$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/\1/p' <<<"$out")
 	if grep -q 'errors: 0$' <<<"$out" && ! grep -qE 'too small|error: |resource limit|out of memory|not completed' <<<"$out"; then
 		report "$1" "${*:2}" "holds in all $states states"
@@ -40,12 +41,13 @@ holds() {
 	fi
 }
 
-# breaks MODEL WHAT DEFINE...: spin finds an error: in an assertion, or ("stuck") a state from which nothing moves.
+# breaks MODEL WHAT DEFINE...: spin finds an error: in an assertion, or ("stuck") a state from which nothing moves. The
+# search ends at the first error, so compiling the verifier takes most of the time: it is not optimised.
 breaks() {
 	local out model=$1 what=$2
 	[ -z "$only" ] || [ "$only" = "$model" ] || return 0
 	shift 2
-	out=$(visit "$model" "$@")
+	out=$(visit -O0 "$model" "$@")
 	if { [ "$what" = wrong ] && grep -q 'pan:1: assertion violated' <<<"$out"; } ||
 		{ [ "$what" = stuck ] && grep -q 'pan:1: invalid end state' <<<"$out"; }; then
 		report "$model" "$*" "found: $what"

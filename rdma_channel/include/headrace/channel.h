@@ -108,7 +108,8 @@ typedef struct hr_connect_attr {
 	int fd;
 	/* Keys to encrypt and authenticate the connection's bytes with, or NULL: in the clear. Both sides must supply
 	 * theirs; if only one side does, the set-up fails. An encrypted connection uses tcp. Bytes that were changed,
-	 * repeated, reordered or cut off on their way are never delivered: get returns -EPROTO or -ECONNRESET. Copied. */
+	 * repeated, reordered or cut off on their way are never delivered: get returns -EPROTO or -ECONNRESET.
+	 * Copied. */
 	const hr_cipher_keys_t *cipher;
 } hr_connect_attr_t;
 #define HR_CONNECT_ATTR_INIT { sizeof(hr_connect_attr_t), -1, NULL }

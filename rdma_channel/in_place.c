@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records in place: forwards ch3's calls to the transport of the connection and counts them as puts and gets. */
+#include "rdma_channel/impl.h"
+#include "rdma_channel/upper.h"
+
+void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
+{
+	if (conn->phase != HR_PHASE_UP || conn->attention || conn->error || !conn->transport->reserve)
+		return NULL;
+	return conn->transport->reserve(conn->data, front, len);
+}
+
+void hr_conn_commit(hr_conn_t *conn, size_t len)
+{
+	conn->transport->commit(conn->data, len);
+	conn->put_short = false;
+	conn->stats.put_calls++;
+	conn->stats.put_bytes += len;
+}
+
+enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len)
+{
+	if (conn->phase != HR_PHASE_UP || conn->attention || !conn->transport->peek)
+		return HR_CALL_GET;
+	enum hr_arrival arrival = conn->transport->peek(conn->data, bytes, len);
+	if (arrival != HR_CALL_GET) {
+		conn->stats.get_calls++;
+		conn->stats.get_empty += arrival == HR_NOT_ARRIVED;
+	}
+	return arrival;
+}
+
+void hr_conn_consume(hr_conn_t *conn, size_t count)
+{
+	conn->transport->consume(conn->data, count);
+	conn->stats.get_bytes += count;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records in place (upper.h): the bytes of reserve and commit are those of put, the bytes of peek and consume are those
+ * of get, in any mixture. Both ends are in this process.
+ */
+#include "config.h"
+
+#include "rdma_channel/upper.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 50000
+#define LONG_PIECE (64u << 10) /* is offered for single copy */
+
+static hr_channel_t *channel[2];
+static hr_conn_t *conn[2];
+
+static void open_ends(uint32_t transport)
+{
+	hr_card_t card[2];
+	for (int i = 0; i < 2; i++) {
+		hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+		attr.transports = transport;
+		attr.ring_bytes = 16384;
+		ck_assert_int_eq(hr_channel_init(&attr, &channel[i], &card[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(hr_channel_connect(channel[i], &card[1 - i], NULL, &conn[i]), 0);
+	while ((hr_conn_state(conn[0]) == 1) + (hr_conn_state(conn[1]) == 1) < 2)
+		continue;
+}
+
+static void close_ends(void)
+{
+	hr_channel_finalize(channel[0]);
+	hr_channel_finalize(channel[1]);
+}
+
+/* The byte at a position of the pipe. */
+static uint8_t expected(uint64_t position)
+{
+	return (uint8_t)(position * 0x9e3779b97f4a7c15ull >> 56);
+}
+
+static void fill(uint8_t *to, uint64_t position, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		to[i] = expected(position + i);
+}
+
+static void check_bytes(const uint8_t *bytes, uint64_t position, size_t len)
+{
+	size_t i = 0;
+	while (i < len && bytes[i] == expected(position + i))
+		i++;
+	ck_assert_uint_eq(i, len); /* one assertion: each sends a message to check's process */
+}
+
+/* The sender's side of one round: returns the bytes sent. */
+static size_t send_some(uint64_t position, unsigned *random)
+{
+	static uint8_t bytes[300];
+	static size_t rest; /* of a put that was not fully accepted */
+	static uint64_t rest_at;
+	size_t len = 1 + (size_t)rand_r(random) % (rand_r(random) % 4 ? 100 : HR_RECORD_MAX), accepted = 0;
+	uint8_t *at = rest ? NULL : hr_conn_reserve(conn[0], (size_t)rand_r(random) % (len < HR_FRONT_MAX ? len : HR_FRONT_MAX), len);
+	if (at) {
+		if (rand_r(random) % 8 == 0)
+			return 0; /* neither written nor committed */
+		fill(at, position, len);
+		hr_conn_commit(conn[0], len);
+		return len;
+	}
+	if (!rest && rand_r(random) % 2)
+		return 0;
+	if (!rest) {
+		rest = len < sizeof bytes ? len : sizeof bytes;
+		rest_at = position;
+	}
+	fill(bytes, rest_at, rest);
+	ck_assert_int_eq(hr_channel_put(conn[0], &(struct iovec){ bytes, rest }, 1, &accepted), 0);
+	rest -= accepted;
+	rest_at += accepted;
+	return accepted;
+}
+
+/* The receiver's: returns the bytes received. */
+static size_t receive_some(uint64_t position, unsigned *random)
+{
+	static uint8_t bytes[5000];
+	const uint8_t *at;
+	size_t len, delivered;
+	if (rand_r(random) % 3 == 0) {
+		len = 1 + (size_t)rand_r(random) % sizeof bytes;
+		ck_assert_int_eq(hr_channel_get(conn[1], &(struct iovec){ bytes, len }, 1, &delivered), 0);
+		check_bytes(bytes, position, delivered);
+		return delivered;
+	}
+	if (hr_conn_peek(conn[1], &at, &len) != HR_ARRIVED)
+		return 0;
+	ck_assert_uint_gt(len, 0);
+	if (rand_r(random) % 2)
+		len = 1 + (size_t)rand_r(random) % len;
+	check_bytes(at, position, len);
+	hr_conn_consume(conn[1], len);
+	return len;
+}
+
+START_TEST(the_bytes_are_those_of_put_and_get)
+{
+	uint64_t sent = 0, received = 0;
+	unsigned random = 1;
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	open_ends(HR_TRANSPORT_SHM);
+	for (int i = 0; i < ROUNDS; i++) {
+		sent += send_some(sent, &random);
+		received += receive_some(received, &random);
+	}
+	for (int i = 0; i < ROUNDS && received < sent; i++)
+		received += receive_some(received, &random);
+	ck_assert_uint_eq(received, sent);
+	ck_assert_int_eq(hr_conn_stats(conn[0], &stats), 0);
+	ck_assert_uint_eq(stats.put_bytes, sent);
+	ck_assert_int_eq(hr_conn_stats(conn[1], &stats), 0);
+	ck_assert_uint_eq(stats.get_bytes, received);
+	close_ends();
+}
+END_TEST
+
+START_TEST(a_full_pipe_has_no_memory_to_reserve)
+{
+	const uint8_t *at;
+	uint8_t *to;
+	size_t len, sent = 0;
+	open_ends(HR_TRANSPORT_SHM);
+	for (; (to = hr_conn_reserve(conn[0], 16, 1000)); sent += 1000) {
+		fill(to, sent, 1000);
+		hr_conn_commit(conn[0], 1000);
+	}
+	ck_assert_uint_gt(sent, 8000);
+	ck_assert_uint_le(sent, 16384);
+	for (size_t received = 0; received < sent; received += len) {
+		ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_ARRIVED);
+		check_bytes(at, received, len);
+		hr_conn_consume(conn[1], len);
+	}
+	ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_NOT_ARRIVED);
+	ck_assert_ptr_nonnull(hr_conn_reserve(conn[0], 16, 1000));
+	close_ends();
+}
+END_TEST
+
+/* A record must not overtake a piece that is offered for single copy, and peek cannot see such a piece. */
+START_TEST(an_offered_piece_goes_through_put_and_get)
+{
+	static uint8_t from[LONG_PIECE], to[LONG_PIECE];
+	const uint8_t *at;
+	size_t len, accepted = 0, delivered = 0, done = 0, got = 0, offers = 0;
+	open_ends(HR_TRANSPORT_SHM);
+	fill(from, 0, sizeof from);
+	while (done < sizeof from) {
+		ck_assert_int_eq(hr_channel_put(conn[0], &(struct iovec){ from + done, sizeof from - done }, 1, &accepted), 0);
+		done += accepted;
+		if (done < sizeof from)
+			ck_assert_ptr_null(hr_conn_reserve(conn[0], 0, 8));
+		if (got < sizeof to) {
+			offers += hr_conn_peek(conn[1], &at, &len) == HR_CALL_GET;
+			ck_assert_int_eq(hr_channel_get(conn[1], &(struct iovec){ to + got, sizeof to - got }, 1, &delivered), 0);
+			got += delivered;
+		}
+	}
+	ck_assert_uint_eq(got, sizeof to);
+	ck_assert_uint_gt(offers, 0);
+	check_bytes(to, 0, sizeof to);
+	close_ends();
+}
+END_TEST
+
+START_TEST(a_peers_end_is_left_to_get)
+{
+	const uint8_t *at;
+	size_t len, delivered;
+	uint8_t byte;
+	open_ends(HR_TRANSPORT_SHM);
+	memcpy(hr_conn_reserve(conn[0], 0, 3), "end", 3);
+	hr_conn_commit(conn[0], 3);
+	hr_channel_finalize(channel[0]);
+	ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_ARRIVED);
+	ck_assert_uint_eq(len, 3);
+	ck_assert_mem_eq(at, "end", 3);
+	hr_conn_consume(conn[1], len);
+	while (hr_conn_peek(conn[1], &at, &len) == HR_NOT_ARRIVED)
+		continue;
+	ck_assert_int_eq(hr_channel_get(conn[1], &(struct iovec){ &byte, 1 }, 1, &delivered), -ESHUTDOWN);
+	ck_assert_ptr_null(hr_conn_reserve(conn[1], 0, 8));
+	hr_channel_finalize(channel[1]);
+}
+END_TEST
+
+START_TEST(tcp_has_no_records_in_place)
+{
+	const uint8_t *at;
+	size_t len;
+	open_ends(HR_TRANSPORT_TCP);
+	ck_assert_ptr_null(hr_conn_reserve(conn[0], 0, 8));
+	ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_CALL_GET);
+	close_ends();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("records in place");
+	TCase *tests = tcase_create("in place");
+	tcase_set_timeout(tests, 300);
+	tcase_add_test(tests, the_bytes_are_those_of_put_and_get);
+	tcase_add_test(tests, a_full_pipe_has_no_memory_to_reserve);
+	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
+	tcase_add_test(tests, a_peers_end_is_left_to_get);
+	tcase_add_test(tests, tcp_has_no_records_in_place);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
