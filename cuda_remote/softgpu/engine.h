@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The execution engine: PTX text in, kernels that run on the CPU out. Knows PTX (the ISA's chapters are named beside the
- * code), threads, warps and blocks; knows nothing of contexts, streams and handles, which are driver/'s.
+ * The execution engine: turns PTX text into kernels that run on the CPU. It implements PTX (comments name the chapters
+ * of the ISA), threads, warps and blocks. Contexts, streams and handles are driver/'s.
  */
 #ifndef SOFTGPU_ENGINE_H
 #define SOFTGPU_ENGINE_H
@@ -23,9 +23,9 @@ typedef struct softgpu_log {
 } softgpu_log_t;
 
 /*
- * Parses, checks and decodes PTX; allocates and initialises the module's variables (memory.h).
- * CUDA_ERROR_INVALID_PTX: not PTX, or an instruction that is not of PTX; CUDA_ERROR_NOT_SUPPORTED: PTX that this engine
- * does not execute. Both name line and instruction in log (NULL: HEADRACE_LOG only).
+ * Parses, checks and decodes PTX; allocates and initialises the module's variables (memory_map.h).
+ * CUDA_ERROR_INVALID_PTX: not PTX, or an unknown instruction; CUDA_ERROR_NOT_SUPPORTED: PTX that this engine does not
+ * execute. For both, log (NULL: only the library's log) names the line and the instruction.
  */
 CUresult softgpu_program_load(const char *ptx, size_t length, softgpu_log_t *log, softgpu_program_t **program);
 
@@ -34,17 +34,17 @@ typedef struct softgpu_unit {
 	const char *name;
 	const char *text;
 	size_t length;
-	bool on_demand; /* a library's: joined only if it defines a name that those joined so far lack */
+	bool on_demand; /* of a library: linked only if it defines a name that the units linked so far need */
 } softgpu_unit_t;
 
 /*
- * The same of several texts that are linked into one program, as the PTX ISA says under "Linking Directives". Kernels are
- * in the order of the units. CUDA_ERROR_INVALID_SOURCE: a name that is defined twice, nowhere, or differently from how it
- * is declared; the log names it.
+ * softgpu_program_load for several texts that are linked into one program (PTX ISA, "Linking Directives"). Kernels are
+ * in the order of the units. CUDA_ERROR_INVALID_SOURCE: a name is defined twice, or nowhere, or its definition differs
+ * from its declaration; the log names it.
  */
 CUresult softgpu_program_link(const softgpu_unit_t *units, size_t count, softgpu_log_t *log, softgpu_program_t **program);
 
-/* Only parses one unit: CUDA_ERROR_INVALID_PTX and the like at once, where the rest is found out when it is linked. */
+/* Only parses one unit. Reports what parsing finds, such as CUDA_ERROR_INVALID_PTX; linking finds all other errors. */
 CUresult softgpu_program_check(const softgpu_unit_t *unit, softgpu_log_t *log);
 
 void softgpu_program_unload(softgpu_program_t *program);
@@ -58,7 +58,7 @@ CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, 
 CUresult softgpu_program_reference(softgpu_program_t *program, const char *name, enum softgpu_texture_kind kind,
 				   uint64_t *handle);
 
-/* What a launch and the driver's queries need to know of a kernel. */
+/* Properties of a kernel, for launches and the driver's queries. */
 typedef struct softgpu_kernel_info {
 	const char *name;
 	uint32_t parameters;       /* count */
@@ -73,7 +73,7 @@ void softgpu_kernel_info(const softgpu_kernel_t *kernel, softgpu_kernel_info_t *
 /* Parameter index: offset and size in the block. CUDA_ERROR_INVALID_VALUE past the last. */
 CUresult softgpu_kernel_parameter(const softgpu_kernel_t *kernel, size_t index, size_t *offset, size_t *size);
 
-/* What a multiprocessor holds: the occupancy model's limits. */
+/* The resources of a multiprocessor: the occupancy model's limits. */
 enum {
 	SOFTGPU_SM_BLOCKS = 32,
 	SOFTGPU_SM_THREADS = 2048,
@@ -82,12 +82,12 @@ enum {
 	SOFTGPU_SM_SHARED_RESERVED = 1 << 10,   /* bytes of it, for each block */
 };
 
-/* Blocks of so many threads and bytes of dynamic shared memory that are resident on one multiprocessor; 0: none fits. */
+/* How many blocks of this many threads and bytes of dynamic shared memory one multiprocessor holds; 0: none fits. */
 uint32_t softgpu_occupancy(const softgpu_kernel_info_t *kernel, uint32_t threads, uint64_t dynamic_shared);
 
-/* What a launch may use; of the context it is launched in. */
+/* The limits of a launch, from its context. */
 typedef struct softgpu_limits {
-	struct softgpu_heap *heap; /* malloc's (memory.h); NULL: it finds no memory */
+	struct softgpu_heap *heap; /* for malloc in kernels (memory_map.h); NULL: malloc returns NULL */
 	uint32_t stack_bytes;      /* a thread's, beyond what the kernel's calls are known to need; 0: 1024 */
 	uint64_t print_bytes;      /* printf's buffer, as exec/output.h counts; 0: 1 MiB. The oldest output is lost. */
 } softgpu_limits_t;
@@ -112,8 +112,9 @@ typedef struct softgpu_launch {
 CUresult softgpu_launch(const softgpu_launch_t *launch);
 
 /*
- * What a conditional handle of a graph is the device address of: cudaGraphSetConditional, which device code calls and nobody
- * defines, stores into value. Whoever makes one sets check; memory that is not one is CUDA_ERROR_ILLEGAL_ADDRESS.
+ * A graph's conditional handle is the device address of this structure. cudaGraphSetConditional, which the engine
+ * provides to device code, stores to value. The creator sets check. A handle of anything else is
+ * CUDA_ERROR_ILLEGAL_ADDRESS.
  */
 typedef struct softgpu_conditional {
 	uint32_t value, check;

@@ -39,12 +39,13 @@ void softgpu_memory_free(uint64_t base);
 /* What kernels allocate with malloc, of one context: CUDA C++ Programming Guide, "Dynamic Global Memory Allocation". */
 typedef struct softgpu_heap {
 	uint64_t limit, used; /* bytes; atomic */
-	bool begun;           /* atomic: somebody has asked for memory of it */
-	int device;           /* whose memory it is */
-	const void *owner;    /* of the allocations: they go with it */
+	bool begun;           /* atomic: memory of it was requested */
+	int device;           /* the device whose memory it uses */
+	const void *owner;    /* of the allocations, which are freed with it */
 } softgpu_heap_t;
 
-/* 0: it would be more than the heap's limit or the device has; or heap is NULL, or size 0. Any thread, as in kernels. */
+/* 0: the heap's limit or the device's memory would be exceeded, or heap is NULL, or size 0. Any thread, as in
+ * kernels. */
 uint64_t softgpu_heap_alloc(softgpu_heap_t *heap, uint64_t size);
 /* False: softgpu_heap_alloc did not return base, or it was freed. */
 bool softgpu_heap_free(softgpu_heap_t *heap, uint64_t base);

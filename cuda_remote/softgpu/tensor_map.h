@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a CUtensorMap holds here: the driver writes it (cuTensorMapEncodeTiled), the engine reads it out of the
- * program's memory when an instruction names it (PTX ISA, "Tensor-map"). Its contents are the software GPU's own.
+ * The content of a CUtensorMap, in a form of the software GPU's own. The driver writes it (cuTensorMapEncodeTiled). The
+ * engine reads it from the program's memory when an instruction names it (PTX ISA, "Tensor-map").
  */
 #ifndef SOFTGPU_TENSOR_MAP_H
 #define SOFTGPU_TENSOR_MAP_H
@@ -16,13 +16,13 @@
 typedef struct softgpu_tensor_map {
 	uint32_t magic;
 	uint8_t rank, element;                    /* element: bytes */
-	uint8_t type, fill;                       /* CUtensorMapDataType; byte that fills what is out of bounds */
+	uint8_t type, fill;                       /* CUtensorMapDataType; byte for elements that are out of bounds */
 	uint64_t address;
 	uint64_t strides[TENSOR_RANK_MAX - 1];    /* bytes from one to the next in dimensions 1 and on */
 	uint32_t last[TENSOR_RANK_MAX];           /* the highest coordinate in each dimension */
 	uint16_t box[TENSOR_RANK_MAX];            /* elements copied in each dimension */
-	uint8_t steps[TENSOR_RANK_MAX];           /* coordinates from one of them to the next */
-	uint8_t swizzle;                          /* bits of a chunk's number that the row's are added to: 0 to 3 */
+	uint8_t steps[TENSOR_RANK_MAX];           /* coordinates from one copied element to the next */
+	uint8_t swizzle;                          /* address bits that swizzling changes, 0 to 3: exec/async/tensor.h */
 } softgpu_tensor_map_t;
 
 _Static_assert(sizeof(softgpu_tensor_map_t) <= sizeof(CUtensorMap), "it fits");

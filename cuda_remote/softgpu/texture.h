@@ -4,8 +4,8 @@
  * they are sampled. A kernel names one by a 64-bit handle, which is a texture object, a surface object or the address
  * of a .texref or .surfref variable of its module.
  *
- * Any thread may call anything here. What a kernel that is running uses must not be destroyed or bound anew: the
- * driver waits for the context's work first.
+ * Any thread may call anything here. A texture or surface that a running kernel uses must not be destroyed or bound to
+ * another image: the driver waits for the context's work first.
  */
 #ifndef SOFTGPU_TEXTURE_H
 #define SOFTGPU_TEXTURE_H
@@ -33,13 +33,13 @@ typedef struct softgpu_level {
 } softgpu_level_t;
 
 typedef struct softgpu_image {
-	uint64_t memory, bytes;    /* the memory that all levels lie in: checked as a whole against memory.h */
+	uint64_t memory, bytes;    /* the memory that holds all levels: checked as a whole against memory_map.h */
 	enum softgpu_channel channel;
 	uint32_t channels;         /* 1, 2 or 4 */
 	uint32_t texel;            /* bytes */
 	uint32_t dimensions;       /* 1, 2 or 3; of a layer, where there are layers or faces */
 	bool layered, cube;        /* both: six slices a layer */
-	bool linear;               /* memory of the program's, not an array */
+	bool linear;               /* memory that the program allocated, not an array */
 	bool mipmapped;
 	uint32_t levels;
 	softgpu_level_t level[SOFTGPU_MAX_LEVELS];
@@ -57,7 +57,7 @@ typedef struct softgpu_sampler {
 	bool seamless;       /* linear filtering of a cube goes on across its edges */
 	uint32_t anisotropy; /* 1 to 16 */
 	float bias, min_level, max_level;
-	uint32_t border[4];  /* bits of what a texel beyond the edge gives */
+	uint32_t border[4];  /* the border colour: bits of its four values */
 } softgpu_sampler_t;
 
 enum softgpu_texture_kind {
@@ -65,14 +65,15 @@ enum softgpu_texture_kind {
 	SOFTGPU_TEXTURE_REFERENCE, SOFTGPU_SURFACE_REFERENCE,
 };
 
-/* A new one, with nothing bound to it; user is the caller's. 0: no memory. No handle is given again soon. */
+/* Creates an object with nothing bound to it. user: the caller's. 0: no memory. A destroyed handle is not reused
+ * soon. */
 uint64_t softgpu_texture_create(enum softgpu_texture_kind kind, void *user);
 /* The user of a live handle; NULL. */
 void *softgpu_texture_user(uint64_t handle);
 /* Binds an image to a live handle, and takes it away again (NULL). Both are copied. sampler: NULL for a surface. */
 void softgpu_texture_bind(uint64_t handle, const softgpu_image_t *image, const softgpu_sampler_t *sampler);
 void softgpu_texture_destroy(uint64_t handle);
-/* SOFTGPU_TEXTURE_NONE: no live handle. */
+/* The kind of a live handle; SOFTGPU_TEXTURE_NONE: the handle is not live. */
 enum softgpu_texture_kind softgpu_texture_kind(uint64_t handle);
 
 #endif

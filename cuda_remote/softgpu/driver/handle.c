@@ -16,8 +16,8 @@ static struct {
 	handle_t *first_free, *last_free;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Defined in a program built with -fsanitize=address. LeakSanitizer does not look for pointers in mapped memory unless it
- * is told of it. */
+/* Defined in a program built with -fsanitize=address. LeakSanitizer looks for pointers in mapped memory only if the
+ * memory was registered by this function. */
 extern void __lsan_register_root_region(const void *start, size_t size) __attribute__((weak));
 
 static void append_free(handle_t *slot)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows for registers. Liveness over basic blocks (the classic backward data-flow, on the registers that more than one
- * block names), then a linear scan (Poletto and Sarkar, TOPLAS 1999) over whole intervals; nothing is ever spilled.
- * That lanes of a warp are at different places does no harm: each lane has its own column, and follows the code as one
- * thread would.
+ * The register allocator. Liveness over basic blocks (the classic backward data-flow, on the registers that more than
+ * one block names), then a linear scan (Poletto and Sarkar, TOPLAS 1999) over whole intervals; nothing is ever spilled.
+ * Divergence does no harm: each lane has its own column of a row, and follows the code as one thread would.
  */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 
@@ -28,8 +27,8 @@ struct allocation {
 	struct block_range *blocks;
 	uint32_t block_count;
 	uint32_t *block_of;     /* by draft */
-	uint32_t *home;         /* by register: the one block that names it, or NO_BLOCK - 1 for several, or where what
-				   the block reads may be what it wrote a turn of its loop ago */
+	uint32_t *home;         /* by register: the only block that names it; NO_BLOCK - 1 if several do, or if the
+				   block may read what it wrote in an earlier iteration of a loop */
 	uint32_t *global;       /* by register: number among those that several blocks name */
 	uint32_t *global_registers;
 	uint32_t global_count;
@@ -44,7 +43,7 @@ static uint32_t target_draft(const struct decoder *decoder, const struct draft *
 	return draft->target_kind == TARGET_DRAFT ? draft->target : decoder->draft_of_statement[draft->target];
 }
 
-/* Calls visit(draft number) for each place that draft n can go to, but for the next one. */
+/* Calls visit(a, n, target) for each draft that draft n can jump to. */
 static void each_target(struct allocation *a, uint32_t n, void (*visit)(struct allocation *, uint32_t, uint32_t))
 {
 	struct decoder *decoder = a->decoder;
@@ -84,7 +83,7 @@ static void find_blocks(struct allocation *a)
 	}
 }
 
-/* The first to name a register in its one block must write it for certain. */
+/* A register belongs to one block only if the first draft that names it writes it for certain. */
 static void name_register(struct allocation *a, uint32_t draft, uint32_t reg, bool written)
 {
 	if (a->home[reg] == NO_BLOCK)
@@ -204,7 +203,7 @@ static void find_intervals(struct allocation *a)
 	}
 	uint64_t bytes = (uint64_t)a->block_count * ((a->global_count + 63) / 64) * 8;
 	if (bytes > LIVENESS_BYTES_MAX) {
-		/* Too large to analyse: what several blocks name has a row of its own. */
+		/* Too large to analyse: each register that several blocks name gets a row of its own. */
 		for (uint32_t g = 0; g < a->global_count; g++)
 			a->intervals[a->global_registers[g]] =
 				(struct interval){ 0, UINT32_MAX, a->global_registers[g] };
@@ -239,7 +238,7 @@ static int by_start(const void *left, const void *right)
 	return a->reg < b->reg ? -1 : a->reg > b->reg;
 }
 
-/* One class: rows in the order they become free. */
+/* Gives rows to the registers of one class, first the row that became free first; returns the number of rows. */
 static uint32_t scan_class(struct allocation *a, const struct interval *sorted, uint32_t count, int class)
 {
 	uint32_t *row_end =
@@ -278,7 +277,7 @@ static uint32_t scan_class(struct allocation *a, const struct interval *sorted, 
 	return rows;
 }
 
-/* Constants follow the registers: their rows, and what each warp's copy of them holds. */
+/* Gives rows to constants, after the registers' rows, and prepares the data of these rows. */
 static void assign_constants(struct allocation *a, uint32_t at)
 {
 	struct decoder *decoder = a->decoder;
@@ -377,7 +376,7 @@ void decode_allocate(struct decoder *decoder)
 	find_globals(&a);
 	find_intervals(&a);
 	if (decoder->frame_register != UINT32_MAX) {
-		/* Written by calls, which the code itself does not show. */
+		/* Calls write these registers, which the function's own drafts do not show. */
 		a.intervals[decoder->frame_register] = (struct interval){ 0, UINT32_MAX, decoder->frame_register };
 		a.intervals[decoder->return_register] = (struct interval){ 0, UINT32_MAX, decoder->return_register };
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * atom and red (PTX ISA, "atom", "red"). Lane by lane, lowest first, each a sequentially consistent atomic of the host:
- * that is as strong as any .sem and .scope asks for. Operations that the host lacks are compare-and-swap loops; a
- * failed attempt needs no order, the one that succeeds has it all.
+ * atom and red (PTX ISA, "atom", "red"). Lanes execute one by one, lowest first, each by a sequentially consistent
+ * atomic of the host, which is at least the order that any .sem and .scope requires. Operations that the host lacks are
+ * compare-and-swap loops. Only the attempt that succeeds is sequentially consistent; a failed one needs no order.
  */
 #include "cuda_remote/softgpu/exec/atomic.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomic operations on one address, as real atomics of the host: other blocks, and the host itself, see them whole. */
+/* PTX's atomic operations, as atomic operations of the host: they are atomic for other blocks and the host too. */
 #ifndef SOFTGPU_EXEC_ATOMIC_H
 #define SOFTGPU_EXEC_ATOMIC_H
 
@@ -13,12 +13,12 @@ bool atomic_find(enum atomic_op op, enum ptx_type type, uint32_t *variant);
 
 /* Whether there are atomics of 16 bytes here. */
 bool atomic_has_wide(void);
-/* atomic_wide.c: r[0], r[1] what was there, r[2], r[3] what is to be; the next instruction's r[0], r[1] what cas wants
- * to see; count: ATOMIC_EXCHANGE or ATOMIC_CAS; size: the space. */
+/* atomic_wide.c: r[0], r[1] the old value; r[2], r[3] the new value; the next instruction's r[0], r[1] the value that
+ * cas compares with; count: ATOMIC_EXCHANGE or ATOMIC_CAS; size: the space. */
 insn_handler op_atom_wide;
 
-/* Runs it on the host's address: the value there before. b: what compare-and-swap stores. add.f32 flushes
- * subnormals. */
+/* Applies the function to a host address; returns the old value. b: the value that compare-and-swap stores. add.f32
+ * flushes subnormals. */
 uint64_t atomic_apply(uint32_t variant, void *address, uint64_t a, uint64_t b);
 
 #endif

@@ -10,8 +10,8 @@ struct wide {
 
 #ifdef __x86_64__
 /*
- * Puts wanted where expected is; what was there. The lock prefix makes it a full barrier, as the other atomics are.
- * Processors of today all have the instruction; the compiler's own 16-byte atomics would need a library.
+ * Stores wanted if the value is expected; returns the old value. The lock prefix makes it a full barrier, as the other
+ * atomics are. Processors of today all have the instruction; the compiler's own 16-byte atomics would need a library.
  */
 static struct wide compare_and_swap(void *address, struct wide expected, struct wide wanted)
 {

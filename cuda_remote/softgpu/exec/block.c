@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A block: its memory, its warps in turn, its barriers (PTX ISA, "bar, barrier"). */
+/* A block: its memory, the scheduling of its warps, and its barriers (PTX ISA, "bar, barrier"). */
 #include "cuda_remote/softgpu/exec/check/check.h"
 #include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/collective.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds of a block's warps until it stalls at the latest: they may meet at barriers for ever. */
+/* After this many rounds over its warps a block stalls even if it makes progress: its warps may meet at barriers for
+ * ever. */
 #define BLOCK_ROUNDS 256
 #define LOCKSTEP_ROUNDS 8192 /* of one instruction each */
 #define ALIGNED(n, to) (((n) + (to)-1) & ~((size_t)(to)-1))
@@ -52,13 +53,14 @@ static bool block_memory(struct block *block, const struct launch *launch)
 	return true;
 }
 
-/* Behind the rows of all warps, before the shared memory: an operand is its distance from the warp's first row. */
+/* The stage is between the warps' rows and the shared memory: an operand can name it by its distance from a warp's
+ * rows. */
 char *block_stage(const struct block *block)
 {
 	return block->shared - STAGE_BYTES;
 }
 
-/* Nothing writes to the rows of constants, so that they stay for the launch's other blocks. */
+/* No instruction writes to the rows of constants, so they stay valid for the launch's other blocks. */
 static void write_constants(struct block *block)
 {
 	const struct launch *launch = block->launch;
@@ -83,7 +85,7 @@ static void reset_spans(struct block *block)
 		return;
 	block->generation = generation;
 	for (int n = 0; n < SPAN_SLOTS; n++)
-		block->spans[n] = (struct span_cache){ .low = UINT64_MAX, .high = UINT64_MAX }; /* not even its last byte */
+		block->spans[n] = (struct span_cache){ .low = UINT64_MAX, .high = UINT64_MAX }; /* no access fits */
 }
 
 /* The large arrays of a warp are not initialised: they are written before they are read. */
@@ -142,7 +144,7 @@ static void drop_saved_frames(struct block *block)
 		warp_drop_saved(&block->warps[n]);
 }
 
-/* One instruction of the warp. What is left of its turn stays for the next ones. */
+/* Runs one instruction of the warp. Its remaining fuel is for the instructions after it. */
 static enum warp_stop step_warp(struct warp *warp)
 {
 	const struct insn *insn = warp->resume;
@@ -167,7 +169,8 @@ static enum warp_stop run_warp(struct warp *warp)
 	return warp->stop;
 }
 
-/* No warp can go on: a barrier waits for threads that wait for lanes of their own warp, or for ever. */
+/* No warp can go on. Lets the lanes go on alone that wait for lanes of their own warp: a barrier may wait for them.
+ * False: there are none, so the block waits for ever. */
 static bool unblock(struct block *block)
 {
 	bool any = false;
@@ -280,7 +283,7 @@ static void barrier_release(struct block *block, uint32_t number)
 	*barrier = (struct barrier){ 0 };
 }
 
-/* Releases the barrier if all that it waits for have come. */
+/* Releases the barrier if all threads that it waits for have arrived. */
 static void barrier_check(struct block *block, uint32_t number)
 {
 	const struct barrier *barrier = &block->barriers[number];
@@ -299,7 +302,7 @@ void block_exit_threads(struct block *block, uint32_t count)
 		cluster_barrier_check(block);
 }
 
-/* The running lanes that name the same barrier and count as the first of them; the others are to come here again. */
+/* Keeps the running lanes that name the first lane's barrier and thread count; the others will execute insn again. */
 static void keep_same_barrier(struct warp *warp, const struct insn *insn, uint32_t number, uint32_t threads)
 {
 	uint32_t same = 0;
@@ -311,7 +314,8 @@ static void keep_same_barrier(struct warp *warp, const struct insn *insn, uint32
 	warp_set_mask(warp, same);
 }
 
-/* Counts the running path in; NULL after a fault. A whole warp counts as 32 threads where a number is given. */
+/* Counts the running path as arrived; NULL after a fault. If a thread count is given, a whole warp counts as 32
+ * threads. */
 static struct barrier *barrier_arrive(struct warp *warp, const struct insn *insn, uint32_t *number)
 {
 	uint32_t leader = (uint32_t)__builtin_ctz(warp->mask), threads = SOURCE(uint32_t, 2)[leader];

@@ -27,7 +27,8 @@ bool collective_gather(struct warp *warp, const struct insn *insn, const uint32_
 		wanted |= members[lane];
 	if (warp_converge(warp, insn, wanted) && warp->mask == before)
 		return true;
-	/* Lanes of several groups, which do not wait for each other's members, nor go when those do. */
+	/* The lanes may belong to several groups. A group goes on when its own members are here, whatever the others
+	 * do. */
 	uint32_t ready = complete_lanes(warp, members, warp->mask);
 	warp_park(warp, insn, warp->mask & ~ready, PATH_CONVERGE);
 	if (ready)
@@ -35,7 +36,7 @@ bool collective_gather(struct warp *warp, const struct insn *insn, const uint32_
 	return ready != 0;
 }
 
-/* All lanes that the running ones name in their member masks are here, or the path has been parked to wait for them. */
+/* Whether all lanes in the running lanes' member masks, operand n, are here. False: the path has been parked. */
 static bool members_here(struct warp *warp, const struct insn *insn, int n)
 {
 	/* a form without .sync does not wait */
@@ -79,7 +80,8 @@ const struct insn *op_shfl(struct warp *warp, const struct insn *insn)
 		return warp_next_path(warp);
 	const uint32_t *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);
 	uint32_t values[WARP_LANES], results[WARP_LANES], inside = 0;
-	/* PTX leaves open what a lane that is not here gives; programs (reduction of NVIDIA's samples) count on 0. */
+	/* PTX leaves open what is read from a lane that is not here; programs (NVIDIA's sample "reduction") rely on
+	 * 0. */
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++)
 		values[lane] = warp->mask >> lane & 1 ? SOURCE(uint32_t, 1)[lane] : 0;
 	for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
@@ -217,9 +219,10 @@ const struct insn *op_nanosleep(struct warp *warp, const struct insn *insn)
 }
 
 /*
- * ---- collectives of paths at different instructions. From sm_70 on the members need not be at the same one, only at
- * one with the same qualifiers and members ("shfl.sync", "bar.warp.sync"). Their operands are put into rows of the
- * stage, by lane; one of the instructions runs on those for all of them; the results go where each wanted them.
+ * ---- collectives of paths at different instructions. From sm_70 on, the members need not be at the same instruction,
+ * only at instructions with the same qualifiers and members ("shfl.sync", "bar.warp.sync"). Each lane's operands are
+ * copied to rows of the stage; one of the instructions runs on these rows for all lanes; then each path's results are
+ * copied to the rows that its own instruction names.
  */
 #define STAGE_ROW ((int32_t)(WARP_LANES * sizeof(uint64_t)))
 
@@ -227,7 +230,7 @@ enum { NOT_USED, WORD_IN, WORD_OUT, TRUTH_IN, TRUTH_OUT, VALUE_IN, RESULT_OUT };
 
 static const struct meeting {
 	insn_handler *handler;
-	uint8_t members; /* the operand with them */
+	uint8_t members; /* the operand with the member masks */
 	uint8_t operands[STAGE_ROWS];
 } meetings[] = {
 	{ op_warp_sync, 1, { NOT_USED, WORD_IN } },
@@ -281,7 +284,7 @@ static void stage_path(struct warp *warp, const struct path *path, const struct 
 	}
 }
 
-/* Lanes of a path have gone on to the next instruction; the others, if any, wait where they are. */
+/* The given lanes of a path have gone on to the next instruction; its other lanes, if any, wait where they are. */
 static void step_path(struct warp *warp, struct path *path, uint32_t lanes)
 {
 	struct path gone = *path;
@@ -295,7 +298,7 @@ static void step_path(struct warp *warp, struct path *path, uint32_t lanes)
 		*path = gone;
 }
 
-/* Those lanes of the paths, which are bits by their numbers in warp->others, run their instructions together. */
+/* The given lanes execute their paths' instructions together. paths: a mask of the paths' numbers in warp->others. */
 static void meet(struct warp *warp, const struct meeting *meeting, uint32_t paths, uint32_t lanes)
 {
 	struct insn joint = *warp->others[__builtin_ctz(paths)].at;
@@ -316,7 +319,8 @@ static void meet(struct warp *warp, const struct meeting *meeting, uint32_t path
 	}
 }
 
-/* The paths that wait at an instruction of one kind with the given one; and their lanes, each with its members. */
+/* A mask of the paths that wait at instructions of the same kind as path first does; their lanes and each lane's
+ * members. */
 static uint32_t paths_like(const struct warp *warp, const struct meeting *meeting, uint32_t first, uint32_t *lanes,
 			   uint32_t members[WARP_LANES])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variants of the instructions that act on a warp or block together: their insn->count. */
+/* Instructions that the lanes of a warp, or the warps of a block, execute together; their variants (insn->count). */
 #ifndef SOFTGPU_EXEC_COLLECTIVE_H
 #define SOFTGPU_EXEC_COLLECTIVE_H
 
@@ -10,18 +10,19 @@ struct block;
 struct insn;
 struct warp;
 
-/* Rows of 64 bits of every block, for collective_meet (block.c). */
+/* A block's stage, for collective_meet: STAGE_ROWS rows of 64 bits (block.c). */
 #define STAGE_ROWS 6
 char *block_stage(const struct block *block);
 
 /*
- * The running path is at a collective; members: of each lane, the lanes that it waits for. True: lanes all of whose
- * members are here go on, as the running path; those that still wait for some are parked. False: all of them are.
+ * The running path is at a collective instruction. members: for each lane, a mask of the lanes that it waits for. True:
+ * the lanes whose members are all here go on as the running path, and the other lanes are parked. False: all are
+ * parked.
  */
 bool collective_gather(struct warp *warp, const struct insn *insn, const uint32_t *members);
 
-/* Lanes that wait for each other at different instructions of one kind, and all of whose members are there, run them
- * together and are ready then. False: there are none. */
+/* Finds lanes that wait for each other at different instructions of one kind and whose members all wait there. They
+ * execute these instructions together and are ready then. False: there are no such lanes. */
 bool collective_meet(struct warp *warp);
 
 enum shuffle { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BUTTERFLY, SHUFFLE_INDEX };

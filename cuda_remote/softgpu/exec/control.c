@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Branches, calls and returns, and what else decides where a path goes on. */
+/* Handlers that decide where a path goes on: branches, calls, returns and exits; and the wrappers for directed
+ * rounding. */
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #include <fenv.h>
@@ -20,7 +21,8 @@ CODE op_bra(struct warp *warp, CODE insn)
 	return insn->target;
 }
 
-/* The running path goes on at "at" if it is still the next to run; else it is parked there, for others to join it too. */
+/* The running path goes on at "at" if it is still the next to run; else it is parked there, where others can join
+ * it. */
 static CODE go_on(struct warp *warp, CODE at)
 {
 	if (!warp_others_come_first(warp, at))
@@ -34,7 +36,8 @@ static __attribute__((noinline)) CODE split(struct warp *warp, CODE insn, uint32
 {
 	uint32_t mask = warp->mask;
 	if (warp->ahead) {
-		/* Its turn is not over; of its two ways it takes one. */
+		/* It keeps running while its fuel lasts: the lanes taken go on, or all if none is; the others are
+		 * parked. */
 		CODE way = taken ? insn->target : insn + 1;
 		warp_park(warp, insn + 1, taken ? mask & ~taken : 0, PATH_READY);
 		warp_set_mask(warp, taken ? taken : mask);
@@ -50,7 +53,7 @@ static __attribute__((noinline)) CODE split(struct warp *warp, CODE insn, uint32
 	return go_on(warp, back ? insn->target : insn + 1);
 }
 
-/* The same. In the usual case, all lanes go one way and no other path comes first, it costs one comparison. */
+/* Like split. In the usual case, all lanes go one way and no other path comes first, it costs one comparison. */
 static inline CODE branch(struct warp *warp, CODE insn, uint32_t taken)
 {
 	CODE way = taken ? insn->target : insn + 1;
@@ -90,12 +93,12 @@ CODE op_branch_back(struct warp *warp, CODE insn)
 	return branch(warp, insn, taken);
 }
 
-/* A place that forward branches lead to: paths that are here too join. */
+/* The target of forward branches: the paths that are here join. */
 CODE op_join(struct warp *warp, CODE insn)
 {
 	if (__builtin_expect(warp->other_count == 0, 1))
 		return insn + 1;
-	/* Others wait at the join itself, where branches lead. */
+	/* Branches lead to the join itself, so other paths wait there. */
 	for (uint32_t n = 0; n < warp->other_count; n++) {
 		struct path *other = &warp->others[n];
 		if (other->at != insn || other->state != PATH_READY || other->depth != warp->depth)
@@ -104,7 +107,7 @@ CODE op_join(struct warp *warp, CODE insn)
 		*other = warp->others[--warp->other_count];
 		n--;
 	}
-	/* A jump may have brought it past others that are on their way here. */
+	/* The running path may have jumped past others that are on their way here. */
 	if (warp->ahead || warp_goes_first(warp, insn))
 		return insn + 1;
 	warp_park(warp, insn, warp->mask, PATH_READY);
@@ -137,7 +140,7 @@ CODE op_brx(struct warp *warp, CODE insn)
 	uint32_t rest = warp->mask & ~same;
 	warp_park(warp, jumps->targets[wanted], same, PATH_READY);
 	warp_park(warp, insn, rest, PATH_READY);
-	/* A loop through brx must give way like any other. */
+	/* A loop through brx must yield like any other. */
 	if (--warp->fuel < 0) {
 		warp->rotate = true;
 		warp->stop = WARP_YIELD;
@@ -243,7 +246,7 @@ static CODE enter(struct warp *warp, CODE insn, const struct code *callee, uint3
 	uint32_t all = warp->mask;
 	warp_set_mask(warp, mask);
 	for_each_lane(lane, mask) {
-		/* A frame may be empty, but each call has to return: that, too, lies on a GPU's stack. */
+		/* A frame may be empty, but a GPU's stack also holds the return address of each call. */
 		bool endless = callee->recursive && (warp->depth + 1ull) * sizeof(uint64_t) > room;
 		frames[lane] = frame[lane] + site->frame_size;
 		if (endless || frames[lane] + callee->frame_size > room)
@@ -252,7 +255,8 @@ static CODE enter(struct warp *warp, CODE insn, const struct code *callee, uint3
 	}
 	copy_in_frames(warp, frame, 0, site->frame_size, site->arguments, site->argument_count);
 	if (callee->recursive && !save_frames(warp, callee))
-		return warp_fault(warp, insn, 0, CUDA_ERROR_OUT_OF_MEMORY, "no memory for a recursive call", 0);
+		return warp_fault(warp, insn, __builtin_ctz(mask), CUDA_ERROR_OUT_OF_MEMORY, "no memory for a recursive call",
+				  0);
 	uint64_t *callee_frame = (uint64_t *)(void *)(warp->regs + callee->frame_row);
 	uint64_t *returns = (uint64_t *)(void *)(warp->regs + callee->return_row);
 	for_each_lane(lane, mask) {
@@ -287,7 +291,7 @@ CODE op_call_indirect(struct warp *warp, CODE insn)
 	const struct code *callee = find_code(warp->block->launch->program, targets[leader]);
 	if (!callee || callee->signature != insn->call->signature)
 		return warp_fault(warp, insn, (int)leader, CUDA_ERROR_INVALID_PC,
-				  "call of what is no function of this type", targets[leader]);
+				  "call of an address that is no function of this type", targets[leader]);
 	for_each_lane(lane, warp->mask)
 		same |= (uint32_t)(targets[lane] == targets[leader]) << lane;
 	return enter(warp, insn, callee, same);

@@ -2,9 +2,9 @@
 /*
  * Launches by kernels (CUDA C++ Programming Guide, "CUDA Dynamic Parallelism", second version): the functions of the
  * device runtime that nvcc calls. A grid's children, and the copies between them, run one after the other in the order
- * in which its threads asked for them, after the grid itself and before it counts as finished; work of the tail-launch
- * stream comes last. That satisfies the order of every stream, and a parent cannot wait for its children. Each child's
- * own children are finished before the next child begins.
+ * in which the grid's threads launched them. They run after the grid itself and before it counts as finished; work of
+ * the tail-launch stream runs last. This satisfies the order of every stream, because a parent cannot wait for its
+ * children. Each child's own children are finished before the next child begins.
  */
 #include "cuda_remote/softgpu/exec/device_launch.h"
 
@@ -24,11 +24,11 @@
 
 enum work_kind { WORK_LAUNCH, WORK_COPY, WORK_TEXT };
 
-/* Something that a thread of the grid asked for. */
+/* A launch, a copy, or the text of an error that a thread of the grid asked for. */
 struct work {
 	struct work *next;
 	enum work_kind kind;
-	uint64_t memory; /* device memory that goes with it: parameters, or text */
+	uint64_t memory; /* its device memory: parameters or text */
 	softgpu_launch_t request;
 	uint64_t to, from, bytes; /* of a copy */
 };
@@ -46,13 +46,13 @@ struct work_list {
 };
 
 struct device_queue {
-	struct work *kept;            /* parameters of launches that did not come yet, and texts */
+	struct work *kept;            /* launches that have a parameter buffer but were not launched yet, and texts */
 	struct work_list queued, tail;
 	struct thread_error *errors;
 	uint64_t streams;             /* made so far */
 };
 
-/* Of every grid's queue. Held for a few instructions only. */
+/* Protects the queues of all grids. Held for a few instructions only. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- lists; the lock is held */
@@ -110,7 +110,7 @@ static uint32_t thread_number(const struct warp *warp, uint32_t lane)
 	return warp->index * WARP_LANES + lane;
 }
 
-/* Remembers the error as the thread's last one, and returns it. An error that there is no memory for is lost. */
+/* Stores the error as the thread's last one, and returns it. If there is no memory to store it, it is lost. */
 static uint64_t fail(struct warp *warp, uint32_t lane, int code)
 {
 	struct thread_error *error = malloc(sizeof *error);
@@ -175,7 +175,7 @@ static const char *text_of(int code)
 	}
 }
 
-/* Keeps work of that kind with zeroed device memory; NULL if there is none. */
+/* Adds work with zeroed device memory to the grid's kept work; NULL if there is no memory. */
 static struct work *keep(struct launch *launch, enum work_kind kind, uint64_t bytes)
 {
 	struct work *work = calloc(1, sizeof *work);
@@ -305,7 +305,7 @@ const struct insn *op_cdp_memcpy_async(struct warp *warp, const struct insn *ins
 	return insn + 1;
 }
 
-/* ---- streams: names only, as all work keeps one order */
+/* ---- streams: only handles, as all work runs in one order */
 static bool store_handle(struct warp *warp, const struct insn *insn, uint32_t lane, uint64_t handle)
 {
 	uint64_t address = call_argument(warp, insn, lane, 0);
@@ -329,7 +329,7 @@ const struct insn *op_cdp_stream_create(struct warp *warp, const struct insn *in
 			    stream ? cudaSuccess : cudaErrorMemoryAllocation;
 		if (!error && !store_handle(warp, insn, lane, stream))
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "a stream's place outside every allocation",
+					  "pointer for a stream's handle outside every allocation",
 					  call_argument(warp, insn, lane, 0));
 		call_set_result(warp, insn, lane, error ? fail(warp, lane, error) : cudaSuccess);
 	}
@@ -357,7 +357,7 @@ const struct insn *op_cdp_malloc(struct warp *warp, const struct insn *insn)
 		}
 		if (!store_handle(warp, insn, lane, address))
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "cudaMalloc's result outside every allocation",
+					  "pointer for cudaMalloc's result outside every allocation",
 					  call_argument(warp, insn, lane, 0));
 		call_set_result(warp, insn, lane, cudaSuccess);
 	}

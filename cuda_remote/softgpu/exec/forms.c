@@ -12,7 +12,7 @@ HR_SETTING(isa_setting, "HEADRACE_SOFTGPU_ISA", "auto", 0, 0,
 	   "vector instructions of the software GPU: auto, avx512, avx2 or baseline");
 
 static const struct op_form forms[] = {
-#include "cuda_remote/softgpu/exec/ops/forms.h"
+#include "cuda_remote/softgpu/exec/instructions/forms.h"
 };
 
 static int compare(const void *key, const void *form)
@@ -57,6 +57,7 @@ const struct lane_ops *lane_ops_choose(void)
 		if ((!strcmp(wanted, builds[i]->isa) || !strcmp(wanted, "auto")) && runs_here(builds[i]))
 			return builds[i];
 	hr_log_once(HR_LOG_ERROR,
-		    "softgpu: HEADRACE_SOFTGPU_ISA=%s: this build and CPU have no such thing; using baseline", wanted);
+		    "softgpu: HEADRACE_SOFTGPU_ISA=%s: not available in this build or on this CPU; using "
+		    "baseline", wanted);
 	return &lane_ops_baseline;
 }

@@ -4,7 +4,7 @@
  *
  * A warp's registers lie in one block of memory, one row a register, one column a lane: 32 predicates are one 32-bit
  * mask, a 16-bit register takes 64 bytes, a 32-bit one 128, a 64-bit one 256. An operand is the row's offset from the
- * warp's base. Constants have rows too, in every warp, written once a launch, so that an operand is an operand.
+ * warp's base. Constants have rows too, in every warp, written once a launch, so that every operand is a row.
  */
 #ifndef SOFTGPU_EXEC_INSN_H
 #define SOFTGPU_EXEC_INSN_H
@@ -24,7 +24,7 @@ typedef const struct insn *insn_handler(struct warp *warp, const struct insn *in
 enum insn_flag {
 	INSN_NEGATE = 1,    /* the predicate operand counts inverted */
 	INSN_NARROW = 2,    /* the address is in a 32-bit register */
-	INSN_NO_RESULT = 4, /* red: nobody wants the old value */
+	INSN_NO_RESULT = 4, /* red: the old value is not stored */
 	INSN_SIGNED = 8,    /* extend with the sign */
 };
 
@@ -35,13 +35,13 @@ struct insn {
 	union {
 		uint64_t imm; /* immediate, offset of an address */
 		const struct insn *target;
-		insn_handler *inner; /* of a rounding wrapper */
+		insn_handler *inner; /* the handler that op_rounded_* calls */
 		const struct call_site *call;
 		const struct jump_table *jumps;
 	};
 	uint32_t line;
 	uint8_t flags;
-	uint8_t slot;  /* of the worker's cached spans */
+	uint8_t slot;  /* of the block's cached spans */
 	uint8_t count; /* elements of a vector access; cost of a backward branch; variant of an operation */
 	uint8_t size;  /* bytes of one element */
 };
@@ -68,7 +68,7 @@ struct call_site {
 	struct call_copy *results;   /* from: the callee's frame, to: the caller's */
 };
 
-/* A row that a launch, a warp or a block gives its value to. */
+/* A row whose value depends on the launch, the block or the warp. */
 struct launch_row {
 	uint32_t row;
 	uint16_t special;     /* a special register, or LAUNCH_PARAMETER */
@@ -111,7 +111,7 @@ struct softgpu_kernel {
 	struct code *code;
 	uint32_t local_bytes;    /* a thread's local memory, callees included */
 	bool open_stack;         /* calls itself or through pointers: it may need more than local_bytes */
-	uint32_t reserved_shared; /* 1 + where the system's own shared memory starts; 0: it has none */
+	uint32_t reserved_shared; /* 1 + the offset of the shared memory reserved for the system; 0: none */
 	uint32_t shared_bytes;   /* static */
 	uint32_t shared_align;
 	uint32_t warp_bytes;     /* registers of one warp, callees included */
@@ -132,20 +132,20 @@ struct softgpu_program {
 	size_t allocation_count;
 };
 
-/* Generic addresses of what is not global memory: a window each, far from any host address. */
+/* Generic addresses of shared, local and parameter memory: one window each, far from any host address. */
 #define WINDOW_SHIFT 56
 #define WINDOW_SHARED 1ull
 #define WINDOW_LOCAL 2ull
 #define WINDOW_PARAM 3ull
 #define WINDOW_BASE(window) ((window) << WINDOW_SHIFT)
 
-/* What the decoder finds an instruction by: the mnemonic as written. */
+/* An entry of the tables in ops/, which the decoder finds by the mnemonic as written. */
 struct op_form {
 	const char *mnemonic;
 	const char *operands; /* one letter each, the result first: p h w l (predicate, 16, 32, 64 bits), e f d
-				 (floats), i */
-	uint8_t table;        /* and number there of its operation */
-	uint16_t op;
+				 (floats), i (immediate) */
+	uint8_t table;        /* of its operation */
+	uint16_t op;          /* number of the operation in that table */
 	uint8_t rounding;     /* 0 nearest; 1 toward zero, 2 down, 3 up */
 };
 const struct op_form *op_find(const char *mnemonic);

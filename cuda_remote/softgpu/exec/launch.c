@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Launches: blocks handed out to the threads of one pool and to the thread that launched. A block's memory stays with
- * the pool's free list from launch to launch, so that a small kernel costs no page faults.
+ * Launches: the threads of one pool and the launching thread run the blocks. A block's memory stays in the pool's free
+ * list from launch to launch, so that a small kernel causes no page faults.
  */
 #define _GNU_SOURCE
 #include "cuda_remote/softgpu/memory_map.h"
@@ -28,7 +28,7 @@ HR_SETTING(threads_setting, "HEADRACE_SOFTGPU_THREADS", "0", 0, 1024,
 	   "threads that run the software GPU's blocks, the launching one included; 0: one a core");
 
 HR_SETTING(count_setting, "HEADRACE_SOFTGPU_COUNT", "0", 0, 1,
-	   "1: the software GPU counts what each launch executes, and tells it (HEADRACE_LOG=info)");
+	   "1: the software GPU counts the instructions of each launch and logs the numbers (HEADRACE_LOG=info)");
 
 HR_SETTING(schedule_setting, "HEADRACE_SOFTGPU_SCHEDULE", "warp", 0, 0,
 	   "warp: a warp of the software GPU runs on to its next barrier; lockstep: a block's warps advance together");
@@ -95,7 +95,8 @@ static void keep_output(struct launch *launch, struct block *block)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* The next block of the launch, in spare's memory if the worker has some; NULL: none is left, or none may begin now. */
+/* The next block of the launch, in the memory of *spare if that is not NULL. NULL: none is left, or none may begin
+ * now. */
 static struct block *begin_block(struct launch *launch, uint32_t worker, struct block **spare)
 {
 	uint64_t number;
@@ -140,8 +141,8 @@ static void finish_block(struct launch *launch, struct block *block, struct bloc
 }
 
 /*
- * After a block that was suspended one more begins if it may, so that all that others may wait for are soon resident.
- * After a block that ended the one goes on that has been suspended for longest.
+ * After suspending a block, the worker begins a new one if it may, so that all blocks that others may wait for are soon
+ * resident. After a block has ended, the worker resumes the block that has been suspended longest.
  */
 static void launch_work(struct launch *launch, uint32_t worker)
 {
@@ -187,7 +188,7 @@ static struct launch *launch_with_work(void)
 static void *pool_thread(void *argument)
 {
 	uint32_t worker = (uint32_t)(uintptr_t)argument;
-	fesetenv(FE_DFL_ENV); /* a thread starts with its maker's */
+	fesetenv(FE_DFL_ENV); /* a new thread has the floating-point environment of its creator */
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
 		struct launch *launch = launch_with_work();
@@ -256,7 +257,7 @@ static void launch_enqueue(struct launch *launch)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* Waits for the helpers; from then on the launch is the caller's alone. */
+/* Waits until the helpers have left; from then on only the caller accesses the launch. */
 static void launch_dequeue(struct launch *launch)
 {
 	pthread_mutex_lock(&pool.lock);
@@ -281,7 +282,7 @@ static void fill_thread_ids(struct launch *launch)
 	}
 }
 
-/* What %envreg1:2 point to: the grid barrier of cooperative groups, { u32 size; u32 barrier; }. */
+/* The grid barrier of cooperative groups, whose address is in %envreg1:2: { u32 size; u32 barrier; }. */
 static bool make_grid_barrier(struct launch *launch)
 {
 	uint32_t size = 64;
@@ -294,7 +295,7 @@ static bool make_grid_barrier(struct launch *launch)
 	return true;
 }
 
-/* A kernel whose registers do not fit by the model runs all the same: one block on each thread. */
+/* A kernel that does not fit on the GPU that is modelled runs all the same: one block on each thread. */
 static uint64_t most_resident(const struct launch *launch)
 {
 	uint32_t blocks = softgpu_occupancy(&launch->kernel->info, launch->block_threads,
@@ -354,7 +355,7 @@ CUresult launch_nested(const softgpu_launch_t *request, uint32_t depth)
 	if (!plausible(request))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_once(&pool.once, pool_start);
-	/* The host's rounding mode, traps and flushing of subnormals are not the device's. */
+	/* The host's rounding mode, traps and flushing of subnormals do not apply to the device. */
 	fegetenv(&host);
 	fesetenv(FE_DFL_ENV);
 	if (fill_launch(&launch, request)) {

@@ -51,7 +51,7 @@ char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t b
 char *memory_translate_in(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint64_t bytes,
 			  bool write)
 {
-	/* Addresses of shared and local memory are offsets; the same ones in their windows are generic. */
+	/* Addresses of shared and local memory are offsets; an address in a window is generic and not valid here. */
 	if ((space == ACCESS_SHARED || space == ACCESS_LOCAL) && address >> WINDOW_SHIFT)
 		return NULL;
 	if (space == ACCESS_SHARED)
@@ -63,7 +63,7 @@ char *memory_translate_in(struct warp *warp, uint32_t lane, enum access_space sp
 	return memory_translate(warp, (int)lane, address, bytes, write);
 }
 
-/* An address whose allocation the instruction found before. NULL: look it up. */
+/* The pointer for an address in the allocation that the instruction accessed before. NULL: look the address up. */
 static char *translate_known(const struct warp *warp, const struct insn *insn, enum access_space space,
 			     uint64_t address, uint32_t bytes, bool write)
 {
@@ -74,7 +74,7 @@ static char *translate_known(const struct warp *warp, const struct insn *insn, e
 	return (char *)(uintptr_t)address;
 }
 
-/* The same for all lanes at once, where they are many. False: one of them, at least, is to be looked at by itself. */
+/* The same for all lanes at once, if more than eight are active. False: each lane needs a check of its own. */
 static bool resolve_known(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
 			  bool write)
 {

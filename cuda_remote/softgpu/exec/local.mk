@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The execution engine: statements to code, code on warps. libsgengine.la is engine.h's implementation; whoever links
-# it provides memory.h.
+# The execution engine: decodes statements to code and runs it on warps. libsgengine.la implements engine.h; a program
+# that links it must provide the functions of memory_map.h.
 noinst_LTLIBRARIES += cuda_remote/softgpu/libsgengine.la
 cuda_remote_softgpu_libsgengine_la_SOURCES = \
 	$(softgpu_ptx_sources) \
@@ -48,34 +48,35 @@ cuda_remote_softgpu_libsgengine_la_CFLAGS = $(softgpu_cflags)
 cuda_remote_softgpu_libsgengine_la_LIBADD = cuda_remote/softgpu/exec/liblanes_baseline.la \
 	cuda_remote/softgpu/exec/libcontrol.la -lm
 
-# What runs between lane operations, of which it knows only masks: without vector registers, as the operations leave
-# their upper halves in use, and an old (SSE) instruction would wait for whatever is under way in the register it names.
+# Code that runs between lane operations and handles only masks. It is compiled without vector registers: the operations
+# leave the registers' upper halves in use, so an SSE instruction would wait for the operation under way in its
+# register.
 noinst_LTLIBRARIES += cuda_remote/softgpu/exec/libcontrol.la
 cuda_remote_softgpu_exec_libcontrol_la_SOURCES = cuda_remote/softgpu/exec/block.c cuda_remote/softgpu/exec/control.c \
 	cuda_remote/softgpu/exec/warp.c
 cuda_remote_softgpu_exec_libcontrol_la_CPPFLAGS = $(softgpu_cppflags)
 cuda_remote_softgpu_exec_libcontrol_la_CFLAGS = $(softgpu_cflags)
 
-# The tables of operations; a new one needs no more than its line here.
+# The tables of operations; a new table needs only its line here.
 softgpu_tables = \
-	cuda_remote/softgpu/exec/ops/integer.table \
-	cuda_remote/softgpu/exec/ops/logic.table \
-	cuda_remote/softgpu/exec/ops/float.table \
-	cuda_remote/softgpu/exec/ops/half.table \
-	cuda_remote/softgpu/exec/ops/compare.table \
-	cuda_remote/softgpu/exec/ops/convert.table \
-	cuda_remote/softgpu/exec/ops/vector.table
+	cuda_remote/softgpu/exec/instructions/integer.table \
+	cuda_remote/softgpu/exec/instructions/logic.table \
+	cuda_remote/softgpu/exec/instructions/float.table \
+	cuda_remote/softgpu/exec/instructions/half.table \
+	cuda_remote/softgpu/exec/instructions/compare.table \
+	cuda_remote/softgpu/exec/instructions/convert.table \
+	cuda_remote/softgpu/exec/instructions/vector.table
 
 include cuda_remote/softgpu/exec/lanes/local.mk
 
-# Generated from the tables; never edited. The tables are in the sources, what is made of them in the build's folder.
+# Generated from the tables, not edited: the tables are in the source folder, the generated files in the build folder.
 softgpu_generator = $(srcdir)/cuda_remote/softgpu/exec/generate.py
-softgpu_op_lists = $(patsubst %,cuda_remote/softgpu/exec/ops/%.h,forms single_lane tables)
+softgpu_op_lists = $(patsubst %,cuda_remote/softgpu/exec/instructions/%.h,forms single_lane tables)
 softgpu_generated = $(softgpu_op_sources) $(softgpu_op_lists)
 softgpu_table_files = $(addprefix $(srcdir)/,$(softgpu_tables))
-$(softgpu_op_sources): cuda_remote/softgpu/exec/ops/%.c: $(srcdir)/cuda_remote/softgpu/exec/ops/%.table $(softgpu_generator)
+$(softgpu_op_sources): cuda_remote/softgpu/exec/instructions/%.c: $(srcdir)/cuda_remote/softgpu/exec/instructions/%.table $(softgpu_generator)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) handlers $< > $@.new && mv $@.new $@
-$(softgpu_op_lists): cuda_remote/softgpu/exec/ops/%.h: $(softgpu_generator) $(softgpu_table_files) \
+$(softgpu_op_lists): cuda_remote/softgpu/exec/instructions/%.h: $(softgpu_generator) $(softgpu_table_files) \
 		$(srcdir)/cuda_remote/softgpu/exec/local.mk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) $(softgpu_generator) $* $(softgpu_table_files) > $@.new && mv $@.new $@
 BUILT_SOURCES += $(softgpu_generated)

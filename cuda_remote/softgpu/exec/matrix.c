@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* True: the whole warp is here. False: it waits, and *next is where to go on. */
+/* True: the whole warp is here. False: the path waits for the other lanes; *next is the instruction to go on at. */
 static bool whole_warp(struct warp *warp, const struct insn *insn, const struct insn **next)
 {
 	if (warp_converge(warp, insn, FULL_MASK))
@@ -36,11 +36,11 @@ static char *pointer_of(struct warp *warp, const struct insn *insn, uint32_t lan
 	return pointer;
 }
 
-/* ---- wmma.load and wmma.store: every lane names the same matrix, of which the first running one speaks for all */
+/* ---- wmma.load and wmma.store: all lanes give the same matrix; the operands of the first active lane are used */
 struct tile {
 	char *base;
 	uint64_t stride; /* elements from a row (column) to the next */
-	uint32_t unit;   /* bits of what the fragment counts */
+	uint32_t unit;   /* bits of an element in memory */
 };
 
 static bool find_tile(struct warp *warp, const struct insn *insn, const struct matrix_form *form, bool write,
@@ -57,7 +57,7 @@ static bool find_tile(struct warp *warp, const struct insn *insn, const struct m
 	uint64_t bytes = ((lines - 1) * tile->stride + along) * bits / 8;
 	tile->base = pointer_of(warp, insn, lane, bytes, bits < 32 ? 4 : bits / 8, write);
 	if (tile->base && bits < 8 && tile->stride % 32) {
-		warp_fault(warp, insn, (int)lane, CUDA_ERROR_MISALIGNED_ADDRESS, "matrix with rows that are no words",
+		warp_fault(warp, insn, (int)lane, CUDA_ERROR_MISALIGNED_ADDRESS, "matrix rows that are not whole words",
 			   tile->stride);
 		return false;
 	}
@@ -65,8 +65,8 @@ static bool find_tile(struct warp *warp, const struct insn *insn, const struct m
 }
 
 /*
- * How far the element at a position of the matrix is from its first, in bits. A fragment's steps never carry from a row
- * into the next, so the distances of a lane, a register and an element in it add up as their positions do.
+ * The distance in bits from the matrix's first element to the element at a position. A fragment's steps never carry
+ * from one row into the next, so the distances of a lane, a register and an element can be added, like their positions.
  */
 static uint64_t distance_to(const struct tile *tile, const struct matrix_form *form, uint32_t position)
 {
@@ -75,7 +75,7 @@ static uint64_t distance_to(const struct tile *tile, const struct matrix_form *f
 	return (form->column_major ? column * tile->stride + row * word : row * tile->stride + column * word) * tile->unit;
 }
 
-/* One register: as a piece of memory in each lane, or element by element of so many bytes. */
+/* Move one register of each lane: move_pieces as one piece of memory, move_elements element by element. */
 static void move_pieces(char *row, char *const *lanes, uint32_t mask, uint32_t width, bool write)
 {
 	for_each_lane(lane, mask) {
@@ -165,7 +165,7 @@ static bool find_rows(struct warp *warp, const struct insn *insn, bool write, ch
 	return true;
 }
 
-/* The halves of a lane's register in a matrix. */
+/* Moves the two halves of a lane's register to the matrix (write) or from it. */
 static void move_halves(rows_of_halves matrix, uint32_t lane, uint32_t *word, bool transposed, bool write)
 {
 	uint32_t line = lane / 4, at = lane % 4 * 2;
@@ -235,7 +235,7 @@ const struct insn *op_movmatrix(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
-/* ---- mma.m8n8k4 of f16: lanes 4 q … 4 q + 3 and 16 + 4 q … 19 + 4 q have a product of their own */
+/* ---- mma.m8n8k4 of f16: lanes 4 q … 4 q + 3 and 16 + 4 q … 19 + 4 q compute product q */
 struct quad_product {
 	double a[8][4], b[4][8], c[8][8];
 };
@@ -246,7 +246,7 @@ static double half_at(const struct warp *warp, const struct insn *insn, uint32_t
 	return (double)float_of(i & 1 ? high(word) : low(word));
 }
 
-/* Where element i of an f32 accumulator lies, of the lane with number 0 … 3 in its half of the pair. */
+/* Row and column of element i of an f32 accumulator. within: the lane's number in its group of four. */
 static uint32_t quad_row(uint32_t within, uint32_t i)
 {
 	return (within & 1) + (i & 2);

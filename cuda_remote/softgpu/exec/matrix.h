@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Matrix instructions of a warp (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions"): what the decoder tells
- * the handlers about fragments.
+ * Matrix instructions of a warp (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions"): the description of
+ * fragments that the decoder gives to the handlers.
  *
- * They have more operands than an instruction has places. The instructions after such a one carry its rows, six each;
- * they are never run themselves, and the first of them holds the form.
+ * A matrix instruction has more operands than struct insn holds. The instructions after it, the carriers, hold six rows
+ * each and are never executed. The first carrier holds the form.
  */
 #ifndef SOFTGPU_EXEC_MATRIX_H
 #define SOFTGPU_EXEC_MATRIX_H
@@ -25,20 +25,20 @@ struct matrix_fragment {
 	uint8_t type;
 	uint8_t bits;      /* of an element; 32 for a word of single bits */
 	uint8_t registers; /* of the instruction */
-	uint8_t distinct;  /* of them; the rest hold the same again (wmma's f16) */
-	uint8_t elements;  /* a register */
+	uint8_t distinct;  /* registers with different elements; the others repeat them (wmma's f16) */
+	uint8_t elements;  /* in a register */
 	uint16_t rows, columns;
 	uint16_t group_step, thread_step, element_step;
 	uint16_t offset[FRAGMENT_REGISTERS];
 };
 
 struct matrix_form {
-	struct matrix_fragment a, b, c, d; /* loads and stores: d alone */
+	struct matrix_fragment a, b, c, d; /* loads and stores: only d */
 	uint16_t m, n, k;
 	bool saturate, bit_and, column_major;
-	bool a_by_columns, b_by_rows; /* m8n8k4 of f16 only: four products, one a quad pair */
+	bool a_by_columns, b_by_rows; /* m8n8k4 of f16 only: four products, one for each quad pair */
 	uint8_t carriers;             /* instructions that follow */
-	int rounding;                 /* of fenv.h; f64 */
+	int rounding;                 /* f64: the rounding mode of fenv.h */
 };
 
 #define CARRIER_ROWS 6

@@ -49,7 +49,7 @@ size_t output_begin(struct print_buffer *print)
 	return record;
 }
 
-/* The oldest record goes. */
+/* Drops the oldest record. */
 static void drop(struct print_buffer *print)
 {
 	struct record record;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions that device code calls without defining them: vprintf, malloc, free, __assertfail,
- * cudaGraphSetConditional (CUDA C++ Programming
- * Guide, "Formatted Output", "Dynamic Global Memory Allocation", "Assertion").
+ * cudaGraphSetConditional (CUDA C++ Programming Guide, "Formatted Output", "Dynamic Global Memory Allocation",
+ * "Assertion").
  */
 #include "cuda_remote/softgpu/memory_map.h"
 
@@ -18,7 +18,7 @@
 
 #define FORMAT_MAX 4096     /* of one printf */
 #define PIECE_MAX 1024
-#define ARGUMENTS_MAX 32 /* CUDA C++ Programming Guide, "Formatted Output": what more there are is ignored */
+#define ARGUMENTS_MAX 32 /* CUDA C++ Programming Guide, "Formatted Output": further arguments are ignored */
 
 __attribute__((format(printf, 2, 3))) static void print_format(struct print_buffer *print, const char *format, ...)
 {
@@ -69,7 +69,8 @@ static uint64_t next_argument(struct arguments *arguments, uint32_t size)
 	return value;
 }
 
-/* One conversion: flags, width and precision as they stand, then a length and a letter of our choosing. */
+/* A conversion for the host's printf: the program's flags, width and precision, then a length and a letter for the
+ * host. */
 struct conversion {
 	char spec[48];
 	size_t used;
@@ -93,7 +94,7 @@ static void spec_put_number(struct conversion *conversion, int32_t number)
 		spec_put(conversion, digits[i]);
 }
 
-/* Reads "%..." up to the letter; returns where the letter stands. */
+/* Reads "%..." up to the letter; returns a pointer to the letter. */
 static const char *read_spec(struct conversion *conversion, const char *p, struct arguments *arguments)
 {
 	memset(conversion, 0, sizeof *conversion);
@@ -111,7 +112,7 @@ static const char *read_spec(struct conversion *conversion, const char *p, struc
 	return p;
 }
 
-/* As C does it: an argument is an int or longer; h and hh say how much of it counts. */
+/* As in C, an argument is an int or longer; of h and hh only its low bits count. */
 static uint64_t next_integer(const struct conversion *conversion, bool is_signed, struct arguments *arguments)
 {
 	uint32_t unused = conversion->longs ? 0 : conversion->shorts > 1 ? 56 : conversion->shorts ? 48 : 32;
@@ -131,7 +132,7 @@ static void print_string(struct print_buffer *print, const char *spec, struct ar
 		print_format(print, spec, text);
 }
 
-/* The spec was put together by read_spec: it names no more than flags, numbers, and the one argument passed. */
+/* read_spec built the spec: it has only flags, numbers and one conversion, for the one argument passed. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-security"
@@ -183,7 +184,8 @@ static int print_lane(struct warp *warp, int lane, uint64_t format_address, uint
 		p = read_spec(&conversion, p, &arguments);
 		if (!*p || !strchr("diouxXfFeEgGaAcps", *p) || conversion.overflow ||
 		    arguments.taken >= ARGUMENTS_MAX) {
-			/* As CUDA does: what is no conversion, or has no argument, is printed as it stands. */
+			/* As CUDA does: text that is no conversion, or a conversion without an argument, is printed
+			 * unchanged. */
 			output_append(print, start, (size_t)(p - start) + (*p != 0));
 			if (!*p)
 				break;
@@ -211,7 +213,7 @@ const struct insn *op_vprintf(struct warp *warp, const struct insn *insn)
 		if (count == -2) {
 			output_end(warp->block, record, 0);
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "printf of what is outside every allocation", format);
+					  "printf of a string outside every allocation", format);
 		}
 		output_end(warp->block, record, (uint32_t)count);
 		call_set_result(warp, insn, lane, (uint64_t)(int64_t)count);
@@ -237,7 +239,7 @@ const struct insn *op_free(struct warp *warp, const struct insn *insn)
 		uint64_t address = call_argument(warp, insn, lane, 0);
 		if (address && !softgpu_heap_free(heap, address))
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "free of what malloc did not return", address);
+					  "free of an address that malloc did not return", address);
 	}
 	return insn + 1;
 }
@@ -252,7 +254,7 @@ const struct insn *op_set_conditional(struct warp *warp, const struct insn *insn
 		if (!softgpu_memory_find(handle, &span) || span.base != handle || span.size != sizeof *conditional ||
 		    conditional->check != SOFTGPU_CONDITIONAL_CHECK)
 			return warp_fault(warp, insn, (int)lane, CUDA_ERROR_ILLEGAL_ADDRESS,
-					  "cudaGraphSetConditional of what is no conditional handle", handle);
+					  "cudaGraphSetConditional of an invalid conditional handle", handle);
 		__atomic_store_n(&conditional->value, (uint32_t)call_argument(warp, insn, lane, 1), __ATOMIC_RELAXED);
 	}
 	return insn + 1;

@@ -95,7 +95,7 @@ static uint64_t address_of(struct softgpu_program *program, const struct ptx_rel
 	}
 	if (symbol->kind != PTX_SYMBOL_VARIABLE || !symbol->address)
 		ptx_unsupported(&program->context, relocation->line,
-				"the address of what is neither a .global nor a .const variable");
+				"the address of something that is neither a .global nor a .const variable");
 	return symbol->address + (uint64_t)relocation->addend;
 }
 
@@ -114,7 +114,7 @@ static void initialise_variables(struct softgpu_program *program)
 	}
 }
 
-/* ---- shared memory: what functions share at the start, then each kernel's own, then what the launch adds */
+/* ---- shared memory: variables of the module and of functions, then each kernel's own, then what the launch adds */
 static uint32_t lay_out_shared(struct ptx_context *context, struct ptx_symbol *symbols, uint64_t at, uint32_t *align)
 {
 	for (struct ptx_symbol *s = symbols; s; s = s->next) {
@@ -145,7 +145,7 @@ static struct code *new_code(struct softgpu_program *program, struct ptx_functio
 	return code;
 }
 
-/* What a call graph below a function needs. */
+/* Which calls there are in the call graph below a function. */
 struct depth {
 	bool indirect, recursive;
 };
@@ -159,7 +159,7 @@ static void clear_marks(struct softgpu_program *program)
 		code->mark = 0;
 }
 
-/* Whether it calls what may be recursive; pointed: some such function's address is taken. */
+/* Whether code calls a function that may be recursive. pointed: the address of such a function is taken. */
 static bool calls_recursive(const struct code *code, bool pointed)
 {
 	bool any = code->calls_indirect && pointed;
@@ -168,7 +168,8 @@ static bool calls_recursive(const struct code *code, bool pointed)
 	return any;
 }
 
-/* Marks what functions that may be recursive call by name; true if one of them calls through pointers. */
+/* Marks the functions that possibly recursive functions call by name; true if one of the callers calls through
+ * pointers. */
 static bool mark_called(struct softgpu_program *program)
 {
 	bool indirect = false;
@@ -183,9 +184,10 @@ static bool mark_called(struct softgpu_program *program)
 }
 
 /*
- * Every function of a cycle of calls is recursive, and a call through a pointer may be one of any function whose
- * address is taken. What calls no such function, or is called by none, is on no cycle: what is left when that is taken
- * away again and again are the cycles, and what lies between two of them, which does no harm.
+ * A function is recursive if it is on a cycle of calls. A call through a pointer may reach every function whose address
+ * is taken. First all functions count as possibly recursive. A function that calls none of these, or that none of these
+ * calls, is on no cycle and is removed, until there is no such function. The functions on cycles remain, and those
+ * between two cycles, for which the mark does no harm.
  */
 static void find_recursion(struct softgpu_program *program)
 {
@@ -209,7 +211,7 @@ static void find_recursion(struct softgpu_program *program)
 		program->has_recursion |= code->recursive;
 }
 
-/* Bytes of local memory that the deepest chain of calls needs, itself included. Recursion counts one round. */
+/* Bytes of local memory that the deepest chain of calls needs, from this function on. A cycle counts once. */
 static uint64_t local_depth(struct code *code)
 {
 	uint64_t deepest = 0;
@@ -229,7 +231,7 @@ static uint64_t local_depth(struct code *code)
 	return code->local_depth;
 }
 
-/* What is called through a pointer may be any of these; one such call at a time is foreseen. */
+/* The most local memory that a call through a pointer needs. It accounts for one such call in a chain. */
 static uint64_t deepest_pointed(struct softgpu_program *program)
 {
 	uint64_t deepest = 0;
@@ -252,7 +254,7 @@ static void flags_below(struct code *code, struct depth *depth)
 			flags_below(code->calls[n]->callee, depth);
 }
 
-/* What can be reached through pointers counts too. */
+/* Functions that can be reached through pointers count too. */
 static struct depth flags_of(struct softgpu_program *program, struct code *kernel)
 {
 	struct depth depth = { 0 };
@@ -317,8 +319,8 @@ static bool names_reserved_shared(const struct ptx_operand *operand)
 }
 
 /*
- * Shared memory that the system keeps for itself, which cooperative groups work in; here it follows the static memory
- * of the kernels that name it. Returns where static memory then ends.
+ * The shared memory that is reserved for the system, which cooperative groups use. Here it follows the static memory of
+ * each kernel that names it. at: the end of the static memory; returns the new end.
  */
 static uint64_t reserve_shared(struct decoder *decoder, const struct ptx_function *function, uint64_t at)
 {
@@ -350,7 +352,7 @@ static void decode_kernel(struct decoder *decoder, struct softgpu_program *progr
 	kernel->warp_bytes = program->register_bytes + code->register_bytes;
 }
 
-/* When all functions and kernels are decoded: then it is known whose addresses are taken. */
+/* Comes after all functions and kernels are decoded, when it is known which functions' addresses are taken. */
 static void finish_kernel(struct softgpu_program *program, struct softgpu_kernel *kernel, uint32_t functions_shared)
 {
 	program->context.unit = kernel->code->function->unit;
@@ -372,7 +374,7 @@ static void decode_all(struct softgpu_program *program)
 	uint32_t align = 1, shared;
 	int checks = check_wanted();
 	if (checks < 0)
-		ptx_fail(&program->context, CUDA_ERROR_INVALID_VALUE, 0, "HEADRACE_SOFTGPU_CHECK is nothing that is known");
+		ptx_fail(&program->context, CUDA_ERROR_INVALID_VALUE, 0, "HEADRACE_SOFTGPU_CHECK has an invalid value");
 	program->checks = (uint8_t)checks;
 	decoder->context = &program->context;
 	decoder->program = program;
@@ -395,7 +397,7 @@ static void decode_all(struct softgpu_program *program)
 		finish_kernel(program, &program->kernels[n], shared);
 }
 
-/* The units parsed and linked. Texts and names are copied: symbols point into them. */
+/* Parses and links the units. Texts and names are copied, because symbols point into them. */
 static struct ptx_module *link_units(struct softgpu_program *program, const softgpu_unit_t *units, size_t count)
 {
 	struct ptx_context *context = &program->context;
@@ -493,7 +495,7 @@ softgpu_kernel_t *softgpu_program_find(softgpu_program_t *program, const char *n
 
 CUresult softgpu_program_variable(softgpu_program_t *program, const char *name, uint64_t *address, uint64_t *size)
 {
-	/* Units may have local variables of one name; what they share goes first. */
+	/* Several units may have a local variable of this name; a variable that is not local is preferred. */
 	const struct ptx_symbol *found = NULL;
 	for (const struct ptx_symbol *v = program->module->variables; v; v = v->next)
 		if (v->address && !v->opaque && (!found || (found->linkage == PTX_LOCAL_LINKAGE && v->linkage != PTX_LOCAL_LINKAGE)) &&

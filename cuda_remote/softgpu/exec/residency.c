@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Resident blocks in turn. Most grids have no block that waits for another one, and for them nothing must change: a
- * block keeps its worker until it ends. A block is known to wait when a lane of each of its paths has the same registers
- * at the same instruction as one or a few stalls before (block_run says what a stall is). That comparison takes time, so
- * it is made at few stalls until a block of the launch has been found waiting, then at each. What it misses (a loop that
- * also counts or reads a clock) is found by time: a block that has run for a while lets others run.
+ * The scheduling of resident blocks. In most grids no block waits for another one, and a block keeps its worker until
+ * it ends. A block is taken to wait if one lane of each of its paths has the same registers at the same instruction as
+ * one or a few stalls before (warp.h, block_run: what a stall is). That comparison takes time, so it is made at few
+ * stalls until some block of the launch has been found waiting, and from then on at each. The comparison misses a loop
+ * that also counts or reads a clock; therefore a block that has run for a while lets others run.
  */
 #include "cuda_remote/softgpu/exec/residency.h"
 
@@ -14,17 +14,21 @@
 #include <string.h>
 #include <time.h>
 
-/* The stalls of a turn at which its state is recorded: 8, 128, 2048 …; and how many after it are compared with it. */
+/* A block's state is recorded at stalls 8, 128, 2048 … of a turn, and compared at COMPARED stalls after each of
+ * them. */
 #define FIRST_RECORD 8
 #define RECORD_FACTOR 16
 #define COMPARED 4
 
-/* A turn lasts so long at least, ns; and so much longer for each KiB of memory, which another block takes out of the
- * processor's caches: that must remain a small part of the turn. */
+/*
+ * The turn of a block that is not known to wait lasts TURN_NS, and TURN_NS_PER_KIB more for each KiB of its memory. The
+ * next block takes that memory out of the processor's caches, and the time for it must be a small part of the turn.
+ */
 #define TURN_NS UINT64_C(1000000)
 #define TURN_NS_PER_KIB UINT64_C(20000)
 
-/* A grid larger than what is resident is reported when none of the resident blocks has ended for so long, ns. */
+/* A grid that is not wholly resident is reported if none of its resident blocks has ended for this time, ns: if all of
+ * them wait, and if some do not. */
 #define REPORT_WAITING_NS (UINT64_C(10) * 1000000000)
 #define REPORT_RUNNING_NS (UINT64_C(60) * 1000000000)
 
@@ -50,7 +54,7 @@ void residency_finish(struct residency *residency)
 bool residency_begin(struct launch *launch, uint64_t *number)
 {
 	struct residency *residency = &launch->residency;
-	/* Relaxed: the numbers are all that is shared, and the launch was published under the pool's lock. */
+	/* Relaxed: only the numbers are shared; the launch itself was published under the pool's lock. */
 	if (__atomic_load_n(&launch->next_block, __ATOMIC_RELAXED) >= launch->block_count)
 		return false;
 	if (__atomic_fetch_add(&residency->resident, 1, __ATOMIC_RELAXED) < residency->most) {
@@ -97,7 +101,7 @@ static uint64_t lane_state(const struct warp *warp, const struct code *code, uin
 	return hash;
 }
 
-/* The lowest lane stands for its path. */
+/* A hash of the path's state; of its registers, only the lowest lane's count. */
 static uint64_t path_state(const struct warp *warp, const struct path *path)
 {
 	const struct launch *launch = warp->block->launch;
@@ -108,7 +112,7 @@ static uint64_t path_state(const struct warp *warp, const struct path *path)
 	return called ? mix(hash, lane_state(warp, called, lane)) : hash;
 }
 
-/* The order of a warp's paths, which take turns, does not count. */
+/* A hash that does not depend on the order of a warp's paths, which changes while they take turns. */
 static uint64_t block_state(const struct block *block)
 {
 	uint64_t hash = 0;
@@ -136,7 +140,7 @@ static bool same_state(struct block *block)
 static bool found_waiting(struct block *block)
 {
 	struct turn *turn = &block->turn;
-	/* Relaxed: which stalls are looked at is all that depends on it. */
+	/* Relaxed: it only decides at which stalls the state is compared. */
 	if (__atomic_load_n(&block->launch->residency.waits, __ATOMIC_RELAXED))
 		return same_state(block);
 	if (turn->stalls == turn->record) {
@@ -179,8 +183,8 @@ enum block_outcome residency_run(struct block *block)
 /* ---- suspended blocks */
 
 /*
- * Says once that the grid may never end: blocks are left that cannot begin, and no resident block has ended for long. The
- * queue's lock is held.
+ * Logs once that the grid may never end: blocks are left that cannot begin, and no resident block has ended for long.
+ * The caller holds the residency's lock.
  */
 static void report_no_progress(struct launch *launch)
 {

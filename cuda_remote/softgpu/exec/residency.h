@@ -13,18 +13,18 @@
 void residency_init(struct residency *residency, uint64_t most);
 void residency_finish(struct residency *residency);
 
-/* The number of the next block, which is resident from now on. False: no block is left, or the most are resident. */
+/* The number of the next block, which is resident from now on. False: no block is left, or no more may be resident. */
 bool residency_begin(struct launch *launch, uint64_t *number);
 /* A block that has begun has ended. */
 void residency_end(struct launch *launch);
 
 /*
  * Runs a block until it ends or is to be suspended (BLOCK_STALLED): it waits for other blocks, or it has run for long and
- * they are to have a turn.
+ * others are to run.
  */
 enum block_outcome residency_run(struct block *block);
 
-/* Puts a block behind the suspended ones; takes the first of them, NULL if there is none. */
+/* Appends a block to the list of suspended blocks; takes the first of the list, NULL if it is empty. */
 void residency_suspend(struct block *block);
 struct block *residency_resume(struct launch *launch);
 

@@ -81,7 +81,7 @@ static uint64_t parameter(const struct launch *launch, const struct launch_row *
 	return row->is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
-/* One value in all lanes of a row; a row of every launch, and some of every block. */
+/* Writes one value to all lanes of a row. */
 static void fill_uniform(char *to, uint64_t value, uint32_t width)
 {
 	if (width == 4) {

@@ -5,7 +5,7 @@
 #define SOFTGPU_EXEC_SPECIAL_H
 
 enum special {
-	/* what a launch gives rows to */
+	/* registers that have rows, which are written for a launch or a block */
 	SPECIAL_TID_X,
 	SPECIAL_TID_Y,
 	SPECIAL_TID_Z,
@@ -25,7 +25,7 @@ enum special {
 	SPECIAL_NCTAID_Y,
 	SPECIAL_NCTAID_Z,
 	SPECIAL_ZERO,
-	SPECIAL_ONE, /* clusters of one block, and what has no meaning here */
+	SPECIAL_ONE, /* numbers of blocks in a cluster */
 	SPECIAL_WARPID,
 	SPECIAL_NWARPID,
 	SPECIAL_ENVREG1,
@@ -33,7 +33,7 @@ enum special {
 	SPECIAL_DYNAMIC_SHARED,
 	SPECIAL_TOTAL_SHARED,
 	SPECIAL_LAST_OF_LAUNCH = SPECIAL_TOTAL_SHARED,
-	/* what op_special reads */
+	/* registers that op_special reads */
 	SPECIAL_SMID,
 	SPECIAL_NSMID,
 	SPECIAL_GRIDID,

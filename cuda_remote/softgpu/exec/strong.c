@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Loads and stores that are not weak (PTX ISA, "Memory Consistency Model": .volatile, .relaxed, .acquire, .release,
- * .mmio): each is an atomic of the host, with acquire or release, which is no less than any of them asks for. What
- * other blocks and the host see of one is the whole, in the order that the program wrote.
+ * .mmio). Each is an atomic access of the host with acquire or release, which is at least the order that any of them
+ * requires. Other blocks and the host see each access as a whole, and in program order.
  *
  * The model leaves open in which order the elements of a vector are accessed. GPUs access up to 16 bytes at once, and
- * programs count on that: the scans of CUB keep a value and the word that says that it is there in one vector.
+ * programs rely on that: the scans of CUB keep a value and its ready flag in one vector.
  */
 #include "cuda_remote/softgpu/exec/strong.h"
 
 #include "cuda_remote/softgpu/exec/warp.h"
 
 #define VECTOR_MAX 32 /* bytes */
-#define WHOLE_MAX 16  /* what is one access of the host: its alignment, too, as vectors are aligned to their size */
+#define WHOLE_MAX 16  /* bytes of one access of the host; also its alignment, as vectors are aligned to their size */
 
 /* Acquire: pairs with the release of the store, which a block, an atomic or the host made. */
 #define LOAD(memory, row)                                                                                          \
@@ -28,7 +28,7 @@
 /* Bytes of an element in memory and in its register, and whether it is extended with the sign. */
 #define SIZES(size, width, is_signed) ((size) << 8 | (width) << 1 | (is_signed))
 
-/* places: the vector of each lane. */
+/* places: the address of each lane's vector. */
 static void load_element(struct warp *warp, const struct insn *insn, const uint64_t *places, uint32_t n)
 {
 	uint64_t at = (uint64_t)n * insn->size;
@@ -67,7 +67,7 @@ static void store_element(struct warp *warp, const struct insn *insn, const uint
 	}
 }
 
-/* ---- vectors, of which each lane has a copy on the way */
+/* ---- vectors, which go through a buffer with a copy of each lane's vector */
 
 struct copies {
 	_Alignas(WHOLE_MAX) char bytes[WARP_LANES][VECTOR_MAX];
@@ -78,7 +78,7 @@ struct copies {
 /*
  * An aligned access of 16 bytes is one access on every processor with AVX (Intel's manual, volume 3, "Guaranteed Atomic
  * Operations"; AMD says the same), and loads and stores keep the order of acquire and release by themselves. The
- * compiler's own atomics would need a library, which writes to what is only loaded where it does not know AVX.
+ * compiler's own 16-byte atomics would need a library, which, without AVX, writes even to memory that is only loaded.
  */
 static void copy_16(void *to, const void *from)
 {
@@ -88,7 +88,7 @@ static void copy_16(void *to, const void *from)
 			 : "xmm0", "memory");
 }
 #else
-/* Two accesses: the halves may be of different stores. */
+/* Two accesses: the halves may come from different stores. */
 static void copy_16(void *to, const void *from)
 {
 	for (int half = 0; half < 2; half++)

@@ -6,8 +6,8 @@
 #include "cuda_remote/softgpu/exec/insn.h"
 
 /*
- * r[0] to r[count - 1] elements of size bytes (-1: the element is discarded), r[4] the address, r[5] what STRONG_OPERAND makes of the
- * access space and of the bytes of an element's register; INSN_SIGNED extends with the sign.
+ * r[0] to r[count - 1] elements of size bytes (-1: the element is discarded), r[4] the address, r[5] STRONG_OPERAND of
+ * the access space and the bytes of an element's register; INSN_SIGNED extends with the sign.
  */
 insn_handler op_strong_load, op_strong_store;
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* One of the elements, of 1 << width bytes, in the two registers. */
+/* Element number at, of 1 << width bytes, of the two registers. */
 static int64_t element(uint64_t both, unsigned at, unsigned width, bool is_signed)
 {
 	unsigned bits = 8u << width;
@@ -30,7 +30,8 @@ static int64_t shifted(const struct video *video, int64_t a, int64_t b)
 {
 	uint32_t n = (uint32_t)b;
 	n = video->wrap ? n & 31 : n > 32 ? 32 : n;
-	/* 33 bits and a sign moved by 32 would leave 64: what is saturated then is far out of range in any case. */
+	/* 33 bits and a sign, shifted by 32, do not fit in 64 bits. If the result saturates, it is out of range
+	 * anyway. */
 	if (video->op == VIDEO_SHR)
 		return a >> n;
 	int64_t limit = INT64_MAX >> n;
@@ -72,7 +73,7 @@ static uint32_t second(const struct video *video, int64_t value, uint32_t c)
 	}
 }
 
-/* One part of the result, or all. */
+/* The result of a SIMD instruction, part by part. */
 static uint32_t parts(const struct video *video, uint32_t a, uint32_t b, uint32_t c)
 {
 	uint64_t both = (uint64_t)b << 32 | a;

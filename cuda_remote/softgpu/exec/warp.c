@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Few and plain stores: a vector register here would wait for what the warp before has under way in it. */
+/* Few stores, and none from a vector register, which would wait for the lane operations under way in it. */
 void warp_set_mask(struct warp *warp, uint32_t mask)
 {
 	if (warp->mask == mask)
@@ -56,7 +56,7 @@ static bool goes_first(const struct path *a, const struct path *b)
 	return (uintptr_t)a->at < (uintptr_t)b->at;
 }
 
-/* The ready path that is to run next; -1 if there is none. */
+/* The path in the given state that is to run next, by its number in others; -1 if there is none. */
 static int choose(const struct warp *warp, enum path_state state)
 {
 	int best = -1;
@@ -78,7 +78,7 @@ const struct insn *warp_next_path(struct warp *warp)
 		return NULL;
 	}
 	int n = choose(warp, PATH_READY);
-	/* Who has used up a turn may be waiting for what comes of a meeting. */
+	/* A path that has used up its fuel may spin for something that lanes do after they meet. */
 	if ((n < 0 || warp->rotate) && warp->other_count > 1 && collective_meet(warp))
 		n = choose(warp, PATH_READY);
 	if (n < 0) {
@@ -113,7 +113,7 @@ bool warp_goes_first(const struct warp *warp, const struct insn *at)
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted)
 {
 	bool forced = warp->forced;
-	warp->forced = false; /* it is for this one instruction, whether it needs it or not */
+	warp->forced = false; /* it holds for one instruction, even if that does not need it */
 	if (__builtin_expect(!(wanted & warp->live & ~warp->mask) || forced, 1))
 		return true;
 	uint32_t mask = warp->mask;

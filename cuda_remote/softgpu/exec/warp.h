@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs: a launch has blocks, a block has warps, a warp has paths. A worker thread runs one block at a time, whose
- * state is that thread's alone until the block ends or is suspended (residency.h); only the launch is shared.
+ * The state of execution: a launch has blocks, a block has warps, a warp has paths. A worker thread runs one block at a
+ * time. Until the block ends or is suspended (residency.h), only that thread accesses it; the launch alone is shared.
  *
  * Divergence: the lanes of a warp that are at one instruction are a path. One path runs (warp->mask), the others wait
- * in warp->others. The deepest call goes first, then the lowest address, so that paths meet again where the code comes
- * together; a path that has used up its fuel in a loop lets the one go on that has waited longest, so that a lane
- * which holds a lock is not kept waiting by those that spin for it.
+ * in warp->others. The path in the deepest call runs first, and of several the one at the lowest address, so that paths
+ * meet again where control flow joins. A path that has used up its fuel in a loop yields to the path that has waited
+ * longest, so that lanes that spin for a lock do not stop the lane that holds it.
  */
 #ifndef SOFTGPU_EXEC_WARP_H
 #define SOFTGPU_EXEC_WARP_H
@@ -16,11 +16,11 @@
 #include <pthread.h>
 
 #define BARRIERS 16
-#define CLUSTER_BARRIER BARRIERS /* a path's, while it waits for the cluster */
+#define CLUSTER_BARRIER BARRIERS /* the number in path.barrier while a path waits at the cluster's barrier */
 #define BLOCK_WARPS_MAX 32
 #define SPAN_SLOTS 16
-#define WARP_FUEL 4096 /* back-edges until another path, warp or block has its turn */
-#define SPIN_COST 64   /* fuel that one takes in a loop which waits for others */
+#define WARP_FUEL 4096 /* backward branches until another path, warp or block runs */
+#define SPIN_COST 64   /* fuel for a backward branch of a loop that waits for other threads */
 
 enum path_state { PATH_READY, PATH_CONVERGE, PATH_BARRIER };
 
@@ -48,7 +48,7 @@ struct block;
 struct warp {
 	char *regs;
 	uint32_t mask;   /* lanes of the running path */
-	uint32_t depth;  /* its calls */
+	uint32_t depth;  /* of its calls */
 	int32_t fuel;
 	uint32_t other_count;
 	int32_t alone;   /* the running path's lane, if it is only one; else -1 */
@@ -59,12 +59,12 @@ struct warp {
 	_Alignas(64) int32_t lanes[WARP_LANES]; /* mask, expanded: 0 or -1 */
 	_Alignas(64) uint64_t pointers[WARP_LANES]; /* of the memory access under way */
 	struct path others[WARP_LANES];
-	uint64_t clock;  /* of ages */
+	uint64_t clock;  /* the next path's age */
 	uint32_t live;   /* lanes that have not exited */
 	uint32_t index;  /* in the block */
 	enum warp_stop stop;
 	bool rotate;     /* the next path is the one that waited longest */
-	bool ahead;      /* the running path was chosen that way: it keeps its turn while its fuel lasts */
+	bool ahead;      /* the running path was chosen by rotate: it keeps running while its fuel lasts */
 	bool unblock; /* no warp of the block can go on: lanes that wait for others of their warp are to go on alone */
 	uint32_t cluster_arrived; /* lanes that arrived at the cluster's barrier, which is not complete */
 	bool forced;     /* the running path is not to wait for lanes that will not come */
@@ -78,7 +78,7 @@ struct warp {
 struct barrier {
 	uint32_t arrived;  /* threads */
 	uint32_t expected; /* 0: all threads that have not exited */
-	uint32_t ones, zeros; /* threads that brought true, and false (bar.red) */
+	uint32_t ones, zeros; /* bar.red: threads whose predicate is true, and false */
 };
 
 /* What a block printed (output.h). */
@@ -90,9 +90,9 @@ struct print_buffer {
 
 struct launch;
 
-/* A block's turn on a worker, and what is known of it (residency.c). */
+/* A block's turn: the time for which a worker runs it without suspending it (residency.c). */
 struct turn {
-	uint64_t stalls, record, compare_until; /* stalls so far; the stall whose state is recorded; the last compared one */
+	uint64_t stalls, record, compare_until; /* stalls so far; the next to record; the last to compare */
 	uint64_t state;  /* as recorded */
 	uint64_t began;  /* ns: its first stall */
 	bool waiting;    /* it ended because the block waits */
@@ -106,7 +106,7 @@ struct block {
 	uint32_t index[3];
 	uint32_t worker; /* the number of the thread that runs it, as %smid */
 	uint64_t number;
-	uint64_t generation;   /* of memory, when spans were filled */
+	uint64_t generation;   /* softgpu_memory_generation() that spans belong to */
 	uint64_t constants_of; /* grid_id of the launch whose constants the warps' rows hold */
 	char *shared;
 	uint32_t shared_bytes; /* static and dynamic */
@@ -124,15 +124,15 @@ struct block {
 
 /* The resident blocks of a launch (residency.h). */
 struct residency {
-	uint64_t most;             /* at a time */
+	uint64_t most;             /* blocks that may be resident at a time */
 	uint64_t resident;         /* atomic */
 	bool waits;                /* atomic: one of them was found waiting for others */
 	pthread_mutex_t lock;      /* of what follows */
-	struct block *first, **end; /* suspended, the one first that has been so for longest */
-	uint32_t suspended;        /* how many; read without the lock, too */
-	uint32_t waiting;          /* those of them that wait for others */
-	uint64_t begun_before, begun_since; /* blocks that had begun when it was looked at; since when it is so many, ns */
-	bool reported;             /* that the grid may never end */
+	struct block *first, **end; /* suspended blocks, the longest suspended first */
+	uint32_t suspended;        /* their number; read without the lock, too */
+	uint32_t waiting;          /* suspended blocks that wait for others */
+	uint64_t begun_before, begun_since; /* blocks begun at the last look; since when that number is the same, ns */
+	bool reported;             /* the log has said that the grid may never end */
 };
 
 struct launch {
@@ -142,7 +142,7 @@ struct launch {
 	uint64_t block_count;
 	uint32_t block_threads, warp_count;
 	uint32_t shared_bytes, dynamic_offset;
-	uint64_t local_bytes; /* a thread's local memory: what the kernel needs, and its stack if that has no known end */
+	uint64_t local_bytes; /* a thread's local memory, with a stack if the depth of its calls is not known */
 	char *parameters;
 	uint32_t (*thread_ids)[3][WARP_LANES]; /* of each warp: x, y, z by lane */
 	uint32_t workers; /* threads of the engine */
@@ -156,35 +156,37 @@ struct launch {
 	struct residency residency;
 	int fault;            /* CUresult, atomic: the first one stays */
 	uint64_t executed, executed_lanes; /* atomic: of the blocks that have ended; counted if `counting` */
-	uint32_t helpers;     /* pool threads at work on it; under the pool's lock */
+	uint32_t helpers;     /* pool threads that run its blocks; under the pool's lock */
 	uint32_t helpers_max;
 	struct launch *next;  /* in the pool's queue; under the pool's lock */
 	struct print_buffer *output; /* by block; NULL until one prints; under the pool's lock, as the next two are */
-	uint64_t output_first;       /* no block before it has any left */
+	uint64_t output_first;       /* no block with a lower number has records left */
 	uint64_t output_cost;
-	uint32_t depth;              /* launched by a grid that was launched by a grid …: how often */
+	uint32_t depth;              /* 0: the host launched it; else 1 + the launching kernel's */
 	struct launch_check *check;  /* check.h; NULL: nothing is checked */
 	struct device_queue *device; /* what its threads launched (device_launch.c); NULL: nothing */
 };
 
 /* warp.c: paths */
 void warp_set_mask(struct warp *warp, uint32_t mask);
-/* Parks lanes at an instruction; those that are ready there already take them in. */
+/* Parks lanes at an instruction; they join a path that is there in the same state and at the same depth. */
 void warp_park(struct warp *warp, const struct insn *at, uint32_t mask, enum path_state state);
 /* Makes the next path the running one and returns where it goes on; NULL, with warp->stop set, if there is none. */
 const struct insn *warp_next_path(struct warp *warp);
 /* Whether the running path, if it were at that instruction, would still be the next to run. */
 bool warp_goes_first(const struct warp *warp, const struct insn *at);
-/* The running path waits at insn until every lane of wanted that lives is there too. True: go on, all are there, or
- * (warp->forced) those that are not will not come. */
+/*
+ * Joins to the running path, which is at insn, the other paths that are there. True, go on: all live lanes of wanted
+ * are here, or (warp->forced) the others will not come. False: the caller parks the path until they come.
+ */
 bool warp_converge(struct warp *warp, const struct insn *insn, uint32_t wanted);
-/* The running path gives up its turn and goes on at "at". */
+/* The running path yields; it is to go on at "at". Returns NULL. */
 const struct insn *warp_yield(struct warp *warp, const struct insn *at);
-/* Ends the launch. lane: of the fault. */
+/* Ends the launch with result, and logs the fault. lane: the lane that faulted. Returns NULL. */
 const struct insn *warp_fault(struct warp *warp, const struct insn *insn, int lane, CUresult result, const char *what,
 			      uint64_t address);
 
-/* Another path that can run comes before one at "at". */
+/* Whether another path that is ready is to run before a path at "at". */
 static inline bool warp_others_come_first(const struct warp *warp, const struct insn *at)
 {
 	for (uint32_t n = 0; n < warp->other_count; n++) {
@@ -196,7 +198,8 @@ static inline bool warp_others_come_first(const struct warp *warp, const struct 
 	return false;
 }
 
-/* The running path's lanes may be others than before: what a handler returns for it to go on at "at". */
+/* What a handler returns to go on at "at" if it may have changed the running path's lanes: a path that is now one lane
+ * enters the single-lane interpreter. */
 static inline const struct insn *warp_enter(struct warp *warp, const struct insn *at)
 {
 	const struct insn *entry = warp->block->launch->single_lane_entry;
@@ -206,8 +209,8 @@ static inline const struct insn *warp_enter(struct warp *warp, const struct insn
 	return entry;
 }
 
-/* special.c: writes the rows that the launch gives their values; without new_launch only those that differ from block
- * to block */
+/* special.c: writes the rows whose values depend on the launch; without new_launch only those that differ between
+ * blocks */
 void warp_fill_rows(struct warp *warp, const struct code *code, bool new_launch);
 
 /* control.c: the function that an instruction belongs to; NULL for an instruction of the interpreter's own */
@@ -219,17 +222,19 @@ void warp_drop_saved(struct warp *warp);
 enum block_outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_FAULT };
 /* Makes block ready to run the launch's block of that number; false if there is no memory for it. */
 bool block_prepare(struct block *block, struct launch *launch, uint64_t number);
-/* Runs until the block ends, faults (or another block of the launch does), or others are to have a turn (stalled): all
- * its warps have used up their fuel without one getting further, or each has had many turns. */
+/*
+ * Runs until the block ends (done), it or another block of the launch faults, or other blocks are to run (stalled). A
+ * block stalls if all its warps only used up their fuel, or after many rounds over its warps.
+ */
 enum block_outcome block_run(struct block *block);
 void block_free(struct block *block);
 void block_exit_threads(struct block *block, uint32_t count);
 
-/* memory.c: addresses of one access of any space into warp->pointers; false after a fault */
+/* load_store.c: writes the lanes' host addresses of an access in any space to warp->pointers; false after a fault */
 enum access_space { ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_GENERIC, ACCESS_SPACES };
 bool memory_resolve(struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes, bool write);
-/* One address of a generic access by one lane, as a host pointer; NULL if there is no such memory. *left: bytes from
- * there on. */
+/* The host pointer for a generic address of one lane; NULL if the bytes from there on are not all memory of one
+ * allocation or window, or write is set and they are read-only. */
 char *memory_translate(struct warp *warp, int lane, uint64_t address, uint64_t bytes, bool write);
 /* The same for an address of the space that an instruction names. */
 char *memory_translate_in(struct warp *warp, uint32_t lane, enum access_space space, uint64_t address, uint64_t bytes,
@@ -241,7 +246,7 @@ bool memory_span_refill(struct warp *warp, uint32_t slot, uint64_t address);
 insn_handler op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard, op_brx, op_call, op_call_indirect,
 	op_call_return, op_return, op_exit, op_trap, op_brkpt, op_rounded_zero, op_rounded_down, op_rounded_up;
 insn_handler op_bar_sync, op_bar_arrive, op_bar_red, op_warp_sync, op_fence, op_nanosleep, op_nop;
-/* op_elect: r[0] the leader, r[1] members, r[5] whether a lane is it. */
+/* op_elect: r[0] the leader, r[1] members, r[5] whether the lane is the leader. */
 insn_handler op_shfl, op_vote, op_match, op_activemask, op_redux, op_elect;
 insn_handler op_special, op_setp_combine, op_isspacep;
 insn_handler op_add_cc, op_mad_cc, op_video;

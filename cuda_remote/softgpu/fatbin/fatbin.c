@@ -99,7 +99,7 @@ static CUresult unpack(const struct fatbin_entry *entry, const unsigned char *pa
 	return CUDA_SUCCESS;
 }
 
-/* Why no entry would do. */
+/* Logs why no entry can be used. */
 static CUresult refuse(unsigned elf, unsigned lto, unsigned lowest_ptx, unsigned capability, softgpu_log_t *log)
 {
 	if (lowest_ptx)
@@ -128,8 +128,8 @@ static bool header_at(const void *data, size_t limit, struct fatbin_header *head
 struct contents {
 	unsigned elf, lto, lowest; /* lowest: architecture of PTX; 0: none */
 	struct fatbin_entry best;
-	const unsigned char *payload; /* of best; NULL: none would do */
-	size_t damaged_at; /* bytes left before a damaged entry; 0: none is */
+	const unsigned char *payload; /* of best; NULL: the device can use no entry */
+	size_t damaged_at; /* bytes from a damaged entry to the container's end; 0: no entry is damaged */
 };
 
 static void survey(const void *data, const struct fatbin_header *header, unsigned capability, struct contents *contents)

@@ -21,16 +21,16 @@ typedef struct fatbin_ptx {
 } fatbin_ptx_t;
 
 /*
- * Unpacks the PTX for the highest architecture not above capability (10 * major + minor).
- * limit: bytes at data that may be read (at least 16); SIZE_MAX if only the container itself knows its size.
- * CUDA_ERROR_INVALID_IMAGE: not a container, or a damaged one. CUDA_ERROR_NO_BINARY_FOR_GPU: no PTX that would do; the
- * log says what there is. CUDA_ERROR_NOT_SUPPORTED: compressed by what this build has no library for.
+ * Unpacks the PTX for the highest architecture not above capability (10 * major + minor). limit: bytes at data that may
+ * be read (at least 16); SIZE_MAX if only the container itself knows its size. CUDA_ERROR_INVALID_IMAGE: not a
+ * container, or a damaged one. CUDA_ERROR_NO_BINARY_FOR_GPU: no PTX that this capability can use; the log says what the
+ * container holds. CUDA_ERROR_NOT_SUPPORTED: this build lacks the library to decompress it.
  */
 CUresult fatbin_unpack(const void *data, size_t limit, unsigned capability, softgpu_log_t *log, fatbin_ptx_t *ptx);
 
 /*
- * Whether fatbin_unpack has something to say of a container: PTX, or that an entry is damaged. False: what it holds is
- * for others, or no container starts here. Says nothing in any log.
+ * Whether a container has PTX for this capability, or a damaged entry, which fatbin_unpack then reports. False: it has
+ * neither, or no container starts here. Does not log.
  */
 bool fatbin_has_ptx(const void *data, size_t limit, unsigned capability);
 

@@ -72,7 +72,7 @@ static bool is_named(const struct object *object, const Elf64_Shdr *section, con
 	       !memcmp(object->data + object->names.sh_offset + section->sh_name, name, length);
 }
 
-/* The object, and where its units go. */
+/* The arguments of host_object_units. */
 struct search {
 	const char *name;
 	unsigned capability;

@@ -81,7 +81,7 @@ CUresult linked_join(const linked_units_t *units, fatbin_ptx_t *image)
 
 bool linked_is(const void *data)
 {
-	/* The version's bytes too: a text that begins with the same letters may end before the header would. */
+	/* Compares the version's bytes too: a text that begins with the same letters may be shorter than a header. */
 	static const char version[4] = { 1 };
 	const char *bytes = data;
 	for (size_t n = 0; n < sizeof magic + sizeof version; n++)

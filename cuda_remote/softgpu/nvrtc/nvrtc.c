@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NVIDIA's run-time compiler works without a GPU. A program that asks it for machine code (--gpu-architecture=sm_75)
- * would get what only a GPU executes; of the same compilation the compiler also keeps the PTX, which is what stands for
- * machine code on the software GPU: cuModuleLoadData takes either. So where this library is loaded before the
- * compiler's (LD_PRELOAD), nvrtcGetCUBIN gives the PTX of a program that was compiled for machine code. What was not
- * (compute_75) has no machine code, here as there.
+ * NVIDIA's run-time compiler works without a GPU. If a program compiles for machine code (--gpu-architecture=sm_75), it
+ * gets code that only a GPU executes. The compiler also keeps the PTX of that compilation, and cuModuleLoadData accepts
+ * PTX in place of machine code. So if this library is loaded before the compiler's (LD_PRELOAD), nvrtcGetCUBIN returns
+ * the PTX of a program that was compiled for machine code. A program compiled for compute_75 has no machine code, with
+ * this library or without it.
  *
  * Interfaces: nvrtc.h of CUDA 13.0, whose nvrtcProgram is a pointer and whose nvrtcResult is an enum with 0 for
  * success.

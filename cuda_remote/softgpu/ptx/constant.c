@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Constant expressions (PTX ISA, "Integer Constant Expression Evaluation"): 64 bits wide, signed or unsigned; unsigned
- * wherever one of the operands is. A literal is unsigned with a U behind it or where it does not fit a signed one.
+ * Constant expressions (PTX ISA, "Integer Constant Expression Evaluation"): 64 bits wide, signed or unsigned. A result
+ * is unsigned if one of the operands is. A literal is unsigned if it ends in U or does not fit a signed one.
  */
 #include "cuda_remote/softgpu/ptx/parser.h"
 
@@ -14,7 +14,7 @@ struct constant {
 	bool is_unsigned;
 };
 
-/* Operators of two operands, by the strength with which they bind. */
+/* Operators of two operands, by precedence. */
 enum operator { NONE, OR_ELSE, AND_ALSO, OR, XOR, AND, EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, LEFT,
 		RIGHT, PLUS, MINUS, TIMES, DIVIDE, REMAINDER };
 static const struct {
@@ -34,7 +34,7 @@ static enum operator operator_at(const struct ptx_lexer *lexer, int *tokens)
 	enum operator found = NONE;
 	if (lexer->kind != PTX_TOKEN_MARK)
 		return NONE;
-	/* Marks are tokens of their own; two that touch are one operator. */
+	/* Each mark is a token; two marks without space between them are one operator. */
 	char next = lexer->at < lexer->end ? *lexer->at : '\0';
 	*tokens = 0;
 	for (enum operator o = OR_ELSE; o <= REMAINDER; o++) {
@@ -105,7 +105,7 @@ static struct constant apply(struct ptx_parser *parser, enum operator operator, 
 
 static struct constant parse_choice(struct ptx_parser *parser, int depth);
 
-/* What follows '(': a cast such as .s64) or an expression. */
+/* After '(': a cast such as .s64) or an expression. */
 static struct constant parse_parentheses(struct ptx_parser *parser, int depth);
 
 static struct constant parse_unary(struct ptx_parser *parser, int depth)
@@ -191,7 +191,7 @@ int64_t ptx_parse_constant(struct ptx_parser *parser)
 	return (int64_t)parse_choice(parser, 0).bits;
 }
 
-/* ---- floats: numbers in double, with the operators of arithmetic */
+/* ---- floats: evaluated in double, with the operators of arithmetic */
 static double parse_sum(struct ptx_parser *parser, int depth);
 
 static double parse_float_factor(struct ptx_parser *parser, int depth)

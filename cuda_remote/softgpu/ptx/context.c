@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the stages of loading share: memory that is freed together, the log, giving up. */
+/* Services for all stages of loading PTX: an arena, and errors, which are logged and end the load. */
 #include "cuda_remote/softgpu/ptx/context.h"
 
 #include "rdma_channel/base/log.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What reading PTX needs everywhere: an arena that all of a module's structures live in, and one way to give up.
- * A load is one thread's: nothing here is shared.
+ * The context of one load of PTX: an arena for all of a module's structures, and the way that errors end the load.
+ * "Gives up" means, here and in the decoder: logs the error and jumps out of the load (ptx_fail). One thread runs a
+ * load, and nothing here is shared.
  */
 #ifndef SOFTGPU_PTX_CONTEXT_H
 #define SOFTGPU_PTX_CONTEXT_H
@@ -19,7 +20,7 @@ struct ptx_arena {
 struct ptx_context {
 	struct ptx_arena arena;
 	softgpu_log_t *log; /* may be NULL */
-	const char *unit;   /* what is being read is called so in messages; NULL: the only text */
+	const char *unit;   /* name, in messages, of the text being read; NULL: it is the only text */
 	jmp_buf give_up;    /* ptx_fail jumps here */
 	CUresult result;    /* set by ptx_fail */
 };
@@ -29,7 +30,8 @@ void *ptx_alloc(struct ptx_context *context, size_t size);
 char *ptx_copy_text(struct ptx_context *context, const char *text, size_t length);
 void ptx_arena_free(struct ptx_arena *arena);
 
-/* Says what is wrong on which line, in the log and in HEADRACE_LOG, and jumps to context->give_up. line 0: no line. */
+/* Writes the error and its line to context->log and to the library's log, and jumps to context->give_up. line 0: no
+ * line. */
 _Noreturn void ptx_fail(struct ptx_context *context, CUresult result, uint32_t line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

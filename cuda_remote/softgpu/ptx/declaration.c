@@ -56,7 +56,7 @@ void ptx_parse_registers(struct ptx_parser *parser)
 	ptx_expect_mark(lexer, ';');
 }
 
-/* What stands between the space and the name: .align, .v2, type, .ptr … */
+/* The part of a declaration between state space and name: .align, .v2, type, .ptr … */
 struct variable_head {
 	enum ptx_type type;
 	uint32_t align, lanes;
@@ -72,8 +72,9 @@ static uint32_t parse_align(struct ptx_parser *parser)
 }
 
 /*
- * .attribute(.managed, .unified(number, number)), past the word: the host reaches all of this device's memory, so a
- * managed variable is like any other; a unified one has its number for a linker that joins host and device code.
+ * .attribute(.managed, .unified(number, number)), after the word. Both are ignored: the host can access all of this
+ * device's memory, so a managed variable is like any other; the number of a unified variable is for a linker that joins
+ * host and device code.
  */
 void ptx_skip_attributes(struct ptx_parser *parser)
 {
@@ -93,7 +94,7 @@ void ptx_skip_attributes(struct ptx_parser *parser)
 	}
 }
 
-/* A handle takes the place of the value. */
+/* .texref, .surfref: the variable's value is a 64-bit handle. */
 static void parse_opaque(struct ptx_parser *parser, struct variable_head *head)
 {
 	if (head->type != PTX_NO_TYPE)
@@ -106,7 +107,7 @@ static struct variable_head parse_head(struct ptx_parser *parser)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
 	struct variable_head head = { .lanes = 1 };
-	bool pointer = false; /* past .ptr: what follows describes what it points to */
+	bool pointer = false; /* after .ptr: the words that follow describe the memory that it points to */
 	while (lexer->kind == PTX_TOKEN_WORD) {
 		enum ptx_type type = ptx_type_of(lexer->text);
 		if (ptx_take_word(lexer, ".align")) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a variable holds at first (PTX ISA, "Initializers"). Braces nest as the array's dimensions do, and a vector's
- * elements have braces of their own; what a list leaves out is zero.
+ * Initialisers of variables (PTX ISA, "Initializers"). Braces nest as the array's dimensions do, and a vector's
+ * elements have braces of their own. Elements that a list leaves out are zero.
  */
 #include "cuda_remote/softgpu/ptx/parser.h"
 
 #include <string.h>
 
-/* What is initialised is kept twice until it is in the device's memory; a text of a few bytes must not ask for all there is. */
+/* Initial values are in memory twice until they are in device memory; a text of a few bytes must not use up all
+ * memory. */
 #define INITIALISED_BYTES_MAX (1ull << 27)
 
 #define FIRST_ROOM 64
@@ -61,7 +62,8 @@ static void take_addend(struct ptx_parser *parser, struct ptx_relocation *reloca
 		relocation->addend = ptx_parse_constant(parser);
 }
 
-/* name, generic(name), each with an addend: an address, of which shift and size say what part is written. */
+/* name, generic(name), each with an addend: an address. shift, and the element's size, select the part that is
+ * written. */
 static void parse_address(struct ptx_parser *parser, struct cursor *cursor, uint32_t shift, bool masked)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -89,7 +91,7 @@ static void parse_address(struct ptx_parser *parser, struct cursor *cursor, uint
 	put(parser, cursor, &zero);
 }
 
-/* 0xff00(name): one byte of an address (PTX ISA, "mask() operator"), past the mask. */
+/* 0xff00(name): one byte of an address (PTX ISA, "mask() operator"); called after the mask. */
 static void parse_masked(struct ptx_parser *parser, struct cursor *cursor, uint64_t mask)
 {
 	struct ptx_lexer *lexer = &parser->lexer;
@@ -122,7 +124,7 @@ static void parse_float(struct ptx_parser *parser, struct cursor *cursor)
 	double value = ptx_parse_float(parser);
 	float narrow = (float)value;
 	if (alone && (single ? cursor->element == 4 || type == PTX_B64 : cursor->element == 8))
-		bits = literal; /* to the bit, NaNs too */
+		bits = literal; /* exact, also of a NaN */
 	else if (cursor->element == 4)
 		memcpy(&bits, &narrow, sizeof narrow);
 	else

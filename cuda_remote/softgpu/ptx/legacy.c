@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Modules for sm_10 to sm_13: what their instructions leave unsaid and later targets have to say (PTX ISA, "Floating
- * Point Instructions", under "Subnormal numbers" and "Target ISA Notes"). Those on f32 flush subnormal numbers, and mad
- * needs no rounding; it fuses, as ptxas has it do on targets that can.
+ * Modules for sm_10 to sm_13: modifiers that their instructions have implicitly and that later targets write out (PTX
+ * ISA, "Floating Point Instructions", under "Subnormal numbers" and "Target ISA Notes"). Instructions on f32 flush
+ * subnormal numbers. mad needs no rounding; it is fused, as ptxas compiles it for targets that can fuse.
  */
 #include "cuda_remote/softgpu/ptx/parser.h"
 
@@ -25,7 +25,7 @@ static bool flushes(struct ptx_text opcode, const struct ptx_text *modifiers, ui
 	return !ptx_text_is(opcode, "cvt") || (count > 1 && ptx_type_size(ptx_type_of(modifiers[count - 2])) < 8);
 }
 
-/* The place of .ftz: behind roundings and comparisons, before .sat and the types. */
+/* The position of .ftz: after roundings and comparisons, before .sat and the types. */
 static uint32_t place(const struct ptx_text *modifiers, uint32_t count)
 {
 	uint32_t n = 0;

@@ -68,7 +68,7 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* Digits of the base from at on; 0 or more than digits_max of them, or a value past 64 bits, is an error. */
+/* Scans digits of the base. No digit, more than digits_max digits, or a value beyond 64 bits is an error. */
 static uint64_t scan_digits(struct ptx_lexer *lexer, int base, int digits_max)
 {
 	uint64_t value = 0;
@@ -90,7 +90,7 @@ static bool is_exponent(const struct ptx_lexer *lexer, const char *p)
 	       (isdigit((unsigned char)p[1]) || p[1] == '-' || p[1] == '+');
 }
 
-/* True, and scanned, if a decimal floating-point literal starts here: 1.5, 1., 1e5, 1.e5. */
+/* If a decimal floating-point literal starts here (1.5, 1., 1e5, 1.e5): scans it and returns true. */
 static bool scan_decimal_float(struct ptx_lexer *lexer)
 {
 	const char *p = lexer->at;
@@ -203,7 +203,7 @@ void ptx_next(struct ptx_lexer *lexer)
 
 void ptx_skip_line(struct ptx_lexer *lexer)
 {
-	/* The token is a word on the line that at is on, so what is left of the line starts at at. */
+	/* The token is on the line that at is on, so the rest of the line starts at at. */
 	while (lexer->at < lexer->end && *lexer->at != '\n')
 		lexer->at++;
 	ptx_next(lexer);
@@ -260,7 +260,8 @@ _Noreturn void ptx_syntax_error(struct ptx_lexer *lexer, const char *wanted)
 {
 	int length = lexer->text.length > 40 ? 40 : (int)lexer->text.length;
 	if (lexer->kind == PTX_TOKEN_END)
-		ptx_invalid(lexer->context, lexer->token_line, "syntax error at the end of the text: want %s", wanted);
-	ptx_invalid(lexer->context, lexer->token_line, "syntax error at '%.*s': want %s", length, lexer->text.at,
+		ptx_invalid(lexer->context, lexer->token_line, "syntax error at the end of the text: expected %s",
+			    wanted);
+	ptx_invalid(lexer->context, lexer->token_line, "syntax error at '%.*s': expected %s", length, lexer->text.at,
 		    wanted);
 }

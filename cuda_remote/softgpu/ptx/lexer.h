@@ -14,7 +14,7 @@ enum ptx_token_kind {
 	PTX_TOKEN_END,
 	PTX_TOKEN_NAME,    /* identifier, with its leading % _ or $ */
 	PTX_TOKEN_WORD,    /* .word or .word::word: a directive, type or modifier; the text includes the dot */
-	PTX_TOKEN_INTEGER, /* value; mark: U of an unsigned one */
+	PTX_TOKEN_INTEGER, /* value; mark: U if it is unsigned */
 	PTX_TOKEN_FLOAT,   /* value: bits of a float (0f…) */
 	PTX_TOKEN_DOUBLE,  /* value: bits of a double (0d… or decimal) */
 	PTX_TOKEN_STRING,  /* text without the quotes */
@@ -43,10 +43,10 @@ void ptx_skip_line(struct ptx_lexer *lexer);
 bool ptx_text_is(struct ptx_text text, const char *word);
 bool ptx_at_mark(const struct ptx_lexer *lexer, char mark);
 bool ptx_at_word(const struct ptx_lexer *lexer, const char *word);
-/* If the current token is this one: goes past it and returns true. */
+/* If the current token is this mark or word: goes past it and returns true. */
 bool ptx_take_mark(struct ptx_lexer *lexer, char mark);
 bool ptx_take_word(struct ptx_lexer *lexer, const char *word);
-/* The same, and gives up if it is another. */
+/* Go past the current token; give up if it is not this mark, or not a name. */
 void ptx_expect_mark(struct ptx_lexer *lexer, char mark);
 struct ptx_text ptx_expect_name(struct ptx_lexer *lexer);
 _Noreturn void ptx_syntax_error(struct ptx_lexer *lexer, const char *wanted);

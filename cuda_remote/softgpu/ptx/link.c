@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several modules into one (PTX ISA, "Linking Directives"). The modules keep their scopes, so local names stay apart. */
+/* Links modules into one (PTX ISA, "Linking Directives"). The modules keep their scopes, so local names stay apart. */
 #include "cuda_remote/softgpu/ptx/module.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define BUCKETS 1024
 
-/* A name that modules share, and what it means by now. */
+/* A name that modules share, and the definition of it that is chosen so far. */
 struct shared_name {
 	struct shared_name *next;
 	struct ptx_symbol *symbol;
@@ -75,7 +75,7 @@ static bool same_parameters(const struct ptx_symbol *a, const struct ptx_symbol 
 	return !a && !b;
 }
 
-/* Two declarations of one name must be of the same thing. */
+/* Gives up if two declarations of one name differ in kind, parameters, state space or size. */
 static void check_alike(struct linker *linker, const struct ptx_symbol *symbol, const struct ptx_symbol *first)
 {
 	if (symbol->kind != first->kind)
@@ -95,7 +95,7 @@ static void check_alike(struct linker *linker, const struct ptx_symbol *symbol, 
 		differ(linker, symbol, first, "size");
 }
 
-/* Which of two definitions of a name stays: true for the later one. */
+/* Whether definition symbol replaces the earlier definition first; gives up if a name must not have both. */
 static bool displaces(struct linker *linker, const struct ptx_symbol *symbol, const struct ptx_symbol *first)
 {
 	bool both_common = symbol->linkage == PTX_COMMON && first->linkage == PTX_COMMON;
@@ -139,7 +139,7 @@ static void resolve_aliases(struct ptx_module *module)
 		if (!name || name->kind != PTX_SYMBOL_FUNCTION || name->function->has_body || !target ||
 		    target->kind != PTX_SYMBOL_FUNCTION || !target->function->has_body || target->function->is_kernel)
 			ptx_invalid(module->context, alias->line,
-				    ".alias wants a function without a body and one with a body");
+				    ".alias needs a function without a body and one with a body");
 		if (!same_parameters(name->function->parameters, target->function->parameters) ||
 		    !same_parameters(name->function->results, target->function->results))
 			ptx_invalid(module->context, alias->line, ".alias: the lists of parameters differ");
@@ -147,7 +147,7 @@ static void resolve_aliases(struct ptx_module *module)
 	}
 }
 
-/* What initialisers name is wanted too. */
+/* A name in an initialiser is a reference too. */
 static void mark_initialisers(const struct ptx_module *module)
 {
 	uint32_t unused;
@@ -179,12 +179,12 @@ static bool is_wanted(struct linker *linker, const struct ptx_module *module, co
 	const struct ptx_symbol *here = ptx_lookup(&module->scope, symbol->name, &unused);
 	if (here && here != symbol && defines(here))
 		return false;
-	/* A function declared without .extern is to be this module's own. */
+	/* A function declared without .extern must be defined in this module. */
 	bool own = symbol->kind == PTX_SYMBOL_FUNCTION && symbol->linkage == PTX_LOCAL_LINKAGE;
 	return own || !find(linker, symbol->name);
 }
 
-/* The first module of a library that defines what symbol declares is joined. */
+/* Joins the first module of a library that defines symbol's name. False: there is none. */
 static bool join_definer(struct linker *linker, const struct ptx_symbol *symbol)
 {
 	uint32_t unused;
@@ -240,7 +240,7 @@ static void note_missing(struct linker *linker, const struct ptx_symbol *symbol)
 	}
 }
 
-/* What symbol stands for, if not for itself. */
+/* The definition that symbol, a declaration or a definition, is bound to: symbol itself, or another one of its name. */
 static struct ptx_symbol *meaning(struct linker *linker, const struct ptx_module *module, struct ptx_symbol *symbol)
 {
 	uint32_t unused;
@@ -273,7 +273,7 @@ static void bind(struct linker *linker, const struct ptx_module *module, struct 
 		symbol->function = found->function;
 }
 
-/* Appends what stays of a module's lists to the result's. */
+/* Appends a module's variables and functions that were not replaced to the result's lists. */
 static void append(struct ptx_module *result, struct ptx_symbol ***variables, struct ptx_function ***functions,
 		   const struct ptx_module *module)
 {

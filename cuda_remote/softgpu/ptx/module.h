@@ -28,15 +28,15 @@ uint32_t ptx_type_size(enum ptx_type type); /* bytes; 0 for a predicate */
 bool ptx_type_signed(enum ptx_type type);
 bool ptx_type_float(enum ptx_type type);
 
-/* Variables without a value of their own: names of textures and surfaces. */
+/* Variables that are names of textures or surfaces. */
 enum ptx_opaque { PTX_NOT_OPAQUE, PTX_TEXREF, PTX_SURFREF };
 
 enum ptx_symbol_kind { PTX_SYMBOL_REGISTER, PTX_SYMBOL_VARIABLE, PTX_SYMBOL_LABEL, PTX_SYMBOL_FUNCTION, PTX_SYMBOL_LIST,
 		       PTX_SYMBOL_PROTOTYPE };
 
 /*
- * Who may refer to a name (PTX ISA, "Linking Directives"), the stronger the later: a weak or common definition gives way
- * to another of its name.
+ * Linkage of a name (PTX ISA, "Linking Directives"). The order is that of precedence: a definition replaces a weak or
+ * common one of its name that is earlier in this list.
  */
 enum ptx_linkage { PTX_LOCAL_LINKAGE, PTX_WEAK, PTX_COMMON, PTX_VISIBLE };
 
@@ -52,7 +52,7 @@ struct ptx_relocation {
 	uint64_t offset; /* in the variable */
 	int64_t addend;
 	uint32_t size;   /* bytes to write: 1, 4 or 8 */
-	uint32_t shift;  /* bits of the address that are left out below them */
+	uint32_t shift;  /* low bits of the address that are left out */
 	uint32_t line;
 };
 
@@ -66,21 +66,21 @@ struct ptx_symbol {
 	uint32_t line;
 	const char *unit; /* ptx_parse's */
 	bool referenced;  /* an operand or an initialiser names it */
-	struct ptx_symbol *definition; /* what a declaration stands for; NULL: itself (ptx_link) */
-	/* register: its number in the function, or of the first of count for NAME<count> */
+	struct ptx_symbol *definition; /* the definition that ptx_link bound it to; NULL: itself */
+	/* register: its number in the function; of NAME<count>: the first register's number, and count */
 	uint32_t number, count;
-	uint32_t lanes; /* registers that each name stands for, one after the other: 1, or 2 or 4 of a vector */
+	uint32_t lanes; /* consecutive registers for each name: 1, or 2 or 4 of a vector */
 	bool is_range;
 	/* variable */
 	uint32_t align;
 	uint64_t size;   /* bytes; 0 for an array of unknown size */
 	uint64_t offset; /* in its block of parameters, shared or local memory */
-	uint64_t address; /* .global and .const: where it lives */
+	uint64_t address; /* .global and .const: device address */
 	bool is_extern, unsized;
 	enum ptx_opaque opaque; /* its address is a handle of texture.h */
 	uint8_t *init;   /* NULL: zero */
 	struct ptx_relocation *relocations;
-	/* label: the statement that it stands before; function, prototype */
+	/* label: the number of the statement after it; function, prototype: function */
 	uint32_t position;
 	struct ptx_function *function;
 	struct ptx_operand *list; /* .branchtargets */
@@ -98,7 +98,7 @@ enum ptx_operand_kind {
 	PTX_OPERAND_FLOAT,    /* value: bits of a float */
 	PTX_OPERAND_DOUBLE,   /* value: bits of a double */
 	PTX_OPERAND_NAME,     /* name (+ value): variable, label, function, special register; component: .x .y .z .w */
-	PTX_OPERAND_ADDRESS,  /* first: what stands in [ ]; NULL: value alone; value: the offset */
+	PTX_OPERAND_ADDRESS,  /* first: the operand in [ ], NULL if there is only an offset; value: the offset */
 	PTX_OPERAND_VECTOR,   /* first and its next: { } */
 	PTX_OPERAND_LIST,     /* the same: ( ) */
 	PTX_OPERAND_PAIR,     /* first | first->next */
@@ -165,32 +165,34 @@ struct ptx_module {
 	struct ptx_symbol *names;     /* of functions, linked by next */
 	struct ptx_function *functions;
 	struct ptx_alias *aliases;
-	/* ptx_link's: joined only if it defines a name that is wanted; it was wanted, or need not be */
+	/* ptx_link's: the module is joined only if it defines a name that is needed; it has been joined */
 	bool on_demand, joined;
 };
 
 /*
- * Reads the text, which must live as long as the module. Gives up through the context on any error. unit: what messages
- * call the text, where there are several (NULL: there is one); lives as long as the module, too.
+ * Parses the text, which must live as long as the module. Gives up on any error. unit: the name of the text in
+ * messages, if there are several (NULL: there is one); it must live as long as the module, too.
  */
 struct ptx_module *ptx_parse(struct ptx_context *context, const char *unit, const char *text, size_t length);
 
 /*
- * Joins modules into one, as a linker does (PTX ISA, "Linking Directives"): declarations are bound to the definitions of
- * other modules, weak and common definitions give way, names without .visible, .weak or .common stay their module's own.
- * supplied: whether the engine itself has a function of this name. Gives up with CUDA_ERROR_INVALID_SOURCE on what is
- * defined twice, declared differently or defined nowhere; the last is CUDA_ERROR_INVALID_PTX where units have no names.
+ * Links modules into one (PTX ISA, "Linking Directives"). Declarations are bound to the definitions of other modules.
+ * Other definitions replace weak and common ones. Names without .visible, .weak or .common stay local to their module.
+ * supplied: whether the engine itself has a function of this name. Gives up with CUDA_ERROR_INVALID_SOURCE if a name is
+ * defined twice, declared differently or defined nowhere; in the last case with CUDA_ERROR_INVALID_PTX if units have no
+ * names.
  */
 struct ptx_module *ptx_link(struct ptx_context *context, struct ptx_module **modules, size_t count,
 			    bool (*supplied)(struct ptx_text name));
 
-/* The innermost declaration of name; NULL if there is none. *number: the register's, also in a range. */
+/* The innermost declaration of name; NULL if there is none. *number: if it is a register, its number, also in a
+ * range. */
 struct ptx_symbol *ptx_lookup(const struct ptx_scope *scope, struct ptx_text name, uint32_t *number);
 
 /* A new register of the function beyond those it declares. */
 uint32_t ptx_new_register(struct ptx_context *context, struct ptx_function *function, enum ptx_type type);
 
-/* Whether opcode is an instruction of PTX at all. */
+/* Whether opcode is an instruction of PTX, supported or not. */
 bool ptx_is_opcode(struct ptx_text opcode);
 
 #endif

@@ -30,7 +30,7 @@ static uint32_t parse_count(struct ptx_parser *parser, uint32_t max)
 	return (uint32_t)value;
 }
 
-/* x[, y[, z]] after .maxntid and the like; what is not named is 1. */
+/* x[, y[, z]] after .maxntid and the like; missing ones are 1. */
 static void parse_block_size(struct ptx_parser *parser, uint32_t size[3])
 {
 	size[0] = size[1] = size[2] = 1;
@@ -80,7 +80,7 @@ static bool parse_tuning(struct ptx_parser *parser, struct ptx_function *functio
 	return true;
 }
 
-/* The function that a definition or a further declaration of the same name belongs to. */
+/* The symbol of a function with this name: a new one, or that of an earlier declaration. */
 static struct ptx_symbol *declare_function(struct ptx_parser *parser, struct ptx_text name, bool is_kernel)
 {
 	uint32_t unused;
@@ -160,8 +160,8 @@ static void parse_version(struct ptx_parser *parser)
 }
 
 /*
- * map_f64_to_f32 is for devices that have no doubles: it is there for sm_10 to sm_12 only, and without effect on a device
- * that has them (ptxas 13.0 compiles such a module to double instructions, and refuses it for sm_13 and later).
+ * map_f64_to_f32 is for devices without doubles. It is allowed for sm_10 to sm_12 only, and has no effect on a device
+ * with doubles (ptxas 13.0 compiles such a module to double instructions, and refuses it for sm_13 and later).
  */
 static void parse_target(struct ptx_parser *parser)
 {
@@ -222,7 +222,7 @@ static void parse_top_level(struct ptx_parser *parser)
 	if (space == PTX_GLOBAL || space == PTX_CONST || space == PTX_SHARED) {
 		ptx_parse_variables(parser, space, is_extern, &parser->variables_end);
 	} else if (ptx_at_word(lexer, ".file") || ptx_at_word(lexer, ".loc") || ptx_at_mark(lexer, '@')) {
-		ptx_skip_line(lexer); /* @@DWARF: the debugger's, as older compilers wrote it */
+		ptx_skip_line(lexer); /* @@DWARF: debug information of older compilers */
 	} else if (ptx_take_word(lexer, ".section")) {
 		ptx_next(lexer);
 		skip_braces(parser);

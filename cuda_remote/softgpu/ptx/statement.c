@@ -9,7 +9,7 @@
 #define MODIFIERS_MAX 24
 #define MNEMONIC_MAX 160
 
-/* Every instruction of PTX ISA 9.0; what the engine executes of them is for the decoder to say. */
+/* Every instruction of PTX ISA 9.0; the decoder knows which of them the engine executes. */
 static const char *const opcodes[] = {
 	"abs",		"activemask",	 "add",	      "addc",	    "alloca",
 	"and",		"applypriority", "atom",      "bar",	    "barrier",
@@ -64,7 +64,7 @@ static struct ptx_operand *parse_operand_list(struct ptx_parser *parser, char cl
 	return first;
 }
 
-/* v.x is one of a vector's registers, v all of them as in {v.x, v.y}. */
+/* v.x is one of a vector's registers; v is all of them, like {v.x, v.y}. */
 static struct ptx_operand *parse_vector_register(struct ptx_parser *parser, struct ptx_operand *operand)
 {
 	static const char components[] = "xyzwrgba";
@@ -121,7 +121,8 @@ static struct ptx_operand *parse_name(struct ptx_parser *parser)
 		return operand;
 	}
 	operand->symbol = ptx_lookup(parser->scope, operand->name, &operand->number);
-	/* A label further on in this scope hides one outside, so labels are looked up when all of the body is read. */
+	/* A label further on in this scope hides a label of an outer scope, so labels are looked up after the whole
+	 * body. */
 	if (operand->symbol && is_label(operand->symbol))
 		operand->symbol = NULL;
 	if (operand->symbol)
@@ -223,7 +224,7 @@ static struct ptx_operand *parse_operand(struct ptx_parser *parser, int depth)
 	if (ptx_at_mark(lexer, '!') || ptx_at_mark(lexer, '-')) {
 		struct ptx_lexer after = *lexer;
 		ptx_next(&after);
-		/* That of a constant is the expression's. */
+		/* A - or ! before a constant belongs to the constant expression. */
 		if (after.kind == PTX_TOKEN_NAME && !ptx_text_is(after.text, "WARP_SZ")) {
 			*lexer = after;
 			negated = true;

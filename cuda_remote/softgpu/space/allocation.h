@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the address space records of one allocation. */
+/* The record of one allocation in the software GPU's address space. */
 #ifndef SOFTGPU_SPACE_ALLOCATION_H
 #define SOFTGPU_SPACE_ALLOCATION_H
 
@@ -8,26 +8,26 @@
 
 enum softgpu_space_kind {
 	SOFTGPU_SPACE_DEVICE,     /* cuMemAlloc; counts against the device's memory */
-	SOFTGPU_SPACE_MODULE,     /* a module's variables; counts too, but is not the program's to free */
-	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts too */
-	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc */
+	SOFTGPU_SPACE_MODULE,     /* a module's variables; counts against it; the program cannot free it */
+	SOFTGPU_SPACE_MANAGED,    /* cuMemAllocManaged; counts against it */
+	SOFTGPU_SPACE_HOST,       /* cuMemHostAlloc; counts against the host's memory */
 	SOFTGPU_SPACE_REGISTERED, /* cuMemHostRegister; outside the reserved range */
-	SOFTGPU_SPACE_HEAP,       /* a kernel's malloc; counts too */
-	SOFTGPU_SPACE_MAPPED,     /* cuMemMap and the like: shareable memory, counted where it was made */
+	SOFTGPU_SPACE_HEAP,       /* a kernel's malloc; counts against the device's memory */
+	SOFTGPU_SPACE_MAPPED,     /* cuMemMap and the like: shareable memory; counts where it was created */
 };
 
 typedef struct softgpu_allocation {
-	uint64_t base, size;    /* exactly as asked for */
-	uint64_t id;            /* never used twice in a process */
+	uint64_t base, size;    /* bytes; size is the requested size */
+	uint64_t id;            /* unique in the process */
 	enum softgpu_space_kind kind;
 	int device;
-	unsigned flags;         /* the caller's */
-	bool read_only;         /* for kernels */
-	bool hidden;            /* mapped, but nobody has access: kernels and copies do not find it */
-	bool sync_memops;       /* synchronous calls on it wait in every case */
-	bool imported;          /* another process's */
-	const void *owner;      /* the caller's: the context */
-	const void *pool;       /* the caller's: the memory pool it came from, or NULL */
+	unsigned flags;         /* set by the caller */
+	bool read_only;         /* kernels may only read */
+	bool hidden;            /* mapped without access rights: kernels and copies do not find it */
+	bool sync_memops;       /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
+	bool imported;          /* created by another process */
+	const void *owner;      /* set by the caller: the context */
+	const void *pool;       /* set by the caller: the memory pool of the allocation, or NULL */
 } softgpu_allocation_t;
 
 #endif

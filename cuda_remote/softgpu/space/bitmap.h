@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of bits in an array of 64-bit words: 1 is taken, 0 is free. The caller locks. */
+/* Runs of bits in an array of 64-bit words: 1 is allocated, 0 is free. The caller holds a lock. */
 #ifndef SOFTGPU_BITMAP_H
 #define SOFTGPU_BITMAP_H
 
@@ -9,7 +9,7 @@
 
 #define BITMAP_NONE SIZE_MAX
 
-/* First bit at or after from (and below bits) whose value is wanted; bits if there is none. */
+/* Returns the first bit in from .. bits-1 that has the value wanted, or bits if there is none. */
 static inline size_t bitmap_next(const uint64_t *map, size_t bits, size_t from, bool wanted)
 {
 	while (from < bits) {
@@ -24,8 +24,8 @@ static inline size_t bitmap_next(const uint64_t *map, size_t bits, size_t from, 
 }
 
 /*
- * Start of the first free run of length bits whose start, counted from before bits in front of the map, is a multiple of
- * align (a power of two); BITMAP_NONE.
+ * Returns the start of the first run of length free bits for which before + start is a multiple of align (a power of
+ * two), or BITMAP_NONE.
  */
 static inline size_t bitmap_find_run(const uint64_t *map, size_t bits, size_t before, size_t length, size_t align)
 {

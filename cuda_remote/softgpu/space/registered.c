@@ -13,7 +13,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static softgpu_allocation_t *table;
 static size_t count, room;
 
-/* First entry that ends behind address. */
+/* Returns the index of the first entry that ends after address. */
 static size_t position(uint64_t address)
 {
 	size_t low = 0, high = count;
@@ -36,7 +36,7 @@ static void take_out(size_t at)
 static int insert(const softgpu_allocation_t *range)
 {
 	size_t at = position(range->base);
-	/* What was unmapped gives way to what is there now. */
+	/* A new range replaces hidden entries, whose memory the program has unmapped. */
 	while (at < count && table[at].hidden && table[at].base < range->base + range->size)
 		take_out(at);
 	if (at < count && table[at].base < range->base + range->size)
@@ -92,7 +92,7 @@ static bool is_mapped(const softgpu_allocation_t *range)
 
 bool softgpu_registered_verify(void)
 {
-	/* Relaxed: a range that is registered concurrently is mapped, so missing it does no harm. */
+	/* Relaxed: a range that is registered concurrently is mapped, so it need not be checked. */
 	if (!__atomic_load_n(&count, __ATOMIC_RELAXED))
 		return false;
 	bool changed = false;

@@ -5,14 +5,14 @@
 
 #include "cuda_remote/softgpu/space/allocation.h"
 
-/* -EEXIST: overlaps one that is there; -ENOMEM. */
+/* Returns 0, -EEXIST if the range overlaps a registered range that is not hidden, or -ENOMEM. */
 int softgpu_registered_add(const softgpu_allocation_t *range);
-/* -EINVAL: none starts at base. */
+/* Returns 0, or -EINVAL if no range starts at base. */
 int softgpu_registered_remove(uint64_t base);
 void softgpu_registered_remove_owned(const void *owner);
 /*
- * Hides ranges that the program has unmapped meanwhile, wholly or in part, so that they are found no more. True if there
- * is such a one that was not hidden before.
+ * Hides ranges that the program has unmapped since their registration, completely or in part. Hidden ranges are not
+ * found. Returns whether a range was hidden by this call.
  */
 bool softgpu_registered_verify(void);
 bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files in memory that processes of one user share. */
+/* Files behind shared memory: creates, checks and opens memfds. */
 #include "config.h"
 
 #include "cuda_remote/softgpu/space/shared.h"
@@ -21,7 +21,7 @@ int softgpu_shared_file(const char *purpose, int device, uint64_t bytes)
 	int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (file < 0)
 		return -errno;
-	/* Without the seal another process could cut the file, and an access here would end this one. */
+	/* Without the seal another process could truncate the file, and an access in this process would get SIGBUS. */
 	if (ftruncate(file, (off_t)bytes) || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK)) {
 		int error = -errno;
 		close(file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files behind memory that processes share (memfd_create(2)). Their names tell what they are for and which device they
- * belong to, so that a descriptor that another process hands over can be told from any other file. 0 or -errno.
+ * Files behind memory that processes of one user share (memfd_create(2)). A file's name contains its purpose and its
+ * device. So a process can check that a descriptor of another process is such a file.
  */
 #ifndef SOFTGPU_SHARED_H
 #define SOFTGPU_SHARED_H
@@ -9,13 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file of bytes (0: grows), all zero, sealed against shrinking; purpose is a short word. The descriptor or -errno. */
+/* Creates a file of zeros, sealed against shrinking. purpose: a short word. bytes: size; 0: the file grows later.
+ * Returns the descriptor or -errno. */
 int softgpu_shared_file(const char *purpose, int device, uint64_t bytes);
 
-/* True if file is one that softgpu_shared_file made for this purpose, in whatever process. */
+/* Returns whether softgpu_shared_file created file for this purpose, in any process. Stores its device and size. */
 bool softgpu_shared_check(int file, const char *purpose, int *device, uint64_t *bytes);
 
-/* Opens a descriptor of another process of the same user. -errno. */
+/* Opens the file behind descriptor file of another process of the same user. Returns a descriptor or -errno. */
 int softgpu_shared_open(int process, int file);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two levels: pages of 2 MiB, and blocks, which are pages cut into 512-byte granules. An allocation of up to 1 MiB
- * takes a run of granules in one block, a larger one a run of whole pages. First fit from the low end in both levels,
- * so that the part of the range in use stays compact.
+ * The allocator of the software GPU's address space. It has two levels: pages of 2 MiB, and blocks, which are pages
+ * divided into granules of 512 bytes. An allocation of up to 1 MiB is a run of granules in one block, a larger
+ * allocation is a run of whole pages. Both levels allocate first fit from the low end, so that the used part of the
+ * range stays compact.
  *
- * Lookup takes no lock: a page's entry is 0 (free), an allocation, or a block (bit 0 set) whose table names the
- * allocation of each granule. Entries are published with release and read with acquire: a reader that sees the entry sees the
- * allocation's fields. Allocations and blocks are recycled, never unmapped, so that a stale reader reads old or new
- * fields but never freed memory; it asked for an address that was being freed, and the fields it checks are read
- * atomically.
+ * Lookup takes no lock. The entry of a page is 0 (free), a pointer to a record, or a pointer to a block with bit 0 set;
+ * the block's table points to the record of each granule. Entries are stored with release and loaded with acquire: a
+ * reader that sees the entry sees the record's fields. Records and blocks are recycled and never returned to malloc. So
+ * a reader of an address that is being freed at the same time reads old or new fields, but no freed memory. The fields
+ * that it checks are read atomically.
  */
 #include "config.h"
 
@@ -37,40 +38,40 @@ HR_SETTING(bounds_setting, "HEADRACE_SOFTGPU_BOUNDS", "exact", 0, 0,
 #define SMALL_LIMIT (PAGE_BYTES / 2)
 #define COMMIT_STEP (UINT64_C(64) << 20)
 #define RANGE_BASE UINT64_C(0x200000000000)
-/* Address space costs nothing, but a thread sanitizer keeps little of it for the program. */
+/* Reserved address space costs nothing, but a thread sanitizer leaves little of it to the program. */
 #ifdef HR_SANITIZED
 #define RANGE_BYTES (UINT64_C(16) << 30)
 #define RANGE_SPARE 0
 #else
 #define RANGE_BYTES (UINT64_C(256) << 30)
-#define RANGE_SPARE 4 /* times all memory of devices and host */
+#define RANGE_SPARE 4 /* minimum size of the range, as a multiple of the memory of all devices and the host */
 #endif
 
 typedef struct record {
 	softgpu_allocation_t allocation;
 	struct record *next_free;
-	struct record *previous, *next; /* all live ones */
-	uint64_t pages_at, pages_bytes; /* of a mapped one: what is mapped */
-	int file;                       /* behind a large allocation that is shared, plus 1; 0: none */
+	struct record *previous, *next; /* in the list of all live records */
+	uint64_t pages_at, pages_bytes; /* softgpu_space_map: the mapped pages; else pages_bytes is 0 */
+	int file;                       /* descriptor of a large shared allocation, plus 1; 0: not shared */
 } record_t;
 
 typedef struct block {
 	record_t *owner_of[BLOCK_GRANULES];
 	uint64_t taken[BLOCK_GRANULES / 64];
-	uint32_t free;         /* granules */
-	uint32_t largest;      /* no free run is longer than this */
+	uint32_t free;         /* number of free granules */
+	uint32_t largest;      /* upper bound of the longest free run, granules */
 	size_t page;
-	int file;              /* behind it, plus 1, once it is shared; 0: none */
-	struct block *previous, *next; /* blocks with room; or next: recycled blocks */
+	int file;              /* descriptor of a shared block, plus 1; 0: not shared */
+	struct block *previous, *next; /* in the list of blocks with room; next also in the list of recycled blocks */
 	bool listed;
-	bool host;             /* of memory that the host writes outside of commands: never moved into a file */
+	bool host;             /* contains memory that the host writes outside of commands: never moved into a file */
 } block_t;
 
 static struct {
-	pthread_mutex_t lock;     /* everything but the lookups */
+	pthread_mutex_t lock;     /* protects all fields; lookups read page_entry and the records without it */
 	uint64_t base, size;      /* constant after open */
-	uint64_t committed;       /* bytes from base that may be read and written */
-	uintptr_t *page_entry;    /* see above */
+	uint64_t committed;       /* bytes from base that are readable and writable */
+	uintptr_t *page_entry;    /* one entry for each page: see the top of the file */
 	uint64_t *page_taken;
 	size_t pages;
 	block_t *roomy, *spare_block;
@@ -93,8 +94,8 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 }
 
 /*
- * At RANGE_BASE if that is free, else where the kernel has room (the address is a hint); half as much where it has
- * none.
+ * Reserves *size bytes of address space, at RANGE_BASE if that is free (the address is a hint), else anywhere. If that
+ * fails, tries half the size, and so on, and changes *size.
  */
 static void *reserve(uint64_t *size)
 {
@@ -145,7 +146,8 @@ int softgpu_space_open(unsigned devices, uint64_t memory)
 	return 0;
 }
 
-/* Makes the range usable up to end, in large steps: one mapping all the way, however many allocations there are. */
+/* Makes the range readable and writable up to end, in large steps. So the used part of the range is one mapping of the
+ * process, whatever the number of allocations. */
 static int commit(uint64_t end)
 {
 	if (end <= space.committed)
@@ -159,7 +161,8 @@ static int commit(uint64_t end)
 	return 0;
 }
 
-/* Pages in front of the range: an address is aligned, not its place in the range, which begins where there was room. */
+/* Returns the page number of the range's start: alignment refers to addresses, and the range's start is aligned to a
+ * page only. */
 static size_t pages_before(void)
 {
 	return (size_t)(space.base >> PAGE_SHIFT);
@@ -182,10 +185,10 @@ static void give_pages(size_t first, size_t count)
 		MADV_DONTNEED);
 }
 
-/* Anonymous memory again in the place of a file. */
+/* Replaces the mapping of a file by anonymous memory. */
 static void unmap_file(uint64_t at, uint64_t bytes)
 {
-	/* If that fails the file's pages stay: no other process gets them, and the next allocation here finds memory. */
+	/* If mmap fails, the file stays mapped, and the next allocation here uses the file's memory. */
 	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
 		 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		hr_log_once(HR_LOG_ERROR, "software GPU: shared memory could not be unmapped: errno %d", errno);
@@ -252,7 +255,8 @@ static void set_base(record_t *record, uint64_t base)
 	__atomic_store_n(&record->allocation.base, base, __ATOMIC_RELAXED);
 }
 
-/* Its own memory when it likes, a module's variables while it loads the module. */
+/* Returns whether the host writes memory of this kind outside of commands: pinned and managed memory at any time, a
+ * module's variables while it loads the module. */
 static bool host_writes(enum softgpu_space_kind kind)
 {
 	return kind == SOFTGPU_SPACE_HOST || kind == SOFTGPU_SPACE_MANAGED || kind == SOFTGPU_SPACE_MODULE;
@@ -287,7 +291,7 @@ static int alloc_small(record_t *record, uint64_t align)
 	if (!block->free)
 		unlist_block(block);
 	set_base(record, space.base + ((uint64_t)block->page << PAGE_SHIFT) + at * SOFTGPU_GRANULE);
-	/* As publish_page: fields first. */
+	/* Orders the record's fields before the entry, as publish_page does; pairs with the acquire in find_record. */
 	for (size_t i = at; i < at + count; i++)
 		__atomic_store_n(&block->owner_of[i], record, __ATOMIC_RELEASE);
 	return 0;
@@ -308,8 +312,8 @@ static void free_small(record_t *record, block_t *block)
 	if (block->free < BLOCK_GRANULES)
 		return;
 	/*
-	 * One empty block stays, so that a program that allocates and frees one buffer in a loop makes no system call; not
-	 * one that other processes see.
+	 * Keep one empty block, so that a program that allocates and frees one buffer in a loop makes no system call.
+	 * Do not keep a block that is shared with other processes.
 	 */
 	if (!space.empty_blocks && !block->file) {
 		space.empty_blocks++;
@@ -352,7 +356,8 @@ static uint64_t *meter(const softgpu_allocation_t *allocation, uint64_t *limit)
 	return host ? &space.host_used : &space.used[allocation->device];
 }
 
-/* Of what is mapped this is counted here: a pool's memory in the process that made it. */
+/* Returns whether the memory of a mapped allocation counts in this process: a pool's memory in the process that created
+ * it. */
 static bool maps_own_memory(const softgpu_allocation_t *allocation)
 {
 	return allocation->kind == SOFTGPU_SPACE_DEVICE && !allocation->imported;
@@ -365,7 +370,8 @@ static record_t *new_record(const softgpu_allocation_t *want)
 		space.spare_record = record->next_free;
 	else if (!(record = calloc(1, sizeof *record)))
 		return NULL;
-	/* Relaxed: a stale reader may look at base and size (see the top); a proper one is ordered by the entry. */
+	/* Relaxed: a reader of a freed address may read base and size at the same time (see the top of the file). For
+	 * all other readers, the entry orders the fields. */
 	__atomic_store_n(&record->allocation.size, 0, __ATOMIC_RELAXED);
 	record->allocation.kind = want->kind;
 	record->allocation.device = want->device;
@@ -435,7 +441,7 @@ static record_t *find_record(uint64_t address, block_t **in)
 	return __atomic_load_n(&block->owner_of[(offset & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE], __ATOMIC_ACQUIRE);
 }
 
-/* A mapping goes, its addresses stay reserved. */
+/* Removes a mapping. The addresses of a SOFTGPU_SPACE_DEVICE allocation become free, all others stay reserved. */
 static void take_mapping_away(record_t *record)
 {
 	size_t first = (size_t)((record->pages_at - space.base) >> PAGE_SHIFT);
@@ -460,8 +466,9 @@ static void free_record(record_t *record, block_t *block)
 	else
 		free_large(record);
 	/*
-	 * After the entries are cleared, so that a reader of the new generation finds nothing there; and before the lock
-	 * is released and the memory can be allocated again. Pairs with the acquire in softgpu_memory_generation.
+	 * Change the generation after the entries are cleared, so that a reader that sees the new generation does not
+	 * find the allocation; and before the lock is released and the memory can be allocated again. Pairs with the
+	 * acquire in softgpu_memory_generation.
 	 */
 	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 	record->next_free = space.spare_record;
@@ -497,7 +504,7 @@ void softgpu_space_discharge(int device, uint64_t bytes)
 	pthread_mutex_unlock(&space.lock);
 }
 
-/* True if the pages that hint asks for are free; they are taken then. */
+/* Takes count pages at address hint. Returns false if hint is 0 or invalid, or if the pages are not free. */
 static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first)
 {
 	uint64_t offset = hint - space.base;
@@ -561,7 +568,7 @@ int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_
 	return 0;
 }
 
-/* The allocation that starts at base; with the lock held. */
+/* Returns the record of the allocation that starts at base, or NULL. Called with the lock held. */
 static record_t *starts_at(uint64_t base)
 {
 	record_t *record = find_record(base, NULL);
@@ -575,7 +582,7 @@ bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only)
 	if (record) {
 		__atomic_store_n(&record->allocation.hidden, hidden, __ATOMIC_RELAXED);
 		__atomic_store_n(&record->allocation.read_only, read_only, __ATOMIC_RELAXED);
-		/* What was found before is looked up again; pairs with the acquire in softgpu_memory_generation. */
+		/* Invalidates cached results of lookups; pairs with the acquire in softgpu_memory_generation. */
 		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&space.lock);
@@ -592,7 +599,7 @@ bool softgpu_space_set_sync(uint64_t base, bool sync_memops)
 	return record;
 }
 
-/* Moves bytes at an address into a new file, in the same place. */
+/* Moves the bytes at an address into a new file and maps the file at the same address. */
 static int move_into_file(uint64_t at, uint64_t bytes, int *file)
 {
 	int made = softgpu_shared_file("ipc", 0, bytes);
@@ -676,7 +683,7 @@ int softgpu_space_unregister(uint64_t base)
 
 void softgpu_space_verify_registered(void)
 {
-	/* Pairs with the acquire in softgpu_memory_generation: what was found before is looked up again. */
+	/* Invalidates cached results of lookups; pairs with the acquire in softgpu_memory_generation. */
 	if (softgpu_registered_verify())
 		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 }
@@ -714,7 +721,7 @@ void softgpu_space_module_owner(int device, const void *owner)
 	module_owner = owner;
 }
 
-/* The span of an allocation that holds address. */
+/* Stores the bounds of the allocation. Returns whether it contains address and is not hidden. */
 static bool exact_span(const record_t *record, uint64_t address, softgpu_span_t *span)
 {
 	if (!record)
@@ -725,7 +732,8 @@ static bool exact_span(const record_t *record, uint64_t address, softgpu_span_t 
 	return address - span->base < span->size && !__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED);
 }
 
-/* The pages of address if an allocation lies in them. Memory that is hidden or read-only keeps its exact bounds. */
+/* HEADRACE_SOFTGPU_BOUNDS=page: stores the bounds of the whole pages around address. Returns false if no allocation
+ * lies in them. Hidden and read-only memory keeps its exact bounds. */
 static bool page_span(const record_t *record, uint64_t address, softgpu_span_t *span)
 {
 	bool exact = exact_span(record, address, span);
@@ -776,7 +784,7 @@ uint64_t softgpu_memory_alloc(uint64_t size, uint64_t align)
 				      .owner = module_owner };
 	if (!size || softgpu_space_alloc(&want, align))
 		return 0;
-	/* Pages of a large one are fresh from the kernel or were given back to it: zero already. */
+	/* Large allocations are zero already: their pages come fresh from the operating system. */
 	if (round_up(size, SOFTGPU_GRANULE) <= SMALL_LIMIT)
 		memset((void *)(uintptr_t)want.base, 0, size);
 	return want.base;
@@ -795,7 +803,7 @@ uint64_t softgpu_heap_alloc(softgpu_heap_t *heap, uint64_t size)
 		__atomic_store_n(&heap->begun, true, __ATOMIC_RELAXED);
 	if (!size || size > UINT64_MAX - 16)
 		return 0;
-	/* The counts order nothing: memory that is freed is handed on under the space's lock. */
+	/* Relaxed: the counters order no other memory. Freed memory is allocated again under the lock of the space. */
 	uint64_t limit = __atomic_load_n(&heap->limit, __ATOMIC_RELAXED), bytes = round_up(size, 16);
 	uint64_t used = __atomic_load_n(&heap->used, __ATOMIC_RELAXED);
 	do {

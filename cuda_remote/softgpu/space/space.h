@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The software GPU's address space, as the driver sees it (the engine sees only ../memory_map.h).
+ * The software GPU's address space, for the driver. The engine uses only ../memory_map.h.
  *
- * One range is reserved at start: device memory, pinned host memory, managed memory and module variables all come out
- * of it, in 512-byte granules, so that finding the allocation of an address takes two loads and no lock. Host memory
- * that a program registers keeps its own address and is looked up in a sorted table.
+ * One range of addresses is reserved at start. Device memory, pinned host memory, managed memory and module variables
+ * are allocated from it, in granules of 512 bytes. So finding the allocation of an address takes two loads and no lock.
+ * Host memory that a program registers keeps its address and is looked up in a sorted table.
  *
- * Any thread may call anything here after softgpu_space_open. 0 or -errno.
+ * Threads: any thread may call any function after softgpu_space_open. Functions of type int return 0 or a negated errno
+ * value.
  */
 #ifndef SOFTGPU_SPACE_H
 #define SOFTGPU_SPACE_H
@@ -20,78 +21,85 @@
 #define SOFTGPU_GRANULE 512u
 #define SOFTGPU_MAX_DEVICES 16
 
-/* What shareable memory is mapped in: whole pages of this size. */
+/* The page size of shareable memory, bytes. Shareable memory is mapped in whole pages. */
 #define SOFTGPU_SPACE_PAGE (UINT64_C(2) << 20)
 
-/* Reserves the range for devices of memory bytes each. Called once. -ENOMEM: the process may not have address space. */
+/* Reserves the range, for devices of memory bytes each. Call once. -ENOMEM: no memory or no address space left. */
 int softgpu_space_open(unsigned devices, uint64_t memory);
 
 /*
- * Allocates want->size bytes (> 0) of want->kind; device, flags, read_only and owner are kept; base and id are filled
- * in. align: a power of two; never less than a granule. Content is arbitrary. -ENOMEM: the device (or the range) is
- * full.
+ * Allocates want->size > 0 bytes of want->kind for want->device. Stores the base and id in want; the record keeps the
+ * other fields. align: a power of two, raised to SOFTGPU_GRANULE if smaller. The content is undefined. -ENOMEM: the
+ * device's memory, the host's memory or the range is full.
  */
 int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align);
 
-/* Gives back the allocation that starts at base. -EINVAL: none does. Large ones go back to the kernel. */
+/* Frees the allocation that starts at base. Memory of large allocations is returned to the operating system. -EINVAL:
+ * no allocation starts at base. */
 int softgpu_space_free(uint64_t base);
 
 /*
- * Frees everything with this owner, what a context leaves behind, and tells freed of each (which may not call back
- * here).
+ * Frees all allocations and registrations of owner, when a context is destroyed. Calls freed for each allocation of the
+ * range before it is freed; freed must not call functions of this header.
  */
 void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_allocation_t *allocation));
 
-/* Adds host memory at its own address. -EEXIST: overlaps a registered range; -EINVAL: lies in the reserved range. */
+/* Registers host memory at its own address. -EEXIST: overlaps a registered range; -EINVAL: overlaps the reserved range;
+ * -ENOMEM. */
 int softgpu_space_register(const softgpu_allocation_t *range);
-/* Takes it out again. -EINVAL: no registered range starts there. */
+/* Removes a registration. -EINVAL: no registered range starts at base. */
 int softgpu_space_unregister(uint64_t base);
 
 /*
- * Registered memory that the program has unmapped since is found no more. Called before anything uses addresses: what is
- * unmapped while a kernel runs ends the process.
+ * Checks all registered ranges: a range that the program has unmapped since its registration is not found any more.
+ * Call it before a command uses addresses. If the program unmaps a range while a kernel uses it, the process is killed.
  */
 void softgpu_space_verify_registered(void);
 
-/* The allocation that holds address; false if none does, or a kernel's malloc: what the host's calls are not to use. */
+/* Finds the allocation that contains address. Returns false if there is none, or if a kernel allocated it with malloc:
+ * host calls must not use such memory. */
 bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found);
 
-/* Takes bytes of device's memory, or gives them back: for memory that no allocation above counts. -ENOMEM. */
+/* Counts bytes as used memory of device, and undoes that: for memory that is not in an allocation that counts. -ENOMEM:
+ * the device's memory is full. */
 int softgpu_space_charge(int device, uint64_t bytes);
 void softgpu_space_discharge(int device, uint64_t bytes);
 
 /*
- * Takes size bytes of addresses (whole pages; align a power of two) out of use, without anything in them: at hint if
- * that is free, else anywhere. -ENOMEM. softgpu_space_unreserve gives them back; nothing may be mapped there.
+ * Reserves size bytes of addresses without memory: at hint if these addresses are free, else anywhere. size: a multiple
+ * of SOFTGPU_SPACE_PAGE. align: a power of two. -ENOMEM. softgpu_space_unreserve releases the addresses; nothing may be
+ * mapped there.
  */
 int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t *base);
 void softgpu_space_unreserve(uint64_t base, uint64_t size);
 
 /*
- * Maps file from offset (a multiple of 4096) at reserved addresses: want->base and size say where and how much is to be
- * found (not more than is reserved), at is the start of the page that base lies in. want->id is filled in; the kind is
- * SOFTGPU_SPACE_MAPPED or _DEVICE. -ENOMEM. softgpu_space_unmap takes the allocation that starts at base away again.
+ * Maps file, from offset (a multiple of 4096), at reserved addresses, starting at address at. The allocation is
+ * want->size bytes at want->base, which must lie in the first mapped page. Stores want->id. want->kind:
+ * SOFTGPU_SPACE_MAPPED or SOFTGPU_SPACE_DEVICE. -ENOMEM. softgpu_space_free removes the mapping; the addresses of a
+ * SOFTGPU_SPACE_MAPPED allocation stay reserved.
  */
 int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_t offset);
 
-/* Sets whether what starts at base is hidden and read-only, or is to be waited for. False: nothing starts there. */
+/* Change fields of the allocation that starts at base. Return false if no allocation starts there. */
 bool softgpu_space_set_access(uint64_t base, bool hidden, bool read_only);
 bool softgpu_space_set_sync(uint64_t base, bool sync_memops);
 
 /*
- * The file behind device memory that another process is to map: the pages around address, which are moved into a file
- * the first time (nothing may write them meanwhile; what the host writes without a command, pinned and managed memory and
- * modules' variables, does not lie in such pages). The caller does not close it. -EINVAL: no such memory; -errno.
+ * Returns the file behind the device memory at address, so that another process can map it, and the address and size of
+ * the pages in the file. The first call moves these pages into a new file; nothing may write to them meanwhile. The
+ * pages contain no memory that the host writes outside of commands (pinned memory, managed memory, module variables).
+ * The caller must not close the file. -EINVAL: no device memory at address; or the error of a system call.
  */
 int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes);
 
-/* True if address lies in the reserved range, allocated or not. */
+/* Returns whether address lies in the reserved range, allocated or not. */
 bool softgpu_space_holds(uint64_t address);
 
-/* Bytes of device, and how many of them are free. */
+/* Stores the free and the total memory of device, bytes. */
 void softgpu_space_usage(int device, uint64_t *free_bytes, uint64_t *total);
 
-/* The device and owner that softgpu_memory_alloc uses on this thread from now on (a module belongs to a context). */
+/* Sets the device and the owner of later calls of softgpu_memory_alloc on this thread: a module's context. */
 void softgpu_space_module_owner(int device, const void *owner);
 
 #endif

@@ -71,7 +71,7 @@ void context_retire_stream(CUstream stream)
 	queue_stream_release(stream);
 }
 
-/* All are idle. */
+/* Retires all streams of the context, which are idle. */
 static void destroy_streams(CUcontext context)
 {
 	/* A thread that ends may retire its own default stream meanwhile. */

@@ -30,7 +30,8 @@ struct CUctx_st {
 	/* Atomic: */
 	unsigned flags;
 	unsigned attached; /* calls of cuCtxAttach that no call of cuCtxDetach has undone */
-	/* Told each allocation that the context's destruction frees; NULL or pool.c's, once a pool has allocated. */
+	/* Called with each allocation that the context's destruction frees; NULL, or pool.c's once a pool has
+	 * allocated. */
 	void (*memory_freed)(const softgpu_allocation_t *allocation);
 	queue_group_t group; /* streams and fault */
 	owned_list_t owned;
@@ -82,7 +83,7 @@ CUresult context_enter_handle(const void *handle, enum handle_kind kind);
 CUresult context_enter_this(CUcontext *context);
 
 /*
- * The context that a handle stands for: the context itself, or the primary context of a green context. NULL: the handle
+ * The context that a handle refers to: the context itself, or the primary context of a green context. NULL: the handle
  * is not of a context, or the context was destroyed.
  */
 CUcontext context_of(CUcontext handle);

@@ -41,7 +41,7 @@ static CUresult create(CUcontext primary, const CUdevResource *resource, CUgreen
 		handle_release(green);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	handle_retire(green->gate); /* no program knows it */
+	handle_retire(green->gate); /* the program never gets this handle */
 	green->primary = primary;
 	green->primary_id = primary->id;
 	green->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Green contexts (cuda.h, "Green Contexts"): a device's primary context with a part of its multiprocessors. The handle
- * of a green context also serves as a CUcontext and then stands for the primary context (context_of). Memory, modules
+ * of a green context also serves as a CUcontext and then refers to the primary context (context_of). Memory, modules
  * and events belong to the primary context; streams belong to the green context. Its default stream is the primary
  * context's, which therefore waits for more work than CUDA demands.
  *

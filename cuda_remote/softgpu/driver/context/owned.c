@@ -32,7 +32,7 @@ static void unlink_owned(owned_list_t *list, owned_t *owned)
 
 bool owned_take(owned_t *owned)
 {
-	/* Orders nothing: the lock does; a list never changes to another one. */
+	/* Orders nothing: the lock does. owned->list only changes to NULL, never to another list. */
 	owned_list_t *list = __atomic_load_n(&owned->list, __ATOMIC_RELAXED);
 	if (!list)
 		return false;

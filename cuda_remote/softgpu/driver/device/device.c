@@ -4,19 +4,12 @@
 
 #include "cuda_remote/softgpu/space/space.h"
 #include "rdma_channel/base/log.h"
-#include "rdma_channel/base/setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-HR_SETTING(setting_devices, "HEADRACE_SOFTGPU_DEVICES", "1", 1, SOFTGPU_MAX_DEVICES, "software GPUs of this machine");
-HR_SETTING(setting_memory, "HEADRACE_SOFTGPU_MEMORY", "0", 0, UINT64_C(1) << 44,
-	   "memory of each software GPU, bytes; 0: half of this machine's, at most 8G");
-HR_SETTING(setting_capability, "HEADRACE_SOFTGPU_CAPABILITY", "90", 50, 129,
-	   "compute capability of the software GPUs, 10 * major + minor");
 
 static struct {
 	int count;
@@ -110,34 +103,26 @@ static void apply_visible(const char *list, int machine_count)
 	}
 }
 
-static uint64_t default_memory(void)
-{
-	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-	uint64_t most = UINT64_C(8) << 30;
-	return half < most ? half : most;
-}
-
 CUresult device_open(void)
 {
-	uint64_t count, memory, capability;
-	if (hr_setting_u64(&setting_devices, &count) || hr_setting_u64(&setting_memory, &memory) ||
-	    hr_setting_u64(&setting_capability, &capability))
-		return CUDA_ERROR_INVALID_VALUE;
+	struct device_settings settings;
+	CUresult result = device_settings_read(&settings);
+	if (result != CUDA_SUCCESS)
+		return result;
 	make_uuid(&devices.uuid);
-	devices.capability = (unsigned)capability;
+	devices.capability = settings.capability;
 	devices.count = 0;
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	if (visible) {
-		apply_visible(visible, (int)count);
+		apply_visible(visible, settings.count);
 	} else {
-		for (int i = 0; i < (int)count; i++)
+		for (int i = 0; i < settings.count; i++)
 			devices.physical[i] = i;
-		devices.count = (int)count;
+		devices.count = settings.count;
 	}
 	if (!devices.count)
 		return CUDA_ERROR_NO_DEVICE;
-	memory = (memory ? memory : default_memory()) & ~UINT64_C(4095);
-	if (!memory || softgpu_space_open((unsigned)count, memory))
+	if (!settings.memory || softgpu_space_open((unsigned)settings.count, settings.memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
 }

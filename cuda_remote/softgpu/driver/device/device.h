@@ -24,6 +24,16 @@ enum {
 	DEVICE_PARAMETER_BYTES = 32764,   /* PTX ISA, kernel function parameters */
 };
 
+/* What HEADRACE_SOFTGPU_DEVICES, _MEMORY and _CAPABILITY ask for. */
+struct device_settings {
+	int count;           /* devices */
+	uint64_t memory;     /* of each device, bytes, whole pages of 4 KB */
+	unsigned capability; /* 10 * major + minor */
+};
+
+/* Reads the settings. CUDA_ERROR_INVALID_VALUE if one is invalid; the log says which. */
+CUresult device_settings_read(struct device_settings *settings);
+
 /* Reads the settings and opens devices and address space; called once. CUDA_ERROR_NO_DEVICE; _OUT_OF_MEMORY. */
 CUresult device_open(void);
 

@@ -13,12 +13,12 @@
 
 #define SECRET_MAGIC UINT32_C(0x5e50c3d1)
 
-/* What the padding of a CUdevResource holds: where its multiprocessors come from. */
+/* The content of a CUdevResource's padding: the origin of its multiprocessors. */
 typedef struct secret {
 	uint32_t magic;
 	int32_t device;
 	uint64_t split;  /* number of the split that made this part; 0: not split */
-	uint32_t part;   /* which one of it; the rest is UINT32_MAX */
+	uint32_t part;   /* number of the part; UINT32_MAX: the multiprocessors that the split left over */
 } secret_t;
 
 _Static_assert(sizeof(secret_t) <= sizeof(((CUdevResource *)0)->_internal_padding), "it fits");

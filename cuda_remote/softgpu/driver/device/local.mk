@@ -7,4 +7,5 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/device/device_calls.c \
 	cuda_remote/softgpu/driver/device/device_queries.c \
 	cuda_remote/softgpu/driver/device/device_resource.c \
-	cuda_remote/softgpu/driver/device/device_resource.h
+	cuda_remote/softgpu/driver/device/device_resource.h \
+	cuda_remote/softgpu/driver/device/device_settings.c

@@ -152,7 +152,7 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 	if (!output || !handle_valid(graph, HANDLE_GRAPH) || (flags & ~(unsigned long long)KNOWN_FLAGS) ||
 	    graph_capturing(graph) || graph->owner)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) /* kernels here launch nothing */
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) /* kernels here cannot launch graphs */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!executable(graph, false, &refusal))
 		return refuse(told, refusal);
@@ -233,7 +233,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* says no stream to upload in */
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* this call names no stream to upload in */
 		return CUDA_ERROR_INVALID_VALUE;
 	return graph_exec_new(graph, flags, &told, exec);
 }
@@ -276,7 +276,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* Running launches complete. */
+/* Launches that are running are not stopped. */
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	CUresult result = enter(hGraphExec);

@@ -74,7 +74,7 @@ static void make_helpers(CUgraphExec exec, CUcontext context)
 		exec->helper[i] = queue_stream_new(context, &context->group, CU_STREAM_NON_BLOCKING, 0, false);
 		if (!exec->helper[i])
 			return;
-		handle_retire(exec->helper[i]); /* no program knows it */
+		handle_retire(exec->helper[i]); /* the program never gets this handle */
 	}
 }
 

@@ -166,7 +166,7 @@ static void hand_over(CUgraphExec exec)
 	for (run_t *run; !hired && (run = take_short(exec)); run_release(run)) {
 		pthread_mutex_lock(&run->lock);
 		hired = run->ready;
-		if (hired) /* and so its launch is there */
+		if (hired) /* so its launch has not ended */
 			hire(run);
 		pthread_mutex_unlock(&run->lock);
 	}
@@ -176,8 +176,8 @@ static void hand_over(CUgraphExec exec)
 static void help_finish(command_t *command)
 {
 	helper_t *helper = (helper_t *)command;
-	/* Pairs with hire: its stream has nothing else to do before the bit is seen to be gone. Before anything that takes a
-	 * lock, as hire waits for it with one. */
+	/* Pairs with hire: once hire sees the bit cleared, the helper's stream has nothing else to do. This comes
+	 * before everything that takes a lock, because hire holds one while it waits for the bit. */
 	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
 	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
 	hand_over(helper->exec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuGraphExecUpdate: the new graph's nodes are paired with those of the executable graph from the last ones (those that
- * nothing depends on) backwards along the edges, all in the order in which they were added, as cuda.h says. Where every
- * pair may change as asked, a clone of the new graph takes the place of the old one; its nodes answer to the handles of
+ * nothing depends on) backwards along the edges, all in the order in which they were added, as cuda.h says. If every
+ * pair may change as requested, a clone of the new graph replaces the old clone. Its nodes are found by the handles of
  * the graph that was instantiated.
  */
 #include "cuda_remote/softgpu/driver/graph/graph_exec.h"
@@ -139,7 +139,7 @@ static bool pair_all(CUgraph mine, CUgraph theirs, pairing_t *pairing)
 	return true;
 }
 
-/* After it, each of their nodes has in event_slot the index of mine; undone by the clone's own numbering. */
+/* On success, event_slot of each of theirs' nodes holds the index of its pair in mine, until the clone is numbered. */
 static bool pair_graphs(CUgraph mine, CUgraph theirs, unsigned long long flags, CUgraphExecUpdateResultInfo *info)
 {
 	if (mine->count != theirs->count)

@@ -259,7 +259,7 @@ CUresult pool_free(CUdeviceptr address, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* Takes the file over (-1: none). */
+/* Takes ownership of the file (-1: none). */
 static CUresult pool_with_file(CUdevice device, uint64_t most, int file, bool imported, CUmemoryPool *output)
 {
 	CUmemoryPool pool = pool_new(device, most, false);

@@ -107,7 +107,7 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
 	return result ? result : function_set_attribute(hfunc, attrib, value);
 }
 
-/* A preference, by its contract. */
+/* cuda.h: only a preference. It has no effect here. */
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	CUresult result = enter(hfunc, &hfunc);

@@ -56,7 +56,7 @@ static CUresult jit_option(image_jit_t *jit, CUjit_option option, void **value)
 	return CUDA_SUCCESS;
 }
 
-/* cuda.h: a block size to tune for "cannot be combined with" a target. */
+/* cuda.h: CU_JIT_THREADS_PER_BLOCK "cannot be combined with" CU_JIT_TARGET. */
 static bool contradictory(unsigned count, const CUjit_option *options)
 {
 	bool threads = false, target = false;
@@ -150,8 +150,9 @@ static CUresult from_text(const char *text, size_t length, softgpu_log_t *log, f
 }
 
 /*
- * A program linked from relocatable device code: the linked container is machine code alone, the PTX is in the units.
- * Those without, such as NVIDIA's device runtime, are missed when the program is linked if it needs them.
+ * A program linked from relocatable device code: the linked container holds only machine code, the PTX is in the units.
+ * Units without PTX, such as NVIDIA's device runtime, are left out. If the program needs one, linking reports the names
+ * that are not defined.
  */
 static CUresult from_units(const void *const *units, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
@@ -195,7 +196,7 @@ static CUresult from_wrapper(const void *image, softgpu_log_t *log, fatbin_ptx_t
 	return fatbin_unpack(wrapper.container, SIZE_MAX, device_capability(), log, ptx);
 }
 
-/* A copy; it is taken apart when the program is made. */
+/* Copies the image. image_program splits the copy into its units. */
 static CUresult from_linked(const void *image, size_t length, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
 	linked_units_t units;
@@ -233,7 +234,7 @@ CUresult image_program(const fatbin_ptx_t *ptx, softgpu_log_t *log, softgpu_prog
 
 CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *ptx)
 {
-	/* Any text is at least as long as this reads before it stops: no byte behind a NUL is touched. */
+	/* Reads no byte after a NUL: a text may be shorter than four bytes. */
 	const char *text = image;
 	uint32_t magic = 0;
 	for (unsigned i = 0; i < 4 && (i == 0 || text[i - 1]); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What launches in streams and kernel nodes share: checks of dimensions, and copies of parameters. */
+/* Checks of dimensions and copies of parameters, for launches in streams and for kernel nodes. */
 #include "cuda_remote/softgpu/driver/module/launch_shape.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"

@@ -90,7 +90,7 @@ static void library_free(CUlibrary library)
 	handle_release(library);
 }
 
-/* Takes ptx->text over. */
+/* Takes ownership of ptx->text. */
 static CUresult library_new(const fatbin_ptx_t *ptx, softgpu_log_t *log, CUlibrary *output)
 {
 	CUlibrary library = handle_new(HANDLE_LIBRARY, sizeof *library);

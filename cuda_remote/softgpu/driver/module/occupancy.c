@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Occupancy queries. The model is the engine's (exec/occupancy.c), which keeps so many blocks resident. */
+/* Occupancy queries. The model is the engine's (exec/occupancy.c), which keeps that number of blocks resident. */
 #include "cuda_remote/softgpu/driver/module/occupancy.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"

@@ -489,7 +489,7 @@ void capture_stream_destroyed(CUstream stream)
 		return;
 	pthread_mutex_lock(&captures_lock);
 	capture_stream_t *part = stream->capture;
-	if (part && part->capture->origin == part) { /* nobody can end it any more */
+	if (part && part->capture->origin == part) { /* no call can end it any more */
 		capture_t *capture = part->capture;
 		capture->builder->release(capture->graph, capture->own_graph);
 		capture_free(capture);
@@ -519,7 +519,7 @@ CUresult capture_info(CUstream stream, capture_info_t *info)
 		for (size_t i = 0; i < part->at.count; i++)
 			info->lossy = info->lossy || memcmp(&part->at.data[i], &plain, sizeof plain);
 	} else if (stream->legacy && find_blocking(stream->context)) {
-		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* asking does no harm to the capture */
+		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* a query does not invalidate the capture */
 	}
 	pthread_mutex_unlock(&captures_lock);
 	return result;

@@ -23,7 +23,7 @@ static struct {
 	unsigned ready;        /* number of ready streams; spinning workers read it without the lock */
 	unsigned workers, sleeping, looking;
 	unsigned running;      /* streams in QUEUE_RUNNING whose command does not rest */
-	pthread_cond_t alone;  /* none is */
+	pthread_cond_t alone;  /* running has become 0 */
 	uint64_t ticket, next_id;
 } queue = { .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER,
 	    .alone = PTHREAD_COND_INITIALIZER };
@@ -319,7 +319,7 @@ CUstream queue_group_gate(CUcontext context, queue_group_t *group)
 	CUstream made = queue_stream_new(context, group, CU_STREAM_NON_BLOCKING, 0, false);
 	if (!made)
 		return NULL;
-	handle_retire(made); /* no program knows it */
+	handle_retire(made); /* the program never gets this handle */
 	pthread_mutex_lock(&queue.lock);
 	gate = group->gate;
 	if (!gate)
@@ -393,8 +393,8 @@ static void wait_locked(CUstream stream, uint64_t sequence)
 }
 
 /*
- * The legacy stream's next command waits for all work of the blocking streams: for one of them itself, for each other
- * one by a waiting command before it.
+ * The legacy stream's next command waits for all work of the blocking streams. The command itself waits for one of
+ * them; for each other stream, a command that waits is inserted before it.
  */
 static void order_legacy(CUstream stream, command_t *command)
 {

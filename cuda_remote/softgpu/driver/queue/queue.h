@@ -95,7 +95,7 @@ typedef struct queue_group {
 void queue_group_fail(queue_group_t *group, CUresult fault);
 static inline CUresult queue_group_error(const queue_group_t *group)
 {
-	/* Orders nothing: who reports the fault needs the code only. */
+	/* Orders nothing: a caller that reports the fault needs only its code. */
 	return __atomic_load_n(&group->fault, __ATOMIC_RELAXED);
 }
 

@@ -204,7 +204,7 @@ static void destroy_owned(owned_t *owned)
 	drop(event);
 }
 
-/* Takes shared over. */
+/* Takes ownership of shared. */
 static CUresult create(CUcontext context, unsigned flags, struct ipc_event *shared, CUevent *output)
 {
 	static uint64_t last_id;

@@ -86,7 +86,8 @@ static void drop_of_command(command_t *command)
 
 static bool complete(const shared_page_t *page, uint64_t number)
 {
-	/* Pairs with the release in record_run, in any process: who sees the number sees the stream's work. */
+	/* Pairs with the release in record_run, in any process: a thread that sees the number sees the stream's
+	 * work. */
 	return __atomic_load_n(&page->places[number % PLACES].completed, __ATOMIC_ACQUIRE) >= number;
 }
 

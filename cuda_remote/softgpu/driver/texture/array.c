@@ -8,7 +8,7 @@
 
 #define ROW_ALIGNMENT 16u /* a texel is as large at most */
 
-/* ---- what may be asked for */
+/* ---- limits */
 static bool at_most(const CUDA_ARRAY3D_DESCRIPTOR *d, size_t width, size_t height, size_t depth)
 {
 	return d->Width >= 1 && d->Width <= width && d->Height <= height && d->Depth <= depth;
@@ -298,7 +298,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	return CUDA_SUCCESS;
 }
 
-/* ---- what only arrays that cannot be made here have: CUDA's own answer for the others */
+/* ---- queries of arrays that cannot be created here; the errors are those that CUDA returns for other arrays */
 CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
 {
 	CUresult result = context_enter_handle(hArray, HANDLE_ARRAY);

@@ -24,7 +24,7 @@ static struct end device(CUdeviceptr address)
 
 static struct end array_at(CUarray array, size_t offset)
 {
-	/* A handle that is NULL is not valid, but it is one. */
+	/* A NULL handle is replaced by another invalid one, because array NULL means that the end is an address. */
 	static const char nothing;
 	return (struct end){ .array = array ? array : (CUarray)(uintptr_t)&nothing, .offset = offset };
 }

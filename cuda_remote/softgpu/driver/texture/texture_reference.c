@@ -51,7 +51,7 @@ static void rebind(CUtexref reference)
 	softgpu_texture_bind(reference->of.number, fits ? &image : NULL, &sampler);
 }
 
-/* ---- the module's */
+/* ---- references of modules */
 static void *new_surface(CUcontext context, uint64_t number)
 {
 	CUsurfref reference = handle_new(HANDLE_SURFACE_REFERENCE, sizeof *reference);
@@ -116,7 +116,7 @@ CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name
 	return result;
 }
 
-/* ---- of no module: nothing reads it */
+/* ---- references of no module, which no kernel reads */
 CUresult cuTexRefCreate(CUtexref *pTexRef)
 {
 	CUcontext context;
@@ -141,7 +141,7 @@ CUresult cuTexRefDestroy(CUtexref hTexRef)
 	return CUDA_SUCCESS;
 }
 
-/* ---- what it reads */
+/* ---- the memory that a reference reads */
 static CUresult bind(CUtexref reference, const CUDA_RESOURCE_DESC *resource)
 {
 	softgpu_image_t image;
@@ -243,7 +243,7 @@ CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedCo
 	return CUDA_SUCCESS;
 }
 
-/* ---- how it is read: SET checks the value, stores it and tells the engine */
+/* ---- sampling: SET checks the value, stores it and passes the state to the engine */
 #define DEFINE_SET(name, parameters, valid, assignment)                                      \
 	CUresult name parameters                                                             \
 	{                                                                                    \
@@ -273,7 +273,7 @@ DEFINE_SET(cuTexRefSetFlags, (CUtexref hTexRef, unsigned int Flags),
 				 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)),
 	   hTexRef->texture.flags = Flags)
 
-/* ---- and asked for again */
+/* ---- queries of these values */
 #define DEFINE_GET(name, parameters, valid, assignment)                                      \
 	CUresult name parameters                                                             \
 	{                                                                                    \

@@ -92,7 +92,7 @@ static CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC *view, softgpu_image_t 
 	CUresult result = array_view_format(view->format, image);
 	if (result)
 		return result;
-	/* An extent of 0 in the view means the array's; so does 1 for an axis that the array does not have. */
+	/* An extent of 0 in the view means the array's extent; so does 1 for an axis that the array does not have. */
 	if (image->texel != texel || (view->width && view->width != level->width) ||
 	    (view->height > 1 && view->height != height) || (view->depth > 1 && view->depth != depth))
 		return CUDA_ERROR_INVALID_VALUE;

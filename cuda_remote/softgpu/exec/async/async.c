@@ -60,7 +60,7 @@ const struct insn *op_bulk(struct warp *warp, const struct insn *insn)
 	enum access_space target_space = (enum access_space)insn->slot, source_space = (enum access_space)insn->size;
 	for_each_lane(lane, warp->mask) {
 		uint32_t bytes = SOURCE(uint32_t, 2)[lane];
-		/* Of the cluster's blocks there is the first alone. */
+		/* The cluster has only its first block: bit 0 of the mask. */
 		if (insn->r[5] >= 0 && !(SOURCE(uint16_t, 5)[lane] & 1))
 			continue;
 		if (bytes % 16)

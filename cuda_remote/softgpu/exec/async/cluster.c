@@ -19,7 +19,7 @@ const struct insn *op_mapa(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
-/* ---- barrier.cluster: a lane's bit in cluster_arrived stands until every live thread has arrived */
+/* ---- barrier.cluster: a lane's bit in cluster_arrived stays set until every live thread has arrived */
 void cluster_barrier_check(struct block *block)
 {
 	for (uint32_t n = 0; n < block->warp_count; n++)
@@ -45,7 +45,7 @@ void cluster_barrier_check(struct block *block)
 
 const struct insn *op_cluster_arrive(struct warp *warp, const struct insn *insn)
 {
-	/* The thread that runs the block runs all of its accesses in order: a release needs no more. */
+	/* One thread executes all accesses of the block in order, so a release needs nothing else. */
 	warp->cluster_arrived |= warp->mask;
 	if (warp->block->launch->check)
 		check_barrier_arrive(warp, CLUSTER_BARRIER);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * The object: pending arrivals 0…19, expected arrivals 20…39, bytes under way 40…60 (signed), number of the phase
- * 61…63. What arrive returns is the object before it.
+ * The object's bits: pending arrivals 0…19, expected arrivals 20…39, pending bytes 40…60 (signed), number of the phase
+ * 61…63. arrive returns the object as it was before the arrival.
  */
 #define COUNT_MAX ((1 << 20) - 1)
 

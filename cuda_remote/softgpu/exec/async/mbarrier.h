@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mbarrier objects (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"): 64 bits in shared
- * memory. A block runs on one thread and a cluster is one block, so that nothing else changes one at the same time.
+ * memory. A block runs on one thread and a cluster is one block, so no other thread changes an object at the same time.
  */
 #ifndef SOFTGPU_EXEC_MBARRIER_H
 #define SOFTGPU_EXEC_MBARRIER_H

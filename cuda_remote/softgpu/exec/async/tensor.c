@@ -21,7 +21,7 @@ struct tile {
 	softgpu_tensor_map_t map;
 	int64_t at[TENSOR_RANK_MAX]; /* coordinates of the row under way */
 	uint64_t shared;             /* address of the tile */
-	char *memory;                /* and the host's */
+	char *memory;                /* host address of the tile */
 	uint32_t row;                /* bytes */
 	uint32_t variant;            /* of the reduction */
 };
@@ -32,7 +32,7 @@ static bool fault(const struct tile *tile, CUresult result, const char *what, ui
 	return false;
 }
 
-/* The map is the program's memory: nothing in it is taken on trust. */
+/* The map is in memory that the program can write, so all of it is checked. */
 static bool map_valid(const softgpu_tensor_map_t *map, uint32_t rank)
 {
 	if (map->magic != TENSOR_MAP_MAGIC || map->rank != rank || map->swizzle > 3 || !map->element ||
@@ -162,7 +162,7 @@ static bool read_map(struct tile *tile)
 	return true;
 }
 
-/* The side in shared memory, and the mbarrier that tells of it. */
+/* Checks the access to shared memory, and to the mbarrier that counts its bytes. */
 static bool check_tile(const struct tile *tile, uint64_t bytes)
 {
 	const struct insn *insn = tile->insn;
@@ -188,7 +188,7 @@ static bool copy_tile(struct tile *tile)
 					   insn->count == TENSOR_LOAD);
 	if (!tile->memory)
 		return fault(tile, CUDA_ERROR_ILLEGAL_ADDRESS, "a tile outside of shared memory", tile->shared);
-	if (!copy_rows(tile, bytes) || (tile->warp->block->launch->check && !check_tile(tile, bytes)))
+	if ((tile->warp->block->launch->check && !check_tile(tile, bytes)) || !copy_rows(tile, bytes))
 		return false;
 	return insn->r[2] < 0 ||
 	       mbarrier_complete_tx(tile->warp, insn, tile->lane, ACCESS_SHARED, operand(tile, 2), (uint32_t)bytes);
@@ -197,7 +197,7 @@ static bool copy_tile(struct tile *tile)
 const struct insn *op_tensor(struct warp *warp, const struct insn *insn)
 {
 	for_each_lane(lane, warp->mask) {
-		/* Of the cluster's blocks there is the first alone. */
+		/* The cluster has only its first block: bit 0 of the mask. */
 		if (insn->r[3] >= 0 && !(SOURCE(uint16_t, 3)[lane] & 1))
 			continue;
 		struct tile tile = { .warp = warp, .insn = insn, .lane = lane };

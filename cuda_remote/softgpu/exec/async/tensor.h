@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies of tiles by a tensor map (PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"), done when they are
- * issued, as the other bulk copies are. In shared memory a tile's rows lie one behind the other; swizzled, the number
- * of each chunk of 16 bytes in its span is XORed with as many bits, from the seventh on, of the chunk's address, as the
- * CUDA Programming Guide tells of "Shared memory bank swizzling".
+ * issued, as the other bulk copies are. In shared memory a tile's rows follow each other. With swizzling, 1, 2 or 3
+ * bits of the address of each chunk of 16 bytes, from bit 4 on, are XORed with as many bits from bit 7 on (CUDA
+ * Programming Guide, "Shared memory bank swizzling").
  */
 #ifndef SOFTGPU_EXEC_TENSOR_H
 #define SOFTGPU_EXEC_TENSOR_H

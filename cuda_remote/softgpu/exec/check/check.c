@@ -11,9 +11,9 @@
 #include <string.h>
 
 HR_SETTING(check_setting, "HEADRACE_SOFTGPU_CHECK", "none", 0, 0,
-	   "what the software GPU looks for, by commas: init, races; and fault, if what is found ends the launch");
+	   "defects to look for in kernels, separated by commas: init, races; fault, if a defect ends the launch");
 
-#define PLACES_MAX 64  /* pairs of lines by which reports are counted */
+#define PLACES_MAX 64  /* pairs of lines for which reports are counted */
 #define REPORTS_EACH 4 /* of one place that are logged */
 
 struct place {
@@ -30,7 +30,7 @@ struct launch_check {
 	/* Under lock: */
 	struct place places[PLACES_MAX];
 	uint32_t place_count;
-	uint64_t elsewhere; /* reports of places beyond those */
+	uint64_t elsewhere; /* reports at other places */
 };
 
 int check_wanted(void)
@@ -54,8 +54,8 @@ int check_wanted(void)
 	}
 	if (!*at && flags & (CHECK_INIT | CHECK_RACES))
 		return flags;
-	hr_log(HR_LOG_ERROR, "softgpu: HEADRACE_SOFTGPU_CHECK=%s: want none, or init, races or both with a comma, and "
-	       "fault behind them if what is found is to end the launch", text);
+	hr_log(HR_LOG_ERROR, "softgpu: HEADRACE_SOFTGPU_CHECK=%s: expected none, or init, races or both separated by a "
+	       "comma, and \",fault\" at the end if the first defect is to end the launch", text);
 	return -1;
 }
 
@@ -97,8 +97,8 @@ static void tell_sum(const struct launch *launch, const struct launch_check *che
 		hr_log(HR_LOG_WARN, "softgpu: check: kernel %s: %llu more at other places", launch->kernel->info.name,
 		       (unsigned long long)check->elsewhere);
 	if (incomplete)
-		hr_log(HR_LOG_WARN, "softgpu: check: kernel %s: touched more global memory than is kept in mind; races "
-		       "on the rest were not looked for", launch->kernel->info.name);
+		hr_log(HR_LOG_WARN, "softgpu: check: kernel %s: accessed more global memory than the check can record; "
+		       "races on the rest were not looked for", launch->kernel->info.name);
 	if (!check->place_count)
 		hr_log(HR_LOG_INFO, "softgpu: check: kernel %s: nothing found", launch->kernel->info.name);
 }
@@ -191,7 +191,7 @@ bool check_report(const struct check_access *access, enum check_defect defect, c
 
 /* ---- the instructions */
 
-/* Where an address leads, of what is checked. */
+/* The memory that an address is in, as far as it is checked. */
 enum region { REGION_NONE, REGION_SHARED, REGION_GLOBAL };
 
 static enum region region_of(const struct block *block, enum access_space space, uint64_t address, uint64_t bytes,
@@ -202,14 +202,14 @@ static enum region region_of(const struct block *block, enum access_space space,
 		*offset = address - WINDOW_BASE(WINDOW_SHARED);
 		space = ACCESS_SHARED;
 	}
-	/* What is outside faults when it is done. */
+	/* An access outside of shared memory faults when it is executed. */
 	bool inside = bytes <= block->shared_bytes && *offset <= block->shared_bytes - bytes;
 	if (space == ACCESS_SHARED)
 		return inside ? REGION_SHARED : REGION_NONE;
 	return address >> WINDOW_SHIFT ? REGION_NONE : REGION_GLOBAL;
 }
 
-/* One access of so many bytes; false: the launch ends. */
+/* Checks one access. False: the launch ends. */
 static bool check_one(struct check_access *access, enum access_space space, uint64_t address, uint64_t bytes)
 {
 	struct block *block = access->warp->block;

@@ -8,14 +8,15 @@
  * no test for one.
  *
  * Order between warps of a block: vector clocks, one component a warp (C. Flanagan and S. Freund, "FastTrack", PLDI
- * 2009). A barrier joins the clocks of those that wait with those of all that arrived; a strong write (an atomic, or a
- * .release, .relaxed or .volatile access) after a fence, or with .release, hands the clock to the strong reads of its
- * address.
+ * 2009). A barrier joins the clocks of all warps that arrived into the clocks of the warps that wait. A strong write
+ * (an atomic, or a .release, .relaxed or .volatile access) after a fence, or with .release, passes the clock to the
+ * strong reads of its address.
  *
- * Order between blocks: a grid may have too many for vector clocks. Each block counts epochs, which its fences end; its
- * next strong write publishes those that have ended, at a time that counts the grid's strong accesses. A strong read
- * notes the time. An access is ordered after another block's if that one's epoch was published before the reader's last
- * strong read, whatever the addresses were: what is really ordered is never reported.
+ * Order between blocks: a grid may have too many blocks for vector clocks. Each block counts epochs; a fence ends one.
+ * The block's next strong write publishes the epochs that have ended, with a time that counts the grid's strong
+ * accesses. A strong read records the time. An access of block B counts as ordered after an access of block A if A's
+ * epoch was published before B's last strong read, whatever the addresses of the strong accesses were. So accesses that
+ * are ordered are never reported, and some races are missed.
  */
 #ifndef SOFTGPU_EXEC_CHECK_H
 #define SOFTGPU_EXEC_CHECK_H
@@ -28,29 +29,29 @@ enum check_flag { CHECK_INIT = 1, CHECK_RACES = 2, CHECK_FAULT = 4 };
 enum check_kind {
 	CHECK_READ = 1,
 	CHECK_WRITE = 2,
-	CHECK_STRONG = 4,   /* atomic, volatile or with a .sem: does not race with its like */
-	CHECK_RELEASE = 8,  /* hands on what its thread did before it, without a fence */
-	CHECK_CARRIES = 16, /* has a row of predicates in r[3]: lanes that are true touch nothing */
+	CHECK_STRONG = 4,   /* atomic, volatile or with a .sem: two strong accesses do not race */
+	CHECK_RELEASE = 8,  /* publishes what its thread did before it, without a fence */
+	CHECK_CARRIES = 16, /* r[3] is a row of predicates: lanes whose predicate is true access nothing */
 };
 
-/* What the setting asks for, as a set of enum check_flag; -1: it is nothing that is known, and the log says what is. */
+/* The setting as a set of enum check_flag; -1: its value is not valid, and the log lists the valid ones. */
 int check_wanted(void);
 
 /*
- * Handlers. An access: r[4] and imm the address, r[2] the row of its bytes or -1, count the bytes if so, size the
- * check_kind, slot the space; r[1] how many lanes take part. A tile: r[3] the row of the stride or -1, r[2] elements
- * of a line, r[1] lines, count bits of an element.
+ * Handlers. An access: r[4] and imm the address, r[2] the row with the numbers of bytes, or -1: count bytes; size the
+ * check_kind, slot the space; r[1] the number of lanes that take part. A tile: r[3] the row of the stride or -1, r[2]
+ * elements of a line, r[1] lines, count bits of an element.
  */
 insn_handler op_check_access, op_check_tile;
-/* A fence of the running lanes; and what a strong read of global memory has learned when it is done. */
+/* At a fence of the running lanes; after a strong read of global memory. */
 insn_handler op_check_fence, op_check_acquired;
 
-/* ---- the launch: NULL if there is no memory, or nothing to check; then its blocks are not checked */
+/* ---- the launch: NULL if there is no memory; then its blocks are not checked */
 struct launch_check *check_launch_open(const struct launch *launch);
-/* Tells what was found, and frees it. */
+/* Logs a summary, and frees the launch's check. */
 void check_launch_close(struct launch *launch);
 
-/* ---- the block: starts it anew, for launches that are checked. What it had keeps its memory. */
+/* ---- the block: resets its check, for launches that are checked. The check's memory is used again. */
 void check_block_start(struct block *block);
 void check_block_free(struct block *block);
 /* Running lanes of a warp have arrived at a barrier; those that wait there go on. */
@@ -65,13 +66,13 @@ void check_forget(struct launch *launch, uint64_t address, uint64_t bytes);
 /* ---- between the sources of the check */
 enum check_defect { DEFECT_UNWRITTEN, DEFECT_SHARED_RACE, DEFECT_GLOBAL_RACE };
 
-/* One access by one lane, with what is said of it in a report. */
+/* One access by one lane, with what a report says about it. */
 struct check_access {
 	struct warp *warp;
 	const struct insn *insn;
 	uint32_t lane;
 	uint8_t kind;
-	uint64_t address; /* as the program has it */
+	uint64_t address; /* as the program gives it */
 };
 
 /* The other side of a race. */
@@ -81,13 +82,14 @@ struct check_other {
 	uint64_t number; /* of its warp in the block, or of its block in the grid */
 };
 
-/* Keeps and logs one report. False: the launch is to end, which is done. */
+/* Counts and logs one report. False: the report has ended the launch (CHECK_FAULT). */
 bool check_report(const struct check_access *access, enum check_defect defect, const struct check_other *other);
 
 /* check_shared.c: offset bytes into shared memory, bytes of them. False: the launch ends. */
 bool check_shared(const struct check_access *access, uint64_t offset, uint64_t bytes);
 void check_shared_fence(struct warp *warp);
-/* A strong access: takes what its address was given, and gives what the warp may give. */
+/* A strong access: a read joins the address's clock into the warp's, a write joins the warp's published clock into the
+ * address's. */
 void check_shared_sync(const struct check_access *access);
 
 /* check_global.c */

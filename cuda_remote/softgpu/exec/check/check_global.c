@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Global memory: a cell for each word that a grid touches, and what its blocks know of each other's epochs. */
+/* Global memory: the last accesses to each word that a grid accesses, and the order between the grid's blocks. */
 #include "cuda_remote/softgpu/exec/check/check.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 #define BLOCKS_MAX (UINT64_C(1) << 20)
 #define SHADOW_BYTES_MAX (UINT64_C(2) << 30)
-#define EPOCHS_MAX (1u << 20) /* of one block that are kept; what comes after counts as ordered */
+#define EPOCHS_MAX (1u << 20) /* epochs of one block that are recorded; later accesses count as ordered */
 #define PAGE_SHIFT 12
 #define PAGE_WORDS ((1u << PAGE_SHIFT) / 4)
 #define PAGE_SLOTS 65536
@@ -16,13 +16,14 @@
 /* One access to a word. */
 struct trace {
 	uint32_t block; /* 1 + its number; 0: none */
-	uint32_t epoch; /* of the block; a strong access: the time, as every later strong read comes after it */
+	uint32_t epoch; /* of the block; of a strong access: the time, as every later strong read is ordered after it */
 	uint32_t line;
 	uint8_t mask; /* of the word's bytes */
 	bool strong;
 };
 
-/* The last write, and the last reads by two different blocks: a third writes against one of them at least. */
+/* The last write, and the last reads by two different blocks, so that a write by any block is compared with a read of
+ * another one. */
 struct word {
 	struct trace written, read[2];
 };
@@ -33,13 +34,13 @@ struct page {
 	struct word words[PAGE_WORDS];
 };
 
-/* A block's epochs: those below published had ended before a strong write, which was at that time. */
+/* A block's epochs: a strong write at times[n] published epoch n, for each n below published. */
 struct actor {
 	uint32_t epoch, published;
-	bool touched; /* something was accessed in the epoch */
+	bool touched; /* the epoch has an access that is not strong */
 	uint64_t *times;
 	uint32_t room;
-	uint64_t acquired; /* when it last read something strongly */
+	uint64_t acquired; /* the time of its last strong read */
 };
 
 struct grid_check {
@@ -87,7 +88,7 @@ void grid_check_close(struct grid_check *grid, bool *incomplete)
 	free(grid);
 }
 
-/* The page of an address; NULL: there is none and none was wanted, or no room for it. */
+/* The page of an address; NULL: there is none and make is false, or there is no room for it. */
 static struct page *page_of(struct grid_check *grid, uint64_t address, bool make)
 {
 	uint64_t number = address >> PAGE_SHIFT;
@@ -152,14 +153,14 @@ void grid_check_acquired(struct grid_check *grid, uint64_t block)
 	pthread_mutex_unlock(&grid->lock);
 }
 
-/* Whether what a trace tells of happened before what the block does now. */
+/* Whether the access that a trace records is ordered before what the block does now. */
 static bool ordered(const struct grid_check *grid, const struct trace *trace, uint64_t block)
 {
 	const struct actor *actor = &grid->actors[trace->block - 1];
 	if (trace->strong)
 		return trace->epoch <= grid->actors[block].acquired;
 	if (trace->epoch >= EPOCHS_MAX / 2)
-		return true; /* it may have been published, with no room to say so */
+		return true; /* it may have been published without room to record it */
 	return trace->epoch < actor->published && actor->times[trace->epoch] <= grid->actors[block].acquired;
 }
 
@@ -178,7 +179,7 @@ static void note(struct trace *trace, const struct trace *now)
 	trace->mask |= mask;
 }
 
-/* Whom the access races with, if anybody; and notes it. */
+/* Records the access. True: it races with an earlier access, *other. */
 static bool check_word(const struct grid_check *grid, struct word *word, const struct trace *now, bool write,
 		       struct check_other *other)
 {
@@ -199,7 +200,7 @@ static bool check_word(const struct grid_check *grid, struct word *word, const s
 			word->read[0] = word->read[1];
 			word->read[1] = last;
 		}
-		/* Now the slot is this block's, or that of the block which read longest ago. */
+		/* Slot 0 is now this block's, or that of the block whose last read is older. */
 		note(&word->read[0], now);
 	}
 	return found != NULL;

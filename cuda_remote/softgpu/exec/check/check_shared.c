@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory: a cell for each byte, and the clocks of the block's warps. All of it is the thread's that runs the
- * block.
+ * Shared memory: a cell for each byte, and the clocks of the block's warps. Only the thread that runs the block
+ * accesses them.
  */
 #include "cuda_remote/softgpu/exec/check/check.h"
 
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SYNC_PLACES 256 /* addresses of strong accesses share one where they collide: that can only hide a race */
+#define SYNC_PLACES 256 /* clocks of addresses; addresses that collide share one, which can only hide a race */
 #define CLOCK_MAX (UINT32_MAX / 2)
 
 typedef uint32_t vector_clock[BLOCK_WARPS_MAX];
 
 /* A byte's last write, and its readers since, one bit a warp. */
 struct cell {
-	uint32_t clock; /* of the writing warp; up to the block's start: it was not written in this block */
+	uint32_t clock; /* of the writing warp; block_check.start or less: not written in this block */
 	uint32_t line;
 	uint32_t read_line;    /* of the latest read */
 	uint32_t strong_reads; /* warps whose last read was strong */
@@ -28,10 +28,10 @@ struct cell {
 struct block_check {
 	struct cell *cells; /* by byte */
 	uint32_t *reads;    /* by byte and warp: the clock of the warp's last read */
-	uint64_t bytes;     /* there is room for */
-	uint32_t warps;     /* there is room for in reads; 0: races are not looked for */
-	uint32_t start;     /* clocks up to here are of blocks before */
-	vector_clock at[BLOCK_WARPS_MAX];     /* what a warp knows of all; its own component is its time */
+	uint64_t bytes;     /* that cells and reads have room for */
+	uint32_t warps;     /* that reads has room for; 0: races are not looked for */
+	uint32_t start;     /* clocks up to this one belong to earlier blocks */
+	vector_clock at[BLOCK_WARPS_MAX];     /* each warp's clock; its own component is its time */
 	vector_clock fenced[BLOCK_WARPS_MAX]; /* the same at its last fence */
 	vector_clock barriers[BARRIERS + 1];
 	vector_clock places[SYNC_PLACES];
@@ -120,7 +120,7 @@ void check_barrier_release(struct block *block, uint32_t number)
 		return;
 	for (uint32_t n = 0; n < block->warp_count; n++) {
 		const struct warp *warp = &block->warps[n];
-		/* All have arrived at the cluster's, and those that do not wait yet will. */
+		/* At the cluster's barrier all have arrived, and those that do not wait there yet will. */
 		bool waits = number == CLUSTER_BARRIER;
 		for (uint32_t i = 0; i < warp->other_count; i++)
 			waits |= warp->others[i].state == PATH_BARRIER && warp->others[i].barrier == number;
@@ -158,7 +158,7 @@ static bool is_reserved(const struct block *block, uint64_t offset)
 	return reserved && offset >= reserved - 1 && offset < block->launch->kernel->shared_bytes;
 }
 
-/* A write by another warp that is not ordered before this access. False: the launch ends. */
+/* Reports the last write, if another warp made it and it is not ordered before this access. False: the launch ends. */
 static bool after_write(const struct check_access *access, const struct block_check *check, const struct cell *cell,
 			bool *reported)
 {
@@ -172,7 +172,7 @@ static bool after_write(const struct check_access *access, const struct block_ch
 			    &(struct check_other){ .write = true, .line = cell->line, .number = cell->warp });
 }
 
-/* The same for reads since then. */
+/* The same for the reads since that write. */
 static bool after_reads(const struct check_access *access, const struct block_check *check, const struct cell *cell,
 			const uint32_t *reads, bool *reported)
 {
@@ -188,7 +188,7 @@ static bool after_reads(const struct check_access *access, const struct block_ch
 	return true;
 }
 
-/* One byte's races; *reported: the access has been reported, once is enough. */
+/* Looks for races on one byte; *reported: the access has been reported, and is not reported again. */
 static bool check_byte(const struct check_access *access, struct block_check *check, uint64_t offset, bool *reported)
 {
 	struct cell *cell = &check->cells[offset];
@@ -206,14 +206,14 @@ static bool check_byte(const struct check_access *access, struct block_check *ch
 }
 
 /*
- * The time that a write is kept with. A strong one is of those things that its warp has handed on with it: who has taken
- * them is behind it.
+ * The clock that is recorded for a write. For a strong write it is the clock that the write publishes, so that a warp
+ * which has read the write strongly is ordered after it.
  */
 static uint32_t time_of_write(const struct check_access *access, const struct block_check *check)
 {
 	uint32_t warp = access->warp->index, own = check->at[warp][warp], fenced = check->fenced[warp][warp];
 	if (access->kind & CHECK_STRONG && access->kind & CHECK_RELEASE && own - 1 > check->start)
-		return own - 1; /* where only what was not written is looked for, time stands still */
+		return own - 1; /* with CHECK_INIT alone, own stays at start + 1 */
 	return access->kind & CHECK_STRONG && fenced > check->start ? fenced : own;
 }
 

@@ -225,8 +225,8 @@ struct ptx_operand *decode_halves(struct decoder *decoder, const struct ptx_oper
 {
 	struct ptx_function *function = decoder->function;
 	if (operand->kind != PTX_OPERAND_REGISTER || function->register_types[operand->number] != PTX_B128)
-		decode_invalid(decoder, "want a register of 128 bits");
-	if (!decoder->pair_of) /* those that are added from now on are no registers of the text */
+		decode_invalid(decoder, "expected a register of 128 bits");
+	if (!decoder->pair_of) /* registers that the decoder adds from now on have at most 64 bits */
 		decoder->pair_of = ptx_alloc(decoder->context, function->register_count * sizeof(uint32_t));
 	uint32_t *pair = &decoder->pair_of[operand->number];
 	if (!*pair) {
@@ -345,7 +345,7 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 		if (size_of_letter(letter) != size && !(size == 8 && size_of_letter(letter) == 4))
 			decode_invalid(decoder, "the special register's size does not fit the type");
 		if (operand->value)
-			decode_invalid(decoder, "a special register is no address to add to");
+			decode_invalid(decoder, "nothing can be added to a special register");
 		return decode_special(decoder, id, size_of_letter(letter));
 	}
 	const struct ptx_symbol *symbol = decode_symbol(decoder, operand);
@@ -355,12 +355,12 @@ static struct value decode_name(struct decoder *decoder, struct ptx_operand *ope
 			decode_unsupported(decoder, "the address of an external function");
 		if (operand->value)
 			decode_invalid(decoder, "nothing can be added to a function's address");
-		/* A kernel's is for launches by the device; nothing can call it. */
+		/* A kernel's address is for launches by the device; no instruction can call it. */
 		code->address_taken = !symbol->function->is_kernel;
 		return decode_constant(decoder, (uint64_t)(uintptr_t)code, 8);
 	}
 	if (symbol->kind != PTX_SYMBOL_VARIABLE)
-		decode_invalid(decoder, "this name is no operand here");
+		decode_invalid(decoder, "this name cannot be an operand here");
 	struct value value = decode_address_of(decoder, symbol, operand->value);
 	if (letter == 'l')
 		return value;
@@ -420,7 +420,7 @@ struct value decode_source(struct decoder *decoder, struct ptx_operand *operand,
 	case PTX_OPERAND_INTEGER:
 	case PTX_OPERAND_FLOAT:
 	case PTX_OPERAND_DOUBLE:
-		/* A predicate's row is one mask, which the start of a row of 32-bit constants is too. */
+		/* A predicate's row is one 32-bit mask: the first word of a row of 32-bit constants can be one. */
 		if (letter == 'p')
 			return decode_constant(decoder, operand->value ? UINT32_MAX : 0, 4);
 		return decode_literal(decoder, operand, letter);
@@ -468,7 +468,7 @@ bool decode_by_table(struct decoder *decoder, const char *mnemonic)
 			continue;
 		}
 		if (operand->kind != PTX_OPERAND_INTEGER)
-			decode_invalid(decoder, "want a constant");
+			decode_invalid(decoder, "expected a constant");
 		immediate = operand->value;
 	}
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), form->operands[0]);
@@ -500,7 +500,8 @@ static bool decode_one(struct decoder *decoder)
 	return false;
 }
 
-/* One instruction runs under op_guard; more than one, or one that moves whole paths, is branched around. */
+/* If the statement becomes one instruction, that runs under op_guard. If it becomes several, or one that moves whole
+ * paths, a branch skips them. */
 static void decode_guarded(struct decoder *decoder)
 {
 	struct ptx_operand *guard = decoder->statement->guard;
@@ -540,7 +541,7 @@ static void mark_target(struct decoder *decoder, struct ptx_operand *operand)
 		mark_label(decoder, decode_symbol(decoder, each));
 }
 
-/* Where paths can meet: the targets of forward branches get an op_join. */
+/* Marks the targets of branches. Those of forward branches, where paths can meet, will get an op_join. */
 static void mark_targets(struct decoder *decoder)
 {
 	struct ptx_function *function = decoder->function;
@@ -590,7 +591,7 @@ void decode_function(struct decoder *decoder, struct code *code)
 	mark_targets(decoder);
 	decoder->draft_of_statement = ptx_alloc(decoder->context, (function->statement_count + 1u) * sizeof(uint32_t));
 	decode_statements(decoder);
-	/* A label may stand at the very end, and a function need not end in ret. */
+	/* A label may be at the very end, and a function need not end in ret. */
 	decoder->draft_of_statement[function->statement_count] = decoder->draft_count;
 	decoder->statement = NULL;
 	decode_emit(decoder, op_join);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder: a function's statements become drafts, whose operands are still PTX registers by number; allocate.c then
- * gives each register a row (registers that are never live at once share one) and the drafts become the code that runs.
+ * The decoder turns a function's statements into drafts, whose operands are still numbers of PTX registers. allocate.c
+ * then gives each register a row (registers that are never live at once share one) and turns the drafts into the code
+ * that runs.
  */
 #ifndef SOFTGPU_EXEC_DECODE_H
 #define SOFTGPU_EXEC_DECODE_H
@@ -18,14 +19,14 @@ enum target_kind { TARGET_NONE, TARGET_STATEMENT, TARGET_DRAFT, TARGET_LIST };
 struct draft {
 	struct insn insn;          /* r[n]: number of the register or constant, the final value for ROLE_NONE */
 	uint8_t role[OPERANDS];
-	bool guarded;              /* may not happen: does not end what its result held before */
+	bool guarded;              /* may not be executed: its result's earlier value can still be live after it */
 	bool ends_path;            /* nothing falls through to the next draft */
 	enum target_kind target_kind;
 	uint32_t target;           /* statement or draft by number */
 	struct ptx_operand *targets; /* TARGET_LIST */
 };
 
-/* A row that no instruction writes: a constant, or what the launch knows. */
+/* A row that no instruction writes: a constant, or a value that the launch gives. */
 struct constant {
 	uint64_t bits;
 	uint32_t size;
@@ -36,7 +37,7 @@ struct constant {
 
 #define CONSTANT_SLOTS 256
 
-/* The one special register that stands for memory of the block's; bytes behind it. */
+/* The special register with the offset of the shared memory reserved for the system; the size of that memory. */
 #define RESERVED_SHARED_NAME "%reserved_smem_offset_1"
 enum { RESERVED_SHARED_BYTES = 1024 };
 
@@ -55,10 +56,10 @@ struct decoder {
 	uint32_t frame_register, return_register; /* functions; UINT32_MAX in a kernel */
 	struct constant *constants;
 	uint32_t constant_count, constant_room;
-	uint32_t constant_slots[CONSTANT_SLOTS]; /* by hash: 1 + the newest one's number; 0: none */
-	uint32_t reserved_shared;     /* 1 + the offset %reserved_smem_offset_1 stands for; 0: not in this function */
-	uint32_t *pair_of;            /* by register of 128 bits: 1 + the first of the two that stand for it; NULL */
-	uint32_t spans;               /* memory accesses so far, for their cached spans */
+	uint32_t constant_slots[CONSTANT_SLOTS]; /* by hash: 1 + the newest constant's number; 0: none */
+	uint32_t reserved_shared;     /* 1 + the value of %reserved_smem_offset_1; 0: not in this function */
+	uint32_t *pair_of;            /* by 128-bit register: 1 + the first of its two 64-bit registers; or NULL */
+	uint32_t spans;               /* memory accesses so far; they take the cached spans in turn */
 };
 
 /* An operand that a draft can take. */
@@ -79,18 +80,18 @@ uint32_t decode_temporary(struct decoder *decoder, uint32_t size); /* size 0: a 
 /* The instruction's n-th operand; gives up if there are fewer. */
 struct ptx_operand *decode_operand(struct decoder *decoder, uint32_t n);
 void decode_operand_count(struct decoder *decoder, uint32_t least, uint32_t most);
-/* A source of one of op_form's letters. */
+/* A source operand of the kind that letter means (op_form.operands). */
 struct value decode_source(struct decoder *decoder, struct ptx_operand *operand, char letter);
-/* The two registers of 64 bits, linked, that stand for one of 128; gives up at any other operand. */
+/* The two 64-bit registers, as linked operands, that hold a 128-bit register; gives up at any other operand. */
 struct ptx_operand *decode_halves(struct decoder *decoder, const struct ptx_operand *operand);
-/* A register to write; its size must be that of the letter. */
+/* A register to write; gives up if its size is not that of the letter. */
 uint32_t decode_result(struct decoder *decoder, struct ptx_operand *operand, char letter);
 uint32_t decode_register_size(struct decoder *decoder, uint32_t number);
 /* The letter for a row of that many bytes a lane: p h w l. */
 char decode_letter(uint32_t size);
-/* A table operation by its name; the caller fills the operands. */
+/* Emits the tables' operation with this mnemonic; the caller fills in the operands. */
 struct draft *decode_emit_op(struct decoder *decoder, const char *mnemonic);
-/* The whole statement by the table, mnemonic given. False: the table has no such form. */
+/* Decodes the whole statement by the tables' form with this mnemonic. False: there is no such form. */
 bool decode_by_table(struct decoder *decoder, const char *mnemonic);
 _Noreturn void decode_unsupported(struct decoder *decoder, const char *what);
 _Noreturn void decode_invalid(struct decoder *decoder, const char *what);
@@ -107,7 +108,7 @@ void decode_setp(struct decoder *decoder), decode_set(struct decoder *decoder), 
 void decode_mov(struct decoder *decoder), decode_cvt(struct decoder *decoder), decode_cvta(struct decoder *decoder),
 	decode_carry(struct decoder *decoder), decode_isspacep(struct decoder *decoder);
 bool decode_is_special(struct ptx_text name, char component, uint32_t *id, uint32_t *size);
-/* The value of a special register that was found to be one. */
+/* The value of a special register; id and size are those of decode_is_special. */
 struct value decode_special(struct decoder *decoder, uint32_t id, uint32_t size);
 
 /* decode_memory.c: ld, st, atom, red, prefetch */
@@ -129,7 +130,7 @@ enum atomic_op atomic_op_of(struct decoder *decoder);
 /* decode_async.c: cp, mbarrier, and the asynchronous forms of st and red, whose access the given function decodes */
 void decode_cp(struct decoder *decoder), decode_mbarrier(struct decoder *decoder);
 void decode_async_access(struct decoder *decoder, void (*access)(struct decoder *));
-/* The address that operand n is, with its offset, in a row of 64 bits. */
+/* Operand n, an address with an offset, as one row of 64 bits. */
 struct value decode_whole_address(struct decoder *decoder, uint32_t n, enum access_space space);
 
 /* decode_tensor.c: copies by a tensor map */
@@ -156,7 +157,7 @@ void decode_branch(struct decoder *decoder), decode_brx(struct decoder *decoder)
 	decode_redux(struct decoder *decoder);
 /* Whether the engine itself has a function of this name, which PTX only declares. */
 bool decode_is_builtin(struct ptx_text name);
-/* A function's formals and locals in local memory, before any code is decoded. */
+/* Lays out a function's formals and locals in local memory. Comes before any function is decoded. */
 void decode_layout_frame(struct decoder *decoder, struct code *code);
 
 /* decode_texture.c: tex, tld4, txq, suq, suld, sust, sured, istypep */

@@ -130,7 +130,7 @@ static void decode_mbarrier_wait(struct decoder *decoder, enum access_space spac
 	struct address address = decode_address(decoder, decode_operand(decoder, 1), space);
 	struct value operand = decode_source(decoder, decode_operand(decoder, 2), parity ? 'w' : 'l');
 	if (decoder->statement->operand_count == 4)
-		decode_source(decoder, decode_operand(decoder, 3), 'w'); /* how long to wait: any time will do */
+		decode_source(decoder, decode_operand(decoder, 3), 'w'); /* a hint how long to suspend; ignored */
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), 'p');
 	enum mbarrier_op op = parity ? MBARRIER_TEST_PARITY : MBARRIER_TEST_WAIT;
 	struct draft *draft = emit_mbarrier(decoder, op, &address, space, operand);
@@ -159,7 +159,7 @@ void decode_mbarrier(struct decoder *decoder)
 	enum access_space space = is_shared(decoder) ? ACCESS_SHARED : ACCESS_GENERIC;
 	expect_words(decoder, words);
 	if (!decode_has(decoder, ".b64"))
-		decode_invalid(decoder, "want .b64");
+		decode_invalid(decoder, "expected .b64");
 	if (decode_has(decoder, ".init"))
 		decode_mbarrier_change(decoder, MBARRIER_INIT, space);
 	else if (decode_has(decoder, ".inval"))
@@ -180,13 +180,14 @@ void decode_mbarrier(struct decoder *decoder)
 
 /* ---- cp.async */
 
-/* Copies are complete when they are issued: the thread's arrival for them comes at once. */
+/* Copies are complete when they are issued, so the thread arrives for them at once. */
 static void decode_copies_arrive(struct decoder *decoder)
 {
 	enum access_space space = is_shared(decoder) ? ACCESS_SHARED : ACCESS_GENERIC;
 	decode_operand_count(decoder, 1, 1);
 	struct address address = decode_address(decoder, decode_operand(decoder, 0), space);
-	/* Without .noinc the arrival is counted in first, so that nothing changes; but the object must be there. */
+	/* Without .noinc, PTX increments the pending count first, so the arrival changes nothing; but the object must
+	 * exist. */
 	bool counted = decode_has(decoder, ".noinc");
 	emit_mbarrier(decoder, MBARRIER_ARRIVE, &address, space, decode_constant(decoder, counted, 4))->insn.size =
 		counted ? 0 : MBARRIER_NO_COMPLETE;
@@ -216,11 +217,11 @@ static void decode_small_copy(struct decoder *decoder)
 	static const char *const words[] = { ".async", ".ca", ".cg", ".shared", ".shared::cta", ".global", NULL };
 	expect_words(decoder, words);
 	if (!is_shared(decoder) || !decode_has(decoder, ".global"))
-		decode_invalid(decoder, "want .shared.global");
+		decode_invalid(decoder, "expected .shared.global");
 	const struct ptx_operand *size = decode_operand(decoder, 2);
 	if (size->kind != PTX_OPERAND_INTEGER ||
 	    !(size->value == 16 || (decode_has(decoder, ".ca") && (size->value == 4 || size->value == 8))))
-		decode_invalid(decoder, "the size is not one of those there are");
+		decode_invalid(decoder, "expected a size of 16 bytes, or, with .ca, 4 or 8");
 	struct value bytes, ignore;
 	bool negated;
 	decode_source_size(decoder, &bytes, &ignore, &negated);
@@ -260,7 +261,7 @@ static enum access_space bulk_space(struct decoder *decoder, uint32_t which)
 		if ((shared || ptx_text_is(word, ".global")) && which-- == 0)
 			return shared ? ACCESS_SHARED : ACCESS_GLOBAL;
 	}
-	decode_invalid(decoder, "want the spaces of destination and source");
+	decode_invalid(decoder, "expected the spaces of destination and source");
 }
 
 static uint8_t bulk_variant(struct decoder *decoder, uint32_t *size)
@@ -285,7 +286,7 @@ static void decode_bulk(struct decoder *decoder)
 	enum access_space target_space = bulk_space(decoder, 0), source_space = bulk_space(decoder, 1);
 	bool tells = decode_has(decoder, COMPLETE_TX), multicast = decode_has(decoder, ".multicast::cluster");
 	if (tells == decode_has(decoder, ".bulk_group") || tells != (target_space == ACCESS_SHARED))
-		decode_invalid(decoder, "no such way to tell of completion for this direction");
+		decode_invalid(decoder, "this completion mechanism does not fit the direction");
 	uint32_t operands = 3u + tells + multicast + decode_has(decoder, ".L2::cache_hint");
 	decode_operand_count(decoder, operands, operands);
 	struct value target = decode_whole_address(decoder, 0, target_space);
@@ -315,7 +316,7 @@ void decode_cp(struct decoder *decoder)
 {
 	bool bulk = decode_has(decoder, ".bulk");
 	if (!decode_has(decoder, ".async"))
-		decode_invalid(decoder, "want .async");
+		decode_invalid(decoder, "expected .async");
 	if (decode_has(decoder, ".tensor"))
 		decode_tensor(decoder);
 	else if (decode_has(decoder, ".mbarrier") && decode_has(decoder, ".arrive"))

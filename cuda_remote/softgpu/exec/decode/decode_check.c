@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The instructions of HEADRACE_SOFTGPU_CHECK, before and after those that they are of. None without the setting. */
+/* Emits the instructions of HEADRACE_SOFTGPU_CHECK before and after the accesses that they check. Without the setting
+ * there are none. */
 #include "cuda_remote/softgpu/exec/decode/decode_check.h"
 
-/* What the modifiers of ld, st, atom and red say of an access's order. */
+/* The order of an access, from the modifiers of ld, st, atom and red. */
 uint8_t decode_check_order(const struct decoder *decoder, bool atomic)
 {
 	static const char *const strong[] = { ".volatile", ".relaxed", ".acquire", ".release", ".acq_rel", ".mmio" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What compute_90 brings for clusters, and hints that change no result. A cluster here is one block, so that every
- * address of .shared::cluster is the block's own.
+ * The instructions of compute_90 for clusters, and hints that do not change results. Here a cluster is one block, so
+ * every address of .shared::cluster is in the block's own shared memory.
  */
 #include "cuda_remote/softgpu/exec/async/cluster.h"
 #include "cuda_remote/softgpu/exec/decode/decode.h"
@@ -14,7 +14,7 @@ void decode_elect(struct decoder *decoder)
 	decode_operand_count(decoder, 2, 2);
 	struct ptx_operand *target = decode_operand(decoder, 0);
 	if (!decode_has(decoder, ".sync") || target->kind != PTX_OPERAND_PAIR)
-		decode_invalid(decoder, "want .sync and d|p");
+		decode_invalid(decoder, "expected .sync and d|p");
 	struct value members = decode_source(decoder, decode_operand(decoder, 1), 'w');
 	uint32_t leader = decode_result(decoder, target->first, 'w');
 	uint32_t is_leader = decode_result(decoder, target->first->next, 'p');
@@ -38,11 +38,11 @@ void decode_griddepcontrol(struct decoder *decoder)
 	decode_operand_count(decoder, 0, 0);
 	if (decoder->statement->modifiers != 1 ||
 	    decode_has(decoder, ".wait") == decode_has(decoder, ".launch_dependents"))
-		decode_invalid(decoder, "want .wait or .launch_dependents");
+		decode_invalid(decoder, "expected .wait or .launch_dependents");
 	decode_emit(decoder, op_fence);
 }
 
-/* Registers are not a thing to share here. */
+/* Warps do not share registers here, so setmaxnreg has no effect. */
 void decode_setmaxnreg(struct decoder *decoder)
 {
 	static const char *const up[] = { ".inc", ".sync", ".aligned", ".u32" },
@@ -50,13 +50,13 @@ void decode_setmaxnreg(struct decoder *decoder)
 	decode_operand_count(decoder, 1, 1);
 	const struct ptx_operand *count = decode_operand(decoder, 0);
 	if (!has_all_of(decoder, up, 4) && !has_all_of(decoder, down, 4))
-		decode_invalid(decoder, "want .inc or .dec, .sync.aligned.u32");
+		decode_invalid(decoder, "expected .inc or .dec, .sync.aligned.u32");
 	if (count->kind != PTX_OPERAND_INTEGER || count->value < 24 || count->value > 256 || count->value % 8)
-		decode_invalid(decoder, "want a multiple of 8 from 24 to 256");
+		decode_invalid(decoder, "expected a multiple of 8 from 24 to 256");
 	decode_emit(decoder, op_nop);
 }
 
-/* A policy is opaque, and nothing here looks at one. */
+/* A policy is opaque, and no instruction here uses one: it is 0. */
 void decode_createpolicy(struct decoder *decoder)
 {
 	decode_operand_count(decoder, 1, 4);
@@ -67,13 +67,13 @@ void decode_createpolicy(struct decoder *decoder)
 	decode_use(draft, 1, policy);
 }
 
-/* mapa d, a, rank: the same place in the block of that rank, which is this one. */
+/* mapa d, a, rank: the address of a in the block of that rank. The only block is this one, so the result is a. */
 void decode_mapa(struct decoder *decoder)
 {
 	bool wide = decode_has(decoder, ".u64");
 	decode_operand_count(decoder, 3, 3);
 	if (wide == decode_has(decoder, ".u32"))
-		decode_invalid(decoder, "want .u32 or .u64");
+		decode_invalid(decoder, "expected .u32 or .u64");
 	struct ptx_operand *place = decode_operand(decoder, 1);
 	bool name = place->kind == PTX_OPERAND_NAME;
 	struct value source = decode_source(decoder, place, wide ? 'l' : 'w');
@@ -100,13 +100,13 @@ void decode_getctarank(struct decoder *decoder)
 	decode_use(draft, 1, rank);
 }
 
-/* barrier.cluster.arrive and .wait, with .release, .relaxed, .acquire and .aligned as they like */
+/* barrier.cluster.arrive and .wait; .release, .relaxed, .acquire and .aligned are ignored */
 void decode_cluster_barrier(struct decoder *decoder)
 {
 	bool arrives = decode_has(decoder, ".arrive");
 	decode_operand_count(decoder, 0, 0);
 	if (arrives == decode_has(decoder, ".wait"))
-		decode_invalid(decoder, "want .arrive or .wait");
+		decode_invalid(decoder, "expected .arrive or .wait");
 	decode_emit(decoder, arrives ? op_cluster_arrive : op_cluster_wait);
 }
 

@@ -12,14 +12,14 @@ static int boolean_of(struct ptx_text word)
 	return ptx_text_is(word, ".and") ? 1 : ptx_text_is(word, ".or") ? 2 : ptx_text_is(word, ".xor") ? 3 : 0;
 }
 
-/* A comparison as the tables name it, and what surrounds it. */
+/* A comparison of set or setp. */
 struct comparison {
-	char key[KEY_MAX]; /* "setp" and the modifiers from the comparison on, without those below */
+	char key[KEY_MAX]; /* the tables' mnemonic: "setp" and the modifiers that read_comparison keeps */
 	int boolean;       /* 1 .and, 2 .or, 3 .xor; 0: no third source */
-	bool halves;       /* of two 16-bit floats in a register: the key is that of one */
+	bool halves;       /* of two 16-bit floats in a register; the key is for one */
 };
 
-/* Leaves out .and .or .xor and, for set, the result's type. */
+/* The key leaves out .and .or .xor and, for set, the result's type. */
 static struct comparison read_comparison(struct decoder *decoder, bool is_set)
 {
 	const struct ptx_statement *statement = decoder->statement;
@@ -48,7 +48,7 @@ static struct value half_of_pair(struct decoder *decoder, struct value pair, uin
 	return (struct value){ ROLE_USE, (int32_t)number };
 }
 
-/* The comparison into a predicate; half: of which two of the registers' halves. */
+/* Emits the comparison into a predicate. half: which halves of the sources it compares, if c->halves. */
 static uint32_t emit_comparison(struct decoder *decoder, const struct comparison *c, uint32_t half, uint32_t result)
 {
 	const struct op_form *form = op_find(c->key);
@@ -91,13 +91,14 @@ static void emit_combine(struct decoder *decoder, int boolean, uint32_t truth, s
 	draft->insn.flags = boolean && c->negated ? INSN_NEGATE : 0;
 }
 
-/* setp of two halves: one result for each. Both are found before either is written, which a source may be. */
+/* setp of two halves has a result for each. Both are computed before one is written, because it may be a source of the
+ * other. */
 static void decode_setp_halves(struct decoder *decoder, const struct comparison *c)
 {
 	struct ptx_operand *target = decode_operand(decoder, 0),
 			   *other = c->boolean ? decode_operand(decoder, 3) : NULL;
 	if (target->kind != PTX_OPERAND_PAIR)
-		decode_invalid(decoder, "want two results");
+		decode_invalid(decoder, "expected two results");
 	uint32_t truths[2], combined[2];
 	for (uint32_t half = 0; half < 2; half++) {
 		truths[half] = emit_comparison(decoder, c, half, decode_temporary(decoder, 0));
@@ -132,7 +133,7 @@ void decode_setp(struct decoder *decoder)
 		     c.boolean ? decode_operand(decoder, 3) : NULL);
 }
 
-/* What set writes for true into a part of that many bytes; gives up if there is no such result. */
+/* The value that set writes for true, and the result's size in bytes; gives up if set has no such type of result. */
 static uint64_t true_value(struct decoder *decoder, enum ptx_type type, uint32_t *size)
 {
 	*size = ptx_type_size(type);
@@ -195,7 +196,7 @@ static void decode_lop3_predicate(struct decoder *decoder)
 	decode_operand_count(decoder, 6, 6);
 	if (decoder->statement->modifiers != 2 || !boolean_of(decoder->statement->modifier[0]) ||
 	    !decode_has(decoder, ".b32") || target->kind != PTX_OPERAND_PAIR || table->kind != PTX_OPERAND_INTEGER)
-		decode_invalid(decoder, "want .and or .or, d|p and a table");
+		decode_invalid(decoder, "expected .and or .or, d|p and a table");
 	for (uint32_t n = 0; n < 3; n++)
 		sources[n] = decode_source(decoder, decode_operand(decoder, n + 1), 'w');
 	uint32_t value = decode_temporary(decoder, 4), truth = decode_temporary(decoder, 0);
@@ -225,7 +226,7 @@ void decode_lop3(struct decoder *decoder)
 		decode_unsupported(decoder, "no such form");
 }
 
-/* min and max; of three the tables have them as @min3, @max3. */
+/* min and max; in the tables the forms with three sources are @min3 and @max3. */
 void decode_extremum(struct decoder *decoder)
 {
 	const struct ptx_statement *statement = decoder->statement;

@@ -21,7 +21,7 @@ static bool is_spin_access(const struct ptx_statement *statement)
 	return false;
 }
 
-/* What a turn of the loop costs: much if it may be waiting for another thread. */
+/* The fuel that an iteration of the loop costs: SPIN_COST if the loop may wait for another thread. */
 static uint8_t loop_cost(struct decoder *decoder, uint32_t from, uint32_t to)
 {
 	for (const struct ptx_statement *s = decoder->function->statements; s && s->position <= to; s = s->next)
@@ -60,7 +60,7 @@ void decode_brx(struct decoder *decoder)
 	struct value index = decode_source(decoder, decode_operand(decoder, 0), 'w');
 	struct draft *draft = decode_emit(decoder, op_brx);
 	if (list->kind != PTX_SYMBOL_LIST)
-		decode_invalid(decoder, "want a list of .branchtargets");
+		decode_invalid(decoder, "expected a list of .branchtargets");
 	decode_use(draft, 1, index);
 	draft->ends_path = true;
 	draft->target_kind = TARGET_LIST;
@@ -247,7 +247,7 @@ static bool call_builtin(struct decoder *decoder, const struct ptx_function *fun
 		if (!ptx_text_is(function->name, builtins[i].name))
 			continue;
 		if (site->argument_count != builtins[i].arguments || site->result_count != builtins[i].results)
-			decode_invalid(decoder, "not the parameters that this function has");
+			decode_invalid(decoder, "the parameters are not those of this function");
 		site->builtin = builtins[i].handler;
 		return true;
 	}
@@ -270,7 +270,7 @@ static void emit_call(struct decoder *decoder, struct call_site *site, insn_hand
 	draft->insn.call = site;
 }
 
-/* What an indirect call calls, as far as its parameters go: a prototype, or the first of a list of functions. */
+/* The function whose formals an indirect call has: the prototype, or the first of the list of targets. */
 static struct ptx_function *signature_for(struct decoder *decoder, struct ptx_operand *operand)
 {
 	const struct ptx_symbol *symbol = operand ? decode_symbol(decoder, operand) : NULL;
@@ -296,7 +296,7 @@ void decode_call(struct decoder *decoder)
 	} else {
 		const struct ptx_symbol *symbol = decode_symbol(decoder, parts.callee);
 		if (symbol->kind != PTX_SYMBOL_FUNCTION || symbol->function->is_kernel)
-			decode_unsupported(decoder, "this is no function to call");
+			decode_unsupported(decoder, "this is not a function that can be called");
 		function = symbol->function;
 		site->callee = function->code;
 	}
@@ -323,7 +323,7 @@ static void decode_warp_barrier(struct decoder *decoder)
 	decode_use(draft, 1, mask);
 }
 
-/* The barrier and how many threads it is for; insn->size: they are constants, the same for all lanes. */
+/* The operands barrier and thread count; insn->size: both are constants, so the same for all lanes. */
 static void use_barrier(struct draft *draft, struct value barrier, struct value threads)
 {
 	decode_use(draft, 1, barrier);
@@ -344,7 +344,7 @@ static void decode_barrier_reduction(struct decoder *decoder)
 		last == 3 ? decode_source(decoder, decode_operand(decoder, 2), 'w') : decode_constant(decoder, 0, 4);
 	uint32_t result = decode_result(decoder, decode_operand(decoder, 0), popc ? 'w' : 'p');
 	if (!popc && decode_has(decoder, ".and") == decode_has(decoder, ".or"))
-		decode_invalid(decoder, "want .popc, .and or .or");
+		decode_invalid(decoder, "expected .popc, .and or .or");
 	struct draft *draft = decode_emit(decoder, op_bar_red);
 	decode_define(draft, 0, result);
 	use_barrier(draft, barrier, threads);
@@ -394,7 +394,7 @@ static struct value member_mask(struct decoder *decoder, uint32_t n)
 {
 	bool sync = decode_has(decoder, ".sync");
 	if (!sync && decoder->program->module->target >= 70)
-		decode_invalid(decoder, "without operands for its members only before sm_70");
+		decode_invalid(decoder, "from sm_70 on, expected .sync and a member mask");
 	decode_operand_count(decoder, n + sync, n + sync);
 	return sync ? decode_source(decoder, decode_operand(decoder, n), 'w') : (struct value){ ROLE_NONE, -1 };
 }
@@ -433,7 +433,7 @@ void decode_shfl(struct decoder *decoder)
 		if (decode_has(decoder, modes[i].word))
 			draft->insn.count = (uint8_t)modes[i].mode;
 	if (draft->insn.count == 255)
-		decode_invalid(decoder, "want .up, .down, .bfly or .idx");
+		decode_invalid(decoder, "expected .up, .down, .bfly or .idx");
 }
 
 void decode_vote(struct decoder *decoder)
@@ -453,7 +453,7 @@ void decode_vote(struct decoder *decoder)
 	draft->insn.count = ballot ? VOTE_BALLOT : decode_has(decoder, ".all") ? VOTE_ALL :
 			    decode_has(decoder, ".any") ? VOTE_ANY : VOTE_UNI;
 	if (draft->insn.count == VOTE_UNI && !decode_has(decoder, ".uni"))
-		decode_invalid(decoder, "want .all, .any, .uni or .ballot");
+		decode_invalid(decoder, "expected .all, .any, .uni or .ballot");
 }
 
 void decode_match(struct decoder *decoder)
@@ -466,7 +466,7 @@ void decode_match(struct decoder *decoder)
 		target = target->first;
 	}
 	if ((p && !all) || (!all && !decode_has(decoder, ".any")))
-		decode_invalid(decoder, "want .all, or .any without a predicate");
+		decode_invalid(decoder, "expected .all, or .any without a predicate");
 	struct value source = decode_source(decoder, decode_operand(decoder, 1), wide ? 'l' : 'w');
 	struct value members = member_mask(decoder, 2);
 	uint32_t result = decode_result(decoder, target, 'w'), same = p ? decode_result(decoder, p, 'p') : 0;

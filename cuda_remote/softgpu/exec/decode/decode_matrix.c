@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mma, wmma, ldmatrix, stmatrix, movmatrix. The layouts of mma's fragments are the ISA's ("Matrix Fragments for mma");
- * those of wmma's, which it leaves open, are the same ones, continued in blocks of eight rows and columns.
+ * mma, wmma, ldmatrix, stmatrix, movmatrix. The ISA gives the layouts of mma's fragments ("Matrix Fragments for mma")
+ * and leaves those of wmma open. wmma's are the same here, continued in blocks of eight rows and columns.
  */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/exec/decode/decode_check.h"
@@ -59,7 +59,7 @@ static enum matrix_type type_of(struct ptx_text word)
 	return MATRIX_NO_TYPE;
 }
 
-/* The accumulator's types that go with a type of a and b. */
+/* The accumulator's types that PTX allows with a type of a and b. */
 static uint32_t accumulators_of(enum matrix_type type)
 {
 	switch (type) {
@@ -174,7 +174,7 @@ static void add_rows(struct decoder *decoder, struct rows *rows, struct ptx_oper
 		decode_invalid(decoder, "too many registers for this fragment");
 }
 
-/* Emits the carriers, the first with the form; their number. */
+/* Emits the carriers, the first with the form, and counts them in the form. */
 static void carry_rows(struct decoder *decoder, const struct rows *rows, struct matrix_form *form)
 {
 	for (uint32_t at = 0; at < rows->count; at += CARRIER_ROWS) {
@@ -217,11 +217,11 @@ static void read_types(struct decoder *decoder, enum matrix_type found[4], bool 
 		found[3] = found[1];
 		found[1] = found[2] = MATRIX_F16;
 	} else if (count != 4) {
-		decode_invalid(decoder, "want the types of d, a, b and c");
+		decode_invalid(decoder, "expected the types of d, a, b and c");
 	}
 }
 
-/* What goes together: f16 with f16, but signed with unsigned and e4m3 with e5m2. */
+/* Whether a and b may have these types: the same type, signed with unsigned integers, or e4m3 with e5m2. */
 static bool same_family(enum matrix_type a, enum matrix_type b)
 {
 	static const uint32_t families[] = { TYPES_OF_BYTES, TYPES_OF_NIBBLES, TYPE(E4M3) | TYPE(E5M2) };
@@ -245,7 +245,7 @@ static void check_words(struct decoder *decoder, const struct shape *shape)
 	}
 }
 
-/* The n-th of the two layouts is by columns. */
+/* Whether the n-th of the two layouts is .col. */
 static bool layout_by_columns(struct decoder *decoder, uint32_t n)
 {
 	for (uint32_t i = 0; i < decoder->statement->modifiers; i++) {
@@ -254,7 +254,7 @@ static bool layout_by_columns(struct decoder *decoder, uint32_t n)
 		if ((by_columns || ptx_text_is(word, ".row")) && n-- == 0)
 			return by_columns;
 	}
-	decode_invalid(decoder, "want the layouts of a and b");
+	decode_invalid(decoder, "expected the layouts of a and b");
 }
 
 static void decode_product(struct decoder *decoder, bool wmma)
@@ -266,12 +266,12 @@ static void decode_product(struct decoder *decoder, bool wmma)
 	uint32_t accumulators = accumulators_of(found[1]);
 	check_words(decoder, shape);
 	if (!same_family(found[1], found[2]) || !(accumulators >> found[0] & 1) || !(accumulators >> found[3] & 1))
-		decode_unsupported(decoder, "no such types together");
+		decode_unsupported(decoder, "this combination of types");
 	bool integer = accumulators == TYPE(S32), quads = !wmma && shape->k == 4 && found[1] == MATRIX_F16;
 	if (decode_has(decoder, ".satfinite") && (!integer || found[1] == MATRIX_B1))
 		decode_unsupported(decoder, "saturation of this type");
 	if ((found[1] == MATRIX_B1) != decode_has(decoder, ".popc"))
-		decode_invalid(decoder, "want .xor.popc or .and.popc with bits, and with nothing else");
+		decode_invalid(decoder, "expected .xor.popc or .and.popc with bits, and with nothing else");
 	decode_operand_count(decoder, 4, 4);
 	struct matrix_form *form = new_form(decoder, shape);
 	form->saturate = decode_has(decoder, ".satfinite");
@@ -332,7 +332,7 @@ static void decode_tile(struct decoder *decoder, char role)
 	struct rows rows = { .count = 0 };
 	enum matrix_type type = type_of(statement->modifier[statement->modifiers - 1]);
 	if (type == MATRIX_NO_TYPE)
-		decode_invalid(decoder, "want a type at the end");
+		decode_invalid(decoder, "expected a type at the end");
 	decode_operand_count(decoder, 2, 3);
 	const struct shape *shape = find_shape(decoder, WMMA, type, role == 'c');
 	struct matrix_form *form = new_form(decoder, shape);
@@ -367,7 +367,7 @@ void decode_wmma(struct decoder *decoder)
 	else if (decode_has(decoder, ".c") || decode_has(decoder, ".d"))
 		decode_tile(decoder, 'c');
 	else
-		decode_invalid(decoder, "want .load, .store or .mma");
+		decode_invalid(decoder, "expected .load, .store or .mma");
 }
 
 /* ---- ldmatrix, stmatrix, movmatrix */

@@ -50,7 +50,7 @@ static struct access_words read_words(struct decoder *decoder)
 			decode_unsupported(decoder, "a modifier of this access");
 	}
 	if (words.type == PTX_NO_TYPE || words.type == PTX_PRED)
-		decode_invalid(decoder, "want a type");
+		decode_invalid(decoder, "expected a type");
 	return words;
 }
 
@@ -69,7 +69,7 @@ struct address decode_address(struct decoder *decoder, struct ptx_operand *opera
 {
 	struct address address = { .offset = operand->value };
 	if (operand->kind != PTX_OPERAND_ADDRESS)
-		decode_invalid(decoder, "want an address in brackets");
+		decode_invalid(decoder, "expected an address in brackets");
 	struct ptx_operand *base = operand->first;
 	if (base && base->kind == PTX_OPERAND_REGISTER) {
 		uint32_t size = decode_register_size(decoder, base->number);
@@ -88,7 +88,7 @@ struct address decode_address(struct decoder *decoder, struct ptx_operand *opera
 		address.offset = 0;
 	}
 	if (base && base->next)
-		decode_invalid(decoder, "too much in the brackets");
+		decode_invalid(decoder, "more than an address in the brackets");
 	return address;
 }
 
@@ -114,11 +114,11 @@ static struct ptx_operand *elements_of(struct decoder *decoder, struct ptx_opera
 		for (have = 0, operand = first; operand; operand = operand->next)
 			have++;
 	if (have != count)
-		decode_invalid(decoder, "the number of elements is not the vector's");
+		decode_invalid(decoder, "the number of elements does not fit the vector");
 	return first;
 }
 
-/* An access of 128 bits is one of two halves. */
+/* An access of 128 bits becomes a vector of two 64-bit elements. */
 static struct ptx_operand *split_wide(struct decoder *decoder, struct access_words *words, struct ptx_operand *operand)
 {
 	if (words->type != PTX_B128)
@@ -143,7 +143,8 @@ static uint32_t width_of_element(struct decoder *decoder, const struct ptx_opera
 	return have;
 }
 
-/* The formal or actual parameters of calls lie in the frame; those of a kernel in the launch's block. */
+/* Whether the operand is a kernel's parameter, which lies in the launch; formals and arguments of calls lie in the
+ * frame. */
 static bool is_kernel_parameter(struct decoder *decoder, struct ptx_operand *operand)
 {
 	if (operand->kind != PTX_OPERAND_ADDRESS || !operand->first || operand->first->kind != PTX_OPERAND_NAME)
@@ -179,7 +180,7 @@ static void load_parameter(struct decoder *decoder, const struct access_words *w
 	}
 }
 
-/* .param that is addressed by name is this function's frame; through a register it is generic. */
+/* .param by name is in this function's frame. Through a register it is in the frame too, but generic in a kernel. */
 static enum access_space space_of_address(struct decoder *decoder, const struct access_words *words,
 					  struct ptx_operand *operand)
 {
@@ -192,7 +193,8 @@ static enum access_space space_of_address(struct decoder *decoder, const struct 
 	return space;
 }
 
-/* What other threads may look for meanwhile. Shared and local memory is the block's, which runs on one thread. */
+/* Whether the access must be atomic and ordered for other threads of the engine and the host. Shared and local memory
+ * needs neither: only the thread that runs the block accesses it. */
 static bool is_strong(struct decoder *decoder, enum access_space space)
 {
 	static const char *const words[] = { ".volatile", ".relaxed", ".acquire", ".release", ".mmio", ".cv", ".wt" };
@@ -237,7 +239,7 @@ void decode_load(struct decoder *decoder)
 			results[n] = decode_result(decoder, element, decode_letter(have));
 	}
 	if (width == 0 || sunk[0])
-		decode_unsupported(decoder, "a load into nothing");
+		decode_unsupported(decoder, "a load that discards its first element");
 	uint8_t kind = CHECK_READ | decode_check_order(decoder, false);
 	if (words.space != PTX_CONST)
 		decode_check_access(decoder, &address, space, size * words.count, kind);
@@ -266,7 +268,7 @@ static void decode_plain_store(struct decoder *decoder)
 	struct ptx_operand *element = split_wide(decoder, &words, decode_operand(decoder, 1));
 	element = elements_of(decoder, element, words.count);
 	if (words.space == PTX_CONST || (words.space == PTX_PARAM && is_kernel_parameter(decoder, where)))
-		decode_invalid(decoder, "this space is not written to");
+		decode_invalid(decoder, "this state space cannot be written");
 	enum access_space space = space_of_address(decoder, &words, where);
 	struct address address = decode_address(decoder, where, space);
 	uint32_t size = ptx_type_size(words.type), width = 0;
@@ -340,7 +342,7 @@ static struct access_words read_atomic_words(struct decoder *decoder)
 	return words;
 }
 
-/* Elements of a vector, each atomic by itself. */
+/* An atomic access; of a vector, each element is atomic by itself. */
 struct atomic_access {
 	enum access_space space;
 	enum ptx_type type;
@@ -369,22 +371,22 @@ static void emit_atomic(struct decoder *decoder, const struct atomic_access *acc
 	decode_check_learned(decoder, access->space, kind);
 }
 
-/* .v2 .v4 .v8: only add, min and max of floats, in global memory; the old values go where the new ones came from last.
- */
+/* .v2 .v4 .v8: only add, min and max of floats in global memory. */
 static void decode_atomic_vector(struct decoder *decoder, const struct atomic_access *access, uint32_t count)
 {
 	uint32_t first = access->is_red ? 0 : 1, size = ptx_type_size(access->type);
 	uint32_t results[8] = { 0 };
 	struct value values[8][2] = { { { ROLE_NONE, 0 } } };
 	if (access->space == ACCESS_SHARED || !ptx_type_float(access->type) || size == 8 || size * count > 16)
-		decode_unsupported(decoder, "this vector");
+		decode_unsupported(decoder, "an atomic vector of this type, length or state space");
 	decode_operand_count(decoder, first + 2, first + 3);
 	struct address address = decode_address(decoder, decode_operand(decoder, first), access->space);
 	struct ptx_operand *each = elements_of(decoder, decode_operand(decoder, first + 1), count);
 	for (uint32_t n = 0; n < count; n++, each = each->next)
 		values[n][0] = decode_source(decoder, each, decode_letter(size));
 	each = access->is_red ? NULL : elements_of(decoder, decode_operand(decoder, 0), count);
-	/* A result's row may be a later element's source, or the address: they are written when all is done. */
+	/* A result's row may hold a later element's source or the address, so results are written after all
+	 * elements. */
 	for (uint32_t n = 0; n < count; n++) {
 		results[n] = access->is_red ? 0 : decode_temporary(decoder, size);
 		emit_atomic(decoder, access, address, results[n], values[n], n);

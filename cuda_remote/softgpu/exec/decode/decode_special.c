@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instructions that are several lane operations, or not quite one: moves, conversions, carries. */
+/* Special registers, moves, conversions, address conversions and carries: an instruction may become several lane
+ * operations. */
 #include "cuda_remote/softgpu/exec/decode/decode.h"
 #include "cuda_remote/softgpu/exec/special.h"
 
@@ -65,7 +66,7 @@ static const struct {
 	{ "%aggr_smem_size", SPECIAL_TOTAL_SHARED, 0, 0, 4 },
 };
 
-/* %envreg0 and %envreg3 … %envreg31: the driver's, which has nothing to say in them. */
+/* %envreg0 and %envreg3 … %envreg31: the driver sets these; here they are 0. */
 static bool is_other_envreg(struct ptx_text name)
 {
 	static const char prefix[] = "%envreg";
@@ -122,7 +123,7 @@ static uint32_t element_count(const struct ptx_operand *vector)
 	return count;
 }
 
-/* { } of n parts of a row of that many bytes: the table's name for putting them together or taking them apart. */
+/* The tables' operations that pack the count elements of { } into size bytes, and that take one element out. */
 static const char *pack_name(uint32_t count, uint32_t size)
 {
 	if (count == 2 && size == 8)
@@ -176,7 +177,7 @@ static void decode_unpack(struct decoder *decoder, uint32_t size)
 	if (!name)
 		decode_invalid(decoder, "a vector that does not fill the type");
 	struct value source = decode_source(decoder, decode_operand(decoder, 1), decode_letter(size));
-	/* The source may be one of the elements: its row must outlive the first of them. */
+	/* The source may be one of the elements, so it is copied before the first element is written. */
 	uint32_t kept = decode_temporary(decoder, size);
 	struct draft *draft = decode_emit_op(decoder, size == 8 ? "mov.b64" : size == 4 ? "mov.b32" : "mov.b16");
 	decode_define(draft, 0, kept);
@@ -226,7 +227,7 @@ void decode_mov(struct decoder *decoder)
 	decode_operand_count(decoder, 2, 2);
 	enum ptx_type type = statement->modifiers == 1 ? ptx_type_of(statement->modifier[0]) : PTX_NO_TYPE;
 	if (type == PTX_NO_TYPE)
-		decode_invalid(decoder, "want one type");
+		decode_invalid(decoder, "expected one type");
 	uint32_t size = ptx_type_size(type);
 	if (type == PTX_B128)
 		decode_wide_mov(decoder);
@@ -350,7 +351,7 @@ void decode_carry(struct decoder *decoder)
 	if (wide == narrow || (strncmp(statement->opcode, "add", 3) && !is_sub && !is_mad))
 		decode_unsupported(decoder, "no such carry operation");
 	if (is_mad && decode_has(decoder, ".lo") == decode_has(decoder, ".hi"))
-		decode_invalid(decoder, "want .lo or .hi");
+		decode_invalid(decoder, "expected .lo or .hi");
 	decode_operand_count(decoder, sources + 1, sources + 1);
 	for (uint32_t n = 1; n <= sources; n++)
 		values[n] = decode_source(decoder, decode_operand(decoder, n), letter);

@@ -9,7 +9,7 @@
 struct words {
 	uint32_t rank;
 	enum access_space target;
-	bool spaces; /* a first one was found */
+	bool spaces; /* a state space was found */
 };
 
 static struct words read_words(struct decoder *decoder)
@@ -36,7 +36,7 @@ static struct words read_words(struct decoder *decoder)
 			decode_unsupported(decoder, "a modifier of this copy by a tensor map");
 	}
 	if (!words.rank || !words.spaces)
-		decode_invalid(decoder, "want the number of dimensions and the spaces");
+		decode_invalid(decoder, "expected the number of dimensions and the spaces");
 	return words;
 }
 
@@ -48,14 +48,14 @@ static struct value map_of(struct decoder *decoder, const struct ptx_operand *op
 	struct ptx_operand *vector = base ? base->next : NULL;
 	uint32_t count = 0;
 	if (!vector || vector->next || vector->kind != PTX_OPERAND_VECTOR || operand->value)
-		decode_invalid(decoder, "want a tensor map and its coordinates");
+		decode_invalid(decoder, "expected a tensor map and its coordinates");
 	if (base->kind != PTX_OPERAND_REGISTER)
 		decode_unsupported(decoder, "a tensor map by its name");
 	for (struct ptx_operand *each = vector->first; each; each = each->next, count++)
 		if (count < rank)
 			coordinates[count] = decode_source(decoder, each, 'w');
 	if (count != rank)
-		decode_invalid(decoder, "want as many coordinates as dimensions");
+		decode_invalid(decoder, "expected as many coordinates as dimensions");
 	return decode_source(decoder, base, 'l');
 }
 
@@ -91,7 +91,7 @@ void decode_tensor(struct decoder *decoder)
 	bool load = words.target == ACCESS_SHARED, reduce = decode_has(decoder, ".reduce");
 	if (load != decode_has(decoder, COMPLETE_TX) || load == decode_has(decoder, ".bulk_group") ||
 	    (load && reduce) || (!load && multicast))
-		decode_invalid(decoder, "no such way to tell of completion for this direction");
+		decode_invalid(decoder, "this completion mechanism does not fit the direction");
 	uint32_t count = (load ? 3u : 2u) + multicast + hint;
 	decode_operand_count(decoder, count, count);
 	operands[0] = map_of(decoder, decode_operand(decoder, load ? 1 : 0), words.rank, coordinates);

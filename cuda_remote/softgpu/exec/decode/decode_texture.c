@@ -79,7 +79,7 @@ static struct ptx_operand *first_of(struct decoder *decoder, struct ptx_operand 
 {
 	if (operand->kind != PTX_OPERAND_VECTOR) {
 		if (count > 1)
-			decode_invalid(decoder, "want a vector of coordinates");
+			decode_invalid(decoder, "expected a vector of coordinates");
 		return operand;
 	}
 	uint32_t have = 0;
@@ -124,18 +124,18 @@ static void emit_staging(struct decoder *decoder, const struct staging *staging)
 	}
 }
 
-/* [a, c]: the handle, in a register or the address of a .texref or .surfref variable; c is what comes next. */
+/* [a, c]: the handle a, in a register or as a .texref or .surfref variable; *coordinates: c. */
 static struct value handle_of(struct decoder *decoder, struct ptx_operand *operand, bool surface,
 			      struct ptx_operand **coordinates)
 {
 	if (operand->kind != PTX_OPERAND_ADDRESS || !operand->first || operand->value)
-		decode_invalid(decoder, "want a texture or surface in brackets");
+		decode_invalid(decoder, "expected a texture or surface in brackets");
 	struct ptx_operand *base = operand->first;
 	*coordinates = base->next;
 	if (base->next && base->next->next)
 		decode_unsupported(decoder, "a sampler of its own (independent texturing mode)");
 	if (base->kind != PTX_OPERAND_REGISTER && base->kind != PTX_OPERAND_NAME)
-		decode_invalid(decoder, "want a texture or surface in brackets");
+		decode_invalid(decoder, "expected a texture or surface in brackets");
 	if (base->kind == PTX_OPERAND_NAME) {
 		const struct ptx_symbol *symbol = decode_symbol(decoder, base);
 		enum ptx_opaque wanted = surface ? PTX_SURFREF : PTX_TEXREF;
@@ -180,14 +180,14 @@ static struct texture_words read_texture_words(struct decoder *decoder)
 	}
 	words.form.integer = words.coordinates == PTX_S32;
 	if (!words.geometry || (words.coordinates != PTX_S32 && words.coordinates != PTX_F32))
-		decode_invalid(decoder, "want a geometry and the type of coordinates");
+		decode_invalid(decoder, "expected a geometry and the type of coordinates");
 	bool cube = words.form.geometry == GEOMETRY_CUBE || words.form.geometry == GEOMETRY_ACUBE;
 	if (cube && words.form.integer)
 		decode_invalid(decoder, "a cubemap has float coordinates");
 	return words;
 }
 
-/* The type of results, and how many there are of which letter. */
+/* The letter of the result registers; sets words->form.result. Gives up if the type or number of results is wrong. */
 static char result_letter(struct decoder *decoder, struct texture_words *words)
 {
 	bool pairs = words->results == PTX_F16X2;
@@ -243,7 +243,7 @@ static void decode_fetch(struct decoder *decoder, insn_handler *handler, struct 
 	}
 	struct value handle = handle_of(decoder, decode_operand(decoder, 1), false, &coordinates);
 	if (target->kind != PTX_OPERAND_VECTOR || !coordinates)
-		decode_invalid(decoder, "want a vector of results and coordinates");
+		decode_invalid(decoder, "expected a vector of results and coordinates");
 	stage_coordinates(decoder, &staging, coordinates, (enum geometry)words->form.geometry,
 			  words->form.integer ? 'w' : 'f');
 	stage_rest(decoder, &staging, words);
@@ -272,7 +272,7 @@ void decode_tex(struct decoder *decoder)
 {
 	struct texture_words words = read_texture_words(decoder);
 	if (words.component)
-		decode_invalid(decoder, "want no component");
+		decode_invalid(decoder, "expected no component");
 	decode_fetch(decoder, op_tex, &words);
 }
 
@@ -282,9 +282,9 @@ void decode_tld4(struct decoder *decoder)
 	bool flat = words.form.geometry == GEOMETRY_1D || words.form.geometry == GEOMETRY_3D ||
 		    words.form.geometry == GEOMETRY_A1D;
 	if (!words.component || words.form.integer || words.form.lod_mode != LOD_BASE || flat)
-		decode_invalid(decoder, "want a component, float coordinates and a 2d or cubemap geometry");
+		decode_invalid(decoder, "expected a component, float coordinates and a 2d or cubemap geometry");
 	if (words.results == PTX_F16 || words.results == PTX_F16X2)
-		decode_invalid(decoder, "want results of 32 bits");
+		decode_invalid(decoder, "expected results of 32 bits");
 	decode_fetch(decoder, op_tld4, &words);
 }
 
@@ -296,7 +296,7 @@ void decode_texture_query(struct decoder *decoder)
 	uint32_t query_at = of_level ? 1 : 0;
 	uint8_t query;
 	if (statement->modifiers != query_at + 2 || !ptx_text_is(statement->modifier[query_at + 1], ".b32"))
-		decode_invalid(decoder, "want one query and .b32");
+		decode_invalid(decoder, "expected one query and .b32");
 	if (!WORD_OF(statement->modifier[query_at], queries, &query))
 		decode_unsupported(decoder, "this query");
 	bool shape = query <= QUERY_DEPTH;
@@ -363,7 +363,7 @@ static struct surface_words read_surface_words(struct decoder *decoder)
 	}
 	bool cube = words.form.geometry == GEOMETRY_CUBE || words.form.geometry == GEOMETRY_ACUBE;
 	if (!words.geometry || cube || words.type == PTX_NO_TYPE)
-		decode_invalid(decoder, "want a geometry and a type");
+		decode_invalid(decoder, "expected a geometry and a type");
 	return words;
 }
 
@@ -374,7 +374,7 @@ static struct value surface_address(struct decoder *decoder, struct ptx_operand 
 	struct ptx_operand *coordinates;
 	struct value handle = handle_of(decoder, operand, true, &coordinates);
 	if (!coordinates)
-		decode_invalid(decoder, "want coordinates");
+		decode_invalid(decoder, "expected coordinates");
 	stage_coordinates(decoder, &staging, coordinates, (enum geometry)words->form.geometry, 'w');
 	emit_staging(decoder, &staging);
 	return handle;
@@ -393,7 +393,7 @@ static struct ptx_operand *surface_elements(struct decoder *decoder, struct ptx_
 		have++;
 	}
 	if (have != words->count)
-		decode_invalid(decoder, "the number of elements is not the vector's");
+		decode_invalid(decoder, "the number of elements does not fit the vector");
 	return first;
 }
 
@@ -401,7 +401,7 @@ static void decode_surface_type(struct decoder *decoder, const struct surface_wo
 {
 	bool bits = words->type == PTX_B8 || words->type == PTX_B16 || words->type == PTX_B32 || words->type == PTX_B64;
 	if (!bits || words->reduction || ptx_type_size(words->type) * words->count > 16)
-		decode_invalid(decoder, "want a type of at most 16 bytes: .b8, .b16, .b32 or .b64");
+		decode_invalid(decoder, "expected a type of at most 16 bytes: .b8, .b16, .b32 or .b64");
 	if (words->form.formatted && words->type != PTX_B32)
 		decode_invalid(decoder, "formatted stores are of .b32");
 }
@@ -453,7 +453,7 @@ void decode_sust(struct decoder *decoder)
 	put_form(draft, &words.form);
 }
 
-/* Which reduction goes with which type (PTX ISA, "sured"). */
+/* Whether the reduction exists for the type (PTX ISA, "sured"). */
 static bool reduction_fits(const struct surface_words *words)
 {
 	bool extreme = words->reduction_op == SURFACE_MIN || words->reduction_op == SURFACE_MAX;

@@ -37,7 +37,7 @@ static void read_types(struct decoder *decoder, struct video *video)
 	for (uint32_t n = 0; n < count; n++) {
 		enum ptx_type type = n < statement->modifiers ? ptx_type_of(statement->modifier[n]) : PTX_NO_TYPE;
 		if (type != PTX_U32 && type != PTX_S32)
-			decode_invalid(decoder, "want .u32 or .s32 for each operand");
+			decode_invalid(decoder, "expected .u32 or .s32 for each operand");
 		is_signed[n + is_set] = type == PTX_S32;
 	}
 	video->signed_result = is_signed[0];
@@ -57,7 +57,7 @@ static void read_modifiers(struct decoder *decoder, struct video *video)
 	}
 	if (compared != (video->op == VIDEO_SET) ||
 	    shifts != (decode_has(decoder, ".clamp") || decode_has(decoder, ".wrap")))
-		decode_invalid(decoder, "a modifier too few or too many");
+		decode_invalid(decoder, "a modifier is missing or not allowed");
 	video->saturate = decode_has(decoder, ".sat");
 	video->wrap = decode_has(decoder, ".wrap");
 	video->plus_one = decode_has(decoder, ".po");
@@ -74,7 +74,7 @@ static unsigned selector_width(const struct ptx_operand *operand)
 	return operand->selector.length == 0 ? 2 : operand->selector.at[1] == 'h' ? 1 : 0;
 }
 
-/* The selector's elements, three bits each; wanted of them, below most. */
+/* The selector's elements, three bits each. wanted: their number; each must be below most. */
 static unsigned selector_elements(struct decoder *decoder, const struct ptx_operand *operand, unsigned wanted,
 				  unsigned most)
 {
@@ -99,7 +99,7 @@ static void read_scalar_selectors(struct decoder *decoder, struct video *video)
 	video->width_b = selector_width(b);
 	if (a->selector.length)
 		video->from_a = selector_elements(decoder, a, 1, 4u >> video->width_a);
-	/* b is the upper half of both. */
+	/* In the pair b:a, b's elements come after a's. */
 	video->from_b = 4u >> video->width_b;
 	if (b->selector.length)
 		video->from_b += selector_elements(decoder, b, 1, 4u >> video->width_b);
@@ -146,7 +146,7 @@ static void read_signs(struct decoder *decoder, struct video *video)
 	bool a = decode_operand(decoder, 1)->negated, b = decode_operand(decoder, 2)->negated;
 	bool c = decode_operand(decoder, 3)->negated;
 	if (video->second != VIDEO_NONE || video->count > 1)
-		decode_invalid(decoder, "no second operation");
+		decode_invalid(decoder, "vmad takes no second operation");
 	if ((a != b && c) || ((a || b || c) && video->plus_one))
 		decode_invalid(decoder, "more than one operand is negated");
 	video->negate_product = a != b;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the floating-point expressions of the tables in ops/ call. Approximations compute in double and stay well below
- * the error that the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh 2^-11).
+ * Floating-point operations of one lane, for the expressions in the tables of ops/. Approximations compute in double;
+ * their error is well below what the PTX ISA allows (ex2 2^-22.5 relative, lg2 2^-22.6, sin and cos 2^-20.9, tanh
+ * 2^-11).
  */
 #ifndef SOFTGPU_EXEC_LANE_FLOAT_H
 #define SOFTGPU_EXEC_LANE_FLOAT_H
@@ -39,18 +40,18 @@ static inline double f64_of_bits(uint64_t bits)
 	return a;
 }
 
-/* Neither is NaN; one is. Plain ands and ors, so that no branch comes of them. */
+/* ordered: neither is NaN; unordered: at least one is. & and | instead of && and ||, so that there is no branch. */
 #define ordered(a, b) ((int)((a) == (a)) & (int)((b) == (b)))
 #define unordered(a, b) ((int)((a) != (a)) | (int)((b) != (b)))
 
-/* NaNs of single precision are one pattern, whatever went in (CUDA C++ Programming Guide, "Floating-Point Standard").
- */
+/* Every NaN result of single precision has this pattern, whatever the inputs (CUDA C++ Programming Guide,
+ * "Floating-Point Standard"). */
 static inline float quiet(float a)
 {
 	return a == a ? a : f32_of_bits(0x7fffffff);
 }
 
-/* PTX leaves open which NaN a double operation gives: the same in every build, that of the hardware's own making. */
+/* PTX leaves open which NaN a double operation gives. Here it is the default NaN of x86, in every build. */
 static inline double quiet_f64(double a)
 {
 	return a == a ? a : f64_of_bits(0xfff8000000000000);
@@ -131,7 +132,7 @@ static inline float xorsign(float r, float a, float b)
 	return r == r ? f32_of_bits((bits_of_f32(r) & 0x7fffffff) | sign) : r;
 }
 
-/* div.approx is a * (1/b), and 1/b is flushed: beyond 2^126 it is 0. */
+/* div.approx is a * (1/b). A subnormal 1/b is flushed: if |b| is above 2^126, 1/b is 0. */
 static inline float div_approx(float a, float b)
 {
 	bool beyond = __builtin_fabsf(b) > 0x1p126f;
@@ -171,8 +172,8 @@ DEFINE_TESTS(f32, uint32_t, 0x7f800000u, 0x007fffffu)
 DEFINE_TESTS(f64, uint64_t, 0x7ff0000000000000ull, 0x000fffffffffffffull)
 
 /*
- * ---- float to integer: clamps; a is integral already. NaN becomes the type's top bit alone if either side has 64
- * bits, else 0 (PTX ISA, "cvt").
+ * ---- float to integer: clamps; a is integral already. If source or destination has 64 bits, NaN becomes an integer
+ * with only the top bit set; otherwise it becomes 0 (PTX ISA, "cvt").
  */
 #define DEFINE_TO_INTEGER(name, type, low, high, low_value, high_value)                          \
 	static inline type name##_of_f32(float a)                                                \
@@ -222,7 +223,7 @@ static inline float float_of(uint16_t half)
 	return f32_of_bits(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
-/* To nearest even. */
+/* Rounds to nearest even. */
 static inline uint16_t half_of(float a)
 {
 	uint32_t bits = bits_of_f32(a), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -233,7 +234,8 @@ static inline uint16_t half_of(float a)
 	return (uint16_t)(magnitude > 0x7f800000 ? r : r | sign);
 }
 
-/* A float whose last bit says that a lay beyond it: rounding that once more rounds as if from a itself. */
+/* Rounds to odd: if a is not a float, the last bit of the result is set. Rounding the result to a narrower type then
+ * gives what rounding a itself gives. */
 static inline float float_to_odd(double a)
 {
 	float near = (float)a;
@@ -248,7 +250,7 @@ static inline uint16_t half_of_double(double a)
 	return half_of(float_to_odd(a));
 }
 
-/* a * b is exact in double; the sum with c is rounded to odd. */
+/* a * b + c, rounded to odd. The caller's a * b is exact in double. */
 static inline double product_sum_to_odd(double a, double b, double c)
 {
 	double product = a * b, sum = product + c;
@@ -266,7 +268,7 @@ static inline uint16_t half_fma(uint16_t a, uint16_t b, uint16_t c)
 
 enum { HALF_ZERO, HALF_DOWN, HALF_UP };
 
-/* Rounded to nearest, then one step back if that went the wrong way. */
+/* Rounds to nearest; if the result is on the wrong side of a, goes one step back. */
 static inline uint16_t half_of_directed(double a, int direction)
 {
 	uint16_t r = half_of_double(a);
@@ -280,7 +282,7 @@ static inline uint16_t half_of_directed(double a, int direction)
 	return too_far ? stepped : r;
 }
 
-/* .ftz of one half, and of a pair. */
+/* .ftz of one half and of a pair. */
 static inline uint16_t flush_half(uint16_t a)
 {
 	return (uint16_t)(a & 0x7c00 ? a : a & 0x8000);
@@ -319,7 +321,7 @@ static inline uint16_t bfloat_fma(uint16_t a, uint16_t b, uint16_t c)
 }
 
 /* ---- approximations */
-#define ROUND_MAGIC 0x1.8p52 /* added to a double below 2^51 it rounds it to an integer, which stands in the low bits */
+#define ROUND_MAGIC 0x1.8p52 /* added to a double below 2^51, rounds it to an integer in the low bits of the sum */
 
 /* 2^x for |x| <= 1000 or NaN. The Taylor series of 2^f on [-1/2, 1/2]; the first term left out is below 2^-33. */
 static inline double exp2_near(double x)
@@ -364,7 +366,7 @@ static inline float lg2_f32(float x)
 	return x >= 0 ? r : f32_of_bits(0x7fffffff);
 }
 
-/* x = k * pi/2 + r. Past 2^40 the remainder has no bits left; the ISA promises nothing there. */
+/* x = k * pi/2 + r. Beyond 2^40 no bit of the remainder is right; the ISA promises nothing there. */
 static inline double quarter_turns(float x, uint64_t *quarter)
 {
 	double shifted = (double)x * 0x1.45f306dc9c883p-1 + ROUND_MAGIC, k = shifted - ROUND_MAGIC;
@@ -410,7 +412,7 @@ static inline float tanh_f32(float x)
 	return x == x ? r : f32_of_bits(0x7fffffff);
 }
 
-/* The double approximations look at the upper 32 bits only and give no more. */
+/* rcp.approx and rsqrt.approx of f64 read only the upper 32 bits of the operand and give only those of the result. */
 static inline double flush_f64(double a)
 {
 	uint64_t bits = bits_of_f64(a);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the expressions of ops/half.table and of the narrow conversions call: f16, bf16, fp8, fp6 and fp4. Arithmetic is
- * done in float or double, wide enough that rounding twice does no harm, or rounded to odd first.
+ * Operations on f16, bf16, fp8, fp6 and fp4 of one lane, for the expressions of ops/half.table and of the narrow
+ * conversions. They compute in float or double, which is wide enough that rounding twice gives the right result, or
+ * round to odd first.
  */
 #ifndef SOFTGPU_EXEC_LANE_HALF_H
 #define SOFTGPU_EXEC_LANE_HALF_H
 
 #include "cuda_remote/softgpu/exec/lanes/lane_float.h"
 
-/* The same for both halves of a word. */
+/* Apply f to each half of a word. */
 #define pair1(f, a) both(f(low(a)), f(high(a)))
 #define pair2(f, a, b) both(f(low(a), low(b)), f(high(a), high(b)))
 #define pair3(f, a, b, c) both(f(low(a), low(b), low(c)), f(high(a), high(b), high(c)))
@@ -93,7 +94,7 @@ static inline uint16_t bfloat_mul(uint16_t a, uint16_t b)
 	return bfloat_of(float_of_bfloat(a) * float_of_bfloat(b));
 }
 
-/* 0xffff is the NaN that tensor loads put in place of elements out of bounds. */
+/* .oob: 0xffff is the NaN that tensor loads write for elements out of bounds. */
 #define DEFINE_OUT_OF_BOUNDS(name)                                                         \
 	static inline uint16_t name##_fma_oob(uint16_t a, uint16_t b, uint16_t c)          \
 	{                                                                                  \
@@ -150,7 +151,7 @@ static inline uint16_t half_tanh(uint16_t a)
 	return half_of(tanh_f32(float_of(a)));
 }
 
-/* ex2.approx.ftz.bf16: subnormal inputs and results are zero; float flushes the same numbers. */
+/* ex2.approx.ftz.bf16: subnormal inputs and results become zero. bf16 and float are subnormal in the same range. */
 static inline uint16_t bfloat_ex2(uint16_t a)
 {
 	return bfloat_of(flush(ex2_f32(flush(float_of_bfloat(a)))));
@@ -169,7 +170,7 @@ static inline uint16_t half_rounded(double a, int direction)
 	return direction == HALF_NEAREST ? half_of_double(a) : half_of_directed(a, direction);
 }
 
-/* a is rounded to odd: what is cut off decides. */
+/* a has been rounded to odd, so the 16 bits that are cut off say how to round. */
 static inline uint16_t bfloat_rounded_float(float a, int direction)
 {
 	uint32_t bits = bits_of_f32(a), rest = bits & 0xffff, negative = bits >> 31;
@@ -184,7 +185,8 @@ static inline uint16_t bfloat_rounded(double a, int direction)
 	return bfloat_rounded_float(float_to_odd(a), direction);
 }
 
-/* A 64-bit integer as a double of its upper 52 bits, the last of them set if more follow: rounds to less alike. */
+/* Rounds a 64-bit integer to odd if it has more than 53 bits. Rounding the result to a narrower type gives what
+ * rounding the integer itself gives. */
 static inline double double_of_u64_odd(uint64_t a)
 {
 	uint64_t kept = (a & ~0xfffull) | ((a & 0xfff) ? 0x1000 : 0);
@@ -222,8 +224,9 @@ static inline uint32_t tf32_relu(uint32_t a)
 }
 
 /*
- * ---- fp8, fp6, fp4. A format: bits of its fraction, exponent's bias, largest finite number, what NaN becomes, and a
- * float whose last place is the format's least number: adding it rounds subnormals.
+ * ---- fp8, fp6, fp4. Parameters of a format: the fraction's bits, the exponent's bias, the largest finite number, what
+ * NaN becomes, and magic: a float whose last bit is worth the format's smallest positive number. Adding magic rounds
+ * subnormals.
  */
 
 static inline uint32_t narrow_of(float a, uint32_t fraction, uint32_t bias, uint32_t largest, uint32_t nan, float magic,
@@ -270,7 +273,7 @@ static inline uint16_t half_of_e4m3(uint32_t a)
 	return (a & 0x7f) == 0x7f ? 0x7fff : half_of_finite_e4m3(a & 255);
 }
 
-/* e5m2 is the upper half of an f16. */
+/* e5m2 is the upper byte of an f16. */
 static inline uint16_t half_of_e5m2(uint32_t a)
 {
 	return (a & 0x7f) > 0x7c ? 0x7fff : (uint16_t)((a & 255) << 8);
@@ -291,7 +294,7 @@ static inline uint16_t half_of_e2m1(uint32_t a)
 	return half_of_finite_e2m1(a & 15);
 }
 
-/* ue8m0: the exponent alone, of the magnitude; 255 is the NaN. */
+/* ue8m0 is only the exponent of the magnitude; 255 is NaN. */
 static inline uint32_t power_of(float a, bool up, bool finite)
 {
 	uint32_t magnitude = bits_of_f32(a) & 0x7fffffff, exponent = magnitude >> 23;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the expressions of the tables in ops/ call: one lane's integer and bit operations and conversions. Everything here is
- * inlined into loops over 32 lanes that the compiler vectorises, so there is no branch where a selection does.
+ * Integer and bit operations and conversions of one lane, for the expressions in the tables of ops/. They are inlined
+ * into loops over 32 lanes that the compiler vectorises, so they select values rather than branch.
  */
 #ifndef SOFTGPU_EXEC_LANE_MATH_H
 #define SOFTGPU_EXEC_LANE_MATH_H
@@ -85,8 +85,8 @@ static inline int64_t mul24_s32(int32_t a, int32_t b)
 DEFINE_DIVIDE(16)
 DEFINE_DIVIDE(64)
 
-/* 32-bit operands are exact in a double and their quotient's distance to the next integer is more than its rounding
- * error. */
+/* 32-bit operands are exact in a double. If their quotient is not an integer, its distance to the next integer is
+ * larger than its rounding error. */
 static inline uint32_t div_u32(uint32_t a, uint32_t b)
 {
 	double quotient = (double)a / (double)(b == 0 ? 1 : b);
@@ -159,7 +159,8 @@ static inline uint32_t bfind_shift_s64(int64_t a)
 	return bfind_shift_u64((uint64_t)(a ^ (a >> 63)));
 }
 
-/* The n-th set bit from base on, upward for n > 0, downward for n < 0, base itself for 0; none from beyond the word. */
+/* The n-th set bit of mask from bit base on: upward if n > 0, downward if n < 0. If n is 0: base, if that bit is set.
+ * UINT32_MAX: there is no such bit, or base is 32 or more. */
 static inline uint32_t fns_u32(uint32_t mask, uint32_t base, int32_t n)
 {
 	int step = n < 0 ? -1 : 1;
@@ -187,7 +188,7 @@ static inline uint64_t brev_u64(uint64_t a)
 	return (uint64_t)brev_u32((uint32_t)a) << 32 | brev_u32((uint32_t)(a >> 32));
 }
 
-/* Shifts of the register's width or more are not C's to do. */
+/* C does not define a shift by the operand's width or more; PTX clamps the distance to the width. */
 #define DEFINE_SHIFTS(bits)                                                                        \
 	static inline uint##bits##_t shl_u##bits(uint##bits##_t a, uint32_t n)                     \
 	{                                                                                          \
@@ -321,7 +322,7 @@ static inline uint32_t prmt_u32(uint32_t a, uint32_t b, uint32_t selector)
 	       prmt_byte(bytes, selector >> 8) << 16 | prmt_byte(bytes, selector >> 12) << 24;
 }
 
-/* The selector that a mode of prmt stands for, by the low two bits of its operand. */
+/* The selector of each mode of prmt. n: the low two bits of the operand. */
 #define DEFINE_PRMT_MODE(name, s0, s1, s2, s3)                        \
 	static inline uint32_t prmt_##name(uint32_t n)                \
 	{                                                             \
@@ -390,7 +391,7 @@ DEFINE_SATURATE(s32, int32_t, INT32_MIN, INT32_MAX)
 DEFINE_SATURATE(u64, uint64_t, 0, UINT64_MAX)
 DEFINE_SATURATE(s64, int64_t, INT64_MIN, INT64_MAX)
 
-/* cvt.pack: a and b clamped to that many bits, a above b, above them the low bits of c. */
+/* cvt.pack: a and b, clamped to low … high, a in the bits above b. The table's expression adds c above them. */
 static inline uint32_t clamp_bits(int32_t a, int32_t low, int32_t high)
 {
 	return (uint32_t)(a < low ? low : a > high ? high : a) & (uint32_t)(high - low);

@@ -4,7 +4,8 @@
 
 #include "cuda_remote/softgpu/exec/texture/texture.h"
 
-/* Calls from four places, each of which the processor predicts by itself: 4 to 8 % over one place. */
+/* Handlers are called from four places, because the processor predicts each call by itself: 4 to 8 % faster than
+ * one. */
 #define STEP \
 	if (!(insn = insn->handler(warp, insn))) \
 		break
@@ -18,13 +19,13 @@ static void run(struct warp *warp, const struct insn *insn)
 		STEP;
 	}
 #ifdef __AVX__
-	/* The handlers leave the upper halves of the vector registers as they are; the rest of the program must not pay
-	 * for it. */
+	/* The handlers leave values in the upper halves of the vector registers, which would slow down SSE instructions
+	 * in the rest of the program. */
 	_mm256_zeroupper();
 #endif
 }
 
-/* The same, counting. What the decoder put before an instruction (a join of paths, a guard) is none itself. */
+/* The same, counting. A join or guard, which the decoder puts before an instruction, does not count. */
 static void run_counting(struct warp *warp, const struct insn *insn)
 {
 	do {
@@ -67,7 +68,7 @@ static void run_step(struct warp *warp, const struct insn *insn)
 #define ISA_TEXT(isa) ISA_TEXT_(isa)
 #define OPS_TABLE(name) LANES_NAME(ops_##name),
 static insn_handler *const *const tables[] = {
-#include "cuda_remote/softgpu/exec/ops/tables.h"
+#include "cuda_remote/softgpu/exec/instructions/tables.h"
 };
 
 const struct lane_ops LANES_NAME(lane_ops) = {

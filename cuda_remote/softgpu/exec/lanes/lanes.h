@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the operations on all lanes of a warp are written with. Their sources (those generated from ops/, memory_ops.c,
- * lanes.c) are compiled once for each instruction set with LANES_ISA its name: the loops over lanes are the compiler's to
- * vectorise. No contraction (-ffp-contract=off): fma fuses, mul and add do not.
+ * Macros and declarations for the operations on all lanes of a warp. Their sources (those generated from ops/, and the
+ * .c files of this folder) are compiled once for each instruction set, with LANES_ISA as its name; the compiler
+ * vectorises the loops over lanes. -ffp-contract=off: only fma computes a product and a sum with one rounding.
  */
 #ifndef SOFTGPU_EXEC_LANES_H
 #define SOFTGPU_EXEC_LANES_H
@@ -18,15 +18,15 @@
 
 #define LANES_JOIN_(name, isa) name##_##isa
 #define LANES_JOIN(name, isa) LANES_JOIN_(name, isa)
-/* A name that is not this source's alone, for this instruction set. */
+/* The name of a global function or table in the build for this instruction set. */
 #define LANES_NAME(name) LANES_JOIN(name, LANES_ISA)
 
 /* The operations of each table by number. */
 #define OPS_TABLE(name) extern insn_handler *const LANES_NAME(ops_##name)[];
-#include "cuda_remote/softgpu/exec/ops/tables.h"
+#include "cuda_remote/softgpu/exec/instructions/tables.h"
 #undef OPS_TABLE
 
-/* Loads and stores by space, log2 of an element's bytes, and row (1: 16 bits, 2: 32, 3: 64). */
+/* Loads and stores by space, log2 of an element's bytes, and the register's width (1: 16 bits, 2: 32, 3: 64). */
 extern insn_handler *const LANES_NAME(loads)[ACCESS_SPACES][4][4];
 extern insn_handler *const LANES_NAME(signed_loads)[ACCESS_SPACES][4][4];
 extern insn_handler *const LANES_NAME(stores)[ACCESS_SPACES][4][4];
@@ -56,7 +56,8 @@ __attribute__((unused)) static const uint32_t lane_bits[WARP_LANES] = {
 	1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
 };
 
-/* The host address of an access by a path of one lane; NULL if the bounds alone do not tell it. */
+/* The host address of an access by a path of one lane. NULL: it is misaligned, or not within the bounds at hand; the
+ * general handler decides. */
 static inline __attribute__((always_inline)) char *single_lane_access(const struct warp *warp, const struct insn *insn,
 							       uint64_t address, enum access_space space,
 							       uint32_t bytes, bool write)

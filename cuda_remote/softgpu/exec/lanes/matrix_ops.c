@@ -20,7 +20,7 @@ typedef int32_t integers __attribute__((vector_size(32), may_alias));
 static inline float float_of_e4m3(uint32_t bits)
 {
 	uint32_t magnitude = bits & 127, sign = (bits & 128) << 24;
-	/* In a float's place the exponent is 120 too small, and what is subnormal comes out right as well. */
+	/* Shifted into a float, the exponent is 120 too small. The product is right for subnormal numbers too. */
 	float value = f32_of_bits(magnitude << 20) * 0x1p120f;
 	return f32_of_bits(sign | (magnitude == 127 ? 0x7fffffffu : bits_of_f32(value)));
 }
@@ -108,7 +108,7 @@ static void unpack_integers(const struct warp *warp, const struct insn *insn, ui
 	}
 }
 
-/* A NaN of any kind becomes the one that the ISA calls canonical. */
+/* Every NaN becomes the PTX ISA's canonical NaN. */
 static inline uint32_t f32_result(double value)
 {
 	return value == value ? bits_of_f32((float)value) : 0x7fffffffu;
@@ -136,7 +136,7 @@ static void pack_floats(struct warp *warp, const struct insn *insn, uint32_t fir
 	}
 }
 
-/* d += a * b; four rows at a time, so that one sum does not wait for the other. */
+/* d += a * b; four rows at a time, so that additions of different rows do not wait for each other. */
 static void multiply_doubles(const struct matrix_form *form, const double *a, const double *b, double *d)
 {
 	uint32_t m = form->m, n = form->n, k = form->k;

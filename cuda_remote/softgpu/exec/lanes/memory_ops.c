@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads and stores of a warp, compiled once for each instruction set. An access is sorted first: lanes side by side in
- * memory (one vector copy), all at one address, or scattered (one by one). Its bounds are checked once for all lanes where
- * it can be; what does not pass there goes through memory_resolve, which checks lane by lane and reports the fault.
+ * Loads and stores of a warp, compiled once for each instruction set. An access is classified first: consecutive
+ * addresses (one vector copy), one address for all lanes, or scattered addresses (one access a lane). Its bounds are
+ * checked once for all lanes if possible. If that check fails, memory_resolve checks lane by lane and reports the
+ * fault.
  */
 #include "cuda_remote/softgpu/exec/lanes/lanes.h"
 
@@ -48,10 +49,10 @@ static inline uint32_t strangers_wide(const uint64_t *rows, uint64_t base, uint6
 
 enum access_kind { ACCESS_FAILED, ACCESS_RUN, ACCESS_ONE, ACCESS_SCATTERED };
 
-/* Lanes' addresses that lie side by side (run) or are the same (one): from where to where. */
+/* The addresses of the active lanes: consecutive (run), all the same (one), or neither. */
 struct address_set {
-	uint64_t first; /* what lane 0's address is, or would be, in a run */
-	uint64_t low, high;
+	uint64_t first; /* of a run: lane 0's address, as it would be if lane 0 is not active */
+	uint64_t low, high; /* of the first and the last active lane */
 	bool run, one;
 };
 
@@ -72,13 +73,13 @@ struct address_set {
 DEFINE_SORT(wide, uint64_t)
 DEFINE_SORT(narrow, uint32_t)
 
-/* Where addresses may lie: low … low + limit, the last one included; and the host's place of address 0 of lane 0. */
+/* The addresses that are allowed, low … low + limit inclusive; base: the host address of lane 0's address 0. */
 struct reach {
 	uint64_t low, limit;
 	uint64_t base, step; /* step: from a lane's memory to the next one's */
 };
 
-/* Addresses as they come, into warp->pointers. False: one is misaligned or not within reach. */
+/* Writes each lane's host address to warp->pointers. False: an active lane's is misaligned or not within reach. */
 #define DEFINE_SCATTER(width, type)                                                                       \
 	INLINED bool scatter_##width(struct warp *warp, const type *rows, type offset, struct reach reach,        \
 				     uint32_t bytes)                                                      \
@@ -112,7 +113,8 @@ static inline bool scatter_global(struct warp *warp, const struct insn *insn, ui
 	return scatter_wide(warp, SOURCE(uint64_t, 4), insn->imm, reach, bytes);
 }
 
-/* All in the allocation that the instruction found last, or in that of the first lane; else lane by lane. */
+/* Tries the allocation that the instruction accessed last, then that of the first active lane. If some address is
+ * outside, checks lane by lane. */
 static __attribute__((noinline)) enum access_kind access_scattered(struct warp *warp, const struct insn *insn,
 								   enum access_space space, uint32_t bytes, bool write)
 {
@@ -171,8 +173,8 @@ INLINED enum access_kind access_shared(struct warp *warp, const struct insn *ins
 }
 
 /*
- * Local memory: every lane has its own, local_bytes apart. Only the offsets' bounds and alignment are to be checked,
- * which is done for all lanes at once. window: what is added to an offset to make a generic address; 0 for ld.local.
+ * Local memory: every lane has its own, local_bytes apart. The offsets' bounds and alignment are checked for all lanes
+ * at once. window: the generic address of offset 0; 0 for ld.local.
  */
 INLINED enum access_kind access_local(struct warp *warp, const struct insn *insn, uint32_t bytes, bool write,
 				      uint64_t window)
@@ -222,7 +224,7 @@ INLINED enum access_kind access_of(struct warp *warp, const struct insn *insn, e
 	return access_local(warp, insn, bytes, write, 0);
 }
 
-/* Scattered elements by one instruction for eight lanes, where there is one. False: not for these sizes. */
+/* Loads scattered elements, eight lanes an instruction. False: there is no such instruction for these sizes. */
 INLINED bool gathered(const struct warp *warp, void *row, uint64_t offset, size_t from, size_t to)
 {
 #if defined(__AVX512DQ__)
@@ -245,7 +247,7 @@ INLINED bool gathered(const struct warp *warp, void *row, uint64_t offset, size_
 #endif
 }
 
-/* One element of a load: memory type M, register row of type R, n elements in all. */
+/* One element of a load: memory type M, register row of type R; count elements in all. */
 #define LOAD_ELEMENT(M, R, element)                                                                      \
 	do {                                                                                             \
 		R *row = RESULT(R, element);                                                             \
@@ -283,8 +285,8 @@ INLINED bool gathered(const struct warp *warp, void *row, uint64_t offset, size_
 	} while (0)
 
 /*
- * The common case by itself, with nothing that needs the stack: one element, the whole warp, a run or one address, in
- * bounds. False, NULL: it is not that.
+ * The common case, in code that needs no stack: one element, the whole warp, consecutive addresses or one address, in
+ * bounds. False or NULL: the access is not of this kind.
  */
 #define DEFINE_SIMPLE(width, type)                                                                       \
 	INLINED bool simple_##width(const struct warp *warp, const struct insn *insn, uint64_t low_limit,        \
@@ -304,7 +306,7 @@ INLINED bool gathered(const struct warp *warp, void *row, uint64_t offset, size_
 DEFINE_SIMPLE(wide, uint64_t)
 DEFINE_SIMPLE(narrow, uint32_t)
 
-/* The host's address of lane 0; NULL if the access is not simple. */
+/* The host address for lane 0; NULL if the access is not simple. */
 INLINED char *simple_access(const struct warp *warp, const struct insn *insn, enum access_space space, uint32_t bytes,
 			    bool write, bool *one)
 {
@@ -326,14 +328,15 @@ INLINED char *simple_access(const struct warp *warp, const struct insn *insn, en
 	return simple ? warp->block->shared + address : NULL;
 }
 
-/* The address that the lane of a path that is only one lane gives. */
+/* The address of an access by a path of one lane. */
 INLINED uint64_t single_lane_address(const struct warp *warp, const struct insn *insn)
 {
 	return insn->flags & INSN_NARROW ? (uint32_t)(SINGLE_LANE(uint32_t, 4) + (uint32_t)insn->imm) :
 					   SINGLE_LANE(uint64_t, 4) + insn->imm;
 }
 
-/* The address's register may be the result's, so that all pointers are known before the first element is written. */
+/* The result may overwrite the register with the address, so all addresses are computed before an element is
+ * written. */
 #define DEFINE_LOAD(name, space, M, R)                                                                   \
 	static __attribute__((noinline)) const struct insn *name##_any(struct warp *warp, const struct insn *insn) \
 	{                                                                                                \

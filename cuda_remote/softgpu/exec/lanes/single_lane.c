@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interpreter for paths of one lane. A handler (lanes.h) serves whole warps and single lanes: the call, the return
- * and the test which of the two it has take longer than the computation for one lane. Here each of the most used
- * operations is a label in one function and jumps to the label of the next instruction (threaded code: Bell, CACM 1973),
- * with the lane's columns in registers. Operations without a label run in their handler.
+ * The interpreter for paths of one lane. A handler (lanes.h) serves whole warps and single lanes. For one lane, the
+ * handler's call, return and test which of the two it serves take longer than the computation. Here each of the most
+ * used operations is a label in one function and jumps to the label of the next instruction (threaded code: Bell, CACM
+ * 1973), with the addresses of the lane's columns in registers. An operation without a label runs in its handler.
  *
  * insn->label is the address of the instruction's label. Labels are known only inside their function, so the function
  * itself returns the list of them (single_lane_label).
@@ -17,7 +17,7 @@ struct handler_label {
 	const void *label;
 };
 
-/* What run_single_lane puts out if it is given no warp. */
+/* What run_single_lane returns through *list if warp is NULL. */
 struct label_list {
 	const struct handler_label *labels;
 	size_t count;
@@ -85,13 +85,13 @@ struct label_list {
 static insn_handler op_single_lane;
 static insn_handler *const control[] = { op_nop, op_bra, op_bra_back, op_branch, op_branch_back, op_join, op_guard };
 
-/* The running path may go on at "at" without a look at others, or a cheap one. */
+/* Whether the running path may go on at "at": it is the only path, or no other path comes first. */
 static inline bool keeps_turn(const struct warp *warp, const struct insn *at)
 {
 	return warp->other_count == 0 || (!warp->ahead && !warp_others_come_first(warp, at));
 }
 
-/* From insn on, until the running path is no longer one lane: the instruction to go on at, or NULL. */
+/* Runs from insn on until the running path is no longer one lane; returns the instruction to go on at, or NULL. */
 static const struct insn *run_single_lane(struct warp *warp, const struct insn *insn, struct label_list *list)
 {
 	static const struct insn entry = { .handler = op_single_lane, .label = &&entered };
@@ -100,7 +100,7 @@ static const struct insn *run_single_lane(struct warp *warp, const struct insn *
 		{ &control[4], &&branch_back }, { &control[5], &&join }, { &control[6], &&guard },
 		ALL_SPACES(LOADS_OF, ACCESS_LABEL) ALL_SPACES(STORES_OF, ACCESS_LABEL)
 #define SINGLE_LANE_OP(table, op, ...) { &LANES_NAME(ops_##table)[op], &&table##_##op },
-#include "cuda_remote/softgpu/exec/ops/single_lane.h"
+#include "cuda_remote/softgpu/exec/instructions/single_lane.h"
 #undef SINGLE_LANE_OP
 	};
 	char *regs, *cells2, *cells4, *cells8;
@@ -114,7 +114,7 @@ static const struct insn *run_single_lane(struct warp *warp, const struct insn *
 
 entered:
 	insn = warp->single_lane_at;
-reload: /* after what may have changed the lane */
+reload: /* the lane may have changed */
 	regs = warp->regs;
 	mask = warp->mask;
 	cells2 = warp->cells2;
@@ -171,11 +171,11 @@ branch:
 		__VA_ARGS__                                                                                      \
 	}                                                                                                        \
 	GO_TO(insn + 1);
-#include "cuda_remote/softgpu/exec/ops/single_lane.h"
+#include "cuda_remote/softgpu/exec/instructions/single_lane.h"
 #undef SINGLE_LANE_OP
 }
 
-/* The handler of the entry: in the interpreter of warps. */
+/* The entry's handler: by it, the interpreter of warps enters this one. */
 static const struct insn *op_single_lane(struct warp *warp, const struct insn *insn)
 {
 	(void)insn;

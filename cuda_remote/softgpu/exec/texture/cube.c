@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cube maps: the face that a direction means, and the coordinates on it. */
+/* Cubemaps: the face that a direction meets, and the coordinates on it. */
 #include "cuda_remote/softgpu/exec/texture/cube.h"
 
 #include <math.h>
 
-/* For each face: the axis it is on, and which axes, with which sign, its coordinates s and t are. */
+/* For each face: its axis, and the axes and signs of its coordinates s and t. */
 static const struct {
 	int8_t major, s, t, s_sign, t_sign;
 } faces[6] = {
@@ -49,8 +49,8 @@ void cube_project_gradient(const float direction[3], const float gradient[3], do
 }
 
 /*
- * The texel's centre lies just beyond the edge; the direction there meets the neighbour. Seen from the cube's centre it
- * is moved by less than half a texel, so that the number along the edge stays.
+ * The texel's centre lies just beyond the edge, and the direction to it meets the neighbouring face. The projection
+ * onto that face moves it by less than half a texel along the edge, so its number along the edge stays the same.
  */
 void cube_across_edge(uint32_t *face, int64_t at[2], uint32_t n)
 {

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #define FRACTION 256 /* filter weights are multiples of 1/256: 9 bits, 8 of them behind the point */
-#define FAR 1e9      /* no image is as large; what is further out is there too */
+#define FAR 1e9      /* larger than every image; coordinates further out are clamped to it */
 
 uint32_t geometry_coordinates(enum geometry geometry)
 {
@@ -49,7 +49,7 @@ static enum softgpu_address address_mode(const softgpu_sampler_t *sampler, uint3
 	return periodic && !normalized ? SOFTGPU_ADDRESS_CLAMP : mode;
 }
 
-/* The texel that number i of n means; -1 for the border. */
+/* The texel that the mode gives for index i, which may be outside of 0 … n - 1; -1: the border. */
 static int64_t texel_number(enum softgpu_address mode, int64_t i, int64_t n)
 {
 	if (i >= 0 && i < n)
@@ -67,7 +67,7 @@ static int64_t texel_number(enum softgpu_address mode, int64_t i, int64_t n)
 	}
 }
 
-/* Where a coordinate is, in texels of the range that the mode brings it to. What is not a number counts as 0. */
+/* A coordinate in texels, wrapped or mirrored into the image if the mode does that. NaN counts as 0. */
 static double position(enum softgpu_address mode, bool normalized, double x, uint32_t n)
 {
 	if (mode == SOFTGPU_ADDRESS_WRAP || mode == SOFTGPU_ADDRESS_MIRROR) {
@@ -109,7 +109,8 @@ static void read_texel(const softgpu_image_t *image, const softgpu_sampler_t *sa
 	texel_read(image, sampler, row + (uint64_t)at[0] * image->texel, value);
 }
 
-/* One face's neighbour across the edge; where three faces meet there is none. */
+/* Reads a texel of a face, or of its neighbour beyond an edge. False: at a corner, where three faces meet, there is
+ * none. */
 static bool read_seamless(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct place *place,
 			  const int64_t number[3], uint32_t value[4])
 {
@@ -142,7 +143,7 @@ static void add_corner(const softgpu_image_t *image, const softgpu_sampler_t *sa
 		number[n] = place->axis[n].first + second;
 		weight *= second ? place->axis[n].weight : FRACTION - place->axis[n].weight;
 	}
-	/* A texel without weight adds nothing, an infinite one either. */
+	/* A texel without weight adds nothing, even if it is infinite. */
 	if (!weight)
 		return;
 	if (!place->seamless)
@@ -188,7 +189,7 @@ static uint32_t plane_of(const softgpu_image_t *image, const struct fetch *fetch
 	return plane < depth ? plane : depth - 1;
 }
 
-/* Coordinates within the plane, with the sampler that goes with them. */
+/* Coordinates within a plane, and what they mean. */
 struct spot {
 	double at[3];
 	uint32_t axes, plane;
@@ -244,8 +245,8 @@ static void footprint(const softgpu_image_t *image, const struct spot *spot, con
 }
 
 /*
- * Fetches along the longer side of the footprint, and the level that the shorter one asks for: the example of
- * EXT_texture_filter_anisotropic. A cube is filtered alike in all directions.
+ * The number of fetches along the longer side of the footprint, and the level of detail for the shorter side, as in the
+ * example of EXT_texture_filter_anisotropic. A cube is filtered alike in all directions.
  */
 static uint32_t probes_of(const softgpu_sampler_t *sampler, const struct spot *spot, const double length[2],
 			  double *lod)
@@ -261,7 +262,7 @@ static uint32_t probes_of(const softgpu_sampler_t *sampler, const struct spot *s
 	return (uint32_t)count;
 }
 
-/* The levels that a level of detail means: one, or two with the second's weight. */
+/* The levels to fetch from for a level of detail: one, or two with the second's weight. */
 static struct axis levels_of(const softgpu_image_t *image, const softgpu_sampler_t *sampler, double lod)
 {
 	double last = image->levels - 1;

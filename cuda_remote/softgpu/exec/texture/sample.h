@@ -14,7 +14,7 @@
 void sample_fetch(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
 		  uint32_t value[4]);
 
-/* tld4: one component of the four texels that a linear filter would use, from the lower left against the clock. */
+/* tld4: one component of the four texels that a linear filter would use, counter-clockwise from the lower left. */
 void sample_gather(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
 		   uint32_t component, uint32_t value[4]);
 

@@ -8,15 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-#define EXTREME 1e9 /* beyond it the long way takes over */
+#define EXTREME 1e9 /* coordinates beyond it take the general path */
 
-/* The texels that a coordinate means on one axis, -1 for the border, and the second one's weight of 256. */
+/* The texels that a coordinate selects on one axis, -1 for the border, and the second one's weight in 1/256. */
 struct axis {
 	int64_t first, second;
 	uint32_t weight;
 };
 
-/* floor() of what is not extreme, without a call. */
+/* floor() of a number that is not extreme, without a call. */
 static inline int64_t whole_of(double x)
 {
 	int64_t whole = (int64_t)x;
@@ -78,7 +78,7 @@ static inline void texel_at(const softgpu_image_t *image, const softgpu_sampler_
 	memcpy(value, at, image->texel);
 }
 
-/* Channels that the image lacks are the same in every texel, but for the border's. */
+/* Channels that the image lacks are the same in every texel except the border's. */
 static uint32_t channels_to_sum(const softgpu_image_t *image, const softgpu_sampler_t *sampler)
 {
 	bool border = sampler->address[0] == SOFTGPU_ADDRESS_BORDER || sampler->address[1] == SOFTGPU_ADDRESS_BORDER;

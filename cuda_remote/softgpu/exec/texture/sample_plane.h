@@ -7,8 +7,9 @@
 #include "cuda_remote/softgpu/texture.h"
 
 /*
- * The short way of sample_fetch, with the same result, for most fetches there are: of level 0 of an image of one or two
- * dimensions, layered or not, by float coordinates that are not extreme. False, with nothing done, for all others.
+ * Handles the most common fetches with the same result as sample_fetch: from level 0 of an image of one or two
+ * dimensions, layered or not, by float coordinates that are not extreme. For all other fetches it does nothing and
+ * returns false.
  */
 bool sample_plane(const softgpu_image_t *image, const softgpu_sampler_t *sampler, const struct fetch *fetch,
 		  uint32_t value[4]);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* suld, sust and sured: texels of a surface by their byte or number, with bounds on every coordinate. */
+/* suld, sust and sured: texels of a surface by byte offset or number, with a check of every coordinate's bounds. */
 #include "cuda_remote/softgpu/exec/texture/texel.h"
 #include "cuda_remote/softgpu/exec/texture/texture.h"
 #include "cuda_remote/softgpu/exec/texture/texture_table.h"
 
 #include <string.h>
 
-/* One lane's access: bytes at a place, outside and dropped, or a fault. */
+/* The result of one lane's access: it can be made, it is outside and dropped, or it faults. */
 enum access { ACCESS_OK, ACCESS_DROPPED, ACCESS_FAULT };
-
-
 
 /* Keeps at within 0 … limit - 1; false if it was not. */
 static bool keep(int64_t *at, int64_t limit)
@@ -20,7 +18,7 @@ static bool keep(int64_t *at, int64_t limit)
 	return inside;
 }
 
-/* The coordinates that the geometry has, x in bytes; *inside: none had to be moved. */
+/* The host address of the lane's coordinates, x in bytes, clamped to the surface; *inside: none had to be clamped. */
 static char *locate(const softgpu_image_t *image, const struct texture_form *form, uint32_t lane, uint32_t bytes,
 		    bool *inside)
 {
@@ -54,7 +52,7 @@ static enum access access_lane(struct warp *warp, const struct insn *insn, const
 		return ACCESS_FAULT;
 	}
 	*pointer = locate(&surface->image, &form, lane, bytes, &inside);
-	/* A surface whose rows are shorter than the access has no nearest place. */
+	/* If a row is shorter than the access, no position in it can be clamped to. */
 	bool fits = (uint64_t)surface->image.level[0].width * surface->image.texel >= bytes;
 	if (inside || (fits && form.clamp == SURFACE_CLAMP))
 		return ACCESS_OK;
@@ -149,7 +147,7 @@ static void reduce_at(const struct insn *insn, bool is_signed, void *at, uint64_
 {
 	if (insn->size == 4) {
 		uint32_t old = __atomic_load_n((uint32_t *)at, __ATOMIC_RELAXED), next;
-		/* A failed attempt needs no order, the one that succeeds has it all. */
+		/* Only the attempt that succeeds is sequentially consistent; a failed one needs no order. */
 		do
 			next = (uint32_t)reduced(insn, is_signed, old, (uint32_t)b);
 		while (!__atomic_compare_exchange_n((uint32_t *)at, &old, next, true, __ATOMIC_SEQ_CST,
@@ -162,7 +160,7 @@ static void reduce_at(const struct insn *insn, bool is_signed, void *at, uint64_
 	while (!__atomic_compare_exchange_n((uint64_t *)at, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
-/* Of sured.p the surface's format says whether numbers have signs, and its texels must be as large as the operand. */
+/* For sured.p, the surface's format says whether numbers are signed, and its texels must have the operand's size. */
 static bool format_fits(const struct insn *insn, const softgpu_image_t *image, bool *is_signed)
 {
 	*is_signed = image->channel == SOFTGPU_CHANNEL_S32;

@@ -16,12 +16,12 @@ const struct insn *op_texture_stage(struct warp *warp, const struct insn *insn)
 	return insn + 1;
 }
 
-/* Whether all of the image's memory is allocated; asked again only after something was freed. */
+/* Whether all of the image's memory is allocated; looked up again only after some memory was freed. */
 static bool memory_is_there(struct texture *texture)
 {
 	uint64_t generation = softgpu_memory_generation();
 	softgpu_span_t span;
-	/* Relaxed: what is remembered says no more than softgpu_memory_find said. */
+	/* Relaxed: no other data depends on the generation. */
 	if (__atomic_load_n(&texture->generation, __ATOMIC_RELAXED) == generation)
 		return true;
 	uint64_t memory = texture->image.memory, bytes = texture->image.bytes;

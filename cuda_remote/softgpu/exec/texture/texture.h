@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Texture and surface instructions (PTX ISA, "Texture Instructions", "Surface Instructions") as the decoder writes
- * them. They have more operands than an instruction has rows: op_texture_stage comes before them, as often as it
- * takes, and puts coordinates and the like where the instruction finds them. The thread that runs the one runs the
- * other next, as nothing between them ends a path's turn.
+ * them. They have more operands than an instruction has rows: one or more op_texture_stage come before them and copy
+ * coordinates and the like to texture_staged. The same thread executes the instruction next, because a path does not
+ * yield between the two.
  */
 #ifndef SOFTGPU_EXEC_TEXTURE_H
 #define SOFTGPU_EXEC_TEXTURE_H
@@ -11,7 +11,7 @@
 #include "cuda_remote/softgpu/exec/texture/sample.h"
 #include "cuda_remote/softgpu/exec/warp.h"
 
-/* Where staged operands are. */
+/* Rows of texture_staged. */
 enum texture_slot {
 	SLOT_LAYER, SLOT_AT, SLOT_LOD = SLOT_AT + 3, SLOT_DX, SLOT_DY = SLOT_DX + 3, SLOT_OFFSET = SLOT_DY + 3,
 	TEXTURE_SLOTS = SLOT_OFFSET + 3
@@ -47,7 +47,7 @@ insn_handler op_texture_stage, op_tex, op_tld4, op_suld, op_sust, op_sured, op_t
 /* The staged operands of the calling thread's last op_texture_stage, by slot and lane. */
 extern __thread uint32_t texture_staged[TEXTURE_SLOTS][WARP_LANES];
 
-/* The texture or surface that a lane's handle names, its memory being there still. NULL after a fault. */
+/* The texture or surface that a lane's handle names; its memory is still allocated. NULL after a fault. */
 struct texture;
 const struct texture *texture_of_lane(struct warp *warp, const struct insn *insn, uint32_t lane, bool surface);
 

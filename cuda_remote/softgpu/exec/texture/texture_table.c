@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define INDEX_BITS 20 /* a million, as CUDA has them */
+#define INDEX_BITS 20 /* a million objects, CUDA's limit */
 #define INDEX_MASK ((UINT64_C(1) << INDEX_BITS) - 1)
 
 /* A handle is an index of slots and, above it, how often that slot was used before. */
@@ -35,7 +35,7 @@ static struct texture *slot_of(uint64_t handle)
 {
 	/* Pairs with the release in new_slot. */
 	struct texture *texture = __atomic_load_n(&table.slots[handle & INDEX_MASK], __ATOMIC_ACQUIRE);
-	/* Who was given the handle got it after it was stored, by whatever way it came. */
+	/* Relaxed: a thread that has the handle got it after it was stored here. */
 	bool live = texture && handle && __atomic_load_n(&texture->handle, __ATOMIC_RELAXED) == handle;
 	return live ? texture : NULL;
 }
@@ -73,7 +73,7 @@ void softgpu_texture_bind(uint64_t handle, const softgpu_image_t *image, const s
 		texture->image = *image;
 	if (sampler)
 		texture->sampler = *sampler;
-	/* No generation of memory: it is looked up at the first use. */
+	/* UINT64_MAX is no generation of memory, so the first use looks the memory up. */
 	__atomic_store_n(&texture->generation, UINT64_MAX, __ATOMIC_RELAXED);
 }
 

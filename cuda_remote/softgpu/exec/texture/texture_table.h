@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands behind the handles of texture.h, as the handlers read it. */
+/* The texture and surface objects whose handles texture.h gives out, as the handlers read them. */
 #ifndef SOFTGPU_EXEC_TEXTURE_TABLE_H
 #define SOFTGPU_EXEC_TEXTURE_TABLE_H
 
 #include "cuda_remote/softgpu/texture.h"
 
-/* Never freed, only used again, so that a handle that is not valid any more does no harm. */
+/* Never freed, only used again, so that a lookup of a handle that is not valid any more is safe. */
 struct texture {
 	uint64_t handle;       /* 0: not in use */
-	uint64_t generation;   /* of memory, when the image's was last found allocated; atomic */
+	uint64_t generation;   /* softgpu_memory_generation() when the image's memory was last found; atomic */
 	enum softgpu_texture_kind kind;
 	bool bound;
 	void *user;
 	softgpu_image_t image;
 	softgpu_sampler_t sampler;
-	struct texture *next;  /* of those not in use */
+	struct texture *next;  /* in the list of those not in use */
 };
 
 /* The texture or surface of a live handle with something bound to it; NULL. No lock. */

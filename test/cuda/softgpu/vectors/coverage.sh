@@ -6,4 +6,4 @@ exec=$top_srcdir/cuda_remote/softgpu/exec
 here=$top_srcdir/test/cuda/softgpu/vectors
 "${PYTHON:-python3}" -B "$here/coverage.py" --check "$exec/generate.py" \
 	"$top_builddir/test/cuda/softgpu/vectors/vectors" "$here/census.txt" \
-	"$top_srcdir"/test/cuda/softgpu/ptx/*.c -- "$exec"/ops/*.table
+	"$top_srcdir"/test/cuda/softgpu/ptx/*.c -- "$exec"/instructions/*.table

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Converts between floating-point formats and MPFR numbers, and rounds MPFR numbers to a format. */
 #include "test/cuda/softgpu/vectors/exact.h"
 
 #include <stdlib.h>

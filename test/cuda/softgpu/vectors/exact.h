@@ -12,16 +12,17 @@ enum { EXACT_BITS_WIDE = 4500, EXACT_BITS = 800 };
 
 enum rounding { TO_NEAREST, TOWARD_ZERO, DOWN, UP, TO_NEAREST_AWAY };
 mpfr_rnd_t rounding_of_mpfr(enum rounding rounding);
-/* .rn .rz .rm .rp .rna among the words; to nearest if there is none. */
+/* Returns the rounding of .rn, .rz, .rm, .rp or .rna among the words; to nearest if none of them is there. */
 enum rounding rounding_of(const struct words *words);
 
-/* value keeps its precision, which must hold every number of the format. */
+/* Sets value to a number of the format. The precision of value must be large enough for every number of the format. */
 void exact_of(mpfr_ptr value, const struct format *format, uint64_t bits);
 /* Rounds to the format: overflow to infinity or, toward zero or with satfinite, the largest number. */
 uint64_t exact_round(const struct format *format, mpfr_srcptr value, enum rounding rounding, bool satfinite);
-/* A subnormal of the format. */
+/* Returns whether the bits are a subnormal number of the format. */
 bool is_subnormal(const struct format *format, uint64_t bits);
-/* Of a value after an operation that was inexact toward zero: a little further from zero, so that rounding knows. */
+/* Call it if the operation that gave value was inexact and rounded toward zero: moves value slightly away from zero, so
+ * that a later rounding in any direction is right. */
 void exact_make_sticky(mpfr_ptr value);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors: each form of a PTX instruction over edge values of its operands, in a kernel of its own, against references
- * that share nothing with the engine: integers in 128 bits, floats in MPFR.
+ * Vectors: tests of each form of a PTX instruction, in a kernel of its own, with edge values of its operands. The
+ * results are compared with references that share no code with the engine: integers of 128 bits, and MPFR.
  */
 #ifndef TEST_VECTORS_H
 #define TEST_VECTORS_H
@@ -25,7 +25,7 @@ struct form {
 	int immediate;                 /* -1: none */
 };
 
-/* A mnemonic in parts. */
+/* A mnemonic, split at its dots. */
 #define WORDS_MAX 12
 struct words {
 	char opcode[16];
@@ -37,19 +37,19 @@ bool words_have(const struct words *words, const char *word);
 /* The n-th word from the end, 0 the last; "" if there is none. */
 const char *words_last(const struct words *words, unsigned n);
 
-/* What one part of a result may be. */
+/* The rule for one part of a result. */
 enum rule {
-	RULE_EXACT,    /* these bits */
-	RULE_NAN,      /* some NaN of the format: PTX leaves open which */
+	RULE_EXACT,    /* exactly these bits */
+	RULE_NAN,      /* any NaN of the format: PTX does not specify which */
 	RULE_ZERO,     /* a zero of either sign */
 	RULE_WITHIN,   /* a number from low to high */
-	RULE_OPEN,     /* PTX says nothing */
+	RULE_OPEN,     /* any value: PTX does not specify it */
 };
 struct element {
 	enum rule rule;
 	unsigned shift, width;
 	uint64_t bits;
-	const struct format *format; /* of RULE_NAN, RULE_ZERO, RULE_WITHIN */
+	const struct format *format; /* for RULE_NAN, RULE_ZERO, RULE_WITHIN */
 	double low, high;
 };
 #define ELEMENTS_MAX 6
@@ -60,7 +60,8 @@ struct outcome {
 bool outcome_holds(const struct outcome *outcome, uint64_t got);
 void outcome_exact(struct outcome *outcome, uint64_t bits, unsigned width);
 
-/* What the results must be for these sources (operands in order of shape, in the low bits). False: not this file's. */
+/* Sets *out to the rules for the results of a form with these sources (operands in the order of the form, in the low
+ * bits). False: this reference does not cover the form. */
 typedef bool reference(const struct form *form, const struct words *words, const uint64_t *in, struct outcome *out);
 reference integer_reference, packed_reference, video_reference, memory_reference,
 	float_reference, convert_reference, compare_reference;
@@ -68,44 +69,46 @@ reference integer_reference, packed_reference, video_reference, memory_reference
 /* Binary floating-point formats. */
 struct format {
 	const char *name;
-	unsigned width, precision; /* bits in all; of the significand with the hidden one */
+	unsigned width, precision; /* bits of the whole; bits of the significand, the hidden bit included */
 	int bias;
 	bool has_infinity, has_nan;
 	uint64_t nan, largest;     /* the canonical NaN; the largest finite number */
 };
-/* By type's name, such as "f16"; NULL if there is none. */
+/* Returns the format of a type, such as "f16"; NULL if there is none. */
 const struct format *format_of(const char *name);
 const struct format *format_of_letter(char letter);
 bool format_is_nan(const struct format *format, uint64_t bits);
 double format_value(const struct format *format, uint64_t bits);
-/* Bits of an operand with that letter: 0 for p. */
+/* Returns the number of bits of an operand with that letter; 0 for p. */
 unsigned letter_width(char letter);
 
-/* Sources for a form: count vectors of SOURCES_MAX each; the same on every machine. */
+/* Makes the sources for a form: returns the number of vectors, each of SOURCES_MAX values; the same on every
+ * machine. */
 size_t inputs_make(const struct form *form, uint64_t *inputs, size_t most);
-/* The kernel's text into a buffer; the length. */
+/* Writes the kernel's text into a buffer. Returns its length. */
 size_t kernel_write(const struct form *form, unsigned number, char *text, size_t room);
 
-/* The driver, found at run time. */
+/* A device, with the driver that was loaded at run time. */
 struct device;
-/* library: what to dlopen. NULL, with a reason on stderr: there is none. */
+/* library: path for dlopen. Returns NULL, with the reason on stderr, if there is no device. */
 struct device *device_open(const char *library);
-/* Everything on the device goes with its context. */
+/* Destroys the context and all that belongs to it. */
 void device_close(struct device *device);
 int device_capability(const struct device *device); /* 75, 90, … */
 const char *device_name(const struct device *device);
-/* A module of PTX text; NULL if the driver refuses it, with its log in log. */
+/* Loads a module of PTX text. NULL: the driver refused it; its log is in log. */
 struct module;
 struct module *device_load(struct device *device, const char *ptx, char *log, size_t log_size);
 void device_unload(struct device *device, struct module *module);
 /*
- * Runs kernel name with (input, output, count, alone) over blocks of 128 threads; alone: each vector in a warp of its
- * own, of which one lane, another each time, goes on by itself. 0, or the driver's error.
+ * Runs kernel `name` with (input, output, count, alone) in blocks of 128 threads. alone: each vector has a warp of its
+ * own, in which a single lane executes the instruction, a different lane each time. 0, or the driver's error.
  */
 int device_run(struct device *device, struct module *module, const char *name, const uint64_t *inputs,
 	       uint64_t *outputs, uint32_t count, bool alone);
 
-/* Words of an output: results, then results of the copy of the instruction that only odd threads execute. */
+/* Words of one output: the results, then the results of a second copy of the instruction, which only odd threads
+ * execute. */
 #define SCRATCH_WORDS 2 /* 16 bytes of global memory for the thread's own use */
 #define OUTPUT_WORDS (2 * RESULTS_MAX + SCRATCH_WORDS)
 #define SENTINEL 0x5a5a5a5a5a5a5a5aull
