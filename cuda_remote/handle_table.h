@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table of handles (wire.h): chunks of entries that are never freed, so that a look-up takes no lock. For one source
- * file of a library, which has defined struct entry before it includes this: its member word, atomic, is kind << 16 |
- * generation, or of kind 0 while the entry is free. An entry is live when its word is that of the handle asked for.
+ * A table of handles (wire.h): chunks of entries that are never freed, so that a look-up takes no lock. One source file
+ * of a library includes this, and defines struct entry before. The entry's member word is atomic. It is kind << 16 |
+ * generation; the kind is 0 while the entry is free. A handle is live if its kind and generation equal its entry's
+ * word.
  */
 #ifndef RC_HANDLE_TABLE_H
 #define RC_HANDLE_TABLE_H
@@ -16,7 +17,7 @@
 
 static struct entry *chunks[CHUNKS]; /* atomic; set once */
 
-/* Acquire pairs with the release in entry_make: the chunk's zeros are seen. */
+/* Acquire pairs with the release in entry_make: the reader sees the chunk's zeros. */
 static struct entry *entry_at(uint32_t index)
 {
 	struct entry *chunk = __atomic_load_n(&chunks[index / CHUNK], __ATOMIC_ACQUIRE);
@@ -40,7 +41,8 @@ static uint32_t handle_word(uint64_t handle)
 	return (uint32_t)(handle >> RC_HANDLE_INDEX_BITS);
 }
 
-/* The live entry of a handle of any kind. Acquire pairs with the release that made it live: its other members are seen. */
+/* The live entry of a handle of any kind. Acquire pairs with the release that made it live, so the reader sees its
+ * other members. */
 static struct entry *entry_find(uint64_t handle)
 {
 	if (handle >> 48 || !(handle >> 40))

@@ -13,6 +13,6 @@ else
 CUDA_IS_LISTED = false
 endif
 
-# What these files list is left out of a tarball where they are not read.
+# If these files are not included, a tarball lacks the sources that they list.
 dist-hook:
 	@$(CUDA_IS_LISTED) || { echo "make dist: configure with the CUDA toolkit; a tarball made without lacks cuda_remote" >&2; exit 1; }

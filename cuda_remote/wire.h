@@ -41,11 +41,11 @@ enum rc_packet {
 	RC_PACKET_HOST_DONE,
 };
 
-/* Limits that both sides keep. */
+/* Limits that both sides observe. */
 #define RC_CALL_BYTES_MAX (1ull << 30)   /* arguments of one call: a module's image is the largest */
 #define RC_REPLY_BYTES_MAX (64ull << 20) /* results of one call */
-#define RC_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; a sender uses as many, fewer at the end */
-#define RC_INLINE_COPY (64u << 10)       /* a copy to the device up to here travels with its call */
+#define RC_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; rc_box_chunk gives the size of each */
+#define RC_INLINE_COPY (64u << 10)       /* a copy to the device of at most this size is sent with its call */
 #define RC_DEVICES_MAX 64
 
 enum rc_call_flags {
@@ -61,14 +61,14 @@ struct rc_wire_call {
 };
 static_assert(sizeof(struct rc_wire_call) == 16, "wire format");
 
-/* Arguments that ride in the header. */
+/* Bytes of arguments that fit in CH3's header. */
 #define RC_CALL_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_call))
 
 struct rc_wire_reply {
-	uint64_t number;   /* worker: of the call that is answered; client: checks it */
+	uint64_t number;   /* worker: number of the call that this answers; client: checks it */
 	uint64_t failed;   /* worker: number of the call that result belongs to: this call, or an earlier one without a reply */
-	uint64_t shipped;  /* worker: chunks of copies to the host that it has sent, on all connections; client: returns from
-			    * the call once it has received as many */
+	uint64_t shipped;  /* worker: count of chunks of copies to the host sent so far, on all connections; client:
+			    * returns from the call once it has received this many */
 	int32_t result;    /* worker: CUresult; results follow after success only */
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
 	uint16_t reserved; /* worker: 0 */
@@ -77,7 +77,7 @@ static_assert(sizeof(struct rc_wire_reply) == 32, "wire format");
 #define RC_REPLY_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_reply))
 
 struct rc_wire_chunk {
-	uint64_t copy;   /* client: its number for the copy; worker: returns it in chunks to the host */
+	uint64_t copy;   /* client: the copy's number, which it chooses; worker: returns it in chunks to the host */
 	uint64_t offset; /* sender: where the bytes belong in the copy, as if it were contiguous */
 };
 static_assert(sizeof(struct rc_wire_chunk) == 16, "wire format");
@@ -93,9 +93,9 @@ static_assert(sizeof(struct rc_wire_text) == 8, "wire format");
 
 /* A host function of the client to be called in a stream's order. */
 struct rc_wire_host {
-	uint64_t ticket;   /* worker: names this one; client: returns it in HOST_DONE */
-	uint64_t function; /* client: its name for function and argument, given with the call; worker: returns it */
-	uint64_t shipped;  /* worker: as in struct rc_wire_reply; client: has these chunks before it calls the function */
+	uint64_t ticket;   /* worker: number of this request; client: returns it in HOST_DONE */
+	uint64_t function; /* client: id of function and argument, sent with its call; worker: returns it */
+	uint64_t shipped;  /* worker: as in struct rc_wire_reply; client: has this many before it calls the function */
 	int32_t status;    /* worker: CUresult of the stream, for cuStreamAddCallback */
 	uint32_t reserved; /* worker: 0 */
 };
@@ -147,7 +147,7 @@ static inline uint64_t rc_box_chunk(const struct rc_wire_box *box, uint64_t offs
 /* Arguments of the calls that are not a driver function of their own (api/calls: internal). */
 
 struct rc_wire_copy {
-	uint64_t copy;   /* client: names it in chunks; 0 where the bytes are in the call's own payload */
+	uint64_t copy;   /* client: the copy's number, also in its chunks; 0 if the bytes are in this call's payload */
 	uint64_t stream; /* client: handle, or one of CUDA's special values */
 	struct rc_wire_box box;
 };
@@ -189,9 +189,9 @@ struct rc_wire_load {
 static_assert(sizeof(struct rc_wire_load) == 24, "wire format");
 
 struct rc_wire_module {
-	uint64_t handle;  /* worker: of the module or library; 0 where it could not be loaded */
-	int32_t result;   /* worker: CUresult of the load, which is answered with success: logs follow a failure too */
-	uint32_t kernels; /* worker: count of what follows */
+	uint64_t handle;  /* worker: of the module or library; 0 if loading failed */
+	int32_t result;   /* worker: CUresult of the load; the reply's own is success, as logs follow a failure too */
+	uint32_t kernels; /* worker: number of kernels that follow */
 	uint32_t log_info, log_error; /* worker: bytes of the two logs, which come before the kernels */
 };
 static_assert(sizeof(struct rc_wire_module) == 24, "wire format");
@@ -229,7 +229,7 @@ struct rc_wire_free {
 static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct rc_wire_host_function) == 24 &&
 	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
 
-/* Function attributes that travel with a kernel, by CUfunction_attribute. */
+/* Number of function attributes that are sent with a kernel; the index is the CUfunction_attribute. */
 #define RC_KERNEL_ATTRIBUTES 16
 
 struct rc_wire_kernel {
@@ -246,7 +246,7 @@ static_assert(sizeof(struct rc_wire_kernel) == 88, "wire format");
 struct rc_wire_hello {
 	uint32_t devices;
 	int32_t driver_version;
-	uint64_t staging; /* bytes of asynchronous copies to the host that the worker is willing to hold */
+	uint64_t staging; /* limit of the bytes that asynchronous copies to the host may have in progress */
 };
 static_assert(sizeof(struct rc_wire_hello) == 16, "wire format");
 
@@ -267,10 +267,10 @@ struct rc_wire_device {
 static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 8 + 5 * RC_DEVICE_ATTRIBUTES + 9 * RC_DEVICES_MAX, "wire format");
 
 /*
- * Handles. The same 64-bit value on both sides and in the program's hands:
+ * Handles. Client, worker and program use the same 64-bit value:
  *	bits 0..23 index, 24..39 generation, 40..47 kind; the rest is 0.
- * It is never the address of anything, nor one of CUDA's special streams. Indexes below RC_HANDLE_WORKER are chosen by the client
- * (so that making a stream or an event needs no answer), those from there on by the worker.
+ * It is not an address, nor one of CUDA's special streams. The client chooses indexes below RC_HANDLE_WORKER, so that
+ * creating a stream or an event needs no reply. The worker chooses the others.
  */
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,

@@ -4,14 +4,14 @@
  *
  *	session.c   the process's worker: cuInit, devices as described by hello, fork
  *	link.c      a thread's connection: calls out, answers, chunks and text in
- *	handle.c    handles and what the client knows of the object behind each
- *	context.c   current context, primary contexts       device.c  what is known of devices
+ *	handle.c    handles, and the client's data of their objects
+ *	context.c   current context, primary contexts       device.c  device queries
  *	memory.c    table of allocations, host memory       copy.c    copies between host and device
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
  *
- * A thread that makes its first call that has to leave the process opens a connection of its own; nothing on the way out
- * takes a lock. Functions here return CUresult; outputs come last and are set only on success.
+ * Each thread of the program opens a connection of its own at its first call that goes to the server. Sending a call
+ * takes no lock. Functions here return CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H
@@ -54,7 +54,7 @@ struct rc_session {
 
 /* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
 CUresult rc_session_get(struct rc_session **session);
-/* CUDA_ERROR_INVALID_DEVICE. */
+/* The device with this number in the program; CUDA_ERROR_INVALID_DEVICE if there is none. */
 CUresult rc_device_get(CUdevice device, struct rc_device **found);
 /* An attribute as the server described it; 0 if the server did not know it. */
 int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
@@ -124,13 +124,13 @@ void rc_handle_delete(uint64_t handle);
 /* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
 void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);
-/* Calls visit with every live handle of a kind. The visitor may delete it. */
+/* Calls visit with every live handle of a kind. visit may delete the handle. */
 void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
 
 /* ---- context.c ---- */
 
 struct rc_context {
-	struct rc_context *next; /* of those that have ended */
+	struct rc_context *next; /* once destroyed: in the list of structs for reuse */
 	CUcontext handle;
 	CUdevice device;
 	unsigned flags, api_version;
@@ -151,7 +151,7 @@ struct rc_thread {
 struct rc_thread *rc_thread_get(void);
 /* The current context's handle, or NULL. */
 CUcontext rc_context_current(void);
-/* Of the current context. CUDA_ERROR_INVALID_CONTEXT. */
+/* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none. */
 CUresult rc_context_get(struct rc_context **context);
 /* A device's primary context, known to the client from hello on. */
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
@@ -164,7 +164,7 @@ struct rc_span {
 	uint64_t base, size;
 	enum rc_memory_kind kind;
 	CUcontext context;
-	CUmodule module;   /* of a global: it goes with it */
+	CUmodule module;   /* of a global: the module that it is part of */
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
 	uint64_t id;       /* unique in the process */
@@ -174,10 +174,10 @@ struct rc_span {
 bool rc_memory_find(uint64_t address, struct rc_span *span);
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
-/* Forgets the globals of a module; of a context all that is on the device. */
+/* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context);
-/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device. size 0 is right anywhere. */
+/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 
@@ -189,7 +189,7 @@ struct rc_copy {
 	uint8_t *host;
 	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
 	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
-	bool later;         /* asynchronous: ends when complete */
+	bool later;         /* asynchronous: freed when complete, not by a call */
 	uint64_t left;      /* bytes that have not arrived; atomic */
 	/* Under the lock of copy.c. */
 	uint64_t unclaimed; /* bytes that no chunk has announced yet */
@@ -197,10 +197,10 @@ struct rc_copy {
 	bool listed;        /* a chunk may name it */
 };
 
-/* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns how many, 0 if they are too many, -1 if
- * they lie outside. */
+/* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns the number of pieces; 0 if that is
+ * more than max; -1 if the bytes lie outside the copy. */
 int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
-/* Copies bytes into the pieces that rc_copy_pieces found too many. */
+/* Copies bytes into their pieces, where these are more than rc_copy_pieces can list. */
 void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
 /*
  * The server has announced a chunk of this size on link. Returns its copy, which stays until rc_copy_arrived or
@@ -210,7 +210,7 @@ void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, 
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes);
 /* The chunk's bytes are stored. */
 void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes);
-/* The chunk will not be received further. */
+/* Receiving the chunk failed. */
 void rc_copy_failed(struct rc_copy *copy);
 
 /* True while asynchronous copies to the host are in progress; the second: into these bytes. */
@@ -222,7 +222,7 @@ void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size)
 /* ---- stream.c ---- */
 
 struct rc_stream {
-	struct rc_stream *next; /* of those without a stream */
+	struct rc_stream *next; /* once destroyed: in the list of structs for reuse */
 	CUcontext context;
 	unsigned flags;
 	int priority;
@@ -256,7 +256,7 @@ struct rc_module {
 /* Forgets the modules of a context that is gone. */
 void rc_module_forget_context(CUcontext context);
 
-/* The kernel behind a CUfunction or CUkernel. NULL: neither. */
+/* The kernel of a CUfunction or CUkernel; NULL if the handle is neither. */
 struct rc_kernel *rc_kernel_find(uint64_t handle);
 
 /* ---- hostfn.c ---- */

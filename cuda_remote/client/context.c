@@ -14,7 +14,7 @@ static bool have_key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
 
-/* A thread of the program ends: so does its connection, after all that it sent. In a child of fork there is none. */
+/* When a thread of the program ends: closes its connection, once all it has sent is out. A child of fork has none. */
 static void thread_ended(void *data)
 {
 	struct rc_thread *ended = data;
@@ -64,7 +64,7 @@ CUresult rc_context_get(struct rc_context **context)
 	return CUDA_SUCCESS;
 }
 
-/* The context meant by a call that takes one, where NULL is the current one. */
+/* The context of a handle that a call was given; NULL means the current context. */
 static CUresult context_meant(CUcontext handle, struct rc_context **context)
 {
 	if (!handle)
@@ -77,7 +77,7 @@ static CUresult context_meant(CUcontext handle, struct rc_context **context)
 	return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* What is known of contexts that have ended: kept for later ones and never freed, as another thread may be reading it. */
+/* Structs of destroyed contexts, kept for reuse. They are never freed, as another thread may be reading one. */
 static struct rc_context *unused;
 
 static void context_recycle(struct rc_context *context)
@@ -184,7 +184,7 @@ static void forget_event(uint64_t handle, void *data, void *context)
 		rc_handle_delete(handle);
 }
 
-/* Everything of a context that is gone on the worker. */
+/* Forgets every object of a context that the worker has destroyed or reset. */
 static void context_forget(CUcontext context)
 {
 	rc_memory_forget_context(context);
@@ -400,7 +400,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-/* Bank size of shared memory: no GPU of today has more than one, the calls remain. */
+/* Bank size of shared memory: no current GPU has more than one, but the calls remain part of the API. */
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
 	struct rc_context *context;

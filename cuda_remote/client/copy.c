@@ -30,7 +30,7 @@ static uint64_t copy_bytes(const struct rc_copy *copy)
 	return copy->width * copy->height * copy->depth;
 }
 
-/* Lists a copy of its own like host. NULL: no memory. */
+/* Adds a new copy with the same host side as *host to the table. NULL: no memory. */
 static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_copy *host, const struct rc_link *link)
 {
 	struct rc_copy *copy = malloc(sizeof *copy);
@@ -52,14 +52,14 @@ static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_co
 	return copy;
 }
 
-/* Frees a copy that is not listed, unless a chunk of it is being received: then the last chunk does. Under the lock. */
+/* Frees a copy that is not listed. If chunks of it are being received, the last of them frees it. Under the lock. */
 static void free_if_unused(struct rc_copy *copy)
 {
 	if (!copy->listed && !copy->receiving)
 		free(copy);
 }
 
-/* No further chunk may name the copy. Under the lock; what copy points to may be gone afterwards. */
+/* From now on no chunk may name the copy. May free *copy. Under the lock. */
 static void unlist(struct rc_session *session, struct rc_copy *copy)
 {
 	struct rc_copy **at = &buckets[copy->id % BUCKETS];
@@ -82,9 +82,9 @@ static void copy_end(struct rc_session *session, struct rc_copy *copy)
 }
 
 /*
- * Nothing that a server sends may make the client write to memory that it has given back. So a chunk claims its bytes
- * when it is announced, the claims of a copy never exceed its size, and a copy that a call waits for is named on the
- * call's own connection only, before the answer.
+ * Nothing that a server sends may make the client write to memory whose copy has ended. So a chunk claims its bytes
+ * when it is announced, and the claims of a copy never exceed its size. A copy that a call waits for takes chunks only
+ * from the call's own connection and only before the reply.
  */
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes)
 {
@@ -102,7 +102,7 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 	return copy;
 }
 
-/* A chunk lets its copy go. Under the lock. */
+/* A chunk of this copy is no longer being received. Under the lock. */
 static void chunk_ended(struct rc_copy *copy)
 {
 	copy->receiving--;
@@ -327,7 +327,7 @@ static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, s
 	return result == CUDA_SUCCESS && left ? rc_link_broken(link, RC_CALL_copy_down) : result;
 }
 
-/* True if the worker holds that many more bytes for asynchronous copies. */
+/* Reserves part of the worker's staging memory for an asynchronous copy. False: not enough is free. */
 static bool staging_take(struct rc_session *session, uint64_t bytes)
 {
 	if (__atomic_add_fetch(&session->staged, bytes, __ATOMIC_RELAXED) <= session->staging)
@@ -353,11 +353,11 @@ static CUresult copy_down(const struct rc_wire_box *box, const struct rc_copy *h
 	if (!copy)
 		return copy_down_now(link, &message.head, &message.call, host);
 	message.call.copy = copy->id;
-	/* If this fails the session is lost. The copy stays listed, so that its memory is not given back too early. */
+	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
 	return rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
 }
 
-/* ---- one side of a copy: what the driver's many calls come down to ---- */
+/* ---- one side of a copy, to which every form of the driver's copy calls is converted ---- */
 
 struct side {
 	bool device;
@@ -370,7 +370,7 @@ static bool is_pinned(uint64_t address, uint64_t size)
 	return rc_memory_find(address, &span) && span.kind >= RC_MEMORY_HOST && size <= span.size - (address - span.base);
 }
 
-/* A box without gaps is one row. */
+/* Turns a box without gaps into one row. */
 static void flatten(uint64_t pitch, uint64_t slice, uint64_t *width, uint64_t *height, uint64_t *depth)
 {
 	if (*height == 1 || pitch == *width) {
@@ -408,7 +408,7 @@ static struct rc_copy host_of(const struct side *side, uint64_t width, uint64_t 
 	return copy;
 }
 
-/* Host to host in a stream's order: what was before it first. */
+/* Copies from host to host in a stream's order: waits for the stream's earlier work first. */
 static CUresult copy_on_host(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 			     CUstream stream)
 {
@@ -464,8 +464,8 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
 	struct rc_wire_box box = box_of(device, row, rows, slices);
 	struct rc_wire_box extent = box_of(host, width, height, depth);
-	/* Bytes to the device are read here and now. What the stream is still to write there comes first: an earlier copy
-	 * to the host, or a host function, of which nobody knows what it writes. */
+	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
+	 * host, or a host function, which may write anywhere. So wait for it. */
 	if (to->device && (rc_host_any() || rc_copy_pending(host->address, rc_box_extent(&extent))))
 		result = cuStreamSynchronize(stream);
 	if (result != CUDA_SUCCESS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of the devices, from the worker's answer to hello. */
+/* Device queries, answered from the worker's reply to hello; and the calls of cudaProfiler.h. */
 #include "cuda_remote/client/client.h"
 
-/* Unlike cuda.h it does not make its functions visible. */
+/* cudaProfiler.h, unlike cuda.h, does not make its functions visible. */
 #pragma GCC visibility push(default)
 #include <cudaProfiler.h>
 #pragma GCC visibility pop
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Abilities that end at the connection: the device may have them, a program on another host does not. */
+/* Abilities that the device may have but that a program on another host cannot use. They are reported as absent. */
 static bool cannot_be_forwarded(CUdevice_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -53,6 +53,7 @@ static bool cannot_be_forwarded(CUdevice_attribute attribute)
 	case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
 		return true;
 	default:
 		return false;
@@ -63,7 +64,7 @@ int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attri
 {
 	if ((unsigned)attribute >= RC_DEVICE_ATTRIBUTES || !device->wire.known[attribute])
 		return 0;
-	if (cannot_be_forwarded(attribute))
+	if (cannot_be_forwarded(attribute)) /* -1: the host does not support NUMA, as cuda.h defines it */
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
 	return device->wire.attribute[attribute];
 }
@@ -87,7 +88,7 @@ CUresult cuDriverGetVersion(int *version)
 	struct rc_session *session;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Before cuInit: what this library speaks. */
+	/* Before cuInit: the CUDA version that this library is built for. */
 	*version = rc_session_get(&session) == CUDA_SUCCESS ? session->driver_version : CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
@@ -152,7 +153,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice number)
 	return result;
 }
 
-/* The 32-bit call of CUDA 2: saturates. */
+/* CUDA 2's call, with a 32-bit size: 4 GiB or more are reported as UINT32_MAX. */
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice number)
 {
 	size_t wide;
@@ -273,7 +274,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
 	return CUDA_SUCCESS;
 }
 
-/* No profiler is ever attached to the forwarding driver: as with the driver then, starting and stopping it does nothing. */
+/* No profiler can be attached to the forwarding driver. Start and stop do nothing, as in CUDA without a profiler. */
 CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
 {
 	(void)config;

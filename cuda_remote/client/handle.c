@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's handles. Making and ending take a mutex; they are rare beside uses. */
+/* The client's handles. Creating or deleting one takes a mutex. Looking one up, which is more frequent, does not. */
 #include "cuda_remote/client/client.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static uint32_t next_unused = 1, first_free, last_free;
 static bool is_kind(enum rc_kind kind, uint64_t handle)
 {
 	uint64_t found = handle >> 40;
-	/* A library's kernel can be launched and asked as a function. */
+	/* A library's kernel is accepted wherever a function is. */
 	return found == (uint64_t)kind || (kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL);
 }
 
@@ -69,7 +69,7 @@ CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle)
 	return entry ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Freed entries are reused oldest first, so that a handle used after its end is found out for as long as can be. */
+/* Freed entries are reused oldest first, so that the use of a deleted handle is detected for as long as possible. */
 void rc_handle_delete(uint64_t handle)
 {
 	pthread_mutex_lock(&lock);

@@ -16,7 +16,7 @@ struct host_function {
 	struct host_function *next;
 	uint64_t id;
 	CUstream stream;
-	CUhostFn function;         /* one of the two */
+	CUhostFn function;         /* this or callback; the other is NULL */
 	CUstreamCallback callback;
 	void *argument;
 };
@@ -34,8 +34,8 @@ int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 {
 	struct rc_link *link = context;
 	(void)sink;
-	/* Only the first connection has the thread that owns these. The worker waits for the function of a stream to
-	 * return before it sends the stream's next one. */
+	/* Only the thread of the first connection may use requests. The worker sends a HOST packet only after it has
+	 * the answer to the one before. */
 	if (link != link->session->first || incoming->header_len != sizeof requests[0] || incoming->payload_len || n_requests == 16)
 		return -EPROTO;
 	memcpy(&requests[n_requests++], incoming->header, sizeof requests[0]);
@@ -61,7 +61,7 @@ bool rc_host_any(void)
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0;
 }
 
-/* An unknown id is answered too: the stream must go on. */
+/* Calls one host function and answers. An unknown id is answered too, because the stream waits for the answer. */
 static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
 	struct host_function *function = take(request->function);
@@ -71,8 +71,8 @@ static int run(struct rc_link *link, const struct rc_wire_host *request)
 		function->callback(function->stream, (CUresult)request->status, function->argument);
 	else if (function)
 		function->function(function->argument);
-	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c): what the function did is seen by the call
-	 * that waited for its stream, what it read is not overwritten before. */
+	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c). A call that waited for the
+	 * stream sees what the function wrote. A later chunk does not overwrite what the function is still reading. */
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
 	if (function)
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
@@ -92,7 +92,7 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-/* Starts the serving thread, with all signals left to the program's own. Under the lock. */
+/* Starts the serving thread, with all signals blocked: the program's own threads receive them. Under the lock. */
 static CUresult start(struct rc_session *session)
 {
 	sigset_t all, before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host memory that the program asked for as pinned: plain memory here, marked so that copies from and to it are asynchronous.
- * It is not mapped into the device: what asks for that is not supported, and the attributes say so.
+ * It is not mapped into the device. Flags that ask for a mapping are refused, and the device attributes say so.
  */
 #include "cuda_remote/client/client.h"
 
@@ -40,8 +40,8 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
 	return cuMemHostAlloc(pointer, size, 0);
 }
 
-/* A copy may still be on its way into memory that is about to go. The first call may return the failure of an earlier
- * call instead of waiting; then the second waits. */
+/* Waits for asynchronous copies to the host. The first call may return the failure of an earlier call instead of
+ * waiting; then the second one waits. */
 static CUresult synchronize(CUcontext context)
 {
 	CUresult result = rc_copy_any_later() ? cuCtxSynchronize_v2(context) : CUDA_SUCCESS;
@@ -57,7 +57,7 @@ static void synchronize_each(uint64_t handle, void *data, void *context)
 	synchronize((CUcontext)(uintptr_t)handle);
 }
 
-/* Waits for the copies into memory that the program is about to give back. */
+/* Waits for the copies into memory that the program is freeing or unregistering. */
 static CUresult settle(uint64_t address, uint64_t size)
 {
 	CUresult result = synchronize(NULL);
@@ -206,7 +206,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	return pointer_attribute(data, attribute, &span, pointer);
 }
 
-/* What cuPointerGetAttributes leaves of an attribute that a pointer does not have. */
+/* The value that cuPointerGetAttributes stores for an attribute that the pointer does not have. */
 static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 {
 	switch (attribute) {

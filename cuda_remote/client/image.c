@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is to be sent of an image that a program loads, and which JIT options travel with it. */
+/* Finds the bytes of an image that a program loads, and sorts the JIT options: which are sent, which stay here. */
 #include "cuda_remote/client/image.h"
 
 #include "cuda_remote/fatbin.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The end of the last thing in an ELF file that its headers speak of. */
+/* The size of an ELF file: the end of the last section or header table. */
 static bool elf_size(const void *image, size_t *size)
 {
 	Elf64_Ehdr head;
@@ -45,7 +45,8 @@ static size_t container_size(const void *bytes)
 	return fatbin_container_bytes(bytes, SIZE_MAX);
 }
 
-/* Adds the units of a linked program, unless they are more than one message tells of: then the linked one has to do. */
+/* Adds the units of a linked program. If they are more than RC_UNITS_MAX or one is damaged, only the linked program is
+ * sent. */
 static void add_units(struct rc_image *image, const void *const *units)
 {
 	static const uint8_t padding[8];

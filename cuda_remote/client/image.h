@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* The bytes to send: of a wrapper, the container, and where it was linked from relocatable device code the units' containers behind it
- * (struct rc_wire_load); of text, its NUL too. */
+/* The bytes to send. Of a wrapper: the container. If the program was linked from relocatable device code, the
+ * containers of its units follow (struct rc_wire_load). Of text: its NUL too. */
 struct rc_image {
 	struct iovec piece[2 * (1 + RC_UNITS_MAX)];
 	int n;
@@ -20,7 +20,7 @@ struct rc_image {
 	uint64_t bytes;
 };
 
-/* CUDA_ERROR_INVALID_IMAGE. */
+/* Finds the bytes to send. CUDA_ERROR_INVALID_IMAGE if the format is unknown or the image is damaged. */
 CUresult rc_image_find(const void *bytes, struct rc_image *image);
 
 /* Reads a file, with a NUL behind it. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
@@ -33,14 +33,15 @@ struct rc_image_options {
 		uint64_t value;
 	} wire[RC_JIT_OPTIONS_MAX];
 	char *info, *error;           /* the caller's logs */
-	size_t info_size, error_size; /* their room, bytes */
+	size_t info_size, error_size; /* bytes that these can hold */
 	int info_at, error_at;        /* where the caller wants to read the sizes; -1: nowhere */
 };
 
-/* Sorts options into those that travel and those that name the caller's memory. CUDA_ERROR_NOT_SUPPORTED, named in the log. */
+/* Sorts options into those that are sent and those that name the caller's memory. CUDA_ERROR_NOT_SUPPORTED if an option
+ * cannot be forwarded; the log names it. */
 CUresult rc_image_options(unsigned n, CUjit_option *names, void **values, struct rc_image_options *options);
 
-/* Gives the caller the logs. */
+/* Copies the logs and their sizes to the caller's memory. */
 void rc_image_logs(const struct rc_image_options *options, void **values, const void *info, size_t info_len,
 		   const void *error, size_t error_len);
 

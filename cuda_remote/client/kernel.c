@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of functions and kernels, from the answer to their module's load; and their settable attributes. */
+/* Queries of functions and kernels, answered from the reply to their module's load; and setting their attributes. */
 #include "cuda_remote/client/client.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 	return CUDA_SUCCESS;
 }
 
-/* A kernel can be used wherever a function can, so it is its own function. */
+/* A kernel's handle is accepted wherever a function's is, so the kernel is its own function. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 {
 	struct rc_kernel *kernel;
@@ -207,7 +207,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice n
 	return result == CUDA_SUCCESS ? cuFuncSetCacheConfig((CUfunction)kernel, config) : result;
 }
 
-/* Without effect on any GPU of today. */
+/* Changes nothing: no current GPU has more than one bank size. */
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
 {
 	struct rc_kernel *kernel;

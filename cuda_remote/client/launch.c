@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launches: checked here against what is known of device and kernel, parameters packed by the kernel's own layout. */
+/* Launches: the limits of device and kernel are checked here, and parameters are packed in the kernel's layout. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
 
@@ -51,7 +51,7 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 	return fixed + launch->shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* The parameter block of the launch's "extra" form. */
+/* The parameter block that a launch gives by its argument "extra". */
 static CUresult extra_block(void **extra, const void **block, size_t *size)
 {
 	*block = NULL;
@@ -179,7 +179,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigne
 					 own(hStream), kernelParams);
 }
 
-/* Adds an attribute to kept if it travels. */
+/* Adds an attribute to kept, or sets its flag in launch. Refuses those that are not forwarded (api/attributes.h). */
 static CUresult keep_attribute(const CUlaunchAttribute *attribute, struct launch *launch, CUlaunchAttribute *kept)
 {
 	switch (attribute->id) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread's connection to the worker: calls go out, answers, chunks of copies and text come in. */
+/* A thread's connection to the worker: sends calls; receives replies, chunks of copies, and text to print. */
 #include "cuda_remote/client/client.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Results up to here need no memory of their own. */
+/* Bytes allocated for results at first. Larger results make it grow. */
 #define REPLY_START 4096
 
 /* Threads asleep in rc_link_await_chunks; atomic. The lock is taken only to sleep and to wake them. */
@@ -139,7 +139,7 @@ struct text {
 	char bytes[];
 };
 
-/* Through the program's own stdout and stderr, so that it comes in order with what the program prints. */
+/* Text goes through the program's own stdout and stderr, so that it is in order with what the program prints. */
 static void text_done(void *context, int error, size_t bytes)
 {
 	struct text *text = context;

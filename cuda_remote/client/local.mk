@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The forwarding driver. Programs find it through the library path that headrace-run sets, so it lies in a folder of its own.
+# The forwarding driver. It is in a folder of its own, as headrace-run puts that folder into the library path.
 cudaclientdir = $(pkglibdir)/client
 cudaclient_LTLIBRARIES = cuda_remote/client/libcuda.la
 cuda_client_but_session = \
@@ -13,7 +13,8 @@ nodist_cuda_remote_client_libcuda_la_SOURCES = cuda_remote/client/calls.c cuda_r
 cuda_remote_client_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 cuda_remote_client_libcuda_la_LIBADD = \
 	cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoorcore.la ch3/libhrch3.la
-# Its threads' destructors must stay callable, and its own calls stay its own whatever else exports cu*.
+# nodelete: the destructors of thread-specific data must stay callable. Bsymbolic: the library's own calls of cu*
+# functions must not go to another library that exports them.
 cuda_remote_client_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -Wl,-z,nodelete -Wl,-Bsymbolic \
 	-Wl,--version-script=$(srcdir)/cuda_remote/client/client.map
 cuda_remote_client_libcuda_la_DEPENDENCIES = $(cuda_remote_client_libcuda_la_LIBADD) cuda_remote/client/client.map

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of allocations, sorted by address: device memory as the worker's driver gave it, host memory of our own. */
+/* The table of allocations, sorted by address: device memory, at the worker driver's addresses; pinned host memory. */
 #include "cuda_remote/client/client.h"
 
 #include <errno.h>
@@ -153,7 +153,7 @@ CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, si
 	return memory_done_alloc(pointer, *pitch * height);
 }
 
-/* Takes it out of the table before the call goes: once it has gone, another thread may be given the same address. */
+/* Removes the allocation from the table before the call is sent: afterwards another thread may get the same address. */
 CUresult memory_check_free(CUdeviceptr pointer)
 {
 	struct rc_context *context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Modules and libraries. Loading sends the image; the answer has every kernel's name, parameter layout and attributes,
- * so that finding functions, asking about them and launching them need no further answer.
+ * Modules and libraries. Loading sends the image. The reply has every kernel's name, parameter layout and attributes.
+ * So finding, querying and launching functions waits for no further reply.
  */
 #include "cuda_remote/client/client.h"
 
@@ -29,7 +29,7 @@ static void module_free(struct rc_module *module)
 
 /* ---- the answer to a load ---- */
 
-/* What is left of an answer. */
+/* The part of a reply that has not been read. */
 struct reader {
 	const uint8_t *at;
 	size_t left;

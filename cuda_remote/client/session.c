@@ -51,7 +51,7 @@ static CUresult error_of_visit(int error)
 	}
 }
 
-/* Goes through the door and connects. */
+/* Makes the handshake with the server (door.h) and connects. */
 static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;

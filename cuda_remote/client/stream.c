@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the client knows of streams and events itself, and the hooks of their generated calls; stream-ordered memory. */
+/* Streams and events: queries that the client answers itself, hooks of the generated calls. Stream-ordered memory. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t next_id = 2; /* CUDA's own two streams come first */
+static uint64_t next_id = 2; /* 1 and 2 are CUDA's own streams, legacy and per-thread */
 
 CUresult stream_check_create(CUstream *stream, unsigned flags)
 {
@@ -56,7 +56,7 @@ CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int prior
 		cuStreamDestroy_v2(*stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Smaller numbers are higher priorities; out of range means the nearest. */
+	/* A smaller number is a higher priority. A priority out of range is clamped to the range. */
 	int least = 0, greatest = 0;
 	cuCtxGetStreamPriorityRange(&least, &greatest);
 	priority = priority > least ? least : priority < greatest ? greatest : priority;
@@ -71,7 +71,7 @@ CUresult stream_done_create(CUstream *stream, unsigned flags)
 	return stream_done_create_priority(stream, flags, 0);
 }
 
-/* What is known of a stream, for a call that tells some of it: copied, as the stream may end at any time. */
+/* Copies the client's record of a stream: another thread may destroy the stream. place: the query's output pointer. */
 static CUresult stream_get(CUstream stream, const void *place, struct rc_stream *known)
 {
 	struct rc_context *context;
@@ -102,7 +102,7 @@ CUresult stream_check_destroy(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* Attributes that are numbers; the others name objects of the client. */
+/* Accepts the attributes that are forwarded (api/attributes.h). The others refer to objects of the client. */
 CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
 	(void)stream;
@@ -255,7 +255,7 @@ CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	CUresult result = rc_device_get(properties->location.id, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The properties travel as they are, so the device's number must be the server's too. */
+	/* The properties are sent unchanged, so the device must have the same number here and on the server. */
 	return device->ordinal == properties->location.id ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 

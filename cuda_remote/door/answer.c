@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answers to a session request: by the daemon, or by the worker that the request was passed to. */
+/* The answers to a request: welcome, refusal, report. Sent by the daemon, or by the worker that got the request. */
 #include "cuda_remote/door/door.h"
 #include "cuda_remote/door/answer.h"
 #include "cuda_remote/door/proof.h"
@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The first answers on a fresh socket always fit its buffer; a short write means that the peer has closed the socket. */
+/* Sends a message without blocking. The first messages on a new socket fit its buffer, so a short write means that the
+ * peer has closed the connection. */
 static int send_whole(int fd, const void *message, size_t size)
 {
 	ssize_t n = send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -28,7 +29,7 @@ void door_refuse(int fd, const char *name, enum rc_door_reason reason, const cha
 	door_header_set(&refusal.header, DOOR_REFUSAL, sizeof refusal);
 	snprintf(refusal.text, sizeof refusal.text, "%s", text);
 	hr_log(HR_LOG_WARN, "%s refused: %s", name, text);
-	/* The peer may be gone already. */
+	/* An error is ignored: the peer may have closed the connection. */
 	(void)send_whole(fd, &refusal, sizeof refusal);
 	close(fd);
 }
@@ -70,7 +71,7 @@ int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *repo
 			return error;
 		memcpy(message.head.proof, proof, sizeof proof);
 	}
-	/* A fresh socket's buffer may be smaller than the largest report. */
+	/* A new socket's buffer may be smaller than the largest report. */
 	setsockopt(peer->fd, SOL_SOCKET, SO_SNDBUF, &(int){ 2 * (int)sizeof message }, sizeof(int));
 	return send_whole(peer->fd, &message, size);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's side of the door: connects, authenticates both sides, brings back the socket. */
+/* The client's side of the handshake: connects, authenticates itself and the server, returns the socket. */
 #define _GNU_SOURCE /* EAI_ADDRFAMILY */
 #include "cuda_remote/door/identity.h"
 #include "cuda_remote/door/proof.h"
@@ -25,18 +25,18 @@ HR_SETTING(key_unix, "HEADRACE_KEY_UNIX", "0", 0, 1,
 HR_SETTING(encrypt, "HEADRACE_ENCRYPT", "0", 0, 1,
 	   "1: demand that TCP connections to servers are encrypted; 0: only if the server demands it");
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
-	   "a server that has not let us in after this time is given up, ms");
+	   "time-out of connection and handshake with a server, ms");
 
 /* One handshake under way. */
 struct attempt {
 	const rc_door_connect_t *wanted;
-	rc_door_report_t *report; /* NULL, or where the report goes */
+	rc_door_report_t *report; /* output of a REPORT, else NULL */
 	char server[RC_SERVER_NAME_MAX + 16];
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
 	struct door_identity peer;
 	bool by_key;
-	bool want_key, want_encryption; /* what this side demands */
+	bool want_key, want_encryption; /* demanded by this side */
 	struct door_exchange exchange;
 	rc_door_key_t key;
 	struct door_hello hello;
@@ -52,7 +52,7 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* 0 when fd is ready, -ETIMEDOUT after until. */
+/* Waits until fd is ready: 0. -ETIMEDOUT once the time is until. */
 static int await(int fd, short events, int64_t until)
 {
 	for (;;) {
@@ -70,7 +70,7 @@ static int await(int fd, short events, int64_t until)
 
 /* ---- opening the socket ---- */
 
-/* One address; its own share of the time. Returns the descriptor. */
+/* Connects to one address. Returns the descriptor, or -ETIMEDOUT once the time is until. */
 static int connect_address(const struct sockaddr *address, socklen_t length, int64_t until)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -80,7 +80,7 @@ static int connect_address(const struct sockaddr *address, socklen_t length, int
 	while (connect(fd, address, length)) {
 		error = errno;
 		if (error == EAGAIN) {
-			/* A Unix socket whose queue is full: nothing to poll for, so ask again a little later. */
+			/* The queue of a Unix socket is full. poll(2) cannot wait for that, so retry after a pause. */
 			if (now_ns() >= until) {
 				error = ETIMEDOUT;
 				break;
@@ -177,7 +177,7 @@ static int send_all(struct attempt *attempt, const void *message, size_t size)
 			if (error)
 				return lost(attempt, error);
 		} else if (n < 0 && errno != EINTR) {
-			/* What the server said before it hung up is worth more than EPIPE: let the reader find it. */
+			/* The server may have sent a refusal before it closed the connection. Reading will find it. */
 			if (errno == EPIPE || errno == ECONNRESET)
 				return 0;
 			return lost(attempt, -errno);
@@ -242,7 +242,7 @@ static int refused(struct attempt *attempt, const struct door_header *header)
 	return refusal.reason && refusal.reason < sizeof errors / sizeof *errors ? errors[refusal.reason] : -EPROTO;
 }
 
-/* Reads a message of the kind that is due, or the refusal that came in its place. */
+/* Reads a message of this kind. If a refusal comes in its place, logs it and returns its error. */
 static int receive_message(struct attempt *attempt, enum door_kind kind, void *message, size_t size)
 {
 	struct door_header header;
@@ -263,7 +263,7 @@ static int receive_message(struct attempt *attempt, enum door_kind kind, void *m
 
 /* ---- the handshake ---- */
 
-/* What this side can do, and what it demands. */
+/* Sets the hello's flags: what this side can do, and what it demands. */
 static int set_flags(struct attempt *attempt)
 {
 	struct door_hello *hello = &attempt->hello;
@@ -315,11 +315,11 @@ static int load_key(struct attempt *attempt)
 	return rc_door_key_load(path, &attempt->key);
 }
 
-/* The server relies on the kernel to name users. That must be enough for us to trust the server too. */
+/* Decides whether to trust a server that authenticates by user and does not prove the key. */
 static int judge_user(const struct attempt *attempt)
 {
 	const struct door_identity *peer = &attempt->peer;
-	/* Behind a port of this host may be a forwarder, and behind that anybody: a key that is configured is proved. */
+	/* A forwarder may own a port of this host. So a server at TCP must prove the key, if one is configured. */
 	if (attempt->want_key || (!peer->local && *key_path(attempt))) {
 		hr_log(HR_LOG_ERROR,
 		       "server %s: does not prove that it has the key of HEADRACE_KEY_FILE=%s: start headraced with "
@@ -332,7 +332,7 @@ static int judge_user(const struct attempt *attempt)
 	if (!peer->local && !peer->loopback)
 		hr_log(HR_LOG_ERROR, "server %s: offers no proof that it has our key; not trusted", attempt->server);
 	else if (peer->uid == DOOR_UID_UNKNOWN)
-		hr_log(HR_LOG_ERROR, "server %s: the kernel does not tell whose it is; use a Unix socket or a key",
+		hr_log(HR_LOG_ERROR, "server %s: the kernel does not name its user; use a Unix socket or a key",
 		       attempt->server);
 	else
 		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted",
@@ -408,7 +408,7 @@ static void fill_session(struct door_session *wire, rc_door_session_t *session)
 	memcpy(session->client, wire->client, sizeof session->client);
 }
 
-/* The message's length is the sender's word: it is checked before a byte behind the header is read. */
+/* The sender states the message's length and count. They are checked before the entries are read. */
 static int receive_report(struct attempt *attempt)
 {
 	struct {
@@ -453,7 +453,7 @@ static void fill_welcome(const struct attempt *attempt, const struct door_welcom
 	welcome->local = attempt->peer.local;
 }
 
-/* The keys of the channel behind the door, if there are to be any. */
+/* Makes the keys of the channel, if it is to be encrypted. */
 static int make_cipher(const struct attempt *attempt, rc_door_welcome_t *welcome)
 {
 	welcome->encrypted = attempt->challenge.flags & DOOR_ENCRYPT;
@@ -496,13 +496,13 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 	return error;
 }
 
-/* The time-out, and what this side demands. */
+/* Reads the time-out, and what this side demands. */
 static int read_settings(struct attempt *attempt, uint64_t *timeout_ms)
 {
 	const rc_door_connect_t *wanted = attempt->wanted;
 	uint64_t number = 0;
 	int error = hr_setting_u64(&encrypt, &number);
-	/* Bytes over a Unix socket do not leave the kernel. */
+	/* Unix sockets are not encrypted, as their bytes do not leave the kernel. */
 	attempt->want_encryption = !*wanted->server.path && (wanted->encrypt || number);
 	if (!error)
 		error = hr_setting_u64(&key_unix, &number);
@@ -548,5 +548,6 @@ int rc_door_ask_report(const rc_door_connect_t *server, rc_door_welcome_t *welco
 		return error;
 	close(welcome->fd);
 	welcome->fd = -1;
+	explicit_bzero(&welcome->cipher, sizeof welcome->cipher); /* no channel follows */
 	return 0;
 }

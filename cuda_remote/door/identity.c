@@ -88,7 +88,7 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
 }
 
-/* Users of this host have as many loopback addresses as they like, so there the user counts. */
+/* On this host a user can use any number of loopback addresses, so limits count the user, not the address. */
 static void count_by_user(struct door_identity *peer)
 {
 	if (peer->uid == DOOR_UID_UNKNOWN)
@@ -107,7 +107,7 @@ static void identify_inet(const union address *theirs, const union address *ours
 		peer->source[0] = DOOR_SOURCE_IPV4;
 		memcpy(peer->source + 1, &theirs->in.sin_addr, sizeof theirs->in.sin_addr);
 	} else {
-		/* A host owns a /64 as a rule: count by that. */
+		/* A host usually has a /64 network, so limits count the first 64 bits. */
 		inet_ntop(AF_INET6, &theirs->in6.sin6_addr, text, sizeof text);
 		snprintf(peer->name, sizeof peer->name, "[%s]:%u", text, ntohs(theirs->in6.sin6_port));
 		peer->source[0] = DOOR_SOURCE_IPV6;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is at the other end of a connected socket, as far as the kernel can tell. */
+/* Identifies the process or host at the other end of a connected socket, as far as the kernel knows it. */
 #ifndef RC_DOOR_IDENTITY_H
 #define RC_DOOR_IDENTITY_H
 
@@ -11,28 +11,29 @@
 enum door_source {
 	DOOR_SOURCE_USER = 1, /* a user of this host: the uid */
 	DOOR_SOURCE_IPV4 = 2, /* the address */
-	DOOR_SOURCE_IPV6 = 3, /* its first 64 bits: a host owns a /64 as a rule */
+	DOOR_SOURCE_IPV6 = 3, /* the address's first 64 bits, as a host usually has a /64 network */
 };
 
 struct door_identity {
 	bool local;          /* Unix socket */
 	bool loopback;       /* TCP within this host */
-	uid_t uid;           /* DOOR_UID_UNKNOWN: beyond this host, or the kernel would not tell */
+	uid_t uid;           /* DOOR_UID_UNKNOWN: on another host, or the kernel did not name it */
 	pid_t pid;           /* Unix socket; else 0 */
-	uint8_t source[RC_DOOR_SOURCE_BYTES]; /* whom to count a connection against: enum door_source, then its value */
+	uint8_t source[RC_DOOR_SOURCE_BYTES]; /* for limits: enum door_source, then its value */
 	char name[80];       /* for messages */
 };
 
 /*
- * 0, or what getpeername and the like say of a socket whose peer has gone. A server's process must have accepted the
- * connection before the kernel can name its user: a client calls this after the server has answered.
+ * Returns 0 or a negated errno, for example of getpeername if the peer has closed the connection. The kernel can name a
+ * server's user only after the server's process has accepted the connection. So a client calls this after the server's
+ * first answer.
  */
 int door_identify(int fd, struct door_identity *peer);
 
-/* A server trusts root and its own user; a root server trusts every user it knows, unless own_user_only. */
+/* A server trusts root and its own user. A root server trusts every known user, unless own_user_only. */
 bool door_server_trusts(const struct door_identity *client, bool own_user_only);
 
-/* A client trusts a server of root or of its own user. */
+/* A client trusts a server that runs as root or as its own user. */
 bool door_client_trusts(const struct door_identity *server);
 
 #endif

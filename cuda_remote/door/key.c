@@ -62,7 +62,7 @@ static bool key_parse(const char *text, size_t length, rc_door_key_t *key)
 	return true;
 }
 
-/* A key that others can read is no key. */
+/* Refuses a key file that other users could read or change. */
 static int key_check_owner(const char *path, int fd)
 {
 	struct stat status;

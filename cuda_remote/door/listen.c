@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens and closes the daemon's listening sockets: Unix socket files, abstract names, TCP addresses. */
 #include "cuda_remote/door/listen.h"
 
 #include "rdma_channel/base/log.h"
@@ -21,8 +22,8 @@
 
 /* ---- Unix ---- */
 
-/* The socket's folder: made where it is missing, and one in which nobody but us and root can swap files. Returns it
- * open. */
+/* Opens the socket's folder, and makes it if it is missing. -EPERM if another user than this one and root could replace
+ * files in it. */
 static int open_folder(const char *path)
 {
 	char folder[108] = ".";
@@ -44,7 +45,7 @@ static int open_folder(const char *path)
 	return fd;
 }
 
-/* Two daemons that start at once take turns: the lock on the folder leaves no file behind. */
+/* Locks the folder, as two daemons may start at the same time. The lock is on the folder, so it needs no lock file. */
 static int lock_folder(int folder)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
@@ -57,7 +58,7 @@ static int lock_folder(int folder)
 	return -ETIMEDOUT;
 }
 
-/* 0: the file was a dead daemon's and is gone. */
+/* Removes the socket file of a dead daemon. 0: there is no file now. */
 static int remove_stale(const struct sockaddr_un *address)
 {
 	struct stat status;
@@ -78,7 +79,7 @@ static int remove_stale(const struct sockaddr_un *address)
 	return unlink(address->sun_path) ? -errno : 0;
 }
 
-/* Any user may knock at a root daemon's socket; at another's only its owner (and root). */
+/* Binds and listens. Any user may connect to a root daemon's socket. To another's, only its owner and root may. */
 static int bind_unix(int fd, const struct sockaddr_un *address)
 {
 	mode_t saved = umask(0177);
@@ -91,7 +92,7 @@ static int bind_unix(int fd, const struct sockaddr_un *address)
 	return listen(fd, BACKLOG) ? -errno : 0;
 }
 
-/* An abstract name: the kernel forgets it with the socket. */
+/* Listens at an abstract name, which the kernel removes with the socket. */
 static int listen_abstract(const char *name, struct door_listener *listener)
 {
 	struct sockaddr_un address;
@@ -198,7 +199,7 @@ static int listen_inet(const rc_server_t *place, bool allow_network, struct door
 			break;
 		}
 		int last = listen_address(at, &listeners[count]);
-		/* A name may stand for addresses this host does not have, or IPv6 may be off: one is enough. */
+		/* Some addresses of a name may not be this host's, or IPv6 may be off. One that works is enough. */
 		if (!last)
 			count++;
 		else if (!error)

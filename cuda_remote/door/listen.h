@@ -13,17 +13,17 @@
 struct door_listener {
 	int fd;
 	char path[108]; /* Unix socket's file, "" for TCP and abstract names */
-	dev_t device;   /* of the file, to know it again */
+	dev_t device;   /* of the file, to recognise it; inode too */
 	ino_t inode;
 };
 
 /*
- * Opens the sockets of a place: one for a Unix socket, one for each address of a host's name; non-blocking.
- * allow_network: also addresses beyond loopback, else -EPERM. At most max; *n tells how many. Logged.
+ * Opens the non-blocking listening sockets of a place: one for a Unix socket, one for each address of a host's name. At
+ * most max; *n is their number. allow_network: also addresses beyond loopback, which are -EPERM otherwise. Logged.
  */
 int door_listen(const rc_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n);
 
-/* Closes one and removes its file, if it is still the same file. */
+/* Closes a listener and removes its socket file, unless another file has replaced it. */
 void door_listener_close(struct door_listener *listener);
 
 #endif

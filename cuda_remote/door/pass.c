@@ -46,7 +46,7 @@ int rc_door_peer_receive(int socket, rc_door_peer_t *peer)
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	/* The kernel drops a descriptor that this process has no room for. */
+	/* If this process has no free descriptor, the kernel drops the one that was sent. */
 	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	if (n == (ssize_t)sizeof received && message.msg_flags & MSG_CTRUNC)
 		return -EMFILE;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proving that one has the key, after the challenge and response of ISO/IEC 9798-4 (mutual, three passes) with the
- * keyed hash HMAC-SHA-512-256 (RFC 2104, FIPS 180-4; libsodium's crypto_auth).
+ * Client and server prove to each other that they have the key, by the challenge and response of ISO/IEC 9798-4
+ * (mutual, three passes) with the keyed hash HMAC-SHA-512-256 (RFC 2104, FIPS 180-4; libsodium's crypto_auth).
  *
  *	client's proof = H(key, "headrace client" ‖ hello ‖ challenge ‖ request without its proof)
  *	seal           = H(key, "headrace seal"   ‖ hello ‖ challenge ‖ request without its proof)
  *	server's proof = H(seal, welcome without its proof)
  *	report's proof = H(seal, report with a proof of zeros)
  *
- * The labels keep one from standing in for the other. The seal lets the worker that answers prove that it was sent
- * by somebody with the key, without having the key itself.
+ * As the labels differ, no hash can be used in the place of another. The daemon gives the worker the seal, not the key.
+ * The seal is enough for the worker to make the server's proof.
  */
 #ifndef RC_DOOR_PROOF_H
 #define RC_DOOR_PROOF_H
@@ -27,15 +27,15 @@ int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const 
 int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
 		       uint8_t proof[RC_DOOR_KEY_BYTES]);
 
-/* size bytes of a report with its entries, whose proof is 0. */
+/* report: size bytes, the entries included. Its member proof is 0. */
 int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_report *report, size_t size,
 		      uint8_t proof[RC_DOOR_KEY_BYTES]);
 
-/* A fingerprint of a key: a hash of it under a label, so that it tells keys apart and no more. 0s without libsodium. */
+/* A fingerprint of a key: the keyed hash of a label. It distinguishes keys, but hides them. 0 without libsodium. */
 void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES]);
 
 /*
- * The keys of the channel behind the door, after HKDF (RFC 5869) with HMAC-SHA-512-256:
+ * The keys of the encrypted channel, by HKDF (RFC 5869) with HMAC-SHA-512-256:
  *
  *	extracted = H(key, X25519 shared secret); without a key file, key is 32 zeros
  *	client to server: H(extracted, "headrace client stream" ‖ hello ‖ challenge ‖ request without its proof)
@@ -48,7 +48,8 @@ struct door_exchange {
 /* A fresh pair. -ENOTSUP: this build has no libsodium. */
 int door_exchange_begin(struct door_exchange *exchange, uint8_t public_key[DOOR_EXCHANGE_BYTES]);
 
-/* key: NULL for none. server: whose keys these are to be. -EPROTO: the peer's public key is none; -ENOTSUP. */
+/* key: NULL without a key file. server: true for the server's put and get keys, false for the client's. -EPROTO: the
+ * peer's public key is invalid; -ENOTSUP. */
 int door_exchange_keys(const struct door_exchange *exchange, const rc_door_key_t *key, const struct door_hello *hello,
 		       const struct door_challenge *challenge, const struct door_request *request, bool server,
 		       hr_cipher_keys_t *keys);

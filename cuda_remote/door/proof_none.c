@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without libsodium: no key files, so nobody comes in from beyond this host. */
+/* Proofs of a build without libsodium: none. So it supports no key files, and no clients on other hosts. */
 #include "cuda_remote/door/proof.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of the door. Every handshake is a small state machine on a non-blocking socket, so a client that
- * stalls, sends garbage or floods does not delay the others. A handshake may take timeout_ms.
+ * The server's side of the handshake. Every handshake is a small state machine on a non-blocking socket, so a client
+ * that stalls, sends garbage or floods does not delay the others. A handshake may take timeout_ms.
  *
- * Places. Handshakes over Unix sockets and over TCP have max_handshakes places each, so that hosts of the network cannot
- * keep users of this host out. One source (a user of this host, or an address) may have half of the places of its kind.
- * When all places of a kind are taken, the source with the most of them gives up its oldest for a source that has fewer:
- * a flood, from however many addresses, crowds out itself.
+ * Limits. At most max_handshakes may be in progress over Unix sockets, and as many over TCP; each is a place. The two
+ * kinds are separate, so that hosts of the network cannot keep out users of this host. One source (a user of this host,
+ * or an address) may have half of the places of its kind. If all places of a kind are taken and a source with fewer
+ * places connects, the source with the most places loses its oldest handshake. So a flood, even from many addresses,
+ * mostly displaces its own handshakes.
  */
 #define _GNU_SOURCE /* accept4 */
 #include "cuda_remote/door/door.h"
@@ -29,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_VISITORS 256
+#define DEFAULT_HANDSHAKES 256
 #define DEFAULT_TIMEOUT_MS 5000
 
 enum state { AWAIT_HELLO, AWAIT_REQUEST };
@@ -44,13 +45,13 @@ struct handshake {
 	struct door_challenge challenge;
 	struct door_hello hello;
 	struct door_request request;
-	size_t have; /* bytes of the message that is due */
+	size_t have; /* bytes received of the message that is expected */
 };
 
 struct rc_door {
 	rc_door_policy_t policy;
 	int epoll_fd;
-	int spare_fd; /* closed for a moment when descriptors have run out, to refuse a client */
+	int spare_fd; /* closed briefly when no descriptor is free, to accept and refuse a client */
 	struct door_listener listeners[DOOR_LISTENERS_MAX];
 	size_t listener_count;
 	struct handshake *first;
@@ -71,7 +72,7 @@ int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 		return -ENOMEM;
 	door->policy = *policy;
 	if (!door->policy.max_handshakes)
-		door->policy.max_handshakes = DEFAULT_VISITORS;
+		door->policy.max_handshakes = DEFAULT_HANDSHAKES;
 	if (!door->policy.timeout_ms)
 		door->policy.timeout_ms = DEFAULT_TIMEOUT_MS;
 	door->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -87,7 +88,7 @@ int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 	return 0;
 }
 
-/* Listeners are known to epoll by their address in the array, handshakes by theirs; this tells them apart. */
+/* epoll's data is the address of a listener, which lies in the array, or of a handshake. True for a listener. */
 static bool is_listener(const struct rc_door *door, const void *pointer)
 {
 	const char *at = pointer;
@@ -115,7 +116,7 @@ int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 
 /* ---- handshakes ---- */
 
-/* Takes a handshake out of the list; its descriptor is the caller's from here on. */
+/* Removes a handshake from the list and frees it. Returns its descriptor, which the caller owns. */
 static int handshake_take(struct rc_door *door, struct handshake *handshake)
 {
 	struct handshake **at = &door->first;
@@ -164,7 +165,7 @@ static uint32_t places_of(const struct rc_door *door, const struct door_identity
 	return n;
 }
 
-/* The oldest handshake of the source that has the most places of that kind; *most: how many. */
+/* The oldest handshake of the source that has the most places of this kind; *most: how many it has. */
 static struct handshake *busiest(const struct rc_door *door, bool local, uint32_t *most)
 {
 	struct handshake *found = NULL;
@@ -179,7 +180,7 @@ static struct handshake *busiest(const struct rc_door *door, bool local, uint32_
 	return found;
 }
 
-/* True: there is a place for one more handshake of this peer. */
+/* True if there is a place for one more handshake of this peer. May refuse another source's handshake for that. */
 static bool make_place(struct rc_door *door, const struct door_identity *peer)
 {
 	uint32_t taken = 0, own = places_of(door, peer), most;
@@ -196,8 +197,8 @@ static bool make_place(struct rc_door *door, const struct door_identity *peer)
 	return true;
 }
 
-/* Out of descriptors: a connection left in the queue would wake the daemon again and again, so it is accepted and
- * refused. */
+/* For when no descriptor is free. A connection left in the queue would wake the daemon again and again, so this accepts
+ * and refuses it. */
 static void turn_away(struct rc_door *door, const struct door_listener *listener)
 {
 	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
@@ -242,7 +243,7 @@ static void accept_handshake(struct rc_door *door, const struct door_listener *l
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 }
 
-/* Reads on. 1: the message is complete; 0: more to come; negative: the peer has gone. */
+/* Reads more of a message. 1: it is complete; 0: it is not; negative: the peer has closed the connection. */
 static int read_on(struct handshake *handshake, void *message, size_t size)
 {
 	ssize_t n = recv(handshake->fd, (char *)message + handshake->have, size - handshake->have, 0);
@@ -254,7 +255,7 @@ static int read_on(struct handshake *handshake, void *message, size_t size)
 	return handshake->have == size;
 }
 
-/* The header is looked at as soon as it is there: what does not speak our protocol goes at once. True: refused. */
+/* Checks the header as soon as it has arrived, and refuses a peer with another protocol. True: refused. */
 static bool refuse_header(struct rc_door *door, struct handshake *handshake, const struct door_header *header,
 			  enum door_kind kind, size_t size)
 {
@@ -272,7 +273,7 @@ static bool refuse_header(struct rc_door *door, struct handshake *handshake, con
 		return true;
 	}
 	if (header->kind != (uint16_t)kind || header->length != size) {
-		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "a message out of place");
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "an unexpected message");
 		return true;
 	}
 	return false;
@@ -284,14 +285,14 @@ static const char *user_fault(const struct rc_door *door, const struct handshake
 	if (door_server_trusts(&handshake->peer, door->policy.own_user_only))
 		return NULL;
 	if (handshake->peer.uid == DOOR_UID_UNKNOWN)
-		return "the kernel does not tell whose socket this is: use the daemon's Unix socket, or a key file on "
+		return "the kernel does not name this socket's owner: use the daemon's Unix socket, or a key file on "
 		       "both sides";
 	snprintf(text, size, "this daemon serves user %u, not user %u", (unsigned)geteuid(),
 		 (unsigned)handshake->peer.uid);
 	return text;
 }
 
-/* Decides how this client authenticates itself, and whether what follows is encrypted. False: it was refused. */
+/* Decides how this client authenticates itself, and whether the channel is encrypted. False: it was refused. */
 static bool choose_method(struct rc_door *door, struct handshake *handshake)
 {
 	const struct door_hello *hello = &handshake->hello;
@@ -337,7 +338,7 @@ static void challenge_handshake(struct rc_door *door, struct handshake *handshak
 	handshake->state = AWAIT_REQUEST;
 }
 
-/* What is wrong with a request whose sender has proved itself, or NULL. */
+/* The fault of a request whose sender is authenticated; NULL: none. */
 static const char *request_fault(const struct door_request *request)
 {
 	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_REPORT)
@@ -369,7 +370,7 @@ static void fill_peer(const struct rc_door *door, const struct handshake *handsh
 	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
 }
 
-/* The keys of the channel behind the door, if there are to be any. False: the client's public key is invalid. */
+/* Makes the keys of the channel, if it is to be encrypted. False: the client's public key is invalid. */
 static bool make_cipher(const struct rc_door *door, const struct handshake *handshake, rc_door_peer_t *peer)
 {
 	peer->encrypted = handshake->challenge.flags & DOOR_ENCRYPT;
@@ -378,7 +379,7 @@ static bool make_cipher(const struct rc_door *door, const struct handshake *hand
 				   &handshake->challenge, &handshake->request, true, &peer->cipher);
 }
 
-/* 1: *peer is set. */
+/* Checks a complete request. 1: *peer is set; 0: the request was refused. */
 static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc_door_peer_t *peer)
 {
 	const struct door_request *request = &handshake->request;
@@ -401,7 +402,7 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 	fill_peer(door, handshake, &proofs, peer);
 	door_forget(&proofs, sizeof proofs);
 	if (!make_cipher(door, handshake, peer)) {
-		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "a public key that is none");
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "an invalid public key");
 		return 0;
 	}
 	if (peer->purpose == RC_DOOR_NEW && door_random(peer->token, sizeof peer->token)) {
@@ -438,8 +439,8 @@ int rc_door_next(rc_door_t *door, rc_door_peer_t *peer)
 {
 	struct epoll_event event;
 	expire(door);
-	/* One event at a time, as a step may free what a second event points to; the kernel takes turns between
-	 * them. The number of turns is bounded, so that the caller's other work is not held up by a flood. */
+	/* One event at a time, as a step may free the handshake that a second event points to. The kernel serves the
+	 * descriptors in rotation. The number of steps is bounded, so that a flood does not delay the caller. */
 	for (int turns = 0; turns < 64; turns++) {
 		int n = epoll_wait(door->epoll_fd, &event, 1, 0);
 		if (n <= 0)
@@ -469,8 +470,8 @@ void rc_door_abandon(rc_door_t *door)
 {
 	if (!door)
 		return;
-	/* Forgetting the path first keeps the file. epoll's registrations belong to the open file, which the parent
-	 * shares: so nothing is taken out of it, only closed. */
+	/* Without its path, door_listener_close does not remove the file. The parent shares the epoll instance, so no
+	 * descriptor is removed from it; they are only closed. */
 	for (size_t i = 0; i < door->listener_count; i++) {
 		door->listeners[i].path[0] = 0;
 		door_listener_close(&door->listeners[i]);

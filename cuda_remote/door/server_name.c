@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses and prints the names of servers. */
 #define _GNU_SOURCE /* memrchr */
 #include "cuda_remote/door/server_name.h"
 
@@ -48,7 +49,7 @@ static int parse_path(const char *part, size_t length, rc_server_t *server)
 	return 0;
 }
 
-/* Letters, digits and what else names and addresses have. A host "unix" could not be told from a socket. */
+/* Only characters that names and addresses have. The host name "unix" is not allowed, as "unix:" begins a path. */
 static bool is_host(const char *host, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -101,7 +102,7 @@ static int parse_place(const char *part, size_t length, rc_server_t *server)
 	return parse_host(part, length, server);
 }
 
-/* Cuts "/gpu" off the end: for a path only where digits follow the last slash. */
+/* Removes "/gpu" from the end and parses it. In a path it is a GPU only if digits follow the last slash. */
 static int parse_server(const char *part, size_t length, rc_server_t *server)
 {
 	uint32_t gpu = RC_SERVER_ALL_GPUS;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a server and its GPU are named: what HEADRACE_SERVER and headrace-run -s hold.
+ * The names of servers and GPUs, as in HEADRACE_SERVER and headrace-run -s:
  *
  *	list   = server *("," server)
  *	server = place ["/" gpu]
  *	place  = host [":" port] | "[" ipv6 "]" [":" port] | "unix:" path
  *
- * A path that begins with "@" is a name of the kernel's abstract Unix sockets, which leave no file behind. gpu is
- * the index that the server gives its GPU; without it all of the server's GPUs are meant. A path may hold slashes:
- * only "/" and digits at its end are a GPU ("unix:/run/a.sock/1"), so a socket file may not have a name of digits
- * alone.
+ * A path that begins with "@" is an abstract Unix socket's name, for which there is no file. gpu is the server's index
+ * of the GPU; without it, all of the server's GPUs are meant. In a path, only a last "/" followed by digits is a GPU
+ * ("unix:/run/a.sock/1"), so the name of a socket file may not consist of digits alone.
  */
 #ifndef RC_SERVER_NAME_H
 #define RC_SERVER_NAME_H
@@ -19,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define RC_DOOR_PORT 27180   /* where headraced listens unless told otherwise */
+#define RC_DOOR_PORT 27180   /* headraced's default port */
 #define RC_SERVER_NAME_MAX 255
 #define RC_SERVER_MAX 64     /* servers of one list */
 #define RC_SERVER_ALL_GPUS UINT32_MAX
@@ -27,13 +26,13 @@
 typedef struct rc_server {
 	char path[108];                    /* Unix socket's file or "@" name; "" for a network server */
 	char host[RC_SERVER_NAME_MAX + 1]; /* name or address without brackets; "" for a Unix socket */
-	uint16_t port;                     /* host byte order; RC_DOOR_PORT where the text has none */
+	uint16_t port;                     /* host byte order; RC_DOOR_PORT if the text has none */
 	uint32_t gpu;                      /* index or RC_SERVER_ALL_GPUS */
 } rc_server_t;
 
 /*
- * Parses a list; at most max entries are written, *n tells how many. An empty list is an error.
- * -EINVAL: not such a list (the log says which part and why); -E2BIG: more than max.
+ * Parses a list. Writes at most max entries; *n is their number. An empty list is an error.
+ * -EINVAL: not such a list (the log names the part and the fault); -E2BIG: more than max.
  */
 int rc_server_parse(const char *text, rc_server_t *servers, size_t max, size_t *n);
 
@@ -43,7 +42,7 @@ int rc_server_parse_place(const char *text, rc_server_t *server);
 /* The server's name for messages, "host:port", "[ipv6]:port" or "unix:path"; cut to size. Returns buffer. */
 char *rc_server_name(const rc_server_t *server, char *buffer, size_t size);
 
-/* Path of the socket that a daemon of this user (of root: of the system) listens on when none is named:
+/* The default path of the socket of this user's daemon (as root: of the system's daemon):
  * /run/headrace/headraced.sock for root, else headrace/headraced.sock in XDG_RUNTIME_DIR, else in /tmp/headrace-UID.
  * -ENAMETOOLONG. */
 int rc_server_default_socket(char *buffer, size_t size);

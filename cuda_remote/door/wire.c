@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both sides of the handshake do with its messages. */
+/* Functions for the handshake's messages that both sides use. */
 #include "cuda_remote/door/wire.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door's messages, little-endian as on every machine that CUDA runs on. The header and REFUSAL never change, so
- * that any two versions can at least tell each other what they are. Reserved bytes are sent as 0 and not looked at.
+ * The handshake's messages. Little-endian, as every machine that CUDA runs on. The header and REFUSAL never change, so
+ * that each version can tell any other which version it has. Reserved bytes are sent as 0 and ignored.
  */
 #ifndef RC_DOOR_WIRE_H
 #define RC_DOOR_WIRE_H
@@ -24,22 +24,22 @@ struct door_build {
 };
 extern const struct door_build door_build;
 
-/* False if the two builds work together. True: text says what differs, and what to do. */
+/* False if the two builds work together. True: text names the differences and the remedy. */
 bool door_build_differs(const struct door_build *client, const struct door_build *server, char text[RC_DOOR_TEXT_MAX]);
 
 enum door_kind { DOOR_HELLO = 1, DOOR_CHALLENGE = 2, DOOR_REQUEST = 3, DOOR_WELCOME = 4, DOOR_REFUSAL = 5,
 		 DOOR_REPORT = 6 };
 
-/* How the client is to prove itself. */
+/* How the client authenticates itself. */
 enum door_method {
-	DOOR_BY_USER = 1, /* it need not: the kernel has told the server who it is */
-	DOOR_BY_KEY = 2,
+	DOOR_BY_USER = 1, /* by its user, whom the kernel has named to the server; it sends no proof */
+	DOOR_BY_KEY = 2,  /* by a proof that it has the key */
 };
 
 /* Flags of a hello and of a challenge. */
 enum door_flag {
 	DOOR_CAN_ENCRYPT = 1, /* hello: public_key is valid */
-	DOOR_ENCRYPT = 2,     /* hello: the client demands encryption; challenge: what follows the door is encrypted */
+	DOOR_ENCRYPT = 2,     /* hello: the client demands encryption; challenge: the channel will be encrypted */
 	DOOR_WANT_KEY = 4,    /* hello: the client demands a proof of the key over a Unix socket too */
 };
 
@@ -47,7 +47,7 @@ struct door_header {
 	uint8_t magic[8]; /* DOOR_MAGIC */
 	uint16_t version; /* RC_DOOR_VERSION of the sender */
 	uint16_t kind;    /* enum door_kind */
-	uint32_t length;  /* of the whole message, bytes */
+	uint32_t length;  /* bytes of the whole message, the header included */
 };
 
 /* client → server */
@@ -79,7 +79,7 @@ struct door_request {
 	uint32_t card_len; /* 0 for STATUS */
 	uint32_t reserved;
 	uint8_t card[HR_CARD_MAX];
-	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: the client's program, for people */
+	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: the name of the client's program, as text for users */
 	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: see door_proofs() */
 };
 
@@ -91,15 +91,15 @@ struct door_welcome {
 	uint32_t card_len; /* 0 for STATUS */
 	uint8_t card[HR_CARD_MAX];
 	char text[RC_DOOR_TEXT_MAX]; /* NUL-terminated */
-	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of all before it under the seal */
+	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: hash of the message up to here, keyed by the seal */
 };
 
 /* server → client, after the welcome of a REPORT; count entries follow */
 struct door_report {
-	struct door_header header; /* length: with the entries */
+	struct door_header header; /* length: the entries included */
 	uint32_t count, hidden;    /* as in rc_door_report_t */
 	uint8_t reserved[8];
-	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: keyed hash of the whole message with a proof of 0 under the seal */
+	uint8_t proof[RC_DOOR_KEY_BYTES]; /* BY_KEY: hash of the whole message with proof 0, keyed by the seal */
 };
 
 struct door_session {
@@ -129,10 +129,10 @@ _Static_assert(sizeof(struct door_session) == 152, "wire");
 /* Fills in a header. */
 void door_header_set(struct door_header *header, enum door_kind kind, size_t length);
 
-/* True if a request of that purpose opens a channel. */
+/* True if a request of this purpose opens a channel. */
 bool door_has_card(uint32_t purpose);
 
-/* A text from the other side made fit for a terminal: NUL-terminated, control characters replaced. */
+/* Makes a text from the other side safe for a terminal: terminates it by NUL and replaces control characters. */
 void door_text_clean(char *text, size_t size);
 
 #endif

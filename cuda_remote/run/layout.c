@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds Headrace's CUDA libraries, headraced and NVIDIA's driver, in an installation or a build tree. */
 #include "cuda_remote/run/layout.h"
 
 #include "rdma_channel/base/log.h"
@@ -35,7 +36,7 @@ static bool join(char path[PATH_MAX], const char *format, ...)
 	return n > 0 && n < PATH_MAX;
 }
 
-/* The folder that the running program lies in. */
+/* The folder of the running program's file. */
 static bool own_folder(char folder[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -49,15 +50,15 @@ static bool own_folder(char folder[PATH_MAX])
 	return true;
 }
 
-/* The part of an installed folder's name that follows the prefix, or NULL if it lies elsewhere. */
+/* The part of an installed folder's name that follows the prefix, or NULL if the folder is not below the prefix. */
 static const char *below_prefix(const char *folder)
 {
 	size_t n = strlen(HR_PREFIX);
 	return !strncmp(folder, HR_PREFIX "/", n + 1) ? folder + n + 1 : NULL;
 }
 
-/* The i-th place to look in: what parts' folders lie below. False past the last; *path is "" for a place that does
- * not apply. */
+/* The i-th place to search; client/, softgpu/ and runtime/ are below it. False past the last place. *path is "" if the
+ * place does not apply. */
 static bool library_place(int i, char path[PATH_MAX])
 {
 	char own[PATH_MAX];
@@ -133,8 +134,7 @@ int rc_layout_daemon(char path[PATH_MAX])
 
 int rc_layout_system_driver(char path[PATH_MAX])
 {
-	/* Named in full where they are known to lie, so that a library path that leads to our own libcuda does not
-	 * count. */
+	/* Folders of NVIDIA's driver. LD_LIBRARY_PATH is not searched, as it may lead to Headrace's libcuda. */
 	static const char *const places[] = {
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib",
 		"/run/opengl-driver/lib", "/usr/local/nvidia/lib64",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * headrace-run: gives a CUDA program Headrace's libraries and a server, then becomes that program (execve): its exit
- * status, signals and stdio need no passing on, as there is no process between.
+ * headrace-run: sets the environment for Headrace's libraries and a server, then executes the CUDA program (execve). No
+ * process remains in between, so exit status, signals and stdio need no forwarding.
  */
 #define _GNU_SOURCE /* asprintf */
 #include "cuda_remote/door/door.h"
@@ -53,7 +53,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 	};
 	int option;
 	*options = (struct options){ .server = getenv("HEADRACE_SERVER"), .done = -1 };
-	/* "+": what follows the program's name is the program's. */
+	/* "+": the arguments after the program's name are the program's. */
 	while ((option = getopt_long(argc, argv, "+s:k:ld:", long_options, NULL)) != -1) {
 		switch (option) {
 		case 's': options->server = optarg; break;
@@ -90,8 +90,8 @@ static int prepend_library_path(const char *first, const char *second)
 }
 
 /*
- * NVIDIA's run-time compiler is to give the software GPU PTX (softgpu/nvrtc). Behind what is preloaded already: a
- * sanitizer must stay first.
+ * Preloads the library that makes NVIDIA's run-time compiler return PTX for the software GPU (softgpu/nvrtc). It is the
+ * last in LD_PRELOAD, as a sanitizer must stay first.
  */
 static int preload_nvrtc(const char *softgpu)
 {
@@ -100,7 +100,7 @@ static int preload_nvrtc(const char *softgpu)
 	if (asprintf(&path, "%s/libheadrace-nvrtc.so", softgpu) < 0)
 		return -ENOMEM;
 	int error = 0;
-	/* The dynamic linker would complain of a file that is not there. */
+	/* If the file were missing, the dynamic linker would print an error. */
 	if (!access(path, R_OK)) {
 		if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ":" : "", path) < 0) {
 			all = NULL;
@@ -114,7 +114,7 @@ static int preload_nvrtc(const char *softgpu)
 	return error;
 }
 
-/* Our runtime, and the libcuda.so.1 of a part; without one the host's own. */
+/* Adds Headrace's runtime and a part's libcuda.so.1 to the library path. part NULL: the host's own libcuda.so.1. */
 static int use_libraries(const enum rc_layout_part *part)
 {
 	char runtime[PATH_MAX], driver[PATH_MAX];
@@ -126,7 +126,7 @@ static int use_libraries(const enum rc_layout_part *part)
 
 /* ---- the ways to run ---- */
 
-/* Asks every server before the program starts, so that a wrong name, key or index is told as what it is. */
+/* Connects to every server before the program starts, so that a wrong name, key or index is reported clearly. */
 static int check_servers(const char *list)
 {
 	rc_server_t servers[RC_SERVER_MAX];
@@ -181,7 +181,7 @@ static int use_local(const char *driver)
 	return -EINVAL;
 }
 
-/* Sets the environment for the way that the options ask for. */
+/* Sets the environment as the options require. */
 static int arrange(const struct options *options)
 {
 	char driver[PATH_MAX];

@@ -21,8 +21,8 @@
 
 #define START_MS 60000 /* loading a driver and making its contexts can take long */
 
-/* A descriptor that polls readable when this process ends (pidfd_open(2)), or where the kernel has none a pipe whose
- * other end stays open as long as the program does, unless it closes what it does not know. */
+/* A descriptor that polls readable when this process ends (pidfd_open(2)). If the kernel lacks this call: a pipe whose
+ * other end (*keep) stays open until the program ends, or until the program closes descriptors that it did not open. */
 static int open_watch(int *keep)
 {
 	*keep = -1;
@@ -37,7 +37,8 @@ static int open_watch(int *keep)
 	return ends[0];
 }
 
-/* In the grandchild: a session of its own, so that no terminal's signals reach it, and only the two descriptors. */
+/* In the grandchild: begins a new session, so that it gets no signals from the terminal; keeps only the two
+ * descriptors; executes headraced. */
 static void become_daemon(const char *path, const char *name, const char *driver, int ready, int watch)
 {
 	char socket_option[128], driver_option[PATH_MAX + 16];
@@ -46,7 +47,7 @@ static void become_daemon(const char *path, const char *name, const char *driver
 	int null = open("/dev/null", O_RDWR);
 	if (setsid() < 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
 		_exit(127);
-	/* Above the two targets first, so that neither overwrites the other. */
+	/* Duplicates both above the target numbers first, so that no dup2 closes one that is still needed. */
 	ready = fcntl(ready, F_DUPFD, 10);
 	watch = fcntl(watch, F_DUPFD, 10);
 	if (dup2(ready, 3) < 0 || dup2(watch, 4) < 0)
@@ -63,7 +64,7 @@ static void become_daemon(const char *path, const char *name, const char *driver
 	_exit(127);
 }
 
-/* Forks twice: the daemon is adopted by init at once. */
+/* Forks twice, so that the daemon is not a child of this process. */
 static int spawn(const char *path, const char *name, const char *driver, int ready, int watch)
 {
 	pid_t child = fork();
@@ -94,7 +95,7 @@ static int await_ready(int fd)
 		fprintf(stderr, "headrace-run: the server did not become ready in %d s\n", START_MS / 1000);
 		return -ETIMEDOUT;
 	}
-	/* The end of file without a line: it ended, and has said why. */
+	/* End of file without a line: the daemon has ended, and has logged the cause. */
 	return read(fd, line, sizeof line) > 0 ? 0 : -ESRCH;
 }
 

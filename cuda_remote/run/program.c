@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the program that headrace-run is to run, and checks by its ELF headers if it can work under Headrace. */
 #include "cuda_remote/run/program.h"
 
 #include <elf.h>
@@ -54,7 +55,7 @@ struct image {
 	size_t size;
 };
 
-/* n bytes at offset, or NULL where the file does not have them. */
+/* n bytes at offset, or NULL if the file ends before. */
 static const void *at(const struct image *image, uint64_t offset, uint64_t n)
 {
 	return offset <= image->size && n <= image->size - offset ? image->bytes + offset : NULL;
@@ -70,7 +71,7 @@ static const char *string_at(const struct image *image, const Elf64_Shdr *table,
 }
 
 struct findings {
-	bool has_kernels;       /* section .nvFatBinSegment: compiled by nvcc, for a runtime (.nv_fatbin is in all it links) */
+	bool has_kernels;       /* section .nvFatBinSegment: kernels from nvcc (.nv_fatbin is in all that nvcc links) */
 	bool has_runtime;       /* needs libcudart.so.13 */
 	char other_runtime[64]; /* needs another libcudart */
 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program that headrace-run is to run: finding it, and seeing whether it can work under Headrace. */
+/* Finding the program that headrace-run is to run, and checking if it can work under Headrace. */
 #ifndef RC_RUN_PROGRAM_H
 #define RC_RUN_PROGRAM_H
 
 #include <limits.h>
 
-/* Finds name as execvp does. 0; -ENOENT: nowhere; -EACCES: found, but may not be run, or is a folder. */
+/* Finds name as execvp does. -ENOENT: not found; -EACCES: found, but not executable or not a file. */
 int program_find(const char *name, char path[PATH_MAX]);
 
-/* Warns on stderr if the program carries NVIDIA's static runtime or needs one of another CUDA version. Says nothing
- * of what is no ELF program: a script may start one. */
+/* Warns on stderr if the program contains NVIDIA's static runtime or needs a runtime of another CUDA version. Does not
+ * warn if the file is not ELF: it may be a script. */
 void program_check(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the runtime's cudaMemcpyKind means to the driver. */
+/* Converts the runtime's cudaMemcpyKind to the driver's types of memory. */
 #ifndef RUNTIME_COPY_KIND_H
 #define RUNTIME_COPY_KIND_H
 
@@ -21,7 +21,7 @@ static inline CUmemorytype copy_source_type(enum cudaMemcpyKind kind)
 									      : CU_MEMORYTYPE_DEVICE;
 }
 
-/* The kind of memory that it writes. */
+/* The kind of memory that a copy of this kind writes. */
 static inline CUmemorytype copy_target_type(enum cudaMemcpyKind kind)
 {
 	if (kind == cudaMemcpyDefault)

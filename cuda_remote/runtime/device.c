@@ -40,7 +40,7 @@ static void find_devices(void)
 	}
 }
 
-/* The driver's devices. If they cannot be listed, that stays so for the process. */
+/* Lists the driver's devices, once in the process. If that fails, later calls return the same error. */
 static cudaError_t devices_ready(void)
 {
 	pthread_once(&devices_once, find_devices);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every code of cudaError_t and the text cudaGetErrorString gives for it. No include guard: whoever includes this
- * defines ERROR(code, text). error.c expands it into a switch without a default, so that the compiler names a code left
- * out.
+ * Every code of cudaError_t and the text that cudaGetErrorString returns for it. No include guard: the including file
+ * defines ERROR(code, text). error.c expands the list into a switch without a default, so that the compiler warns if a
+ * code is missing.
  */
 ERROR(cudaSuccess, "no error")
 ERROR(cudaErrorInvalidValue, "invalid argument")

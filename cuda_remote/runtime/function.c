@@ -17,7 +17,7 @@ struct call_configuration {
 static __thread struct call_configuration pending[MAX_NESTED];
 static __thread unsigned pending_count;
 
-/* Not 0: the stub is not called. */
+/* If the result is not 0, compiled code does not call the kernel's host function. */
 RUNTIME_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream)
 {
 	if (pending_count == MAX_NESTED)

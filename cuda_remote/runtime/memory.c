@@ -40,7 +40,7 @@ RUNTIME_API cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned 
 	return runtime_done(result);
 }
 
-/* rows of width bytes each, pitch bytes apart; nothing for an empty area. */
+/* Allocates rows of width bytes, *pitch bytes apart. For an empty area *pointer is NULL and *pitch is 0. */
 static cudaError_t alloc_pitched(void **pointer, size_t *pitch, size_t width, size_t rows)
 {
 	enum { ELEMENT = 4 }; /* bytes that a thread reads at once; the driver accepts 4, 8 or 16 */

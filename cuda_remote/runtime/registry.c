@@ -17,7 +17,7 @@
 /* A fat binary in one context: loaded, or without code for its device. */
 struct instance {
 	CUmodule module; /* NULL after an error */
-	bool of_library; /* it goes with the library */
+	bool of_library; /* module belongs to the library, and is unloaded with it */
 	cudaError_t error;
 	unsigned symbols; /* length of values */
 	_Atomic uint64_t values[]; /* by symbol index: CUfunction or device address; 0: not resolved yet */
@@ -254,7 +254,7 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	return error;
 }
 
-/* Loads an image as a module or as a library, which output is. */
+/* Loads an image. output is a CUmodule * or a CUlibrary *. */
 typedef CUresult image_loader_t(void *output, const void *image);
 
 static CUresult load_as_module(void *output, const void *image)
@@ -281,7 +281,7 @@ static CUresult load_image(image_loader_t *load, void *output, const struct fatb
 	if (merged || (result != CUDA_ERROR_INVALID_IMAGE && result != CUDA_ERROR_INVALID_PTX &&
 		       result != CUDA_ERROR_INVALID_VALUE))
 		return result;
-	/* Either the driver does not know this form of image, or the image is bad; then the container will fail too. */
+	/* Either the driver does not accept this form of image, or the image is bad; then the container fails too. */
 	CUresult linked = load(output, wrapper->container);
 	return linked == CUDA_ERROR_NO_BINARY_FOR_GPU ? result : linked;
 }

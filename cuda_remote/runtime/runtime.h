@@ -81,15 +81,15 @@ enum runtime_symbol_kind { RUNTIME_KERNEL, RUNTIME_VARIABLE, RUNTIME_MANAGED };
 struct runtime_module;
 
 /*
- * A kernel or variable, found by the host address that stands for it in compiled code. Lives as long as its module. A
- * symbol without a module is a handle of the driver (runtime_symbol_remember) and lives for ever.
+ * A kernel or variable, found by the host address that identifies it in compiled code. Freed with its module. A symbol
+ * without a module is a handle of the driver (runtime_symbol_remember) and is never freed.
  */
 struct runtime_symbol {
 	const void *host;
 	const char *name;              /* on the device; in the program's memory */
 	struct runtime_module *module;
 	struct runtime_symbol *next;   /* in the module's list */
-	void **managed;                /* RUNTIME_MANAGED: from here host code reads the address of the variable */
+	void **managed;                /* RUNTIME_MANAGED: the pointer that host code uses to access the variable */
 	size_t size;                   /* bytes of a variable */
 	unsigned index;                /* among the module's symbols */
 	enum runtime_symbol_kind kind;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 struct symbol_table {
-	struct symbol_table *older; /* kept, as a reader may still be in it; together they are as large as the newest */
+	struct symbol_table *older; /* kept, as a thread may be reading it; all older ones together are smaller */
 	size_t size;                /* a power of two */
 	_Atomic(struct runtime_symbol *) slots[];
 };
 
 enum { FIRST_SIZE = 256 };
 
-/* Stands where a symbol was removed, so that probing goes on past it. */
+/* Marks a slot whose symbol was removed, so that probing continues past it. */
 static struct runtime_symbol removed;
 
 static size_t hash(const void *host)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hash table from host addresses to symbols: open addressing with linear probing. Writers serialize themselves by a
- * lock of theirs; readers take no lock. A zeroed map is empty: static constructors use it before any initialization.
+ * A hash table from host addresses to symbols: open addressing with linear probing. Callers that write hold one lock;
+ * readers take none. A zeroed map is empty: static constructors use it before any initialization.
  */
 #ifndef RUNTIME_SYMBOL_MAP_H
 #define RUNTIME_SYMBOL_MAP_H

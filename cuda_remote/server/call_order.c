@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of calls over all connections. next is the number of the call that may be issued. The thread that has that call
- * issues it and then advances next. Most programs call from one thread, so the fast paths are a load and a store. Other
- * threads spin briefly and then sleep. Only the watcher (watch.c) ends a sleep behind a call that never comes.
+ * The order of calls over all connections. next is the number of the call that may be issued. The thread that has that
+ * call issues it and then advances next. Most programs call from one thread, so the fast paths are a load and a store.
+ * Other threads spin briefly and then sleep. If a call never arrives, the threads that wait for later calls sleep until
+ * the client ends; then the watcher (watch.c) wakes them.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -25,7 +26,7 @@ static void relax(void)
 
 int server_order_wait(uint64_t number)
 {
-	/* Acquire pairs with the release in server_order_advance: what the calls before did is seen by this one. */
+	/* Acquire pairs with the release in server_order_advance: this call sees what the earlier calls did. */
 	for (int i = 0; i < SPINS; i++) {
 		uint64_t now = __atomic_load_n(&next, __ATOMIC_ACQUIRE);
 		if (now == number)
@@ -35,8 +36,8 @@ int server_order_wait(uint64_t number)
 		relax();
 	}
 	pthread_mutex_lock(&lock);
-	/* Sequentially consistent with the store and the load in server_order_advance: either it sees the sleeper, or we see
-	 * its move. */
+	/* Sequentially consistent with the store and the load in server_order_advance: either that function sees the
+	 * sleeper, or this one sees the new next. */
 	__atomic_add_fetch(&sleepers, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&next, __ATOMIC_SEQ_CST) < number && !__atomic_load_n(&broken, __ATOMIC_RELAXED))
 		pthread_cond_wait(&moved, &lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: made and destroyed as the client says. Which one is current travels with each call (thread.c). */
+/* Creates, destroys and resets contexts for the client. Each call names its current context (thread.c). */
 #include "cuda_remote/server/internal.h"
 
 static uint64_t ended; /* atomic; changed by calls that hold the call order */
 
-/* Relaxed suffices: the call that asks comes behind those that count, in the call order. */
+/* Relaxed suffices: the call order synchronises the call that reads the count with those that changed it. */
 uint64_t server_contexts_ended(void)
 {
 	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
@@ -28,7 +28,7 @@ CUresult serve_context_create(struct server_call *call)
 	CUresult result = driver.cuCtxCreate_v4(&made, NULL, args.flags, worker.device[args.device]);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* It was pushed; what is current here follows the client call by call. */
+	/* cuCtxCreate has made the new context current. The next call selects the client's current context. */
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
 	result = server_object_bind(RC_KIND_CONTEXT, args.context, made);
@@ -68,7 +68,7 @@ CUresult serve_context_destroy(struct server_call *call)
 	return result;
 }
 
-/* The primary context keeps its handle: the worker holds it again at once. */
+/* The primary context keeps its handle, as the worker retains it again after the reset. */
 CUresult serve_context_reset(struct server_call *call)
 {
 	uint64_t handle;
@@ -86,7 +86,7 @@ CUresult serve_context_reset(struct server_call *call)
 	server_streams_lock();
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
 	context_ended(context);
-	/* It is needed again at once, and a context that nobody retains may not be made current. */
+	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
 	if (result == CUDA_SUCCESS)

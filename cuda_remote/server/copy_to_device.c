@@ -43,7 +43,7 @@ static CUresult part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_
 	return driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
-/* All of a small copy: the driver has taken pageable memory when the call returns. */
+/* Issues all of a small copy. As the bytes are in pageable memory, the driver has read them when its call returns. */
 static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes, uint64_t len, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -55,7 +55,8 @@ static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes,
 	return result;
 }
 
-/* A failure is kept for the end: the chunks come all the same. The window stays from copy to copy. */
+/* Begins a copy that comes in chunks. A failure is kept until the copy's end, as the client sends the chunks
+ * nevertheless. The slots of the window are kept from copy to copy. */
 static void h2d_begin(struct server_h2d *h2d, const struct rc_wire_copy *copy, uint64_t bytes, CUresult result)
 {
 	h2d->active = true;
@@ -96,7 +97,7 @@ CUresult server_h2d_refuse(struct server_call *call, CUresult result)
 	return CUDA_SUCCESS;
 }
 
-/* The window's next slot, when the device is done with what it held. */
+/* The window's next slot. Waits until the device has read what the slot held. */
 static CUresult window_slot(struct server_h2d *h2d, struct server_slot **slot)
 {
 	struct server_slot **at = &h2d->window[h2d->next];
@@ -105,7 +106,8 @@ static CUresult window_slot(struct server_h2d *h2d, struct server_slot **slot)
 	return result;
 }
 
-/* Between the call that began the copy and this chunk, another thread of the client may have destroyed the stream. */
+/* Issues the copy of the chunk in the window's next slot. Looks the stream up again: since the copy began, another
+ * thread of the client may have destroyed it. */
 static CUresult chunk_issue(struct server_thread *thread, size_t len)
 {
 	struct server_h2d *h2d = &thread->h2d;
@@ -168,7 +170,7 @@ int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t
 	return 0;
 }
 
-/* The slots go back when the device is done with them. */
+/* Returns the slots of the window, after the device has finished with them. */
 void server_h2d_abandon(struct server_thread *thread)
 {
 	struct server_h2d *h2d = &thread->h2d;
@@ -181,7 +183,7 @@ void server_h2d_abandon(struct server_thread *thread)
 	h2d->active = false;
 }
 
-/* The last chunk was issued before this call's turn came, so what follows in the sequence comes behind it. */
+/* The last chunk was issued before this call, so the calls with higher numbers are issued after the whole copy. */
 CUresult serve_copy_up_end(struct server_call *call)
 {
 	struct server_h2d *h2d = &call->thread->h2d;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to the host. A copy that its caller waits for goes through a window of slots: the device fills the next slot while
- * the connection takes this one. An asynchronous copy gets all its slots at once, so that it stands in the stream where the
- * call stood. Its bytes are sent by the next call that waits and finds the copy complete, over the connection of that call
- * and before its answer.
+ * Copies to the host. A copy that its caller waits for goes through a window of slots: the device fills the next slots
+ * while the connection sends the first. An asynchronous copy gets all its slots at once, so that its place in the
+ * stream is that of the call. Its bytes are sent by the next call that waits and finds the copy complete, over the
+ * connection of that call and before its reply.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -22,15 +22,16 @@ struct job {
 	struct job *next;
 	uint64_t copy;
 	uint64_t stream;              /* handle */
-	struct server_thread *thread; /* that issued it: whose own stream CU_STREAM_PER_THREAD is */
+	struct server_thread *thread; /* that issued it; CU_STREAM_PER_THREAD means this thread's stream */
 	unsigned held;                /* threads that wait for its first event; under the lock */
-	bool sent;                    /* freed by the last of them */
+	bool sent;                    /* or given up: the last thread that holds it frees it */
 	size_t n, room;
 	struct part *part;
 };
 
-/* Guards the list. shipping: held while a job's bytes are being sent, so that who finds the list empty knows them sent. What is waited for
- * under it is the device's copying alone, never a host function or another call: those may need it themselves. */
+/* lock guards the list. shipping is held while a job's bytes are being sent: a thread that holds it and finds the list
+ * empty knows that all bytes are sent. A thread that holds it waits only for the device's copies, never for a host
+ * function or another call, as those may need shipping themselves. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t shipping = PTHREAD_MUTEX_INITIALIZER;
 static struct job *jobs, **jobs_end = &jobs;
@@ -42,7 +43,7 @@ uint64_t server_d2h_shipped(void)
 	return __atomic_load_n(&shipped, __ATOMIC_SEQ_CST);
 }
 
-/* Counted before it is sent: a client that has all that were counted has this one too. */
+/* Counts the chunk before it is sent, so that no chunk can reach the client uncounted. */
 static int send_part(struct server_thread *thread, uint64_t copy, const struct part *part)
 {
 	struct rc_wire_chunk chunk = { copy, part->offset };
@@ -68,8 +69,8 @@ static CUresult part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_
 	return driver.cuMemcpy2DAsync_v2(&copy, stream);
 }
 
-/* Issues the copy of the chunk at offset into a slot, which is got if there is none. The stream is looked up each time: once
- * the call has left the call order, another thread of the client may destroy it. */
+/* Issues the copy of the chunk at offset into part's slot. Gets a slot if there is none or it is too small. Looks the
+ * stream up each time: once the call has left the call order, another thread of the client may destroy the stream. */
 static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *copy, uint64_t offset, struct part *part)
 {
 	const struct rc_wire_box *box = &copy->box;
@@ -94,7 +95,7 @@ static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *c
 	return result;
 }
 
-/* ---- waited for ---- */
+/* ---- synchronous ---- */
 
 static CUresult d2h(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
@@ -111,14 +112,15 @@ static CUresult d2h(struct server_call *call, const struct rc_wire_copy *copy, u
 				n++;
 			}
 		}
-		/* The client waits: nothing that is ordered behind this copy can come before its answer. */
+		/* The client's thread waits for the reply, so none of its later calls can arrive before that. */
 		server_order_release(call);
 		if (!n)
 			break;
 		CUresult waited = server_slot_wait(window[first].slot);
 		if (result == CUDA_SUCCESS)
 			result = waited;
-		/* Asynchronous copies that this one is ordered behind are complete now; sent later, they would undo it. */
+		/* Earlier asynchronous copies of the stream are complete now. If they were sent later, they could
+		 * overwrite this copy's bytes on the host. */
 		if (!sent && server_d2h_ship(call->thread))
 			break;
 		if (result != CUDA_SUCCESS || send_part(call->thread, copy->copy, &window[first]))
@@ -206,7 +208,7 @@ CUresult serve_copy_down_later(struct server_call *call)
 	return CUDA_SUCCESS;
 }
 
-/* Also true after an error: then there is nothing to send, and waiting would not help. */
+/* Also true after an error: then waiting would not help. */
 static bool part_is_complete(const struct part *part)
 {
 	return __atomic_load_n(&part->slot->event_gone, __ATOMIC_RELAXED) ||
@@ -218,8 +220,8 @@ static bool job_is_of(const struct job *job, const struct server_thread *thread,
 	return job->stream == stream && (stream != (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || job->thread == thread);
 }
 
-/* The first job listed that is complete or, for a thread that waits for a stream, that is of the stream and has begun:
- * nothing comes between the parts of a job. Under the lock. */
+/* The first listed job that is complete. For a thread that waits for a stream: also a job of the stream whose first
+ * part is complete, as the stream does nothing else between the parts of a job. Under the lock. */
 static struct job **job_ready(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	struct job **at = &jobs;
@@ -233,8 +235,8 @@ static struct job **job_ready(struct server_thread *thread, bool wait, uint64_t 
 	return at;
 }
 
-/* Takes the next job off the list. One that it is ordered behind may have ended after it was looked at, and may go to
- * the same memory: so the search is repeated until it finds the same. */
+/* Takes the next job off the list. An earlier job, into the same memory perhaps, may become complete after job_ready
+ * has passed it; it must be sent first. So the search is repeated until it finds the same job twice. */
 static struct job *job_take(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	pthread_mutex_lock(&lock);
@@ -253,7 +255,7 @@ static struct job *job_take(struct server_thread *thread, bool wait, uint64_t st
 	return taken;
 }
 
-/* The first job of a stream, which stays until it is let go. */
+/* The first job of a stream. It is not freed before job_let_go. */
 static struct job *job_hold(struct server_thread *thread, uint64_t stream)
 {
 	pthread_mutex_lock(&lock);
@@ -301,7 +303,7 @@ static CUresult ship(struct server_thread *thread, bool wait, uint64_t stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct job *job;
-	/* Relaxed: a job that this call has to find was issued before it in the sequence. */
+	/* Relaxed suffices: the call order synchronises with the earlier calls, whose jobs this call must find. */
 	if (!__atomic_load_n(&n_jobs, __ATOMIC_RELAXED))
 		return result;
 	pthread_mutex_lock(&shipping);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The libcuda.so.1 that serves the calls: loaded by its path, its functions looked up by name. */
+/* Loads the libcuda.so.1 that serves the calls and looks its functions up by name. */
 #include "cuda_remote/server/internal.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The grant: which GPUs the session may use. The environment hides the others from the driver before it is initialised. A
- * worker that stood ready with all GPUs gives up the others before it reads the first byte from its client.
+ * The grant: the GPUs that the session may use. CUDA_VISIBLE_DEVICES hides the others before the driver is initialised.
+ * A worker that was prepared with all GPUs releases the others before it reads the first byte from its client.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -27,7 +27,7 @@ int server_grant_hide(uint32_t gpu)
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 	if (gpu == RC_SERVER_ALL_GPUS)
 		return 0;
-	/* The daemon may see a part of the host's GPUs itself; the index counts in that part. */
+	/* If CUDA_VISIBLE_DEVICES already limits the daemon, the index counts in that list. */
 	const char *entry = list ? list_entry(list, gpu, &length) : NULL;
 	if (list && (!entry || length >= sizeof only)) {
 		hr_log(HR_LOG_ERROR, "no GPU %u in CUDA_VISIBLE_DEVICES=%s", gpu, list);
@@ -40,7 +40,7 @@ int server_grant_hide(uint32_t gpu)
 	return setenv("CUDA_VISIBLE_DEVICES", only, 1) ? -errno : 0;
 }
 
-/* Gives up a device: its primary context, what copies had pinned in it, and the handle that would name it. */
+/* Releases a device: unbinds the handle of its primary context, marks the slots pinned in it, releases the context. */
 static void release(uint32_t i)
 {
 	server_object_unbind(worker.primary_handle[i]);

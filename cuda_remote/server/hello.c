@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answer to hello: everything about the devices that a program may ask, in one go. */
+/* The reply to hello: everything that a program may query of the devices. */
 #include "cuda_remote/server/internal.h"
 
 #include <stdio.h>

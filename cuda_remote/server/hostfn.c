@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host functions run in the client. The driver calls a function of ours instead, on a thread of the driver's that may not call
- * CUDA. Our function queues a request, wakes the worker's main thread, which sends the request over the first connection, and
- * waits for the client's answer.
+ * Host functions run in the client. In their place the driver calls a function of the worker, on a thread of the driver
+ * that may not call CUDA. That function queues a request, wakes the worker's main thread and waits for the client's
+ * answer. The main thread sends the request over the first connection.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -21,7 +21,7 @@ struct request {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
-static struct request *sent;                              /* the client has it: one at a time */
+static struct request *sent;                              /* sent, not answered; one at a time */
 static uint64_t tickets;
 static bool broken;
 static int wake = -1;
@@ -65,7 +65,7 @@ static void ask_client(uint64_t function, CUresult status)
 	poke();
 	while (!request.done && !broken)
 		pthread_cond_wait(&answered, &lock);
-	if (!request.done) { /* the worker ends: nobody will take it off the lists */
+	if (!request.done) { /* the worker is ending; request must not stay in a list */
 		waiting = NULL;
 		waiting_end = &waiting;
 		sent = NULL;
@@ -93,7 +93,7 @@ CUresult serve_host_function(struct server_call *call)
 	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	void *argument = (void *)(uintptr_t)args.function; /* the client's name for it: never followed here */
+	void *argument = (void *)(uintptr_t)args.function; /* the client's id, never dereferenced */
 	if (args.callback)
 		return driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, callback, argument, 0) :
 						    CUDA_ERROR_NOT_SUPPORTED;
@@ -104,7 +104,7 @@ int server_host_serve(struct server_thread *first)
 {
 	uint64_t count;
 	if (read(wake, &count, sizeof count) < 0) {
-		/* Nothing new: a request may still wait for the one before it. */
+		/* Not poked since. A request may be waiting nevertheless, for the answer to the one before. */
 	}
 	pthread_mutex_lock(&lock);
 	struct request *request = sent || broken ? NULL : waiting;
@@ -120,7 +120,7 @@ int server_host_serve(struct server_thread *first)
 	pthread_mutex_unlock(&lock);
 	if (!request)
 		return 0;
-	/* What copies brought to the host before it is there when the function runs; so is what was printed. */
+	/* First send the bytes of earlier copies, which the function may read, and what was printed before it. */
 	int error = server_d2h_ship(first);
 	if (!error)
 		error = server_output_ship(first);

@@ -65,7 +65,7 @@ static bool sections_are_inside(const Elf64_Ehdr *head, const uint8_t *image, ui
 {
 	if (!head->e_shoff && !head->e_shnum)
 		return true;
-	/* No sections beside an offset: the number is in the first section then, for files with more than 65,279. */
+	/* If e_shnum is 0 beside an offset, the number is in the first section (more than 65,279 sections). Refused. */
 	if (!head->e_shnum || head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shstrndx >= head->e_shnum ||
 	    !is_inside(head->e_shoff, head->e_shnum * sizeof(Elf64_Shdr), size))
 		return false;
@@ -105,7 +105,7 @@ static bool elf_is_inside(const uint8_t *image, uint64_t size)
 
 /* ---- text ---- */
 
-/* Text with one NUL, its last byte, and without control characters but blanks. */
+/* True for text whose only NUL is its last byte and that has no control characters but blanks. */
 static bool is_text(const uint8_t *image, uint64_t size)
 {
 	if (size < 2 || image[size - 1] || (size >= sizeof LINKED_MAGIC && !memcmp(image, LINKED_MAGIC, sizeof LINKED_MAGIC - 1)))
@@ -113,7 +113,7 @@ static bool is_text(const uint8_t *image, uint64_t size)
 	for (uint64_t i = 0; i < size - 1; i++)
 		if ((image[i] < ' ' && (image[i] < '\t' || image[i] > '\r')) || image[i] == 0x7f)
 			return false;
-	/* A driver tells kinds of images by their first byte, and no text begins with one beyond ASCII. */
+	/* A driver distinguishes kinds of images by the first byte. No PTX text begins with a byte beyond ASCII. */
 	return image[0] < 0x80;
 }
 

@@ -2,9 +2,9 @@
 /*
  * The worker, inside: what its files share.
  *
- *	worker.c           the process: preparing, the main thread's loop, connections that follow the first
+ *	worker.c           the process: preparation, the main thread's loop, connections that follow the first
  *	watch.c            ends the process when the client has ended
- *	grant.c            which GPUs the session may use             limits.c  what it may hold of memory and threads
+ *	grant.c            the GPUs that the session may use          limits.c  limits of its memory and threads
  *	thread.c           one connection: calls in, issued in their order, replies out
  *	call_order.c       the order of calls over all connections    latch.c   the first failure of a call without a reply
  *	objects.c          handles                                    driver.c  the libcuda.so.1 that serves the calls
@@ -43,6 +43,18 @@ int server_driver_load(const char *path);
 /* CUresult in words, for the log. */
 const char *server_error_name(CUresult result);
 
+/* ---- limits.c ---- */
+
+enum server_limit {
+	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMITS
+};
+/* Reads the settings. -EINVAL, logged. */
+int server_limits_prepare(void);
+uint64_t server_limit(enum server_limit which);
+/* Adds amount to what the session holds. False: that would exceed the limit, and nothing was added. Any thread. */
+bool server_limit_take(enum server_limit which, uint64_t amount);
+void server_limit_return(enum server_limit which, uint64_t amount);
+
 /* ---- thread.c ---- */
 
 struct server_slot;
@@ -50,7 +62,7 @@ struct server_slot;
 /* A copy to the device whose chunks are arriving. */
 struct server_h2d {
 	bool active;
-	CUresult result; /* the first failure: the rest is received and dropped */
+	CUresult result; /* the first failure; after it, chunks are received and dropped */
 	uint64_t copy, offset, bytes;
 	struct rc_wire_box box;
 	uint64_t stream; /* handle */
@@ -64,19 +76,19 @@ struct server_thread {
 	ch3_t *engine;
 	ch3_vc_t *vc;
 	int error;              /* the connection failed with this */
-	bool deferred;          /* the call in arguments is to be executed outside of progress */
-	bool busy;              /* it is being executed there: no other may arrive */
+	bool deferred;          /* the call in arguments is to be executed after CH3's progress has returned */
+	bool busy;              /* a deferred call is being executed: no other may arrive */
 	struct rc_wire_call head;
 	uint8_t *arguments;     /* of the call that arrived last */
 	size_t arguments_len, arguments_size;
 	uint8_t *results;
 	size_t results_size;
 	uint32_t context;       /* index of the client's context that is current on this thread */
-	uint64_t ended;         /* contexts that had ended when it was made so */
-	CUresult refused;       /* the call that arrived last was not taken, for this reason */
-	struct server_reply *replies, **replies_end; /* that the pipe has not taken yet */
+	uint64_t ended;         /* server_contexts_ended() when that context was made current */
+	CUresult refused;       /* the call that arrived last is refused with this; CUDA_SUCCESS: it is not */
+	struct server_reply *replies, **replies_end; /* that have not been sent completely */
 	bool began;             /* a call has arrived */
-	bool told_limit;        /* the client has been told of a limit */
+	uint32_t told_limits;   /* a bit for each enum server_limit whose message the client was sent */
 	struct server_h2d h2d;
 };
 
@@ -87,8 +99,8 @@ struct server_call {
 	uint16_t flags;         /* enum rc_call_flags */
 	const uint8_t *in;      /* its arguments */
 	size_t in_len, in_at;
-	size_t out_len;         /* of its results, in thread->results */
-	bool holds_order;       /* no later call may be issued yet */
+	size_t out_len;         /* bytes of its results, in thread->results */
+	bool holds_order;       /* no call with a higher number may be issued yet */
 };
 
 enum server_mode { SERVER_ASYNC = 1, SERVER_WAIT, SERVER_SYNC };
@@ -99,101 +111,94 @@ struct server_entry {
 };
 extern const struct server_entry server_entries[RC_CALLS]; /* generated */
 
-/* The next argument bytes. False, NULL: the call has fewer. The pointer is into the message. */
+/* Read the next argument bytes. False or NULL: the call has fewer. The pointer is into the message. */
 bool server_take_into(struct server_call *call, void *to, size_t size);
 const void *server_take(struct server_call *call, uint64_t count, size_t size);
-/* Room for results, zeroed; moved by the next one. NULL: more than an answer may hold. */
+/* Zeroed memory for further results, valid until the function is called again. NULL: too much for a reply, or no
+ * memory. */
 void *server_give(struct server_call *call, uint64_t count, size_t size);
 CUresult server_give_bytes(struct server_call *call, const void *bytes, size_t size);
-/* The call blocks from here on: the next call in the order may be issued. */
+/* Lets the next call in the order be issued. For a call that is about to block. */
 void server_order_release(struct server_call *call);
 
-/* Opens a connection's engine, welcomes the peer, connects. The thread owns peer.fd from the call on. */
+/* Opens a connection's engine, answers the peer's handshake, connects. The thread owns peer.fd from the call on. */
 int server_thread_open(struct server_thread *thread, uint32_t gpus);
 void server_thread_close(struct server_thread *thread);
 /* Serves until the connection ends; returns why. */
 int server_thread_run(struct server_thread *thread);
 /* Executes the call that was deferred, if any. */
 void server_thread_deferred(struct server_thread *thread);
-/* Makes the context of this index, the client thread's current one, current on the calling thread. */
+/* Makes the context with this index, which is current on the client's thread, current on the calling thread. */
 CUresult server_thread_follow(struct server_thread *thread, uint32_t index);
-/* Sends a line to the client's stderr, once for each connection; also from a handler. */
-void server_thread_tell(struct server_thread *thread, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Sends bytes and waits until they have gone; outside of progress only. Negated errno: the connection failed. */
+/* Sends a line about a limit that is exceeded to the client's stderr; at most one for each limit and connection. May be
+ * called from a handler of CH3. */
+void server_thread_tell(struct server_thread *thread, enum server_limit limit, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Sends bytes and waits until they are sent. Not from a handler of CH3. Negated errno: the connection failed. */
 int server_thread_send(struct server_thread *thread, enum rc_packet type, const void *header, size_t header_len,
 		       const void *bytes, size_t len);
 
 /* ---- worker.c ---- */
 
 struct server_worker {
-	uint32_t gpus;  /* that the client sees */
+	uint32_t gpus;  /* number of GPUs that the client sees */
 	uint32_t grant; /* index of the only GPU that may be used, or RC_SERVER_ALL_GPUS */
 	CUdevice device[RC_DEVICES_MAX];
 	CUcontext primary[RC_DEVICES_MAX];
 	uint64_t primary_handle[RC_DEVICES_MAX];
-	uint64_t staging; /* bytes, as told in hello */
+	uint64_t staging; /* bytes, as in struct rc_wire_hello */
 };
 extern struct server_worker worker;
-/* Ends the worker: the client broke the protocol, or a connection of it failed. Any thread. */
+/* Ends the worker: the client broke the protocol, or one of its connections failed. Any thread. */
 void server_worker_break(int error);
 
 /* ---- grant.c ---- */
 
-/* Before cuInit: leaves only this GPU visible to the driver (all of them: RC_SERVER_ALL_GPUS). -ENODEV: no such GPU. Logged. */
+/* Before cuInit: leaves only this GPU visible to the driver (RC_SERVER_ALL_GPUS: all). -ENODEV: no such GPU. Logged. */
 int server_grant_hide(uint32_t gpu);
 /* Before the first byte from the client: gives up every GPU but this one. -ENODEV: this worker does not have it. Logged. */
 int server_grant_narrow(uint32_t gpu);
-/* The driver's device behind a number from the client. CUDA_ERROR_INVALID_DEVICE: it is not one of the session's. */
+/* The driver's device for a device number from the client. CUDA_ERROR_INVALID_DEVICE: the session does not have it. */
 CUresult server_device(uint32_t number, CUdevice *device);
 
 /* ---- watch.c ---- */
 
 /* Starts the watcher on the first connection's socket, which must not be read yet. Negated errno. */
 int server_watch_start(const rc_door_peer_t *peer);
-/* The worker is ending: the process ends soon, also if a thread of it hangs. Any thread. */
+/* The worker is ending: from now on the process ends soon, even if one of its threads hangs. Any thread. */
 void server_watch_end(void);
-
-/* ---- limits.c ---- */
-
-enum server_limit {
-	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMITS
-};
-/* Reads the settings. -EINVAL, logged. */
-int server_limits_prepare(void);
-uint64_t server_limit(enum server_limit which);
-/* False: the session would hold more than it may; nothing was taken. Any thread. */
-bool server_limit_take(enum server_limit which, uint64_t amount);
-void server_limit_return(enum server_limit which, uint64_t amount);
 
 /* ---- call_order.c ---- */
 
-/* Waits until the call of that number may be issued. -EPROTO: it was before; -ECANCELED: the worker is ending. */
+/* Waits until the call with this number may be issued. -EPROTO: it already was; -ECANCELED: the worker is ending. */
 int server_order_wait(uint64_t number);
 void server_order_advance(uint64_t number);
 void server_order_break(void);
 
 /* ---- latch.c ---- */
 
-/* Keeps the failure of a call nobody waits for, unless one is kept already. */
+/* Keeps the failure of a call without reply, unless an earlier failure is kept. */
 void server_latch_set(uint64_t number, uint16_t function, CUresult result);
-/* Takes it. */
+/* Takes the failure that is kept. False: none is. */
 bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result);
 
 /* ---- objects.c ---- */
 
-/* The driver's object behind a handle. A kernel of a library counts as a function: the one of the current context. */
+/* The driver's object of a handle. RC_KIND_FUNCTION also accepts a library's kernel, and returns the kernel's function
+ * in the current context. */
 CUresult server_object(enum rc_kind kind, uint64_t handle, void **object);
-/* What the worker keeps beside it. NULL: no such handle. */
+/* The worker's own data of the object. NULL: no such handle. */
 void *server_object_data(enum rc_kind kind, uint64_t handle);
-/* Takes over a handle that the client chose. CUDA_ERROR_INVALID_HANDLE: it may not be, or is in use. */
+/* Gives the object a handle that the client chose. CUDA_ERROR_INVALID_HANDLE: outside of the client's range, or in
+ * use. */
 CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object);
-/* Chooses a handle. */
+/* Chooses a handle for the object. */
 CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t *handle);
 void server_object_unbind(uint64_t handle);
-/* The driver's object behind a handle has become another. */
+/* Replaces the driver's object of a handle. */
 void server_object_replace(uint64_t handle, void *object);
-/* All objects that were made in a context; what the worker keeps beside modules is freed. Called by a call that holds the
- * call order. */
+/* Unbinds all objects that were made in a context, and frees the worker's data of its modules. Called by a call that
+ * holds the call order. */
 void server_object_unbind_context(CUcontext context);
 /* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
@@ -204,30 +209,30 @@ struct server_slot {
 	struct server_slot *next, *next_made;
 	uint8_t *memory;
 	size_t size;
-	CUevent event;     /* recorded behind the copy that uses the memory */
+	CUevent event;     /* recorded in the stream after the copy that uses the memory */
 	CUcontext context; /* of the event; atomic */
-	CUcontext pinned;  /* what was current when the memory was pinned; atomic */
+	CUcontext pinned;  /* the context that was current when the memory was pinned; atomic */
 	bool recorded;
-	bool event_gone, pin_gone; /* that context has ended; atomic */
+	bool event_gone, pin_gone; /* the context of the event, of the pinning, has ended; atomic */
 };
 
 int server_slots_prepare(void);
 /* A slot of at least size bytes, size <= RC_CHUNK_MAX. CUDA_ERROR_OUT_OF_MEMORY: the limit is reached. */
 CUresult server_slot_get(size_t size, struct server_slot **slot);
-/* Gives it back; nothing may be using its memory. NULL is allowed. */
+/* Returns a slot whose memory is no longer in use. NULL is allowed. */
 void server_slot_put(struct server_slot *slot);
-/* Marks the end, in the stream's order, of what uses the slot; waits for it. */
+/* record: marks in the stream the end of the copy that uses the slot. wait: waits for that. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
-/* A context has ended: so have its events, and memory that it had pinned is pinned no more. Other slots are left alone. */
+/* A context has ended. Its events no longer exist, and memory that was pinned in it is no longer pinned. */
 void server_slots_forget(CUcontext context);
 
 /* ---- copy_to_device.c ---- */
 
 int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_h2d_abandon(struct server_thread *thread);
-/* A copy_up that cannot be served: its chunks come all the same and are dropped. Returns the call's result: success where
- * the copy's end will tell of the failure. */
+/* Refuses a copy_up. Its chunks arrive nevertheless and are dropped. Returns the call's result: success if the call
+ * copy_up_end will report the failure. */
 CUresult server_h2d_refuse(struct server_call *call, CUresult result);
 /* True if a box is one that a copy can have: not empty, nothing overflows. */
 bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes);
@@ -237,8 +242,8 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 
 /* ---- copy_to_host.c ---- */
 
-/* Sends what asynchronous copies to the host have brought: of this stream (a handle) all, waiting for it; of others what is
- * complete. */
+/* Send the bytes of asynchronous copies to the host. ship_stream: waits for all copies of this stream (a handle) and
+ * sends them, and sends those of other streams that are complete. ship: only sends the copies that are complete. */
 CUresult server_d2h_ship_stream(struct server_thread *thread, uint64_t stream);
 int server_d2h_ship(struct server_thread *thread);
 /* Chunks sent so far by the worker. */
@@ -246,16 +251,16 @@ uint64_t server_d2h_shipped(void);
 
 /* ---- usage.c ---- */
 
-/* One call more is served. */
+/* Counts a call. */
 void server_usage_call(void);
-/* Puts counting functions in the place of the driver's that allocate and free. After the driver was loaded. */
+/* Replaces the driver's functions that allocate and free by counting ones. After the driver was loaded. */
 void server_usage_watch(void);
 
 /* ---- output.c ---- */
 
-/* Takes over stdout and stderr. The log keeps the stderr that was. Negated errno. */
+/* Redirects the process's stdout and stderr into files in memory. The log keeps the old stderr. Negated errno. */
 int server_output_take(void);
-/* Sends what was printed since. */
+/* Sends what was printed since the last call. */
 int server_output_ship(struct server_thread *thread);
 
 /* ---- hostfn.c ---- */
@@ -271,17 +276,18 @@ void server_host_break(void);
 /* ---- the calls written by hand ---- */
 
 CUresult serve_hello(struct server_call *call);
-/* How many contexts have ended: an index names another one then, and what is current on a thread may be gone. */
+/* How many contexts have ended. If the count has changed, a context index may mean another context, and a thread's
+ * current context may no longer exist. */
 uint64_t server_contexts_ended(void);
 CUresult serve_context_create(struct server_call *call);
 CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);
 CUresult serve_context_synchronize(struct server_call *call);
-/* The stream behind a handle, for a call that has left the call order: until server_stream_let_go nobody destroys it. Makes
- * the thread's context current. Any result but success: nothing is held. */
+/* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until
+ * server_stream_let_go. Makes the thread's context current. Any result but success: nothing is held. */
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);
 void server_stream_let_go(void);
-/* Around the end of a context. */
+/* Held while a stream or a context is destroyed or reset. */
 void server_streams_lock(void);
 void server_streams_unlock(void);
 CUresult serve_stream_destroy(struct server_call *call);

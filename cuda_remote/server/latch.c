@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first failure of a call that nobody waited for, of all threads: the next call that waits returns it instead of being
+/* The first failure, over all threads, of a call without reply. The next call that waits returns it instead of being
  * executed, as CUDA reports errors of earlier asynchronous work. */
 #include "cuda_remote/server/internal.h"
 
@@ -25,7 +25,7 @@ void server_latch_set(uint64_t number, uint16_t function, CUresult result)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Relaxed suffices for the first look: calls are ordered by the sequence (call_order.c), which a waiting call has passed. */
+/* Relaxed suffices for the first look: the call order (call_order.c) synchronises this call with the earlier ones. */
 bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result)
 {
 	if (!__atomic_load_n(&latched, __ATOMIC_RELAXED))

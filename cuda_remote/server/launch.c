@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel launches: the driver's launch from the client's message, its parameters checked against what the load of the module
+/* Kernel launches. The parameters in the client's message are checked against the layout that the module's load
  * found. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters that most kernels stay under. */
+/* Up to this many parameters need no allocation; most kernels have fewer. */
 #define FEW 64
 
 struct launch {

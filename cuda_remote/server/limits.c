@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one session may hold of its worker's memory and threads, over all its connections. */
+/* Limits of the memory and threads that one session may hold in its worker, over all its connections. */
 #include "cuda_remote/server/internal.h"
 
 #include "rdma_channel/base/setting.h"
@@ -21,7 +21,7 @@ static const struct hr_setting *const settings[SERVER_LIMITS] = {
 };
 
 static uint64_t limit[SERVER_LIMITS];
-static uint64_t used[SERVER_LIMITS]; /* atomic; a count alone, so relaxed */
+static uint64_t used[SERVER_LIMITS]; /* atomic; relaxed, as it guards no other data */
 
 int server_limits_prepare(void)
 {

@@ -21,8 +21,8 @@ struct server_module {
 struct load {
 	struct rc_wire_load wire;
 	struct server_image copy;
-	const void *image; /* what the driver is given: the copy, or the wrapper around its containers */
-	struct fatbin_wrapper wrapper; /* tells the driver of the units of a linked program */
+	const void *image; /* the driver's argument: the copy, or the wrapper around its containers */
+	struct fatbin_wrapper wrapper; /* of a linked program: points to the linked container and the units */
 	const void *unit[RC_UNITS_MAX + 1];
 	char *info, *error;
 	unsigned n;
@@ -36,7 +36,8 @@ static void add_option(struct load *load, CUjit_option name, uint64_t value)
 	load->value[load->n++] = (void *)(uintptr_t)value;
 }
 
-/* Finds the units behind the linked container, and wraps them all: pointers of ours, into our copy. */
+/* Finds the containers of a linked program and its units, and fills the wrapper with pointers into the worker's
+ * copy. */
 static bool take_units(struct load *load)
 {
 	const uint8_t *image = load->copy.bytes;
@@ -107,11 +108,11 @@ static CUresult load_take(struct server_call *call, struct load *load)
 
 /* ---- describing ---- */
 
-/* A driver's object with what can be asked of it: a module's function or a library's kernel. */
+/* The driver's object to describe: a module's function or a library's kernel. */
 struct subject {
 	bool library;
 	void *object;        /* CUfunction or CUkernel */
-	CUfunction function; /* NULL: cannot be had without a context */
+	CUfunction function; /* NULL: a kernel whose function the driver did not give, as there is no context */
 };
 
 static CUresult subject_parameter(const struct subject *subject, size_t index, size_t *offset, size_t *size)
@@ -123,7 +124,7 @@ static CUresult subject_parameter(const struct subject *subject, size_t index, s
 					   CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The parameters' places; asking past the last is how their count is found. */
+/* Reads the parameters' offsets and sizes. The first index that the driver refuses is their count. */
 static CUresult kernel_parameters(const struct subject *subject, struct server_kernel *kernel)
 {
 	uint32_t room = 0;
@@ -196,7 +197,7 @@ void server_module_free(struct server_module *module)
 	free(module);
 }
 
-/* Functions of a module, or kernels of a library: the driver's list. */
+/* Gets the driver's list of the functions of a module or the kernels of a library. */
 static CUresult list(bool library, void *object, unsigned *n, void ***objects)
 {
 	CUresult result;
@@ -262,7 +263,7 @@ static void driver_unload(bool library, void *object)
 		driver.cuModuleUnload(object);
 }
 
-/* Loads and describes; the answer's head is filled in, the description follows it in the results. */
+/* Loads the image and appends the logs and the description to the results. Fills in *wire, the head of the reply. */
 static CUresult load_and_describe(struct server_call *call, struct load *load, struct rc_wire_module *wire)
 {
 	void *object;

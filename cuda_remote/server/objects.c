@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles of the client's objects. Look-ups take no lock: an entry is complete before its word makes it live, and its
- * chunk is never freed. The client ends an object only when it is done with it; one that does not only harms itself. */
+ * chunk is never freed. A client that destroys an object while another of its threads uses it harms only itself. */
 #include "cuda_remote/server/internal.h"
 
 struct entry {
 	uint32_t word;
-	uint32_t next_free; /* of those the worker chooses; 0 ends the list */
+	uint32_t next_free; /* index, in the list of free entries that the worker may choose; 0 ends the list */
 	void *object, *data;
-	CUcontext context;  /* current when it was made */
+	CUcontext context;  /* the context that was current when the handle was made */
 };
 #include "cuda_remote/handle_table.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next_unused = RC_HANDLE_WORKER, first_free;
-static __thread CUcontext current; /* as server_object_context last told this thread */
+static __thread CUcontext current; /* the context that server_object_context last returned to this thread */
 
 static void entry_set(struct entry *entry, uint64_t handle, void *object, void *data)
 {
@@ -123,7 +123,7 @@ void server_object_unbind_context(CUcontext context)
 		struct server_module *module = kind == RC_KIND_MODULE ? entry->data : NULL;
 		entry_clear(entry, i);
 		if (module) {
-			/* It ends the handles of its functions. */
+			/* server_module_free takes the lock itself, to unbind the handles of the module's functions. */
 			pthread_mutex_unlock(&lock);
 			server_module_free(module);
 			pthread_mutex_lock(&lock);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What device code prints: printf on the process's stdout, assertions and the driver's own messages on its stderr. Each is a
- * file in memory here, so that the driver never blocks on it. Calls that wait send what has come since, stdout before stderr,
- * and give the memory back. The worker's own log goes where the daemon's does.
+ * What device code prints: printf on the process's stdout, assertions and the driver's own messages on its stderr. Each
+ * of the two is a file in memory, so that the driver never blocks in a write. Calls that wait send what was written
+ * since the last such call, stdout before stderr, and free the memory. The worker's own log goes where the daemon's
+ * does.
  *
- * The file has a fixed size, sealed against growth: what the session may keep (HEADRACE_SESSION_OUTPUT). A file that is half
- * full is replaced by a fresh one when its bytes have been sent.
+ * A file has a fixed size, HEADRACE_SESSION_OUTPUT, and is sealed against growth. If it is more than half full, a new
+ * file replaces it once its bytes have been sent.
  */
 #define _GNU_SOURCE /* memfd_create, fallocate */
 #include "config.h"
@@ -21,9 +22,11 @@
 #include <unistd.h>
 
 #define PIECE (64u << 10)   /* bytes of one TEXT */
-#define MARGIN (128u << 10) /* a write that would end beyond the file fails altogether: closer to the end than this, one may have */
+/* A write that would end beyond the file fails as a whole. If fewer bytes than this are free, a write may have
+ * failed. */
+#define MARGIN (128u << 10)
 
-/* Of a sanitizer, where the worker was built with one: its reports are for the daemon's log. */
+/* A function of the sanitizers. If the worker was built with one, its reports go to the log. */
 void __sanitizer_set_report_fd(void *fd) __attribute__((weak));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +35,7 @@ static struct output {
 	int fd; /* where the driver writes */
 	enum rc_text_stream stream;
 	off_t taken;     /* bytes of the file that were sent; atomic */
-	int old;         /* the file before this one: a write to it may just have been under way. -1: none */
+	int old;         /* the file before this one: a write to it may have ended after the replacement. -1: none */
 	off_t old_taken;
 } outputs[] = {
 	{ .fd = STDOUT_FILENO, .stream = RC_TEXT_STDOUT, .old = -1 },
@@ -40,7 +43,7 @@ static struct output {
 };
 #define OUTPUTS (sizeof outputs / sizeof outputs[0])
 
-/* Puts a fresh file in the place of fd. */
+/* Makes fd refer to a new file. */
 static int fresh_file(int fd, const char *name)
 {
 	int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -67,7 +70,7 @@ int server_output_take(void)
 	return error ? error : fresh_file(STDERR_FILENO, "headrace-stderr");
 }
 
-/* Bytes written so far: all writers share the descriptor's offset. */
+/* Bytes written so far. All writers share the descriptor's offset. */
 static off_t written(int fd)
 {
 	return lseek(fd, 0, SEEK_CUR);
@@ -79,7 +82,7 @@ static int send_text(struct server_thread *thread, enum rc_text_stream stream, c
 	return server_thread_send(thread, RC_PACKET_TEXT, &wire, sizeof wire, text, len);
 }
 
-/* Sends what is in a file behind *taken, and gives the memory back. */
+/* Sends the bytes of a file from offset *taken on, and frees their memory. */
 static int drain(struct server_thread *thread, int fd, enum rc_text_stream stream, off_t *taken, char *piece)
 {
 	int error = 0;
@@ -98,7 +101,7 @@ static int drain(struct server_thread *thread, int fd, enum rc_text_stream strea
 	return error;
 }
 
-/* Says so where output may have been lost. Once for each file. */
+/* Reports to the client that output may be lost. Once for each file. */
 static int tell_lost(struct server_thread *thread, off_t limit)
 {
 	char text[160];
@@ -116,7 +119,7 @@ static int replace(struct server_thread *thread, struct output *output)
 	if (old < 0 || fresh_file(output->fd, "headrace-output")) {
 		if (old >= 0)
 			close(old);
-		return error; /* the file that is there serves until it is full */
+		return error; /* keep the present file until it is full */
 	}
 	output->old = old;
 	output->old_taken = output->taken;
@@ -149,7 +152,7 @@ int server_output_ship(struct server_thread *thread)
 	if (!any)
 		return 0;
 	pthread_mutex_lock(&lock);
-	char *piece = malloc(PIECE); /* none: later */
+	char *piece = malloc(PIECE); /* if NULL, a later call sends the output */
 	for (size_t i = 0; i < OUTPUTS && piece && !error; i++)
 		error = ship(thread, &outputs[i], piece);
 	free(piece);

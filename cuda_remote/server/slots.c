@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pinned memory that copies go through, in three sizes, kept for the next copy. Each slot has an event that tells when the
- * device is done with it. */
+/* Slots: pinned memory that copies go through, in three sizes, kept for later copies. A slot's event is complete when
+ * the device no longer uses the slot. */
 #include "cuda_remote/server/internal.h"
 
 #include "rdma_channel/base/setting.h"
@@ -12,7 +12,7 @@
 HR_SETTING(staging, "HEADRACE_STAGING", "256M", 1u << 20, 1ull << 40,
 	   "bytes of asynchronous copies to the host that a worker holds until the client takes them");
 
-/* Ready before the first client comes. */
+/* Slots that are pinned before a client connects. */
 #define PREPARED 4
 
 static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
@@ -20,11 +20,11 @@ static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_slot *unused[SIZES];
-static struct server_slot *made; /* all there are: none is ever freed */
+static struct server_slot *made; /* all slots; none is ever freed */
 static uint64_t allocated;       /* bytes */
 
-/* Pins the memory where the driver can; where it cannot, copies are slower. The end of a context unpins it, the memory itself
- * is ours. */
+/* Pins the memory. If the driver cannot, copies are slower. The end of the context unpins the memory; it stays
+ * mapped. */
 static void slot_pin(struct server_slot *slot)
 {
 	CUcontext context = NULL;
@@ -52,7 +52,7 @@ static struct server_slot *slot_new(size_t size)
 	return slot;
 }
 
-/* After the slot's context ended: its event is gone, its memory unpinned. */
+/* If a context of the slot has ended: forgets the event that ended with it, and pins the memory again. */
 static void slot_renew(struct server_slot *slot)
 {
 	if (__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED)) {
@@ -90,7 +90,7 @@ CUresult server_slot_get(size_t size, struct server_slot **slot)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	struct server_slot *found = unused[class];
-	/* The client counts the bytes it asks for; a slot may be larger than its use. */
+	/* The client keeps the bytes that it requests below staging. Slots may be larger than the bytes they hold. */
 	bool allowed = found || allocated + sizes[class] <= 4 * worker.staging + (64ull << 20);
 	if (found)
 		unused[class] = found->next;
@@ -135,7 +135,7 @@ void server_slots_forget(CUcontext context)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock, so that the end of the event's context is not taken for that of the next event's. */
+/* Under the lock, so that the end of the old event's context cannot mark the slot's next event as gone. */
 static void slot_drop_event(struct server_slot *slot)
 {
 	pthread_mutex_lock(&lock);
@@ -147,7 +147,7 @@ static void slot_drop_event(struct server_slot *slot)
 	pthread_mutex_unlock(&lock);
 }
 
-/* An event belongs to a context; a slot that changes context gets a new one. */
+/* An event belongs to a context. If the slot is used in another context, it gets a new event. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream)
 {
 	CUcontext context;

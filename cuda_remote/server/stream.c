@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams, events and memory pools: the calls whose arguments the worker checks itself, or that block. */
+/* Streams, events and memory pools: the calls that block, and those whose arguments the generated code cannot check. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/server/internal.h"
 
-/* Chunks of copies are issued outside of the call order. Whoever destroys a stream or a context holds this for writing, so
- * that a chunk's stream lives while its copy is issued. */
+/* Chunks of copies are issued outside of the call order. A thread that destroys a stream or a context holds this for
+ * writing, so that no stream is destroyed while a chunk is being issued to it. */
 static pthread_rwlock_t streams = PTHREAD_RWLOCK_INITIALIZER;
 
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream)
@@ -63,7 +63,7 @@ CUresult serve_stream_synchronize(struct server_call *call)
 	if (!driver.cuStreamSynchronize)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	server_order_release(call);
-	/* What the stream brings to the host is sent while the rest of it runs. */
+	/* Sends the bytes of the stream's copies to the host while the rest of the stream runs. */
 	result = server_d2h_ship_stream(call->thread, args.hStream);
 	CUresult waited = driver.cuStreamSynchronize(stream);
 	return waited != CUDA_SUCCESS ? waited : result;
@@ -111,7 +111,7 @@ CUresult serve_stream_set_attribute(struct server_call *call)
 	return result == CUDA_SUCCESS ? driver.cuStreamSetAttribute(stream, (CUstreamAttrID)args.attr, &value) : result;
 }
 
-/* A pool lives on a device of the session, and no other process gets a handle of it. */
+/* Accepts only a pool on a device of the session that cannot be exported to another process. */
 CUresult serve_pool_create(struct server_call *call)
 {
 	struct rc_args_cuMemPoolCreate args;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection. A call is executed in CH3's handler, where it arrives. A call that may block or send much is deferred until
- * progress has returned: the client's thread waits for its answer and sends nothing else meanwhile.
+ * One connection. A call is executed in the CH3 handler that receives it. A call that may block or send much is
+ * deferred until CH3's progress has returned. That is safe, as the client's thread waits for the reply and sends
+ * nothing meanwhile.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Memory for arguments and results to begin with; more as calls need it. What is beyond KEEP_BYTES is given back after the
- * call. */
+/* Bytes allocated at first for arguments and for results. A larger call makes them grow; beyond KEEP_BYTES they shrink
+ * again after the call. */
 #define START_BYTES 4096
 #define KEEP_BYTES (128u << 10)
 
@@ -94,8 +95,8 @@ CUresult server_thread_follow(struct server_thread *thread, uint32_t index)
 	return result;
 }
 
-/* A reply that the pipe did not take at once. The client reads one before it sends its next waiting call; what waits here
- * beyond that is a client's that does not read, and counts against the session's limit. */
+/* A reply that could not be sent completely at once. A client reads each reply before it sends its next waiting call.
+ * So replies accumulate only if a client does not read. They count against the session's limit. */
 struct server_reply {
 	struct server_reply *next;
 	ch3_request_t *request;
@@ -117,7 +118,7 @@ static void replies_reap(struct server_thread *thread)
 	}
 }
 
-/* Keeps the results, which CH3 reads from, until the reply has left. */
+/* Keeps the results, which CH3 reads from, until the reply is sent. */
 static int reply_keep(struct server_thread *thread, ch3_request_t *request)
 {
 	struct server_reply *reply = malloc(sizeof *reply);
@@ -125,7 +126,7 @@ static int reply_keep(struct server_thread *thread, ch3_request_t *request)
 	size_t bytes = sizeof *reply + CH3_HEADER_MAX + thread->results_size;
 	if (!reply || !results || !server_limit_take(SERVER_LIMIT_REPLIES, bytes)) {
 		hr_log(HR_LOG_WARN, "%s: the client does not read its replies: ending the session", thread->peer.name);
-		server_thread_tell(thread, "headraced: session ended: more than HEADRACE_SESSION_REPLIES=%llu bytes of replies unread\n",
+		server_thread_tell(thread, SERVER_LIMIT_REPLIES, "headraced: session ended: more than HEADRACE_SESSION_REPLIES=%llu bytes of replies unread\n",
 				   (unsigned long long)server_limit(SERVER_LIMIT_REPLIES));
 		free(reply);
 		free(results);
@@ -169,14 +170,14 @@ static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 		thread->error = error;
 }
 
-/* What a call that has waited may promise: copies to the host that were complete are there, and what was printed. */
+/* Sends, before the reply of a synchronising call, the copies to the host that are complete and what was printed. */
 static void settle(struct server_thread *thread)
 {
 	if (server_d2h_ship(thread) || server_output_ship(thread))
-		return; /* the connection failed: thread->error tells */
+		return; /* the connection failed; thread->error is set */
 }
 
-/* Room for a call's arguments. CUDA_ERROR_OUT_OF_MEMORY: the session has as many as it may, or there is no memory. */
+/* Makes room for a call's arguments. CUDA_ERROR_OUT_OF_MEMORY: the session's limit is reached, or no memory. */
 static CUresult arguments_grow(struct server_thread *thread, size_t size)
 {
 	size_t more = size - thread->arguments_size;
@@ -231,7 +232,7 @@ static void execute(struct server_thread *thread)
 	server_usage_call();
 	CUresult result = serve(&call, &reply);
 	arguments_shrink(thread);
-	/* Before the next in the sequence may go: a call that waits has to find it, on whichever thread. */
+	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
 	if (result != CUDA_SUCCESS && !(call.flags & RC_CALL_WAIT))
 		server_latch_set(call.number, thread->head.function, result);
 	server_order_release(&call);
@@ -273,7 +274,7 @@ static void call_arrived(void *context, int error, size_t bytes)
 		execute(thread);
 }
 
-/* A call's head is one that a client sends. */
+/* True if the function exists and the flags are right for it. */
 static bool head_is_sound(const struct rc_wire_call *head)
 {
 	if (!head->function || head->function >= RC_CALLS || head->flags & ~(RC_CALL_WAIT | RC_CALL_PER_THREAD))
@@ -298,11 +299,11 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	sink->context = thread;
 	thread->refused = total > thread->arguments_size ? arguments_grow(thread, total) : CUDA_SUCCESS;
 	if (thread->refused != CUDA_SUCCESS) {
-		server_thread_tell(thread, "headraced: %s refused: %zu bytes of arguments, HEADRACE_SESSION_ARGUMENTS=%llu\n",
+		server_thread_tell(thread, SERVER_LIMIT_ARGUMENTS, "headraced: %s refused: %zu bytes of arguments, HEADRACE_SESSION_ARGUMENTS=%llu\n",
 				   rc_call_names[thread->head.function], total,
 				   (unsigned long long)server_limit(SERVER_LIMIT_ARGUMENTS));
 		thread->arguments_len = 0;
-		return 0; /* without a place for the payload: it is read and dropped */
+		return 0; /* the sink has no buffers: CH3 reads the payload and drops it */
 	}
 	memcpy(thread->arguments, (const uint8_t *)incoming->header + sizeof thread->head, in_header);
 	thread->arguments_len = total;
@@ -342,7 +343,7 @@ int server_thread_send(struct server_thread *thread, enum rc_packet type, const 
 	return thread->error;
 }
 
-void server_thread_tell(struct server_thread *thread, const char *format, ...)
+void server_thread_tell(struct server_thread *thread, enum server_limit limit, const char *format, ...)
 {
 	char text[256];
 	struct rc_wire_text wire = { .stream = RC_TEXT_STDERR };
@@ -351,10 +352,10 @@ void server_thread_tell(struct server_thread *thread, const char *format, ...)
 	int len = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	struct iovec iov = { text, len < (int)sizeof text ? (size_t)len : sizeof text - 1 };
-	if (!thread->told_limit)
+	if (!(thread->told_limits & 1u << limit))
 		(void)ch3_send(thread->vc, RC_PACKET_TEXT, &wire, sizeof wire, &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
-	/* Once for each connection: the lines themselves must not add up. */
-	thread->told_limit = true;
+	/* Once for each limit, so that a client that does not read cannot make the worker queue many lines. */
+	thread->told_limits |= 1u << limit;
 }
 
 /* ---- opening, closing ---- */
@@ -398,7 +399,7 @@ void server_thread_close(struct server_thread *thread)
 	for (struct server_reply *reply = thread->replies, *next; reply; reply = next) {
 		next = reply->next;
 		server_limit_return(SERVER_LIMIT_REPLIES, reply->bytes);
-		free(reply->results); /* its request has gone with the engine */
+		free(reply->results); /* ch3_close has freed the request */
 		free(reply);
 	}
 	server_limit_return(SERVER_LIMIT_ARGUMENTS, thread->arguments_size > START_BYTES ? thread->arguments_size - START_BYTES : 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts for headrace-info: calls served, and device memory in use. The driver's functions that allocate and free are
- * replaced by functions that count and call them. Memory that
- * ends with its context is taken off the count when the context is destroyed or reset.
+ * replaced by functions that count and call them. Destroying or resetting a context subtracts the memory that was
+ * allocated in it.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -11,7 +11,7 @@
 static struct worker_usage own;
 static struct worker_usage *usage = &own;
 
-/* An allocation that lives, by its address. Rare beside the calls that use it: a list in buckets will do. */
+/* An allocation that has not been freed, in a hash table by address. */
 struct allocation {
 	struct allocation *next;
 	CUdeviceptr address;
@@ -41,6 +41,16 @@ static struct allocation **bucket_of(CUdeviceptr address)
 	return &buckets[(address >> 8) % BUCKETS];
 }
 
+static void insert(struct allocation *allocation)
+{
+	pthread_mutex_lock(&lock);
+	struct allocation **bucket = bucket_of(allocation->address);
+	allocation->next = *bucket;
+	*bucket = allocation;
+	pthread_mutex_unlock(&lock);
+	__atomic_fetch_add(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
+}
+
 static void note_allocation(CUdeviceptr address, uint64_t bytes)
 {
 	struct allocation *allocation = malloc(sizeof *allocation);
@@ -48,32 +58,40 @@ static void note_allocation(CUdeviceptr address, uint64_t bytes)
 		return; /* it is not counted */
 	*allocation = (struct allocation){ .address = address, .bytes = bytes };
 	real.cuCtxGetCurrent(&allocation->context);
-	pthread_mutex_lock(&lock);
-	struct allocation **bucket = bucket_of(address);
-	allocation->next = *bucket;
-	*bucket = allocation;
-	pthread_mutex_unlock(&lock);
-	__atomic_fetch_add(&usage->memory, bytes, __ATOMIC_RELAXED);
+	insert(allocation);
 }
 
-/* Under the lock. */
-static void forget(struct allocation **at)
+/* Removes *at from its list and subtracts its bytes. Under the lock. */
+static struct allocation *take(struct allocation **at)
 {
 	struct allocation *allocation = *at;
 	*at = allocation->next;
 	__atomic_fetch_sub(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
-	free(allocation);
+	return allocation;
 }
 
-static void note_free(CUdeviceptr address)
+/* Subtracts the allocation at this address. NULL: it is not counted. */
+static struct allocation *take_at(CUdeviceptr address)
 {
+	struct allocation *allocation = NULL;
 	pthread_mutex_lock(&lock);
 	struct allocation **at = bucket_of(address);
 	while (*at && (*at)->address != address)
 		at = &(*at)->next;
 	if (*at)
-		forget(at);
+		allocation = take(at);
 	pthread_mutex_unlock(&lock);
+	return allocation;
+}
+
+/* Frees the record of an allocation that the driver was asked to free; counts it again if the driver refused. */
+static CUresult settle(struct allocation *allocation, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		free(allocation);
+	else if (allocation)
+		insert(allocation);
+	return result;
 }
 
 static void note_context_end(CUcontext context)
@@ -82,14 +100,14 @@ static void note_context_end(CUcontext context)
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
 			if ((*at)->context == context)
-				forget(at);
+				free(take(at));
 			else
 				at = &(*at)->next;
 		}
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- in the place of the driver's functions ---- */
+/* ---- functions that replace the driver's ---- */
 
 static CUresult count_alloc(CUdeviceptr *address, size_t bytes)
 {
@@ -123,17 +141,17 @@ static CUresult count_alloc_from_pool(CUdeviceptr *address, size_t bytes, CUmemo
 	return result;
 }
 
-/* The count goes down first: as soon as the memory is free, another thread may be given the same address. */
+/* Subtracts before it frees: once the memory is free, another thread may get the same address. */
 static CUresult count_free(CUdeviceptr address)
 {
-	note_free(address);
-	return real.cuMemFree_v2(address);
+	struct allocation *allocation = take_at(address);
+	return settle(allocation, real.cuMemFree_v2(address));
 }
 
 static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 {
-	note_free(address);
-	return real.cuMemFreeAsync(address, stream);
+	struct allocation *allocation = take_at(address);
+	return settle(allocation, real.cuMemFreeAsync(address, stream));
 }
 
 static CUresult count_context_destroy(CUcontext context)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watcher: a thread that ends the process soon after the client has ended, whatever the other threads do. They may wait
- * for a call that never comes, for a kernel without end or for a host function that never returns. The watcher calls
- * neither the driver nor the allocator, and the locks that it takes are never held by a thread that waits.
+ * The watcher: a thread that ends the process soon after the client has ended, whatever the other threads do. They may
+ * be waiting for a call that never arrives, a kernel that never ends or a host function that never returns. So the
+ * watcher calls neither the driver nor the allocator, and the locks that it takes are never held by a thread that
+ * waits.
  *
  * It watches the socket that the first connection was set up over. Every transport keeps that socket open while the
  * connection lives, so its end is the client's end.
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long the process may take to end by itself once the client has. */
+/* Milliseconds that the process has to end by itself after the client has ended. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GRACE_MS 5000 /* a sanitizer looks for leaks at the end */
 #else
@@ -37,7 +38,7 @@ static bool wait_for_end(void)
 	struct pollfd set[] = { { watch.socket, POLLRDHUP, 0 }, { watch.ending, POLLIN, 0 } };
 	for (;;) {
 		if (poll(set, 2, -1) < 0)
-			continue; /* EINTR, or a moment without memory */
+			continue; /* EINTR or ENOMEM */
 		if (set[0].revents || set[1].revents)
 			return set[0].revents != 0;
 	}
@@ -54,12 +55,12 @@ static void *watch_peer(void *argument)
 {
 	(void)argument;
 	bool gone = wait_for_end();
-	/* A peer that lives has to see the connection's end when the worker closes it, and not later. */
+	/* This descriptor must not keep the connection open after the worker has closed its own. */
 	close(watch.socket);
 	if (gone)
 		server_worker_break(-ECONNRESET);
 	sleep_ms(GRACE_MS);
-	/* Without a word: standard error may be a pipe that is full. The daemon logs the client's end. */
+	/* No log message here: standard error may be a full pipe, and a write would block. The daemon logs the end. */
 	_exit(gone ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -72,7 +73,7 @@ int server_watch_start(const rc_door_peer_t *peer)
 	watch.ending = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (watch.socket < 0 || watch.ending < 0)
 		return -errno;
-	/* Signals are for the other threads. */
+	/* The watcher blocks all signals; the other threads receive them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
@@ -87,6 +88,6 @@ void server_watch_end(void)
 {
 	uint64_t one = 1;
 	if (watch.ending >= 0 && write(watch.ending, &one, sizeof one) < 0) {
-		/* The watcher has been told before. */
+		/* The counter is full, so the watcher has been notified already. */
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process. Its main thread serves the first connection, which carries hello and host functions, and accepts the
- * connections that follow, each with a thread of its own. The main thread sleeps in poll(2), on three descriptors.
+ * The worker process. Its main thread serves the first connection, which carries hello and host functions. The main
+ * thread also accepts further connections and starts a thread for each. It sleeps in poll(2), on three descriptors.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -26,7 +26,7 @@ void server_worker_break(int error)
 	server_watch_end();
 }
 
-/* ---- before a client comes ---- */
+/* ---- before a client connects ---- */
 
 static int failed(const char *what, CUresult result)
 {
@@ -87,7 +87,8 @@ int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 
 /* ---- connections that follow the first ---- */
 
-/* A client thread that ends closes its connection; anything else ends the worker. */
+/* Serves one connection after the first. When a client's thread ends it closes the connection. Any other end of a
+ * connection over which a call has come ends the worker. */
 static void serve_connection(struct server_thread *thread)
 {
 	int error = server_thread_open(thread, worker.gpus);
@@ -99,7 +100,7 @@ static void serve_connection(struct server_thread *thread)
 	if (error == -ESHUTDOWN)
 		return;
 	if (!thread->began) {
-		/* Nothing of the call order went over it: the session can do without. */
+		/* No numbered call is lost with this connection, so the session can go on. */
 		hr_log(HR_LOG_ERROR, "%s: a further connection failed before its first call: %s", thread->peer.name, strerror(-error));
 		return;
 	}
@@ -148,7 +149,7 @@ static void start_thread(const rc_door_peer_t *peer)
 	}
 }
 
-/* False: the daemon is gone; the connections that there are go on. A peer that could not be received is not the last. */
+/* Takes a peer from the daemon. False: the daemon has ended, so no peer will follow. True also if this peer is lost. */
 static bool take_peer(int control)
 {
 	rc_door_peer_t peer;
@@ -183,7 +184,7 @@ static int serve_first(struct server_thread *first, int control)
 	return reason ? reason : first->error;
 }
 
-/* A client that ends, ends its connections; one that is killed does so without a word. Neither is a failure here. */
+/* True if the error means that the client has ended, normally or killed. For the worker this is no failure. */
 static bool is_an_end(int error)
 {
 	return error == -ESHUTDOWN || error == -ECONNRESET || error == -EPIPE;

@@ -15,7 +15,7 @@ cudaError_t array_row_bytes(cudaArray_const_t array, size_t *row, size_t *texel)
 	return *texel ? cudaSuccess : cudaErrorNotSupported;
 }
 
-/* An array is device memory. */
+/* An array is device memory, so the kind must not name host memory for it. */
 cudaError_t array_copy_check(const struct array_end *to, const struct array_end *from, enum cudaMemcpyKind kind)
 {
 	if (!copy_kind_valid(kind) || (from->array && copy_source_type(kind) == CU_MEMORYTYPE_HOST) ||

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Where a new node goes. */
+/* The arguments that place a new node in a graph. */
 struct place {
 	cudaGraphNode_t *node;
 	cudaGraph_t graph;
@@ -198,7 +198,7 @@ RUNTIME_API cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struc
 			(CUDA_MEMSET_NODE_PARAMS *)params));
 }
 
-/* ---- the host, children, nothing ---- */
+/* ---- host functions, child graphs, empty nodes ---- */
 
 NODE_CALLS(cudaGraphAddHostNode, cudaGraphHostNodeSetParams, cudaGraphExecHostNodeSetParams,
 	   graph_params_host(params, &driver),

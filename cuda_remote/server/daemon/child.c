@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker process: plan, driver, report, client. */
+/* The life of a worker process: receives its plan, loads the driver, reports, confines itself, serves its client. */
 #include "cuda_remote/server/daemon/child.h"
 
 #include "cuda_remote/server/daemon/confine.h"
@@ -35,7 +35,7 @@ static int prepare(const struct child_plan *plan)
 	return send(CHILD_CONTROL, &report, sizeof report, MSG_NOSIGNAL) == (ssize_t)sizeof report ? 0 : -errno;
 }
 
-/* Whose rights the worker has from here on. */
+/* Gives the worker the rights of its client's user, for good. */
 static int confine_for(const struct child_plan *plan, const rc_door_peer_t *peer, pid_t daemon)
 {
 	bool known = !peer->by_key && peer->uid != (uid_t)-1;
@@ -44,7 +44,7 @@ static int confine_for(const struct child_plan *plan, const rc_door_peer_t *peer
 		limits.uid = plan->other_uid;
 	if (geteuid())
 		limits.uid = geteuid();
-	/* The client may read the worker's memory where it gains nothing by that: single copy needs it. */
+	/* Single copy needs the client to read the worker's memory. It may if client and daemon have the same user. */
 	limits.readable = known && limits.uid == peer->uid && limits.uid == geteuid();
 	limits.reach = !known ? CONFINE_REACH_NONE : peer->pid ? peer->pid : CONFINE_REACH_ANY;
 	int error = confine(&limits);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker process, from its start to its exit. The daemon starts it as a fresh image of headraced (launch.h), so that
- * nothing of the daemon's memory is in it. It inherits these descriptors and no others: 0 /dev/null, 1 and 2 the
- * daemon's, and the two below. Over the control socket it first receives its plan and answers with a report; then come
- * the clients.
+ * A worker process, from its start to its exit. The daemon starts it by exec of headraced (launch.h), so that none of
+ * the daemon's memory is in it. It inherits these descriptors and no others: 0 is /dev/null, 1 and 2 are the daemon's,
+ * and the two below. Over the control socket it first receives its plan and answers with a report. Then it receives the
+ * client's connections.
  */
 #ifndef RC_DAEMON_CHILD_H
 #define RC_DAEMON_CHILD_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The program's only argument where it is to be a worker. */
+/* headraced's only argument if it is to be a worker. */
 #define CHILD_ARGUMENT "--worker"
 
 enum {
@@ -25,9 +25,9 @@ enum {
 struct child_plan {
 	char driver[PATH_MAX];
 	uint32_t gpu;         /* the server's index of the only GPU that it may use, or RC_SERVER_ALL_GPUS */
-	uint32_t other_uid;   /* as root: the user to become for a client that is root or came by key */
+	uint32_t other_uid;   /* as root: the user to become for a client that is root or authenticated by key */
 	uint8_t root_workers; /* a client that is root gets a worker that is root */
-	uint8_t root_only;    /* every client is root, and its worker too */
+	uint8_t root_only;    /* every client is root, and so is every worker */
 	uint8_t seccomp;      /* filter system calls */
 	uint8_t reserved;
 };
@@ -37,8 +37,8 @@ struct child_report {
 	uint32_t gpus;
 };
 
-/* Makes this process die with its parent, which is (was) parent. -ESRCH: it is dead already. A change of user undoes
- * it: call it again after that. */
+/* Makes the kernel kill this process when its parent ends. parent: the parent's process id; -ESRCH: it has ended
+ * already. A change of user undoes this, so call it again after one. */
 int child_follow(pid_t parent);
 
 /* Receives the plan, loads the driver, reports, waits for the client, becomes its user, serves it. Returns the exit

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes from a worker what it does not need: privileges, capabilities, resources, system calls. */
+/* Drops what a worker does not need: privileges, capabilities, resources. */
 #define _GNU_SOURCE /* setresuid */
 #include "cuda_remote/server/daemon/confine.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- resources ---- */
 
-/* Lowers a limit for good. */
+/* Lowers a resource limit, soft and hard. */
 static void limit_to(__rlimit_resource_t resource, rlim_t most)
 {
 	struct rlimit limit;
@@ -44,7 +44,7 @@ static void limit_resources(void)
 
 /* ---- user and capabilities ---- */
 
-/* For good: real, effective and saved user and the groups. The driver is loaded by now, so nothing needs root. */
+/* Changes the real, effective and saved user and the groups, for good. The driver is loaded; nothing needs root now. */
 static int become(uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
@@ -56,7 +56,8 @@ static int become(uid_t uid)
 	return getuid() == uid && geteuid() == uid ? 0 : -EPERM;
 }
 
-/* What an exec could give back. Without CAP_SETPCAP this fails; no_new_privs has the same effect then. */
+/* Drops the capabilities that an exec could give back. Without CAP_SETPCAP this fails; then no_new_privs, which
+ * drop_privileges sets, has the same effect. */
 static void drop_bounding_set(void)
 {
 	for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -64,12 +65,12 @@ static void drop_bounding_set(void)
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-/* Of a root worker. A root client has capabilities: only who has CAP_SYS_PTRACE may read its memory. */
+/* Capabilities of a root worker. Its client is root and has capabilities, so reading the client's memory needs this. */
 #define ROOT_KEEPS CAP_TO_MASK(CAP_SYS_PTRACE)
-/* Of a worker that is to become another user. */
+/* Capabilities of a worker that is to become another user. */
 #define CHANGE_NEEDS (CAP_TO_MASK(CAP_SETUID) | CAP_TO_MASK(CAP_SETGID) | CAP_TO_MASK(CAP_SETPCAP))
 
-/* Keeps no capability but those in keep, as far as they are there. In this thread. */
+/* Drops all capabilities of this thread but those in keep. */
 static int drop_capabilities(uint32_t keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -95,7 +96,7 @@ static int drop_privileges(const struct confinement *limits)
 	return error;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
 int confine_early(bool root_only)
 {
@@ -110,7 +111,7 @@ int confine(const struct confinement *limits)
 		error = -errno;
 	if (error)
 		return error;
-	/* Where the Yama module guards processes of one user from each other; -EINVAL where it does not. */
+	/* The Yama module, if active, protects processes of one user from each other. If it is not, this call fails. */
 	if (limits->readable && limits->reach > 0)
 		(void)prctl(PR_SET_PTRACER, limits->reach, 0, 0, 0);
 	return 0;

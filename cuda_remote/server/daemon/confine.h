@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker may do once it has a client: the rights of that client's user, no capability, no new privileges,
- * limited resources. It is for good. Its system calls: filter.h.
+ * Confines a worker once it has a client: the rights of that client's user, no capability, no new privileges, limited
+ * resources. This cannot be undone. The worker's system calls: filter.h.
  */
 #ifndef RC_DAEMON_CONFINE_H
 #define RC_DAEMON_CONFINE_H
@@ -24,15 +24,16 @@
 enum { CONFINE_REACH_NONE = -1, CONFINE_REACH_ANY = 0 };
 
 struct confinement {
-	uid_t uid;     /* to become; as root: root with CAP_SYS_PTRACE as its only capability */
-	bool readable; /* stays "dumpable": processes of the same user may read its memory */
-	pid_t reach;   /* the process whose memory it may read and write as far as the kernel lets it, or as above */
+	uid_t uid;     /* user to become; 0: stay root, with CAP_SYS_PTRACE as the only capability */
+	bool readable; /* the worker stays "dumpable": processes of the same user may read its memory */
+	pid_t reach;   /* the process whose memory the worker may read and write if the kernel permits; or as above */
 };
 
 /*
- * At the start of the process, while it has one thread: no core file; of root's capabilities those that confine needs
- * to become another user. (Capabilities are each thread's own: a thread that the driver starts keeps what it began
- * with, until a change of user takes it from all of them.) root_only: no other user will come; -EPERM and the like.
+ * To be called at the start of the process, while it has one thread. No core file; of root's capabilities only those
+ * that confine needs to become another user. (Each thread has its own capabilities. A thread that the driver starts
+ * keeps those it began with, until a change of user takes them from all threads.) root_only: all clients are root, so
+ * no change of user will be needed. Negated errno.
  */
 int confine_early(bool root_only);
 

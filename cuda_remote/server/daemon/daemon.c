@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headraced's loop: signals, the door, the workers' first messages, and clients that wait for a worker. */
+/* headraced's loop: signals, the door, the workers' reports, and clients that wait for a worker. */
 #include "cuda_remote/server/daemon/daemon.h"
 
 #include "cuda_remote/server/daemon/filter.h"
@@ -51,7 +51,7 @@ static int64_t now_ms(void)
 
 /* ---- clients ---- */
 
-/* The server's version and driver, for people. */
+/* The server's version and driver, as text for users. */
 static void describe(const struct daemon *daemon, char *text, size_t size)
 {
 	snprintf(text, size, "headraced %s, %s", HR_VERSION,
@@ -81,7 +81,7 @@ static void answer_report(struct daemon *daemon, const rc_door_peer_t *peer)
 	close(peer->fd);
 }
 
-/* True: the client has been dealt with; false: it must wait. */
+/* Gives a client to a worker or refuses it. False: neither, because no worker is ready yet; the client must wait. */
 static bool admit(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
@@ -106,7 +106,7 @@ static bool admit(struct daemon *daemon, const rc_door_peer_t *peer)
 	}
 }
 
-/* True if its user, address and key have sessions left. Else the client is told which limit it met. */
+/* True if the client's user, address and key may have one more session. If not, refuses it and names the limit. */
 static bool within_limits(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct session_owner owner = limits_owner(peer);
@@ -123,7 +123,8 @@ static bool within_limits(struct daemon *daemon, const rc_door_peer_t *peer)
 	return false;
 }
 
-/* Clients are served in the order in which they came, as far as they wait for workers of one line. */
+/* True if a client that asked for the same GPU is among the first waiting ones: such clients are served in their order
+ * of arrival. */
 static bool is_behind(const struct daemon *daemon, const rc_door_peer_t *peer, size_t waiting)
 {
 	for (size_t i = 0; i < waiting; i++)
@@ -173,7 +174,7 @@ static void serve_waiting(struct daemon *daemon)
 
 /* ---- readiness ---- */
 
-/* sd_notify(3) without the library: one datagram to the socket that systemd names. */
+/* sd_notify(3) without the library: one datagram to the socket in NOTIFY_SOCKET. */
 static void notify_systemd(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -191,7 +192,7 @@ static void notify_systemd(const char *state)
 	}
 }
 
-/* Clients may come once a worker is ready; that none can ever be is fatal only at the start. */
+/* Announces readiness, once, when the first worker is ready. If workers fail to start before that, the daemon ends. */
 static void announce(struct daemon *daemon)
 {
 	struct pool_counts counts;
@@ -262,7 +263,7 @@ static void turn(struct daemon *daemon)
 	struct pollfd set[3 + STARTING_MAX] = {
 		{ .fd = daemon->signal_fd, .events = POLLIN },
 		{ .fd = rc_door_fd(daemon->door), .events = POLLIN },
-		{ .fd = daemon->options->watch_fd, .events = POLLIN }, /* -1 is passed over */
+		{ .fd = daemon->options->watch_fd, .events = POLLIN }, /* poll ignores -1 */
 	};
 	int timeout = pool_refill(daemon->pool);
 	timeout = sooner(timeout, rc_door_timeout(daemon->door));
@@ -301,11 +302,11 @@ static int open_door(struct daemon *daemon)
 	explicit_bzero(&policy, sizeof policy);
 	for (size_t i = 0; i < options->place_count && !error; i++)
 		error = rc_door_listen(daemon->door, &options->places[i]);
-	/* Another user's daemon may have the port: the Unix socket remains. */
+	/* Another user's daemon may have the port. That is no error, as clients can use the Unix socket. */
 	if (!error && options->loopback) {
 		rc_server_t loopback = { .host = "127.0.0.1", .port = RC_DOOR_PORT };
 		if (rc_door_listen(daemon->door, &loopback))
-			hr_log(HR_LOG_WARN, "not listening at loopback; --no-loopback says that this is meant");
+			hr_log(HR_LOG_WARN, "not listening at loopback; if this is intended, give --no-loopback");
 	}
 	return error;
 }
@@ -325,7 +326,7 @@ static int open_signals(struct daemon *daemon, sigset_t *before)
 	return daemon->signal_fd < 0 ? -errno : 0;
 }
 
-/* A connection and a control socket for each client: the soft limit's usual 1024 would be soon used up. */
+/* The daemon needs descriptors for each client and worker. The usual soft limit, 1024, is too low for many clients. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -362,8 +363,9 @@ static int daemon_open(struct daemon *daemon)
 	plan.worker.seccomp = options->seccomp;
 	memcpy(plan.worker.driver, options->driver, sizeof plan.worker.driver);
 	raise_descriptor_limit();
+	/* A private daemon serves its own user, whose programs may make every system call too. */
 	if (options->seccomp && !filter_supported())
-		hr_log(HR_LOG_WARN, "built without libseccomp: workers may make every system call");
+		hr_log(options->private_use ? HR_LOG_INFO : HR_LOG_WARN, "built without libseccomp: workers may make every system call");
 	int error = find_user(options->user, &plan.worker.other_uid);
 	if (!error)
 		error = open_door(daemon);
@@ -384,7 +386,7 @@ int daemon_run(const struct daemon_options *options)
 		while (!daemon.ending)
 			turn(&daemon);
 	notify_systemd("STOPPING=1");
-	/* The socket file goes first, so that nobody comes while the workers end. */
+	/* The door is closed first, so that no client connects while the workers end. */
 	rc_door_close(daemon.door);
 	for (size_t i = 0; i < daemon.waiting_count; i++)
 		rc_door_peer_refuse(&daemon.waiting[i].peer, RC_DOOR_FAILED, "the server is ending");

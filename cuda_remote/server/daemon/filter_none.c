@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without libseccomp: workers may make every system call. */
+/* The filter of a build without libseccomp: workers may make every system call. */
 #include "cuda_remote/server/daemon/filter.h"
 
 bool filter_supported(void)

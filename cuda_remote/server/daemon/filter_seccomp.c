@@ -24,7 +24,7 @@
 #define SYSCALLS_MAX 1024
 #define ARGUMENT_BITS 0xffffffffu /* the kernel looks at no more of a domain, a command or a signal */
 
-/* What a worker makes; a name that this architecture lacks is passed over. */
+/* Calls that a worker makes. A name that this architecture lacks is skipped. */
 static const char *const allowed[] = {
 	/* memory */
 	"mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise", "brk", "mlock", "mlock2", "munlock", "mlockall",
@@ -42,7 +42,7 @@ static const char *const allowed[] = {
 	"poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
 	"epoll_pwait2", "eventfd", "eventfd2", "pipe", "pipe2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
 	"signalfd", "signalfd4", "pidfd_open", "inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	/* sockets: which domains is below */
+	/* sockets; socket itself is allowed for some domains, below */
 	"socketpair", "bind", "connect", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "recvfrom",
 	"recvmsg", "recvmmsg", "getsockopt", "setsockopt", "getsockname", "getpeername", "shutdown",
 	/* threads and scheduling */
@@ -56,12 +56,12 @@ static const char *const allowed[] = {
 	/* time */
 	"clock_gettime", "clock_getres", "clock_nanosleep", "gettimeofday", "nanosleep", "time", "times", "timer_create",
 	"timer_settime", "timer_gettime", "timer_delete",
-	/* questions */
+	/* queries */
 	"getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getpgrp",
 	"getpgid", "getsid", "getrlimit", "ugetrlimit", "prlimit64", "getrusage", "sysinfo", "uname", "getrandom", "capget",
 };
 
-/* What only an intruder makes. */
+/* Calls that only an intruder makes. They end the process. */
 static const char *const deadly[] = {
 	"execve", "execveat", "ptrace", "pidfd_getfd", "mount", "umount2", "pivot_root", "chroot", "setns", "unshare",
 	"open_by_handle_at", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "bpf",
@@ -69,12 +69,12 @@ static const char *const deadly[] = {
 	"fsmount", "move_mount", "open_tree", "mount_setattr",
 };
 
-/* Of these the C library and drivers have another way, and try it without a word. */
+/* Calls that the C library and drivers try and can do without. They fail with this error and are not logged. */
 static const struct {
 	const char *name;
 	int error;
 } quiet[] = {
-	{ "clone3", ENOSYS }, /* its flags are in memory, where no filter sees them: clone is used instead */
+	{ "clone3", ENOSYS }, /* a filter cannot see its flags, which are in memory; the C library then uses clone */
 	{ "io_uring_setup", ENOSYS }, { "perf_event_open", EPERM }, { "setrlimit", EPERM }, { "syslog", EPERM },
 };
 
@@ -106,7 +106,7 @@ static long *result_of(ucontext_t *context)
 #endif
 }
 
-/* The kernel has not made the call; it fails with EPERM. */
+/* Handles SIGSYS: the kernel has not executed the call. Logs it, once for each number, and makes it fail with EPERM. */
 static void on_denied(int signal, siginfo_t *info, void *context)
 {
 	int number = info->si_syscall, saved = errno;
@@ -174,7 +174,7 @@ static int add_sockets(scmp_filter_ctx filter)
 	return error;
 }
 
-/* Threads, but no processes; signals to this process, and the question whether another lives. */
+/* Allows new threads, but no new processes; signals to this process; kill with signal 0 (does a process exist?). */
 static int add_processes(scmp_filter_ctx filter)
 {
 	uint64_t self = (uint64_t)getpid();
@@ -197,7 +197,7 @@ static scmp_filter_ctx start(uint32_t action)
 	scmp_filter_ctx filter = seccomp_init(action);
 	if (!filter)
 		return NULL;
-	/* All threads: those that the driver has started too. */
+	/* For all threads, among them those that the driver has started. */
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 #if SCMP_VER_MAJOR > 2 || (SCMP_VER_MAJOR == 2 && SCMP_VER_MINOR >= 5)
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -229,7 +229,7 @@ int filter_prepare(void)
 	return error ? failed("make", error) : 0;
 }
 
-/* Typing into the daemon's terminal; the memory of processes other than the client. */
+/* Denies input into the daemon's terminal (TIOCSTI) and access to the memory of processes other than the client. */
 static int add_targets(scmp_filter_ctx filter, pid_t reach)
 {
 	static const char *const remote[] = { "process_vm_readv", "process_vm_writev" };
@@ -246,8 +246,8 @@ int filter_load(pid_t reach)
 {
 	if (!prepared)
 		return 0;
-	/* The kernel asks every filter that was loaded, and the strictest answer counts. This one first: the other does
-	 * not allow the call that loads a filter. */
+	/* The kernel runs every filter that was loaded and takes the strictest result. This one is loaded first, as the
+	 * other does not allow the call that loads a filter. */
 	scmp_filter_ctx targets = start(SCMP_ACT_ALLOW);
 	int error = targets ? add_targets(targets, reach) : -ENOMEM;
 	if (!error)

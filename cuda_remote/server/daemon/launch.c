@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The daemon's own affairs: a worker's environment is without them. */
+/* Variables for the daemon only, removed from a worker's environment. */
 static const char *const withheld[] = { "HEADRACE_KEY_FILE", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC",
 					"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "CREDENTIALS_DIRECTORY" };
 
@@ -47,9 +47,9 @@ static char **make_environment(void)
 	return entries;
 }
 
-/* ---- what daemon and worker share ---- */
+/* ---- memory that daemon and worker share ---- */
 
-/* Sealed: a worker that made it smaller would end the daemon by SIGBUS. */
+/* Sealed: if a worker could make the memory smaller, the daemon would get SIGBUS. */
 static int make_usage(const struct worker_usage **usage)
 {
 	int fd = memfd_create("headrace-usage", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -79,7 +79,7 @@ static void close_others(void)
 		close(fd);
 }
 
-/* Above the targets first, so that no target overwrites what is still needed. */
+/* Duplicates the descriptors above the target numbers first, so that no dup2 closes one that is still needed. */
 static bool place_descriptors(int control, int usage)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -97,7 +97,7 @@ static void become_worker(int control, int usage, const sigset_t *signals, char 
 	close_others();
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, signals, NULL);
-	/* The running program, also after its file was replaced. */
+	/* This is the running program even if its file has been replaced. */
 	execve("/proc/self/exe", arguments, environment);
 	hr_log(HR_LOG_ERROR, "cannot start a worker from /proc/self/exe: %s", strerror(errno));
 	_exit(EXIT_FAILURE);

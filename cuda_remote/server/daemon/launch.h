@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting a worker process: a fresh image of this program, with the descriptors of child.h and no others. */
+/* Starting a worker process by exec of this program, with the descriptors of child.h and no others. */
 #ifndef RC_DAEMON_LAUNCH_H
 #define RC_DAEMON_LAUNCH_H
 
@@ -11,13 +11,13 @@
 struct launched {
 	pid_t pid;
 	int control;                      /* non-blocking: a worker that does not read must not stop the daemon */
-	const struct worker_usage *usage; /* written by the worker: any value */
+	const struct worker_usage *usage; /* written by the worker, so it may hold any value */
 };
 
 /* signals: the worker's mask. Negated errno. */
 int launch(const struct child_plan *plan, const sigset_t *signals, struct launched *worker);
 
-/* Closes what launch opened; the process is the caller's. */
+/* Closes what launch opened. Reaping the process is left to the caller. */
 void launch_forget(struct launched *worker);
 
 #endif

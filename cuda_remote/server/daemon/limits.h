@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many sessions clients of one kind may have: those of a user (whom the kernel names), those of a network address,
- * and those that came by key. Sessions that wait for a worker count too.
+ * Limits of concurrent sessions: of one user (as identified by the kernel), from one network address, and of all
+ * clients that authenticated by key. Clients that wait for a worker count too.
  */
 #ifndef RC_DAEMON_LIMITS_H
 #define RC_DAEMON_LIMITS_H
@@ -12,7 +12,7 @@ struct session_limits {
 	uint32_t user, address, key;
 };
 
-/* Whose session it is. */
+/* The owner of a session: a user, or for sessions by key an address. */
 struct session_owner {
 	uid_t uid;
 	bool by_key;
@@ -21,10 +21,10 @@ struct session_owner {
 
 struct session_owner limits_owner(const rc_door_peer_t *peer);
 
-/* Adds another owner's session to what counts against this owner. */
+/* Adds a session of other to the counts that concern owner, where it counts against the same limits. */
 void limits_count(const struct session_owner *owner, const struct session_owner *other, struct session_limits *counts);
 
-/* True if the owner may have one more. If not, text says which limit it has reached. */
+/* True if the owner may have one more session. If not, text names the limit that is reached. */
 bool limits_allow(const struct session_limits *limits, const struct session_owner *owner,
 		  const struct session_limits *counts, char *text, size_t size);
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# headraced without the worker: what serves a client is linked in by name (worker.h), so that tests can put another
-# there.
+# headraced without the worker: it calls the functions of worker.h, so that tests can link another worker.
 noinst_LTLIBRARIES += cuda_remote/server/daemon/libhrdaemon.la
 cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
 	cuda_remote/server/daemon/child.h cuda_remote/server/daemon/child.c \

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	int status = daemon_options_parse(argc, argv, &options);
 	if (status)
 		return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	/* A daemon says what it does; who wants less or more sets HEADRACE_LOG. */
+	/* The daemon logs at level info unless HEADRACE_LOG is set. */
 	setenv("HEADRACE_LOG", options.quiet ? "warn" : "info", 0);
 	if (options.make_key)
 		return rc_door_key_make(options.make_key) ? EXIT_FAILURE : EXIT_SUCCESS;

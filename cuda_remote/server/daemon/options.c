@@ -124,14 +124,15 @@ static int parse_limit(const char *option, const char *value, uint32_t *limit)
 	return error;
 }
 
-/* A limit that --max-clients reaches first is none, so that the client is told of the right one. */
+/* A limit that is not below --max-clients is dropped, so that a refusal names --max-clients. */
 static uint32_t limit_or_none(uint32_t given, uint32_t otherwise, uint32_t max_clients)
 {
 	uint32_t limit = given ? given : otherwise;
 	return limit < max_clients ? limit : UINT32_MAX;
 }
 
-/* No user, address or key may take every place, except where the daemon has one user. */
+/* By default no user and no address, and not the clients by key together, may use up --max-clients. If the daemon
+ * serves one user only, that user may. */
 static void complete_limits(struct daemon_options *options)
 {
 	uint32_t all = options->max_clients, most = all - all / 4, half = all - all / 2;

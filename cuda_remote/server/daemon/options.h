@@ -17,7 +17,7 @@ struct daemon_options {
 	const char *key_file;    /* NULL: none */
 	char driver[PATH_MAX];   /* for dlopen */
 	bool software;           /* the driver is the software GPU */
-	const char *user;        /* of workers whose client is root or came by key; the daemon is root */
+	const char *user;        /* daemon as root: user of workers whose client is root or authenticated by key */
 	bool root_workers;       /* a root client gets a root worker */
 	bool seccomp;            /* filter workers' system calls */
 	struct session_limits limits; /* 0: not set */
@@ -25,15 +25,15 @@ struct daemon_options {
 	uint32_t max_clients;
 	int ready_fd, watch_fd;  /* -1: none */
 	bool quiet;
-	bool encrypt;            /* demand encryption of every TCP client */
+	bool encrypt;            /* require encryption from every TCP client */
 	bool private_use;        /* serve this user only, also as root */
 	const char *make_key;    /* not NULL: write a key file there and end */
 };
 
-/* 0: run; 1: done (help, version); negative: a wrong option. Prints what is to be said. */
+/* 0: run; 1: done (help, version); negative: a wrong option. Prints the help or the error. */
 int daemon_options_parse(int argc, char **argv, struct daemon_options *options);
 
-/* Fills in what was not named: socket and driver. Logged. */
+/* Fills in the defaults of socket, limits and driver. Errors are logged. */
 int daemon_options_complete(struct daemon_options *options);
 
 #endif

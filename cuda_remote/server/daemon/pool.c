@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker processes: started, handed to clients, counted, reaped. */
+/* The worker processes: starts them, gives them clients, counts and reaps them. */
 #include "cuda_remote/server/daemon/pool.h"
 
 #include "cuda_remote/server/daemon/launch.h"
@@ -16,19 +16,19 @@
 #include <unistd.h>
 
 #define GRACE_MS 1000      /* between SIGTERM and SIGKILL */
-#define RETRY_MS 1000      /* before a worker is started after one that could not start; doubles up to */
-#define RETRY_MAX_MS 30000
-#define KEEP_MS 300000     /* a GPU's line keeps a worker ready for so long after a client asked for it */
+#define RETRY_MS 1000      /* from a worker's failure to start until the next start; doubles with each failure */
+#define RETRY_MAX_MS 30000 /* its maximum */
+#define KEEP_MS 300000     /* how long a GPU's line keeps a worker ready after a client asked for that GPU */
 
-/* ENDING: it was killed here, and serves nobody any more. */
+/* ENDING: the daemon has killed it, and it has not been reaped. */
 enum worker_state { STARTING, READY, SERVING, ENDING };
 
-/* Workers of one kind. */
+/* Workers of one kind (pool.h). */
 struct line {
-	uint32_t gpu; /* all that they show, or RC_SERVER_ALL_GPUS */
+	uint32_t gpu; /* index of the only GPU that they show, or RC_SERVER_ALL_GPUS */
 	uint32_t failures;
-	int64_t retry_at_ms;     /* CLOCK_MONOTONIC, as the next */
-	int64_t wanted_until_ms; /* a GPU's line */
+	int64_t retry_at_ms;     /* CLOCK_MONOTONIC, as wanted_until_ms */
+	int64_t wanted_until_ms; /* of a GPU's line: when it stops keeping a worker ready; 0: it does not */
 };
 
 struct worker {
@@ -50,7 +50,7 @@ struct pool {
 	struct pool_plan plan;
 	struct worker *first;
 	uint32_t gpus;
-	uint64_t sessions; /* that ever were */
+	uint64_t sessions; /* count of all sessions so far */
 	struct line line[1 + RC_DEVICES_MAX]; /* all GPUs; each GPU */
 };
 
@@ -139,7 +139,7 @@ static int line_refill(struct pool *pool, struct line *line, uint32_t wanted)
 	return -1;
 }
 
-/* Ends a worker that is not wanted any more. */
+/* Ends the ready workers of a line that is no longer wanted. */
 static void line_drain(struct pool *pool, const struct line *line)
 {
 	for (struct worker *at = pool->first; at; at = at->next)
@@ -181,7 +181,7 @@ size_t pool_poll_set(const struct pool *pool, struct pollfd *set, size_t max)
 	return n;
 }
 
-/* A worker that ends without a word is found by pool_reap. */
+/* If a worker ends without a report, pool_reap handles it. */
 void pool_listen(struct pool *pool)
 {
 	struct child_report report;
@@ -247,7 +247,7 @@ static void signal_all(const struct pool *pool, int signal)
 		kill(at->process.pid, signal);
 }
 
-/* Takes away those that ended, without a word: their end is wanted. */
+/* Reaps workers that have ended. Does not log, as the daemon is ending. flags: of waitpid. */
 static void collect(struct pool *pool, int flags)
 {
 	for (struct worker **at = &pool->first; *at;) {
@@ -297,7 +297,7 @@ static void begin_session(struct pool *pool, struct worker *worker, const rc_doo
 	hr_log(HR_LOG_INFO, "client %s is served by worker %d", peer->name, (int)worker->process.pid);
 }
 
-/* A host's only GPU is all its GPUs. */
+/* The line that serves clients of this GPU. On a host with one GPU it is the line of all GPUs. */
 static struct line *line_for(struct pool *pool, uint32_t gpu)
 {
 	if (gpu == RC_SERVER_ALL_GPUS || gpu >= RC_DEVICES_MAX || pool->gpus == 1)
@@ -322,7 +322,7 @@ int pool_admit(struct pool *pool, const rc_door_peer_t *peer)
 			begin_session(pool, at, peer);
 			return 0;
 		}
-		/* It has died, or does not read: no client can be given to it. */
+		/* The worker has ended or does not read. */
 		hr_log(HR_LOG_ERROR, "worker %d does not take a client: %s; it is killed", (int)at->process.pid, strerror(-error));
 		at->state = ENDING;
 		kill(at->process.pid, SIGKILL);
@@ -330,7 +330,7 @@ int pool_admit(struct pool *pool, const rc_door_peer_t *peer)
 	return line->failures ? -EIO : -EAGAIN;
 }
 
-/* In a time that does not tell how much of a guess was right. */
+/* Compares in constant time, so that the time does not reveal how many bytes of a guess are right. */
 static bool same_token(const uint8_t *a, const uint8_t *b)
 {
 	uint8_t difference = 0;

@@ -16,6 +16,7 @@
 
 #define CONNECTIONS 8
 #define BYTES RC_CHUNK_MAX /* of each copy: one chunk, more than a socket takes at once */
+#define SENT 0xa5
 
 /* ---- the server ---- */
 
@@ -28,7 +29,7 @@ struct connection {
 
 static struct connection connections[CONNECTIONS];
 static int n_connections;
-static uint8_t bytes_sent[BYTES];
+static uint8_t bytes_sent[BYTES]; /* each of them SENT */
 static bool finished; /* atomic */
 
 static void pause_connection(struct connection *connection, bool paused)
@@ -148,6 +149,7 @@ static void server_start(const char *socket)
 	pthread_t thread;
 	snprintf(place, sizeof place, "unix:%s", socket);
 	setenv("HEADRACE_SERVER", place, 1);
+	memset(bytes_sent, SENT, sizeof bytes_sent);
 	if (rc_server_parse_place(place, &server) || rc_door_open(&(rc_door_policy_t){ 0 }, &door) ||
 	    rc_door_listen(door, &server) || pthread_create(&thread, NULL, server_run, door))
 		abort();
@@ -218,6 +220,13 @@ static void await_second(void)
 		usleep(1000);
 }
 
+/* Waits until a connection has received the first bytes of a chunk into memory, which was zero before. */
+static void await_first_bytes(const uint8_t *memory)
+{
+	while (__atomic_load_n(memory, __ATOMIC_RELAXED) != SENT)
+		usleep(1000);
+}
+
 /* An asynchronous copy's chunk, half of it on one connection, then the whole of it on another. */
 static bool chunk_on_two(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
@@ -244,8 +253,9 @@ static void run_chunk_on_two(void)
 	void *pinned;
 	await_second();
 	expect("cuMemHostAlloc", cuMemHostAlloc(&pinned, BYTES, 0), CUDA_SUCCESS);
+	memset(pinned, 0, BYTES);
 	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(pinned, device_memory, BYTES, NULL), CUDA_SUCCESS);
-	usleep(200000); /* the second connection is receiving its half now */
+	await_first_bytes(pinned); /* the second connection is receiving its half now */
 	CUresult result = cuCtxSynchronize();
 	pause_connection(SECOND, false); /* the other half */
 	usleep(500000);
@@ -322,12 +332,12 @@ static void *resume_second(void *argument)
 
 static void run_half_received(void)
 {
-	void *memory = malloc(BYTES);
+	void *memory = calloc(1, BYTES);
 	pthread_t later;
 	await_second();
 	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
 	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
-	usleep(200000);
+	await_first_bytes(memory);
 	pthread_create(&later, NULL, resume_second, NULL);
 	expect("cuMemHostUnregister", cuMemHostUnregister(memory), CUDA_SUCCESS);
 	if (is_paused(SECOND)) {

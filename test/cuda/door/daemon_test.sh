@@ -184,6 +184,7 @@ if "$headraced" --make-key="$work/key" 2> "$work/err"; then
 	echo p | HEADRACE_KEY_FILE=$work/key $knock "$server" new > "$work/null" || fail "Unix beside the key"
 	stop_daemon
 else
+	has_line "$work/err" "configured without libsodium" || fail "--make-key: $(cat "$work/err")"
 	echo "  (this build has no key support)"
 fi
 

@@ -57,10 +57,10 @@ int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
 	return 0;
 }
 
-static int take(const rc_door_peer_t *guest)
+static int take(const rc_door_peer_t *peer)
 {
 	static const hr_card_t card = { 4, "ECHO" };
-	return rc_door_peer_welcome(guest, &card, 2, 0, 0, "echo");
+	return rc_door_peer_welcome(peer, &card, 2, 0, 0, "echo");
 }
 
 /* False: the client has gone. */
@@ -98,10 +98,10 @@ int worker_serve(const rc_door_peer_t *first, int control)
 	while (!error) {
 		if (poll(set, n, -1) < 0)
 			return -errno;
-		rc_door_peer_t guest;
-		if (set[0].revents && rc_door_peer_receive(control, &guest) == 1 && n < 1 + CONNECTIONS) {
-			take(&guest);
-			set[n++] = (struct pollfd){ .fd = guest.fd, .events = POLLIN };
+		rc_door_peer_t peer;
+		if (set[0].revents && rc_door_peer_receive(control, &peer) == 1 && n < 1 + CONNECTIONS) {
+			take(&peer);
+			set[n++] = (struct pollfd){ .fd = peer.fd, .events = POLLIN };
 		}
 		for (nfds_t i = 1; i < n; i++) {
 			if (!set[i].revents || answer(set[i].fd))

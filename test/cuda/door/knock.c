@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Visits a headraced that has the echo worker, or any other as far as the door: what the scripts here see a daemon with.
+ * A client of headraced for the scripts of this folder: the door's handshake, then the echo worker's bytes.
  *
  *	knock SERVER status          prints "GPUS CLIENTS READY TEXT"
  *	knock SERVER new             enters, then each line of stdin is one command byte; prints what comes back;
@@ -8,8 +8,8 @@
  *	knock SERVER join            enters twice, the second time as a further connection; prints both answers to "p"
  *	knock SERVER garbage N       N connections with random bytes
  *	knock SERVER idle N          N connections that say nothing, held until stdin ends
- *	knock SERVER flood N         N visits one after the other
- *	knock PLACE answer VERSION   listens there and answers one visitor as a server of that protocol version
+ *	knock SERVER flood N         N connections one after the other
+ *	knock ADDRESS answer VERSION listens there and answers one client as a server of that protocol version
  *
  * Exit status: 0, or the errno of the failure.
  */
@@ -32,10 +32,10 @@ static const hr_card_t card = { 5, "KNOCK" };
 static int enter(const rc_server_t *server, enum rc_door_purpose purpose, const rc_door_welcome_t *session,
 		 rc_door_welcome_t *welcome)
 {
-	rc_door_connect_t visit = { .server = *server, .purpose = purpose, .card = &card };
+	rc_door_connect_t wanted = { .server = *server, .purpose = purpose, .card = &card };
 	if (session)
-		memcpy(visit.token, session->token, sizeof visit.token);
-	return rc_door_connect(&visit, welcome);
+		memcpy(wanted.token, session->token, sizeof wanted.token);
+	return rc_door_connect(&wanted, welcome);
 }
 
 static int ask_status(const rc_server_t *server)

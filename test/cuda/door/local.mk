@@ -5,12 +5,22 @@ TESTS += test/cuda/door/server_name_test test/cuda/door/door_test test/cuda/door
 test_cuda_door_server_name_test_SOURCES = test/cuda/door/server_name_test.c
 test_cuda_door_server_name_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_server_name_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
-test_cuda_door_door_test_SOURCES = test/cuda/door/door_test.c
+test_cuda_door_door_test_SOURCES = \
+	test/cuda/door/bad_clients.c \
+	test/cuda/door/bad_servers.c \
+	test/cuda/door/door_kit.c \
+	test/cuda/door/door_kit.h \
+	test/cuda/door/door_test.c \
+	test/cuda/door/encryption.c \
+	test/cuda/door/entering.c \
+	test/cuda/door/keys.c \
+	test/cuda/door/listening.c
 test_cuda_door_door_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_door_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
-# The cases of it in which the test becomes other users: exit status 77 unless it runs as root.
-test_cuda_door_door_users_test_SOURCES = test/cuda/door/door_test.c
-test_cuda_door_door_users_test_CPPFLAGS = $(AM_CPPFLAGS) -DDOOR_TEST_OTHER_USERS
+test_cuda_door_door_users_test_SOURCES = \
+	test/cuda/door/door_kit.c \
+	test/cuda/door/door_kit.h \
+	test/cuda/door/door_users_test.c
 test_cuda_door_door_users_test_CFLAGS = $(HR_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_door_door_users_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIBS)
 endif

@@ -114,6 +114,8 @@ if "$work/bin/headraced" --make-key="$work/key" 2> "$work/err"; then
 	$run -s 127.0.0.1:$port -k "$work/wrong" true 2> "$work/err"
 	refused 125 "wrong key" "a wrong key"
 	stop_daemon
+else
+	has_line "$work/err" "configured without libsodium" || fail "--make-key: $(cat "$work/err")"
 fi
 
 echo "- local"

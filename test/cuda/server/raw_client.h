@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client that sends packets of its own making to a real worker: what no libcuda.so.1 of ours would send. Each connection is
- * one raw_t with an engine of its own; the caller numbers the calls. Progress is made in the calls here only.
+ * A test client that sends arbitrary packets to a real worker, also packets that Headrace's libcuda.so.1 never sends.
+ * Each connection is one raw_t with an engine of its own. The caller numbers the calls. Only these functions make
+ * progress.
  */
 #ifndef TEST_SERVER_RAW_CLIENT_H
 #define TEST_SERVER_RAW_CLIENT_H
@@ -31,7 +32,7 @@ typedef struct raw {
 /* Opens a session (join NULL), or another connection of the session of join, at HEADRACE_SERVER with this GPU (index or
  * RC_SERVER_ALL_GPUS). Negated errno. */
 int raw_connect(raw_t *raw, const raw_t *join, uint32_t gpu);
-/* Closes without another byte from us. */
+/* Closes the connection without sending another byte. */
 void raw_close(raw_t *raw);
 
 /* Sends a call as it is: flags from the table. Arguments: fixed (in the header), then more (payload). Negated errno. */
@@ -50,7 +51,7 @@ int raw_call(raw_t *raw, uint64_t number, enum rc_call function, uint32_t contex
 bool raw_await(raw_t *raw, unsigned replies);
 /* Makes progress until the connection fails. False: it lived for ms. */
 bool raw_await_end(raw_t *raw, unsigned ms);
-/* Makes progress for what has come. */
+/* Waits up to ms milliseconds for packets, and makes progress with them. */
 void raw_poll(raw_t *raw, int ms);
 
 /* hello: the primary context's index of device i, 0 if there is none. devices may be NULL. Takes call number. */

@@ -1,0 +1,5 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+remote_start
+timeout 120 "$build/test/cuda/remote/usage"
