@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Comparison with Open MPI: a contender process runs the tests that compare.py sends it. */
+/* Comparison with Open MPI: the measuring loops of a contender, run on commands from compare.py. */
 #include "config.h"
 #include "cells.h"
 
@@ -20,7 +20,7 @@
 #define WINDOW_MAX 1024u
 #define TOUCHED_BYTES ((size_t)64 << 20) /* of separate buffers for messages that are read */
 
-/* One flag in a cache line of its own, and the line that is fetched with it. */
+/* One flag, alone in two cache lines, as processors prefetch lines in pairs. */
 struct flag {
 	_Alignas(128) uint64_t value;
 };
@@ -75,7 +75,7 @@ void cells_pin(int rank)
 
 /* ---- the loops ---- */
 
-static volatile uint64_t seen_bytes; /* so that reading what came cannot be left out */
+static volatile uint64_t seen_bytes; /* keeps the compiler from removing read_all */
 
 static void read_all(const void *bytes, size_t len)
 {
@@ -87,7 +87,7 @@ static void read_all(const void *bytes, size_t len)
 	seen_bytes = sum;
 }
 
-/* The one-way time of a flag that the two hand back and forth, us. Acquire and release as a message would need them. */
+/* Returns the one-way time of a ping-pong with the flags, us. Acquire and release, as a message would need them. */
 static double flag_one_way(struct cells *cells, unsigned turns)
 {
 	struct flag *mine = &cells->flags[cells->rank], *theirs = &cells->flags[!cells->rank];
@@ -138,7 +138,7 @@ static double windows(struct cells *cells, const struct command *command)
 	return (now_us() - begin) / command->turns / command->window;
 }
 
-/* Once short to warm up, then for good. */
+/* Runs the test once shortly to warm up, then in full. Returns its time for a message, us. */
 static double measure(struct cells *cells, const struct command *command)
 {
 	double (*loop)(struct cells *, const struct command *) = strcmp(command->test, "lat") ? windows : ping_pong;
@@ -221,8 +221,8 @@ void cells_serve(const struct contender *contender, int rank, const char *folder
 		need(&cells.receive, &cells.receive_room, command.touch ? command.size * command.window : command.size);
 		if (contender->prepare)
 			contender->prepare(contender->context, cells.receive, command.size);
-		cells.turn = __atomic_load_n(&cells.flags[rank].value, __ATOMIC_RELAXED); /* ours; left equal in both */
-		flag_one_way(&cells, 1); /* until both are awake */
+		cells.turn = __atomic_load_n(&cells.flags[rank].value, __ATOMIC_RELAXED); /* both flags are equal now */
+		flag_one_way(&cells, 1); /* wait until both ranks are awake */
 		double before = flag_one_way(&cells, FLAG_TURNS);
 		double us = measure(&cells, &command);
 		double after = flag_one_way(&cells, FLAG_TURNS);

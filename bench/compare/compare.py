@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Headrace over shared memory beside an installed Open MPI, interleaved in one run.
 
-Every contender (headrace's channel and ch3, Open MPI in several settings) is alive all the time as two processes that
+Every contender (headrace's channel, ch3 and MPI, Open MPI in several settings) is alive all the time as two processes that
 sleep between cells, pinned to the same two cores. A cell (a test and a size) is measured in rounds; in a round each
 contender takes its turn, some milliseconds each, with a flag ping-pong before and behind it that tells where the two
 cores stand: near (below 80 ns one way) or far; where all flags of a run lie within a factor of 1.6 of each other, the
@@ -27,7 +27,7 @@ import tempfile
 BORDER_US = 0.08   # between 26 to 60 ns, the flag within a core, and 110 to 250 between two
 SPREAD = 1.6       # of the flag within one placement
 BUSY_US = 0.5      # a flag that takes longer waited for somebody else's time on a core
-OURS = ("channel", "ch3")
+OURS = ("channel", "ch3", "mpi")
 ANSWER_S = 60      # how long a contender may take for a turn
 PR_SET_PDEATHSIG = 1
 
@@ -160,7 +160,9 @@ def start(options, folder):
     with open(f"{folder}/flags", "wb") as flags:
         flags.truncate(4096)
     here = os.path.join(options.programs, "")
-    contenders = [Contender(layer, [f"{here}compare_headrace", folder, layer, layer], folder)
+    lines = {"mpi": [options.mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2",
+                     f"{here}compare_hrmpi", folder, "mpi"]}
+    contenders = [Contender(layer, lines.get(layer, [f"{here}compare_headrace", folder, layer, layer]), folder)
                   for layer in OURS if layer in options.layers]
     for setting in options.settings:
         line = mpirun_line(options, setting, f"{here}compare_mpi", folder, setting)
@@ -272,12 +274,12 @@ def parse():
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=os.path.dirname(os.path.abspath(__file__)),
-                        help="folder with compare_headrace and compare_mpi (a build's bench/compare)")
+                        help="folder with compare_headrace, compare_hrmpi and compare_mpi (a build's bench/compare)")
     parser.add_argument("--mpirun", default=shutil.which("mpirun.openmpi") or shutil.which("mpirun"))
     parser.add_argument("--backing", help="folder of Open MPI's shared memory, where /dev/shm is not to be used")
     parser.add_argument("--tests", default="lat,bw,rate", help="of lat, bw and rate (bw of 8 bytes)")
     parser.add_argument("--sizes", type=sizes, default=sizes("8,1k,16k,64k,256k,1M,4M"))
-    parser.add_argument("--layers", default="channel,ch3", help="of headrace's")
+    parser.add_argument("--layers", default="channel,ch3,mpi", help="of headrace's")
     parser.add_argument("--settings", default=",".join(SETTINGS), help="of Open MPI's")
     parser.add_argument("--window", type=int, default=64, help="messages under way in bw and rate (as osu_bw)")
     parser.add_argument("--rounds", type=int, default=5)
@@ -290,9 +292,11 @@ def parse():
     if set(options.settings) - set(SETTINGS):
         parser.error(f"--settings: of {', '.join(SETTINGS)}")
     options.layers = options.layers.split(",")
+    if not os.path.exists(os.path.join(options.programs, "compare_hrmpi")):  # a build without PMIx
+        options.layers = [layer for layer in options.layers if layer != "mpi"]
     options.tests = options.tests.split(",")
     if set(options.layers) - set(OURS) or set(options.tests) - {"lat", "bw", "rate"}:
-        parser.error("--layers of channel, ch3; --tests of lat, bw, rate")
+        parser.error("--layers of channel, ch3, mpi; --tests of lat, bw, rate")
     return options
 
 

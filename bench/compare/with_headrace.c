@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contender "headrace": compare_headrace FOLDER NAME channel|ch3, both ranks by itself. The channel has no
- * messages, so a window is one put (or get) behind the other; ch3 matches each by its packet.
+ * The contender "headrace": compare_headrace FOLDER NAME channel|ch3. It starts both ranks itself. The channel has no
+ * messages, so a window is a sequence of puts (or gets). With ch3 each message is a packet.
  */
 #include "config.h"
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[3], "ch3"))
 		layer = LAYER_CH3;
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that was killed leaves nobody spinning */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the driver is killed, this process must not go on spinning */
 	pid_t child = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || (child = fork()) < 0) {
 		fprintf(stderr, "compare: %s\n", strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contender "an installed MPI": compare_mpi FOLDER NAME, two ranks under its mpirun.
+ * The contenders that are an MPI, Headrace's (compare_hrmpi) and an installed one (compare_mpi): PROGRAM FOLDER NAME, two
+ * ranks under mpirun.
  * Windows are MPI_Isend and MPI_Irecv with one MPI_Waitall, as in the OSU benchmarks.
  */
 #include "cells.h"
@@ -56,7 +57,7 @@ int main(int argc, char **argv)
 {
 	struct mpi mpi;
 	int rank, size;
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left spinning when mpirun was killed */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* if mpirun is killed, this process must not go on spinning */
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);

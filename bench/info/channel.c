@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Versions, and the channel's transports. */
+/* headrace-info: the sections versions and transports. */
 #include "config.h"
 
 #include "bench/info/info.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What configure found. */
+/* The optional parts, and whether configure found them. */
 static const struct {
 	const char *name;
 	bool there;
@@ -75,7 +75,8 @@ void info_versions(void)
 	print_parts("built without", false);
 }
 
-/* Opens a channel on one transport alone: what it says on the way is no error here, so stderr is put aside. */
+/* Opens a channel on one transport, to see whether that works. Its log is dropped (stderr is redirected), as a missing
+ * transport is not an error here. */
 static int try_transport(uint32_t transport, size_t *conn_bytes)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
@@ -115,7 +116,7 @@ void info_transports(void)
 		printf("  %-6s %-4s %s", transports[i].name, error ? "no" : "yes", transports[i].what);
 		if (error)
 			printf(" (%s)", strerror(-error));
-		else if (bytes) /* with the ring size that is set; what the kernel sizes by itself is not counted */
+		else if (bytes) /* with the ring size of the settings; without buffers whose size the kernel chooses */
 			printf("; a connection takes %zu KB", (bytes + 1023) / 1024);
 		puts("");
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPUs, as the libcuda.so.1 in question tells them. Each is loaded into a process of its own, as one that fails or
- * hangs is something to report and not to suffer from. */
+/* headrace-info: the section devices. Each libcuda.so.1 lists its GPUs in a process of its own: if it crashes or hangs,
+ * headrace-info reports that and goes on. */
 #include "bench/info/info.h"
 #include "bench/info/sessions.h"
 
@@ -17,7 +17,7 @@
 
 #define DRIVER_SECONDS 30
 
-/* The calls used here, by the names that cuda.h gives their current versions. */
+/* The driver functions used here. */
 struct driver {
 	CUresult (*init)(unsigned int flags);
 	CUresult (*version)(int *version);
@@ -73,7 +73,7 @@ static void print_device(const struct driver *driver, int ordinal)
 	       processors, (double)bytes / (1 << 30));
 }
 
-/* In a process of its own. */
+/* Prints the GPUs of one driver library. Runs in a child process. */
 static int list_devices(const char *path)
 {
 	struct driver driver;
@@ -122,13 +122,13 @@ static int print_server(const rc_server_t *server)
 	fflush(stdout);
 	int error = rc_door_connect(&visit, &welcome);
 	if (error) {
-		printf("    does not let us in: %s\n", strerror(-error));
+		printf("    cannot be queried: %s\n", strerror(-error));
 		return -1;
 	}
 	close(welcome.fd);
 	printf("    %s; GPUs %u, clients %u, workers ready %u\n", welcome.text, welcome.gpus, welcome.clients,
 	       welcome.workers);
-	/* Before the devices are asked for: that takes a session too. */
+	/* First the sessions: listing the devices opens a session of its own. */
 	if (print_sessions(server))
 		return -1;
 	if (rc_layout_library(RC_LAYOUT_CLIENT, path))

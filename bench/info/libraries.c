@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Address (as linked) and size of a section of an ELF-64 file of ours (elf(5)); false if there is none. */
+/* Finds a section of an ELF-64 file (elf(5)): its address as linked, and its size. The file is a library of this
+ * package, so its headers are checked only roughly. False: no such section. */
 static bool find_section(const uint8_t *file, size_t size, const char *wanted, uint64_t *address, uint64_t *bytes)
 {
 	const Elf64_Ehdr *header = (const void *)file;
@@ -64,7 +65,7 @@ void info_library_settings(info_settings_fn visit, void *context)
 		struct link_map *map;
 		if (rc_layout_library(parts[i], path) || !find_settings(path, &address, &bytes))
 			continue;
-		/* Loaded, so that its pointers are in place; it stays. */
+		/* Load the library, so that its pointers are relocated. It stays loaded. */
 		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 		if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map)) {
 			printf("  (%s: %s)\n", path, dlerror());

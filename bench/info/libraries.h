@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* headrace-info: the settings that are linked into the installed CUDA libraries. */
 #ifndef HR_INFO_LIBRARIES_H
 #define HR_INFO_LIBRARIES_H
 
@@ -6,7 +7,7 @@
 
 typedef void (*info_settings_fn)(void *context, const struct hr_setting *const *first, size_t n);
 
-/* Calls visit with the settings of each installed CUDA library; they live as long as the process. */
+/* Calls visit with the settings of each installed CUDA library. The settings stay valid until the process ends. */
 void info_library_settings(info_settings_fn visit, void *context);
 
 #endif

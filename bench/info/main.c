@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headrace-info: what is there. */
+/* headrace-info: shows versions, transports, GPUs and settings. See headrace-info(1). */
 #include "bench/info/info.h"
 
 #include <getopt.h>
@@ -10,16 +10,16 @@
 
 static const char usage[] =
 	"Usage: headrace-info [OPTION]... [versions|transports|devices|settings]...\n"
-	"Shows what there is: all of it, or the sections named.\n"
+	"Shows all sections, or the named sections.\n"
 	"\n"
 	"  -s, --server=HOST[:PORT],...  also the GPUs of these servers; default: HEADRACE_SERVER\n"
-	"  -k, --key-file=FILE           the key that the servers ask for; default: HEADRACE_KEY_FILE\n"
+	"  -k, --key-file=FILE           the key that the servers require; default: HEADRACE_KEY_FILE\n"
 	"      --help, --version\n";
 
 static const char *const names[] = { "versions", "transports", "devices", "settings" };
 enum { VERSIONS, TRANSPORTS, DEVICES, SETTINGS, SECTIONS };
 
-/* False: a name that is none. */
+/* Marks the named sections, or all if none is named. False: there is no section of that name. */
 static bool choose(char **arguments, bool *wanted)
 {
 	if (!*arguments)

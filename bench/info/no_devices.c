@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without the CUDA half. */
+/* The section devices in a build without the CUDA half. */
 #include "bench/info/info.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without the CUDA half. */
+/* Settings of the CUDA libraries in a build without the CUDA half: none. */
 #include "bench/info/libraries.h"
 
 void info_library_settings(info_settings_fn visit, void *context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sessions of a server, as it reports them: two reports half a second apart give the rate of calls. */
+/* Prints the sessions of a server. Two reports, half a second apart, give the rate of calls. */
 #include "bench/info/sessions.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const rc_door_session_t *find(const rc_door_report_t *report, uint64_t nu
 	return NULL;
 }
 
-/* Since its begin for a session that the earlier report does not have. */
+/* Returns a session's rate of calls between the two reports; before is NULL: since the session began. */
 static double calls_per_second(const rc_door_session_t *now, const rc_door_session_t *before)
 {
 	uint64_t calls = now->calls - (before ? before->calls : 0), time = now->age_us - (before ? before->age_us : 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings: those linked in here (channel, ch3, door), and those of the CUDA libraries, which are loaded for this and
- * read in place: each has the table of its settings in the section hr_settings (rdma_channel/base/setting.h).
+ * headrace-info: the section settings. It has the settings linked into this program (channel, ch3, door), and those of
+ * the CUDA libraries. Each library has the table of its settings in the section hr_settings
+ * (rdma_channel/base/setting.h); libraries.c loads the library and reads the table in place.
  */
 #include "bench/info/info.h"
 
@@ -14,7 +15,7 @@
 
 #define SETTINGS_MAX 256
 
-/* One variable may be read by several libraries: it is shown once. */
+/* The variables already shown. Several libraries may have the same setting; it is shown once. */
 struct seen {
 	const char *variables[SETTINGS_MAX];
 	size_t n;

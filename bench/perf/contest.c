@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The message paths that a measurement compares and their floors, all open at once. */
+/* Opens the message paths and floors of a measurement, and takes samples of them. */
 #include "config.h"
 #include "contest.h"
 
@@ -35,7 +35,7 @@ uint32_t contest_agree(const struct contest *contest, uint32_t value)
 	return value;
 }
 
-/* ---- what a sample runs ---- */
+/* ---- samples ---- */
 
 static double ping_pong(struct contest *c, endpoint_t *ep, size_t size, unsigned turns)
 {
@@ -53,7 +53,7 @@ static double ping_pong(struct contest *c, endpoint_t *ep, size_t size, unsigned
 	return now_seconds() - begin;
 }
 
-/* One window of messages one way, answered by 8 bytes. */
+/* Moves one window of messages from rank 0 to rank 1, answered by 8 bytes. */
 static void window(struct contest *c, endpoint_t *ep, size_t size, unsigned messages)
 {
 	uint64_t answer = 0;
@@ -80,7 +80,7 @@ static double stream(struct contest *c, endpoint_t *ep, size_t size, unsigned me
 	return now_seconds() - begin;
 }
 
-/* The bare copy of as many bytes as the messages have, from buffer to buffer. */
+/* Copies as many bytes as the messages have from buffer to buffer. */
 static double copy(struct contest *c, size_t size, unsigned messages)
 {
 	double begin = now_seconds();
@@ -108,8 +108,8 @@ static double run_floor(struct contest *c, enum floor floor, size_t size, unsign
 }
 
 /*
- * Rank 0 ends a sample, having received its last message. Rank 1 stays in the library until then: what it sent last may
- * need it still, as a program's would that goes on to wait for the next message.
+ * Ends a sample: rank 0 says so after its last message. Until then rank 1 polls the library, as its last message may
+ * still need progress. A program would wait for its next message at this point, and so poll too.
  */
 static void end_sample(struct contest *c, const struct contender *contender)
 {
@@ -134,7 +134,8 @@ static double run_path(struct contest *c, endpoint_t *path, size_t size, unsigne
 
 double contest_run(struct contest *contest, const struct contender *contender, size_t size, unsigned count)
 {
-	/* Both begin together: else a sample would wait for a peer that is late from the one before. */
+	/* Synchronize both ranks. Otherwise the sample would include waiting for a peer that ended the previous sample
+	 * late. */
 	pair_flag_one_way(contest->pair, 2);
 	double seconds = contender->path ? run_path(contest, contender->path, size, count) :
 					   run_floor(contest, contender->floor, size, count);
@@ -142,7 +143,7 @@ double contest_run(struct contest *contest, const struct contender *contender, s
 	return seconds;
 }
 
-/* ---- who takes part ---- */
+/* ---- contenders ---- */
 
 static enum floor floor_of(const struct contest *c, const struct contender *contender)
 {
@@ -190,10 +191,11 @@ void contest_open(struct contest *c, struct pair *pair, const struct options *op
 	for (unsigned i = 0; i < options->sizes; i++)
 		largest = options->size[i] > largest ? options->size[i] : largest;
 	*c = (struct contest){ .pair = pair, .options = options };
+	c->buffer_bytes = largest;
 	c->send = contest_buffer(largest);
 	c->receive = contest_buffer(largest);
 	open_paths(c, paths);
-	/* Every path of a run is over the same transport: they differ in what is below it or above it. */
+	/* All paths of a run use the same transport; they differ in other settings or in the layer. */
 	const char *transport = endpoint_transport(paths[0].path);
 	if (!strcmp(transport, "tcp"))
 		c->tcp = endpoint_open(&raw_tcp, pair->control);
@@ -216,4 +218,6 @@ void contest_close(struct contest *c)
 	if (c->tcp)
 		endpoint_close(c->tcp);
 	raw_verbs_close(c->raw);
+	munmap(c->send, c->buffer_bytes);
+	munmap(c->receive, c->buffer_bytes);
 }

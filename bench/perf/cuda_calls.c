@@ -24,17 +24,17 @@
 #define LAUNCH_BATCH 32
 #define COPY_BYTES (32u << 20)
 
-/* What the CUDA program reports, in microseconds and MB/s. */
+/* The results of the CUDA program, in microseconds and MB/s. */
 struct cuda_figures {
 	double call_us, call_p99_us;     /* cuMemGetInfo, which waits for the server's answer */
-	double launch_us, launch_p99_us; /* the calling thread's share of an empty asynchronous launch */
+	double launch_us, launch_p99_us; /* time in the call of an asynchronous launch of an empty kernel */
 	double to_device_MBps, from_device_MBps, memcpy_MBps;
 };
 
 static const char empty_kernel[] =
 	".version 6.4\n.target sm_50\n.address_size 64\n.visible .entry empty()\n{\n\tret;\n}\n";
 
-/* The driver, found as any CUDA program finds it. */
+/* The driver's functions, loaded as any CUDA program loads them. */
 struct driver {
 	CUresult (*init)(unsigned);
 	CUresult (*retain)(CUcontext *, CUdevice);
@@ -106,7 +106,7 @@ static void measure_calls(const struct driver *d, struct cuda_figures *figures)
 	samples_free(&calls);
 }
 
-/* Small batches with a synchronisation after each, so that the queue never fills: the cost is the caller's alone. */
+/* Launches in small batches with a synchronisation after each, so that the queue never fills and no launch waits. */
 static void measure_launches(const struct driver *d, struct cuda_figures *figures)
 {
 	CUmodule module;
@@ -181,7 +181,8 @@ int measure_cuda_client(const struct options *options)
 	return 0;
 }
 
-/* headrace-run lies beside this program when installed, and is found on PATH otherwise. */
+/* Runs this program as a CUDA program under headrace-run: $HEADRACE_RUN, else the one in this program's directory, else
+ * the one on PATH. */
 static void exec_under_run(const char *self, int result_fd)
 {
 	char run[PATH_MAX], fd_text[16];
@@ -237,7 +238,8 @@ int measure_cuda(const struct options *options, const char *self)
 	    measure_channel_latency(HR_TRANSPORT_SHM, &one_way[1], &flag[1]) ||
 	    measure_channel_latency(HR_TRANSPORT_TCP, &tcp, &raw_tcp))
 		return -1;
-	double round_trip = one_way[0] + one_way[1], flag_trip = flag[0] + flag[1]; /* twice the mean of the two */
+	/* One-way times before and after: their sum is twice their mean, so a round trip. */
+	double round_trip = one_way[0] + one_way[1], flag_trip = flag[0] + flag[1];
 	report_figure(options, "channel: 8 bytes over shm, round trip", round_trip, NAN, "flag round trip", flag_trip);
 	report_figure(options, "channel: 8 bytes over tcp, round trip", 2 * tcp, NAN, "raw TCP round trip", 2 * raw_tcp);
 	report_figure(options, "cuda: waiting call (cuMemGetInfo)", f.call_us, f.call_p99_us, "channel round trip",

@@ -27,7 +27,7 @@ struct endpoint {
 	ch3_t *engine;
 	ch3_vc_t *vc;
 	int socket;
-	/* ch3: where the next message goes, and how many came. */
+	/* ch3: the buffer for the next message; how many messages have arrived, and how many were taken. */
 	void *sink;
 	size_t sink_len;
 	uint64_t arrived, taken;
@@ -90,7 +90,7 @@ static void open_channel(endpoint_t *ep, const hr_channel_attr_t *attr, int cont
 		fail("connecting", error);
 }
 
-/* Runs when the payload is in its place. */
+/* Called by ch3 when the whole payload has been received. */
 static void message_done(void *context, int error, size_t bytes)
 {
 	endpoint_t *ep = context;
@@ -131,7 +131,7 @@ static void open_ch3(endpoint_t *ep, const hr_channel_attr_t *attr, int control)
 	ep->conn = ch3_vc_conn(ep->vc);
 }
 
-/* The address that this process is reached at by the process at the other end of control: loopback if both run here. */
+/* Returns the address by which the peer process reaches this process: loopback if both run on this host. */
 static struct sockaddr_storage own_address(int control)
 {
 	struct sockaddr_storage address = { 0 };
@@ -206,7 +206,7 @@ void endpoint_close(endpoint_t *ep)
 	free(ep);
 }
 
-/* After a put or get that moved nothing. */
+/* Sleeps after a put or get that moved nothing, if the variant asks for that. */
 static void channel_idle(endpoint_t *ep, int want_put)
 {
 	if (!ep->sleeps)

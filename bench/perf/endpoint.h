@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One end of a message path between the two processes of a measurement: the channel, ch3 on it, or a raw TCP socket as
- * the floor. The tests are written once over these. Failures end the process with a message.
+ * One end of a message path between the two processes of a measurement: the channel, ch3, or a raw TCP socket as the
+ * floor. All tests use these functions. A failure ends the process with a message.
  */
 #ifndef PERF_ENDPOINT_H
 #define PERF_ENDPOINT_H
@@ -14,32 +14,32 @@
 typedef struct endpoint endpoint_t;
 
 /*
- * Opens this process's end and connects it with the peer's. control: a stream socket to the peer process, used to swap
- * what the two must know of each other. Sets the environment to what the variant asks for (variant_settings).
+ * Opens this process's end and connects it with the peer's. control: a stream socket to the peer process, over which
+ * the two exchange their addresses. Sets the environment for the variant (variant_settings).
  */
 endpoint_t *endpoint_open(const struct variant *variant, int control);
 void endpoint_close(endpoint_t *ep);
 
-/* Hands all of the bytes over; returns when they may be overwritten. Spins, or sleeps where the variant says so. */
+/* Sends all of the bytes. Returns when they may be overwritten. Spins; with variant->sleeps it sleeps. */
 void endpoint_send(endpoint_t *ep, const void *bytes, size_t len);
 
-/* Waits for exactly len bytes (one message of ch3). Spins or sleeps as above. */
+/* Receives exactly len bytes (with ch3 one message). Spins or sleeps as endpoint_send. */
 void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
 
-/* Goes through the library once, for a peer that may still wait for what was sent; nothing may be on its way here. */
+/* Calls the library once for progress, as the peer may still wait for sent bytes. The peer must not have sent any. */
 void endpoint_poll(endpoint_t *ep);
 
-/* Where messages that come before the next endpoint_receive may go: while sending, one may already arrive. */
+/* Sets the buffer for a message that arrives before the next endpoint_receive, for example during endpoint_send. */
 void endpoint_post(endpoint_t *ep, void *bytes, size_t len);
 
-/* "shm", "verbs", "tcp". */
+/* Returns "shm", "verbs" or "tcp". */
 const char *endpoint_transport(const endpoint_t *ep);
 
-/* Whole-buffer reads and writes on a descriptor; they end the program on failure or early end. */
+/* Write and read the whole buffer. They end the program on failure or at the end of the stream. */
 void control_write(int fd, const void *bytes, size_t len);
 void control_read(int fd, void *bytes, size_t len);
 
-/* For loops that spin on memory: ends the program when the peer process is gone. */
+/* Ends the program if the peer process is gone. For loops that spin on memory. */
 void control_check(int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Describes the machine in the report: processor, kernel, placement. */
+/* Measures the machine's floors by themselves, for the end of the report. */
 #include "config.h"
 #include "machine.h"
 
@@ -11,13 +11,13 @@
 
 enum { ROUNDS = 100, COPY_BYTES = 1 << 20 };
 
-/* A floor by itself: what a sample runs, and how many units of it. */
+/* One floor to measure. */
 struct figure {
 	const char *name;
 	enum floor floor;
 	size_t size;
-	unsigned count;
-	double units_us; /* microseconds reported for a second of one unit */
+	unsigned count;  /* units of one sample */
+	double units_us; /* factor from the seconds of one unit to the reported microseconds */
 	struct samples samples;
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every size is measured in rounds; in a round each contender gives one sample, so that all see the same placement of
- * the two cores and the same neighbours. A sample is the mean over a batch of messages, as one clock reading a message
- * would weigh as much as the message; the batches of all contenders take about the same time, so that an interruption
- * of the machine hits each as often, and the flag's p99 beside a path's tells which of the two the noise is.
+ * Measurements between two processes. Every size is measured in rounds. In each round every contender gives one sample,
+ * so that all are measured with the same placement of the two cores and the same other load. A sample is the mean over
+ * a batch of messages, as reading the clock for each message would take as long as the message. The batches of all
+ * contenders take about the same time, so that interruptions of the machine hit each equally often. Therefore the
+ * flag's p99 shows how much of a path's p99 is noise of the machine.
  */
 #include "config.h"
 #include "measure.h"
@@ -21,21 +22,21 @@
 #include <stdio.h>
 
 enum {
-	ROUNDS_LAT = 400, /* when the time allows it */
-	ROUNDS_BW = 100,
+	ROUNDS_LAT = 400, /* maximum for lat; fewer if options->seconds is too short */
+	ROUNDS_BW = 100,  /* maximum for the other tests */
 	ROUNDS_LEAST = 10,
-	STREAM_LEAST = 4, /* messages of a sample: fewer would be latency */
+	STREAM_LEAST = 4, /* minimum number of messages in a sample; fewer would measure latency */
 	COUNT_MOST = 1 << 22,
-	TRIES = 4, /* to find out how long a sample takes */
+	TRIES = 4, /* number of tries to estimate the time of a sample */
 };
 
 struct job {
 	const struct options *options;
 	bool headed; /* the report has its heading */
-	double *result; /* measure_channel_latency: two figures, filled in rank 0 */
+	double *result; /* measure_channel_latency: two results, valid in rank 0 */
 };
 
-/* How one size is measured. */
+/* The plan for one size. */
 struct plan {
 	unsigned rounds;
 	unsigned count[FLOORS + VARIANTS_MAX]; /* units of a contender's sample */
@@ -47,7 +48,8 @@ static unsigned clamp(double value, unsigned least, unsigned most)
 	return value < least ? least : value > most ? most : (unsigned)value;
 }
 
-/* Seconds that `count` units take, the shortest of some tries: others may meet cold caches or an interruption. */
+/* Returns the seconds that `count` units take, as the shortest of TRIES tries: a longer try may have had cold caches or
+ * an interruption. */
 static double try_out(struct contest *contest, const struct contender *contender, size_t size, unsigned count)
 {
 	double shortest = INFINITY;
@@ -58,7 +60,8 @@ static double try_out(struct contest *contest, const struct contender *contender
 	return shortest;
 }
 
-/* Units of a contender that take about `seconds`; what they take is left in *seconds. Also warms it up. */
+/* Returns the number of units of a contender that take about *seconds, and stores in *seconds the time that they take.
+ * Also warms the contender up. */
 static unsigned calibrate(struct contest *contest, const struct contender *contender, size_t size, double *seconds)
 {
 	unsigned least = contest->options->test == TEST_LAT ? 1 : STREAM_LEAST, count = least;
@@ -95,7 +98,7 @@ static void make_plan(struct contest *contest, size_t size, struct plan *plan)
 		samples_init(&plan->samples[i], plan->rounds);
 }
 
-/* Samples are seconds of one unit. */
+/* Takes all samples of a size: seconds for one unit. */
 static void run_plan(struct contest *contest, size_t size, struct plan *plan)
 {
 	for (unsigned round = 0; round < plan->rounds; round++)
@@ -105,7 +108,7 @@ static void run_plan(struct contest *contest, size_t size, struct plan *plan)
 		}
 }
 
-/* The flag's one-way time at the edges of a size's rounds, us: the first and the last tenth of its samples. */
+/* Returns the flag's one-way time in the first or the last tenth of a size's samples, us. */
 static double flag_edge_us(const struct samples *flag, bool last)
 {
 	size_t n = flag->count / 10 + 1;
@@ -164,7 +167,7 @@ static void measure_size(struct contest *contest, size_t size, struct cell *cell
 	struct plan plan;
 	make_plan(contest, size, &plan);
 	run_plan(contest, size, &plan);
-	/* Before the quantiles, which sort the samples. */
+	/* Find the placement first, as samples_quantile sorts the samples. */
 	const char *where = contest->pair->flags ? find_placement(contest, &plan) : "two hosts";
 	for (unsigned i = contest->floors; i < contest->contenders; i++) {
 		struct cell *cell = &cells[i - contest->floors];
@@ -197,7 +200,7 @@ static void measure_all(struct pair *pair, void *argument)
 	contest_close(&contest);
 }
 
-/* Between two hosts: over the named transport, or over every transport that both ends have. */
+/* Measures between two hosts: over the named transport, or over every transport that both sides have. */
 static int measure_remote(const struct options *options)
 {
 	static const uint32_t all[] = { HR_TRANSPORT_SHM, HR_TRANSPORT_VERBS, HR_TRANSPORT_TCP };

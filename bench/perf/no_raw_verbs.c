@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Built without libibverbs: the channel has no verbs either, so there is nothing that this floor would be for. */
+/* The functions of raw_verbs.h for a build without libibverbs: the channel has no verbs then, so no floor is needed. */
 #include "config.h"
 #include "raw_verbs.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command line of headrace-perf. */
+/* Parses the command line of headrace-perf. */
 #include "config.h"
 #include "options.h"
 
@@ -27,17 +27,17 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{ "layer", OPTION_LAYER, "LAYER[,LAYER]", 0, "channel (default) or ch3", 0 },
-	{ "transport", OPTION_TRANSPORT, "NAME", 0, "shm, tcp or verbs (default: the best both ends have)", 0 },
+	{ "transport", OPTION_TRANSPORT, "NAME", 0, "shm, tcp or verbs (default: the best that both sides have)", 0 },
 	{ "design", OPTION_DESIGN, "NAME[,NAME...]", 0, "verbs: basic, piggyback, pipeline or zerocopy", 0 },
 	{ "qps", OPTION_QPS, "N[,N...]", 0, "verbs: queue pairs per connection", 0 },
-	{ "depth", OPTION_DEPTH, "N[,N...]", 0, "verbs: send requests under way per queue pair", 0 },
+	{ "depth", OPTION_DEPTH, "N[,N...]", 0, "verbs: maximum send requests in flight per queue pair", 0 },
 	{ "chunk", OPTION_CHUNK, "N[,N...]", 0, "verbs: bytes of one chunk of the ring", 0 },
 	{ "rendezvous", OPTION_RENDEZVOUS, "NAME[,NAME]", 0, "ch3: long messages by read or by write", 0 },
 	{ "size", OPTION_SIZE, "N[,N...]", 0, "message sizes in bytes; k, M, G are powers of 1024", 0 },
-	{ "iters", OPTION_ITERS, "N", 0, "messages a size (default: by time)", 0 },
+	{ "iters", OPTION_ITERS, "N", 0, "messages for each size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
 	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
-	{ "sleep", OPTION_SLEEP, NULL, 0, "both ends sleep after a short spin, as where processors are shared", 0 },
+	{ "sleep", OPTION_SLEEP, NULL, 0, "both sides sleep after a short spin, as if they shared processors", 0 },
 	{ "quick", OPTION_QUICK, NULL, 0, "sweep: eight sizes instead of 22, a tenth of the time each", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
 	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
@@ -56,7 +56,7 @@ static int name_index(const char *name, const char *const *names, int count)
 	return -1;
 }
 
-/* A number with an optional suffix, from 1 to 1G; *end is left behind it. 0 if there is none. */
+/* Parses a number from 1 to 1G with an optional suffix. *end: the first character after it. 0: not such a number. */
 static size_t parse_size(const char *text, char **end)
 {
 	const size_t most = (size_t)1 << 30;
@@ -219,8 +219,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	return 0;
 }
 
-/* The ith value of a list, 0 of an empty one; *i is divided by the list's length, so that calls in a row count through
- * all combinations. */
+/* Returns the value number *i of a list, modulo its length; 0 for an empty list. Divides *i by the length, so that one
+ * call for each list, with a single counter, goes through all combinations. */
 static uint32_t pick(const struct values *values, unsigned *i)
 {
 	if (!values->n)
@@ -235,7 +235,7 @@ static unsigned at_least_one(unsigned n)
 	return n ? n : 1;
 }
 
-/* Each combination of the lists; false when there are too many. */
+/* Makes a variant for each combination of the lists. False: there are too many. */
 static bool combine(struct options *o)
 {
 	unsigned n = at_least_one(o->layers.n) * at_least_one(o->designs.n) * at_least_one(o->qps.n) *
@@ -244,7 +244,7 @@ static bool combine(struct options *o)
 		return false;
 	for (unsigned v = 0; v < n; v++) {
 		unsigned i = v;
-		/* The order here is that of the rows: the first changes fastest. */
+		/* This order is that of the rows in the report: the first setting changes fastest. */
 		struct variant *variant = &o->variant[v];
 		variant->transports = o->transports;
 		variant->depth = pick(&o->depths, &i);
@@ -259,7 +259,8 @@ static bool combine(struct options *o)
 	return true;
 }
 
-/* Messages of argp_error need a parser's state; this one is of the whole line, after all options. */
+/* Parses each option, and after the last one checks the combination. argp_error needs the parser's state, so the check
+ * is part of the parser. */
 static error_t check_options(int key, char *text, struct argp_state *state)
 {
 	struct options *o = state->input;

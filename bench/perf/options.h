@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line of headrace-perf asks for. */
+/* The options of headrace-perf's command line. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
@@ -16,7 +16,7 @@ enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };
 #define SIZES_MAX 64
 #define VALUES_MAX 16
 
-/* The values of an option that takes a list; none given: n is 0. */
+/* The values of an option that takes a list. n is 0 if the option was not given. */
 struct values {
 	uint32_t value[VALUES_MAX];
 	unsigned n;
@@ -29,21 +29,21 @@ struct options {
 	struct values layers, designs, qps, depths, chunks, rendezvous;
 	size_t size[SIZES_MAX];
 	unsigned sizes;
-	struct variant variant[VARIANTS_MAX]; /* what is measured: each combination of the lists, or the sweep's */
+	struct variant variant[VARIANTS_MAX]; /* to measure: each combination of the lists, or the sweep's */
 	unsigned variants;
-	unsigned iters;  /* messages a cell; 0: as many as fit in `seconds` */
-	unsigned window; /* messages before an answer (bw, rate); 0: as many as a sample has */
-	double seconds;  /* time for one variant's samples of a size */
-	bool sleeps;     /* of each variant */
+	unsigned iters;  /* messages for each cell; 0: as many as fit in `seconds` */
+	unsigned window; /* messages before an answer (bw, rate); 0: all of a sample */
+	double seconds;  /* time for the samples of one variant and size */
+	bool sleeps;     /* for all variants */
 	bool quick;      /* sweep: fewer sizes, less time */
 	enum format format;
-	int result_fd; /* TEST_CUDA_CLIENT: where the figures go */
-	const char *listen;  /* [ADDRESS][:PORT] to serve measurements of other hosts on; NULL: do not listen */
-	const char *connect; /* HOST[:PORT] of the listening host; NULL: both processes run here */
-	int control, rank;   /* with connect, and in the listening host: socket to the other process (else -1), own rank */
+	int result_fd; /* TEST_CUDA_CLIENT: descriptor to write the results to */
+	const char *listen;  /* [ADDRESS][:PORT] on which to serve measurements of other hosts; NULL: do not listen */
+	const char *connect; /* HOST[:PORT] of the listening host; NULL: both processes run on this host */
+	int control, rank;   /* two hosts: socket to the other process, own rank; control is -1 on one host */
 };
 
-/* Parses the command line; ends the program with a message on a bad one, and on --help and --version. */
+/* Parses the command line. If it is invalid, and for --help and --version, ends the program. */
 void options_parse(struct options *options, int argc, char **argv);
 
 extern const char *const test_names[];

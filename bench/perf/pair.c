@@ -20,7 +20,7 @@
 
 enum { PAIR_FLAGS = 3 };
 
-/* Pins the caller to the nth core it may use. False when there are fewer than two. */
+/* Pins the caller to the n-th core that it may use, from 0. False: there are fewer than two. */
 static bool pin_to_core(int n)
 {
 	cpu_set_t allowed, one;
@@ -77,7 +77,7 @@ int pair_run_remote(int control, int rank, pair_fn fn, void *argument)
 	return 0;
 }
 
-/* x86's acquire and release are plain loads and stores; the value carries no other data. */
+/* Spins until the flag has the value. Acquire, as for a message; the flag publishes no other data. */
 static void flag_wait(const struct pair *pair, const struct flag_line *flag, uint64_t value)
 {
 	for (unsigned spins = 1; __atomic_load_n(&flag->value, __ATOMIC_ACQUIRE) != value; spins++) {
@@ -129,7 +129,7 @@ void pair_tell_end(struct pair *pair)
 		control_write(pair->control, "", 1);
 		return;
 	}
-	/* As with the turns, the value carries no other data. */
+	/* Release, as for a message; the flag publishes no other data. */
 	__atomic_store_n(&pair->flags[2].value, ++pair->ends, __ATOMIC_RELEASE);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of an end, in one region:
+ * The floor of verbs: RDMA writes and reads without the channel. The memory of a rank is one region:
  *
- *	send      largest bytes   the peer reads from here, and our writes come from here; zero but for a flag
- *	receive   largest bytes   the peer writes here, and our reads go here
- *	note      64 bytes        the peer writes one byte here to say "go" or "done"
+ *	send      largest bytes   source of the peer's reads and of own writes; zero except for a flag
+ *	receive   largest bytes   target of the peer's writes and of own reads
+ *	note      64 bytes        the peer writes one byte here to signal the start or the end
  *
- * A message's last byte is its flag: 1 when it has arrived. Whoever takes a message clears the flag before it answers,
- * so that the receive area is all zero again and a message of any other size finds its flag clear. The bytes of one
- * RDMA write become visible in address order, as perftest and the channel itself rely on.
+ * A message's last byte is its flag: 1 when the message has arrived. The receiver clears the flag before it answers. So
+ * the receive area is zero again, and the flag of a next message of any size is clear. The bytes of one RDMA write
+ * become visible in address order; perftest and the channel rely on that too.
  */
 #include "config.h"
 #include "raw_verbs.h"
@@ -35,14 +35,14 @@ enum {
 	PSN = 0x1234,
 };
 
-/* What the two ends tell each other over the control socket. */
+/* One rank's half of the connection, sent to the peer over the control socket. */
 struct raw_half {
 	uint64_t address; /* of the region */
 	uint32_t rkey, qpn;
 	union ibv_gid gid;
 	uint16_t lid;
 	uint8_t mtu, reads;
-	uint32_t usable; /* 0: this end has no device */
+	uint32_t usable; /* 0: this rank has no device */
 };
 
 struct raw_verbs {
@@ -75,7 +75,7 @@ static int setting(const char *name)
 	return text && *text >= '0' && *text <= '9' ? atoi(text) : -1;
 }
 
-/* How much an entry of the GID table is liked; 0: it cannot be used. */
+/* Returns the rank of an entry of the GID table, the highest for the best entry. */
 static int preference(const struct ibv_gid_entry *entry)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -225,19 +225,19 @@ raw_verbs_t *raw_verbs_open(int rank, int control, size_t largest)
 		die("open", ENOMEM);
 	raw->rank = rank;
 	raw->control = control;
-	/* Whole pages, so that the flags of the areas share no page with other messages' ends. */
+	/* Whole pages, so that the areas share no page. */
 	raw->largest = (largest + 4095) & ~(size_t)4095;
 	bool usable = choose_device(raw, &mine) && make_queue_pair(raw, &mine);
 	control_write(control, &mine, sizeof mine);
 	control_read(control, &raw->peer, sizeof raw->peer);
 	if (!usable || !raw->peer.usable) {
 		if (rank == 0)
-			fprintf(stderr, "headrace-perf: no queue pair of its own on this device: no floor for verbs\n");
+			fprintf(stderr, "headrace-perf: cannot open a queue pair for the floor of verbs: no floor\n");
 		raw_verbs_close(raw);
 		return NULL;
 	}
 	join(raw, &mine);
-	/* Neither may write before the other can receive. */
+	/* Synchronize: neither rank may write before the other is ready to receive. */
 	control_write(control, &rank, sizeof rank);
 	control_read(control, &rank, sizeof rank);
 	return raw;
@@ -275,12 +275,12 @@ static void reap(struct raw_verbs *raw)
 			fprintf(stderr, "headrace-perf: raw verbs: %s\n", ibv_wc_status_str(wc[i].status));
 			exit(EXIT_FAILURE);
 		}
-		/* Requests complete in the order of posting: one completion stands for all before it. */
+		/* Requests complete in the order of posting, so all earlier requests are complete too. */
 		raw->completed = wc[i].wr_id;
 	}
 }
 
-/* One request between our memory at `at` and the peer's at offset `there`. */
+/* Posts one request between own memory at `at` and the peer's memory at offset `there`. */
 static void post(struct raw_verbs *raw, enum raw_direction direction, uint8_t *at, size_t there, size_t size,
 		 bool signal)
 {
@@ -302,9 +302,9 @@ static void post(struct raw_verbs *raw, enum raw_direction direction, uint8_t *a
 		die("ibv_post_send", error);
 }
 
-/* Waits for a message's flag and clears it. The acquire pairs with the adapter's ordering of the bytes of one write:
- * who sees the last sees all. The completion queue is looked at now and then, as programs do that go on with other
- * work: a software device may move our own requests on only then. */
+/* Waits for a message's flag and clears it. The acquire pairs with the order in which the adapter writes the bytes of a
+ * message: if the last byte is visible, all are. Polls the completion queue now and then, as a program would: some
+ * software devices make progress only then. */
 static void take(struct raw_verbs *raw, volatile uint8_t *flag)
 {
 	for (unsigned spins = 1; !__atomic_load_n(flag, __ATOMIC_ACQUIRE); spins++) {
@@ -322,11 +322,11 @@ static void wait_all(struct raw_verbs *raw)
 		reap(raw);
 }
 
-/* Lets the peer go on. */
+/* Writes the peer's note. */
 static void notify(struct raw_verbs *raw)
 {
 	uint8_t *at = raw->memory + 2 * raw->largest;
-	at[1] = 1; /* the flag we send; at[0] is the one we wait for */
+	at[1] = 1; /* source of the write; at[0] is this rank's own note, which the peer writes */
 	post(raw, RAW_WRITE, at + 1, 2 * raw->largest, 1, true);
 	wait_all(raw);
 }

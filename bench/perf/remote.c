@@ -24,8 +24,8 @@
 #define TEXT_MAX 4096   /* bytes of all arguments, each with its NUL */
 #define GREETING_S 10   /* a client that connects and sends no command line is dropped after this time */
 
-/* Sent by the connecting side; `len` bytes of arguments follow, each ends in a NUL. The answer is the same structure with
- * len 0, so that two different versions detect each other. */
+/* Sent by the connecting side; `len` bytes of arguments follow, each ends in a NUL. The answer is the same structure
+ * with len 0, so that two different versions detect each other. */
 struct greeting {
 	char magic[8];
 	char version[24]; /* of the sender */
@@ -84,7 +84,7 @@ static struct addrinfo *resolve(const char *place, bool passive)
 	return list;
 }
 
-/* Small messages leave at once, and a vanished peer host ends the measurement. */
+/* Sends small messages at once, and makes the kernel detect a lost peer host, which ends the measurement. */
 static void tune(int fd)
 {
 	int on = 1, idle = 5, count = 4;
@@ -129,8 +129,8 @@ static int open_listener(const char *place)
 	return fd;
 }
 
-/* Reads the client's arguments into text and points argv at them; argv[0] is set by the caller. The number of arguments
- * with argv[0], or -1. */
+/* Reads the client's arguments into text and points argv at them; the caller has set argv[0]. Returns the number of
+ * arguments, argv[0] included, or -1. */
 static int read_arguments(int control, char text[TEXT_MAX], char *argv[ARGUMENTS_MAX])
 {
 	struct greeting greeting, answer;
@@ -154,7 +154,7 @@ static int read_arguments(int control, char text[TEXT_MAX], char *argv[ARGUMENTS
 	return argc;
 }
 
-/* In a process of its own: runs rank 1 of one measurement. */
+/* Runs rank 1 of one measurement, in a child process. */
 static int serve(int control)
 {
 	static char text[TEXT_MAX];
@@ -194,7 +194,7 @@ int remote_listen(const struct options *options)
 			fprintf(stderr, "headrace-perf: accept: %s\n", strerror(errno));
 			return -1;
 		}
-		/* One measurement at a time: two at once would disturb each other. */
+		/* One measurement at a time: two at the same time would disturb each other. */
 		pid_t child = fork();
 		if (child == 0) {
 			close(listener);
@@ -231,7 +231,7 @@ static int dial(const char *place)
 	return fd;
 }
 
-/* The arguments without --connect and its value, one after the other; 0: they are too long. */
+/* Packs the arguments into text, without --connect and its value. Returns their length; 0: they are too long. */
 static uint32_t pack_arguments(int argc, char **argv, char text[TEXT_MAX])
 {
 	uint32_t len = 0;

@@ -12,20 +12,20 @@
 
 const char *placement(double flag_before_us, double flag_after_us)
 {
-	/* The geometric mean of the typical one-way times, 0.057 and 0.240 us: see docs/BENCHMARKS.md. */
+	/* The geometric mean of the typical one-way times near and far, 0.057 and 0.240 us: see docs/BENCHMARKS.md. */
 	const double border_us = 0.117;
 	if (flag_before_us < border_us && flag_after_us < border_us)
 		return "near";
 	return flag_before_us >= border_us && flag_after_us >= border_us ? "far" : "mixed";
 }
 
-/* ---- the columns, the same in all formats but that the table leaves out what says nothing in its test ---- */
+/* ---- the columns; the table leaves out columns that have no meaning in its test, the other formats have all ---- */
 
 enum shown { ALWAYS, LATENCY, STREAM, VERBS, CH3, NO_TABLE };
 
 struct column {
 	const char *name;
-	int width; /* of the table; negative: text, to the left */
+	int width; /* in the table; negative: text, aligned to the left */
 	int precision;
 	enum shown shown;
 };
@@ -53,12 +53,12 @@ static const struct column columns[] = {
 	{ "flag_us", 8, 3, ALWAYS },
 	{ "flag_p99_us", 11, 3, ALWAYS },
 	{ "placement", -9, 0, ALWAYS },
-	{ "rendezvous", -10, 0, CH3 }, /* last, so that scripts that count columns go on */
+	{ "rendezvous", -10, 0, CH3 }, /* last: it was added later, and scripts may count columns */
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* A column's value: text where the column has text (NULL: none), else a number (NaN: none). */
+/* A column's value: text if the column has text (NULL: none), otherwise a number (NaN: none). */
 struct value {
 	const char *text;
 	double number;
@@ -77,13 +77,13 @@ static bool in_table(const struct column *column, const struct options *options)
 	return false;
 }
 
-/* A setting that was left to its default is shown as none. */
+/* Returns the value of a setting, or NaN if it was left to its default. */
 static double setting(uint32_t value)
 {
 	return value ? value : NAN;
 }
 
-/* How often the floor's time (latency), or which part of its bandwidth. */
+/* Returns the ratio to the floor: of the times (latency), or of the bandwidths. */
 static double ratio(const struct cell *cell)
 {
 	return isnan(cell->MBps) ? cell->median_us / cell->floor_us : cell->MBps / cell->floor_MBps;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One measured cell, and how it is printed: a row of a table, a JSON object on a line, or a line of comma-separated
- * values. */
+/* Prints a measured cell: as a row of a table, a JSON object on one line, or a line of comma-separated values. */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 
 #include "options.h"
 
-/* A figure that was not measured is NaN: a dash in the table, null in JSON, nothing in CSV. */
+/* The results of one variant and size. A figure that was not measured is NaN; it is printed as a dash in the table, as
+ * null in JSON, and as an empty field in CSV. */
 struct cell {
 	const char *test, *transport;
 	const struct variant *variant;
 	size_t size;
-	unsigned samples, iters;  /* samples, and messages in all of them */
-	double median_us, p99_us; /* of a message, one way, over the samples; each is the mean of a batch of messages */
-	double MBps, msgs_per_s;  /* by the median */
-	const char *floor;        /* what it is compared with; NULL: nothing */
+	unsigned samples, iters;  /* number of samples, and of messages in all of them */
+	double median_us, p99_us; /* one-way time of a message, over the samples; a sample is the mean of a batch */
+	double MBps, msgs_per_s;  /* from the median */
+	const char *floor;        /* name of the floor; NULL: none */
 	double floor_us, floor_p99_us, floor_MBps;
-	double flag_us, flag_p99_us; /* a bare flag between the two cores meanwhile, one way */
+	double flag_us, flag_p99_us; /* one-way time of the flag in the same rounds */
 	const char *placement;
 };
 
-/* "near", "far" or "mixed": where the two cores stood, by the flag's one-way time before and after the cell, us. */
+/* Returns "near", "far" or "mixed": the placement of the two cores, by the flag's one-way time at the start and at the
+ * end of the measurement, us. */
 const char *placement(double flag_before_us, double flag_after_us);
 
 void report_heading(const struct options *options);
 void report_cell(const struct options *options, const struct cell *cell);
 
-/* One figure with a name, for what has no size: "name: value unit (what it is compared with)". Nothing in format CSV.
- * */
+/* Prints one named figure that belongs to no size, with its ratio to a floor. Prints nothing in format CSV. */
 void report_figure(const struct options *options, const char *name, double median_us, double p99_us,
 		   const char *floor_name, double floor_us);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Samples of one measured cell, and what is said of them. */
+/* Samples of one measurement, and their quantiles. */
 #ifndef PERF_STATS_H
 #define PERF_STATS_H
 
@@ -10,15 +10,15 @@ struct samples {
 	size_t count, room;
 };
 
-/* Room for at most `room` samples; ends the program when there is no memory. */
+/* Allocates room for `room` samples; samples_add drops further ones. Ends the program if there is no memory. */
 void samples_init(struct samples *s, size_t room);
 void samples_add(struct samples *s, double value);
 void samples_free(struct samples *s);
 
-/* The q-quantile (0..1) by nearest rank; sorts the samples. NaN when there are none. */
+/* Returns the q-quantile (0..1) by nearest rank; NaN if there are no samples. Sorts the samples. */
 double samples_quantile(struct samples *s, double q);
 
-/* Seconds on the monotonic clock. */
+/* Returns the time of the monotonic clock in seconds. */
 double now_seconds(void);
 
 #endif

@@ -18,7 +18,7 @@ static double measured[SIZES_MAX][QPS + DEPTHS]; /* MB/s */
 
 void sweep_fill(struct options *options)
 {
-	/* The lists have at most one value each, so there is one variant: the base of all. */
+	/* Each list has at most one value, so there is one variant: the base of all variants here. */
 	struct variant base = options->variant[0];
 	for (unsigned i = 0; i < QPS + DEPTHS; i++) {
 		options->variant[i] = base;
@@ -53,7 +53,7 @@ static void table(const struct options *options, const char *title, const uint32
 		for (unsigned v = first; v < first + n; v++)
 			printf(" %9.4g", measured[i][v]);
 	}
-	/* As the studies say it: each size's gain over the first setting, averaged over the sizes. */
+	/* Computed as in the studies: the gain over the first setting, averaged over the sizes. */
 	printf("\n%10s", "mean gain");
 	for (unsigned v = first; v < first + n; v++) {
 		double sum = 0;

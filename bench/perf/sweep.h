@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two studies of the InfiniBand tuning of rCUDA (Reaño & Silla): bandwidth by the number of queue pairs of a
- * connection, and by the depth of its send queues, for messages of 2 bytes to 4 MB. All settings are open at once and
- * take turns (measure.c).
+ * headrace-perf sweep: the two studies of the InfiniBand tuning of rCUDA (Reaño & Silla). They measure the bandwidth
+ * for messages of 2 bytes to 4 MB by the number of queue pairs of a connection, and by the depth of its send queues.
+ * All settings are open at the same time and are measured in turn (measure.c).
  */
 #ifndef PERF_SWEEP_H
 #define PERF_SWEEP_H
@@ -10,13 +10,14 @@
 #include "options.h"
 #include "report.h"
 
-/* Puts the studies' variants into the options and, where none were asked for, their sizes and time. */
+/* Sets the options' variants to those of the studies, and sets sizes and time if the command line has none. */
 void sweep_fill(struct options *options);
 
-/* Keeps the cells of the ith size, one for each variant, for sweep_report. */
+/* Stores the cells of size number i, one for each variant, for sweep_report. */
 void sweep_note(const struct cell *cells, unsigned i);
 
-/* Both studies as tables, size by setting, and the mean gain of each setting; nothing but in format table. */
+/* Prints both studies as tables, sizes by settings, with the mean gain of each setting. Does nothing in other
+ * formats. */
 void sweep_report(const struct options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One way to set up a message path: layer, transport, verbs settings; parsing and applying it. */
+/* Applies the settings of a variant, and converts names of its settings. */
 #include "config.h"
 #include "variant.h"
 
@@ -22,7 +22,7 @@ static const char *const design_names[] = {
 
 static const char *const rendezvous_names[] = { NULL, "read", "write" };
 
-/* A variable of the environment that variants set, and what it was at first. */
+/* An environment variable that variants set, and its value when the program started. */
 struct kept {
 	const char *name;
 	char *at_first; /* NULL: it was not set */
@@ -61,7 +61,7 @@ void variant_settings(const struct variant *variant)
 	set_text(&rendezvous, rendezvous_names[variant->rendezvous]);
 }
 
-/* A setting of the channel that is linked in; NULL: it was built without its part. */
+/* Returns a setting of the channel; NULL: this build does not have it. */
 static const struct hr_setting *find_setting(const char *variable)
 {
 	const struct hr_setting *const *first;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 1 sleeps, rank 0 puts; the message carries the time of the put, as both read one clock. The pause before each is
- * long enough for rank 1 to have fallen asleep and its processor to be idle. Floor and channel take turns.
+ * Measures waking a sleeping receiver. Rank 1 sleeps, rank 0 puts. On one host both read the same clock, so the message
+ * contains the time of its put. Before each put there is a pause, long enough for rank 1 to fall asleep and its
+ * processor to become idle. Floor and channel are measured in turn.
  */
 #include "config.h"
 #include "wake.h"
@@ -76,7 +77,7 @@ static double by_channel(struct pair *pair, hr_channel_t *channel, hr_conn_t *co
 	return pair->rank == 1 ? 1e6 * (now_seconds() - time) : 0;
 }
 
-/* Between two hosts, which have different clocks: the time at rank 0 from its put until the answer of rank 1 is there. */
+/* Between two hosts, which have different clocks: rank 0 measures the time from its put to the answer of rank 1. */
 static double round_trip_by_channel(struct pair *pair, hr_channel_t *channel, hr_conn_t *conn)
 {
 	char byte = 0;
@@ -109,7 +110,7 @@ static double round_trip_by_socket(struct pair *pair)
 	return 2 * pair_flag_one_way(pair, 1);
 }
 
-/* The time goes ahead through shared memory; the eventfd only wakes. */
+/* The floor on one host: the eventfd wakes rank 1; shared memory contains the time of the write. */
 static double by_event(struct pair *pair, int event)
 {
 	uint64_t one = 1;
@@ -174,11 +175,12 @@ static void wake_pair(struct pair *pair, void *argument)
 	samples_free(&floor);
 }
 
-/* A transport that is not there is left out, unless it was asked for by name. */
+/* Returns whether the transport is available. An unavailable transport is left out, unless the command line names
+ * it. */
 static bool is_here(uint32_t transport)
 {
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
-	/* All at once, as a channel that can open none of what it is asked for is an error in the log. */
+	/* Ask for all transports: if none of the requested transports can be opened, the channel logs an error. */
 	attr.transports = HR_TRANSPORT_SHM | HR_TRANSPORT_VERBS | HR_TRANSPORT_TCP;
 	hr_channel_t *channel;
 	hr_card_t card;
@@ -197,7 +199,7 @@ int measure_wake(const struct options *options)
 	} all[] = { { "shm", HR_TRANSPORT_SHM }, { "verbs", HR_TRANSPORT_VERBS }, { "tcp", HR_TRANSPORT_TCP } };
 	int error = 0;
 	uint32_t common = options->control >= 0 ? remote_transports(options->control) : 0;
-	if (setenv("HEADRACE_SPIN_US", "0", 1)) /* the receiver is to sleep, not to spin */
+	if (setenv("HEADRACE_SPIN_US", "0", 1)) /* the receiver must sleep, not spin */
 		fail("setenv", errno);
 	for (size_t i = 0; i < sizeof all / sizeof *all && !error; i++) {
 		if (options->transports && !(options->transports & all[i].bit))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * softgpu_speed LIBCUDA PTX: how fast the software GPU executes the kernels of kernels.cu (PTX: that, compiled), on one
- * thread and on two, beside the same work in plain C on one core, scalar and vectorised.
+ * softgpu_speed LIBCUDA PTX: measures how fast the software GPU executes the kernels of kernels.cu, with one thread and
+ * with two, and the same work in plain C on one core, scalar and vectorised. PTX is the compiled kernels.cu.
  *
- * Each column is a process of its own, as the library reads its settings once; they take turns, and each line's time is
- * the median over all. Instructions are counted by HEADRACE_SOFTGPU_COUNT in a further process.
+ * Each column is measured by a process of its own, as the library reads its settings only once. The columns are
+ * measured in turn, several times; each figure is the median. One more process counts the instructions with
+ * HEADRACE_SOFTGPU_COUNT.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -185,7 +186,7 @@ static void run_kernel(struct device *device, enum kernel kernel)
 	CHECK(cuCtxSynchronize, );
 }
 
-/* The device's results are those of plain C, but for the order of sums in matrixMul, which is the same too. */
+/* Compares the device's results with those of plain C: exactly, but for matrix_mul with a tolerance. */
 static void check_results(struct device *device, enum kernel kernel, struct data *data)
 {
 	size_t bytes = kernel == VECTOR_ADD ? VECTOR * sizeof(float)
@@ -230,7 +231,7 @@ struct child {
 	FILE *out;
 };
 
-/* Starts this program again for one column; what it prints (for "count": logs) is to be read from out. */
+/* Starts this program again for one column. Its output (for "count": its log) can be read from out. */
 static struct child start(char *const *argv, const char *role)
 {
 	int ends[2];
@@ -291,7 +292,7 @@ static void measure_all(char *const *argv, double times[KERNELS][COLUMNS])
 				if (fscanf(child.out, "%31s %lf", name, &all[n][column][turn]) != 2 ||
 				    strcmp(name, names[n])) {
 					finish(&child, roles[column]);
-					die("a process told less than it should");
+					die("a measuring process printed too few results");
 				}
 			}
 			finish(&child, roles[column]);
