@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what a peer sends to a CH3 engine, over the channel in memory, while the engine sends, announces, takes
- * into buffers of any size, defers and accepts. What must hold: every request and every receive completes exactly once,
- * the connection fails at most once, and nothing touches a buffer's outside.
+ * A CH3 engine gets any bytes from its peer, over the channel in memory, while it sends, announces, receives into
+ * buffers of any size, defers and accepts. What must hold: every request and every receive completes exactly once, the
+ * connection fails at most once, and nothing accesses memory outside of a buffer.
  *
- * Input: operations, a byte each and what it needs. Bytes of the peer come raw, or as a packet whose sequence number is
- * mended, as hardly any input would have the right one for long.
+ * Input: operations, each a byte and its arguments. The peer's bytes are raw, or a packet whose sequence number is
+ * corrected, as hardly any input would have the right one for long.
  */
 #include "ch3/internal.h"
 #include "test/ch3/memory_channel.h"
@@ -109,7 +109,7 @@ static void send_one(struct fuzz_input *input)
 		it.requests[it.n_requests++] = request;
 }
 
-/* What is an identity of ours to the peer: it may answer to it. */
+/* An identifier that the engine has sent to the peer, so that the peer may use it in an answer. */
 static uint32_t own_id(const struct ch3_ids *ids, uint8_t choice)
 {
 	if (!ids->n)
@@ -176,7 +176,7 @@ static void open_both(void)
 		abort();
 }
 
-/* The end, which leaves nothing open. */
+/* Ends the connection; afterwards nothing may be open. */
 static void end(void)
 {
 	memory_conn_break(ch3_vc_conn(it.vc), -ECONNRESET);

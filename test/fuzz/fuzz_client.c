@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client library against a server that answers with anything: replies, chunks of copies, text and turns of host
- * functions from the input, some of them as a good server sends them. The program is always the same.
+ * The client library with a server that sends anything: replies, chunks of copies, text and HOST packets from the
+ * input, some of them as a correct server sends them. The CUDA program is always the same.
  */
-#include "cuda_remote/client/session.c" /* its state is taken back for each input */
+#include "cuda_remote/client/session.c" /* its static state is reset before each input */
 #include "test/fuzz/input.h"
 
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ static void send_reply(struct connection *to, const struct rc_wire_call *call, i
 		 CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 
-/* What a good server answers, with some of its bytes changed as the input says. */
+/* Sends what a correct server answers, with some of the bytes changed by the input. */
 static void reply_nearly(struct connection *to, const struct rc_wire_call *call)
 {
 	static union {
@@ -101,7 +101,7 @@ static void send_one(struct connection *to, const struct rc_wire_call *call, uin
 		struct iovec iov = { bytes, fuzz_u16(&input) * (what & 64 ? 8u : 1u) % (RC_CHUNK_MAX + 1) };
 		ch3_send(to->vc, RC_PACKET_CHUNK, &chunk, sizeof chunk, &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	} else {
-		/* Text goes to the client's own output, so it has no bytes here; a host function's turn has any. */
+		/* The client would print a text, so it has no payload here. A HOST packet has any bytes. */
 		uint8_t header[CH3_HEADER_MAX];
 		size_t len = fuzz_take(&input, header, fuzz_u8(&input) % 48);
 		enum rc_packet type = what % 8 == 6 ? RC_PACKET_HOST : RC_PACKET_TEXT;
@@ -165,7 +165,7 @@ static void *server_run(void *argument)
 	return NULL;
 }
 
-/* In place of the handshake (linked with --wrap): a connection to the server above. */
+/* Replaces the handshake (linked with --wrap): connects to the server above. */
 int __wrap_rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome);
 int __wrap_rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
 {
@@ -265,7 +265,7 @@ static void program(void)
 	cuCtxSynchronize();
 }
 
-/* ---- each input finds the library as it was loaded ---- */
+/* ---- resets the library, so that each input finds it as it was loaded ---- */
 
 static void forget_handle(uint64_t handle, void *data, void *context)
 {
@@ -292,7 +292,7 @@ static void start_over(void)
 	state = STATE_NEW;
 }
 
-/* Contexts and pinned memory are kept on purpose when a session is lost. */
+/* When a session is lost the library keeps contexts and pinned memory on purpose, so leaks are not checked. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {

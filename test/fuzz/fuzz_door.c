@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A visitor who says anything: turned away, or let in as a guest whose fields are in their bounds. The first byte of
- * the input says where the rest is cut in two, as a message may arrive in pieces. */
+/* A client that sends anything to a server without a key, over a Unix socket. The server refuses it, or admits it with
+ * all fields in their bounds. The input: a byte that cuts the rest in two, as messages may arrive in pieces; the
+ * rest. */
 #include "cuda_remote/door/wire.h"
 
 #include <errno.h>
@@ -37,14 +38,14 @@ static int knock(void)
 	return fd;
 }
 
-static void check_guests(void)
+static void check_admitted(void)
 {
-	rc_door_peer_t guest;
-	while (rc_door_next(door, &guest) == 1) {
-		if (guest.card.len > HR_CARD_MAX || guest.purpose < RC_DOOR_NEW || guest.purpose > RC_DOOR_REPORT ||
-		    guest.by_key || guest.uid != geteuid())
+	rc_door_peer_t peer;
+	while (rc_door_next(door, &peer) == 1) {
+		if (peer.card.len > HR_CARD_MAX || peer.purpose < RC_DOOR_NEW || peer.purpose > RC_DOOR_REPORT ||
+		    peer.by_key || peer.uid != geteuid())
 			abort();
-		close(guest.fd);
+		close(peer.fd);
 	}
 }
 
@@ -52,7 +53,7 @@ static void say(int fd, const uint8_t *data, size_t size)
 {
 	if (size && send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return;
-	check_guests();
+	check_admitted();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -63,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size_t cut = data[0] < size - 1 ? data[0] : size - 1;
 	int fd = knock();
-	check_guests();
-	/* Nobody guesses the hash of this build: every hello has it. */
+	check_admitted();
+	/* No input would have the hash of this build, so every hello gets it. */
 	uint8_t *said = malloc(size);
 	memcpy(said, data + 1, size - 1);
 	if (size - 1 >= sizeof(struct door_hello))
@@ -73,6 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	say(fd, said + cut, size - 1 - cut);
 	free(said);
 	close(fd);
-	check_guests();
+	check_admitted();
 	return 0;
 }

@@ -31,7 +31,7 @@ static void open_door(void)
 static int connect_door(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	/* Reset at the end: addresses of closed connections would run out. */
+	/* Closing resets the connection. Otherwise closed connections would use up the ports. */
 	struct linger at_once = { .l_onoff = 1 };
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	if (fd < 0)
@@ -61,7 +61,7 @@ static void say(int fd, const void *bytes, size_t size, bool proved)
 	step(proved);
 }
 
-/* As much of a message as the input has. The rest is 0s. */
+/* Fills a message with the input's bytes, and with 0 where the input is too short. Returns the bytes taken. */
 static size_t take(void *message, size_t wanted, const uint8_t **data, size_t *size)
 {
 	size_t n = *size < wanted ? *size : wanted;
@@ -79,7 +79,7 @@ static void converse(int fd, const uint8_t *data, size_t size, uint8_t cut, bool
 	struct door_request request;
 	struct door_proofs proofs;
 	size_t n = take(&hello, sizeof hello, &data, &size);
-	/* Nobody guesses the hash of this build: every hello has it. */
+	/* No input would have the hash of this build, so every hello gets it. */
 	hello.build = door_build;
 	cut = cut < n ? cut : (uint8_t)n;
 	say(fd, &hello, cut, false);

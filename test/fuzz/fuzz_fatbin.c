@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a fat binary: refused, or PTX text that ends where its length says. Once with the length of the bytes, as
- * for a file, and once with SIZE_MAX, as for an image in memory of which only the container's header tells the size. The
- * product does the second only where that size is right.
+ * Unpacks any bytes as a fat binary. The result is a refusal, or PTX text that ends where its length says. Each input
+ * is unpacked twice: with its length, as a file is, and with SIZE_MAX, as an image in memory is, whose size only the
+ * container's header states. The library uses SIZE_MAX only for images whose header is right, so this target does too.
  */
 #include "cuda_remote/softgpu/fatbin/fatbin.h"
 
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t container = fatbin_container_bytes(data, size);
 	if (!container)
 		return 0;
-	/* A copy that ends with the container: what is read behind it is found. */
+	/* A copy that ends with the container, so that the sanitizer finds a read beyond it. */
 	uint8_t *exact = malloc(container);
 	if (!exact)
 		return 0;

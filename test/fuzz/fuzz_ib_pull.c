@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The zero-copy control messages from a peer that announces what it likes: refused, or read and delivered as announced,
- * in order, through the bounce buffer or straight to the user, in reads of any size that complete late. No read may go
- * outside of what was announced, or write outside of the memory it was planned for.
+ * Zero-copy control messages from a peer that announces any memory. An announcement is refused, or its bytes are read
+ * and delivered in order, through the bounce buffer or directly to the user, in reads of any size that complete late.
+ * No read may go outside of the announced memory, or write outside of the memory it was planned for.
  *
- * Input: the sizes of the bounce buffer and of the window to it (0: there is none), then operations.
+ * Input: the sizes of the bounce buffer and of the window to it (0: none), then operations.
  */
 #include "config.h"
 
@@ -24,14 +24,14 @@ struct announced {
 static struct {
 	struct ib_pulls pulls;
 	struct announced announced[ANNOUNCED_MOST];
-	size_t n_announced, at;  /* at: the one that comes next to be delivered */
-	uint64_t offset;         /* into that one */
+	size_t n_announced, at;  /* at: the announcement to deliver next */
+	uint64_t offset;         /* in that announcement */
 	uint32_t posted, done;
-	uint8_t *user;           /* memory of the direct pull under way */
+	uint8_t *user;           /* memory of the direct pull in progress */
 	size_t user_len, user_done;
 } it;
 
-/* What lies at an address of the peer's. */
+/* The byte at an address of the peer's memory. */
 static uint8_t content(uint64_t address)
 {
 	return (uint8_t)(address * 31 + (address >> 9));
@@ -82,7 +82,7 @@ static void complete(struct fuzz_input *input)
 		continue;
 }
 
-/* Straight to the user: only when nothing is under way before it, and until it is delivered nothing else is asked. */
+/* Plans a pull directly to the user. Only if no pull is in progress; and no other is planned until it is delivered. */
 static void plan_direct(struct fuzz_input *input)
 {
 	size_t len = HR_ZERO_COPY_MIN + fuzz_u16(input);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends of the verbs ring against a peer that writes what it likes where it may: the receiver's ring, and tails.
- * The memory is exactly as large as it says, so that the sanitizer sees every step outside.
+ * Both ends of the verbs ring with a peer that writes anything where it may: into the receiver's ring and the tails.
+ * The memory is exactly as large as stated, so that the sanitizer finds every access outside.
  *
- * Input: the shape, then operations: a byte that says which, and what it needs.
+ * Input: the ring's geometry, then operations: each a byte that selects it, and its arguments.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@ static void scribble(struct ends *ends, struct fuzz_input *input)
 	memcpy(ends->ring + at, bytes, n < size - at ? n : size - at);
 }
 
-/* The flag that the receiver waits for, with any size: past it only checks stand. */
+/* Writes the flag that the receiver waits for, with any size. The receiver must check the size. */
 static void announce(struct ends *ends, struct fuzz_input *input)
 {
 	uint32_t chunk = ends->receiver.next + fuzz_u8(input) % ends->geometry.n_chunks;
@@ -46,7 +46,7 @@ static void announce(struct ends *ends, struct fuzz_input *input)
 	memcpy(ends->ring + top - span, &front, sizeof front);
 }
 
-/* The memory at the peer that is announced may be any. */
+/* Announces any memory of the peer. */
 static void announce_memory(struct ends *ends, struct fuzz_input *input)
 {
 	struct ib_announcement announcement = { .address = fuzz_u32(input), .rkey = 1, .len = fuzz_u16(input) };
@@ -57,7 +57,7 @@ static void announce_memory(struct ends *ends, struct fuzz_input *input)
 	memcpy(ends->ring + span.offset, ends->staging + span.offset, span.len);
 }
 
-/* Builds one chunk, and lets it arrive whole, as it would at an honest peer's. */
+/* Builds one chunk and delivers it whole, as a correct peer does. */
 static void build(struct ends *ends, struct fuzz_input *input)
 {
 	size_t n = 1 + fuzz_u16(input) % 1000;
@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(ends.staging, 0, ib_geometry_bytes(&ends.geometry));
 	ib_sender_init(&ends.sender, &ends.geometry, ends.staging);
 	ib_receiver_init(&ends.receiver, &ends.geometry, ends.ring);
-	/* Near the end of the count, half of the time. */
+	/* Half of the inputs begin shortly before the counters wrap around. */
 	if (fuzz_u8(&input) & 1)
 		ends.sender.head = ends.sender.tail = ends.receiver.next = ends.receiver.peeked =
 			ends.receiver.tail_told = ends.receiver.tail_written =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several texts of PTX to the linker: the input, cut where a byte 1 stands; a first byte says which are a library's.
- * Refused with a reason, or loaded and asked for its kernels. Nothing of it is run.
+ * Gives several PTX texts to the linker: the input, cut at each byte 1. The first byte says which texts are a
+ * library's. The program is refused with a reason, or loaded and queried for its kernels. Nothing is run.
  */
 #include "cuda_remote/softgpu/engine.h"
 
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += length + 1;
 	}
 	CUresult result = softgpu_program_link(units, count, &log, &program);
-	/* A program does not need its texts. */
+	/* A loaded program does not need its texts. */
 	for (size_t n = 0; n < count; n++)
 		free(texts[n]);
 	if (result == CUDA_SUCCESS) {

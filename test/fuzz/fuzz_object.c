@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a host object, an archive, a cubin or an image of the linker: refused, or units that end where they
- * say. An image of the linker has the length of the bytes, as a file, and the length that its header says, as an image in
- * memory, where the bytes are as many.
+ * Parses any bytes as a host object, an archive, a cubin or an image of the linker. The result is a refusal, or units
+ * that end where their lengths say. An image of the linker is parsed with the input's length, as a file is. If the
+ * input is long enough, it is also parsed with the length in the image's header, as an image in memory is.
  */
 #include "cuda_remote/softgpu/fatbin/host_object.h"
 
@@ -18,7 +18,7 @@ static void check(const linked_units_t *units)
 			abort();
 }
 
-/* What was joined must come apart as the same units. */
+/* Joins the units to an image and splits it again: the units must be the same. */
 static void there_and_back(const linked_units_t *units)
 {
 	fatbin_ptx_t image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PTX text from anywhere: refused with a reason, or loaded and asked for all that a driver asks. Nothing of it is run. */
+/* Loads any PTX text. It is refused with a reason, or loaded and queried as the driver queries it. Nothing is run. */
 #include "cuda_remote/softgpu/engine.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char text[256];
 	softgpu_log_t log = { text, sizeof text, 0 };
 	softgpu_program_t *program;
-	/* As the driver hands it over: with a NUL behind the last byte. */
+	/* As the driver passes it: with a NUL after the last byte. */
 	char *ptx = malloc(size + 1);
 	if (!ptx)
 		return 0;

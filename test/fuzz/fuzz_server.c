@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A list of servers: refused or understood, and what was understood has a name that means the same server again. */
+/* Parses a list of servers. It is refused, or the printed name of each server parses to the same server again. */
 #include "cuda_remote/door/server_name.h"
 
 #include <stdlib.h>

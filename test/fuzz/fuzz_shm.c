@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ends of a shared-memory pipe of which each may find anything in the memory it shares: ring headers, tails, armed
- * flags, payload. Neither may touch memory outside of the rings, which lie between pages that cannot be touched (mmap is
- * wrapped for that), nor take or deliver more than it was given. Single copy is played by this file: both ends lie in one
- * process, and a peer may ask for any address, but only in memory that is its own.
+ * Two ends of a shared-memory connection. Each may find anything in the memory that they share: ring headers, tails,
+ * armed flags, payload. Neither may access memory outside of the rings, which lie between inaccessible pages (mmap is
+ * wrapped for that), nor take or deliver more bytes than it was given. This file emulates single copy, as both ends are
+ * in one process: an end may name any address of its peer, but the access is made only within the peer's own memory.
  *
  * Input: operations on either end, and writes into the memory.
  */
@@ -53,7 +53,7 @@ struct end {
 
 static void *context;
 static uint64_t token_address;
-static uint8_t put_bytes[65536], get_bytes[65536]; /* what the two callers of put and of get hand in */
+static uint8_t put_bytes[65536], get_bytes[65536]; /* the memory that the callers pass to put and to get */
 
 static bool lies_in(const struct iovec *piece, const uint8_t *bytes, size_t size)
 {
@@ -66,7 +66,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned lo
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
 				 unsigned long m, unsigned long flags);
 
-/* What is asked for may be anything; where it goes is ours, and must be what get was given, or the reader's own. */
+/* The address to read may be anything. Unless it is the token's, the bytes must go to the memory of get. */
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
 				unsigned long m, unsigned long flags)
 {
@@ -88,7 +88,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned lo
 	return -1;
 }
 
-/* Where it goes is the peer's affair; what is written must be what put was given. */
+/* The address to write may be anything. The bytes to write must be in the memory of put. */
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there,
 				 unsigned long m, unsigned long flags)
 {
@@ -129,7 +129,7 @@ static void close_end(struct end *end)
 	close(end->stream);
 }
 
-/* Anywhere; mostly the words that the protocol reads: what controls the ring, and the first word of a line. */
+/* Writes a word anywhere; mostly a word that the protocol reads: of the control page, or the first of a cache line. */
 static void scribble(struct end *end, struct fuzz_input *input)
 {
 	size_t at = fuzz_u16(input);
@@ -172,6 +172,29 @@ static void get(struct end *end, struct fuzz_input *input)
 		abort();
 }
 
+/* Records in place: writes all reserved bytes, reads all bytes that have arrived. */
+static void put_in_place(struct end *end, struct fuzz_input *input)
+{
+	size_t front = fuzz_u8(input) % (HR_FRONT_MAX + 1), len = front + 1 + fuzz_u16(input) % (HR_RECORD_MAX - HR_FRONT_MAX);
+	void *bytes = end->dead ? NULL : hr_transport_shm.reserve(end->conn, front, len);
+	if (!bytes)
+		return;
+	memset(bytes, 0x5a, len);
+	hr_transport_shm.commit(end->conn, len);
+}
+
+static void get_in_place(struct end *end, struct fuzz_input *input)
+{
+	const uint8_t *bytes;
+	size_t len, count = fuzz_u16(input);
+	if (end->dead || hr_transport_shm.peek(end->conn, &bytes, &len) != HR_ARRIVED)
+		return;
+	if (!len || len > sizeof get_bytes)
+		abort();
+	memcpy(get_bytes, bytes, len);
+	hr_transport_shm.consume(end->conn, count < len ? count : len);
+}
+
 static void step(struct end *end, struct fuzz_input *input, uint8_t operation)
 {
 	uint8_t byte;
@@ -179,8 +202,8 @@ static void step(struct end *end, struct fuzz_input *input, uint8_t operation)
 	case 0:
 	case 1:
 	case 2: scribble(end, input); break;
-	case 3: put(end, input); break;
-	case 4:
+	case 3: (operation & 64 ? put_in_place : put)(end, input); break;
+	case 4: get_in_place(end, input); break;
 	case 5: get(end, input); break;
 	case 6:
 		if (!end->dead)
@@ -188,7 +211,7 @@ static void step(struct end *end, struct fuzz_input *input, uint8_t operation)
 		if (!end->dead)
 			hr_transport_shm.conn_pending(end->conn, operation & 64);
 		break;
-	default: /* the peer's stream says something */
+	default: /* a byte arrives on the peer's stream */
 		byte = fuzz_u8(input);
 		send(end->stream, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what a peer sends over tcp, in any pieces, got in any sizes: what is delivered and the error at the end
- * must be those that a plain reading of the format gives (frames of a length and bytes; tcp.c).
+ * A peer sends any bytes over tcp, in pieces of any size, and get takes them in any sizes. The delivered bytes and the
+ * final error must be those of a simple parser of the format (frames of a length and bytes; tcp.c).
  *
  * Input: four sizes of pieces to send, four to get, then the stream.
  */
@@ -68,7 +68,7 @@ static void send_piece(struct talk *talk, unsigned turn)
 		shutdown(talk->ours, SHUT_WR);
 }
 
-/* One get into one or two pieces of exactly their size. Returns the error, or 0 after the bytes were compared. */
+/* Calls get once, with one or two buffers of exact size, and compares the bytes. Returns the error of get. */
 static int get_once(struct talk *talk, unsigned turn, const struct expected *expected, size_t *at)
 {
 	size_t n = talk->got_sizes[turn % SIZES], first = turn % 3 ? n : n / 2;
@@ -94,7 +94,7 @@ static void converse(struct talk *talk, const struct expected *expected)
 	int error = 0;
 	for (unsigned turn = 0; !error; turn++) {
 		if (turn > 1000000)
-			abort(); /* the stream has ended, and get has not noticed */
+			abort(); /* the stream has ended, and get has not reported it */
 		send_piece(talk, turn);
 		if (turn % 5 == 4)
 			hr_transport_tcp.conn_pending(talk->conn, turn & 1);

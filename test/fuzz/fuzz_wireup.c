@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that says anything while a connection is set up, over a Unix or a TCP stream, with descriptors of any kind: no
- * crash, no hang, an error or a connection, and no descriptor left behind. What comes up goes on with the rest of the
- * input as its stream.
+ * A peer that sends anything while a connection is set up, over a Unix or a TCP stream, with descriptors of any kind.
+ * What must hold: no crash, no hang, an error or a connection, and no leaked descriptor. If a connection is made, the
+ * rest of the input is its stream.
  *
- * Input: a byte of options, then messages: flags, kind, length, body. Header and sums are made right unless the flags
- * say otherwise, and a hello can have the right identities, as no input would find them.
+ * Input: a byte of options, then messages: flags, kind, length, body. Header and check sums are right unless the flags
+ * say otherwise. A hello can be given the right identities, as no input would have them by chance.
  */
 #include "config.h"
 
@@ -32,13 +32,13 @@ enum { /* of the first byte */
 enum { /* of a message */
 	WRONG_HEADER_SUM = 1u << 0,
 	WRONG_BODY_SUM = 1u << 1,
-	FDS_SHIFT = 2, /* three bits: how many descriptors */
+	FDS_SHIFT = 2, /* three bits: number of descriptors */
 	RIGHT_IDENTITY = 1u << 5,
-	RIGHT_MEMORY = 1u << 6, /* the descriptors are rings of the size that the body's first word says */
-	RAW = 1u << 7,          /* all that follows is sent as it is */
+	RIGHT_MEMORY = 1u << 6, /* the descriptors are rings of the size in the body's first word */
+	RAW = 1u << 7,          /* the rest of the input is sent as it is */
 };
 
-#define LONG_LENGTH 0x80 /* of the kind: the header says 256 bytes more than there are */
+#define LONG_LENGTH 0x80 /* in the kind: the header's length is 256 bytes too large */
 
 static hr_channel_t *channel, *peer;
 static hr_card_t peer_card;
@@ -69,7 +69,7 @@ static int first_free(void)
 	return fd;
 }
 
-/* libFuzzer's timer comes without SA_RESTART, and a connection over a busy loopback may have to be waited for. */
+/* Blocks or unblocks libFuzzer's timer. Its handler has no SA_RESTART, so it would interrupt a connect that waits. */
 static void hold_timer(int how)
 {
 	sigset_t timer;
@@ -82,7 +82,7 @@ static void make_pair(bool over_tcp, int fds[2])
 {
 	struct sockaddr_in address;
 	socklen_t len = sizeof address;
-	struct linger reset = { 1, 0 }; /* no port waits for late packets */
+	struct linger reset = { 1, 0 }; /* closing resets the connection, so no port stays in TIME_WAIT */
 	if (!over_tcp) {
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
 			abort();

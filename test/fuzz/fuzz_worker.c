@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any sequence of calls, with any arguments, to a worker in this process that has the software GPU: every entry of the
- * table of calls, over a connection as a client has it. The shapes of the calls come from the table (api/fuzz.h), their
- * arguments from the input: numbers, handles, device addresses and images that are valid now and then.
+ * Sends any sequence of calls, with any arguments, to a worker in this process that has the software GPU, over a
+ * client's connection. All functions of the table of calls occur. The lengths of their arguments come from the table
+ * (api/fuzz.h), the arguments from the input: numbers, handles, device addresses and images that are sometimes valid.
  * HEADRACE_FUZZ_DRIVER: path of a libcuda.so.1 other than this build's software GPU.
  */
 #include "cuda_remote/api/fuzz.h"
@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #define CALLS_MAX 24
-#define HANDLES 4 /* of each kind, that the client names */
+#define HANDLES 4 /* number of handles that the client chooses, of each kind */
 #define PRIMARY worker.primary_handle[0]
 
 static const struct shape {
 	const char *name;
-	unsigned fixed; /* bytes of the arguments that every such call has; 0: any number */
-	bool more;      /* others follow */
+	unsigned fixed; /* bytes of the function's fixed arguments; 0: any number */
+	bool more;      /* arguments of variable length follow */
 } shapes[] = {
 #define SHAPE(name, mode, fixed, more) { #name, fixed, more },
 	RC_FUZZ_CALLS(SHAPE)
@@ -34,7 +34,7 @@ static const char ptx[] =
 	".visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .u64 %rd<3>;\n.reg .u32 %r<3>;\n"
 	"ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nst.global.u32 [%rd1], %r1;\nret;\n}\n";
 
-/* Text of device code would go to the client by way of this process's stdout, which is the fuzzer's. */
+/* Sends nothing: the worker would redirect the process's stdout, which the fuzzer uses. */
 int __wrap_server_output_ship(struct server_thread *thread);
 int __wrap_server_output_ship(struct server_thread *thread)
 {
@@ -51,7 +51,7 @@ struct client {
 	pthread_t thread;
 };
 
-/* What the worker has told: results of allocations and loads, as later calls name them. */
+/* Results of earlier allocations and loads, for use in later calls. */
 static uint64_t told_address, told_module, told_kernel, number;
 
 static void on_failure(void *context, ch3_vc_t *vc, int error)
@@ -91,7 +91,7 @@ static int on_other(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	return 0;
 }
 
-/* A host function's turn: it has returned at once. */
+/* Answers a HOST packet at once, as if the host function had returned. */
 static int on_host(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	(void)context;
@@ -109,13 +109,13 @@ static void *serve_run(void *argument)
 	return NULL;
 }
 
-/* Reads the welcome, which comes in front of the channel's own bytes. */
+/* Reads the welcome, which comes before the channel's own bytes. */
 static bool welcomed(int fd, hr_card_t *card)
 {
 	struct door_welcome welcome;
 	for (size_t have = 0; have < sizeof welcome;) {
 		ssize_t n = recv(fd, (uint8_t *)&welcome + have, sizeof welcome - have, 0);
-		if (n == 0 || (n < 0 && errno != EINTR)) /* the fuzzer's own timer interrupts */
+		if (n == 0 || (n < 0 && errno != EINTR)) /* libFuzzer's timer interrupts recv */
 			return false;
 		have += n > 0 ? (size_t)n : 0;
 	}
@@ -149,7 +149,7 @@ static void connect_to(struct client *client, void *(*serve)(void *))
 		abort();
 }
 
-/* ---- the first connection, over which host functions go ---- */
+/* ---- the first connection, which carries host functions ---- */
 
 static struct client first;
 
@@ -265,7 +265,7 @@ static CUresult end_context(enum rc_call function, uint64_t context)
 	return server_entries[function].serve(&call);
 }
 
-/* Everything that the calls made is gone: the next input finds what this one found. */
+/* Frees everything that the calls made, so that each input finds the same state. */
 static void start_over(void)
 {
 	uint64_t of;

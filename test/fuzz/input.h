@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes the fuzzer's input apart from its front; an input that is used up gives zeros. */
+/* Reads the fuzzer's input from its front. After its end there are zeros. */
 #ifndef HR_FUZZ_INPUT_H
 #define HR_FUZZ_INPUT_H
 
@@ -14,7 +14,7 @@ struct fuzz_input {
 	size_t left;
 };
 
-/* Copies up to n bytes, the rest zero; returns how many there were. */
+/* Copies n bytes; if the input has fewer, the rest is 0. Returns the number of bytes from the input. */
 static inline size_t fuzz_take(struct fuzz_input *input, void *to, size_t n)
 {
 	size_t have = n < input->left ? n : input->left;

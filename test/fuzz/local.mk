@@ -9,6 +9,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-object/object %D%/seeds/fuzz-object/archive %D%/seeds/fuzz-object/image \
 	%D%/seeds/fuzz-ptx/kernel %D%/seeds/fuzz-ptx/directives %D%/seeds/fuzz-ptx/lists %D%/seeds/fuzz-ptx/families \
 	%D%/seeds/fuzz-wireup/shm %D%/seeds/fuzz-wireup/tcp %D%/seeds/fuzz-wireup/tcp-over-unix \
+	%D%/seeds/fuzz-secret/honest %D%/seeds/fuzz-secret/changed %D%/seeds/fuzz-secret/repeated \
 	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
 	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
 	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ib-pull/traffic \
@@ -16,7 +17,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-ch3/rendezvous
 if FUZZERS
 fuzz_ldflags = -fsanitize=fuzzer
-fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ib-pull \
+fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-secret %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ib-pull \
 	%D%/fuzz-ch3
 noinst_PROGRAMS += $(fuzz_programs)
 fuzz_common = %D%/input.h %D%/quiet_log.c
@@ -30,6 +31,9 @@ test_fuzz_fuzz_wireup_LDADD = rdma_channel/libhrchannel.la
 test_fuzz_fuzz_tcp_SOURCES = %D%/fuzz_tcp.c $(fuzz_common)
 test_fuzz_fuzz_tcp_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_tcp_LDADD = rdma_channel/libhrchannel.la
+test_fuzz_fuzz_secret_SOURCES = %D%/fuzz_secret.c $(fuzz_common)
+test_fuzz_fuzz_secret_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_secret_LDADD = rdma_channel/libhrchannel.la
 test_fuzz_fuzz_shm_SOURCES = %D%/fuzz_shm.c $(fuzz_common)
 test_fuzz_fuzz_shm_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=mmap,--wrap=munmap \
 	-Wl,--wrap=process_vm_readv,--wrap=process_vm_writev

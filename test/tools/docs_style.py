@@ -7,6 +7,8 @@
 - A path in backticks is a path of the tree: from the top, from the document's own folder (`../calls.py`), from a folder that
   its end identifies (`exec/launch.c`), or the bare name of a source file (`launch.c`). * matches any characters, {a,b}
   either word. Generated files are listed below.
+- A word of four or more parts outside backticks, such as a_client_is_refused, is the name of a test case: it occurs in a
+  file of test/.
 """
 import fnmatch
 import itertools
@@ -24,6 +26,8 @@ GENERATED = {
 # Files of others that the text speaks of: installed names, CUDA's and the system's headers.
 FOREIGN = {"cuda.h", "mpi.h", "cuda_runtime_api.h", "headrace/channel.h", "cudaProfiler.h"}
 SOURCE = r"\.(?:c|h|cu|cuh|py|sh|table|api|pml|mk|m4|map|list|md|csv|png|in|\d)"
+
+CASE = re.compile(r"\b[a-z]+(?:_[a-z]+){3,}\b")
 
 
 def words(line):
@@ -51,6 +55,13 @@ class Tree:
         self.folders = {str(parent) for name in self.files for parent in pathlib.PurePath(name).parents}
         self.first = {name.split("/")[0] for name in self.files if "/" in name}
         self.all = self.files + sorted(self.folders) + sorted(GENERATED)
+        self.cases = None
+
+    def has_case(self, name):
+        if self.cases is None:
+            texts = (self.top / name for name in self.files if name.startswith("test/") and name.endswith((".c", ".sh")))
+            self.cases = {case for text in texts for case in CASE.findall(text.read_text())}
+        return name in self.cases
 
     def has(self, path):
         path = path.rstrip("/")
@@ -99,6 +110,9 @@ def check(tree, name):
                 yield f"{where}: the link to {target} leads nowhere"
             elif part and part not in headings(other):
                 yield f"{where}: {target}: no such heading"
+        for case in CASE.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", line)):
+            if not tree.has_case(case):
+                yield f"{where}: {case}: no test case has this name"
         for text in words(line):
             if tree.is_path(text):
                 for one in spellings(text):

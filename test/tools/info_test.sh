@@ -24,6 +24,6 @@ if out=$($info devices); grep -q "built without the CUDA toolkit" <<< "$out"; th
 else
 	grep -q "^  software GPU" <<< "$out" || fail "no software GPU: $out"
 	out=$($info -s 127.0.0.1:1 devices 2> /dev/null) && fail "a server that is not there: exit status"
-	grep -q "does not let us in: Connection refused" <<< "$out" || fail "a server that is not there: $out"
+	grep -q "cannot be queried: Connection refused" <<< "$out" || fail "a server that is not there: $out"
 fi
 exit $failures
