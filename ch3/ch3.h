@@ -44,6 +44,9 @@ void ch3_close(ch3_t *engine);
 /* The engine's channel. Callers may use only its accessors: descriptor, statistics, identity. */
 hr_channel_t *ch3_channel(ch3_t *engine);
 
+/* The longest payload that is sent eagerly without CH3_SEND_EAGER and CH3_SEND_SYNC, bytes: HEADRACE_EAGER_MAX. */
+uint64_t ch3_eager_max(const ch3_t *engine);
+
 /* As hr_channel_connect. user: a pointer for the caller, returned by ch3_vc_user. */
 int ch3_connect(ch3_t *engine, const hr_card_t *card, const hr_connect_attr_t *attr, void *user, ch3_vc_t **vc);
 

@@ -59,6 +59,11 @@ hr_channel_t *ch3_channel(ch3_t *engine)
 	return engine->channel;
 }
 
+uint64_t ch3_eager_max(const ch3_t *engine)
+{
+	return engine->eager_max;
+}
+
 int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *context)
 {
 	if (type < CH3_TYPE_FIRST || type >= CH3_TYPES || !handler)

@@ -200,6 +200,7 @@ struct ch3 {
 	struct ch3_peers peers;
 	unsigned queued;   /* number of connections whose send queue is not empty */
 	unsigned ran;      /* number of handler, completion and failure callbacks so far; wraps */
+	unsigned moved;    /* number of gets and puts that moved bytes of a message's rest so far; wraps */
 	ch3_request_t *free_requests;
 	struct ch3_slab *slabs;
 };

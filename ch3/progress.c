@@ -114,34 +114,53 @@ int ch3_progress_poll(ch3_t *engine)
 }
 
 /* Polls after hr_channel_wait has reported an event. Usually the event belongs to an active connection. If a handler
- * ran, the event may still have been an incoming peer, which no later wait reports again: if ask_who_came is set,
- * hr_channel_incoming is called before the next wait. */
+ * ran or bytes were moved, the event may still have been an incoming peer, which no later wait reports again: if
+ * ask_who_came is set, hr_channel_incoming is called before the next wait. */
 static int poll_after_wait(ch3_t *engine)
 {
+	unsigned moved = engine->moved;
 	engine->ask_who_came = engine->peers.n > 0;
 	int ran = ch3_progress_poll(engine);
-	if (ran)
+	if (ran || engine->moved != moved)
 		return ran;
 	unsigned before = engine->ran;
 	look(engine);
 	return (int)(engine->ran - before);
 }
 
+/* Polls until a callback has run, or until for a while no byte was moved. While the parts of a long payload arrive, this
+ * is faster than a wait for each of them. */
+static int poll_a_while(ch3_t *engine)
+{
+	unsigned begin = engine->cost, moved = engine->moved;
+	for (;;) {
+		int ran = ch3_progress_poll(engine);
+		if (ran)
+			return ran;
+		if (engine->moved != moved) {
+			moved = engine->moved;
+			begin = engine->cost;
+		}
+		if (engine->cost - begin >= COST_BEFORE_WAIT)
+			return 0;
+	}
+}
+
 int ch3_progress_wait(ch3_t *engine, int timeout_ms)
 {
-	unsigned begin = engine->cost;
-	int ran = ch3_progress_poll(engine);
-	while (!ran && timeout_ms != 0 && engine->cost - begin < COST_BEFORE_WAIT)
-		ran = ch3_progress_poll(engine);
+	int ran = timeout_ms == 0 ? ch3_progress_poll(engine) : poll_a_while(engine);
 	if (ran || timeout_ms == 0)
 		return ran;
 	uint64_t deadline = timeout_ms > 0 ? ch3_now_ms() + (uint64_t)timeout_ms : 0;
 	int left = timeout_ms;
-	if (engine->ask_who_came)
-		incoming_take(engine);
 	for (;;) {
+		if (engine->ask_who_came)
+			incoming_take(engine);
 		int happened = hr_channel_wait(engine->channel, engine->queued > 0, left);
+		unsigned moved = engine->moved;
 		ran = poll_after_wait(engine);
+		if (!ran && engine->moved != moved)
+			ran = poll_a_while(engine);
 		if (ran)
 			return ran;
 		if (happened < 0)

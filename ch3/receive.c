@@ -262,6 +262,7 @@ static int receive_by_get(ch3_vc_t *vc, bool *more)
 	*more = delivered == direct + room;
 	if (delivered == 0)
 		return 0;
+	vc->engine->moved++;
 	if (direct > 0) {
 		size_t into_sink = delivered < direct ? delivered : direct;
 		ch3_cursor_advance(&receive->cursor, into_sink);

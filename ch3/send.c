@@ -67,6 +67,7 @@ void ch3_queue_flush(ch3_vc_t *vc)
 		note_put(vc, error, accepted);
 		if (error)
 			return;
+		vc->engine->moved += accepted > 0;
 		ch3_cursor_advance(&request->cursor, accepted);
 		if (request->cursor.n > 0)
 			return;
