@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* This process and its peers in the job, the engine, progress, and the process manager. */
+#ifndef ADI_CORE_JOB_H
+#define ADI_CORE_JOB_H
+
+#include "ch3/ch3.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Packet types of MPI over ch3. Each unit registers its own. */
+enum {
+	ADI_PACKET_MESSAGE = CH3_TYPE_FIRST, /* message/: a point-to-point message */
+	ADI_PACKET_BROKEN,                   /* core/meet.c: a rank has died */
+	ADI_PACKET_CREDIT,                   /* message/ */
+	ADI_PACKET_MESSAGE_LAST = ADI_PACKET_MESSAGE + 7,
+	ADI_PACKET_WINDOW,                   /* window/: the first of its types */
+	ADI_PACKET_WINDOW_LAST = ADI_PACKET_WINDOW + 23,
+};
+
+/* A process of the job. */
+struct adi_peer {
+	int rank;     /* in MPI_COMM_WORLD */
+	ch3_vc_t *vc; /* NULL: this process itself */
+	int error;    /* 0, or the error with which its connection has failed */
+};
+
+struct adi_job {
+	int rank, size;      /* in MPI_COMM_WORLD */
+	int local_size;      /* ranks on this machine */
+	int *node;           /* [size]: number of the machine of each rank; ranks with the same number share memory */
+	int thread_level;
+	bool oversubscribed; /* more ranks than processors on this machine */
+	ch3_t *engine;
+	struct adi_peer *peer; /* [size] */
+};
+extern struct adi_job adi_job;
+
+/*
+ * Work that progress does beside the engine's: schedules of collectives, requests of windows. advance does what can be
+ * done without blocking, and returns whether anything was done. A task may remove itself and add others inside advance.
+ */
+struct adi_task {
+	bool (*advance)(struct adi_task *task);
+	/* The task can go on only after a handler or callback of the engine has run, so progress may sleep. Otherwise, for
+	 * example if it waits for a flag in shared memory, progress polls. */
+	bool by_engine;
+	struct adi_task *next, **link;
+};
+void adi_task_add(struct adi_task *task);
+void adi_task_remove(struct adi_task *task);
+/* Whether there is a task that is not by_engine. */
+bool adi_tasks_poll(void);
+
+/* Makes progress without blocking. Returns whether anything was done. */
+bool adi_poll(void);
+/* Makes progress until something was done; sleeps if nothing is to do for a while, and lets other threads in. The caller
+ * loops: while (!condition) adi_progress(). Ends the job if progress fails. */
+void adi_progress(void);
+
+/* A function that runs on the failure of a peer's connection, after peer->error was set. At most 8 are registered. */
+void adi_on_death(void (*function)(struct adi_peer *peer));
+
+/* progress.c: registers the engine's failure callback; forgets the functions of adi_on_death. */
+void adi_progress_start(void);
+void adi_progress_end(void);
+
+/* job.c: starts and ends everything below MPI_Init and MPI_Session_init. */
+int adi_job_start(void); /* returns an error class */
+void adi_job_end(void);
+
+/* launch_*.c: the process manager. Without one the job has one process. On failure the functions log the reason and
+ * return a negated errno value. local_size: number of ranks on this machine. */
+int adi_launch_init(int *rank, int *size, int *local_size);
+/* Publishes this process's card and stores the cards of all ranks in cards[0..size-1]. Collective. */
+int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size);
+/* The fence of MPI_Finalize: collective, once. start announces that this process has reached the fence; test checks
+ * whether all ranks have. Both return 1 if all ranks have, 0 if not yet, or a negated errno value. The caller makes
+ * progress between the calls. */
+int adi_launch_meet_start(void);
+int adi_launch_meet_test(void);
+/* Asks the process manager to end the whole job. Without a process manager it returns. */
+void adi_launch_abort(int code, const char *message);
+void adi_launch_finalize(void);
+
+/* meet.c: prepare registers a handler with the engine. adi_meet waits until all ranks have called MPI_Finalize, and makes
+ * progress meanwhile. Returns an error class. */
+int adi_meet_prepare(void);
+int adi_meet(void);
+/* After the death of a rank, all others may want to end the job at the same time. Returns whether this rank tells the user why;
+ * the ranks that can be reached tell it otherwise. Waits for lower ranks up to half a second. */
+bool adi_death_report(void);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start-up under a process manager that speaks PMIx: Open MPI's mpirun, srun --mpi=pmix. */
+#include "adi/core/launch.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pmix.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CARD_KEY "headrace.card"
+
+static pmix_proc_t self;
+static atomic_bool met, ending;
+static pmix_status_t met_status;
+
+static int launch_error(const char *call, pmix_status_t status)
+{
+	hr_log(HR_LOG_ERROR, "adi: %s: %s", call, PMIx_Error_string(status));
+	return -EIO;
+}
+
+/* Returns a 32-bit number that the process manager has stored for the job under key; 0 if there is none. */
+static uint32_t job_number(const char *key)
+{
+	pmix_proc_t job;
+	PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+	pmix_value_t *value = NULL;
+	if (PMIx_Get(&job, key, NULL, 0, &value) != PMIX_SUCCESS)
+		return 0;
+	uint32_t n = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+	PMIX_VALUE_RELEASE(value);
+	return n;
+}
+
+static int job_size(int *size, int *local_size)
+{
+	uint32_t n = job_number(PMIX_JOB_SIZE), local = job_number(PMIX_LOCAL_SIZE);
+	if (n == 0 || n > INT_MAX || self.rank >= n || local > n) {
+		hr_log(HR_LOG_ERROR, "adi: inconsistent answer of the process manager: rank %u of %u, %u local ranks", self.rank, n,
+		       local);
+		return -EINVAL;
+	}
+	*size = (int)n;
+	*local_size = local ? (int)local : 1;
+	return 0;
+}
+
+/* Called on a thread of PMIx. Without its process manager nothing would end this process if a peer is gone. */
+static void on_lost_server(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+			   pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *context)
+{
+	(void)id, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+	if (!atomic_load_explicit(&ending, memory_order_relaxed)) {
+		hr_log(HR_LOG_ERROR, "adi: the process manager has ended; rank %u ends too", self.rank);
+		_exit(EXIT_FAILURE);
+	}
+	if (done)
+		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, context);
+}
+
+static int pmix_init(int *rank, int *size, int *local_size)
+{
+	/* A process manager sets this variable. Without one PMIx_Init would search for a server for a while. */
+	if (!getenv("PMIX_NAMESPACE"))
+		return -ENOENT;
+	pmix_status_t status = PMIx_Init(&self, NULL, 0);
+	if (status == PMIX_ERR_UNREACH)
+		return -ENOENT;
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Init", status);
+	pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+	PMIx_Register_event_handler(&lost, 1, NULL, 0, on_lost_server, NULL, NULL);
+	int error = job_size(size, local_size);
+	if (!error)
+		*rank = (int)self.rank;
+	return error;
+}
+
+static int card_publish(const hr_card_t *card)
+{
+	pmix_value_t value;
+	PMIX_VALUE_CONSTRUCT(&value);
+	value.type = PMIX_BYTE_OBJECT;
+	value.data.bo.bytes = (char *)card->data;
+	value.data.bo.size = card->len;
+	pmix_status_t status = PMIx_Put(PMIX_GLOBAL, CARD_KEY, &value);
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Put", status);
+	status = PMIx_Commit();
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Commit", status);
+	pmix_info_t collect;
+	PMIX_INFO_CONSTRUCT(&collect);
+	bool yes = true;
+	PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+	status = PMIx_Fence(NULL, 0, &collect, 1);
+	PMIX_INFO_DESTRUCT(&collect);
+	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence", status);
+}
+
+static int card_fetch(int rank, hr_card_t *card)
+{
+	pmix_proc_t peer;
+	PMIX_LOAD_PROCID(&peer, self.nspace, (pmix_rank_t)rank);
+	pmix_value_t *value = NULL;
+	pmix_status_t status = PMIx_Get(&peer, CARD_KEY, NULL, 0, &value);
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Get of a card", status);
+	int error = 0;
+	if (value->type == PMIX_BYTE_OBJECT && value->data.bo.size >= 1 && value->data.bo.size <= sizeof card->data) {
+		card->len = (uint32_t)value->data.bo.size;
+		memcpy(card->data, value->data.bo.bytes, value->data.bo.size);
+	} else {
+		hr_log(HR_LOG_ERROR, "adi: rank %d published an invalid card", rank);
+		error = -EPROTO;
+	}
+	PMIX_VALUE_RELEASE(value);
+	return error;
+}
+
+static int pmix_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
+{
+	int error = card_publish(mine);
+	for (int i = 0; !error && i < size; i++)
+		error = card_fetch(i, &cards[i]);
+	return error;
+}
+
+/* Called on a thread of PMIx. */
+static void on_met(pmix_status_t status, void *context)
+{
+	(void)context;
+	met_status = status;
+	/* Orders the status before the flag; pairs with the acquire in pmix_meet_test. */
+	atomic_store_explicit(&met, true, memory_order_release);
+}
+
+static int pmix_meet_start(void)
+{
+	pmix_status_t status = PMIx_Fence_nb(NULL, 0, NULL, 0, on_met, NULL);
+	if (status == PMIX_OPERATION_SUCCEEDED)
+		return 1;
+	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence_nb", status);
+}
+
+static int pmix_meet_test(void)
+{
+	if (!atomic_load_explicit(&met, memory_order_acquire))
+		return 0;
+	if (met_status == PMIX_ERR_PARTIAL_SUCCESS || met_status == PMIX_ERR_LOST_CONNECTION) {
+		hr_log(HR_LOG_ERROR, "adi: other ranks ended without MPI_Finalize");
+		return -ECONNRESET;
+	}
+	return met_status == PMIX_SUCCESS ? 1 : launch_error("PMIx_Fence_nb", met_status);
+}
+
+static void pmix_abort(int code, const char *message)
+{
+	PMIx_Abort(code, message, NULL, 0);
+}
+
+static void pmix_finalize(void)
+{
+	atomic_store_explicit(&ending, true, memory_order_relaxed);
+	PMIx_Finalize(NULL, 0);
+}
+
+const struct launch_manager launch_pmix = {
+	pmix_init, pmix_exchange, pmix_meet_start, pmix_meet_test, pmix_abort, pmix_finalize,
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Finalize: waits for all ranks with a fence of the process manager. A barrier of messages would open connections
+ * between ranks that never exchanged a message.
+ *
+ * If a rank dies, a process manager may fail to notice it, and the fence never ends. Open MPI's does so now and then if
+ * the rank died before the first rank entered the fence. So a rank that has waited WATCH_AFTER_MS opens a connection to
+ * the next rank, if there is none. That connection fails if the next rank is dead. A rank that leaves MPI_Finalize
+ * because of a death sends ADI_PACKET_BROKEN on all its connections, and so the news reaches all remaining ranks. A rank
+ * that still computes is alive, so the connection to it does not fail, and the others wait.
+ */
+#include "adi/core/error.h"
+#include "adi/core/job.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define ASK_MS_MAX 32      /* maximum time between two tests of the fence */
+#define WATCH_AFTER_MS 5000
+/* After a connection has failed, the time that the fence still has to end: the peer may have passed it and closed. */
+#define CONFIRM_MS 1000
+#define TELL_MS 100 /* what each rank below this one gets to report a death */
+#define TELL_MS_MAX 500
+
+static int broken;    /* -ECONNRESET after an ADI_PACKET_BROKEN, else 0 */
+static bool reported; /* another rank has told the user about the death */
+
+static int on_broken(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	(void)sink;
+	broken = -ECONNRESET;
+	reported |= incoming->header_len > 0;
+	return 0;
+}
+
+int adi_meet_prepare(void)
+{
+	return ch3_register(adi_job.engine, ADI_PACKET_BROKEN, on_broken, NULL);
+}
+
+/* Returns the error of a peer that is known to have died, or 0. */
+static int somebody_died(void)
+{
+	for (int i = 0; i < adi_job.size; i++)
+		if (adi_job.peer[i].error && adi_job.peer[i].error != -ESHUTDOWN)
+			return adi_job.peer[i].error;
+	return broken;
+}
+
+static int watch_next(void)
+{
+	ch3_vc_t *vc = adi_job.peer[(adi_job.rank + 1) % adi_job.size].vc;
+	return vc ? ch3_vc_open(vc) : 0;
+}
+
+/* The header's only byte says that this rank tells the user. */
+static void tell_others(bool this_rank_reports)
+{
+	static const char yes = 1;
+	for (int i = 0; i < adi_job.size; i++)
+		if (adi_job.peer[i].vc && ch3_vc_state(adi_job.peer[i].vc) == 1)
+			ch3_send(adi_job.peer[i].vc, ADI_PACKET_BROKEN, &yes, this_rank_reports, NULL, 0,
+				 CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+int adi_meet(void)
+{
+	int64_t watch_at = now_ms() + WATCH_AFTER_MS, give_up_at = INT64_MAX;
+	int state = adi_launch_meet_start(), error = 0;
+	for (int ms = 1; !state && now_ms() < give_up_at; ms = ms < ASK_MS_MAX ? 2 * ms : ms) {
+		if (!adi_poll())
+			ch3_progress_wait(adi_job.engine, adi_tasks_poll() ? 1 : ms);
+		state = adi_launch_meet_test();
+		if (!error)
+			error = somebody_died();
+		if (!error && !state && now_ms() >= watch_at) {
+			error = watch_next();
+			watch_at = INT64_MAX;
+		}
+		if (error && give_up_at == INT64_MAX)
+			give_up_at = now_ms() + CONFIRM_MS;
+	}
+	if (state > 0)
+		return MPI_SUCCESS;
+	tell_others(false);
+	return adi_class(state ? state : error);
+}
+
+bool adi_death_report(void)
+{
+	int before = 0;
+	if (!adi_job.engine)
+		return true;
+	for (int i = 0; i < adi_job.rank; i++)
+		before += !adi_job.peer[i].error;
+	int wait_ms = before * TELL_MS < TELL_MS_MAX ? before * TELL_MS : TELL_MS_MAX;
+	for (int64_t until = now_ms() + wait_ms; !reported && now_ms() < until;)
+		if (ch3_progress_wait(adi_job.engine, 10) < 0)
+			break;
+	if (!reported)
+		tell_others(true);
+	return !reported;
+}
