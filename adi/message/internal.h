@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Internal declarations of message/.
+ *
+ *	queue.c        the hash table of queues, for posted receives and for unexpected messages
+ *	unexpected.c   messages without a receive, in tables by envelope
+ *	match.c        matching: the handlers of incoming messages, posting receives, deaths of peers
+ *	deliver.c      moves the data of matched messages into the buffers of their receives
+ *	send.c         sends, to other processes and to this process itself
+ *	flow.c         bounds the bytes of unexpected messages
+ *	request.c      requests: allocation, completion, release, errors, statuses
+ *	others         MPI's functions by topic
+ *
+ * A message to another process is a packet of type ADI_PACKET_MESSAGE with struct adi_envelope as header; the connection
+ * identifies the sender. A partitioned message has type ADI_PACKET_PARTITIONED and struct adi_partitioned_envelope. A message
+ * of this process to itself uses the same queues without a packet.
+ */
+#ifndef ADI_MESSAGE_INTERNAL_H
+#define ADI_MESSAGE_INTERNAL_H
+
+#include "adi/bindings/functions.h"
+#include "adi/message/request.h"
+
+#include <assert.h>
+
+enum { ADI_PACKET_PARTITIONED = ADI_PACKET_CREDIT + 1 };
+
+/* The header of a message on the wire. */
+struct adi_envelope {
+	uint32_t context; /* sender: identifies communicator and kind of operation; receiver: compares with receives */
+	int32_t tag;      /* sender: >= 0; receiver: compares with receives */
+};
+static_assert(sizeof(struct adi_envelope) == 8, "wire format");
+
+struct adi_partitioned_envelope {
+	struct adi_envelope envelope;
+	uint32_t number; /* sender: how many MPI_Psend_init with this envelope came before, plus 1; receiver: compares it */
+};
+static_assert(sizeof(struct adi_partitioned_envelope) == 12, "wire format");
+
+/* Tables by envelope in which an unexpected message is. */
+enum { ADI_BY_ALL, ADI_BY_TAG, ADI_BY_SOURCE, ADI_BY_CONTEXT, ADI_INDEXES };
+
+/* An unexpected message. MPI_Message is a pointer to it. */
+struct adi_unexpected {
+	struct adi_object object;               /* after a matching probe */
+	struct adi_unexpected *next, *previous; /* in order of arrival */
+	struct adi_queued node[ADI_INDEXES];      /* the key of the first one is the message's */
+	size_t bytes;
+	ch3_rndv_t *rndv;            /* not NULL: rendezvous, the payload is still at the sender */
+	struct adi_request *sender;  /* not NULL: of this process itself, the data are still in its buffer */
+	struct adi_request *claimed; /* a receive that matched before the payload had arrived */
+	struct adi_comm *comm;       /* after a matching probe; holds a reference */
+	int rank;                    /* after a matching probe: the source in comm */
+	bool arrived;                /* the payload is complete, or its transfer failed with error */
+	int error;
+	char payload[];
+};
+
+/* ---- unexpected.c ---- */
+
+/* Appends a message of which room bytes are stored here. NULL: no memory. */
+struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t bytes, size_t room);
+/* The first message that matches, or NULL. The key may have wildcards. */
+struct adi_unexpected *adi_unexpected_find(const struct adi_key *want);
+/* Removes a message from the tables. */
+void adi_unexpected_remove(struct adi_unexpected *message);
+/* Frees a message that is in no table. */
+void adi_unexpected_free(struct adi_unexpected *message);
+void adi_unexpected_start(void);
+void adi_unexpected_end(void);
+
+/* ---- match.c ---- */
+
+/* Removes the first posted receive that matches a message. NULL: there is none. */
+struct adi_request *adi_match_posted(const struct adi_key *key);
+/* Posts a receive whose key is set, or gives it a message. */
+void adi_receive_post(struct adi_request *request);
+/* Returns 0 if a receive of messages from world rank source (or any) can still match a message, else a negated errno
+ * value. Opens the connection to the source, because only a connection reports the death of a peer. */
+int adi_source_lost(const struct adi_comm *comm, int source);
+
+/* ---- deliver.c ---- */
+
+/* Gives an unexpected message, which is in no table, to a receive. */
+void adi_deliver_unexpected(struct adi_request *request, struct adi_unexpected *message);
+/* CH3's completion callback of an eager payload that is received into an unexpected message. */
+void adi_on_unexpected(void *context, int error, size_t bytes);
+/* Accepts the payload of a rendezvous; again later if there is no memory. */
+void adi_deliver_rndv(struct adi_request *request, ch3_rndv_t *rndv);
+/* Gives the data of a send of this process to a receive, and completes both. */
+void adi_deliver_self(struct adi_request *send, struct adi_request *receive);
+/* Describes where some = min(bytes, capacity) bytes of a receive go; allocates a buffer if the pieces are more than n.
+ * Returns their number or -ENOMEM. */
+int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n);
+/* CH3's completion callback of a payload that is received into the buffer of its receive. */
+void adi_on_received(void *context, int error, size_t bytes);
+void adi_receive_complete(struct adi_request *request, int error);
+
+/* Stores the envelope of the matching message in a receive. */
+static inline void adi_receive_claim(struct adi_request *request, const struct adi_key *key, size_t bytes)
+{
+	request->node.key = *key;
+	request->bytes = bytes;
+}
+
+/* ---- send.c and receives ---- */
+
+/* Sets all fields of a message but those of the object and of a persistent request. The rank is valid. */
+void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm *comm, uint32_t context, int rank, int tag,
+			 const void *buf, MPI_Count count, struct adi_type *type);
+/* Starts a prepared message, which may have been started before. */
+void adi_message_go(struct adi_request *request, enum adi_send_mode mode);
+void adi_send_complete(struct adi_request *request, int class);
+
+/* ---- flow.c ---- */
+
+/* Bytes of eager messages between this process and a peer, each counted with ADI_FLOW_MESSAGE more. */
+struct adi_flow {
+	uint64_t sent, allowed;      /* sender: may send eagerly until sent has reached allowed */
+	uint64_t consumed, reported; /* receiver: of messages that have found their receives; what the peer knows of it */
+};
+#define ADI_FLOW_MESSAGE 64
+extern struct adi_flow *adi_flow; /* [adi_job.size] */
+extern uint64_t adi_flow_limit;
+extern uint64_t adi_eager_max;     /* longest message that ch3 sends eagerly */
+
+/* Flags for ch3_send of a message to a world rank: CH3_SEND_SYNC if the peer holds too many unexpected messages. */
+static inline unsigned adi_flow_send(int world, size_t bytes)
+{
+	if (bytes > adi_eager_max)
+		return 0;
+	struct adi_flow *flow = &adi_flow[world];
+	if (flow->sent >= flow->allowed)
+		return CH3_SEND_SYNC;
+	flow->sent += bytes + ADI_FLOW_MESSAGE;
+	return 0;
+}
+void adi_flow_report(int world);
+/* An eager message of a peer has found its receive. */
+static inline void adi_flow_consumed(int world, size_t bytes)
+{
+	struct adi_flow *flow = &adi_flow[world];
+	flow->consumed += bytes + ADI_FLOW_MESSAGE;
+	if (flow->consumed - flow->reported > adi_flow_limit / 4)
+		adi_flow_report(world);
+}
+int adi_flow_start(void);
+void adi_flow_end(void);
+
+/* ---- request.c ---- */
+
+/* A request that is complete and that nobody frees: for sends that end at once. */
+extern struct adi_request adi_request_none;
+
+/* From the pool; only the object is initialised, all else is zero. NULL: no memory. */
+struct adi_request *adi_request_take(void);
+int adi_error_no_request(void) __attribute__((cold));
+/* Makes the request of a message hold references to its communicator and type. */
+void adi_request_own(struct adi_request *request);
+/* What happens with a request that the program has freed when it completes. */
+void adi_request_drop(struct adi_request *request);
+/* Fills the status of a complete request. Returns the error class of the request's own status function. */
+int adi_request_status(struct adi_request *request, MPI_Status *status);
+/* The error class of a complete request; keeps the text and the communicator for adi_fail. */
+int adi_request_error(struct adi_request *request);
+void adi_requests_end(void);
+
+static inline bool adi_request_inactive(const struct adi_request *request)
+{
+	return request->persistent && !request->active;
+}
+static inline struct adi_request *adi_request_at(MPI_Request handle)
+{
+	return adi_object_at(handle, ADI_REQUEST);
+}
+int adi_error_request(MPI_Request handle) __attribute__((cold));
+
+/* generalized.c: ends a generalized request. Returns the result of its free function. */
+extern const struct adi_request_class adi_generalized_class;
+int adi_generalized_free(struct adi_request *request);
+
+/* ---- arguments, pt2pt.c ---- */
+
+int adi_check_message(const void *buf, MPI_Count count, const struct adi_type *type, int tag, bool receive)
+	__attribute__((cold));
+
+/* Checks the arguments of a send. The binding has checked that count >= 0. */
+static inline int adi_check_send(const void *buf, MPI_Count count, const struct adi_type *type, int dest, int tag,
+				 const struct adi_comm *comm)
+{
+	int class = adi_check_rank(comm, dest, "dest", true, false);
+	if (!class && !ADI_LIKELY(tag >= 0 && buf && count <= INT32_MAX && type->size <= INT32_MAX))
+		class = adi_check_message(buf, count, type, tag, false);
+	return class;
+}
+
+static inline int adi_check_receive(const void *buf, MPI_Count count, const struct adi_type *type, int source, int tag,
+				    const struct adi_comm *comm)
+{
+	int class = adi_check_rank(comm, source, "source", true, true);
+	if (!class && !ADI_LIKELY((tag >= 0 || tag == MPI_ANY_TAG) && buf && count <= INT32_MAX && type->size <= INT32_MAX))
+		class = adi_check_message(buf, count, type, tag, true);
+	return class;
+}
+
+/* buffered.c: copies a message into the attached buffer and sends it from there. Returns an error class. */
+int adi_buffered_send(struct adi_comm *comm, int rank, int tag, const void *buf, MPI_Count count, struct adi_type *type);
+void adi_buffered_end(void);
+void adi_partitioned_end(void);
+
+#endif

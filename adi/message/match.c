@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matching: MPI 5.0, section 3.5. Posted receives without a message are in a table by envelope, in order of posting. No posted
+ * receive matches an unexpected message. */
+#include "adi/message/internal.h"
+#include "adi/message/statistics.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct adi_table posted;
+/* How many posted receives have wildcards: of source (1), of tag (2), of both (3); and the sum. */
+static unsigned wild[4], wilds;
+static uint64_t posts;
+static int deaths; /* connections that have failed */
+
+static int wildcards(const struct adi_key *key)
+{
+	return (key->source == MPI_ANY_SOURCE) + 2 * (key->tag == MPI_ANY_TAG);
+}
+
+static void wild_count(const struct adi_key *key, int change)
+{
+	int kind = wildcards(key);
+	if (kind) {
+		wild[kind] += (unsigned)change;
+		wilds += (unsigned)change;
+	}
+}
+
+static inline struct adi_request *request_of(struct adi_queued *node)
+{
+	return (struct adi_request *)((char *)node - offsetof(struct adi_request, node));
+}
+
+/* Of the first receives of all queues that match the message, returns the one that was posted first. found: that without
+ * wildcards. */
+static __attribute__((noinline)) struct adi_queued **find_wild(const struct adi_key *key, struct adi_queued **found)
+{
+	for (int kind = 1; kind < 4; kind++) {
+		if (!wild[kind])
+			continue;
+		struct adi_key other = *key;
+		if (kind & 1)
+			other.source = MPI_ANY_SOURCE;
+		if (kind & 2)
+			other.tag = MPI_ANY_TAG;
+		struct adi_queued **link = adi_table_find(&posted, &other, adi_key_hash(&other));
+		if (*link && (!*found || (*link)->order < (*found)->order))
+			found = link;
+	}
+	return found;
+}
+
+struct adi_request *adi_match_posted(const struct adi_key *key)
+{
+	struct adi_queued **link = adi_table_find(&posted, key, adi_key_hash(key));
+	if (wilds && !key->number)
+		link = find_wild(key, link);
+	struct adi_queued *node = *link;
+	if (!node)
+		return NULL;
+	adi_table_pop(&posted, link);
+	wild_count(&node->key, -1);
+	struct adi_request *request = request_of(node);
+	request->posted = false;
+	return request;
+}
+
+static void posted_remove(struct adi_request *request)
+{
+	adi_table_remove(&posted, &request->node);
+	wild_count(&request->node.key, -1);
+	request->posted = false;
+}
+
+/* ---- incoming messages ---- */
+
+static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	size_t bytes = (size_t)incoming->payload_len;
+	struct adi_request *request = adi_match_posted(key);
+	if (request) {
+		adi_receive_claim(request, key, bytes);
+		if (incoming->rndv) {
+			sink->defer = true;
+			adi_deliver_rndv(request, incoming->rndv);
+			return 0;
+		}
+		adi_flow_consumed(key->source, bytes);
+		int n = adi_receive_pieces(request, sink->iov, (int)(sizeof sink->iov / sizeof *sink->iov));
+		if (n < 0)
+			request->class = adi_class(n);
+		sink->n = n < 0 ? 0 : n;
+		sink->done = adi_on_received;
+		sink->context = request;
+		return 0;
+	}
+	struct adi_unexpected *message = adi_unexpected_append(key, bytes, incoming->rndv ? 0 : bytes);
+	if (!message)
+		return -ENOMEM;
+	message->rndv = incoming->rndv;
+	if (incoming->rndv) {
+		sink->defer = true;
+		return 0;
+	}
+	sink->iov[0] = (struct iovec){ message->payload, bytes };
+	sink->n = bytes > 0;
+	sink->done = adi_on_unexpected;
+	sink->context = message;
+	return 0;
+}
+
+static int bad_envelope(const struct adi_peer *peer)
+{
+	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent a message with an invalid envelope", peer->rank);
+	return -EPROTO;
+}
+
+static int on_message(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
+	struct adi_envelope envelope;
+	if (incoming->header_len != sizeof envelope)
+		return bad_envelope(peer);
+	memcpy(&envelope, incoming->header, sizeof envelope);
+	if (envelope.tag < 0)
+		return bad_envelope(peer);
+	struct adi_key key = { envelope.context, peer->rank, envelope.tag, 0 };
+	return arrive(&key, incoming, sink);
+}
+
+static int on_partitioned(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)context;
+	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
+	struct adi_partitioned_envelope header;
+	if (incoming->header_len != sizeof header)
+		return bad_envelope(peer);
+	memcpy(&header, incoming->header, sizeof header);
+	if (header.envelope.tag < 0 || header.number == 0)
+		return bad_envelope(peer);
+	struct adi_key key = { header.envelope.context, peer->rank, header.envelope.tag, header.number };
+	return arrive(&key, incoming, sink);
+}
+
+/* ---- receives ---- */
+
+/* A receive from any source fails if a member has died, because that member may have been the expected sender, or if all
+ * other members have closed. A member without a connection counts as alive. */
+static int members_lost(const struct adi_comm *comm)
+{
+	bool somebody = false;
+	for (int i = 0; i < comm->remote->size; i++) {
+		const struct adi_peer *peer = &adi_job.peer[adi_comm_world(comm, i)];
+		if (peer->error && peer->error != -ESHUTDOWN)
+			return peer->error;
+		somebody |= !peer->error && (peer->vc || comm->remote->size == 1);
+	}
+	return somebody ? 0 : -ESHUTDOWN;
+}
+
+int adi_source_lost(const struct adi_comm *comm, int source)
+{
+	if (source == MPI_ANY_SOURCE)
+		return deaths ? members_lost(comm) : 0;
+	struct adi_peer *peer = &adi_job.peer[source];
+	if (!peer->vc)
+		return 0;
+	return peer->error ? peer->error : ch3_vc_open(peer->vc);
+}
+
+void adi_receive_post(struct adi_request *request)
+{
+	struct adi_key *key = &request->node.key;
+	struct adi_unexpected *message = adi_unexpected_find(key);
+	if (message) {
+		adi_unexpected_remove(message);
+		adi_deliver_unexpected(request, message);
+		return;
+	}
+	int error = adi_source_lost(request->comm, key->source);
+	if (error) {
+		adi_receive_complete(request, error);
+		return;
+	}
+	request->node.order = ++posts;
+	request->posted = true;
+	wild_count(key, 1);
+	adi_table_append(&posted, &request->node, adi_key_hash(key));
+}
+
+bool adi_message_cancel(struct adi_request *request)
+{
+	if (request->kind == ADI_SEND && request->held) {
+		struct adi_unexpected *message = request->held;
+		adi_unexpected_remove(message);
+		adi_unexpected_free(message);
+		request->held = NULL;
+		request->cancelled = true;
+		adi_send_complete(request, MPI_SUCCESS);
+		return true;
+	}
+	if (request->kind != ADI_RECEIVE || !request->posted)
+		return false;
+	posted_remove(request);
+	request->cancelled = true;
+	request->bytes = 0;
+	adi_receive_complete(request, 0);
+	return true;
+}
+
+uint64_t adi_messages_posted(void)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i <= posted.mask; i++)
+		for (struct adi_queued *queue = posted.bucket[i]; queue; queue = queue->chain)
+			for (struct adi_queued *node = queue; node; node = node->next)
+				n++;
+	return n;
+}
+
+/* ---- deaths ---- */
+
+/* The error with which a posted receive fails because a peer has died, or 0. */
+static int lost_with(const struct adi_request *request, const struct adi_peer *peer)
+{
+	int source = request->node.key.source;
+	if (source == MPI_ANY_SOURCE)
+		return members_lost(request->comm);
+	return source == peer->rank ? peer->error : 0;
+}
+
+static void on_death(struct adi_peer *peer)
+{
+	struct adi_request *lost = NULL;
+	deaths++;
+	for (uint32_t i = 0; i <= posted.mask; i++) {
+		for (struct adi_queued *queue = posted.bucket[i]; queue; queue = queue->chain) {
+			for (struct adi_queued *node = queue; node; node = node->next) {
+				struct adi_request *request = request_of(node);
+				request->class = adi_class(lost_with(request, peer));
+				if (!request->class)
+					continue;
+				request->next = lost;
+				lost = request;
+			}
+		}
+	}
+	while (lost) {
+		struct adi_request *request = lost;
+		lost = request->next;
+		posted_remove(request);
+		adi_receive_complete(request, 0);
+	}
+}
+
+int adi_messages_start(void)
+{
+	adi_table_init(&posted);
+	adi_unexpected_start();
+	adi_on_death(on_death);
+	int error = adi_flow_start();
+	if (!error)
+		error = ch3_register(adi_job.engine, ADI_PACKET_MESSAGE, on_message, NULL);
+	if (!error)
+		error = ch3_register(adi_job.engine, ADI_PACKET_PARTITIONED, on_partitioned, NULL);
+	return error;
+}
+
+void adi_messages_end(void)
+{
+	adi_buffered_end();
+	adi_partitioned_end();
+	adi_unexpected_end();
+	adi_table_free(&posted);
+	memset(wild, 0, sizeof wild);
+	wilds = 0;
+	deaths = 0;
+	adi_flow_end();
+	adi_requests_end();
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends and receives: MPI 5.0, sections 3.2, 3.4, 3.7 and 3.10. */
+#include "adi/message/internal.h"
+
+#include <stdlib.h>
+
+int adi_check_message(const void *buf, MPI_Count count, const struct adi_type *type, int tag, bool receive)
+{
+	MPI_Count bytes;
+	if (tag < 0 && !(receive && tag == MPI_ANY_TAG))
+		return adi_error(MPI_ERR_TAG, "tag is %d; valid tags: 0 and above", tag);
+	if (__builtin_mul_overflow(count, type->size, &bytes))
+		return adi_error(MPI_ERR_COUNT, "count is %lld: so many elements of %lld bytes cannot be addressed",
+				 (long long)count, (long long)type->size);
+	/* The displacements of a derived datatype may be addresses. */
+	if (!buf && bytes > 0 && type->object.constant)
+		return adi_error(MPI_ERR_BUFFER, "buf is a null pointer, count is %lld", (long long)count);
+	return MPI_SUCCESS;
+}
+
+/* ---- blocking ---- */
+
+/* Waits for a send that ch3 could not complete at once. */
+static int send_wait(ch3_request_t *send, int dest, int tag)
+{
+	while (!ch3_request_test(send))
+		adi_progress();
+	int error = ch3_request_error(send);
+	ch3_request_free(send);
+	return error ? adi_error(adi_class(error), "send to rank %d, tag %d: %s", dest, tag, adi_class_text(adi_class(error))) :
+		       MPI_SUCCESS;
+}
+
+/* A send that is to oneself, or of data that are not contiguous. The request is on the stack: nothing refers to it after its
+ * completion. */
+static __attribute__((noinline)) int send_otherwise(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag,
+						    struct adi_comm *comm, enum adi_send_mode mode)
+{
+	struct adi_request request;
+	if (dest != MPI_PROC_NULL && mode == ADI_SEND_STANDARD && adi_comm_world(comm, dest) == adi_job.rank)
+		mode = ADI_SEND_COPY;
+	adi_message_send(&request, comm, comm->context, dest, tag, buf, count, type, mode);
+	int class = adi_request_wait(&request);
+	adi_message_end(&request);
+	return class;
+}
+
+static inline int send_blocking(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag,
+				struct adi_comm *comm, enum adi_send_mode mode)
+{
+	int class = adi_check_send(buf, count, type, dest, tag, comm);
+	if (class)
+		return class;
+	const struct adi_peer *peer = dest >= 0 ? &adi_job.peer[adi_comm_world(comm, dest)] : NULL;
+	if (!ADI_LIKELY(peer && peer->vc && type->contiguous))
+		return send_otherwise(buf, count, type, dest, tag, comm, mode);
+	size_t bytes = (size_t)count * (size_t)type->size;
+	struct adi_envelope envelope = { comm->context, tag };
+	struct iovec piece = { (char *)((uintptr_t)buf + (uintptr_t)type->true_lb), bytes };
+	unsigned flags = mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, bytes);
+	ch3_request_t *send;
+	int error = ch3_send(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, &piece, bytes > 0, flags, &send);
+	if (!ADI_LIKELY(!error))
+		return adi_error(adi_class(error), "send to rank %d, tag %d: %s", dest, tag, adi_class_text(adi_class(error)));
+	return send ? send_wait(send, dest, tag) : MPI_SUCCESS;
+}
+
+int mpi_send(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
+{
+	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
+}
+
+/* The receive is posted, which makes no difference here. */
+int mpi_rsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
+{
+	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
+}
+
+int mpi_ssend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
+{
+	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_SYNCHRONOUS);
+}
+
+int mpi_bsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
+{
+	int class = adi_check_send(buf, count, datatype, dest, tag, comm);
+	return class ? class : adi_buffered_send(comm, dest, tag, buf, count, datatype);
+}
+
+int mpi_recv(void *buf, MPI_Count count, struct adi_type *datatype, int source, int tag, struct adi_comm *comm, MPI_Status *status)
+{
+	int class = adi_check_receive(buf, count, datatype, source, tag, comm);
+	if (class)
+		return class;
+	struct adi_request request;
+	adi_message_receive(&request, comm, comm->context, source, tag, buf, count, datatype);
+	class = adi_request_wait(&request);
+	if (status != MPI_STATUS_IGNORE)
+		adi_request_status(&request, status);
+	return class;
+}
+
+/* ---- nonblocking ---- */
+
+/* Makes a request of the arguments and starts it. */
+static int start(int kind, const void *buf, MPI_Count count, struct adi_type *type, int rank, int tag, struct adi_comm *comm,
+		 enum adi_send_mode mode, MPI_Request *handle)
+{
+	struct adi_request *request = adi_request_take();
+	if (!request)
+		return adi_error_no_request();
+	adi_message_prepare(request, kind, comm, comm->context, rank, tag, buf, count, type);
+	adi_message_go(request, mode);
+	if (kind == ADI_SEND && request->complete && !request->class) {
+		adi_request_free(request);
+		request = &adi_request_none;
+	} else {
+		adi_request_own(request);
+	}
+	*handle = adi_request_handle(request);
+	return MPI_SUCCESS;
+}
+
+static int send_start(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag, struct adi_comm *comm,
+		      enum adi_send_mode mode, MPI_Request *request)
+{
+	int class = adi_check_send(buf, count, type, dest, tag, comm);
+	return class ? class : start(ADI_SEND, buf, count, type, dest, tag, comm, mode, request);
+}
+
+int mpi_isend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,
+	      MPI_Request *request)
+{
+	return send_start(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD, request);
+}
+
+int mpi_irsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,
+	       MPI_Request *request)
+{
+	return send_start(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD, request);
+}
+
+int mpi_issend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,
+	       MPI_Request *request)
+{
+	return send_start(buf, count, datatype, dest, tag, comm, ADI_SEND_SYNCHRONOUS, request);
+}
+
+int mpi_ibsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,
+	       MPI_Request *request)
+{
+	int class = mpi_bsend(buf, count, datatype, dest, tag, comm);
+	if (!class)
+		*request = adi_request_handle(&adi_request_none);
+	return class;
+}
+
+int mpi_irecv(void *buf, MPI_Count count, struct adi_type *datatype, int source, int tag, struct adi_comm *comm,
+	      MPI_Request *request)
+{
+	int class = adi_check_receive(buf, count, datatype, source, tag, comm);
+	return class ? class : start(ADI_RECEIVE, buf, count, datatype, source, tag, comm, ADI_SEND_STANDARD, request);
+}

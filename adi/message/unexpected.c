@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unexpected messages: those that have no receive yet. They are in a list in order of arrival and in a table by envelope. A
+ * receive with wildcards searches the list. If that takes many steps, the messages are entered into the table by all other
+ * combinations of source and tag too, until no message is left.
+ */
+#include "adi/message/internal.h"
+#include "adi/message/statistics.h"
+
+#include "rdma_channel/base/log.h"
+
+#include <stdlib.h>
+
+#define MANY_STEPS 16
+
+static struct adi_table table;
+static struct adi_unexpected *first, *last;
+static bool indexed; /* all messages are in the table by all combinations */
+
+/* The key under which a message is found by receives with these wildcards. */
+static struct adi_key index_key(const struct adi_key *key, int index)
+{
+	struct adi_key other = *key;
+	if (index & ADI_BY_TAG)
+		other.source = MPI_ANY_SOURCE;
+	if (index & ADI_BY_SOURCE)
+		other.tag = MPI_ANY_TAG;
+	return other;
+}
+
+static int index_of(const struct adi_key *want)
+{
+	return (want->source == MPI_ANY_SOURCE ? ADI_BY_TAG : 0) | (want->tag == MPI_ANY_TAG ? ADI_BY_SOURCE : 0);
+}
+
+static void index_message(struct adi_unexpected *message)
+{
+	for (int i = ADI_BY_ALL + 1; i < ADI_INDEXES; i++) {
+		message->node[i].key = index_key(&message->node[ADI_BY_ALL].key, i);
+		adi_table_append(&table, &message->node[i], adi_key_hash(&message->node[i].key));
+	}
+}
+
+/* Wildcards do not match partitioned messages. */
+static bool has_indexes(const struct adi_unexpected *message)
+{
+	return message->node[ADI_BY_ALL].key.number == 0;
+}
+
+struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t bytes, size_t room)
+{
+	struct adi_unexpected *message = room > SIZE_MAX / 2 ? NULL : malloc(sizeof *message + room);
+	if (!message) {
+		hr_log(HR_LOG_ERROR, "adi: no memory for an unexpected message of %zu bytes from rank %d", bytes, key->source);
+		return NULL;
+	}
+	message->object.magic = 0;
+	message->bytes = bytes;
+	message->rndv = NULL;
+	message->sender = message->claimed = NULL;
+	message->comm = NULL;
+	message->arrived = false;
+	message->error = 0;
+	message->next = NULL;
+	message->previous = last;
+	*(last ? &last->next : &first) = message;
+	last = message;
+	message->node[ADI_BY_ALL].key = *key;
+	adi_table_append(&table, &message->node[ADI_BY_ALL], adi_key_hash(key));
+	if (indexed && has_indexes(message))
+		index_message(message);
+	return message;
+}
+
+void adi_unexpected_remove(struct adi_unexpected *message)
+{
+	adi_table_remove(&table, &message->node[ADI_BY_ALL]);
+	for (int i = ADI_BY_ALL + 1; indexed && has_indexes(message) && i < ADI_INDEXES; i++)
+		adi_table_remove(&table, &message->node[i]);
+	*(message->previous ? &message->previous->next : &first) = message->next;
+	*(message->next ? &message->next->previous : &last) = message->previous;
+	if (!first)
+		indexed = false;
+}
+
+static struct adi_unexpected *search(const struct adi_key *want)
+{
+	int steps = 0;
+	struct adi_unexpected *message = first;
+	for (; message; message = message->next, steps++) {
+		const struct adi_key *key = &message->node[ADI_BY_ALL].key;
+		if (key->context == want->context && key->number == want->number &&
+		    (want->source == MPI_ANY_SOURCE || want->source == key->source) &&
+		    (want->tag == MPI_ANY_TAG || want->tag == key->tag))
+			break;
+	}
+	if (steps > MANY_STEPS) {
+		for (struct adi_unexpected *each = first; each; each = each->next)
+			if (has_indexes(each))
+				index_message(each);
+		indexed = true;
+	}
+	return message;
+}
+
+struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
+{
+	if (!first)
+		return NULL;
+	int index = index_of(want);
+	if (index != ADI_BY_ALL && !indexed)
+		return search(want);
+	struct adi_queued *node = *adi_table_find(&table, want, adi_key_hash(want));
+	if (!node)
+		return NULL;
+	return (struct adi_unexpected *)((char *)(node - index) - offsetof(struct adi_unexpected, node));
+}
+
+uint64_t adi_messages_unexpected(void)
+{
+	uint64_t n = 0;
+	for (const struct adi_unexpected *message = first; message; message = message->next)
+		n++;
+	return n;
+}
+
+void adi_unexpected_free(struct adi_unexpected *message)
+{
+	free(message);
+}
+
+void adi_unexpected_start(void)
+{
+	adi_table_init(&table);
+}
+
+void adi_unexpected_end(void)
+{
+	while (first) {
+		struct adi_unexpected *message = first;
+		first = message->next;
+		free(message);
+	}
+	last = NULL;
+	indexed = false;
+	adi_table_free(&table);
+}
