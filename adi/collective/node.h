@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Blocking collectives with small data among ranks of one machine, through a segment of shared memory. The segment of a
+ * communicator is made by one of its first collectives that could use it (node_segment.c); node.c runs the collectives.
+ *
+ * Layout: a header; then for each rank a line `done` and SLOTS slots of one line and NODE_CHUNK bytes of data.
+ *
+ * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
+ * ... Slot seq % SLOTS of a rank is for its data of that step. Every word has one writer, the rank to which it belongs.
+ *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. It writes the
+ *	            data and then stores seq in the slot's flag (release).
+ *	on read     A reader waits for flag >= seq (acquire, pairs with the release: it then sees the data). The flag cannot pass
+ *	            seq before the reader's done allows it.
+ *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
+ *	            A rank that reads nothing in a step stores seq all the same.
+ * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done.
+ *	on death    A rank that sees that a member has died stores 1 in `broken`; nobody clears it. All waiting ranks, and all later
+ *	            calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
+ *	            some living member sees each death.
+ */
+#ifndef ADI_COLLECTIVE_NODE_H
+#define ADI_COLLECTIVE_NODE_H
+
+#include "adi/collective/reduction.h"
+
+#include <stdatomic.h>
+
+#define NODE_SLOTS 16
+#define NODE_CHUNK 8192
+#define NODE_INLINE 48
+
+struct node_slot {
+	_Alignas(64) _Atomic uint64_t flag;
+	uint64_t bytes;             /* of data in this step */
+	char data[NODE_INLINE];     /* data of at most this size; more lies in the slot's chunk */
+};
+
+struct node_member {
+	_Alignas(64) _Atomic uint64_t done;
+	struct node_slot slot[NODE_SLOTS];
+};
+
+struct node_shared {
+	_Alignas(64) uint64_t cookie[2]; /* random: that a process has mapped the right memory */
+	_Alignas(64) _Atomic uint32_t broken;
+	_Alignas(64) struct node_member member[];
+};
+_Static_assert(sizeof(struct node_slot) == 64, "one line");
+
+/* Of a communicator, in comm->node. */
+struct node_state {
+	enum { NODE_FIRST_CALLS, NODE_SHARED, NODE_BROKEN, NODE_NEVER } state;
+	int calls;
+	struct node_shared *shared; /* mapped; NULL: none */
+	size_t bytes;
+	char *chunks;               /* in shared: [ranks][NODE_SLOTS][NODE_CHUNK] */
+	uint64_t seq;               /* of the last step */
+	uint64_t all_done;          /* all ranks have ended at least this step */
+};
+
+/* Whether the ranks of the communicator may share a segment: all are on this machine, and there are two or more. */
+struct node_state *adi_node_find(struct adi_comm *comm);
+static inline bool adi_node_possible(struct adi_comm *comm)
+{
+	struct node_state *node = comm->node ? comm->node : adi_node_find(comm);
+	return node->state != NODE_NEVER;
+}
+/* Whether this blocking collective runs in the segment. All ranks get the same answer; the segment may be made now. If it could
+ * not be made because a member has died, the answer is yes, and the collective returns the error. */
+bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered);
+/* The same for a reduction, whose data must lie as they are in memory: predefined and contiguous types only. */
+bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
+
+/* The collectives, after adi_node_use has said yes. Return an error class. */
+int adi_node_barrier(struct adi_comm *comm);
+int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root);
+int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction, int root);
+int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduction);
+
+/* node_blocks.c. send is NULL if it is in place. The blocks of allgather have bytes bytes; it fits NODE_CHUNK. The others: the blocks
+ * of all ranks together fit. */
+struct adi_blocks;
+int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
+int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
+/* send: of ranks but the root, and of the root if its block is not in place. receive: of the root. */
+int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
+int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
+
+/* Steps, for node.c and node_blocks.c. Return an error class. begin: begins a step in which this rank writes; afterwards it may
+ * write adi_node_data of its rank, and publishes these bytes. A rank that does not write adds 1 to seq instead. await: waits for the
+ * data of a rank; it is an error if they have another size. end_step: this rank has read what it needs; also after an error, so that
+ * others do not wait for it. */
+int adi_node_begin(const struct adi_comm *comm, struct node_state *node);
+char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
+void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes);
+int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes);
+int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes);
+void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node);
+int adi_node_error_broken(const struct adi_comm *comm);
+
+/* node_segment.c: makes the segment. Collective. Sets node->state. */
+void adi_node_make(struct adi_comm *comm, struct node_state *node);
+
+#endif
