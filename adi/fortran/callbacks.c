@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reduction operations, error handlers and generalized requests whose functions are in Fortran. C passes handles to these
+ * functions, Fortran expects integers. Functions of operations and error handlers have no argument of their own, so each gets a
+ * C function of a fixed number of slots. The slot of an operation is free after MPI_Op_free, and slots are taken in turn, so
+ * that an operation in progress keeps its slot for long. The slot of an error handler is never free: objects may still have it.
+ */
+#include "adi/fortran/fortran.h"
+
+#include <pthread.h>
+
+#define SLOTS 64
+/* F(000) ... F(077): octal numbers. */
+#define EIGHT(F, a) F(a##0) F(a##1) F(a##2) F(a##3) F(a##4) F(a##5) F(a##6) F(a##7)
+#define ALL_SLOTS(F) EIGHT(F, 00) EIGHT(F, 01) EIGHT(F, 02) EIGHT(F, 03) EIGHT(F, 04) EIGHT(F, 05) EIGHT(F, 06) EIGHT(F, 07)
+
+typedef void reduction(void *in, void *inout, void *len, MPI_Fint *datatype);
+typedef void handler(MPI_Fint *object, MPI_Fint *error);
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	reduction *function; /* NULL: the slot is free */
+	MPI_Op op;
+} ops[SLOTS];
+static struct {
+	handler *function;
+	enum { OF_COMM, OF_WIN, OF_FILE, OF_SESSION } of;
+} handlers[SLOTS];
+
+static void reduce(unsigned slot, void *in, void *inout, void *len, MPI_Datatype *datatype)
+{
+	MPI_Fint number = PMPI_Type_toint(*datatype);
+	ops[slot].function(in, inout, len, &number);
+}
+
+/* A Fortran program may stop here: MPI calls error handlers only after errors, so speed does not matter. */
+static void handle(unsigned slot, void *object, int *error)
+{
+	MPI_Fint number = 0, code = *error;
+	switch (handlers[slot].of) {
+	case OF_COMM: number = PMPI_Comm_toint(*(MPI_Comm *)object); break;
+	case OF_WIN: number = PMPI_Win_toint(*(MPI_Win *)object); break;
+	case OF_FILE: number = PMPI_File_toint(*(MPI_File *)object); break;
+	case OF_SESSION: number = PMPI_Session_toint(*(MPI_Session *)object); break;
+	}
+	handlers[slot].function(&number, &code);
+}
+
+#define OP(n)                                                                               \
+	static void op_##n(void *in, void *inout, int *len, MPI_Datatype *datatype)         \
+	{                                                                                   \
+		reduce(n, in, inout, len, datatype);                                        \
+	}                                                                                   \
+	static void op_c_##n(void *in, void *inout, MPI_Count *len, MPI_Datatype *datatype) \
+	{                                                                                   \
+		reduce(n, in, inout, len, datatype);                                        \
+	}
+ALL_SLOTS(OP)
+#define OP_NAME(n) op_##n,
+static MPI_User_function *const op_functions[SLOTS] = { ALL_SLOTS(OP_NAME) };
+#define OP_C_NAME(n) op_c_##n,
+static MPI_User_function_c *const op_c_functions[SLOTS] = { ALL_SLOTS(OP_C_NAME) };
+
+#define HANDLER(n)                                                  \
+	static void comm_##n(MPI_Comm *object, int *error, ...)     \
+	{                                                           \
+		handle(n, object, error);                           \
+	}                                                           \
+	static void win_##n(MPI_Win *object, int *error, ...)       \
+	{                                                           \
+		handle(n, object, error);                           \
+	}                                                           \
+	static void file_##n(MPI_File *object, int *error, ...)     \
+	{                                                           \
+		handle(n, object, error);                           \
+	}                                                           \
+	static void session_##n(MPI_Session *object, int *error, ...) \
+	{                                                           \
+		handle(n, object, error);                           \
+	}
+ALL_SLOTS(HANDLER)
+#define COMM_NAME(n) comm_##n,
+static MPI_Comm_errhandler_function *const comm_functions[SLOTS] = { ALL_SLOTS(COMM_NAME) };
+#define WIN_NAME(n) win_##n,
+static MPI_Win_errhandler_function *const win_functions[SLOTS] = { ALL_SLOTS(WIN_NAME) };
+#define FILE_NAME(n) file_##n,
+static MPI_File_errhandler_function *const file_functions[SLOTS] = { ALL_SLOTS(FILE_NAME) };
+#define SESSION_NAME(n) session_##n,
+static MPI_Session_errhandler_function *const session_functions[SLOTS] = { ALL_SLOTS(SESSION_NAME) };
+
+/* Returns the slot, or -1 if all are taken. */
+static int take_op(reduction *function)
+{
+	static int next;
+	int found = -1;
+	pthread_mutex_lock(&mutex);
+	for (int i = 0; i < SLOTS && found < 0; i++) {
+		if (!ops[next].function) {
+			found = next;
+			ops[found].function = function;
+		}
+		next = (next + 1) % SLOTS;
+	}
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+
+static int take_handler(handler *function, int of)
+{
+	static int used;
+	int found = -1;
+	pthread_mutex_lock(&mutex);
+	for (int i = 0; i < used && found < 0; i++)
+		if (handlers[i].function == function && (int)handlers[i].of == of)
+			found = i;
+	if (found < 0 && used < SLOTS) {
+		found = used++;
+		handlers[found].function = function;
+		handlers[found].of = of;
+	}
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+
+#define OP_CREATE(name, Name, functions)                                                            \
+	void pmpi_##name##_(reduction *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fint *ierror); \
+	void pmpi_##name##_(reduction *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fint *ierror)  \
+	{                                                                                           \
+		int slot = take_op(function), class = MPI_ERR_NO_MEM;                               \
+		if (slot >= 0) {                                                                    \
+			MPI_Op new = MPI_OP_NULL;                                                   \
+			class = PMPI_##Name(functions[slot], *commute != 0, &new);                  \
+			ops[slot].op = new;                                                         \
+			if (class == MPI_SUCCESS)                                                   \
+				*op = PMPI_Op_toint(new);                                           \
+			else                                                                        \
+				ops[slot].function = NULL;                                          \
+		}                                                                                   \
+		hrf_return(class);                                                                  \
+	}                                                                                           \
+	HRF_NAMES(name)
+OP_CREATE(op_create, Op_create, op_functions);
+OP_CREATE(op_create_c, Op_create_c, op_c_functions);
+
+void pmpi_op_free_(MPI_Fint *op, MPI_Fint *ierror);
+void pmpi_op_free_(MPI_Fint *op, MPI_Fint *ierror)
+{
+	MPI_Op old = hrf_op(*op), handle_now = old;
+	int class = PMPI_Op_free(&handle_now);
+	*op = PMPI_Op_toint(handle_now);
+	for (int i = 0; i < SLOTS && class == MPI_SUCCESS; i++)
+		if (ops[i].function && ops[i].op == old)
+			ops[i].function = NULL;
+	hrf_return(class);
+}
+HRF_NAMES(op_free);
+
+#define ERRHANDLER(name, Name, kind)                                                                           \
+	void pmpi_##name##_create_errhandler_(handler *function, MPI_Fint *errhandler, MPI_Fint *ierror);      \
+	void pmpi_##name##_create_errhandler_(handler *function, MPI_Fint *errhandler, MPI_Fint *ierror)       \
+	{                                                                                                      \
+		int slot = take_handler(function, kind), class = MPI_ERR_NO_MEM;                               \
+		MPI_Errhandler new = MPI_ERRHANDLER_NULL;                                                      \
+		if (slot >= 0)                                                                                 \
+			class = PMPI_##Name##_create_errhandler(name##_functions[slot], &new);                 \
+		if (class == MPI_SUCCESS)                                                                      \
+			*errhandler = PMPI_Errhandler_toint(new);                                              \
+		hrf_return(class);                                                                             \
+	}                                                                                                      \
+	HRF_NAMES(name##_create_errhandler)
+ERRHANDLER(comm, Comm, OF_COMM);
+ERRHANDLER(win, Win, OF_WIN);
+ERRHANDLER(file, File, OF_FILE);
+ERRHANDLER(session, Session, OF_SESSION);
+
+/* Generalized requests: the extra state in C is a struct that the free function frees. */
+struct grequest {
+	void (*query)(MPI_Aint *extra_state, MPI_Fint *status, MPI_Fint *ierror);
+	void (*free)(MPI_Aint *extra_state, MPI_Fint *ierror);
+	void (*cancel)(MPI_Aint *extra_state, MPI_Fint *complete, MPI_Fint *ierror);
+	MPI_Aint extra_state;
+};
+
+static int grequest_query(void *extra_state, MPI_Status *status)
+{
+	struct grequest *request = extra_state;
+	MPI_Fint error = MPI_SUCCESS;
+	request->query(&request->extra_state, (MPI_Fint *)(void *)status, &error);
+	return error;
+}
+
+static int grequest_free(void *extra_state)
+{
+	struct grequest *request = extra_state;
+	MPI_Fint error = MPI_SUCCESS;
+	request->free(&request->extra_state, &error);
+	free(request);
+	return error;
+}
+
+static int grequest_cancel(void *extra_state, int complete)
+{
+	struct grequest *request = extra_state;
+	MPI_Fint error = MPI_SUCCESS, is_complete = complete != 0;
+	request->cancel(&request->extra_state, &is_complete, &error);
+	return error;
+}
+
+void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Fint *, MPI_Fint *), void (*freed)(MPI_Aint *, MPI_Fint *),
+			  void (*cancel)(MPI_Aint *, MPI_Fint *, MPI_Fint *), MPI_Aint *extra_state, MPI_Fint *request,
+			  MPI_Fint *ierror);
+void pmpi_grequest_start_(void (*query)(MPI_Aint *, MPI_Fint *, MPI_Fint *), void (*freed)(MPI_Aint *, MPI_Fint *),
+			  void (*cancel)(MPI_Aint *, MPI_Fint *, MPI_Fint *), MPI_Aint *extra_state, MPI_Fint *request,
+			  MPI_Fint *ierror)
+{
+	struct grequest *state = malloc(sizeof *state);
+	int class = MPI_ERR_NO_MEM;
+	MPI_Request new = MPI_REQUEST_NULL;
+	if (state) {
+		*state = (struct grequest){ query, freed, cancel, *extra_state };
+		class = PMPI_Grequest_start(grequest_query, grequest_free, grequest_cancel, state, &new);
+	}
+	if (class == MPI_SUCCESS)
+		*request = PMPI_Request_toint(new);
+	else
+		free(state);
+	hrf_return(class);
+}
+HRF_NAMES(grequest_start);
