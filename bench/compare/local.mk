@@ -11,7 +11,7 @@ bench_compare_compare_headrace_LDADD = ch3/libhrch3.la
 if HAVE_PMIX
 noinst_PROGRAMS += %D%/compare_hrmpi
 bench_compare_compare_hrmpi_SOURCES = %D%/cells.c %D%/cells.h %D%/with_mpi.c
-bench_compare_compare_hrmpi_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/adi
+bench_compare_compare_hrmpi_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(builddir)/adi
 bench_compare_compare_hrmpi_LDADD = adi/libmpi_abi.la
 endif
 if HAVE_OMPI

@@ -25,14 +25,15 @@ static void refused_with_the_right_class(void)
 	CHECK(MPI_Recv(&value, 1, MPI_INT, 0, -3, w, &status) == MPI_ERR_TAG);
 	CHECK(MPI_Isend(&value, 1, MPI_INT, 0, 0, w, NULL) == MPI_ERR_ARG);
 	CHECK(MPI_Irecv(&value, 1, MPI_INT, 1, 0, MPI_COMM_SELF, &request) == MPI_ERR_RANK);
-	CHECK(MPI_Wait(NULL, &status) == MPI_ERR_REQUEST);
+	CHECK(MPI_Wait(NULL, &status) == MPI_ERR_ARG);
 	request = (MPI_Request)0x181;
 	CHECK(MPI_Wait(&request, &status) == MPI_ERR_REQUEST);
 	CHECK(MPI_Waitall(-1, &request, MPI_STATUSES_IGNORE) == MPI_ERR_COUNT);
 	CHECK(MPI_Barrier(MPI_COMM_NULL) == MPI_ERR_COMM);
 	CHECK(MPI_Comm_rank(w, NULL) == MPI_ERR_ARG);
 	CHECK(MPI_Comm_set_errhandler(w, MPI_ERRHANDLER_NULL) == MPI_ERR_ERRHANDLER);
-	CHECK(MPI_Type_size(MPI_DOUBLE_INT, &value) == MPI_ERR_TYPE);
+	CHECK(MPI_Type_size(MPI_DATATYPE_NULL, &value) == MPI_ERR_TYPE);
+	CHECK(MPI_Comm_size(MPI_COMM_WORLD, NULL) == MPI_ERR_ARG);
 	int argc = 0;
 	CHECK(MPI_Init(&argc, NULL) == MPI_ERR_OTHER);
 }
@@ -73,7 +74,7 @@ static void environment_tells_the_truth(void)
 	double start = MPI_Wtime();
 	CHECK(MPI_Wtick() > 0 && MPI_Wtick() < 1);
 	CHECK(MPI_Wtime() >= start);
-	CHECK(MPI_Query_thread(&a) == MPI_SUCCESS && a == MPI_THREAD_SERIALIZED);
+	CHECK(MPI_Query_thread(&a) == MPI_SUCCESS && a == MPI_THREAD_MULTIPLE);
 	CHECK(MPI_Initialized(&a) == MPI_SUCCESS && a == 1);
 	CHECK(MPI_Finalized(&a) == MPI_SUCCESS && a == 0);
 	CHECK(sizeof(MPI_Status) == 8 * sizeof(int));
@@ -84,7 +85,8 @@ int main(int argc, char **argv)
 	int provided, flag;
 	CHECK(MPI_Initialized(&flag) == MPI_SUCCESS && flag == 0);
 	CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS);
-	CHECK(provided == MPI_THREAD_SERIALIZED);
+	CHECK(provided == MPI_THREAD_MULTIPLE);
+	CHECK(MPI_Is_thread_main(&flag) == MPI_SUCCESS && flag);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	refused_with_the_right_class();

@@ -27,11 +27,21 @@ need_mpirun() {
 	fi
 }
 
-# ranks N PROGRAM [ARGUMENT...]: runs it with N ranks, for a minute at most.
+# ranks N PROGRAM [ARGUMENT...]: runs it with N ranks, for two minutes at most.
 ranks() {
 	n=$1
 	shift
-	timeout -k 5 60 "$MPIRUN" -n "$n" "$@"
+	timeout -k 5 120 "$MPIRUN" -n "$n" "$@"
+}
+
+# with_ranks "N..." PROGRAM [ARGUMENT...]: a test program over shared memory with each number of ranks, then over tcp with three.
+with_ranks() {
+	local counts=$1 program=$programs/$2 n
+	shift 2
+	for n in $counts; do
+		HEADRACE_TRANSPORT=shm ranks "$n" "$program" "$@" || fail "$program $*, $n ranks, shm"
+	done
+	HEADRACE_TRANSPORT=tcp ranks 3 "$program" "$@" || fail "$program $*, 3 ranks, tcp"
 }
 
 # Everything that two and four ranks must do over one transport.

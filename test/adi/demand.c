@@ -70,6 +70,7 @@ static void gone(bool finalize)
 	if (rank == 1)
 		kill(getpid(), SIGKILL);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* of MPI_Finalize */
 	if (!finalize && rank == 0)
 		CHECK(MPI_Send(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD) == MPI_ERR_PROC_ABORTED);
 	if (!finalize)

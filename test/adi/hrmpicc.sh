@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The compiler wrapper builds a program that runs, from a prefix that was moved after it was installed.
+# The compiler wrappers build programs that run, from a prefix that was moved after it was installed.
 . "$top_srcdir/test/adi/common.sh"
 make -C "$top_builddir" install-exec install-data DESTDIR="$scratch/stage" >"$scratch/log" 2>&1 || {
 	tail -20 "$scratch/log"
@@ -19,4 +19,9 @@ hrmpicc -I"$top_srcdir" -c ring.c && [ -e ring.o ] || fail "compiling only"
 hrmpicc -show ring.o -o again | grep -q -- "-L$scratch/moved/lib.* -lmpi_abi" || fail "-show"
 hrmpicc ring.o -o again && timeout 60 ./again 10 || fail "linking only"
 hrmpicc 2>/dev/null && fail "no arguments"
+cp "$top_srcdir/test/adi/older.c" "$scratch/older.cpp"
+hrmpicxx -I"$top_srcdir" -Wall -Werror older.cpp -o older && timeout 60 ./older || fail "hrmpicxx"
+if command -v hrmpifort >/dev/null; then
+	hrmpifort -w "$top_srcdir/test/adi/fortran/module.f90" -o module && timeout 60 ./module || fail "hrmpifort"
+fi
 exit 0

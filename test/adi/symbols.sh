@@ -8,7 +8,7 @@ if ! command -v nm >/dev/null || [ ! -e "$library" ]; then
 	exit 77
 fi
 nm -D --defined-only "$library" | sed 's/@.*//' | awk '{ print $3, $2 }' | sort >"$scratch/exported"
-sed -n 's/^\(int\|double\) \(P\{0,1\}MPI_[A-Za-z_]*\)(.*/\2/p' "$top_srcdir/adi/mpi.h" |
+sed -n 's/^\(int\|double\|MPI_[A-Z][a-z]*\) \(P\{0,1\}MPI_[A-Za-z_0-9]*\)(.*/\2/p' "$top_builddir/adi/mpi.h" |
 	awk '{ print $1, $1 ~ /^P/ ? "T" : "W" }' | sort >"$scratch/declared"
 [ -s "$scratch/declared" ] || fail "no declarations found"
 diff "$scratch/declared" "$scratch/exported" || fail "declared (<) and exported (>) differ"

@@ -22,6 +22,7 @@ GENERATED = {
     "cuda_remote/api/calls.h", "cuda_remote/api/names.c", "cuda_remote/api/driver.h", "cuda_remote/client/calls.c",
     "cuda_remote/server/calls.c", "cuda_remote/api/exports.c", "cuda_remote/door/build.c",
     "test/cuda/softgpu/vectors/forms.h",
+    "adi/mpi.h", "adi/bindings/functions.h", "adi/fortran/mpif.h", "adi/fortran/mpi.f90", "adi/fortran/mpi_f08.f90",
 }
 # Files of others that the text speaks of: installed names, CUDA's and the system's headers.
 FOREIGN = {"cuda.h", "mpi.h", "cuda_runtime_api.h", "headrace/channel.h", "cudaProfiler.h"}

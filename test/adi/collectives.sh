@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Broadcast, barrier, reductions, scans; schedules.
+. "$top_srcdir/test/adi/common.sh"
+need_mpirun
+with_ranks "1 2 3 5" collectives
+with_ranks "1 2 4" schedules
