@@ -28,6 +28,7 @@ contains
     call any_type('a')
   end subroutine
 end module]])], [hr_have_fortran=yes], [hr_have_fortran=no])
+    rm -f headrace_check.mod
     AC_MSG_RESULT([$hr_have_fortran])
     # Programs with mpif.h pass buffers of different types to the same procedure.
     hr_save_FCFLAGS=$FCFLAGS

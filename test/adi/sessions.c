@@ -41,7 +41,7 @@ static void psets_are_there(MPI_Session session)
 
 static void pass_around(MPI_Comm comm)
 {
-	int rank, size, got = -1;
+	int rank = 0, size = 1, got = -1;
 	CHECK(MPI_Comm_rank(comm, &rank) == MPI_SUCCESS && MPI_Comm_size(comm, &size) == MPI_SUCCESS);
 	CHECK(MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &got, 1, MPI_INT, (rank + size - 1) % size, 1, comm,
 			   MPI_STATUS_IGNORE) == MPI_SUCCESS);
