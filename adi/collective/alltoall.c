@@ -13,8 +13,8 @@ struct alltoall {
 	struct adi_blocks send, receive;
 };
 
-/* Copies the runs of blocks whose distance has this bit between all, in which block d is at d * bytes, and part, in which they stand
- * one behind the other. Returns the bytes of part. */
+/* Copies the blocks d with (d & bit) != 0. Block d is at d * bytes in `all`; in `part` the copied blocks are contiguous. to_part: the
+ * direction. Returns the size of `part`, bytes. */
 static MPI_Count copy_runs(struct adi_schedule *schedule, char *all, char *part, int n, int bit, MPI_Count bytes, bool to_part)
 {
 	MPI_Count at = 0;

@@ -94,8 +94,8 @@ void adi_exchange(struct adi_schedule *schedule, const struct adi_comm *comm, co
 /* The same if the blocks to send are in the place of those to receive. Intracommunicators only. */
 void adi_exchange_in_place(struct adi_schedule *schedule, const struct adi_comm *comm, const struct adi_blocks *blocks);
 
-/* The algorithm for blocks of so many bytes (a mean, if they differ). There is no choice, and the answer is otherwise, between the
- * groups of an intercommunicator, for a single rank and for empty blocks. */
+/* Selects the algorithm. bytes: size of a block; the mean if the blocks differ. Returns `otherwise` for an intercommunicator, for a
+ * single rank and for empty blocks, where there is nothing to select. */
 static inline enum adi_algorithm adi_choose(enum adi_collective collective, const struct adi_comm *comm, MPI_Count bytes,
 					    enum adi_algorithm otherwise)
 {
@@ -103,7 +103,8 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 	return choice ? adi_select(collective, (size_t)bytes, comm->size, true, false) : otherwise;
 }
 
-/* Whether a blocking collective with blocks of so many bytes, of which a rank writes n, runs in the segment of the node. */
+/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block; n: blocks that one rank
+ * writes. */
 static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes, int n)
 {
 	return bytes > 0 && bytes <= NODE_CHUNK / n && adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false);

@@ -145,8 +145,8 @@ void adi_node_publish(const struct adi_comm *comm, const struct node_state *node
 	atomic_store_explicit(&slot->flag, node->seq, memory_order_release);
 }
 
-/* In a collective whose writers do not wait, the next steps follow at once. Where all wait for all, asking early only disturbs the
- * readers. */
+/* Prefetches the slot of a later step. Only for collectives whose writers do not wait for the readers: in the others the readers
+ * still read these lines, and an early prefetch takes the lines from them. */
 static void prepare_next(const struct adi_comm *comm, const struct node_state *node)
 {
 	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + PREFETCH) % NODE_SLOTS]);

@@ -23,7 +23,7 @@ static size_t length(int class, size_t bytes)
 	return class == MPI_ERR_PROC_ABORTED ? 0 : class ? 1 : bytes;
 }
 
-/* Waits for a message that must have so many bytes. */
+/* Waits for a message. Fails if it has not the expected length. */
 static int finish_receive(struct adi_request *request, int world, size_t bytes)
 {
 	int class = adi_request_wait(request);

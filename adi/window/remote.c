@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_LEAST 512 /* data are sent as a vector of pieces if these have at least so many bytes on average */
+#define PIECE_LEAST 512 /* minimum mean size, bytes, of pieces that are sent as a vector; smaller ones are packed */
 
 static const struct adi_request_class request_class;
 static struct window_fetch *spare;
