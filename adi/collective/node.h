@@ -68,7 +68,7 @@ static inline bool adi_node_possible(struct adi_comm *comm)
 /* Whether this blocking collective runs in the segment. All ranks get the same answer; the segment may be made now. If it could
  * not be made because a member has died, the answer is yes, and the collective returns the error. */
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered);
-/* The same for a reduction, whose data must lie as they are in memory: predefined and contiguous types only. */
+/* The same for a reduction. Only predefined, contiguous datatypes can be reduced in the segment. */
 bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, const struct adi_reduction *reduction);
 
 /* The collectives, after adi_node_use has said yes. Return an error class. */

@@ -46,8 +46,8 @@ struct search {
 	int64_t difference; /* of best */
 };
 
-/* Chooses factor i and those behind it, whose product is number. Tries large factors first: then the first of several
- * equally good results is the one to take, and as soon as a factor is too small for a better result, so are the rest. */
+/* Chooses the factors from i on. Their product is `number`. Tries large factors first. So of several equally good results the
+ * first one is taken, and the search ends at the first factor that is too small for a better result. */
 static void search(struct search *s, int i, int number)
 {
 	int left = s->n - i - 1;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An edge as one of its ends is told of it. On the wire. */
+/* Wire format: an edge, sent to the rank at one of its ends. */
 struct edge {
 	int32_t peer; /* rank of the other end; the receiver checks it */
 	int32_t weight;

@@ -86,7 +86,7 @@ static void sibling_wakes_a_waiting_thread(void)
 	pthread_t thread;
 	int value = 42;
 	CHECK(!pthread_create(&thread, NULL, wait_for_sibling, NULL));
-	usleep(100000); /* the other thread waits, as long as it likes to, before this one comes */
+	usleep(100000); /* makes it likely that the other thread waits in MPI_Recv already; either order passes */
 	MPI_Send(&value, 1, MPI_INT, 0, 99, MPI_COMM_SELF);
 	CHECK(!pthread_join(thread, NULL));
 }
