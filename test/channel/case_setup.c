@@ -532,13 +532,14 @@ static void nonsense_after_hello(struct side *side)
 	attr.timeout_ms = 6000;
 	side_open(side, &attr);
 	if (side->index == 0) {
-		uint8_t hello[HELLO_BYTES], answer[1000] = { 0 };
+		/* One send, because the peer may close the stream as soon as it has read the header. */
+		uint8_t sent[HELLO_BYTES + sizeof(struct hr_wire_header) + 77] = { 0 }, answer[1000];
 		int fd = raw_stream(&side->peer);
-		size_t len = hello_of(side, true, hello);
-		struct hr_wire_header half = header_of(HR_WIRE_HALF, answer, 77);
-		CHECK_IS(send(fd, hello, len, MSG_NOSIGNAL), len);
-		CHECK_IS(send(fd, &half, sizeof half, MSG_NOSIGNAL), sizeof half);
-		CHECK_IS(send(fd, answer, 77, MSG_NOSIGNAL), 77);
+		size_t len = hello_of(side, true, sent);
+		struct hr_wire_header half = header_of(HR_WIRE_HALF, sent + len + sizeof half, 77);
+		memcpy(sent + len, &half, sizeof half);
+		len += sizeof half + 77;
+		CHECK_IS(send(fd, sent, len, MSG_NOSIGNAL), len);
 		while (recv(fd, answer, sizeof answer, 0) > 0)
 			continue;
 		close(fd);
