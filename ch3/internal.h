@@ -155,6 +155,7 @@ struct ch3_vc {
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
 	uint8_t send_sequence; /* sequence number of the next packet */
+	bool held_back; /* the last pass over the queue completed a send and therefore did not receive (progress.c) */
 	ch3_request_t *queue, **queue_end;
 	ch3_request_t *writing; /* requests in CH3_STAGE_WRITING */
 	struct ch3_ids announced; /* of ch3_request_t: sends that wait for CLEAR */

@@ -21,11 +21,31 @@
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
 
+/*
+ * Sends from the queue. Returns whether this pass may receive. A caller whose send is complete may post the receive for
+ * the answer, which may have arrived already. If the answer's handler ran first, the answer would have no buffer and
+ * would be copied twice. So a pass receives nothing if it has completed a send, unless the pass before was such a pass,
+ * and nothing that arrived only after the queue was flushed.
+ */
+static bool flush_first(ch3_vc_t *vc)
+{
+	unsigned before = vc->engine->ran;
+	const uint8_t *bytes;
+	size_t len;
+	bool arrived = vc->receive.in_payload || vc->receive.begin < vc->receive.end ||
+		       hr_conn_peek(vc->conn, &bytes, &len) != HR_NOT_ARRIVED;
+	ch3_queue_flush(vc);
+	if (vc->send_error)
+		return true;
+	vc->held_back = !vc->held_back && vc->engine->ran != before;
+	return arrived && !vc->held_back;
+}
+
 void ch3_vc_progress(ch3_vc_t *vc)
 {
 	bool more = true;
-	if (vc->queue && !vc->send_error)
-		ch3_queue_flush(vc);
+	if (vc->queue && !vc->send_error && !flush_first(vc))
+		return;
 	if (vc->writing && !vc->send_error)
 		ch3_write_progress(vc);
 	for (int i = 0; more && i < GETS_PER_PASS; i++) {

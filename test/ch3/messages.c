@@ -291,6 +291,29 @@ START_TEST(close_delivers_what_was_copied)
 }
 END_TEST
 
+/* The caller posts a receive when its send is complete. So the handler of the answer must not run earlier. */
+START_TEST(send_is_complete_before_the_handler_of_its_answer_runs)
+{
+	memory_faults.capacity = 30000;
+	ch3_request_t *request = pair_send(1, source, 50000, 0);
+	ck_assert_ptr_nonnull(request);
+	/* The receiver has taken all that is in the pipe, so there is room for the rest of the message. */
+	for (int i = 0; i < 10; i++)
+		ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(ch3_request_test(request), 0);
+	ch3_request_t *answer;
+	struct iovec iov = { source, 100 };
+	ck_assert_int_eq(ch3_send(pair_b.vc, PAIR_TYPE_OTHER, NULL, 0, &iov, 1, 0, &answer), 0);
+	ck_assert_ptr_null(answer);
+	ch3_progress_poll(pair_a.engine);
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(pair_a.messages, 0);
+	pair_settle();
+	ck_assert_int_eq(pair_a.messages, 1);
+	ch3_request_free(request);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ch3 messages");
@@ -311,6 +334,7 @@ int main(void)
 	tcase_add_loop_test(tcase, messages_survive_pipes_that_move_a_few_bytes, 0,
 			    sizeof slow_pipes / sizeof *slow_pipes);
 	tcase_add_test(tcase, close_delivers_what_was_copied);
+	tcase_add_test(tcase, send_is_complete_before_the_handler_of_its_answer_runs);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
