@@ -117,10 +117,10 @@ build_tree() {
 	quietly "$1/make.log" make -C "$1" -j"$(nproc)"
 }
 
-# Tests of these names run beside each other, as many as there are processors. Each of them needs one processor, and none
-# looks at what the whole machine has: names in /dev/shm, ports, other processes. All other tests run alone.
-tests_beside='^test/cuda/softgpu/|\.cutest$|^test/cuda/api/|^test/ib/(flat|pull|ring|cache)$'
-tests_beside+='|^test/ch3/(messages|failures|remote_writes|visitors|crowd)$'
+# Tests of these names run alone: they look at times, at ports or at what the whole machine has, or they install the tree,
+# which links libraries anew. All others run beside each other, one more than there are processors, because many of them
+# mostly wait.
+tests_alone='^test/(tools|alone)/|^test/adi/hrmpicc\.sh$|^test/cuda/(door|daemon|bad_input)/'
 
 # build_tests FOLDER: what make check needs.
 build_tests() { make -C "$1" -j"$(nproc)" check TESTS=; }
@@ -131,7 +131,8 @@ run_tests() {
 	local folder=$1 status=0 tests
 	shift
 	tests=$(make -s -C "$folder" --no-print-directory list-tests) || return
-	make -C "$folder" -j"$(nproc)" check "$@" TESTS="$(grep -E "$tests_beside" <<<"$tests" | paste -sd ' ')" || status=1
-	make -C "$folder" check "$@" TESTS="$(grep -vE "$tests_beside" <<<"$tests" | paste -sd ' ')" || status=1
+	make -C "$folder" -j"$(($(nproc) + 1))" check "$@" TESTS="$(grep -vE "$tests_alone" <<<"$tests" | paste -sd ' ')" ||
+		status=1
+	make -C "$folder" check "$@" TESTS="$(grep -E "$tests_alone" <<<"$tests" | paste -sd ' ')" || status=1
 	return $status
 }
