@@ -17,6 +17,7 @@
 
 #define ASK_MS_MAX 32      /* maximum time between two tests of the fence */
 #define WATCH_AFTER_MS 5000
+#define SETTLE_MS 5000         /* maximum wait for connections that are not up */
 /* After a connection has failed, the time that the fence still has to end: the peer may have passed it and closed. */
 #define CONFIRM_MS 1000
 #define TELL_MS 100 /* what each rank below this one gets to report a death */
@@ -71,8 +72,29 @@ static int64_t now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
+/* Whether a connection is being set up. */
+static bool setting_up(void)
+{
+	for (int i = 0; i < adi_job.size; i++) {
+		ch3_vc_t *vc = adi_job.peer[i].vc;
+		if (vc && ch3_vc_conn(vc) && ch3_vc_state(vc) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A rank that passes the fence closes its connections. A connection that is not up at the other side then would fail there, and
+ * look like a death. So the fence begins when this side's connections are up; the other side makes progress in its MPI_Finalize. */
+static void settle(void)
+{
+	for (int64_t until = now_ms() + SETTLE_MS; setting_up() && now_ms() < until;)
+		if (!adi_poll())
+			ch3_progress_wait(adi_job.engine, 1);
+}
+
 int adi_meet(void)
 {
+	settle();
 	int64_t watch_at = now_ms() + WATCH_AFTER_MS, give_up_at = INT64_MAX;
 	int state = adi_launch_meet_start(), error = 0;
 	for (int ms = 1; !state && now_ms() < give_up_at; ms = ms < ASK_MS_MAX ? 2 * ms : ms) {
