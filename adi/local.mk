@@ -47,7 +47,7 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/comm/agree.c adi/comm/agree.h adi/comm/cart.c adi/comm/comm.c adi/comm/comm.h adi/comm/context.c \
 	adi/comm/create.c adi/comm/dims.c adi/comm/dist_graph.c adi/comm/dist_graph_create.c adi/comm/duplicate.c \
 	adi/comm/edges.h adi/comm/graph.c adi/comm/group.c adi/comm/group_make.c adi/comm/hints.c adi/comm/hints.h \
-	adi/comm/inter.c adi/comm/inter.h adi/comm/split.c adi/comm/topology.c adi/comm/topology.h \
+	adi/comm/inter.c adi/comm/inter.h adi/comm/machine.c adi/comm/split.c adi/comm/topology.c adi/comm/topology.h \
 	adi/core/abi.c adi/core/array.h adi/core/attribute.c adi/core/attribute.h adi/core/entry.c adi/core/entry.h \
 	adi/core/environment.c adi/core/errhandler.c adi/core/error.c adi/core/error.h adi/core/handles.c \
 	adi/core/info.c adi/core/info.h adi/core/info_env.c adi/core/info_env.h adi/core/init.c adi/core/init.h \

@@ -151,7 +151,8 @@ struct ch3_vc {
 	TAILQ_ENTRY(ch3_vc) all;    /* in engine->vcs */
 	TAILQ_ENTRY(ch3_vc) active; /* in engine->active, if is_active */
 	bool is_active;
-	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; else NULL */
+	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; NULL: its card is not known */
+	uint32_t number; /* engine->numbers.vc[number] is this virtual connection; CH3_NO_NUMBER: it has none */
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
 	uint8_t send_sequence; /* sequence number of the next packet */
@@ -178,6 +179,15 @@ struct ch3_peers {
 	size_t n_buckets, n; /* a power of two, or 0 */
 };
 
+/* numbers.c: virtual connections on demand by the number of the peer. */
+#define CH3_NO_NUMBER UINT32_MAX
+struct ch3_numbers {
+	ch3_vc_t **vc; /* [n]; NULL: the engine has no numbers, or this number was not added */
+	uint32_t n;
+	ch3_find_fn find;
+	void *context;
+};
+
 struct ch3 {
 	hr_channel_t *channel;
 	struct {
@@ -199,6 +209,7 @@ struct ch3 {
 	unsigned looked_at; /* value of cost at the last call of hr_channel_ready */
 	bool ask_who_came; /* hr_channel_incoming must be called: the last wait may have ended for an incoming peer */
 	struct ch3_peers peers;
+	struct ch3_numbers numbers;
 	unsigned queued;   /* number of connections whose send queue is not empty */
 	unsigned ran;      /* number of handler, completion and failure callbacks so far; wraps */
 	unsigned moved;    /* number of gets and puts that moved bytes of a message's rest so far; wraps */
@@ -212,6 +223,12 @@ int ch3_peers_add(struct ch3_peers *peers, const hr_card_t *card, ch3_vc_t *vc);
 ch3_vc_t *ch3_peers_find(const struct ch3_peers *peers, const hr_card_t *card);
 void ch3_peers_remove(struct ch3_peers *peers, struct ch3_peer *peer);
 void ch3_peers_destroy(struct ch3_peers *peers);
+
+/* numbers.c: makes sure that the card of a virtual connection is known; asks the caller of ch3_number for it. */
+int ch3_numbers_find(ch3_vc_t *vc);
+/* Returns the virtual connection of an incoming peer whose card is not known, by the number in the card, and stores the card.
+ * NULL: no such peer was added, or this peer's card is another one. */
+ch3_vc_t *ch3_numbers_incoming(ch3_t *engine, const hr_card_t *card);
 
 /* Copies len bytes, fastest if len is 8. from may be NULL if len is 0. */
 static inline void ch3_copy_short(void *to, const void *from, size_t len)
@@ -284,7 +301,10 @@ void ch3_write_cancel(ch3_vc_t *vc, int error);
 /* receive.c: receives once from the pipe and handles what arrived. *more: the pipe may hold more bytes. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);
 
-/* vc.c: aborts the connection, completes all its requests and receives with error and calls on_failure. */
+/* vc.c: a virtual connection that is not opened yet; NULL: no memory. */
+ch3_vc_t *ch3_vc_new(ch3_t *engine, void *user);
+void ch3_vc_free(ch3_vc_t *vc);
+/* Aborts the connection, completes all its requests and receives with error and calls on_failure. */
 void ch3_vc_fail(ch3_vc_t *vc, int error);
 /* Puts the connection at the head of engine->active, unless it is in the list. */
 void ch3_vc_activate(ch3_vc_t *vc);

@@ -67,6 +67,8 @@ static void incoming_take(ch3_t *engine)
 	engine->ask_who_came = false;
 	while (hr_channel_incoming(engine->channel, &card) == 1) {
 		ch3_vc_t *vc = ch3_peers_find(&engine->peers, &card);
+		if (!vc)
+			vc = ch3_numbers_incoming(engine, &card);
 		int error = vc ? ch3_vc_open(vc) : 0;
 		if (!vc)
 			hr_log(HR_LOG_WARN, "ch3: refused a connection from a process that is not a peer");
@@ -80,7 +82,7 @@ static void look(ch3_t *engine)
 {
 	hr_conn_t *conn;
 	engine->looked_at = engine->cost;
-	if (engine->peers.n)
+	if (engine->peers.n || engine->numbers.n)
 		incoming_take(engine);
 	for (int i = 0; i < READY_PER_LOOK && (conn = hr_channel_ready(engine->channel, engine->queued > 0)); i++) {
 		ch3_vc_t *vc = hr_conn_user(conn);

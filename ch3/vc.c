@@ -8,19 +8,19 @@
 
 /* ---- opening ---- */
 
-static ch3_vc_t *vc_new(ch3_t *engine, void *user)
+ch3_vc_t *ch3_vc_new(ch3_t *engine, void *user)
 {
 	ch3_vc_t *vc = malloc(sizeof *vc);
 	if (!vc)
 		return NULL;
-	*vc = (ch3_vc_t){ .engine = engine, .user = user };
+	*vc = (ch3_vc_t){ .engine = engine, .user = user, .number = CH3_NO_NUMBER };
 	vc->queue_end = &vc->queue;
 	vc->receive.ahead = CH3_INBOX;
 	TAILQ_INSERT_TAIL(&engine->vcs, vc, all);
 	return vc;
 }
 
-static void vc_free(ch3_vc_t *vc)
+void ch3_vc_free(ch3_vc_t *vc)
 {
 	ch3_t *engine = vc->engine;
 	TAILQ_REMOVE(&engine->vcs, vc, all);
@@ -30,6 +30,8 @@ static void vc_free(ch3_vc_t *vc)
 	}
 	if (vc->peer)
 		ch3_peers_remove(&engine->peers, vc->peer);
+	if (vc->number != CH3_NO_NUMBER)
+		engine->numbers.vc[vc->number] = NULL;
 	free(vc->receive.inbox);
 	free(vc);
 }
@@ -55,7 +57,7 @@ static int vc_connect(ch3_vc_t *vc, const hr_card_t *card, const hr_connect_attr
 
 int ch3_connect(ch3_t *engine, const hr_card_t *card, const hr_connect_attr_t *attr, void *user, ch3_vc_t **vc)
 {
-	ch3_vc_t *opened = vc_new(engine, user);
+	ch3_vc_t *opened = ch3_vc_new(engine, user);
 	if (!opened) {
 		if (attr && attr->fd >= 0)
 			close(attr->fd);
@@ -63,7 +65,7 @@ int ch3_connect(ch3_t *engine, const hr_card_t *card, const hr_connect_attr_t *a
 	}
 	int error = vc_connect(opened, card, attr);
 	if (error) {
-		vc_free(opened);
+		ch3_vc_free(opened);
 		return error;
 	}
 	ch3_vc_activate(opened);
@@ -75,12 +77,12 @@ int ch3_add(ch3_t *engine, const hr_card_t *card, void *user, ch3_vc_t **vc)
 {
 	if (card->len == 0 || card->len > HR_CARD_MAX)
 		return -EINVAL;
-	ch3_vc_t *added = vc_new(engine, user);
+	ch3_vc_t *added = ch3_vc_new(engine, user);
 	if (!added)
 		return -ENOMEM;
 	int error = ch3_peers_add(&engine->peers, card, added);
 	if (error) {
-		vc_free(added);
+		ch3_vc_free(added);
 		return error;
 	}
 	*vc = added;
@@ -91,7 +93,10 @@ int ch3_vc_open(ch3_vc_t *vc)
 {
 	if (vc->error || vc->send_error)
 		return vc->error ? vc->error : vc->send_error;
-	return vc->conn ? 0 : vc_connect(vc, &vc->peer->card, NULL);
+	if (vc->conn)
+		return 0;
+	int error = vc->peer ? 0 : ch3_numbers_find(vc);
+	return error ? error : vc_connect(vc, &vc->peer->card, NULL);
 }
 
 int ch3_connections(const ch3_t *engine)
@@ -236,7 +241,7 @@ static void vc_close(ch3_vc_t *vc, uint64_t deadline)
 	vc_cancel(vc, -ECANCELED);
 	while (vc->deferred)
 		ch3_rndv_free(vc->deferred);
-	vc_free(vc);
+	ch3_vc_free(vc);
 }
 
 void ch3_vc_close(ch3_vc_t *vc)
@@ -252,6 +257,7 @@ void ch3_close(ch3_t *engine)
 	while (!TAILQ_EMPTY(&engine->vcs))
 		vc_close(TAILQ_FIRST(&engine->vcs), deadline);
 	ch3_peers_destroy(&engine->peers);
+	free(engine->numbers.vc);
 	hr_channel_finalize(engine->channel);
 	ch3_requests_destroy(engine);
 	free(engine);

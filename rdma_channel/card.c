@@ -4,6 +4,7 @@
 
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/crc32.h"
+#include "rdma_channel/upper.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -163,6 +164,21 @@ int hr_card_decode(const hr_card_t *card, struct hr_identity *identity)
 	identity->n_sections = wire.n_sections;
 	if (!decode_lists(card, identity))
 		return refuse("has lists that do not fit its length");
+	return 0;
+}
+
+int hr_card_label(const hr_card_t *card, uint32_t *label)
+{
+	struct hr_identity identity;
+	uint32_t wire;
+	int error = hr_card_decode(card, &identity);
+	if (error)
+		return error;
+	const struct hr_section *section = hr_identity_section(&identity, HR_SECTION_LABEL);
+	if (!section || section->len != sizeof wire)
+		return -ENOENT;
+	memcpy(&wire, section->data, sizeof wire);
+	*label = le32toh(wire);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The card of a channel: what a peer needs to connect to the channel. A fixed part, then addresses, then one section
- * for each transport. Integers are little-endian. A check sum detects accidental damage. It does not detect forgery: a
+ * for each transport, and one for the label if there is one. Integers are little-endian. A check sum detects accidental damage. It does not detect forgery: a
  * card comes over a path that the receiver trusts.
  */
 #ifndef HR_CARD_H
@@ -43,6 +43,10 @@ struct hr_section {
 	uint8_t len;
 	uint8_t data[HR_SECTION_MAX];
 };
+
+/* The transport of a section that belongs to no transport: the label, a number of 4 bytes that the layer above has chosen
+ * (hr_channel_label). */
+#define HR_SECTION_LABEL (1u << 7)
 
 /* A card's content, decoded. */
 struct hr_identity {

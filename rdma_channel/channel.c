@@ -9,6 +9,7 @@
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/clock.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,16 @@ int hr_channel_init(const hr_channel_attr_t *given, hr_channel_t **out, hr_card_
 	*card = channel->card;
 	*out = channel;
 	return 0;
+}
+
+void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card)
+{
+	struct hr_section section = { .transport = HR_SECTION_LABEL, .len = sizeof label };
+	uint32_t wire = htole32(label);
+	memcpy(section.data, &wire, sizeof wire);
+	channel->self.sections[channel->self.n_sections++] = section;
+	hr_card_encode(&channel->self, &channel->card);
+	*card = channel->card;
 }
 
 /* ---- connect ---- */

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions on connections for ch3 beside headrace/channel.h. For the layers of this tree, not for users of the
- * library. Threads and return values: as in headrace/channel.h.
+ * Functions for ch3 beside headrace/channel.h. For the layers of this tree, not for users of the library. Threads and
+ * return values: as in headrace/channel.h.
  */
 #ifndef HR_UPPER_H
 #define HR_UPPER_H
 
 #include "headrace/channel.h"
+
+/* Adds a number of the caller's, such as a rank, to the channel's card, and stores the new card in *card. At most once for a
+ * channel, before any process has got the card. hr_card_label reads the number. */
+void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card);
+/* Stores the label of a card. -ENOENT: it has none. -EINVAL: it is not a card (logged). */
+int hr_card_label(const hr_card_t *card, uint32_t *label);
 
 /*
  * Aborts a connection with error, a negated errno value. put and get return error from now on; hr_channel_ready,

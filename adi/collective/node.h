@@ -58,7 +58,8 @@ struct node_state {
 	uint64_t all_done;          /* all ranks have ended at least this step */
 };
 
-/* Whether the ranks of the communicator may share a segment: all are on this machine, and there are two or more. */
+/* Whether the ranks of the communicator may share a segment. True for a small intracommunicator, until an attempt to make the
+ * segment has failed, for example because the ranks are on several machines. */
 struct node_state *adi_node_find(struct adi_comm *comm);
 static inline bool adi_node_possible(struct adi_comm *comm)
 {

@@ -27,6 +27,7 @@
 
 struct offer {
 	uint64_t cookie[2];
+	struct adi_machine machine;
 	int64_t pid;
 	int64_t fd; /* -1: rank 0 has no segment */
 };
@@ -79,7 +80,7 @@ static int take_offer(struct node_state *node, const struct offer *offer, int ra
 {
 	char path[64];
 	struct stat status;
-	if (offer->fd < 0)
+	if (offer->fd < 0 || !adi_machine_same(&offer->machine, &adi_job.machine))
 		return -ENODEV;
 	snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)offer->pid, (long long)offer->fd);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -112,11 +113,9 @@ static int open_connections(const struct adi_comm *comm)
 
 static int share(struct adi_comm *comm, struct node_state *node)
 {
-	struct offer offer = { .fd = -1 };
+	struct offer offer = { .machine = adi_job.machine, .fd = -1 };
 	int error = hr_channel_conn_bytes(ch3_channel(adi_job.engine), HR_TRANSPORT_SHM) ? 0 : -ENODEV;
 	node->bytes = bytes_of(comm->size);
-	if (!error)
-		error = open_connections(comm);
 	if (!error && comm->rank == 0)
 		error = make_offer(node, &offer, comm->size);
 	int class = adi_bcast(&offer, sizeof offer, 0, comm);
@@ -129,7 +128,9 @@ static int share(struct adi_comm *comm, struct node_state *node)
 	if (error)
 		hr_log(HR_LOG_INFO, "collectives of %s use messages, not shared memory: %s", comm->name, strerror(-error));
 	node->state = failed ? NODE_NEVER : NODE_SHARED;
-	return class ? class : last;
+	if (class || last || failed)
+		return class ? class : last;
+	return adi_class(open_connections(comm));
 }
 
 void adi_node_make(struct adi_comm *comm, struct node_state *node)
@@ -148,23 +149,13 @@ void adi_node_make(struct adi_comm *comm, struct node_state *node)
 	node->state = NODE_BROKEN;
 }
 
-static bool on_one_machine(const struct adi_comm *comm)
-{
-	if (comm->inter || comm->size < 2 || comm->size > NODE_RANKS_MAX)
-		return false;
-	for (int i = 0; i < comm->size; i++)
-		if (adi_job.node[adi_comm_world(comm, i)] != adi_job.node[adi_job.rank])
-			return false;
-	return true;
-}
-
 struct node_state *adi_node_find(struct adi_comm *comm)
 {
 	struct node_state *node = calloc(1, sizeof *node);
 	/* The others would wait for this rank in a segment that it cannot use. */
 	if (!node)
 		adi_abort(MPI_ERR_NO_MEM, "no memory for a communicator");
-	node->state = on_one_machine(comm) ? NODE_FIRST_CALLS : NODE_NEVER;
+	node->state = comm->inter || comm->size < 2 || comm->size > NODE_RANKS_MAX ? NODE_NEVER : NODE_FIRST_CALLS;
 	comm->node = node;
 	return node;
 }

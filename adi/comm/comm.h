@@ -109,6 +109,10 @@ static inline MPI_Comm adi_comm_handle(struct adi_comm *comm)
 /* Drops a reference. An operation in progress holds one. */
 void adi_comm_release(struct adi_comm *comm);
 
+/* machine.c: exchanges the machines of all processes, of an intercommunicator those of both groups. *number: the lowest world rank
+ * of those on this process's machine; *several: there is more than one machine. Collective. Returns an error class. */
+int adi_comm_machines(struct adi_comm *comm, int *number, bool *several);
+
 /* The world rank of a rank in messages of the communicator. */
 static inline int adi_comm_world(const struct adi_comm *comm, int rank)
 {

@@ -197,8 +197,7 @@ int mpi_intercomm_create_from_groups(struct adi_group *local_group, int local_le
 	return create(&sides, class, newintercomm);
 }
 
-/* Leaders of the two groups of an intercommunicator, its ranks 0, exchange bytes and tell their groups. */
-static int exchange_inside(struct adi_comm *comm, const void *mine, size_t mine_bytes, void *theirs, size_t theirs_bytes)
+int adi_inter_exchange(struct adi_comm *comm, const void *mine, size_t mine_bytes, void *theirs, size_t theirs_bytes)
 {
 	int class = MPI_SUCCESS;
 	if (!comm->rank)
@@ -227,7 +226,7 @@ int mpi_intercomm_merge(struct adi_comm *intercomm, int high, MPI_Comm *newintra
 		return adi_error(MPI_ERR_COMM, "intercomm is an intracommunicator; valid: an intercommunicator");
 	struct adi_offer mine = { .context = intercomm->rank ? 0 : adi_context_new(), .value = high != 0 }, theirs = { 0 };
 	int class = adi_bcast(&mine, sizeof mine, 0, intercomm->inside);
-	int exchanged = exchange_inside(intercomm, &mine, sizeof mine, &theirs, sizeof theirs);
+	int exchanged = adi_inter_exchange(intercomm, &mine, sizeof mine, &theirs, sizeof theirs);
 	if (class || exchanged)
 		return class ? class : exchanged;
 	bool behind = mine.value != theirs.value ? mine.value : adi_group_world(local, 0) > adi_group_world(remote, 0);
@@ -281,7 +280,7 @@ int adi_inter_split(struct adi_comm *comm, int color, int key, MPI_Comm *newcomm
 	if (!class)
 		class = adi_allgather(&mine, sizeof mine, said, comm->inside);
 	if (!class)
-		class = exchange_inside(comm, said, (size_t)comm->size * sizeof *said, theirs,
+		class = adi_inter_exchange(comm, said, (size_t)comm->size * sizeof *said, theirs,
 					(size_t)comm->remote_size * sizeof *theirs);
 	if (!class && takes_part)
 		class = make_split(comm, said, theirs, color, newcomm);

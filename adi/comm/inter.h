@@ -19,6 +19,8 @@ int *adi_split_members(const struct adi_split *said, struct adi_group *group, in
 
 /* MPI_Comm_split of an intracommunicator. *created is NULL for a process with the color MPI_UNDEFINED. */
 int adi_comm_divide(struct adi_comm *comm, int color, int key, struct adi_comm **created);
+/* The two leaders of an intercommunicator, its ranks 0, exchange bytes and tell their groups. Returns an error class. */
+int adi_inter_exchange(struct adi_comm *comm, const void *mine, size_t mine_bytes, void *theirs, size_t theirs_bytes);
 /* MPI_Comm_split of an intercommunicator. */
 int adi_inter_split(struct adi_comm *comm, int color, int key, MPI_Comm *newcomm);
 

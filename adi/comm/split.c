@@ -88,23 +88,14 @@ int mpi_comm_split(struct adi_comm *comm, int color, int key, MPI_Comm *newcomm)
 	return split(comm, color, key, newcomm);
 }
 
-/* Whether the group has processes of more than one machine. */
-static bool several_nodes(const struct adi_group *group)
-{
-	for (int i = 1; i < group->size; i++)
-		if (adi_job.node[adi_group_world(group, i)] != adi_job.node[adi_group_world(group, 0)])
-			return true;
-	return false;
-}
-
 #define SHARED_MEMORY "mpi_shared_memory"
 
 /* The color of this process for a split by the resource that info names; MPI_UNDEFINED: no such resource here. */
-static int resource_color(const struct adi_info *info, bool sets)
+static int resource_color(const struct adi_info *info, bool sets, int machine)
 {
 	const char *type = adi_info_get(info, "mpi_hw_resource_type");
 	if (type)
-		return strcmp(type, SHARED_MEMORY) ? MPI_UNDEFINED : adi_job.node[adi_job.rank];
+		return strcmp(type, SHARED_MEMORY) ? MPI_UNDEFINED : machine;
 	const char *set = sets ? adi_info_get(info, "mpi_pset_name") : NULL;
 	if (!set)
 		return MPI_UNDEFINED;
@@ -112,37 +103,46 @@ static int resource_color(const struct adi_info *info, bool sets)
 }
 
 /* A split without guidance gives strict subsets, or none. */
-static int next_level(const struct adi_comm *comm, struct adi_info *info, int *color)
+static int next_level(int machine, bool several, struct adi_info *info, int *color)
 {
-	*color = several_nodes(comm->local) ? adi_job.node[adi_job.rank] : MPI_UNDEFINED;
+	*color = several ? machine : MPI_UNDEFINED;
 	return info && *color != MPI_UNDEFINED ? adi_info_put(info, "mpi_hw_resource_type", SHARED_MEMORY) : MPI_SUCCESS;
+}
+
+static bool type_valid(int split_type)
+{
+	return split_type == MPI_UNDEFINED || split_type == MPI_COMM_TYPE_SHARED || split_type == MPI_COMM_TYPE_HW_GUIDED ||
+	       split_type == MPI_COMM_TYPE_HW_UNGUIDED || split_type == MPI_COMM_TYPE_RESOURCE_GUIDED;
 }
 
 int mpi_comm_split_type(struct adi_comm *comm, int split_type, int key, struct adi_info *info, MPI_Comm *newcomm)
 {
-	int color = MPI_UNDEFINED, class = MPI_SUCCESS;
+	int color = MPI_UNDEFINED, machine;
+	bool several;
 	*newcomm = MPI_COMM_NULL;
-	switch (split_type) {
-	case MPI_UNDEFINED:
-		break;
-	case MPI_COMM_TYPE_SHARED:
-		color = adi_job.node[adi_job.rank];
-		break;
-	case MPI_COMM_TYPE_HW_GUIDED:
-		color = resource_color(info, false);
-		break;
-	case MPI_COMM_TYPE_RESOURCE_GUIDED:
-		color = resource_color(info, true);
-		break;
-	case MPI_COMM_TYPE_HW_UNGUIDED:
-		class = next_level(comm, info, &color);
-		break;
-	default:
-		class = adi_error(
+	if (!type_valid(split_type))
+		return adi_error(
 			MPI_ERR_ARG,
 			"split_type is %d; valid: MPI_COMM_TYPE_SHARED, _HW_GUIDED, _HW_UNGUIDED, _RESOURCE_GUIDED, "
 			"MPI_UNDEFINED",
 			split_type);
+	/* Processes with the type MPI_UNDEFINED take part too: the others do not know of them. */
+	int class = adi_comm_machines(comm, &machine, &several);
+	if (class)
+		return class;
+	switch (split_type) {
+	case MPI_COMM_TYPE_SHARED:
+		color = machine;
+		break;
+	case MPI_COMM_TYPE_HW_GUIDED:
+		color = resource_color(info, false, machine);
+		break;
+	case MPI_COMM_TYPE_RESOURCE_GUIDED:
+		color = resource_color(info, true, machine);
+		break;
+	case MPI_COMM_TYPE_HW_UNGUIDED:
+		class = next_level(machine, several, info, &color);
+		break;
 	}
 	return class ? class : split(comm, color, key, newcomm);
 }

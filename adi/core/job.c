@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job: its ranks, their machines, the engine, and the order in which the units start and end. */
+/* The job: its ranks, the engine, and the order in which the units start and end. */
 #include "adi/core/job.h"
 
 #include "adi/collective/schedule.h"
@@ -11,66 +11,37 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct adi_job adi_job = { .size = 1 };
 
-/* Numbers the machines: ranks with the same kernel and network namespace can open each other's shared memory. A rank whose
- * card cannot be decoded gets a machine of its own. */
-static int number_nodes(const hr_card_t *cards)
+/* The engine asks for the card of a rank when this process opens the connection. */
+static int find_card(void *context, uint32_t rank, hr_card_t *card)
 {
-	int size = adi_job.size, nodes = 0;
-	struct machine {
-		uint64_t boot, netns;
-	} *machine = malloc((size_t)size * sizeof *machine);
-	adi_job.node = malloc((size_t)size * sizeof *adi_job.node);
-	if (!machine || !adi_job.node) {
-		free(machine);
-		return -ENOMEM;
-	}
-	for (int i = 0; i < size; i++) {
-		struct hr_identity identity;
-		int node = nodes;
-		if (!hr_card_decode(&cards[i], &identity)) {
-			machine[nodes] = (struct machine){ identity.host.boot, identity.host.netns };
-			for (node = 0; memcmp(&machine[node], &machine[nodes], sizeof *machine); node++)
-				;
-		} else {
-			memset(&machine[nodes], 0, sizeof *machine);
-		}
-		adi_job.node[i] = node;
-		nodes += node == nodes;
-	}
-	free(machine);
-	return 0;
+	(void)context;
+	return adi_launch_fetch((int)rank, card);
 }
 
 /* Adds all other ranks to the engine, as connections on demand: in a large job most pairs of ranks exchange no
- * messages. */
-static int add_all(const hr_card_t *cards)
+ * messages. Their cards are fetched when they are needed. */
+static int add_all(void)
 {
-	for (int i = 0; i < adi_job.size; i++) {
+	adi_job.peer = calloc((size_t)adi_job.size, sizeof *adi_job.peer);
+	int error = adi_job.peer ? 0 : -ENOMEM;
+	for (int i = 0; !error && i < adi_job.size; i++) {
 		adi_job.peer[i].rank = i;
-		if (i == adi_job.rank)
-			continue;
-		int error = ch3_add(adi_job.engine, &cards[i], &adi_job.peer[i], &adi_job.peer[i].vc);
-		if (error)
-			return error;
+		if (i != adi_job.rank)
+			error = ch3_add_number(adi_job.engine, (uint32_t)i, &adi_job.peer[i], &adi_job.peer[i].vc);
 	}
-	return 0;
+	return error;
 }
 
-static int meet_peers(const hr_card_t *card)
+static int know_machine(const hr_card_t *card)
 {
-	hr_card_t *cards = calloc((size_t)adi_job.size, sizeof *cards);
-	adi_job.peer = calloc((size_t)adi_job.size, sizeof *adi_job.peer);
-	int error = cards && adi_job.peer ? adi_launch_exchange(card, cards, adi_job.size) : -ENOMEM;
+	struct hr_identity identity;
+	int error = hr_card_decode(card, &identity);
 	if (!error)
-		error = number_nodes(cards);
-	if (!error)
-		error = add_all(cards);
-	free(cards);
+		adi_job.machine = (struct adi_machine){ identity.host.boot, identity.host.netns };
 	return error;
 }
 
@@ -80,6 +51,10 @@ static int start_engine(hr_card_t *card)
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_PATIENT;
 	int error = ch3_open(&attr, &adi_job.engine, card);
+	if (!error)
+		error = ch3_number(adi_job.engine, (uint32_t)adi_job.rank, (uint32_t)adi_job.size, find_card, NULL, card);
+	if (!error)
+		error = know_machine(card);
 	if (error)
 		return error;
 	adi_progress_start();
@@ -100,9 +75,12 @@ int adi_job_start(void)
 	error = start_engine(&card);
 	if (error)
 		return adi_error_below(error, "opening the channel");
-	error = meet_peers(&card);
+	error = adi_launch_publish(&card);
 	if (error)
-		return adi_error_below(error, "exchanging addresses with the other ranks");
+		return adi_error_below(error, "publishing this rank's address to the other ranks");
+	error = add_all();
+	if (error)
+		return adi_error_below(error, "preparing connections to the other ranks");
 	return adi_comms_start();
 }
 
@@ -119,8 +97,6 @@ void adi_job_end(void)
 	adi_attributes_end();
 	adi_objects_end();
 	free(adi_job.peer);
-	free(adi_job.node);
 	adi_job.peer = NULL;
-	adi_job.node = NULL;
 	adi_launch_finalize();
 }

@@ -25,10 +25,19 @@ struct adi_peer {
 	int error;    /* 0, or the error with which its connection has failed */
 };
 
+/* Processes with the same machine can open each other's shared memory: one kernel, one network namespace. */
+struct adi_machine {
+	uint64_t boot, netns;
+};
+static inline bool adi_machine_same(const struct adi_machine *a, const struct adi_machine *b)
+{
+	return a->boot == b->boot && a->netns == b->netns;
+}
+
 struct adi_job {
 	int rank, size;      /* in MPI_COMM_WORLD */
 	int local_size;      /* ranks on this machine */
-	int *node;           /* [size]: number of the machine of each rank; ranks with the same number share memory */
+	struct adi_machine machine; /* of this process; those of others are exchanged where they matter (comm/machine.c) */
 	int thread_level;
 	bool oversubscribed; /* more ranks than processors on this machine */
 	ch3_t *engine;
@@ -72,8 +81,11 @@ void adi_job_end(void);
 /* launch_*.c: the process manager. Without one the job has one process. On failure the functions log the reason and
  * return a negated errno value. local_size: number of ranks on this machine. */
 int adi_launch_init(int *rank, int *size, int *local_size);
-/* Publishes this process's card and stores the cards of all ranks in cards[0..size-1]. Collective. */
-int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size);
+/* Publishes this process's card, and returns when all ranks have published theirs. Collective, once. */
+int adi_launch_publish(const hr_card_t *card);
+/* Fetches the card of another rank. Not collective; may wait for an answer of the process manager. Also between
+ * adi_launch_meet_start and the end of the fence. */
+int adi_launch_fetch(int rank, hr_card_t *card);
 /* The fence of MPI_Finalize: collective, once. start announces that this process has reached the fence; test checks
  * whether all ranks have. Both return 1 if all ranks have, 0 if not yet, or a negated errno value. The caller makes
  * progress between the calls. */

@@ -45,12 +45,14 @@ int adi_launch_init(int *rank, int *size, int *local_size)
 	return 0;
 }
 
-int adi_launch_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
+int adi_launch_publish(const hr_card_t *card)
 {
-	if (manager)
-		return manager->exchange(mine, cards, size);
-	cards[0] = *mine;
-	return 0;
+	return manager ? manager->publish(card) : 0;
+}
+
+int adi_launch_fetch(int rank, hr_card_t *card)
+{
+	return manager ? manager->fetch(rank, card) : -ENOENT;
 }
 
 int adi_launch_meet_start(void)

@@ -10,7 +10,8 @@
 /* The functions of adi/core/job.h for one process manager. init: -ENOENT if this process manager did not start the process. */
 struct launch_manager {
 	int (*init)(int *rank, int *size, int *local_size);
-	int (*exchange)(const hr_card_t *mine, hr_card_t *cards, int size);
+	int (*publish)(const hr_card_t *card);
+	int (*fetch)(int rank, hr_card_t *card);
 	int (*meet_start)(void);
 	int (*meet_test)(void);
 	void (*abort)(int code, const char *message);

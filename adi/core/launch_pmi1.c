@@ -18,6 +18,7 @@ static struct launch_wire wire = { .fd = -1 };
 static char kvs[256];
 static size_t value_max;
 static int my_rank;
+static bool meeting, met; /* the barrier of pmi1_meet_start has begun; its answer has arrived */
 
 static int send_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -31,15 +32,20 @@ static int send_line(const char *format, ...)
 	return len < 0 || (size_t)len >= sizeof text ? -EMSGSIZE : launch_wire_send(&wire, text, (size_t)len);
 }
 
-/* Reads the answer, which must be this command, with rc=0 or no rc. */
+/* Reads the answer, which must be this command, with rc=0 or no rc. The answer to the barrier of MPI_Finalize may come before the
+ * answer to a command that was sent later. */
 static int receive(const char *command, char text[LAUNCH_TEXT])
 {
 	char got[64], rc[16] = "0";
-	int error = launch_wire_line(&wire, text);
-	if (error)
-		return error;
+	bool known;
+	do {
+		int error = launch_wire_line(&wire, text);
+		if (error)
+			return error;
+		known = launch_field(text, "cmd", ' ', got, sizeof got);
+	} while (known && meeting && !met && strcmp(command, got) && (met = !strcmp(got, "barrier_out")));
 	launch_field(text, "rc", ' ', rc, sizeof rc);
-	if (launch_field(text, "cmd", ' ', got, sizeof got) && !strcmp(got, command) && !strcmp(rc, "0"))
+	if (known && !strcmp(got, command) && !strcmp(rc, "0"))
 		return 0;
 	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s", text, command);
 	return -EPROTO;
@@ -122,7 +128,7 @@ static int card_publish(const hr_card_t *card)
 	return error;
 }
 
-static int card_fetch(int rank, hr_card_t *card)
+static int pmi1_fetch(int rank, hr_card_t *card)
 {
 	char key[64], value[LAUNCH_TEXT];
 	bool more = true;
@@ -137,25 +143,25 @@ static int card_fetch(int rank, hr_card_t *card)
 	return error;
 }
 
-static int pmi1_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
+static int pmi1_publish(const hr_card_t *card)
 {
-	int error = card_publish(mine);
+	int error = card_publish(card);
 	if (!error)
 		error = barrier_start();
-	if (!error)
-		error = barrier_end();
-	for (int i = 0; !error && i < size; i++)
-		error = card_fetch(i, &cards[i]);
-	return error;
+	return error ? error : barrier_end();
 }
 
 static int pmi1_meet_start(void)
 {
-	return barrier_start();
+	int error = barrier_start();
+	meeting = !error;
+	return error;
 }
 
 static int pmi1_meet_test(void)
 {
+	if (met)
+		return 1;
 	if (!launch_wire_readable(&wire))
 		return 0;
 	int error = barrier_end();
@@ -177,5 +183,5 @@ static void pmi1_finalize(void)
 }
 
 const struct launch_manager launch_pmi1 = {
-	pmi1_init, pmi1_exchange, pmi1_meet_start, pmi1_meet_test, pmi1_abort, pmi1_finalize,
+	pmi1_init, pmi1_publish, pmi1_fetch, pmi1_meet_start, pmi1_meet_test, pmi1_abort, pmi1_finalize,
 };

@@ -21,6 +21,7 @@
 static struct launch_wire wire = { .fd = -1 };
 static char job[256];
 static int my_rank;
+static bool meeting, met; /* the fence of pmi2_meet_start has begun; its answer has arrived */
 
 static int send_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -39,19 +40,33 @@ static int send_command(const char *format, ...)
 	return launch_wire_send(&wire, text, LENGTH_DIGITS + (size_t)len);
 }
 
-static int receive(const char *command, char text[LAUNCH_TEXT])
+/* Reads a message: its length, then as many bytes. */
+static int message_receive(char text[LAUNCH_TEXT])
 {
-	char got[64], rc[16] = "0";
 	int error = launch_wire_bytes(&wire, LENGTH_DIGITS, text);
 	if (error)
 		return error;
-	char *end;
-	unsigned long len = strtoul(text, &end, 10);
-	error = *end ? -EPROTO : launch_wire_bytes(&wire, len, text);
-	if (error)
-		return error;
+	size_t blanks = strspn(text, " "), digits = strspn(text + blanks, "0123456789");
+	if (digits > 0 && blanks + digits == LENGTH_DIGITS)
+		return launch_wire_bytes(&wire, strtoul(text, NULL, 10), text);
+	hr_log(HR_LOG_ERROR, "adi: the process manager sent \"%s\"; expected: the length of a message, in 6 characters", text);
+	return -EPROTO;
+}
+
+/* Reads the answer, which must be this command, with rc=0 or no rc. The answer to the fence of MPI_Finalize may come before the
+ * answer to a command that was sent later. */
+static int receive(const char *command, char text[LAUNCH_TEXT])
+{
+	char got[64], rc[16] = "0";
+	bool known;
+	do {
+		int error = message_receive(text);
+		if (error)
+			return error;
+		known = launch_field(text, "cmd", ';', got, sizeof got);
+	} while (known && meeting && !met && strcmp(command, got) && (met = !strcmp(got, "kvs-fence-response")));
 	launch_field(text, "rc", ';', rc, sizeof rc);
-	if (launch_field(text, "cmd", ';', got, sizeof got) && !strcmp(got, command) && !strcmp(rc, "0"))
+	if (known && !strcmp(got, command) && !strcmp(rc, "0"))
 		return 0;
 	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s", text, command);
 	return -EPROTO;
@@ -153,7 +168,7 @@ static int card_publish(const hr_card_t *card)
 	return error;
 }
 
-static int card_fetch(int rank, hr_card_t *card)
+static int pmi2_fetch(int rank, hr_card_t *card)
 {
 	char value[LAUNCH_TEXT];
 	bool more = true;
@@ -169,25 +184,25 @@ static int card_fetch(int rank, hr_card_t *card)
 	return error;
 }
 
-static int pmi2_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
+static int pmi2_publish(const hr_card_t *card)
 {
-	int error = card_publish(mine);
+	int error = card_publish(card);
 	if (!error)
 		error = fence_start();
-	if (!error)
-		error = fence_end();
-	for (int i = 0; !error && i < size; i++)
-		error = card_fetch(i, &cards[i]);
-	return error;
+	return error ? error : fence_end();
 }
 
 static int pmi2_meet_start(void)
 {
-	return fence_start();
+	int error = fence_start();
+	meeting = !error;
+	return error;
 }
 
 static int pmi2_meet_test(void)
 {
+	if (met)
+		return 1;
 	if (!launch_wire_readable(&wire))
 		return 0;
 	int error = fence_end();
@@ -215,5 +230,5 @@ static void pmi2_finalize(void)
 }
 
 const struct launch_manager launch_pmi2 = {
-	pmi2_init, pmi2_exchange, pmi2_meet_start, pmi2_meet_test, pmi2_abort, pmi2_finalize,
+	pmi2_init, pmi2_publish, pmi2_fetch, pmi2_meet_start, pmi2_meet_test, pmi2_abort, pmi2_finalize,
 };

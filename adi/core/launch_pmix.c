@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define CARD_KEY "headrace.card"
+#define FETCH_SECONDS 60
 
 static pmix_proc_t self;
 static atomic_bool met, ending;
@@ -81,7 +82,7 @@ static int pmix_init(int *rank, int *size, int *local_size)
 	return error;
 }
 
-static int card_publish(const hr_card_t *card)
+static int pmix_publish(const hr_card_t *card)
 {
 	pmix_value_t value;
 	PMIX_VALUE_CONSTRUCT(&value);
@@ -94,23 +95,27 @@ static int card_publish(const hr_card_t *card)
 	status = PMIx_Commit();
 	if (status != PMIX_SUCCESS)
 		return launch_error("PMIx_Commit", status);
-	pmix_info_t collect;
-	PMIX_INFO_CONSTRUCT(&collect);
-	bool yes = true;
-	PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-	status = PMIx_Fence(NULL, 0, &collect, 1);
-	PMIX_INFO_DESTRUCT(&collect);
+	/* The fence does not collect the cards at each machine: most of them are never needed there. */
+	status = PMIx_Fence(NULL, 0, NULL, 0);
 	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence", status);
 }
 
-static int card_fetch(int rank, hr_card_t *card)
+/* The process manager asks the machine of the peer, which may be down: so there is a time-out. */
+static int pmix_fetch(int rank, hr_card_t *card)
 {
 	pmix_proc_t peer;
 	PMIX_LOAD_PROCID(&peer, self.nspace, (pmix_rank_t)rank);
 	pmix_value_t *value = NULL;
-	pmix_status_t status = PMIx_Get(&peer, CARD_KEY, NULL, 0, &value);
-	if (status != PMIX_SUCCESS)
-		return launch_error("PMIx_Get of a card", status);
+	pmix_info_t limit;
+	int seconds = FETCH_SECONDS;
+	PMIX_INFO_CONSTRUCT(&limit);
+	PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+	pmix_status_t status = PMIx_Get(&peer, CARD_KEY, &limit, 1, &value);
+	PMIX_INFO_DESTRUCT(&limit);
+	if (status != PMIX_SUCCESS) {
+		hr_log(HR_LOG_ERROR, "adi: PMIx_Get of the card of rank %d: %s", rank, PMIx_Error_string(status));
+		return -EHOSTUNREACH;
+	}
 	int error = 0;
 	if (value->type == PMIX_BYTE_OBJECT && value->data.bo.size >= 1 && value->data.bo.size <= sizeof card->data) {
 		card->len = (uint32_t)value->data.bo.size;
@@ -120,14 +125,6 @@ static int card_fetch(int rank, hr_card_t *card)
 		error = -EPROTO;
 	}
 	PMIX_VALUE_RELEASE(value);
-	return error;
-}
-
-static int pmix_exchange(const hr_card_t *mine, hr_card_t *cards, int size)
-{
-	int error = card_publish(mine);
-	for (int i = 0; !error && i < size; i++)
-		error = card_fetch(i, &cards[i]);
 	return error;
 }
 
@@ -171,5 +168,5 @@ static void pmix_finalize(void)
 }
 
 const struct launch_manager launch_pmix = {
-	pmix_init, pmix_exchange, pmix_meet_start, pmix_meet_test, pmix_abort, pmix_finalize,
+	pmix_init, pmix_publish, pmix_fetch, pmix_meet_start, pmix_meet_test, pmix_abort, pmix_finalize,
 };

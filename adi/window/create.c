@@ -20,6 +20,7 @@ struct member {
 	int64_t size, disp_unit;
 	uint32_t slot;
 	uint32_t direct; /* HEADRACE_WINDOW_DIRECT */
+	struct adi_machine machine;
 };
 
 static struct adi_win *windows; /* all of this process */
@@ -126,23 +127,30 @@ static int win_new(struct adi_comm *comm, const struct adi_info *info, int flavo
 	return MPI_SUCCESS;
 }
 
-/* Tells all processes size, unit and slot. *direct: all processes want shared memory. Collective. */
-static int members_exchange(struct adi_win *win, bool *direct)
+/* What the members have in common. */
+struct common {
+	bool one_machine;
+	bool direct; /* all want shared memory */
+};
+
+/* Tells all processes size, unit, slot and machine. Collective. */
+static int members_exchange(struct adi_win *win, struct common *common)
 {
 	int n = win->comm->size;
 	struct member *all = calloc((size_t)n, sizeof *all);
 	uint64_t wish = 0;
 	hr_setting_u64(&direct_setting, &wish);
-	struct member mine = { win->size, win->target[win->comm->rank].disp_unit, win->slot, (uint32_t)wish };
+	struct member mine = { win->size, win->target[win->comm->rank].disp_unit, win->slot, (uint32_t)wish, adi_job.machine };
 	if (!all)
 		return adi_error(MPI_ERR_NO_MEM, "no memory for a window of %d processes", n);
 	int class = adi_allgather(&mine, sizeof mine, all, win->comm);
-	*direct = true;
+	*common = (struct common){ true, true };
 	for (int i = 0; !class && i < n; i++) {
 		win->target[i].size = (MPI_Aint)all[i].size;
 		win->target[i].disp_unit = (MPI_Aint)all[i].disp_unit;
 		win->target[i].slot = all[i].slot;
-		*direct &= all[i].direct == 1;
+		common->direct &= all[i].direct == 1;
+		common->one_machine &= adi_machine_same(&all[i].machine, &adi_job.machine);
 	}
 	free(all);
 	return class;
@@ -166,14 +174,6 @@ static int win_ready(struct adi_win *win, int class, MPI_Win *handle)
 	return MPI_SUCCESS;
 }
 
-static bool one_machine(const struct adi_comm *comm)
-{
-	for (int i = 0; i < comm->size; i++)
-		if (adi_job.node[adi_group_world(comm->local, i)] != adi_job.node[adi_job.rank])
-			return false;
-	return true;
-}
-
 static int own_memory(struct adi_win *win)
 {
 	size_t bytes = win->size > 0 ? (size_t)win->size : 1;
@@ -187,37 +187,37 @@ static int own_memory(struct adi_win *win)
 int mpi_win_create(void *base, MPI_Aint size, MPI_Count disp_unit, struct adi_info *info, struct adi_comm *comm, MPI_Win *win)
 {
 	struct adi_win *made;
-	bool direct;
+	struct common common;
 	if (!base && size > 0)
 		return adi_error(MPI_ERR_ARG, "base is a null pointer and size %" PRId64, (int64_t)size);
 	int class = win_new(comm, info, MPI_WIN_FLAVOR_CREATE, size, disp_unit, &made);
 	if (class)
 		return class;
 	made->base = base;
-	return win_ready(made, members_exchange(made, &direct), win);
+	return win_ready(made, members_exchange(made, &common), win);
 }
 
 int mpi_win_create_dynamic(struct adi_info *info, struct adi_comm *comm, MPI_Win *win)
 {
 	struct adi_win *made;
-	bool direct;
+	struct common common;
 	int class = win_new(comm, info, MPI_WIN_FLAVOR_DYNAMIC, 0, 1, &made);
 	if (class)
 		return class;
 	made->base = MPI_BOTTOM;
-	return win_ready(made, members_exchange(made, &direct), win);
+	return win_ready(made, members_exchange(made, &common), win);
 }
 
 int mpi_win_allocate(MPI_Aint size, MPI_Count disp_unit, struct adi_info *info, struct adi_comm *comm, void *baseptr, MPI_Win *win)
 {
 	struct adi_win *made;
-	bool direct;
+	struct common common;
 	int class = win_new(comm, info, MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, &made);
 	if (class)
 		return class;
-	class = members_exchange(made, &direct);
+	class = members_exchange(made, &common);
 	/* If the segment cannot be made, which all processes notice, messages carry the data. */
-	if (!class && !(direct && comm->size > 1 && one_machine(comm) && window_segment_map(made, true) == MPI_SUCCESS))
+	if (!class && !(common.direct && common.one_machine && comm->size > 1 && window_segment_map(made, true) == MPI_SUCCESS))
 		class = own_memory(made);
 	class = win_ready(made, class, win);
 	if (!class)
@@ -229,14 +229,14 @@ int mpi_win_allocate_shared(MPI_Aint size, MPI_Count disp_unit, struct adi_info 
 			    MPI_Win *win)
 {
 	struct adi_win *made;
-	bool direct;
-	if (!one_machine(comm))
-		return adi_error(MPI_ERR_RMA_SHARED, "the processes of comm are on different machines");
+	struct common common;
 	int class = win_new(comm, info, MPI_WIN_FLAVOR_SHARED, size, disp_unit, &made);
 	if (class)
 		return class;
 	const char *hint = adi_info_get(info, "alloc_shared_noncontig");
-	class = members_exchange(made, &direct);
+	class = members_exchange(made, &common);
+	if (!class && !common.one_machine)
+		class = adi_error(MPI_ERR_RMA_SHARED, "the processes of comm are on different machines");
 	if (!class)
 		class = window_segment_map(made, hint && strcmp(hint, "true") == 0);
 	class = win_ready(made, class, win);

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Connections between ranks are opened when there is something to say, and only then: counted, from MPI_Init to the end
-# of MPI_Finalize, by what each side says in its log when one comes up.
+# of MPI_Finalize, by what each side says in its log when one comes up. Each connection takes one card from the process
+# manager, or two if both sides begin.
 . "$top_srcdir/test/adi/common.sh"
 need_mpirun
 
 expect_ends() { # WANTED RANKS WAY
-	HEADRACE_LOG=info ranks "$2" "$programs/demand" "$3" >"$scratch/out" 2>&1 || {
+	HEADRACE_LOG=debug ranks "$2" "$programs/demand" "$3" >"$scratch/out" 2>&1 || {
 		cat "$scratch/out"
 		fail "$3 over $HEADRACE_TRANSPORT"
 	}
@@ -15,7 +16,12 @@ expect_ends() { # WANTED RANKS WAY
 		cat "$scratch/out"
 		fail "$3 over $HEADRACE_TRANSPORT: $got ends of connections, not $1"
 	}
-	echo "$3 over $HEADRACE_TRANSPORT, $2 ranks: $got ends of connections"
+	cards=$(grep -c 'asking for the card' "$scratch/out")
+	[ "$cards" -ge $((got / 2)) ] && [ "$cards" -le "$got" ] || {
+		cat "$scratch/out"
+		fail "$3 over $HEADRACE_TRANSPORT: $cards cards fetched for $got ends of connections"
+	}
+	echo "$3 over $HEADRACE_TRANSPORT, $2 ranks: $got ends of connections, $cards cards fetched"
 }
 
 for transport in shm tcp; do

@@ -28,6 +28,7 @@ struct end {
 	ch3_vc_t *vc[ENDS_MAX]; /* vc[i]: to end[i] */
 	int messages, failures, failure;
 	int refuse; /* return value of the handler */
+	bool deaf, misled; /* find_card fails; find_card returns another card */
 	char *room;
 };
 static struct end end[ENDS_MAX];
@@ -276,6 +277,105 @@ START_TEST(who_was_not_added_gets_no_connection)
 }
 END_TEST
 
+static int fetched; /* calls of find_card */
+
+static int find_card(void *context, uint32_t number, hr_card_t *card)
+{
+	const struct end *self = context;
+	fetched++;
+	if (self->deaf)
+		return -EHOSTUNREACH;
+	*card = end[self->misled ? (int)(number + 1) % n_ends : (int)number].card;
+	return 0;
+}
+
+/* Opens n ends that know each other by number. */
+static void open_numbered(int n, uint32_t transport)
+{
+	open_ends(n, transport, 0);
+	fetched = 0;
+	for (int i = 0; i < n; i++) {
+		ck_assert_int_eq(ch3_number(end[i].engine, (uint32_t)i, (uint32_t)n, find_card, &end[i], &end[i].card), 0);
+		for (int k = 0; k < n; k++)
+			if (i != k)
+				ck_assert_int_eq(ch3_add_number(end[i].engine, (uint32_t)k, NULL, &end[i].vc[k]), 0);
+	}
+}
+
+START_TEST(a_card_is_fetched_by_the_side_that_begins)
+{
+	open_numbered(4, transports[_i]);
+	ck_assert_int_eq(fetched, 0);
+	send_empty(0, 2);
+	ck_assert_int_eq(fetched, 1);
+	until_received(2, 1);
+	send_empty(2, 0);
+	send_empty(0, 2);
+	until_received(0, 1);
+	until_received(2, 2);
+	ck_assert_int_eq(fetched, 1);
+	ck_assert_int_eq(ch3_connections(end[1].engine), 0);
+	close_all();
+}
+END_TEST
+
+START_TEST(both_sides_that_fetch_at_once_share_one_connection)
+{
+	open_numbered(3, transports[_i]);
+	send_empty(0, 1);
+	send_empty(1, 0);
+	until_received(0, 1);
+	until_received(1, 1);
+	ck_assert_int_eq(fetched, 2);
+	ck_assert_int_eq(ch3_connections(end[0].engine), 1);
+	ck_assert_int_eq(ch3_connections(end[1].engine), 1);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_card_that_cannot_be_had_is_an_error)
+{
+	ch3_request_t *request;
+	int from = 0;
+	open_numbered(3, transports[_i]);
+	end[0].deaf = true;
+	ck_assert_int_eq(ch3_send(end[0].vc[1], TYPE, &from, sizeof from, NULL, 0, 0, &request), -EHOSTUNREACH);
+	ck_assert_int_eq(ch3_vc_open(end[0].vc[1]), -EHOSTUNREACH);
+	end[0].deaf = false;
+	end[0].misled = true;
+	ck_assert_int_eq(ch3_vc_open(end[0].vc[1]), -EPROTO);
+	end[0].misled = false;
+	send_empty(0, 1);
+	until_received(1, 1);
+	close_all();
+}
+END_TEST
+
+/* A process whose card has no number, or the number of a peer whose card is known, gets no connection. */
+START_TEST(wrong_numbers_get_no_connection)
+{
+	open_ends(4, transports[_i], 0);
+	ck_assert_int_eq(ch3_number(end[0].engine, 3, 3, find_card, &end[0], &end[0].card), -EINVAL);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(ch3_number(end[i].engine, i == 2, 3, find_card, &end[i], &end[i].card), 0);
+	ck_assert_int_eq(ch3_number(end[0].engine, 0, 3, find_card, &end[0], &end[0].card), -EINVAL);
+	ck_assert_int_eq(ch3_add_number(end[0].engine, 1, NULL, &end[0].vc[2]), 0);
+	ck_assert_int_eq(ch3_add_number(end[0].engine, 1, NULL, &end[0].vc[2]), -EEXIST);
+	ck_assert_int_eq(ch3_add_number(end[0].engine, 3, NULL, &end[0].vc[2]), -EINVAL);
+	add(1, 0); /* has number 0, as end 0 itself has: not added there */
+	add(2, 0);
+	add(3, 0); /* has no number */
+	send_empty(2, 0);
+	until_received(0, 1);
+	send_empty(1, 0);
+	send_empty(3, 0);
+	for (int i = 0; i < 5000; i++)
+		poll_all();
+	ck_assert_int_eq(ch3_connections(end[0].engine), 1);
+	close_all();
+}
+END_TEST
+
 static uint64_t gets_of(hr_conn_t *conn)
 {
 	hr_conn_stats_t stats = { .size = sizeof stats };
@@ -377,6 +477,10 @@ int main(void)
 	tcase_add_loop_test(tcase, a_failure_that_the_state_showed_first_is_told, 0, 2);
 	tcase_add_loop_test(tcase, a_failure_here_is_heard_there, 0, 2);
 	tcase_add_loop_test(tcase, who_was_not_added_gets_no_connection, 0, 2);
+	tcase_add_loop_test(tcase, a_card_is_fetched_by_the_side_that_begins, 0, 2);
+	tcase_add_loop_test(tcase, both_sides_that_fetch_at_once_share_one_connection, 0, 2);
+	tcase_add_loop_test(tcase, a_card_that_cannot_be_had_is_an_error, 0, 2);
+	tcase_add_loop_test(tcase, wrong_numbers_get_no_connection, 0, 2);
 	tcase_add_loop_test(tcase, progress_asks_only_those_at_work, 0, 2);
 	tcase_add_loop_test(tcase, patient_peers_wait_for_one_that_computes, 0, 6);
 	tcase_add_loop_test(tcase, patient_peers_that_both_began_and_computed, 0, 4);
