@@ -14,7 +14,10 @@ struct fact {
 	const char *key, *value;
 };
 
-/* Sizes are those of gfortran without options such as -fdefault-integer-8. */
+/*
+ * Sizes are those of gfortran without options such as -fdefault-integer-8. "supported" says that the library has the datatype.
+ * gfortran has no type for MPI_REAL2 and MPI_COMPLEX4; other compilers for the same ABI may have one.
+ */
 static const struct fact fortran[] = {
 	{ "mpi_logical_size", "4" },
 	{ "mpi_integer_size", "4" },
@@ -30,11 +33,11 @@ static const struct fact fortran[] = {
 	{ "mpi_integer4_supported", "true" },
 	{ "mpi_integer8_supported", "true" },
 	{ "mpi_integer16_supported", "true" },
-	{ "mpi_real2_supported", "false" },
+	{ "mpi_real2_supported", "true" },
 	{ "mpi_real4_supported", "true" },
 	{ "mpi_real8_supported", "true" },
 	{ "mpi_real16_supported", "true" },
-	{ "mpi_complex4_supported", "false" },
+	{ "mpi_complex4_supported", "true" },
 	{ "mpi_complex8_supported", "true" },
 	{ "mpi_complex16_supported", "true" },
 	{ "mpi_complex32_supported", "true" },

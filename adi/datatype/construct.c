@@ -11,6 +11,7 @@ struct bounds {
 	bool overflow, bounded, data;
 	MPI_Count lb, ub;           /* explicit bounds; valid if bounded */
 	MPI_Count true_lb, true_ub; /* valid if data */
+	MPI_Count padded_ub;        /* the last byte of the blocks with their padding, and 1; valid if data */
 	MPI_Count next;             /* where the next block continues the run; valid if data */
 	bool run;
 	MPI_Count size, elements, external;
@@ -49,7 +50,9 @@ static void widen(struct bounds *bounds, const struct adi_type *part, MPI_Count 
 		MPI_Count lb = plus(bounds, low, part->true_lb);
 		MPI_Count ub = plus(bounds, high, plus(bounds, part->true_lb, part->true_extent));
 		bounds->true_lb = bounds->data && bounds->true_lb < lb ? bounds->true_lb : lb;
+		MPI_Count padded_ub = plus(bounds, high, plus(bounds, part->lb, part->extent));
 		bounds->true_ub = bounds->data && bounds->true_ub > ub ? bounds->true_ub : ub;
+		bounds->padded_ub = bounds->data && bounds->padded_ub > padded_ub ? bounds->padded_ub : padded_ub;
 		bounds->data = true;
 	}
 }
@@ -107,9 +110,16 @@ void adi_type_bound(struct adi_type *type, MPI_Count lb, MPI_Count extent)
 	type->contiguous = type->run && extent == type->size;
 }
 
-/* The extent of a type without explicit bounds is padded to its alignment. */
-static MPI_Count padded(struct bounds *bounds, MPI_Count bytes)
+/*
+ * The extent of a type without explicit bounds: from its first byte to the end of its blocks, padded to its alignment. The
+ * blocks end with their own padding, as in Open MPI, although the definition in MPI 5.0, section 5.1.6, is of the basic elements
+ * alone. The two differ only if a block is not aligned. Programs that lay out memory by extents need an extent that is
+ * not less than a block's displacement and extent.
+ */
+static MPI_Count extent_of(struct bounds *bounds)
 {
+	MPI_Count bytes = 0;
+	bounds->overflow |= __builtin_sub_overflow(bounds->padded_ub, bounds->true_lb, &bytes);
 	MPI_Count rest = bounds->align ? bytes % bounds->align : 0;
 	return rest ? plus(bounds, bytes, bounds->align - rest) : bytes;
 }
@@ -141,7 +151,7 @@ int adi_type_make(struct adi_type_contents *contents, struct adi_type **made)
 	if (bounds.bounded)
 		bounds.overflow |= __builtin_sub_overflow(bounds.ub, bounds.lb, &type->extent);
 	else
-		type->extent = padded(&bounds, true_extent);
+		type->extent = extent_of(&bounds);
 	type->bounded = bounds.bounded;
 	type->contiguous = type->run && type->extent == type->size;
 	if (!type->size)

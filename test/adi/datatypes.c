@@ -374,6 +374,22 @@ static void check_errors(void)
 	free_type(&type);
 }
 
+/* Blocks that are not aligned: the extent reaches to the end of the last block with its padding. */
+static void check_unaligned_blocks(void)
+{
+	const MPI_Aint expected[] = { 68, 480, 136 };
+	MPI_Datatype type[3];
+	CHECK(!MPI_Type_create_hvector(3, 4, 25, MPI_INT, &type[0]));
+	CHECK(!MPI_Type_create_hvector(2, 3, 4 * 68 + 1, type[0], &type[1]));
+	CHECK(!MPI_Type_contiguous(2, type[0], &type[2]));
+	for (int i = 0; i < 3; i++) {
+		MPI_Aint lb, extent;
+		CHECK(!MPI_Type_get_extent(type[i], &lb, &extent) && lb == 0 && extent == expected[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		MPI_Type_free(&type[i]);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -382,6 +398,7 @@ int main(int argc, char **argv)
 	check_names();
 	check_fortran();
 	check_large();
+	check_unaligned_blocks();
 	check_external();
 	check_errors();
 	check_random();

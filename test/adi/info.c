@@ -93,6 +93,25 @@ static void handles_have_numbers(void)
 		CHECK(MPI_Info_fromint(MPI_Info_toint(many[i])) == many[i] && MPI_Info_free(&many[i]) == MPI_SUCCESS);
 }
 
+/* What the info object calls supported has a size. */
+static void fortran_datatypes_are_as_described(MPI_Info info)
+{
+	const struct {
+		const char *key;
+		MPI_Datatype type;
+		int size;
+	} optional[] = {
+		{ "mpi_real2_supported", MPI_REAL2, 2 },          { "mpi_complex4_supported", MPI_COMPLEX4, 4 },
+		{ "mpi_real16_supported", MPI_REAL16, 16 },       { "mpi_complex32_supported", MPI_COMPLEX32, 32 },
+		{ "mpi_integer16_supported", MPI_INTEGER16, 16 }, { "mpi_logical16_supported", MPI_LOGICAL16, 16 },
+	};
+	for (size_t i = 0; i < sizeof optional / sizeof *optional; i++) {
+		int size = 0;
+		CHECK(has(info, optional[i].key, "true"));
+		CHECK(MPI_Type_size(optional[i].type, &size) == MPI_SUCCESS && size == optional[i].size);
+	}
+}
+
 static void library_describes_itself(void)
 {
 	MPI_Info info;
@@ -101,6 +120,7 @@ static void library_describes_itself(void)
 	CHECK(MPI_Abi_get_info(&info) == MPI_SUCCESS && has(info, "mpi_count_size", "8"));
 	MPI_Info_free(&info);
 	CHECK(MPI_Abi_get_fortran_info(&info) == MPI_SUCCESS && has(info, "mpi_integer_size", "4"));
+	fortran_datatypes_are_as_described(info);
 	CHECK(MPI_Abi_set_fortran_info(info) == MPI_ERR_ABI);
 	MPI_Info_free(&info);
 	CHECK(MPI_Abi_get_fortran_booleans(4, one, zero, &set) == MPI_SUCCESS && set && !memcmp(one, &set, 4));

@@ -27,6 +27,7 @@ struct map {
 	bool bounded;         /* explicit bounds */
 	ptrdiff_t lb, ub;     /* also where they are not explicit */
 	ptrdiff_t true_lb, true_ub;
+	ptrdiff_t padded_ub;  /* of the parts, if any; valid if n is not 0 */
 	size_t size;
 };
 
@@ -79,6 +80,8 @@ static void map_add(struct map *map, const struct map *old, int count, ptrdiff_t
 			map->ub = map->bounded && map->ub > ub ? map->ub : ub;
 			map->bounded = true;
 		}
+		if (old->n && (!map->n || map->padded_ub < old->ub + by))
+			map->padded_ub = old->ub + by;
 		map->element = realloc(map->element, ((size_t)map->n + (size_t)old->n + 1) * sizeof *map->element);
 		for (int i = 0; i < old->n; i++) {
 			map->element[map->n] = old->element[i];
@@ -103,7 +106,8 @@ static void map_finish(struct map *map)
 			align = e->align;
 	}
 	if (!map->bounded) {
-		ptrdiff_t bytes = (map->true_ub - map->true_lb + align - 1) / align * align;
+		ptrdiff_t end = map->padded_ub > map->true_ub ? map->padded_ub : map->true_ub;
+		ptrdiff_t bytes = (end - map->true_lb + align - 1) / align * align;
 		map->lb = map->true_lb;
 		map->ub = map->lb + bytes;
 	}
