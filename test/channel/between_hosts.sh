@@ -79,6 +79,9 @@ for mode in idle stream full unwanted late; do
 	fi
 	wait
 	cable up
+	# The first packets after this may be lost, and a SYN is sent again only after a second.
+	HEADRACE_TIMEOUT_MS=10000 start exchange
+	both_well "the cable in place again"
 done
 
 echo "- a stopped peer is alive"
