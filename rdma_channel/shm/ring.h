@@ -86,6 +86,7 @@ struct shm_receiver {
 	struct shm_control *control;
 	uint8_t *lines;
 	uint32_t mask;
+	const uint64_t *word; /* the header word of the record at `at` */
 	uint32_t at;       /* position of the current record, or of the next if there is no current record */
 	uint32_t length;   /* payload bytes of the current record; 0: no current record */
 	uint32_t offset;   /* of its payload from the start of the record, bytes */
@@ -166,17 +167,22 @@ static inline void shm_sender_publish(struct shm_sender *sender, uint32_t offset
 
 /* ---- receiver ---- */
 
+static inline void shm_receiver_go(struct shm_receiver *receiver, uint32_t position)
+{
+	receiver->at = position;
+	receiver->word = (const uint64_t *)(const void *)(receiver->lines + (size_t)(position & receiver->mask) * SHM_LINE);
+}
+
 /* Looks for a record to copy from. Returns 1 if there is one, 0 if not, -1 if the header word is invalid. */
 static inline int shm_receiver_look(struct shm_receiver *receiver)
 {
 	if (receiver->length)
 		return 1;
-	uint32_t index = receiver->at & receiver->mask;
-	const uint64_t *at = (const uint64_t *)(const void *)(receiver->lines + (size_t)index * SHM_LINE);
 	/* Acquire: pairs with the release in shm_sender_publish; the payload is read after it. */
-	uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+	uint64_t word = __atomic_load_n(receiver->word, __ATOMIC_ACQUIRE);
 	if (!word)
 		return 0;
+	uint32_t index = receiver->at & receiver->mask;
 	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_OFFER) >> 16;
 	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 || (uint32_t)(word >> 32) != receiver->at ||
 	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
@@ -191,8 +197,7 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 /* Returns the first byte of the current record that has not been copied out. */
 static inline const uint8_t *shm_receiver_payload(const struct shm_receiver *receiver)
 {
-	const uint8_t *record = receiver->lines + (size_t)(receiver->at & receiver->mask) * SHM_LINE;
-	return record + receiver->offset + receiver->taken;
+	return (const uint8_t *)receiver->word + receiver->offset + receiver->taken;
 }
 
 /* Counts `count` bytes of the current record as copied out. Returns true if the tail should be stored now. */
@@ -201,7 +206,7 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	receiver->at += shm_record_lines(receiver->offset, receiver->length);
+	shm_receiver_go(receiver, receiver->at + shm_record_lines(receiver->offset, receiver->length));
 	receiver->length = 0;
 	return receiver->at - receiver->reported > receiver->mask / 8;
 }

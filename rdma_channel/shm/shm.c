@@ -221,7 +221,8 @@ static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *fd, bool *h
 	conn->in.control = shm_segment_control(&conn->in_segment, bytes);
 	conn->in.lines = conn->in_segment.map;
 	conn->in.mask = bytes / SHM_LINE - 1;
-	conn->in.at = conn->in.reported = conn->in.control->tail = SHM_FIRST_POSITION;
+	shm_receiver_go(&conn->in, SHM_FIRST_POSITION);
+	conn->in.reported = conn->in.control->tail = SHM_FIRST_POSITION;
 	return 0;
 }
 
@@ -831,6 +832,13 @@ static void shm_consume(void *data, size_t count)
 		report_tail(conn);
 }
 
+/* The word of a record that is taken only in part stays. While an offer is open, the caller has a payload to get. */
+static const uint64_t *const *shm_watch(void *data)
+{
+	const struct shm_conn *conn = data;
+	return &conn->in.word;
+}
+
 /* ---- sleeping ---- */
 
 static int shm_conn_arm(void *data, bool want_put)
@@ -880,6 +888,7 @@ const struct hr_transport hr_transport_shm = {
 	.commit = shm_commit,
 	.peek = shm_peek,
 	.consume = shm_consume,
+	.watch = shm_watch,
 	.conn_arm = shm_conn_arm,
 	.conn_pending = shm_conn_pending,
 	.conn_event = shm_conn_event,

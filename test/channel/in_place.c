@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "rdma_channel/base/copy.h"
 #include "rdma_channel/upper.h"
 
 #include <check.h>
@@ -153,6 +154,54 @@ START_TEST(a_full_pipe_has_no_memory_to_reserve)
 }
 END_TEST
 
+START_TEST(the_watched_word_tells_whether_something_has_arrived)
+{
+	const uint8_t *at;
+	size_t len;
+	open_ends(HR_TRANSPORT_SHM);
+	const uint64_t *const *word = hr_conn_watch(conn[1]);
+	ck_assert_ptr_nonnull(word);
+	for (int i = 0; i < 1000; i++) {
+		size_t some = (size_t)(i * 37) % 3000 + 1;
+		ck_assert_uint_eq(**word, 0);
+		void *to = hr_conn_reserve(conn[0], 0, some);
+		if (!to) { /* the record would not fit before the end of the ring */
+			size_t accepted;
+			static uint8_t bytes[3001];
+			struct iovec iov = { bytes, some };
+			ck_assert_int_eq(hr_channel_put(conn[0], &iov, 1, &accepted), 0);
+			ck_assert_uint_eq(accepted, some);
+		} else {
+			memset(to, 1, some);
+			hr_conn_commit(conn[0], some);
+		}
+		for (size_t received = 0; received < some; received += len) {
+			ck_assert_uint_ne(**word, 0);
+			ck_assert_int_eq(hr_conn_peek(conn[1], &at, &len), HR_ARRIVED);
+			len = len > 100 ? len - 1 : len; /* a part of a record stays */
+			hr_conn_consume(conn[1], len);
+		}
+	}
+	ck_assert_uint_eq(**word, 0);
+	close_ends();
+}
+END_TEST
+
+START_TEST(copies_of_any_length_copy_no_byte_more)
+{
+	for (size_t n = 0; n < 300; n++) {
+		uint8_t from[400], to[400];
+		fill(from, n, sizeof from);
+		memset(to, 0xee, sizeof to);
+		hr_copy(to + 50, from + 3, n);
+		ck_assert_int_eq(memcmp(to + 50, from + 3, n), 0);
+		ck_assert_uint_eq(to[49], 0xee);
+		ck_assert_uint_eq(to[50 + n], 0xee);
+	}
+	hr_copy(NULL, NULL, 0);
+}
+END_TEST
+
 /* A record must not overtake a piece that is offered for single copy, and peek cannot see such a piece. */
 START_TEST(an_offered_piece_goes_through_put_and_get)
 {
@@ -218,6 +267,8 @@ int main(void)
 	tcase_set_timeout(tests, 300);
 	tcase_add_test(tests, the_bytes_are_those_of_put_and_get);
 	tcase_add_test(tests, a_full_pipe_has_no_memory_to_reserve);
+	tcase_add_test(tests, the_watched_word_tells_whether_something_has_arrived);
+	tcase_add_test(tests, copies_of_any_length_copy_no_byte_more);
 	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
 	tcase_add_test(tests, a_peers_end_is_left_to_get);
 	tcase_add_test(tests, tcp_has_no_records_in_place);
