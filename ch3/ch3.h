@@ -128,6 +128,18 @@ typedef int (*ch3_handler_fn)(void *context, const ch3_incoming_t *incoming, ch3
  * A packet of an unregistered type fails its connection with -EPROTO. */
 int ch3_register(ch3_t *engine, unsigned type, ch3_handler_fn handler, void *context);
 
+/*
+ * Handles, instead of the type's handler, a message without rendezvous all of whose bytes have arrived in the memory of the
+ * pipe. header is a copy. The peer can change the bytes of the payload at any time: the function reads each of them once and
+ * copies what it needs. Returns 1; 0 if the type's handler must be called, and nothing was done; or an error as the handler
+ * does. May be called for any message of the type, or for none: it depends on the transport.
+ */
+typedef int (*ch3_short_fn)(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *payload,
+			    size_t payload_len);
+
+/* Adds the function to a type that has a handler, before the first connect. context: as the handler's. */
+int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function);
+
 /* Supplies n <= CH3_IOV_MAX buffers for a deferred payload; done as in ch3_sink_t. On success rndv is no longer valid.
  * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with
  * the error of its connection rndv is no longer valid. Closing the connection also invalidates rndv. */
@@ -148,6 +160,11 @@ enum {
  */
 int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 	     unsigned flags, ch3_request_t **request);
+
+/* Sends a message of at most ch3_eager_max payload bytes, if it can be built in the memory of the pipe now. The arguments are
+ * those of ch3_send and valid. Returns false if that is not possible, and nothing was done: use ch3_send. */
+bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const void *payload,
+		    size_t payload_len);
 
 /* Returns 1 if the request is complete (successful or not), else 0. Does not make progress. */
 int ch3_request_test(const ch3_request_t *request);

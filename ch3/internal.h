@@ -16,6 +16,7 @@
 
 #include "ch3/ch3.h"
 #include "ch3/packet.h"
+#include "rdma_channel/base/copy.h"
 #include "rdma_channel/upper.h"
 
 #include <string.h>
@@ -153,6 +154,8 @@ struct ch3_vc {
 	bool is_active;
 	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; NULL: its card is not known */
 	uint32_t number; /* engine->numbers.vc[number] is this virtual connection; CH3_NO_NUMBER: it has none */
+	/* *watch is the address of a word that is 0 as long as hr_conn_peek returns HR_NOT_ARRIVED; NULL: not known. */
+	const uint64_t *const *watch;
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
 	uint8_t send_sequence; /* sequence number of the next packet */
@@ -192,6 +195,7 @@ struct ch3 {
 	hr_channel_t *channel;
 	struct {
 		ch3_handler_fn fn;
+		ch3_short_fn short_fn; /* or NULL */
 		void *context;
 	} handler[CH3_TYPES];
 	ch3_failure_fn on_failure;
@@ -229,15 +233,6 @@ int ch3_numbers_find(ch3_vc_t *vc);
 /* Returns the virtual connection of an incoming peer whose card is not known, by the number in the card, and stores the card.
  * NULL: no such peer was added, or this peer's card is another one. */
 ch3_vc_t *ch3_numbers_incoming(ch3_t *engine, const hr_card_t *card);
-
-/* Copies len bytes, fastest if len is 8. from may be NULL if len is 0. */
-static inline void ch3_copy_short(void *to, const void *from, size_t len)
-{
-	if (len == 8)
-		memcpy(to, from, 8);
-	else if (len > 0)
-		memcpy(to, from, len);
-}
 
 static inline uint64_t ch3_now_ms(void)
 {
@@ -307,7 +302,12 @@ void ch3_vc_free(ch3_vc_t *vc);
 /* Aborts the connection, completes all its requests and receives with error and calls on_failure. */
 void ch3_vc_fail(ch3_vc_t *vc, int error);
 /* Puts the connection at the head of engine->active, unless it is in the list. */
-void ch3_vc_activate(ch3_vc_t *vc);
+void ch3_vc_activate_now(ch3_vc_t *vc);
+static inline void ch3_vc_activate(ch3_vc_t *vc)
+{
+	if (!vc->is_active)
+		ch3_vc_activate_now(vc);
+}
 
 /* progress.c: makes progress with one connection: sends queued bytes, continues writes, receives. */
 void ch3_vc_progress(ch3_vc_t *vc);

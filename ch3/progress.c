@@ -18,6 +18,10 @@
 /* Cost of polls before a wait calls hr_channel_wait: some microseconds. A peer on another processor answers within this
  * time, and polling costs less per message than hr_channel_wait. */
 #define COST_BEFORE_WAIT 512u
+/* While a wait polls, it looks only at the word that the next record of a connection changes (hr_conn_watch), and polls in full
+ * after this number of looks. The cost of LOOKS_PER_COST looks at a connection is about that of one hr_conn_peek. */
+#define QUIET_LOOKS 16
+#define LOOKS_PER_COST 1
 /* Maximum number of ready connections that one look() handles: limits the time of a poll. */
 #define READY_PER_LOOK 64
 
@@ -150,12 +154,45 @@ static int poll_after_wait(ch3_t *engine)
 	return (int)(engine->ran - before);
 }
 
+/* Whether polling the connection would find nothing, as far as a load of one word of its pipe can tell. */
+static inline bool is_quiet(const ch3_vc_t *vc)
+{
+	const struct ch3_receive *receive = &vc->receive;
+	if (!vc->watch)
+		return vc->error;
+	/* Relaxed: hr_conn_peek orders what is read of the record. */
+	return !__atomic_load_n(*vc->watch, __ATOMIC_RELAXED) && !receive->in_payload && receive->begin == receive->end &&
+	       !vc->queue && !vc->writing && !vc->send_error;
+}
+
+/* Leaves the units of the processor's core to its other hardware thread for a moment: that thread may be the peer. */
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* Looks at the active connections until something has arrived or can be done, QUIET_LOOKS times at most. */
+static void watch(ch3_t *engine)
+{
+	for (int i = 0; i < QUIET_LOOKS; i++) {
+		ch3_vc_t *vc;
+		TAILQ_FOREACH(vc, &engine->active, active)
+			if (!is_quiet(vc))
+				return;
+		relax();
+	}
+	engine->cost += QUIET_LOOKS / LOOKS_PER_COST * (unsigned)engine->n_active;
+}
+
 /* Polls until a callback has run, or until for a while no byte was moved. While the parts of a long payload arrive, this
  * is faster than a wait for each of them. */
 static int poll_a_while(ch3_t *engine)
 {
 	unsigned begin = engine->cost, moved = engine->moved;
 	for (;;) {
+		watch(engine);
 		int ran = ch3_progress_poll(engine);
 		if (ran)
 			return ran;

@@ -145,7 +145,7 @@ static void payload_take(struct ch3_receive *receive, struct source *source)
 /* Copies bytes that the peer may change at any time. The compiler must not read them again instead of the copy. */
 static inline void copy_once(void *to, const void *from, size_t len)
 {
-	ch3_copy_short(to, from, len);
+	hr_copy(to, from, len);
 	__asm__ volatile("" : : "r"(to) : "memory");
 }
 
@@ -213,9 +213,35 @@ static int inbox_process(ch3_vc_t *vc)
 	return error;
 }
 
+/* Handles the record that arrived in place, if it is one message whose type has a function for short messages. Returns 1, 0
+ * if it must be parsed, or a negated errno value. Nothing that was read of it is used again after 0. */
+static inline int record_short(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
+{
+	struct ch3_packet packet;
+	uint8_t header[CH3_HEADER_MAX];
+	if (len < sizeof packet)
+		return 0;
+	copy_once(&packet, bytes, sizeof packet);
+	if (packet.type >= CH3_TYPES || packet.flags || packet.header_len > sizeof header ||
+	    packet.sequence != vc->receive.sequence || sizeof packet + packet.header_len + (uint64_t)packet.payload_len != len)
+		return 0;
+	ch3_t *engine = vc->engine;
+	if (!engine->handler[packet.type].short_fn)
+		return 0;
+	copy_once(header, bytes + sizeof packet, packet.header_len);
+	int handled = engine->handler[packet.type].short_fn(engine->handler[packet.type].context, vc, header, packet.header_len,
+							    bytes + sizeof packet + packet.header_len, packet.payload_len);
+	if (handled <= 0)
+		return handled;
+	vc->receive.sequence++;
+	engine->ran++;
+	hr_conn_consume(vc->conn, len);
+	return 1;
+}
+
 /* Parses the record that arrived in place. Returns 1, a negated errno value, or 0 if its last bytes are the beginning of
  * a front, which has to be completed in the inbox. */
-static int record_process(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
+static __attribute__((noinline)) int record_process(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 {
 	struct source source = { bytes, len };
 	int error = process(vc, &source);
@@ -236,7 +262,7 @@ static void inbox_compact(struct ch3_receive *receive)
 }
 
 /* Calls hr_channel_get once, into the payload's sink and the inbox, and parses what arrived in the inbox. */
-static int receive_by_get(ch3_vc_t *vc, bool *more)
+static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
 {
 	struct ch3_receive *receive = &vc->receive;
 	struct iovec iov[CH3_IOV_MAX + 1];
@@ -284,9 +310,19 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 		/* Handle only one record per poll: looking for the next one takes a cache miss, and would delay the
 		 * caller's answer to this record. */
 		*more = false;
+		if (arrival != HR_CALL_GET && !vc->watch)
+			vc->watch = hr_conn_watch(vc->conn);
 		if (arrival == HR_NOT_ARRIVED)
 			return 0;
-		int processed = arrival == HR_ARRIVED ? record_process(vc, bytes, len) : 0;
+		int processed = 0;
+		if (arrival == HR_ARRIVED)
+			processed = record_short(vc, bytes, len);
+		if (processed > 0) {
+			*more = vc->send_error;
+			return 0;
+		}
+		if (arrival == HR_ARRIVED && processed == 0)
+			processed = record_process(vc, bytes, len);
 		if (processed < 0)
 			return processed;
 		if (processed > 0) {

@@ -22,7 +22,7 @@ size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned fla
 		memcpy(front + len, more, sizeof *more);
 		len += sizeof *more;
 	}
-	ch3_copy_short(front + len, header, header_len);
+	hr_copy(front + len, header, header_len);
 	return len + header_len;
 }
 
@@ -181,7 +181,23 @@ static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header
 		return false;
 	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
 	for (int i = 0; i < n; at += iov[i].iov_len, i++)
-		ch3_copy_short(at, iov[i].iov_base, iov[i].iov_len);
+		hr_copy(at, iov[i].iov_base, iov[i].iov_len);
+	hr_conn_commit(vc->conn, len);
+	ch3_vc_activate(vc);
+	return true;
+}
+
+bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const void *payload,
+		    size_t payload_len)
+{
+	size_t front_len = sizeof(struct ch3_packet) + header_len, len = front_len + payload_len;
+	if (payload_len > vc->engine->eager_max || len > HR_RECORD_MAX || vc->queue || !vc->conn || vc->error || vc->send_error)
+		return false;
+	uint8_t *at = hr_conn_reserve(vc->conn, front_len < HR_FRONT_MAX ? front_len : HR_FRONT_MAX, len);
+	if (!at)
+		return false;
+	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
+	hr_copy(at, payload, payload_len);
 	hr_conn_commit(vc->conn, len);
 	ch3_vc_activate(vc);
 	return true;

@@ -124,10 +124,8 @@ int ch3_vc_state(ch3_vc_t *vc)
 	return state;
 }
 
-void ch3_vc_activate(ch3_vc_t *vc)
+void ch3_vc_activate_now(ch3_vc_t *vc)
 {
-	if (vc->is_active)
-		return;
 	vc->is_active = true;
 	TAILQ_INSERT_HEAD(&vc->engine->active, vc, active);
 	vc->engine->n_active++;
@@ -182,6 +180,7 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 	if (vc->error)
 		return;
 	vc->error = error;
+	vc->watch = NULL;
 	/* Abort before completing: after completion the buffers belong to the caller, and the peer must not write
 	 * there. The abort also ends the connection for the peer, however late the caller closes it. */
 	hr_conn_abort(vc->conn, error);
@@ -236,6 +235,7 @@ static void vc_close(ch3_vc_t *vc, uint64_t deadline)
 	/* Close the connection before the receives complete: until then an adapter may write into their buffers. */
 	if (vc->conn)
 		vc->engine->n_conns--;
+	vc->watch = NULL;
 	hr_conn_close(vc->conn);
 	vc->conn = NULL;
 	vc_cancel(vc, -ECANCELED);

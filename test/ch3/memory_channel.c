@@ -234,6 +234,12 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 	conn->in->len -= count;
 }
 
+const uint64_t *const *hr_conn_watch(hr_conn_t *conn)
+{
+	(void)conn;
+	return NULL;
+}
+
 static void pipe_release(struct pipe *pipe, int error)
 {
 	if (!pipe->error)

@@ -314,6 +314,99 @@ START_TEST(send_is_complete_before_the_handler_of_its_answer_runs)
 }
 END_TEST
 
+/* Sends i as header and the first len bytes of the source. */
+static bool send_short(uint32_t i, size_t len)
+{
+	return ch3_send_short(pair_a.vc, PAIR_TYPE_SHORT, &i, sizeof i, source, len);
+}
+
+static int taken_in_place(void)
+{
+	int taken = 0;
+	for (int i = 0; i < pair_b.messages; i++)
+		taken += pair_b.message[i].in_place;
+	return taken;
+}
+
+/* The memory channel lets the receiver read in place in two of three calls. */
+START_TEST(short_message_goes_to_its_function_or_to_the_handler)
+{
+	static const size_t lengths[] = { 0, 1, 8, 9, 33, 64, 65, 1000, 8192 - 12 };
+	for (uint32_t i = 0; i < 9; i++) {
+		memset(target, 0, 8192);
+		ck_assert(send_short(i, lengths[i]));
+		pair_settle();
+		ck_assert_int_eq(pair_b.messages, (int)i + 1);
+		expect_message((int)i, i, lengths[i], false);
+		ck_assert(pair_filled(target, lengths[i], 1));
+	}
+	ck_assert_int_gt(taken_in_place(), 0);
+	ck_assert_int_lt(taken_in_place(), 9);
+}
+END_TEST
+
+START_TEST(short_messages_keep_their_order_among_others)
+{
+	for (uint32_t i = 0; i < 60; i++) {
+		if (i % 3 == 1)
+			ck_assert_ptr_null(pair_send(i, source, 100, 0));
+		else
+			ck_assert(send_short(i, 50));
+		if (i % 4 == 3)
+			pair_settle();
+	}
+	pair_settle();
+	for (int i = 0; i < 60; i++)
+		expect_message(i, (uint32_t)i, i % 3 == 1 ? 100 : 50, false);
+}
+END_TEST
+
+START_TEST(declined_short_message_goes_to_the_handler)
+{
+	pair_b.declines = 0;
+	for (uint32_t i = 0; i < 6; i++) {
+		ck_assert(send_short(i, 100));
+		pair_settle();
+		expect_message((int)i, i, 100, false);
+	}
+	ck_assert_int_eq(taken_in_place(), 0);
+	ck_assert(pair_filled(target, 100, 1));
+}
+END_TEST
+
+START_TEST(error_of_the_function_for_short_messages_fails_the_connection)
+{
+	pair_b.declines = -EBADMSG;
+	for (uint32_t i = 0; i < 3 && !pair_b.failures; i++) {
+		ck_assert(send_short(i, 100));
+		pair_settle();
+	}
+	ck_assert_int_eq(pair_b.failures, 1);
+	ck_assert_int_eq(pair_b.failure, -EBADMSG);
+}
+END_TEST
+
+START_TEST(short_send_does_nothing_if_it_is_not_possible)
+{
+	ck_assert(!send_short(1, 8192));
+	ck_assert(!send_short(1, 65537));
+	memory_faults.capacity = 1000;
+	ck_assert(!send_short(1, 1000));
+	ch3_request_t *queued = pair_send(2, source, 2000, 0);
+	ck_assert_ptr_nonnull(queued);
+	ck_assert(!send_short(3, 8)); /* it would overtake */
+	memory_faults.capacity = 0;
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 1);
+	expect_message(0, 2, 2000, false);
+	ch3_request_free(queued);
+	memory_conn_break(ch3_vc_conn(pair_a.vc), -ECONNRESET);
+	pair_settle();
+	ck_assert(!send_short(4, 8));
+	ck_assert_int_eq(pair_b.messages, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ch3 messages");
@@ -335,6 +428,11 @@ int main(void)
 			    sizeof slow_pipes / sizeof *slow_pipes);
 	tcase_add_test(tcase, close_delivers_what_was_copied);
 	tcase_add_test(tcase, send_is_complete_before_the_handler_of_its_answer_runs);
+	tcase_add_test(tcase, short_message_goes_to_its_function_or_to_the_handler);
+	tcase_add_test(tcase, short_messages_keep_their_order_among_others);
+	tcase_add_test(tcase, declined_short_message_goes_to_the_handler);
+	tcase_add_test(tcase, error_of_the_function_for_short_messages_fails_the_connection);
+	tcase_add_test(tcase, short_send_does_nothing_if_it_is_not_possible);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -5,6 +5,7 @@
 #include "test/ch3/memory_channel.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,28 @@ static int on_type_other(void *context, const ch3_incoming_t *incoming, ch3_sink
 	return handle(context, PAIR_TYPE_OTHER, incoming, sink);
 }
 
+static int on_type_short(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	return handle(context, PAIR_TYPE_SHORT, incoming, sink);
+}
+
+static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *payload, size_t payload_len)
+{
+	struct pair_end *end = context;
+	ck_assert_ptr_eq(vc, end->vc);
+	if (end->declines != 1)
+		return end->declines;
+	ck_assert_int_lt(end->messages, PAIR_LOG);
+	struct pair_message *message = &end->message[end->messages++];
+	*message = (struct pair_message){ .type = PAIR_TYPE_SHORT, .header_len = header_len, .payload_len = payload_len,
+					  .in_place = true, .done = 1, .bytes = payload_len };
+	if (header_len >= sizeof message->header)
+		memcpy(&message->header, header, sizeof message->header);
+	ck_assert_uint_le(payload_len, end->room);
+	memcpy(end->buffer, payload, payload_len);
+	return 1;
+}
+
 static void on_failure(void *context, ch3_vc_t *vc, int error)
 {
 	struct pair_end *end = context;
@@ -79,6 +102,10 @@ static void end_open(struct pair_end *end, hr_card_t *card)
 	ck_assert_int_eq(ch3_open(NULL, &end->engine, card), 0);
 	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE, on_type, end), 0);
 	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE_OTHER, on_type_other, end), 0);
+	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), -EINVAL); /* no handler yet */
+	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE_SHORT, on_type_short, end), 0);
+	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), 0);
+	end->declines = 1;
 	ch3_on_failure(end->engine, on_failure, end);
 }
 

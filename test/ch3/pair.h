@@ -5,7 +5,7 @@
 
 #include "ch3/ch3.h"
 
-enum { PAIR_TYPE = CH3_TYPE_FIRST, PAIR_TYPE_OTHER, PAIR_TYPE_NONE };
+enum { PAIR_TYPE = CH3_TYPE_FIRST, PAIR_TYPE_OTHER, PAIR_TYPE_SHORT, PAIR_TYPE_NONE };
 
 #define PAIR_LOG 4096
 
@@ -16,6 +16,7 @@ struct pair_message {
 	size_t header_len;
 	uint64_t payload_len;
 	bool waited;          /* it came by rendezvous */
+	bool in_place;        /* the function for short messages took it */
 	int done;             /* how often its done function ran */
 	int error;            /* arguments of that function */
 	size_t bytes;
@@ -34,6 +35,7 @@ struct pair_end {
 	size_t room;
 	bool defer, split;    /* split: receive into eight pieces */
 	int refuse;           /* error that the handler returns; 0: none */
+	int declines;         /* what the function for short messages returns if it takes none: 0 or an error; 1: it takes them */
 	uint32_t done_order[PAIR_LOG]; /* header of each message whose done ran */
 };
 
