@@ -23,6 +23,7 @@ struct adi_peer {
 	int rank;     /* in MPI_COMM_WORLD */
 	ch3_vc_t *vc; /* NULL: this process itself */
 	int error;    /* 0, or the error with which its connection has failed */
+	bool opened;  /* ch3_vc_open has succeeded: a failure of the connection will be in error */
 };
 
 /* Processes with the same machine can open each other's shared memory: one kernel, one network namespace. */

@@ -2,6 +2,8 @@
 /* Moves the data of matched messages into the buffers of their receives. */
 #include "adi/message/internal.h"
 
+#include "rdma_channel/base/copy.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,19 @@ void adi_receive_complete(struct adi_request *request, int error)
 	request->complete = true;
 	if (request->freed)
 		adi_request_drop(request);
+}
+
+void adi_receive_bytes(struct adi_request *request, const void *bytes)
+{
+	if (request->flat && request->bytes <= request->capacity) {
+		hr_copy(request->data, bytes, request->bytes);
+		request->complete = true;
+		if (request->freed)
+			adi_request_drop(request);
+		return;
+	}
+	request->class = unpack(request, bytes, wanted(request));
+	adi_receive_complete(request, 0);
 }
 
 void adi_on_received(void *context, int error, size_t bytes)

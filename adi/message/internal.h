@@ -96,6 +96,9 @@ int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n);
 /* CH3's completion callback of a payload that is received into the buffer of its receive. */
 void adi_on_received(void *context, int error, size_t bytes);
 void adi_receive_complete(struct adi_request *request, int error);
+/* Copies a whole message, whose length is claimed, into the buffer of its receive and completes the receive. Reads each byte
+ * once. */
+void adi_receive_bytes(struct adi_request *request, const void *bytes);
 
 /* Stores the envelope of the matching message in a receive. */
 static inline void adi_receive_claim(struct adi_request *request, const struct adi_key *key, size_t bytes)
@@ -136,6 +139,17 @@ static inline unsigned adi_flow_send(int world, size_t bytes)
 	flow->sent += bytes + ADI_FLOW_MESSAGE;
 	return 0;
 }
+/* Sends a short message whose data are one run, if that is possible at once. Otherwise nothing has happened: use ch3_send. */
+static inline bool adi_send_short(const struct adi_peer *peer, uint32_t context, int tag, const void *data, size_t bytes)
+{
+	struct adi_flow *flow = &adi_flow[peer->rank];
+	struct adi_envelope envelope = { context, tag };
+	if (flow->sent >= flow->allowed ||
+	    !ch3_send_short(peer->vc, ADI_PACKET_MESSAGE, &envelope, sizeof envelope, data, bytes))
+		return false;
+	flow->sent += bytes + ADI_FLOW_MESSAGE;
+	return true;
+}
 void adi_flow_report(int world);
 /* An eager message of a peer has found its receive. */
 static inline void adi_flow_consumed(int world, size_t bytes)
@@ -155,7 +169,16 @@ extern struct adi_request adi_request_none;
 
 /* From the pool; only the object is initialised, all else is zero. NULL: no memory. */
 struct adi_request *adi_request_take(void);
+/* From the pool, for a message: the caller calls adi_message_prepare, which initialises the other fields. NULL: no memory. */
+struct adi_request *adi_request_take_message(void);
 int adi_error_no_request(void) __attribute__((cold));
+/* Initialises the fields of a message that adi_message_prepare and adi_message_go do not set, but for the object. */
+static inline void adi_message_begin(struct adi_request *request)
+{
+	request->persistent = request->active = request->freed = request->owned = false;
+	request->of = NULL;
+	request->owner = NULL;
+}
 /* Makes the request of a message hold references to its communicator and type. */
 void adi_request_own(struct adi_request *request);
 /* What happens with a request that the program has freed when it completes. */
@@ -169,6 +192,11 @@ void adi_requests_end(void);
 static inline bool adi_request_inactive(const struct adi_request *request)
 {
 	return request->persistent && !request->active;
+}
+/* As adi_request_test, without a call if the request is complete or cannot be complete. */
+static inline bool adi_request_done_now(struct adi_request *request)
+{
+	return request->complete || (request->send && adi_request_test(request));
 }
 static inline struct adi_request *adi_request_at(MPI_Request handle)
 {

@@ -112,6 +112,33 @@ static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3
 	return 0;
 }
 
+/* A message whose payload has arrived in the memory of the pipe. Returns as ch3_short_fn. */
+static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *payload, size_t bytes)
+{
+	(void)context;
+	const struct adi_peer *peer = ch3_vc_user(vc);
+	struct adi_envelope envelope;
+	if (header_len != sizeof envelope)
+		return 0;
+	memcpy(&envelope, header, sizeof envelope);
+	if (envelope.tag < 0)
+		return 0;
+	struct adi_key key = { envelope.context, peer->rank, envelope.tag, 0 };
+	struct adi_request *request = adi_match_posted(&key);
+	if (request) {
+		adi_receive_claim(request, &key, bytes);
+		adi_flow_consumed(key.source, bytes);
+		adi_receive_bytes(request, payload);
+		return 1;
+	}
+	struct adi_unexpected *message = adi_unexpected_append(&key, bytes, bytes);
+	if (!message)
+		return -ENOMEM;
+	memcpy(message->payload, payload, bytes);
+	message->arrived = true;
+	return 1;
+}
+
 static int bad_envelope(const struct adi_peer *peer)
 {
 	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent a message with an invalid envelope", peer->rank);
@@ -169,7 +196,11 @@ int adi_source_lost(const struct adi_comm *comm, int source)
 	struct adi_peer *peer = &adi_job.peer[source];
 	if (!peer->vc)
 		return 0;
-	return peer->error ? peer->error : ch3_vc_open(peer->vc);
+	if (peer->error || peer->opened)
+		return peer->error;
+	int error = ch3_vc_open(peer->vc);
+	peer->opened = !error;
+	return error;
 }
 
 void adi_receive_post(struct adi_request *request)
@@ -265,6 +296,8 @@ int adi_messages_start(void)
 	int error = adi_flow_start();
 	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_MESSAGE, on_message, NULL);
+	if (!error)
+		error = ch3_register_short(adi_job.engine, ADI_PACKET_MESSAGE, on_short);
 	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_PARTITIONED, on_partitioned, NULL);
 	return error;

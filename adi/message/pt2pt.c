@@ -45,14 +45,24 @@ static __attribute__((noinline)) int send_otherwise(const void *buf, MPI_Count c
 	return class;
 }
 
-static inline int send_blocking(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag,
-				struct adi_comm *comm, enum adi_send_mode mode)
+/* Sends a short message of contiguous data to another process, if that is possible at once. The arguments are valid. False:
+ * nothing has happened. */
+static inline bool send_at_once(const void *buf, MPI_Count count, const struct adi_type *type, int dest, int tag,
+				const struct adi_comm *comm)
 {
-	int class = adi_check_send(buf, count, type, dest, tag, comm);
-	if (class)
-		return class;
+	if (!ADI_LIKELY(dest >= 0 && type->contiguous))
+		return false;
+	const struct adi_peer *peer = &adi_job.peer[adi_comm_world(comm, dest)];
+	return ADI_LIKELY(peer->vc != NULL) &&
+	       adi_send_short(peer, comm->context, tag, (char *)((uintptr_t)buf + (uintptr_t)type->true_lb),
+			      (size_t)count * (size_t)type->size);
+}
+
+static __attribute__((noinline)) int send_blocking(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag,
+						   struct adi_comm *comm, enum adi_send_mode mode)
+{
 	const struct adi_peer *peer = dest >= 0 ? &adi_job.peer[adi_comm_world(comm, dest)] : NULL;
-	if (!ADI_LIKELY(peer && peer->vc && type->contiguous))
+	if (!(peer && peer->vc && type->contiguous))
 		return send_otherwise(buf, count, type, dest, tag, comm, mode);
 	size_t bytes = (size_t)count * (size_t)type->size;
 	struct adi_envelope envelope = { comm->context, tag };
@@ -65,20 +75,30 @@ static inline int send_blocking(const void *buf, MPI_Count count, struct adi_typ
 	return send ? send_wait(send, dest, tag) : MPI_SUCCESS;
 }
 
+static inline int send_standard(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag,
+				struct adi_comm *comm)
+{
+	int class = adi_check_send(buf, count, datatype, dest, tag, comm);
+	if (class || ADI_LIKELY(send_at_once(buf, count, datatype, dest, tag, comm)))
+		return class;
+	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
+}
+
 int mpi_send(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
 {
-	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
+	return send_standard(buf, count, datatype, dest, tag, comm);
 }
 
 /* The receive is posted, which makes no difference here. */
 int mpi_rsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
 {
-	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_STANDARD);
+	return send_standard(buf, count, datatype, dest, tag, comm);
 }
 
 int mpi_ssend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
 {
-	return send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_SYNCHRONOUS);
+	int class = adi_check_send(buf, count, datatype, dest, tag, comm);
+	return class ? class : send_blocking(buf, count, datatype, dest, tag, comm, ADI_SEND_SYNCHRONOUS);
 }
 
 int mpi_bsend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm)
@@ -106,7 +126,7 @@ int mpi_recv(void *buf, MPI_Count count, struct adi_type *datatype, int source, 
 static int start(int kind, const void *buf, MPI_Count count, struct adi_type *type, int rank, int tag, struct adi_comm *comm,
 		 enum adi_send_mode mode, MPI_Request *handle)
 {
-	struct adi_request *request = adi_request_take();
+	struct adi_request *request = adi_request_take_message();
 	if (!request)
 		return adi_error_no_request();
 	adi_message_prepare(request, kind, comm, comm->context, rank, tag, buf, count, type);
@@ -121,11 +141,17 @@ static int start(int kind, const void *buf, MPI_Count count, struct adi_type *ty
 	return MPI_SUCCESS;
 }
 
-static int send_start(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag, struct adi_comm *comm,
-		      enum adi_send_mode mode, MPI_Request *request)
+static inline int send_start(const void *buf, MPI_Count count, struct adi_type *type, int dest, int tag, struct adi_comm *comm,
+			     enum adi_send_mode mode, MPI_Request *request)
 {
 	int class = adi_check_send(buf, count, type, dest, tag, comm);
-	return class ? class : start(ADI_SEND, buf, count, type, dest, tag, comm, mode, request);
+	if (class)
+		return class;
+	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(send_at_once(buf, count, type, dest, tag, comm))) {
+		*request = adi_request_handle(&adi_request_none);
+		return MPI_SUCCESS;
+	}
+	return start(ADI_SEND, buf, count, type, dest, tag, comm, mode, request);
 }
 
 int mpi_isend(const void *buf, MPI_Count count, struct adi_type *datatype, int dest, int tag, struct adi_comm *comm,

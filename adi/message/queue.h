@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* What a message and a receive must have in common. */
 struct adi_key {
@@ -17,6 +18,7 @@ struct adi_key {
 	int32_t tag;     /* or MPI_ANY_TAG */
 	uint32_t number; /* of a partitioned communication; 0: an ordinary message */
 };
+_Static_assert(sizeof(struct adi_key) == 16, "keys are compared as bytes, so they have no padding");
 
 struct adi_queued {
 	struct adi_key key;
@@ -43,7 +45,7 @@ void adi_table_grow(struct adi_table *table);
 
 static inline bool adi_key_same(const struct adi_key *a, const struct adi_key *b)
 {
-	return a->context == b->context && a->source == b->source && a->tag == b->tag && a->number == b->number;
+	return memcmp(a, b, sizeof *a) == 0;
 }
 
 static inline uint32_t adi_key_hash(const struct adi_key *key)

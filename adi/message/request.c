@@ -16,6 +16,8 @@ static struct slab *slabs;
 static struct adi_request *pool;
 static int taken; /* requests that are not in the pool */
 
+static const struct adi_object adi_request_object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0 };
+
 struct adi_request adi_request_none = {
 	.object = { ADI_MAGIC + ADI_REQUEST, 1, 0, 0 }, .kind = ADI_SEND, .complete = true, .rank = MPI_PROC_NULL
 };
@@ -40,16 +42,34 @@ int adi_error_no_request(void)
 	return adi_error(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-struct adi_request *adi_request_take(void)
+/* Takes a request whose fields are undefined. */
+static inline struct adi_request *take(void)
 {
 	if (!pool && !pool_grow())
 		return NULL;
 	struct adi_request *request = pool;
 	pool = request->next;
 	taken++;
+	return request;
+}
+
+struct adi_request *adi_request_take(void)
+{
+	struct adi_request *request = take();
+	if (!request)
+		return NULL;
 	memset(request, 0, sizeof *request);
-	request->object.magic = ADI_MAGIC + ADI_REQUEST;
-	request->object.references = 1;
+	request->object = adi_request_object;
+	return request;
+}
+
+struct adi_request *adi_request_take_message(void)
+{
+	struct adi_request *request = take();
+	if (!request)
+		return NULL;
+	adi_message_begin(request);
+	request->object = adi_request_object;
 	return request;
 }
 
@@ -73,27 +93,22 @@ struct adi_request *adi_request_done(void)
 
 void adi_request_own(struct adi_request *request)
 {
-	if (request->comm)
+	/* Predefined objects are never freed. */
+	bool comm = request->comm && !request->comm->object.constant;
+	bool type = request->type && !request->type->object.constant;
+	if (comm)
 		adi_object_retain(&request->comm->object);
-	if (request->type)
+	if (type)
 		adi_object_retain(&request->type->object);
-	request->owned = true;
+	request->owned = comm || type;
 }
 
 static void disown(struct adi_request *request)
 {
-	if (request->comm) {
-		if (request->comm->object.constant)
-			request->comm->object.references--;
-		else
-			adi_comm_release(request->comm);
-	}
-	if (request->type) {
-		if (request->type->object.constant)
-			request->type->object.references--;
-		else
-			adi_type_release(request->type);
-	}
+	if (request->comm && !request->comm->object.constant)
+		adi_comm_release(request->comm);
+	if (request->type && !request->type->object.constant)
+		adi_type_release(request->type);
 	request->owned = false;
 }
 
@@ -105,7 +120,8 @@ void adi_request_free(struct adi_request *request)
 		request->of->destroy(request);
 	if (request->owned)
 		disown(request);
-	free(request->packed);
+	if (request->packed)
+		free(request->packed);
 	if (request->object.number)
 		adi_object_release(&request->object);
 	request->object.magic = 0;

@@ -130,6 +130,12 @@ static void send_go(struct adi_request *request, enum adi_send_mode mode)
 		self_send(request, mode);
 		return;
 	}
+	const struct adi_key *key = &request->node.key;
+	if (request->flat && mode != ADI_SEND_SYNCHRONOUS && !key->number &&
+	    adi_send_short(peer, key->context, key->tag, request->data, request->bytes)) {
+		adi_send_complete(request, MPI_SUCCESS);
+		return;
+	}
 	unsigned flags = mode == ADI_SEND_SYNCHRONOUS ? CH3_SEND_SYNC : adi_flow_send(peer->rank, request->bytes);
 	if (request->flat) {
 		struct iovec piece = { request->data, request->bytes };
@@ -181,12 +187,10 @@ void adi_message_go(struct adi_request *request, enum adi_send_mode mode)
 }
 
 /* A request in the memory of its user, who holds the communicator and the type. */
-static void begin(struct adi_request *request)
+static inline void begin(struct adi_request *request)
 {
 	request->object.magic = 0;
-	request->persistent = request->active = request->freed = request->owned = false;
-	request->of = NULL;
-	request->owner = NULL;
+	adi_message_begin(request);
 }
 
 void adi_message_send(struct adi_request *request, struct adi_comm *comm, uint32_t context, int rank, int tag, const void *buf,
