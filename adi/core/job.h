@@ -68,6 +68,16 @@ bool adi_poll(void);
  * loops: while (!condition) adi_progress(). Ends the job if progress fails. */
 void adi_progress(void);
 
+/* watch.c: waits for a message from any source that are under way: posted receives, and probes. While there are any and nothing
+ * happens for a while, progress calls adi_watch, which opens connections to the other ranks. first: the wait has just begun. */
+extern int adi_any_waits;
+void adi_watch(bool first);
+/* The longest that progress may sleep without a call of adi_watch, ms; -1: no limit. */
+int adi_watch_period(void);
+void adi_watch_end(void);
+/* A clock for periods of 10 ms and more. */
+int64_t adi_now_ms(void);
+
 /* A function that runs on the failure of a peer's connection, after peer->error was set. At most 8 are registered. */
 void adi_on_death(void (*function)(struct adi_peer *peer));
 

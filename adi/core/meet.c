@@ -118,12 +118,10 @@ int adi_meet(void)
 
 bool adi_death_report(void)
 {
-	int before = 0;
 	if (!adi_job.engine)
 		return true;
-	for (int i = 0; i < adi_job.rank; i++)
-		before += !adi_job.peer[i].error;
-	int wait_ms = before * TELL_MS < TELL_MS_MAX ? before * TELL_MS : TELL_MS_MAX;
+	/* Also if all lower ranks have ended: this may have been because they have reported the death and ended the job. */
+	int wait_ms = adi_job.rank < TELL_MS_MAX / TELL_MS ? adi_job.rank * TELL_MS : TELL_MS_MAX;
 	for (int64_t until = now_ms() + wait_ms; !reported && now_ms() < until;)
 		if (ch3_progress_wait(adi_job.engine, 10) < 0)
 			break;

@@ -18,6 +18,7 @@
 #define NAP_AFTER 20000     /* polls without a result before a thread among several naps */
 #define NAP_NS 50000
 #define ALONE_MS 10         /* longest sleep of the only thread that has called MPI so far, if there may be others */
+#define LOOK 1024          /* polls without a result before and between two calls of adi_watch; a sleep counts as so many */
 #define ON_DEATH_MAX 8
 
 static struct adi_task *tasks;
@@ -78,6 +79,8 @@ bool adi_poll(void)
 	if (tasks)
 		done |= run_tasks();
 	idle = done ? 0 : idle + 1;
+	if (idle % LOOK == LOOK - 1)
+		adi_watch(idle < LOOK);
 	/* If there are more ranks than processors, the awaited rank may need this processor. */
 	if (!done && adi_job.oversubscribed)
 		sched_yield();
@@ -124,9 +127,12 @@ static void progress_sleeping(void)
 	if (tasks && run_tasks())
 		return;
 	/* The first call of a second thread waits as long as this at most. */
-	int ran = ch3_progress_wait(adi_job.engine, adi_threaded ? ALONE_MS : -1);
+	int ran = ch3_progress_wait(adi_job.engine, adi_threaded ? ALONE_MS : adi_watch_period());
 	if (ran < 0)
 		fail(ran);
+	if (ran == 0)
+		adi_watch(idle < LOOK);
+	idle = ran ? 0 : idle + LOOK;
 	if (tasks)
 		run_tasks();
 }
@@ -167,6 +173,7 @@ void adi_progress_start(void)
 void adi_progress_end(void)
 {
 	n_on_death = 0;
+	adi_watch_end();
 	tasks = next_task = NULL;
 	polling_tasks = 0;
 }

@@ -26,6 +26,7 @@ static void wild_count(const struct adi_key *key, int change)
 	if (kind) {
 		wild[kind] += (unsigned)change;
 		wilds += (unsigned)change;
+		adi_any_waits += kind & 1 ? change : 0;
 	}
 }
 

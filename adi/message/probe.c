@@ -33,8 +33,10 @@ static struct found find(int source, int tag, const struct adi_comm *comm)
 static struct found find_waiting(int source, int tag, const struct adi_comm *comm)
 {
 	struct found found;
+	adi_any_waits += source == MPI_ANY_SOURCE;
 	while (found = find(source, tag, comm), !found.message && !found.class)
 		adi_progress();
+	adi_any_waits -= source == MPI_ANY_SOURCE;
 	return found;
 }
 
@@ -42,7 +44,9 @@ static struct found find_now(int source, int tag, const struct adi_comm *comm)
 {
 	struct found found = find(source, tag, comm);
 	if (!found.message) {
+		adi_any_waits += source == MPI_ANY_SOURCE;
 		adi_poll();
+		adi_any_waits -= source == MPI_ANY_SOURCE;
 		found = find(source, tag, comm);
 	}
 	return found;

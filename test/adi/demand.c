@@ -55,7 +55,7 @@ static void late(void)
 		be_away();
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	} else if (rank == 1) {
-		MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	} else if (rank == 2) { /* sends to a rank that computes */
 		MPI_Send(&value, 1, MPI_INT, 3, 1, MPI_COMM_WORLD);
 	} else if (rank == 3) {
