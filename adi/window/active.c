@@ -63,6 +63,8 @@ int mpi_win_post(struct adi_group *group, int assert, struct adi_win *win)
 		return class;
 	win->posted = true;
 	win->completes = group->size;
+	for (int i = 0; i < group->size; i++)
+		win->origin[rank_of(win, group, i)].exposed = true;
 	atomic_thread_fence(memory_order_seq_cst);
 	for (int i = 0; i < group->size; i++) {
 		int rank = rank_of(win, group, i), error = MPI_SUCCESS;
@@ -98,9 +100,8 @@ int mpi_win_start(struct adi_group *group, int assert, struct adi_win *win)
 		int rank = rank_of(win, group, i);
 		struct adi_win_target *target = &win->target[rank];
 		while (!class && target->posts == 0) {
-			if (target->peer->error)
-				class = window_peer_error(win, rank, target->peer->error);
-			else
+			class = window_member_check(win, rank);
+			if (!class)
 				adi_progress();
 		}
 		if (!class) {
@@ -159,14 +160,18 @@ static void exposure_end(struct adi_win *win)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	win->posted = false;
+	for (int i = 0; i < win->comm->size; i++)
+		win->origin[i].exposed = false;
 }
 
-/* Returns the error of a process that has died, or 0. Those that have closed normally have completed before. */
-static int exposure_broken(const struct adi_win *win)
+/* The error of a process of the exposure epoch that has died, or MPI_SUCCESS. One that has closed normally has completed before. */
+static int exposure_broken(struct adi_win *win)
 {
-	for (int i = 0; i < win->comm->size; i++)
-		if (win->target[i].peer->error && win->target[i].peer->error != -ESHUTDOWN)
-			return window_peer_error((struct adi_win *)win, i, win->target[i].peer->error);
+	for (int i = 0; i < win->comm->size; i++) {
+		int error = win->target[i].peer->error;
+		if (win->origin[i].exposed && error && error != -ESHUTDOWN)
+			return window_peer_error(win, i, error);
+	}
 	return MPI_SUCCESS;
 }
 
@@ -191,7 +196,8 @@ int mpi_win_test(struct adi_win *win, int *flag)
 	if (win->completes > 0)
 		adi_poll();
 	*flag = win->completes == 0;
-	if (*flag)
-		exposure_end(win);
+	if (!*flag)
+		return exposure_broken(win);
+	exposure_end(win);
 	return MPI_SUCCESS;
 }

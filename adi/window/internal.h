@@ -31,7 +31,7 @@ enum {
 	WINDOW_REPLY,          /* target to origin: struct window_reply; payload: the data asked for */
 	WINDOW_TYPE,           /* struct window_control; payload: adi_type_wire of the type of the next operations */
 	WINDOW_LOCK,           /* struct window_control; value: MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED */
-	WINDOW_GRANT,          /* target to origin: struct window_control */
+	WINDOW_GRANT,          /* target to origin: struct window_control; value: error class, not 0: the lock cannot be had */
 	WINDOW_FLUSH,          /* struct window_control; value 1: release the lock afterwards */
 	WINDOW_ACK,            /* target to origin: struct window_control; value: error class of the operations before */
 	WINDOW_POST,           /* target to origin: struct window_control */
@@ -77,9 +77,17 @@ _Static_assert(sizeof(struct window_control) == 16, "struct window_control has n
 
 /* In the shared segment, for each process. Written by all processes, atomically. */
 struct adi_win_control {
-	_Alignas(64) atomic_int accumulate; /* 1: somebody accumulates into this process's memory */
-	_Alignas(64) atomic_int lock;       /* -1: exclusive; else the number of shared holders */
+	_Alignas(64) atomic_int accumulate; /* 1 + the rank that accumulates into this process's memory; 0: none */
+	_Alignas(64) atomic_int lock;       /* -1 - the rank of the exclusive holder; else the number of shared holders */
 };
+/* In the shared segment behind the control words: a row for each process, in lines of its own, with a byte for each target. Not 0:
+ * this process has, or is getting, a shared lock of the target. Only those that wait for the lock of a dead process read it. */
+static inline size_t window_row(int processes)
+{
+	return ((size_t)processes + 63) / 64 * 64;
+}
+
+#define WINDOW_DOUBT_MS 50 /* wait for a lock in shared memory before this process asks whether the holder is alive */
 
 enum { LOCK_NONE, LOCK_HELD, LOCK_UNCHECKED };
 
@@ -94,6 +102,7 @@ struct adi_win_target {
 	char lock;              /* LOCK_*: this process holds the lock */
 	int lock_type;          /* while lock is not LOCK_NONE */
 	bool granted;           /* set by WINDOW_GRANT */
+	int refused;            /* error class of the last WINDOW_GRANT */
 	bool dirty;             /* operations were sent since the last flush */
 	int acks;               /* flushes without an answer */
 	int sending;            /* sends whose buffer is still in use */
@@ -114,6 +123,8 @@ struct adi_win_origin {
 	int class;              /* first error since the last flush */
 	int lock;               /* MPI_LOCK_* it holds; 0: none */
 	int wants;              /* MPI_LOCK_* it waits for; 0: none */
+	bool dead;              /* it has died with the lock that `lock` names, which stays taken */
+	bool exposed;           /* in the group of MPI_Win_post */
 	struct adi_win_origin *next; /* in win->waiting */
 	struct adi_type *type;  /* the last WINDOW_TYPE; owned */
 };
@@ -236,6 +247,8 @@ int window_send_control(struct adi_win *win, int rank, unsigned type, uint32_t v
 void window_sends_end(void);
 /* An error of the connection to a peer. Returns its class. */
 int window_peer_error(struct adi_win *win, int rank, int error);
+/* The error class of a process of the window that has died, or MPI_SUCCESS. Opens a connection, which would report its death. */
+int window_member_check(struct adi_win *win, int rank);
 
 /* ---- target.c: handlers of operations at the target ---- */
 
@@ -265,7 +278,7 @@ int window_may_access(struct adi_win *win, int rank, bool passive);
 int window_flush(struct adi_win *win, int rank);
 /* Waits until all buffers of operations on one target or on all targets (-1) can be reused. */
 int window_flush_local(struct adi_win *win, int rank);
-/* A peer has died: gives up its locks. */
+/* A peer has died. Nobody gets a lock that excludes its lock, because the memory may be half written. */
 void window_origin_died(struct adi_win *win, int rank);
 
 /* Whether an operation on rank is done by local.c. */

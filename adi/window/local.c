@@ -47,13 +47,35 @@ int window_local_get(struct adi_win *win, const struct window_access_args *args)
 	return adi_type_copy(from, args->count, args->type, args->result, args->result_count, args->result_type);
 }
 
-static void accumulate_lock(atomic_int *lock)
+/* Waits until a lock is free, or its holder has died: then it stays taken, because the memory may be half changed. */
+static int accumulate_wait(struct adi_win *win, atomic_int *lock)
 {
+	int64_t since = 0;
+	for (int i = 0, holder; (holder = atomic_load_explicit(lock, memory_order_relaxed)) != 0; i++) {
+		if (!adi_job.oversubscribed && i < SPINS)
+			continue;
+		since = since ? since : adi_now_ms();
+		if (adi_now_ms() - since >= WINDOW_DOUBT_MS) {
+			int class = window_member_check(win, holder - 1);
+			if (class)
+				return class;
+			adi_poll();
+		}
+		sched_yield();
+	}
+	return MPI_SUCCESS;
+}
+
+static int accumulate_lock(struct adi_win *win, atomic_int *lock)
+{
+	int free = 0, class = MPI_SUCCESS;
 	/* Orders the holder's accesses after the exchange; pairs with the release in accumulate_unlock. */
-	while (atomic_exchange_explicit(lock, 1, memory_order_acquire))
-		for (int i = 0; atomic_load_explicit(lock, memory_order_relaxed); i++)
-			if (adi_job.oversubscribed || i > SPINS)
-				sched_yield();
+	while (!class && !atomic_compare_exchange_weak_explicit(lock, &free, win->comm->rank + 1, memory_order_acquire,
+							       memory_order_relaxed)) {
+		class = accumulate_wait(win, lock);
+		free = 0;
+	}
+	return class;
 }
 
 static void accumulate_unlock(atomic_int *lock)
@@ -91,10 +113,11 @@ static int accumulate(struct adi_win *win, const struct window_access_args *args
 	if (args->type->contiguous)
 		place = (struct window_place){ at + args->type->true_lb, NULL, 0 };
 	atomic_int *lock = lock_for(win, args);
-	if (lock)
-		accumulate_lock(lock);
-	int class = window_fetch_apply(args->op, args->basic, &place, 0, data, (size_t)(args->count * args->type->size), old,
-				       win->direct);
+	int class = lock ? accumulate_lock(win, lock) : MPI_SUCCESS;
+	if (class)
+		return class;
+	class = window_fetch_apply(args->op, args->basic, &place, 0, data, (size_t)(args->count * args->type->size), old,
+				   win->direct);
 	if (lock)
 		accumulate_unlock(lock);
 	return class;
@@ -131,8 +154,9 @@ int window_local_accumulate(struct adi_win *win, const struct window_access_args
 int window_local_swap(struct adi_win *win, const struct window_access_args *args, const void *compare)
 {
 	atomic_int *lock = lock_for(win, args);
-	if (lock)
-		accumulate_lock(lock);
+	int class = lock ? accumulate_lock(win, lock) : MPI_SUCCESS;
+	if (class)
+		return class;
 	window_swap(args->basic, address(win, args), args->origin, compare, args->result, win->direct);
 	if (lock)
 		accumulate_unlock(lock);

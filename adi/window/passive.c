@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Passive target synchronisation: locks and flushes. In a direct window the lock of each process is a word in the segment.
- * Otherwise each process manages the lock of its memory: it grants requests in the order of arrival. MPI_Win_lock_all gets
+ * Otherwise each process manages the lock of its memory: it grants requests in the order of arrival. A lock that a dead process
+ * holds stays taken, and those that would have to wait for it get an error. MPI_Win_lock_all gets
  * the lock of a target when it is used first, so that it needs no connection to targets that are not used; the locks of a
  * direct window, whose memory the program may access without calling MPI, it gets at once.
  */
@@ -15,7 +16,6 @@
 #include <sched.h>
 #include <string.h>
 
-#define EXCLUSIVE (-1)
 #define CALLS_PER_POLL 64
 #define SPINS 100 /* looks at a lock in shared memory before this process gives the processor away */
 
@@ -40,11 +40,36 @@ static void lock_grant(struct adi_win_origin *origin, int type)
 		window_send_control(win, origin->rank, WINDOW_GRANT, 0);
 }
 
+/* Whether a process that has died holds a lock that excludes one of this type. */
+static bool lock_lost_for(const struct adi_win *win, int type)
+{
+	for (int i = 0; win->dead_holders > 0 && i < win->comm->size; i++)
+		if (win->origin[i].dead && (type == MPI_LOCK_EXCLUSIVE || win->origin[i].lock == MPI_LOCK_EXCLUSIVE))
+			return true;
+	return false;
+}
+
+static void lock_refuse(struct adi_win_origin *origin)
+{
+	struct adi_win *win = origin->win;
+	struct adi_win_target *self = &win->target[win->comm->rank];
+	if (origin->rank == win->comm->rank) {
+		self->granted = true;
+		self->refused = MPI_ERR_PROC_FAILED;
+	} else {
+		window_send_control(win, origin->rank, WINDOW_GRANT, MPI_ERR_PROC_FAILED);
+	}
+}
+
 static void lock_request(struct adi_win_origin *origin, int type)
 {
 	struct adi_win *win = origin->win;
 	if (!win->waiting && lock_free_for(win, type)) {
 		lock_grant(origin, type);
+		return;
+	}
+	if (lock_lost_for(win, type)) {
+		lock_refuse(origin);
 		return;
 	}
 	origin->wants = type;
@@ -55,14 +80,20 @@ static void lock_request(struct adi_win_origin *origin, int type)
 
 static void lock_serve(struct adi_win *win)
 {
-	while (win->waiting && lock_free_for(win, win->waiting->wants)) {
+	while (win->waiting) {
 		struct adi_win_origin *origin = win->waiting;
+		bool available = lock_free_for(win, origin->wants);
+		if (!available && !lock_lost_for(win, origin->wants))
+			return;
 		win->waiting = origin->next;
 		if (!win->waiting)
 			win->waiting_end = &win->waiting;
 		int type = origin->wants;
 		origin->wants = 0;
-		lock_grant(origin, type);
+		if (available)
+			lock_grant(origin, type);
+		else
+			lock_refuse(origin);
 	}
 }
 
@@ -88,10 +119,11 @@ void window_origin_died(struct adi_win *win, int rank)
 			break;
 		}
 	origin->wants = 0;
-	if (origin->lock)
-		lock_release(origin);
-	else
-		lock_serve(win);
+	if (origin->lock && !origin->dead) {
+		origin->dead = true;
+		win->dead_holders++;
+	}
+	lock_serve(win);
 }
 
 void window_origin_idle(struct adi_win_origin *origin)
@@ -152,7 +184,10 @@ int window_on_grant(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	struct adi_win *win = window_control_read(incoming, &control);
 	if (!win)
 		return -EPROTO;
+	if (control.value && !adi_class_name((int)control.value))
+		return violation(incoming, "an invalid answer to a lock request");
 	win->target[control.sender].granted = true;
+	win->target[control.sender].refused = (int)control.value;
 	return 0;
 }
 
@@ -193,24 +228,57 @@ int window_on_ack(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sin
 
 /* ---- locks of targets ---- */
 
-static int lock_direct(struct adi_win *win, int rank, int type)
+/* The byte that says that a process has, or is getting, a shared lock of a target. */
+static char *held_by(const struct adi_win *win, int origin, int target)
+{
+	return &win->held[(size_t)origin * window_row(win->comm->size) + (size_t)target];
+}
+
+/* The error class if the target, or a process that holds its lock, has died. */
+static int holders_check(struct adi_win *win, int rank)
+{
+	int held = atomic_load_explicit(&win->control[rank].lock, memory_order_relaxed);
+	int class = window_member_check(win, rank);
+	if (!class && held < 0)
+		return window_member_check(win, -1 - held);
+	for (int i = 0; !class && held > 0 && i < win->comm->size; i++)
+		if (__atomic_load_n(held_by(win, i, rank), __ATOMIC_RELAXED))
+			class = window_member_check(win, i);
+	return class;
+}
+
+static int lock_try(struct adi_win *win, int rank, int type)
 {
 	atomic_int *lock = &win->control[rank].lock;
+	int64_t since = 0;
 	for (int spins = 0;; spins++) {
 		int held = atomic_load_explicit(lock, memory_order_relaxed);
-		int wanted = type == MPI_LOCK_EXCLUSIVE ? EXCLUSIVE : held + 1;
+		int wanted = type == MPI_LOCK_EXCLUSIVE ? -1 - win->comm->rank : held + 1;
 		bool available = type == MPI_LOCK_EXCLUSIVE ? held == 0 : held >= 0;
 		/* Orders the holder's accesses after it; pairs with the release in unlock_direct. */
 		if (available && atomic_compare_exchange_weak_explicit(lock, &held, wanted, memory_order_acquire, memory_order_relaxed))
 			return MPI_SUCCESS;
 		if (!adi_job.oversubscribed && spins < SPINS)
 			continue;
-		if (win->target[rank].peer->error)
-			return window_peer_error(win, rank, win->target[rank].peer->error);
+		since = since ? since : adi_now_ms();
+		int class = adi_now_ms() - since >= WINDOW_DOUBT_MS ? holders_check(win, rank) : MPI_SUCCESS;
+		if (class)
+			return class;
 		adi_poll();
 		adi_yield();
 		sched_yield();
 	}
+}
+
+static int lock_direct(struct adi_win *win, int rank, int type)
+{
+	/* Relaxed: whoever reads it after this process has died reads a value that nobody changes any more. */
+	char *shared = held_by(win, win->comm->rank, rank);
+	__atomic_store_n(shared, type == MPI_LOCK_SHARED, __ATOMIC_RELAXED);
+	int class = lock_try(win, rank, type);
+	if (class)
+		__atomic_store_n(shared, 0, __ATOMIC_RELAXED);
+	return class;
 }
 
 static void unlock_direct(struct adi_win *win, int rank, int type)
@@ -220,6 +288,7 @@ static void unlock_direct(struct adi_win *win, int rank, int type)
 		atomic_store_explicit(lock, 0, memory_order_release);
 	else
 		atomic_fetch_sub_explicit(lock, 1, memory_order_release);
+	__atomic_store_n(held_by(win, win->comm->rank, rank), 0, __ATOMIC_RELAXED);
 }
 
 static int lock_get(struct adi_win *win, int rank, int type)
@@ -230,6 +299,7 @@ static int lock_get(struct adi_win *win, int rank, int type)
 		class = lock_direct(win, rank, type);
 	} else {
 		target->granted = false;
+		target->refused = MPI_SUCCESS;
 		if (rank == win->comm->rank)
 			lock_request(&win->origin[rank], type);
 		else
@@ -240,6 +310,9 @@ static int lock_get(struct adi_win *win, int rank, int type)
 			else
 				adi_progress();
 		}
+		if (!class && target->refused)
+			class = adi_error(target->refused, "a process that has died holds the lock of rank %d of window \"%s\"", rank,
+					  win->name);
 	}
 	if (!class) {
 		target->lock = LOCK_HELD;
@@ -437,8 +510,12 @@ int mpi_win_lock_all(int assert, struct adi_win *win)
 		else
 			class = lock_get(win, i, MPI_LOCK_SHARED);
 	}
-	if (!class)
+	if (!class) {
 		win->epoch = ADI_EPOCH_LOCK_ALL;
+		return MPI_SUCCESS;
+	}
+	for (int i = first; i < end; i++)
+		unlock_start(win, i);
 	return class;
 }
 

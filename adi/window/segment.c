@@ -2,7 +2,7 @@
 /*
  * The memory of a window whose processes are all on one machine: one memfd, which rank 0 creates and the others open as
  * /proc/PID/fd/N. A memfd has no name in the file system, so no file is left after a crash. It holds the control words of all
- * processes, then the memory of each.
+ * processes, the rows that say who holds shared locks, then the memory of each.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ static bool add(size_t *sum, size_t bytes, size_t align)
 /* The size of the segment; where the memory of each process begins is stored as an offset in target[].base. False: too large. */
 static bool lay_out(struct adi_win *win, bool noncontiguous, size_t *size)
 {
-	size_t at = (size_t)win->comm->size * sizeof(struct adi_win_control);
+	size_t n = (size_t)win->comm->size, at = n * (sizeof(struct adi_win_control) + window_row(win->comm->size));
 	bool fits = add(&at, 0, PAGE);
 	for (int i = 0; fits && i < win->comm->size; i++) {
 		fits = add(&at, 0, noncontiguous ? PAGE : 1);
@@ -128,6 +128,7 @@ int window_segment_map(struct adi_win *win, bool noncontiguous)
 	}
 	bases_set(win);
 	win->control = win->map;
+	win->held = (char *)&win->control[win->comm->size];
 	win->base = win->target[win->comm->rank].base;
 	win->direct = true;
 	return MPI_SUCCESS;

@@ -33,6 +33,15 @@ int window_peer_error(struct adi_win *win, int rank, int error)
 	return adi_error(adi_class(error), "rank %d of window \"%s\" cannot be reached any more", rank, win->name);
 }
 
+int window_member_check(struct adi_win *win, int rank)
+{
+	struct adi_peer *peer = win->target[rank].peer;
+	int error = peer->error;
+	if (!error && peer->vc)
+		error = ch3_vc_open(peer->vc);
+	return error ? window_peer_error(win, rank, error) : MPI_SUCCESS;
+}
+
 /* Forgets the first send of a queue. */
 static void sending_end(struct queue *queue)
 {

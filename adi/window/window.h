@@ -33,6 +33,7 @@ struct adi_win {
 	void *map;      /* direct: the shared segment */
 	size_t map_size;
 	struct adi_win_control *control; /* direct: [comm->size], inside the segment */
+	char *held;     /* direct: [comm->size] rows, inside the segment */
 
 	struct adi_win_target *target; /* [comm->size]: the processes as targets of this process's operations */
 	struct adi_win_origin *origin; /* [comm->size]: the processes as origins of operations on this process */
@@ -50,6 +51,7 @@ struct adi_win {
 	/* The lock of this process's memory, for messages (not direct). */
 	bool locked_exclusive;
 	int locked_shared;
+	int dead_holders;           /* processes that have died with the lock */
 	struct adi_win_origin *waiting, **waiting_end; /* origins that wait for the lock, in order of arrival */
 };
 
