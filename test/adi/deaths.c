@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rank 1 of three dies by SIGKILL. Each of the other ranks calls the operation that the first argument names, and must get
+ * MPI_ERR_PROC_FAILED. Then the two exchange a message, which must still work. Nothing depends on whether rank 1 dies before or
+ * while they wait. If there is a second argument, "fatal", the default error handler is kept, which must end the job. "init": rank 1
+ * dies before MPI_Init.
+ */
+#include "test/adi/check_mpi.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define VICTIM 1
+#define LONG_BYTES (64 << 20)
+
+static int rank;
+static MPI_Win win;
+static long *window_memory;
+static bool fatal;
+
+static bool is_victim(void)
+{
+	return rank == VICTIM;
+}
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* ---- messages ---- */
+
+static int any_receive(void)
+{
+	int value;
+	if (is_victim())
+		die();
+	return MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static int any_test(void)
+{
+	int value, flag = 0, class = MPI_SUCCESS;
+	MPI_Request request;
+	if (is_victim())
+		die();
+	MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+	while (!flag && class == MPI_SUCCESS)
+		class = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+	return class;
+}
+
+static int any_probe(void)
+{
+	if (is_victim())
+		die();
+	return MPI_Probe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static char *long_buffer(void)
+{
+	char *buffer = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(buffer != MAP_FAILED);
+	return buffer;
+}
+
+/* Rank 0 sends to the victim, which has no receive; rank 2 receives what the victim has announced. */
+static int rendezvous(void)
+{
+	char *buffer = long_buffer();
+	MPI_Request request;
+	if (is_victim()) {
+		MPI_Isend(buffer, LONG_BYTES, MPI_CHAR, 2, 0, MPI_COMM_WORLD, &request);
+		die();
+	}
+	return rank == 0 ? MPI_Send(buffer, LONG_BYTES, MPI_CHAR, VICTIM, 0, MPI_COMM_WORLD) :
+			   MPI_Recv(buffer, LONG_BYTES, MPI_CHAR, VICTIM, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* As rendezvous; the victim has made one of two partitions ready. */
+static int partitioned(void)
+{
+	char *buffer = long_buffer();
+	MPI_Request request;
+	if (rank == 2)
+		MPI_Precv_init(buffer, 2, LONG_BYTES / 2, MPI_CHAR, VICTIM, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+	else
+		MPI_Psend_init(buffer, 2, LONG_BYTES / 2, MPI_CHAR, rank == 0 ? VICTIM : 2, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+			       &request);
+	MPI_Start(&request);
+	if (rank != 2)
+		MPI_Pready(0, request);
+	if (is_victim())
+		die();
+	if (rank == 0)
+		MPI_Pready(1, request);
+	return MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* ---- collectives ---- */
+
+/* Collectives of the victim too: a segment of shared memory, if there is one, exists afterwards. */
+static void warm_up(void)
+{
+	long value = 1, sum;
+	for (int i = 0; i < 5; i++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+		CHECK(sum == 3);
+	}
+	if (is_victim())
+		die();
+}
+
+static int barrier(void)
+{
+	warm_up();
+	return MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int allreduce(void)
+{
+	long value = 1, sum;
+	warm_up();
+	return MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static int allreduce_long(void)
+{
+	char *in = long_buffer(), *out = long_buffer();
+	warm_up();
+	return MPI_Allreduce(in, out, LONG_BYTES / 8, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static int nonblocking(void)
+{
+	long value = 1, sum;
+	MPI_Request request;
+	warm_up();
+	MPI_Iallreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+	return MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* Before the ranks have exchanged any message. */
+static int first_barrier(void)
+{
+	if (is_victim())
+		die();
+	return MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* ---- windows ---- */
+
+static void window(bool created)
+{
+	static long memory[8];
+	if (created) {
+		MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+		window_memory = memory;
+	} else {
+		MPI_Win_allocate(sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window_memory, &win);
+	}
+	if (!fatal)
+		MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+}
+
+/* The victim dies with the lock of rank 0's memory. */
+static int lock(int held, int wanted)
+{
+	if (is_victim())
+		MPI_Win_lock(held, 0, 0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	int class;
+	/* It may get the lock of rank 0 before the victim dies only if both have a shared one. */
+	while ((class = MPI_Win_lock(wanted, 0, 0, win)) == MPI_SUCCESS)
+		CHECK(held == MPI_LOCK_SHARED && wanted == MPI_LOCK_SHARED && !MPI_Win_unlock(0, win));
+	/* The window stays usable where the victim held nothing. */
+	CHECK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, win) == MPI_SUCCESS);
+	long one = 1;
+	CHECK(MPI_Accumulate(&one, 1, MPI_LONG, 2, 0, 1, MPI_LONG, MPI_SUM, win) == MPI_SUCCESS);
+	CHECK(MPI_Win_unlock(2, win) == MPI_SUCCESS);
+	return class;
+}
+
+static int lock_exclusive(void)
+{
+	window(false);
+	return lock(MPI_LOCK_EXCLUSIVE, MPI_LOCK_SHARED);
+}
+
+static int lock_shared(void)
+{
+	window(false);
+	return lock(MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE);
+}
+
+static int lock_created(void)
+{
+	window(true);
+	return lock(MPI_LOCK_EXCLUSIVE, MPI_LOCK_EXCLUSIVE);
+}
+
+/* Both wait for a lock that the victim holds: the one that asked first must not block the other either. */
+static int lock_created_shared(void)
+{
+	window(true);
+	return lock(MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE);
+}
+
+/* The victim is the target. */
+static int lock_target(void)
+{
+	window(true);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	int class;
+	while ((class = MPI_Win_lock(MPI_LOCK_SHARED, VICTIM, 0, win)) == MPI_SUCCESS)
+		class = MPI_Win_unlock(VICTIM, win);
+	return class;
+}
+
+static int lock_all(void)
+{
+	window(false);
+	if (is_victim())
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	int class = MPI_Win_lock_all(0, win);
+	long one = 1;
+	/* Without shared memory the lock of a target is taken at the first operation on it. */
+	if (class == MPI_SUCCESS)
+		class = MPI_Accumulate(&one, 1, MPI_LONG, 2, 0, 1, MPI_LONG, MPI_SUM, win);
+	if (class == MPI_SUCCESS)
+		class = MPI_Win_flush(2, win);
+	return class;
+}
+
+static int fetch(void)
+{
+	long one = 1, old;
+	window(true);
+	MPI_Win_lock_all(0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	int class = MPI_Fetch_and_op(&one, &old, MPI_LONG, VICTIM, 0, MPI_SUM, win);
+	return class ? class : MPI_Win_flush(VICTIM, win);
+}
+
+static int fence(bool created)
+{
+	window(created);
+	MPI_Win_fence(0, win);
+	if (is_victim())
+		die();
+	return MPI_Win_fence(0, win);
+}
+
+static int fence_allocated(void)
+{
+	return fence(false);
+}
+
+static int fence_created(void)
+{
+	return fence(true);
+}
+
+/* Rank 0 waits for the victim's MPI_Win_post, rank 2 for its MPI_Win_complete. */
+static int post_start(void)
+{
+	MPI_Group all, others;
+	int ranks[] = { VICTIM };
+	window(false);
+	MPI_Comm_group(MPI_COMM_WORLD, &all);
+	MPI_Group_incl(all, 1, ranks, &others);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	if (rank == 0)
+		return MPI_Win_start(others, 0, win);
+	int class = MPI_Win_post(others, 0, win);
+	return class ? class : MPI_Win_wait(win);
+}
+
+/* The victim dies in the middle of an accumulate, because its data end at memory that it must not read. */
+static int accumulate(void)
+{
+	double one = 1;
+	int class = MPI_SUCCESS;
+	window(false);
+	MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (is_victim()) {
+		struct rlimit none = { 0, 0 };
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGSEGV, SIG_DFL);
+		char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_NONE));
+		MPI_Accumulate(pages + 4096 - 8, 2, MPI_DOUBLE, 0, 0, 2, MPI_DOUBLE, MPI_SUM, win);
+		die();
+	}
+	/* One that comes before the victim's succeeds. */
+	while (class == MPI_SUCCESS)
+		class = MPI_Accumulate(&one, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_SUM, win);
+	return class;
+}
+
+/* ---- start and end ---- */
+
+static int finalize(void)
+{
+	if (is_victim())
+		die();
+	return MPI_Finalize();
+}
+
+static const struct {
+	const char *name;
+	int (*function)(void);
+} cases[] = {
+	{ "any_receive", any_receive }, { "any_test", any_test }, { "any_probe", any_probe }, { "rendezvous", rendezvous },
+	{ "partitioned", partitioned }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
+	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
+	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },
+	{ "lock_target", lock_target }, { "lock_all", lock_all }, { "fetch", fetch }, { "fence_allocated", fence_allocated },
+	{ "fence_created", fence_created }, { "post_start", post_start }, { "accumulate", accumulate }, { "finalize", finalize },
+};
+
+static int run(const char *name)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (!strcmp(cases[i].name, name))
+			return cases[i].function();
+	fprintf(stderr, "there is no case %s\n", name);
+	exit(2);
+}
+
+/* The ranks that are alive exchange a message: so none of them ends before the other has got its error. */
+static void meet(void)
+{
+	int mine = rank, theirs = -1, other = 2 - rank;
+	CHECK(!MPI_Sendrecv(&mine, 1, MPI_INT, other, 1, &theirs, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	CHECK(theirs == other);
+}
+
+int main(int argc, char **argv)
+{
+	int class;
+	if (argc < 2 || !getenv("PMIX_RANK"))
+		return 2;
+	if (!strcmp(argv[1], "init") && atoi(getenv("PMIX_RANK")) == VICTIM)
+		die();
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	fatal = argc > 2;
+	if (!fatal) {
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* of MPI_Finalize */
+	}
+	MPI_Error_class(run(argv[1]), &class);
+	bool ends = !strcmp(argv[1], "finalize"); /* may succeed: it needs the ranks that are alive only */
+	if (class == MPI_ERR_PROC_FAILED && !ends)
+		meet();
+	if (class == MPI_ERR_PROC_FAILED || (ends && class == MPI_SUCCESS))
+		printf("rank %d: told that rank 1 is gone\n", rank);
+	else
+		printf("rank %d: %s returned class %d\n", rank, argv[1], class);
+	fflush(stdout);
+	_exit(0);
+}
