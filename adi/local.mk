@@ -52,7 +52,7 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/core/environment.c adi/core/errhandler.c adi/core/error.c adi/core/error.h adi/core/handles.c \
 	adi/core/info.c adi/core/info.h adi/core/info_env.c adi/core/info_env.h adi/core/init.c adi/core/init.h \
 	adi/core/job.c adi/core/job.h adi/core/keyval.c adi/core/launch.c adi/core/launch.h adi/core/launch_pmi1.c \
-	adi/core/launch_pmi2.c adi/core/launch_wire.c adi/core/meet.c adi/core/watch.c adi/core/object.c adi/core/object.h \
+	adi/core/launch_pmi2.c adi/core/launch_wire.c adi/core/meet.c adi/core/watch.c adi/core/helper.c adi/core/object.c adi/core/object.h \
 	adi/core/predefined_attribute.c adi/core/predefined_attribute.h adi/core/progress.c adi/core/session.c \
 	adi/core/session.h \
 	adi/datatype/array.c adi/datatype/build.h adi/datatype/construct.c adi/datatype/contents.c \

@@ -64,6 +64,15 @@ void adi_lock(void)
 	depth++;
 }
 
+bool adi_try_lock(void)
+{
+	if (pthread_mutex_trylock(&mutex))
+		return false;
+	atomic_store_explicit(&owner, &me, memory_order_relaxed);
+	depth = 1;
+	return true;
+}
+
 /* A thread that does not own the lock may call this: it entered the function in which MPI_Init switched the locking on. */
 void adi_unlock(void)
 {

@@ -21,6 +21,8 @@ extern bool adi_threaded; /* MPI_THREAD_MULTIPLE */
  * in progress it calls adi_yield between two polls. */
 void adi_lock(void);
 void adi_unlock(void);
+/* Takes the lock if it is free. Does not count as a thread of the program (adi_several_threads). */
+bool adi_try_lock(void);
 void adi_yield(void);
 /* Whether another thread waits for the lock. A thread that holds it and would sleep must not then. */
 bool adi_others_wait(void);

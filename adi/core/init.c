@@ -19,6 +19,7 @@ static pthread_t main_thread;
 static int job_end(void)
 {
 	/* Wait for all ranks before closing: a rank that still waits for a message from this one would get an error. */
+	adi_helper_end();
 	int class = adi_meet();
 	struct adi_errhandler *handler = NULL;
 	if (class)
@@ -56,8 +57,9 @@ int adi_job_enter(int thread_level)
 	users++;
 	if (thread_level > adi_job.thread_level)
 		adi_job.thread_level = thread_level;
-	adi_threaded |= thread_level == MPI_THREAD_MULTIPLE;
+	adi_threaded |= thread_level == MPI_THREAD_MULTIPLE || adi_helper_wanted();
 	adi_running = true;
+	adi_helper_start();
 	return MPI_SUCCESS;
 }
 

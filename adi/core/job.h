@@ -78,6 +78,12 @@ void adi_watch_end(void);
 /* A clock for periods of 10 ms and more. */
 int64_t adi_now_ms(void);
 
+/* helper.c: the thread that makes progress while the program computes (HEADRACE_MPI_PROGRESS_THREAD). While it runs, every
+ * function takes the lock. end: it has ended afterwards. */
+bool adi_helper_wanted(void);
+void adi_helper_start(void);
+void adi_helper_end(void);
+
 /* A function that runs on the failure of a peer's connection, after peer->error was set. At most 8 are registered. */
 void adi_on_death(void (*function)(struct adi_peer *peer));
 

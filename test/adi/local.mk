@@ -5,7 +5,7 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand test/adi/abi test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules \
-	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths
+	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
 test_adi_ring_CPPFLAGS = $(adi_cppflags)
@@ -66,6 +66,8 @@ test_adi_topologies_CPPFLAGS = $(adi_cppflags)
 test_adi_topologies_LDADD = adi/libmpi_abi.la
 test_adi_windows_CPPFLAGS = $(adi_cppflags)
 test_adi_windows_LDADD = adi/libmpi_abi.la
+test_adi_computes_CPPFLAGS = $(adi_cppflags)
+test_adi_computes_LDADD = adi/libmpi_abi.la
 test_adi_deaths_CPPFLAGS = $(adi_cppflags)
 test_adi_deaths_LDADD = adi/libmpi_abi.la
 if HAVE_PMIX
