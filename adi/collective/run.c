@@ -235,6 +235,7 @@ static int give_up(struct adi_schedule *schedule, int class)
 
 int adi_schedule_start(struct adi_schedule *schedule, MPI_Request *request)
 {
+	adi_schedule_take_tags(schedule, false);
 	int class = prepare(schedule);
 	if (!class)
 		class = give_request(schedule, false, request);
@@ -246,6 +247,7 @@ int adi_schedule_start(struct adi_schedule *schedule, MPI_Request *request)
 
 int adi_schedule_persistent(struct adi_schedule *schedule, MPI_Request *request)
 {
+	adi_schedule_take_tags(schedule, false);
 	int class = prepare(schedule);
 	if (!class)
 		class = give_request(schedule, true, request);
@@ -255,6 +257,7 @@ int adi_schedule_persistent(struct adi_schedule *schedule, MPI_Request *request)
 int adi_schedule_wait(struct adi_schedule *schedule)
 {
 	bool moved;
+	adi_schedule_take_tags(schedule, true);
 	int class = prepare(schedule);
 	if (class)
 		return give_up(schedule, class);

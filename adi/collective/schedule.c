@@ -66,19 +66,21 @@ void adi_schedules_end(void)
 	pooled = 0;
 }
 
-static uint32_t take_tag(struct adi_comm *comm)
+void adi_schedule_take_tags(struct adi_schedule *schedule, bool blocking)
 {
-	return comm->collectives++ & INT_MAX;
+	for (size_t i = 0; i < sizeof schedule->place / sizeof *schedule->place; i++) {
+		struct adi_comm *comm = schedule->place[i].comm;
+		if (comm)
+			schedule->place[i].tag = (int)((comm->collectives[blocking]++ << 1 | blocking) & INT_MAX);
+	}
 }
 
 struct adi_schedule *adi_schedule_new(struct adi_comm *comm)
 {
 	struct adi_schedule *schedule = take_from_pool();
-	uint32_t tag = take_tag(comm);
 	if (!schedule)
 		return NULL;
 	schedule->place[0].comm = comm;
-	schedule->place[0].tag = (int)tag;
 	adi_object_retain(&comm->object);
 	return schedule;
 }
@@ -95,7 +97,6 @@ void adi_schedule_inside(struct adi_schedule *schedule, bool inside)
 	if (!schedule->inside || schedule->place[1].comm)
 		return;
 	schedule->place[1].comm = comm->inside;
-	schedule->place[1].tag = (int)take_tag(comm->inside);
 	adi_object_retain(&comm->inside->object);
 }
 

@@ -23,7 +23,7 @@
 
 struct adi_schedule;
 
-/* A schedule of a collective on comm. Takes the collective's tag. NULL: no memory. */
+/* A schedule of a collective on comm. NULL: no memory. */
 struct adi_schedule *adi_schedule_new(struct adi_comm *comm);
 /* The error of a schedule that could not be made. */
 int adi_error_no_schedule(void);
@@ -51,7 +51,7 @@ void adi_schedule_call(struct adi_schedule *schedule, int (*function)(void *argu
 /* Ends a round. */
 void adi_schedule_round(struct adi_schedule *schedule);
 
-/* Each takes over the schedule. Returns an error class. wait: runs it to its end. start: *request completes with it.
+/* Each takes over the schedule, and takes its tags. Returns an error class. wait: runs it to its end. start: *request completes with it.
  * persistent: *request is inactive; each start runs the schedule once. */
 int adi_schedule_wait(struct adi_schedule *schedule);
 int adi_schedule_start(struct adi_schedule *schedule, MPI_Request *request);

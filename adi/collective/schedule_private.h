@@ -54,6 +54,11 @@ struct adi_schedule {
 	struct adi_schedule *next_in_pool;
 };
 
+/*
+ * Gives a schedule the tags of its messages. Blocking and nonblocking collectives are counted apart: two ranks may start them in
+ * different orders, as with MPICH, although MPI 5.0, section 6.12, wants the same order. Persistent ones are nonblocking.
+ */
+void adi_schedule_take_tags(struct adi_schedule *schedule, bool blocking);
 /* Frees a schedule that is not running. */
 void adi_schedule_free(struct adi_schedule *schedule);
 

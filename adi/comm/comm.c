@@ -124,7 +124,7 @@ void adi_comm_release(struct adi_comm *comm)
 static void start_predefined(struct adi_comm *comm, uint32_t context, struct adi_group *group)
 {
 	comm->context = context;
-	comm->collectives = 0;
+	comm->collectives[0] = comm->collectives[1] = 0;
 	set_groups(comm, group, group);
 }
 

@@ -86,7 +86,7 @@ struct adi_comm {
 	struct adi_attributes attributes;
 	struct adi_topology *topology; /* holds a reference; NULL: none */
 	struct adi_session *session;   /* from whose groups it was derived: whose buffer its buffered sends use; NULL: none */
-	uint32_t collectives;          /* collectives started: the tag of their messages */
+	uint32_t collectives[2];       /* nonblocking, blocking collectives started: the tags of their messages */
 	void *node;                    /* collective/: state of the shared segment; NULL: none */
 	struct adi_buffer *buffer;     /* message/: of MPI_Comm_attach_buffer; NULL: none. mpi_comm_free ends it */
 	struct adi_comm *next;         /* context.c: in the table of communicators */

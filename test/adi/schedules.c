@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many collectives under way at once: nonblocking ones in several communicators, with point-to-point messages between, completed in
- * another order than they were started; persistent ones that are started again and again; requests that are freed while active.
+ * another order than they were started; persistent ones that are started again and again; requests that are freed while active;
+ * blocking and nonblocking ones that the ranks start in different orders.
  */
 #include "test/adi/check_mpi.h"
 
@@ -182,6 +183,26 @@ static void objects_freed(void)
 		CHECK(out[i] == size * (size - 1) / 2 + size * i);
 }
 
+/* Rank 0 starts a nonblocking collective before a blocking one, the others after it. */
+static void orders_differ(void)
+{
+	MPI_Comm comm;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	for (int turn = 0; turn < 10; turn++) {
+		MPI_Request request;
+		int mine = 1 << rank, all = 0, most = -1, done;
+		if (rank == 0) {
+			CHECK(!MPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm, &request));
+			CHECK(!MPI_Test(&request, &done, MPI_STATUS_IGNORE) && done == (size == 1));
+		}
+		CHECK(!MPI_Allreduce(&rank, &most, 1, MPI_INT, MPI_MAX, comm) && most == size - 1);
+		if (rank != 0)
+			CHECK(!MPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_SUM, comm, &request));
+		CHECK(!MPI_Wait(&request, MPI_STATUS_IGNORE) && all == (1 << size) - 1);
+	}
+	MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -194,6 +215,7 @@ int main(int argc, char **argv)
 		many_at_once();
 	persistent();
 	freed();
+	orders_differ();
 	for (int i = 0; i < 10; i++)
 		objects_freed();
 	MPI_Comm_free(&comms[1]);
