@@ -77,7 +77,7 @@ int mpi_win_shared_query(struct adi_win *win, int rank, MPI_Aint *size, MPI_Coun
 	*size = 0;
 	*disp_unit = 1;
 	for (int i = 0; rank == MPI_PROC_NULL && i < win->comm->size; i++)
-		if (window_is_local(win, i) && win->target[i].size > 0)
+		if (win->target[i].size > 0)
 			rank = i;
 	if (rank != MPI_PROC_NULL) {
 		*disp_unit = win->target[rank].disp_unit;

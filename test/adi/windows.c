@@ -381,6 +381,18 @@ static void shared_test(void)
 	MPI_Win_free(&win);
 }
 
+/* Memory of MPI_Win_create: MPI_PROC_NULL means rank 0 everywhere, and only rank 0 can address it. */
+static void private_test(void)
+{
+	MPI_Win win;
+	int mine[8], *other, unit;
+	MPI_Aint bytes, own = (rank + 1) * (MPI_Aint)sizeof(int);
+	MPI_Win_create(mine, rank < 8 ? own : 0, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes, &unit, &other);
+	CHECK(rank ? !bytes || bytes == sizeof(int) : bytes == sizeof(int) && other == mine);
+	MPI_Win_free(&win);
+}
+
 static int class_of(int code)
 {
 	int class;
@@ -480,6 +492,7 @@ int main(int argc, char **argv)
 	attributes_test();
 	errors_test();
 	shared_test();
+	private_test();
 	for (enum flavor flavor = 0; flavor < FLAVORS; flavor++)
 		window_test(flavor);
 	MPI_Group_free(&all);
