@@ -40,20 +40,21 @@
 #define RECORD_LEAST 8192u /* minimum record size when a longer put is split, bytes */
 #define RECORD_LEAST_NEAR 4096u /* the same if the processors are near: then both copies cost the same */
 
-/* Default minimum size for single copy; four times that while traffic is one-way. */
-HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "16k", 0, 1u << 30,
+/* Default minimum size for single copy; twice that while traffic is one-way. */
+HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "32k", 0, 1u << 30,
 	   "shm: minimum size for single copy, bytes (at least 16k); 0: no single copy");
 
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
-/* If the processors are near, one shorter piece per PROBE_NS is offered all the same: the receiver measures with it
- * whether they still are. */
+/* One piece per PROBE_NS that is too short to be offered is offered all the same: the receiver measures with it whether the
+ * processors are near. */
 #define PROBE_NS (2 * HR_NS_PER_MS)
 
-HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "0", 0, 1u << 30,
-	   "shm: minimum size of records written with non-temporal stores; 0: none");
+/* If the processors are not near, the receiver reads what was written with non-temporal stores several times faster. */
+HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "4k", 0, 1u << 30,
+	   "shm: minimum size of records written with non-temporal stores unless the processors are near; 0: none");
 
 /* For shm_half_wire.flags. */
 enum {
@@ -358,6 +359,13 @@ static void shm_conn_close(void *data)
 
 /* ---- put ---- */
 
+/* Returns whether the receiver has measured that the processors are near. */
+static bool is_near(const struct shm_conn *conn)
+{
+	/* Relaxed: the flag only decides which way is quicker. */
+	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
+}
+
 /* Copies length bytes from the vector into the record's payload. */
 static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *place, bool streaming)
 {
@@ -401,7 +409,7 @@ static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_
 		length = wanted;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
 	uint32_t offset = shm_payload_offset(0, length);
-	fill_record(record + offset, length, place, length >= conn->context->stream);
+	fill_record(record + offset, length, place, length >= conn->context->stream && !is_near(conn));
 	shm_sender_publish(out, offset, length, 0);
 	return (int)length;
 }
@@ -457,13 +465,6 @@ static int drive_offer(struct shm_conn *conn)
 	return 0;
 }
 
-/* Returns whether the receiver has measured that the processors are near. */
-static bool is_near(const struct shm_conn *conn)
-{
-	/* Relaxed: the flag only decides which way is quicker. */
-	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
-}
-
 /* Returns whether to offer a piece now so that the receiver can measure nearness again. */
 static bool probes(struct shm_conn *conn)
 {
@@ -485,7 +486,7 @@ static size_t offered_from(const struct shm_conn *conn)
 	size_t least = conn->context->zero_copy;
 	if (least == SIZE_MAX || !shm_pusher_ready(&conn->pusher))
 		return SIZE_MAX;
-	return (conn->was_answered && !conn->streams) || is_near(conn) ? least : 4 * least;
+	return (conn->was_answered && !conn->streams) || is_near(conn) ? least : 2 * least;
 }
 
 /* Returns the payload bytes for the next record: at most the bytes before the first piece to be offered, and about a
@@ -505,6 +506,19 @@ static uint32_t record_wanted(const struct shm_conn *conn, struct hr_iov_place p
 	return (uint32_t)(wanted < most ? wanted : most);
 }
 
+/* Returns whether to offer the piece. If it is long enough, but must go through the ring, sets by_ring. */
+static bool offers(struct shm_conn *conn, size_t piece, size_t offered)
+{
+	if (conn->by_ring || piece < HR_ZERO_COPY_MIN || offered == SIZE_MAX)
+		return false;
+	bool by_ring = piece < offered || (piece < conn->context->near && is_near(conn));
+	if (!by_ring || probes(conn))
+		return true;
+	if (piece >= offered)
+		conn->by_ring = piece;
+	return false;
+}
+
 /* Accepts bytes that the receiver has copied by single copy. */
 static size_t take_credit(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
 {
@@ -520,9 +534,7 @@ static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_
 {
 	uint8_t *from;
 	size_t piece = hr_iov_piece(place, &from), offered = offered_from(conn);
-	if (piece >= offered && !conn->by_ring && piece < conn->context->near && is_near(conn) && !probes(conn))
-		conn->by_ring = piece;
-	if (piece >= offered && !conn->by_ring) {
+	if (offers(conn, piece, offered)) {
 		int put = put_offer(conn, from, piece);
 		*published |= put > 0;
 		return put < 0 ? put : 0;
