@@ -86,6 +86,11 @@ hr_conn_t *ch3_vc_conn(ch3_vc_t *vc);
 /* Returns 0 if the connection is not opened yet or is being set up, 1 if it is up, the error if it has failed. */
 int ch3_vc_state(ch3_vc_t *vc);
 
+/* Numbers of packets that were sent and received on a virtual connection so far. A packet that ch3_send has sent or queued is the
+ * ch3_sent-th, and in its handler at the other end ch3_received returns the same number. */
+uint64_t ch3_sent(const ch3_vc_t *vc);
+uint64_t ch3_received(const ch3_vc_t *vc);
+
 /* Closes one virtual connection. Queued eager messages are sent first, for at most the channel's time-out; messages
  * from the peer are dropped meanwhile. Then all incomplete requests and receives complete with -ECANCELED. */
 void ch3_vc_close(ch3_vc_t *vc);

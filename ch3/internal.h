@@ -132,7 +132,7 @@ struct ch3_rndv {
 /* Receive state of one connection. */
 struct ch3_receive {
 	bool in_payload;          /* the next byte belongs to a payload, else to a packet's front */
-	uint8_t sequence;         /* expected sequence number of the next packet */
+	uint64_t sequence;        /* number of packets received; the next packet carries the low 8 bits */
 	uint32_t begin, end;      /* inbox[begin..end-1] is not consumed yet */
 	uint32_t ahead;           /* number of bytes of the inbox that the next get may fill */
 	uint64_t left;            /* bytes of the payload that are missing: first fills the sink, the rest is dropped */
@@ -158,7 +158,7 @@ struct ch3_vc {
 	const uint64_t *const *watch;
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
-	uint8_t send_sequence; /* sequence number of the next packet */
+	uint64_t send_sequence; /* number of packets sent; the low 8 bits go into the next packet */
 	bool held_back; /* the last pass over the queue completed a send and therefore did not receive (progress.c) */
 	ch3_request_t *queue, **queue_end;
 	ch3_request_t *writing; /* requests in CH3_STAGE_WRITING */

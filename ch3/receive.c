@@ -13,13 +13,13 @@ static int bad_packet(const ch3_vc_t *vc, const struct ch3_packet *packet, const
 	hr_log(HR_LOG_ERROR,
 	       "ch3: packet from %s: %s (type %u, flags %#x, header %u, payload %" PRIu32 ", sequence %u for %u)",
 	       hr_conn_peer(vc->conn), why, packet->type, packet->flags, packet->header_len, packet->payload_len,
-	       packet->sequence, vc->receive.sequence);
+	       packet->sequence, (unsigned)(uint8_t)vc->receive.sequence);
 	return -EPROTO;
 }
 
 static int packet_check(const ch3_vc_t *vc, const struct ch3_packet *packet)
 {
-	if (packet->sequence != vc->receive.sequence)
+	if (packet->sequence != (uint8_t)vc->receive.sequence)
 		return bad_packet(vc, packet, "out of sequence");
 	if (packet->flags & CH3_PACKET_MORE && packet->payload_len)
 		return bad_packet(vc, packet, "malformed");
@@ -223,17 +223,19 @@ static inline int record_short(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 		return 0;
 	copy_once(&packet, bytes, sizeof packet);
 	if (packet.type >= CH3_TYPES || packet.flags || packet.header_len > sizeof header ||
-	    packet.sequence != vc->receive.sequence || sizeof packet + packet.header_len + (uint64_t)packet.payload_len != len)
+	    packet.sequence != (uint8_t)vc->receive.sequence || sizeof packet + packet.header_len + (uint64_t)packet.payload_len != len)
 		return 0;
 	ch3_t *engine = vc->engine;
 	if (!engine->handler[packet.type].short_fn)
 		return 0;
 	copy_once(header, bytes + sizeof packet, packet.header_len);
+	vc->receive.sequence++;
 	int handled = engine->handler[packet.type].short_fn(engine->handler[packet.type].context, vc, header, packet.header_len,
 							    bytes + sizeof packet + packet.header_len, packet.payload_len);
-	if (handled <= 0)
+	if (handled <= 0) {
+		vc->receive.sequence--;
 		return handled;
-	vc->receive.sequence++;
+	}
 	engine->ran++;
 	hr_conn_consume(vc->conn, len);
 	return 1;

@@ -13,7 +13,7 @@ size_t ch3_front_write(ch3_vc_t *vc, uint8_t *front, unsigned type, unsigned fla
 		.type = (uint8_t)type,
 		.flags = (uint8_t)(flags | (more ? CH3_PACKET_MORE : 0)),
 		.header_len = (uint8_t)header_len,
-		.sequence = vc->send_sequence++,
+		.sequence = (uint8_t)vc->send_sequence++,
 		.payload_len = payload_len,
 	};
 	size_t len = sizeof packet;

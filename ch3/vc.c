@@ -114,6 +114,16 @@ hr_conn_t *ch3_vc_conn(ch3_vc_t *vc)
 	return vc->conn;
 }
 
+uint64_t ch3_sent(const ch3_vc_t *vc)
+{
+	return vc->send_sequence;
+}
+
+uint64_t ch3_received(const ch3_vc_t *vc)
+{
+	return vc->receive.sequence;
+}
+
 int ch3_vc_state(ch3_vc_t *vc)
 {
 	if (vc->error || vc->send_error)

@@ -43,6 +43,16 @@ static inline int adi_bind_origin(MPI_Op op, MPI_Datatype handle, const char *ar
 	return MPI_SUCCESS;
 }
 
+/* A message of rank MPI_PROC_NULL has no data, so its datatype may be MPI_DATATYPE_NULL. */
+static inline int adi_bind_message_type(int rank, MPI_Datatype handle, const char *argument, struct adi_type **found)
+{
+	int class = adi_type_take_committed(handle, argument, found);
+	if (ADI_LIKELY(!class) || rank != MPI_PROC_NULL || handle != MPI_DATATYPE_NULL)
+		return class;
+	*found = adi_type_byte;
+	return MPI_SUCCESS;
+}
+
 static inline int adi_bind_count(MPI_Count count, const char *argument)
 {
 	return ADI_LIKELY(count >= 0) ? MPI_SUCCESS : adi_check_count(count, argument);

@@ -16,6 +16,7 @@ class Body:
         self.object = "NULL"
         # The object with the error handler comes first, so that it reports errors of all other arguments.
         parameters = function.parameters
+        self.names = [p.name for p in parameters]
         main = next((p for kind in OBJECTS for p in parameters if p.kind == kind), None)
         if main:
             self.take(main)
@@ -40,8 +41,16 @@ class Body:
     def take(self, p):
         _, struct, take = HANDLES[p.kind]
         self.locals.append(f"struct {struct} *{p.name}_at = NULL;")
-        operation = "op, " if p.kind == "otype" else ""
-        self.checks.append(f'{take}({operation}{p.name}, "{p.name}", &{p.name}_at)')
+        first = "op, " if p.kind == "otype" else ""
+        if p.kind == "ctype" and self.rank_of(p):
+            take, first = "adi_bind_message_type", self.rank_of(p) + ", "
+        self.checks.append(f'{take}({first}{p.name}, "{p.name}", &{p.name}_at)')
+
+    def rank_of(self, p):
+        """The parameter with the rank of a message of this datatype. None: there is none, or there are two."""
+        ranks = {"sendtype": ["dest"], "recvtype": ["source"]}.get(p.name, ["dest", "source"])
+        found = [name for name in ranks if name in self.names]
+        return found[0] if len(found) == 1 else None
 
     def argument(self, p, large):
         """The argument of the implementation, in terms of the parameters."""

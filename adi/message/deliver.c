@@ -163,7 +163,9 @@ void adi_on_unexpected(void *context, int error, size_t bytes)
 	struct adi_unexpected *message = context;
 	message->arrived = true;
 	message->error = error;
-	if (message->claimed)
+	if (message->cancelled)
+		adi_unexpected_free(message);
+	else if (message->claimed)
 		deliver_payload(message->claimed, message);
 }
 

@@ -8,6 +8,7 @@
  *	deliver.c      moves the data of matched messages into the buffers of their receives
  *	send.c         sends, to other processes and to this process itself
  *	flow.c         bounds the bytes of unexpected messages
+ *	cancel.c       takes sent messages back
  *	request.c      requests: allocation, completion, release, errors, statuses
  *	others         MPI's functions by topic
  *
@@ -23,7 +24,8 @@
 
 #include <assert.h>
 
-enum { ADI_PACKET_PARTITIONED = ADI_PACKET_CREDIT + 1 };
+enum { ADI_PACKET_PARTITIONED = ADI_PACKET_CREDIT + 1, ADI_PACKET_CANCEL, ADI_PACKET_CANCELLED };
+static_assert((int)ADI_PACKET_CANCELLED <= (int)ADI_PACKET_MESSAGE_LAST, "packet types of messages");
 
 /* The header of a message on the wire. */
 struct adi_envelope {
@@ -47,11 +49,13 @@ struct adi_unexpected {
 	struct adi_unexpected *next, *previous; /* in order of arrival */
 	struct adi_queued node[ADI_INDEXES];      /* the key of the first one is the message's */
 	size_t bytes;
+	uint64_t number;             /* as in the sender's request */
 	ch3_rndv_t *rndv;            /* not NULL: rendezvous, the payload is still at the sender */
 	struct adi_request *sender;  /* not NULL: of this process itself, the data are still in its buffer */
 	struct adi_request *claimed; /* a receive that matched before the payload had arrived */
 	struct adi_comm *comm;       /* after a matching probe; holds a reference */
 	int rank;                    /* after a matching probe: the source in comm */
+	bool cancelled;              /* by the sender, before the payload had arrived; in no table */
 	bool arrived;                /* the payload is complete, or its transfer failed with error */
 	int error;
 	char payload[];
@@ -63,6 +67,8 @@ struct adi_unexpected {
 struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t bytes, size_t room);
 /* The first message that matches, or NULL. The key may have wildcards. */
 struct adi_unexpected *adi_unexpected_find(const struct adi_key *want);
+/* The message of a world rank with a number, or NULL. */
+struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number);
 /* Removes a message from the tables. */
 void adi_unexpected_remove(struct adi_unexpected *message);
 /* Frees a message that is in no table. */
@@ -116,6 +122,19 @@ void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm 
 void adi_message_go(struct adi_request *request, enum adi_send_mode mode);
 void adi_send_complete(struct adi_request *request, int class);
 
+/* ---- cancel.c ---- */
+
+/* Cancels a send. It is complete when the receiver has answered. */
+void adi_send_cancel(struct adi_request *request);
+extern uint64_t adi_number_self; /* messages of this process to itself so far */
+/* The number of the latest message to a world rank. */
+uint64_t adi_number_sent(int world);
+/* The number of a message from a world rank that arrives now. */
+uint64_t adi_number_arrived(int world);
+/* The cancellations that a dead peer has not answered have failed. */
+void adi_cancel_lost(int world);
+int adi_cancel_start(void);
+
 /* ---- flow.c ---- */
 
 /* Bytes of eager messages between this process and a peer, each counted with ADI_FLOW_MESSAGE more. */
@@ -164,9 +183,13 @@ void adi_flow_end(void);
 
 /* ---- request.c ---- */
 
-/* A request that is complete and that nobody frees: for sends that end at once. */
+/* A request that is complete and that nobody frees: for operations that end at once. */
 extern struct adi_request adi_request_none;
 
+/* The request of the latest message to a world rank, whose send is complete: only MPI_Cancel needs to know more of it. */
+struct adi_request *adi_request_sent(int world);
+/* Notes which message a request has sent, for MPI_Cancel. */
+void adi_request_number(struct adi_request *request);
 /* From the pool; only the object is initialised, all else is zero. NULL: no memory. */
 struct adi_request *adi_request_take(void);
 /* From the pool, for a message: the caller calls adi_message_prepare, which initialises the other fields. NULL: no memory. */

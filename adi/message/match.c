@@ -224,18 +224,9 @@ void adi_receive_post(struct adi_request *request)
 	adi_table_append(&posted, &request->node, adi_key_hash(key));
 }
 
-bool adi_message_cancel(struct adi_request *request)
+bool adi_receive_cancel(struct adi_request *request)
 {
-	if (request->kind == ADI_SEND && request->held) {
-		struct adi_unexpected *message = request->held;
-		adi_unexpected_remove(message);
-		adi_unexpected_free(message);
-		request->held = NULL;
-		request->cancelled = true;
-		adi_send_complete(request, MPI_SUCCESS);
-		return true;
-	}
-	if (request->kind != ADI_RECEIVE || !request->posted)
+	if (!request->posted)
 		return false;
 	posted_remove(request);
 	request->cancelled = true;
@@ -269,6 +260,7 @@ static void on_death(struct adi_peer *peer)
 {
 	struct adi_request *lost = NULL;
 	deaths++;
+	adi_cancel_lost(peer->rank);
 	for (uint32_t i = 0; i <= posted.mask; i++) {
 		for (struct adi_queued *queue = posted.bucket[i]; queue; queue = queue->chain) {
 			for (struct adi_queued *node = queue; node; node = node->next) {
@@ -301,6 +293,8 @@ int adi_messages_start(void)
 		error = ch3_register_short(adi_job.engine, ADI_PACKET_MESSAGE, on_short);
 	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_PARTITIONED, on_partitioned, NULL);
+	if (!error)
+		error = adi_cancel_start();
 	return error;
 }
 

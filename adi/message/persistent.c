@@ -6,9 +6,13 @@ static int persistent_start(struct adi_request *request)
 {
 	if (request->kind != ADI_SEND || request->mode != ADI_SEND_BUFFERED) {
 		adi_message_go(request, request->mode);
+		if (request->kind == ADI_SEND)
+			adi_request_number(request);
 		return MPI_SUCCESS;
 	}
+	request->cancelled = false;
 	request->class = adi_buffered_send(request->comm, request->rank, request->tag, request->buf, request->count, request->type);
+	adi_request_number(request);
 	request->complete = true;
 	return request->class;
 }

@@ -131,12 +131,12 @@ static int start(int kind, const void *buf, MPI_Count count, struct adi_type *ty
 		return adi_error_no_request();
 	adi_message_prepare(request, kind, comm, comm->context, rank, tag, buf, count, type);
 	adi_message_go(request, mode);
-	if (kind == ADI_SEND && request->complete && !request->class) {
-		adi_request_free(request);
-		request = &adi_request_none;
-	} else {
+	if (kind == ADI_SEND)
+		adi_request_number(request);
+	if (kind == ADI_SEND && request->complete && !request->class)
+		request->comm = NULL, request->type = NULL; /* needed no more, not even by MPI_Cancel */
+	else
 		adi_request_own(request);
-	}
 	*handle = adi_request_handle(request);
 	return MPI_SUCCESS;
 }
@@ -148,7 +148,7 @@ static inline int send_start(const void *buf, MPI_Count count, struct adi_type *
 	if (class)
 		return class;
 	if (mode == ADI_SEND_STANDARD && ADI_LIKELY(send_at_once(buf, count, type, dest, tag, comm))) {
-		*request = adi_request_handle(&adi_request_none);
+		*request = adi_request_handle(adi_request_sent(adi_comm_world(comm, dest)));
 		return MPI_SUCCESS;
 	}
 	return start(ADI_SEND, buf, count, type, dest, tag, comm, mode, request);
@@ -177,7 +177,7 @@ int mpi_ibsend(const void *buf, MPI_Count count, struct adi_type *datatype, int 
 {
 	int class = mpi_bsend(buf, count, datatype, dest, tag, comm);
 	if (!class)
-		*request = adi_request_handle(&adi_request_none);
+		*request = adi_request_handle(dest == MPI_PROC_NULL ? &adi_request_none : adi_request_sent(adi_comm_world(comm, dest)));
 	return class;
 }
 

@@ -103,6 +103,30 @@ void adi_request_own(struct adi_request *request)
 	request->owned = comm || type;
 }
 
+struct adi_request *adi_request_sent(int world)
+{
+	struct adi_request *request = adi_request_take_message();
+	if (!request)
+		return &adi_request_none; /* without memory, the message cannot be cancelled */
+	request->kind = ADI_SEND;
+	request->complete = true;
+	request->cancelled = request->cancelling = false;
+	request->class = MPI_SUCCESS;
+	request->comm = NULL;
+	request->type = NULL;
+	request->send = NULL;
+	request->packed = NULL;
+	request->world = world;
+	request->number = adi_number_sent(world);
+	return request;
+}
+
+void adi_request_number(struct adi_request *request)
+{
+	request->world = request->rank == MPI_PROC_NULL ? MPI_PROC_NULL : adi_comm_world(request->comm, request->rank);
+	request->number = request->rank == MPI_PROC_NULL ? 0 : adi_number_sent(request->world);
+}
+
 static void disown(struct adi_request *request)
 {
 	if (request->comm && !request->comm->object.constant)
@@ -167,6 +191,8 @@ static bool orphans_advance(struct adi_task *task)
 
 void adi_request_drop(struct adi_request *request)
 {
+	if (request->cancelling)
+		return;
 	if (request->kind == ADI_SEND && request->send && !request->complete) {
 		if (!orphans)
 			adi_task_add(&orphans_task);
@@ -192,7 +218,10 @@ bool adi_request_test(struct adi_request *request)
 		int error = ch3_request_error(request->send);
 		ch3_request_free(request->send);
 		request->send = NULL;
+		bool cancelling = request->cancelling;
 		adi_send_complete(request, adi_class(error));
+		if (cancelling)
+			request->complete = false;
 	}
 	return request->complete;
 }

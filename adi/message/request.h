@@ -55,6 +55,11 @@ struct adi_request {
 	struct adi_queued node;     /* in the posted receives. The key of a complete receive is that of the message */
 	uint32_t context;
 	int rank, tag;            /* destination, or requested source, in comm; requested tag: may be wildcards */
+
+	/* A send, for MPI_Cancel. */
+	int world;                /* destination in MPI_COMM_WORLD; MPI_PROC_NULL: nothing was sent */
+	uint64_t number;          /* of the message among all packets to this process, or among its messages to itself */
+	bool cancelling;          /* the answer of the receiver is missing: the request is not complete */
 };
 
 /* A request of another unit, incomplete. comm may be NULL. NULL: no memory. */
@@ -85,9 +90,8 @@ void adi_message_send(struct adi_request *request, struct adi_comm *comm, uint32
 void adi_message_receive(struct adi_request *request, struct adi_comm *comm, uint32_t context, int rank, int tag, void *buf,
 			 MPI_Count count, struct adi_type *type);
 void adi_message_end(struct adi_request *request);
-/* Cancels a receive that no message has matched, or a send to this process itself that no receive has matched: it is complete
- * then. False: it completes as if it had not been cancelled. */
-bool adi_message_cancel(struct adi_request *request);
+/* Cancels a receive that no message has matched. False: it completes as if it had not been cancelled. */
+bool adi_receive_cancel(struct adi_request *request);
 
 /* Number of bytes of a receive that is complete, as MPI_Get_count sees it. */
 void adi_status_set(MPI_Status *status, int source, int tag, uint64_t bytes);

@@ -79,6 +79,8 @@ static __attribute__((noinline)) void send_stream(struct adi_request *request, c
 
 /* ---- to this process itself ---- */
 
+uint64_t adi_number_self;
+
 /* Stores the data of a message in an unexpected message, or, if it is long or synchronous, a reference to the send. */
 static void self_hold(struct adi_request *request, enum adi_send_mode mode)
 {
@@ -110,6 +112,7 @@ static void self_hold(struct adi_request *request, enum adi_send_mode mode)
 
 static void self_send(struct adi_request *request, enum adi_send_mode mode)
 {
+	adi_number_self++;
 	struct adi_request *receive = adi_match_posted(&request->node.key);
 	if (!receive) {
 		self_hold(request, mode);
@@ -160,7 +163,7 @@ void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm 
 	request->send = NULL;
 	request->rndv = NULL;
 	request->held = NULL;
-	request->posted = false;
+	request->posted = request->cancelling = false;
 	request->context = context;
 	request->rank = rank;
 	request->tag = tag;

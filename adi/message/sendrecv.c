@@ -44,7 +44,7 @@ static int exchange(const struct side *out, const struct side *in, struct adi_co
 	begin(&send, &receive, out, in, comm);
 	int class = adi_request_wait(&send);
 	if (class)
-		adi_message_cancel(&receive);
+		adi_receive_cancel(&receive);
 	int received = class && receive.cancelled ? class : adi_request_wait(&receive);
 	if (status != MPI_STATUS_IGNORE)
 		adi_request_status(&receive, status);
@@ -126,7 +126,7 @@ static bool pair_advance(struct adi_task *task)
 	if (!adi_request_test(&pair->send))
 		return false;
 	if (pair->send.class)
-		adi_message_cancel(&pair->receive);
+		adi_receive_cancel(&pair->receive);
 	if (!adi_request_test(&pair->receive))
 		return false;
 	adi_task_remove(task);

@@ -56,10 +56,11 @@ struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t b
 	}
 	message->object.magic = 0;
 	message->bytes = bytes;
+	message->number = adi_number_arrived(key->source);
 	message->rndv = NULL;
 	message->sender = message->claimed = NULL;
 	message->comm = NULL;
-	message->arrived = false;
+	message->arrived = message->cancelled = false;
 	message->error = 0;
 	message->next = NULL;
 	message->previous = last;
@@ -114,6 +115,14 @@ struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
 	if (!node)
 		return NULL;
 	return (struct adi_unexpected *)((char *)(node - index) - offsetof(struct adi_unexpected, node));
+}
+
+struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number)
+{
+	struct adi_unexpected *message = first;
+	while (message && (message->node[ADI_BY_ALL].key.source != source || message->number != number))
+		message = message->next;
+	return message;
 }
 
 uint64_t adi_messages_unexpected(void)

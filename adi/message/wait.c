@@ -373,7 +373,9 @@ int mpi_cancel(MPI_Request *handle)
 		return MPI_SUCCESS;
 	if (request->of && request->of->cancel)
 		return request->of->cancel(request);
-	if (request->kind != ADI_OTHER)
-		adi_message_cancel(request);
+	if (request->kind == ADI_RECEIVE)
+		adi_receive_cancel(request);
+	else if (request->kind == ADI_SEND)
+		adi_send_cancel(request);
 	return MPI_SUCCESS;
 }

@@ -2,7 +2,7 @@
 
 EXTRA_DIST += test/adi/check_mpi.h test/adi/kinds.h test/adi/reference.h test/adi/type_map.h
 adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends \
-	test/adi/demand test/adi/abi test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
+	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules \
 	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes
@@ -24,6 +24,8 @@ test_adi_demand_CPPFLAGS = $(adi_cppflags)
 test_adi_demand_LDADD = adi/libmpi_abi.la
 test_adi_abi_CPPFLAGS = $(adi_cppflags)
 test_adi_abi_LDADD = adi/libmpi_abi.la
+test_adi_cancel_CPPFLAGS = $(adi_cppflags)
+test_adi_cancel_LDADD = adi/libmpi_abi.la
 test_adi_alltoalls_CPPFLAGS = $(adi_cppflags)
 test_adi_alltoalls_LDADD = adi/libmpi_abi.la
 test_adi_attributes_CPPFLAGS = $(adi_cppflags)

@@ -144,6 +144,26 @@ static void sendrecv(void)
 	CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
 }
 
+/* A message of nobody needs no datatype; any other message does. */
+static void nobody_without_datatype(void)
+{
+	MPI_Request request[2];
+	MPI_Status status[2];
+	MPI_Irecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &request[0]);
+	MPI_Isend(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &request[1]);
+	MPI_Waitall(2, request, status);
+	CHECK(status[0].MPI_SOURCE == MPI_PROC_NULL && status[0].MPI_TAG == MPI_ANY_TAG);
+	MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &status[0]);
+	CHECK(status[0].MPI_SOURCE == MPI_PROC_NULL);
+	MPI_Sendrecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD,
+		     &status[0]);
+	CHECK(status[0].MPI_SOURCE == MPI_PROC_NULL);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	CHECK(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, 0, 1, MPI_COMM_WORLD) == MPI_ERR_TYPE);
+	CHECK(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, -7, 1, MPI_COMM_WORLD) == MPI_ERR_TYPE);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* ---- derived datatypes ---- */
 
 /* Every second element of n. */
@@ -298,6 +318,7 @@ int main(int argc, char **argv)
 	synchronous_waits();
 	buffers_are_used();
 	sendrecv();
+	nobody_without_datatype();
 	layouts();
 	addresses_and_parts();
 	MPI_Barrier(MPI_COMM_WORLD);
