@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The card of a channel: what a peer needs to connect to the channel. A fixed part, then addresses, then one section
- * for each transport, and one for the label if there is one. Integers are little-endian. A check sum detects accidental damage. It does not detect forgery: a
- * card comes over a path that the receiver trusts.
+ * for each transport, and one for the label if there is one. Integers are little-endian. A check sum detects accidental
+ * damage. It does not detect forgery: a card comes over a path that the receiver trusts.
  */
 #ifndef HR_CARD_H
 #define HR_CARD_H

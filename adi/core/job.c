@@ -75,12 +75,12 @@ int adi_job_start(void)
 	error = start_engine(&card);
 	if (error)
 		return adi_error_below(error, "opening the channel");
-	error = adi_launch_publish(&card);
-	if (error)
-		return adi_error_below(error, "publishing this rank's address to the other ranks");
 	error = add_all();
 	if (error)
 		return adi_error_below(error, "preparing connections to the other ranks");
+	error = adi_launch_publish(&card);
+	if (error)
+		return adi_error_below(error, "publishing this rank's address to the other ranks");
 	return adi_comms_start();
 }
 

@@ -53,5 +53,7 @@ int launch_local_size(const char *mapping, int rank, int size);
  * false if there is no n-th text. add: takes the n-th text back; *more: there is another. Returns 0 or -EPROTO. */
 bool launch_card_text(const hr_card_t *card, int n, size_t max, char *text);
 int launch_card_add(hr_card_t *card, const char *text, bool *more);
+/* Logs that the process manager has no card of a rank, or an invalid one. Returns -EPROTO. */
+int launch_card_invalid(int rank, const char *text);
 
 #endif

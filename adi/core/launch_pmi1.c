@@ -47,7 +47,7 @@ static int receive(const char *command, char text[LAUNCH_TEXT])
 	launch_field(text, "rc", ' ', rc, sizeof rc);
 	if (known && !strcmp(got, command) && !strcmp(rc, "0"))
 		return 0;
-	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s", text, command);
+	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s and rc=0", text, command);
 	return -EPROTO;
 }
 
@@ -59,7 +59,10 @@ static int get(const char *key, char *value, size_t max)
 		error = receive("get_result", text);
 	if (error)
 		return error;
-	return launch_field(text, "value", ' ', value, max) ? 0 : -EPROTO;
+	if (launch_field(text, "value", ' ', value, max))
+		return 0;
+	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\" for the key %s; expected: value=", text, key);
+	return -EPROTO;
 }
 
 static int start(void)
@@ -137,8 +140,8 @@ static int pmi1_fetch(int rank, hr_card_t *card)
 	for (int i = 0; !error && more; i++) {
 		snprintf(key, sizeof key, "headrace-%d-%d", rank, i);
 		error = get(key, value, sizeof value);
-		if (!error)
-			error = launch_card_add(card, value, &more);
+		if (!error && launch_card_add(card, value, &more))
+			error = launch_card_invalid(rank, value);
 	}
 	return error;
 }

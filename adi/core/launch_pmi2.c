@@ -68,7 +68,7 @@ static int receive(const char *command, char text[LAUNCH_TEXT])
 	launch_field(text, "rc", ';', rc, sizeof rc);
 	if (known && !strcmp(got, command) && !strcmp(rc, "0"))
 		return 0;
-	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s", text, command);
+	hr_log(HR_LOG_ERROR, "adi: the process manager answered \"%s\"; expected: cmd=%s and rc=0", text, command);
 	return -EPROTO;
 }
 
@@ -178,8 +178,10 @@ static int pmi2_fetch(int rank, hr_card_t *card)
 		error = send_command("cmd=kvs-get;jobid=%s;srcid=-1;key=headrace-%d-%d;", job, rank, i);
 		if (!error)
 			error = value_receive("kvs-get-response", value, sizeof value);
-		if (!error)
-			error = launch_card_add(card, value, &more);
+		if (error == -ENOKEY)
+			error = launch_card_invalid(rank, "");
+		else if (!error && launch_card_add(card, value, &more))
+			error = launch_card_invalid(rank, value);
 	}
 	return error;
 }

@@ -44,10 +44,17 @@ static int wire_error(const char *what, int error)
 	return -error;
 }
 
+/* A connection that the process manager has closed is an error, not the signal SIGPIPE. The descriptor may be no socket. */
+static ssize_t send_some(int fd, const char *text, size_t len)
+{
+	ssize_t some = send(fd, text, len, MSG_NOSIGNAL);
+	return some < 0 && errno == ENOTSOCK ? write(fd, text, len) : some;
+}
+
 int launch_wire_send(struct launch_wire *wire, const char *text, size_t len)
 {
 	while (len > 0) {
-		ssize_t some = write(wire->fd, text, len);
+		ssize_t some = send_some(wire->fd, text, len);
 		if (some < 0 && errno != EINTR)
 			return wire_error("write", errno);
 		if (some > 0) {
@@ -179,6 +186,12 @@ bool launch_card_text(const hr_card_t *card, int n, size_t max, char *text)
 		snprintf(text, 3, "%02x", (unsigned char)card->data[i]);
 	strcpy(text, end < len ? "+" : "");
 	return true;
+}
+
+int launch_card_invalid(int rank, const char *text)
+{
+	hr_log(HR_LOG_ERROR, "adi: the process manager has no valid card of rank %d; it answered \"%s\"", rank, text);
+	return -EPROTO;
 }
 
 static int digit(char c)
