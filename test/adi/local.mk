@@ -5,7 +5,8 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules \
-	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes
+	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes \
+	test/adi/flood test/adi/many
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
 test_adi_ring_CPPFLAGS = $(adi_cppflags)
@@ -72,6 +73,10 @@ test_adi_computes_CPPFLAGS = $(adi_cppflags)
 test_adi_computes_LDADD = adi/libmpi_abi.la
 test_adi_deaths_CPPFLAGS = $(adi_cppflags)
 test_adi_deaths_LDADD = adi/libmpi_abi.la
+test_adi_flood_CPPFLAGS = $(adi_cppflags)
+test_adi_flood_LDADD = adi/libmpi_abi.la
+test_adi_many_CPPFLAGS = $(adi_cppflags)
+test_adi_many_LDADD = adi/libmpi_abi.la
 if HAVE_PMIX
 check_PROGRAMS += test/adi/lost_fence
 endif
@@ -90,9 +95,9 @@ $(test_adi_streams_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/lost_fence.sh \
 	test/adi/symbols.sh test/adi/core.sh test/adi/messages.sh test/adi/datatypes.sh test/adi/communicators.sh \
-	test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh
+	test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh test/adi/pmi.sh test/adi/scale.sh
 TESTS += $(adi_tests)
-EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/ring-vm.sh \
+EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/ring-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90
 # What a user builds knows nothing of the sanitizers that the library was built with.
 if !SANITIZED
