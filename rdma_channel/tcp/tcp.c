@@ -15,8 +15,8 @@
  * With keys (hr_connect_attr_t.cipher) encrypted records replace the frames (secret.h).
  *
  * Memory: the kernel's two buffers and the buffer of struct tcp_conn. If the ring size is KERNEL_SIZES or more, the
- * kernel chooses the sizes of its buffers by the path (tcp_rmem, tcp_wmem); within a host they are LOOPBACK_SIZE. A
- * smaller ring size limits all three (tcp_shares_of).
+ * kernel chooses the sizes of its buffers by the path (tcp_rmem, tcp_wmem). A smaller ring size limits all three
+ * (tcp_shares_of).
  *
  * Dead peers. A peer that does not read for hours is alive; a peer whose machine is gone is dead. TCP_USER_TIMEOUT does
  * not distinguish them: it also ends a connection whose peer answers every probe of its closed window. So it is off
@@ -52,8 +52,7 @@
 #define DIRECT_MIN 4096      /* from this many bytes left of a frame on, they are read directly to the caller */
 #define PIECES_MAX 64        /* maximum number of the caller's pieces in one system call */
 #define COPIED_MAX 1024      /* maximum size of a message that is copied after its length, bytes */
-#define KERNEL_SIZES (1u << 20) /* from this ring size on, between hosts, the kernel sizes its buffers itself */
-#define LOOPBACK_SIZE (256u << 10) /* bytes of each kernel buffer within a host: data that stays in cache is faster */
+#define KERNEL_SIZES (1u << 20) /* from this ring size on the kernel sizes its buffers itself */
 #define SILENCE_MIN_MS 2000  /* kernels delay answers, and do not answer probes less than half a second apart */
 #define IDLE_CALLS 64        /* after this many puts and gets that moved nothing, check_sometimes reads the clock */
 
@@ -167,22 +166,6 @@ static void set_stream_option(const struct tcp_conn *conn, int level, int name, 
 		       strerror(errno));
 }
 
-/* Returns whether both ends of a TCP stream have the same address, so that both are on this host. */
-static bool within_host(int stream)
-{
-	struct sockaddr_storage own = { 0 }, peer = { 0 };
-	socklen_t own_len = sizeof own, peer_len = sizeof peer;
-	if (getsockname(stream, (struct sockaddr *)&own, &own_len) < 0 ||
-	    getpeername(stream, (struct sockaddr *)&peer, &peer_len) < 0 || own.ss_family != peer.ss_family)
-		return false;
-	if (own.ss_family == AF_INET)
-		return !memcmp(&((struct sockaddr_in *)&own)->sin_addr, &((struct sockaddr_in *)&peer)->sin_addr,
-			       sizeof(struct in_addr));
-	return own.ss_family == AF_INET6 &&
-	       !memcmp(&((struct sockaddr_in6 *)&own)->sin6_addr, &((struct sockaddr_in6 *)&peer)->sin6_addr,
-		       sizeof(struct in6_addr));
-}
-
 static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream)
 {
 	struct tcp_conn *conn = data;
@@ -199,10 +182,6 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 		set_stream_option(conn, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); /* see "Dead peers" above */
 	/* The kernel doubles the values of SO_RCVBUF and SO_SNDBUF, for its own bookkeeping. */
 	struct tcp_shares shares = tcp_shares_of(conn->env->ring_bytes);
-	if (!shares.kernel_receive && within_host(stream)) {
-		shares.kernel_receive = shares.kernel_send = LOOPBACK_SIZE;
-		conn->env->stats->memory_bytes += 2 * LOOPBACK_SIZE;
-	}
 	if (shares.kernel_receive)
 		set_stream_option(conn, SOL_SOCKET, SO_RCVBUF, (int)shares.kernel_receive / 2);
 	if (shares.kernel_send)
