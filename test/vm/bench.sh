@@ -83,7 +83,9 @@ round()
 	local value tool
 	value=$(perftest 5 ib_write_lat -s 8 -n 2000) || return 1
 	echo "ib_write_lat $value"
-	"$perf" lat --design "$designs" --size 8 --seconds 1 --csv >"$log" || return 1
+	# perftest's latency is the median of single messages. So each sample is one message here too: the mean of a
+	# batch contains the interruptions of the machine, which the median of single messages leaves out.
+	"$perf" lat --design "$designs" --size 8 --iters 400 --csv >"$log" || return 1
 	awk -F, 'NR > 1 { print "lat/" $4, $11; raw = $16 } END { if (raw) print "lat/floor", raw }' "$log"
 	for tool in ib_write_bw ib_read_bw; do
 		value=$(perftest 4 "$tool" -s 1048576 -n 60) || return 1
@@ -121,7 +123,7 @@ sort "$log.all" | awk '
 		line("ib_read_bw", "ib_read_bw"); line("ib_write_bw", "ib_write_bw")
 		for (i = 1; i <= names; i++) if (order[i] ~ /^bw\//) line(substr(order[i], 4), order[i])
 		wanted("8 bytes: piggyback of basic", "lat/piggyback", "lat/basic", "0.60 or less")
-		wanted("8 bytes: piggyback of ib_write_lat", "lat/piggyback", "ib_write_lat", "1.20 or less")
+		wanted("8 bytes: piggyback of ib_write_lat", "lat/piggyback", "ib_write_lat", "1.10 or less")
 		wanted("1 MB: zerocopy of ib_read_bw", "bw/zerocopy", "ib_read_bw", "0.97 or more")
 	}
 	function wanted(text, a, b, bound) {
