@@ -32,7 +32,7 @@ static const struct argp_option option_table[] = {
 	{ "qps", OPTION_QPS, "N[,N...]", 0, "verbs: queue pairs per connection", 0 },
 	{ "depth", OPTION_DEPTH, "N[,N...]", 0, "verbs: maximum send requests in flight per queue pair", 0 },
 	{ "chunk", OPTION_CHUNK, "N[,N...]", 0, "verbs: bytes of one chunk of the ring", 0 },
-	{ "rendezvous", OPTION_RENDEZVOUS, "NAME[,NAME]", 0, "ch3: long messages by read or by write", 0 },
+	{ "rendezvous", OPTION_RENDEZVOUS, "NAME[,NAME]", 0, "ch3: long messages by read, by write or eagerly (none)", 0 },
 	{ "size", OPTION_SIZE, "N[,N...]", 0, "message sizes in bytes; k, M, G are powers of 1024", 0 },
 	{ "iters", OPTION_ITERS, "N", 0, "messages for each size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
@@ -182,7 +182,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 			    state);
 		break;
 	case OPTION_RENDEZVOUS:
-		parse_names(&o->rendezvous, "rendezvous", text, rendezvous_by_name, "read or write", state);
+		parse_names(&o->rendezvous, "rendezvous", text, rendezvous_by_name, "read, write or none", state);
 		break;
 	case OPTION_TRANSPORT: o->transports = parse_transport(text, state); break;
 	case OPTION_QPS: parse_numbers(&o->qps, "qps", "HEADRACE_IB_QPS", text, state); break;

@@ -20,7 +20,9 @@ static const char *const design_names[] = {
 	[HR_VERBS_ZEROCOPY] = "zerocopy",
 };
 
-static const char *const rendezvous_names[] = { NULL, "read", "write" };
+static const char *const rendezvous_names[] = { NULL, "read", "write", "none" };
+
+enum { RENDEZVOUS_NONE = 3 }; /* the index of "none" */
 
 /* An environment variable that variants set, and its value when the program started. */
 struct kept {
@@ -54,11 +56,14 @@ void variant_settings(const struct variant *variant)
 {
 	static struct kept qps = { "HEADRACE_IB_QPS", NULL, false }, depth = { "HEADRACE_IB_DEPTH", NULL, false },
 			   chunk = { "HEADRACE_IB_CHUNK", NULL, false },
-			   rendezvous = { "HEADRACE_RENDEZVOUS", NULL, false };
+			   rendezvous = { "HEADRACE_RENDEZVOUS", NULL, false },
+			   eager_max = { "HEADRACE_EAGER_MAX", NULL, false };
+	bool none = variant->rendezvous == RENDEZVOUS_NONE;
 	set(&qps, variant->qps);
 	set(&depth, variant->depth);
 	set(&chunk, variant->chunk);
-	set_text(&rendezvous, rendezvous_names[variant->rendezvous]);
+	set_text(&rendezvous, none ? NULL : rendezvous_names[variant->rendezvous]);
+	set(&eager_max, none ? 1u << 30 : 0);
 }
 
 /* Returns a setting of the channel; NULL: this build does not have it. */
@@ -102,7 +107,7 @@ const char *variant_rendezvous(const struct variant *variant)
 
 int rendezvous_by_name(const char *name)
 {
-	for (int i = 1; i <= 2; i++)
+	for (int i = 1; i <= RENDEZVOUS_NONE; i++)
 		if (!strcmp(name, rendezvous_names[i]))
 			return i;
 	return -1;

@@ -16,7 +16,7 @@ struct variant {
 	uint32_t qps;        /* HEADRACE_IB_QPS */
 	uint32_t depth;      /* HEADRACE_IB_DEPTH */
 	uint32_t chunk;      /* HEADRACE_IB_CHUNK, bytes */
-	uint32_t rendezvous; /* HEADRACE_RENDEZVOUS: 1 read, 2 write */
+	uint32_t rendezvous; /* 1, 2: HEADRACE_RENDEZVOUS read, write; 3: none, HEADRACE_EAGER_MAX at its limit */
 	bool sleeps;         /* waits in hr_channel_wait or ch3_progress_wait; false: only spins */
 };
 
@@ -38,7 +38,7 @@ const char *variant_design(const struct variant *variant);
  * does not have the setting; opening the channel then reports what is missing. */
 bool variant_in_range(const char *variable, uint32_t value, uint64_t *least, uint64_t *most);
 
-/* Returns how ch3 moves a long message, "read" or "write"; NULL for other layers. */
+/* Returns how ch3 moves a long message, "read", "write" or "none"; NULL for other layers. */
 const char *variant_rendezvous(const struct variant *variant);
 
 /* Returns the value of variant.rendezvous for one of these names, or -1. */

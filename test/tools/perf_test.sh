@@ -38,7 +38,7 @@ refused '--design fast: want basic, piggyback, pipeline or zerocopy' lat --desig
 refused '--design basic,: want basic' lat --design basic,
 refused '--qps 0: want' lat --qps 0
 refused 'are for --transport verbs' lat --transport tcp --qps 2
-refused '--rendezvous push: want read or write' lat --layer ch3 --rendezvous push
+refused '--rendezvous push: want read, write or none' lat --layer ch3 --rendezvous push
 refused 'is for --layer ch3' lat --rendezvous write
 refused 'are for --transport verbs' sweep --transport shm
 refused 'sweep goes through the queue pairs and depths itself' sweep --depth 4
@@ -50,6 +50,10 @@ refused 'more than 32 combinations' lat --qps 1,2,4 --depth 2,4,8,16 --chunk 4k,
 if $perf --help >/dev/null && $top_builddir/bench/info/headrace-info settings | grep -q HEADRACE_IB_QPS; then
 	refused '--qps 1,999: want numbers from 1 to ' lat --qps 1,999
 fi
+
+# The three ways of long messages, in the order that was asked for.
+ways=$($perf lat --transport tcp --layer ch3 --rendezvous none,read,write --size 300k --iters 20 --csv) || fail "ways: status"
+[ "$(awk -F, 'NR > 1 { printf "%s ", $NF }' <<< "$ways")" = "none read write " ] || fail "ways: $ways"
 
 # JSON: every line an object by itself, numbers plausible; CSV: the same columns; and what was asked for, in order.
 arguments=(lat --transport tcp --layer 'channel,ch3' --size '8,1k' --iters 40)
