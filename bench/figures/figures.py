@@ -16,6 +16,8 @@ import textwrap
 
 DESIGNS = ("basic", "piggyback", "pipeline", "zerocopy")
 BEGIN, END = "<!-- figures: begin, written by bench/figures/figures.py -->", "<!-- figures: end -->"
+NAS_DESIGNS = {"pipeline": "pipelining", "zerocopy": "zero-copy in the channel", "ch3": "zero-copy in CH3"}
+RELATIVE = "Mop/s, of pipelining's"
 LARGE = 512 * 1024  # bytes; messages from here on are large: the order of the designs is checked by them
 
 
@@ -55,6 +57,8 @@ def only(all_series, *names):
 
 
 def size_text(size):
+    if isinstance(size, str):
+        return size
     for shift, unit in ((20, "M"), (10, "K")):
         if size >= 1 << shift and size % (1 << shift) == 0:
             return f"{size >> shift} {unit}B"
@@ -90,6 +94,41 @@ def paper_figures(folder):
     ]
 
 
+WAYS = {"none": "channel, eager", "read": "channel, after a rendezvous", "write": "CH3: RDMA write"}
+
+
+def ch3_figures(folder):
+    """Zero-copy in the channel beside that in ch3, and RDMA read beside write."""
+    lat, bw = (series(read(folder, f"ch3{name}"), column, "rendezvous", WAYS.get, least=1024)
+               for name, column in (("latency", "median_us"), ("bandwidth", "MBps")))
+    raw = series(read(folder, "bandwidth"), "floor_MBps", "floor", lambda f: f"raw {f}")
+    return [
+        Figure("figure13", "Latency: zero-copy in the channel and in CH3", "us", lat),
+        Figure("figure14", "Bandwidth: zero-copy in the channel and in CH3", "MB/s", bw, logy=False),
+        Figure("figure15", "Bandwidth of RDMA read and write", "MB/s", only(raw, "raw RDMA read", "raw RDMA write"),
+               logy=False),
+    ]
+
+
+def nas_figures(folder):
+    """The NAS programs of nas.csv, if there is one: Mop/s of each, median over the turns, of that of pipelining."""
+    if not (folder / "nas.csv").exists():
+        return []
+    rates = {}
+    for row in read(folder, "nas"):
+        rates.setdefault((int(row["ranks"]), row["design"], row["program"]), []).append(float(row["Mops"]))
+    median = {key: statistics.median(values) for key, values in rates.items()}
+    figures = []
+    for number_of, ranks in (("figure16", 2), ("figure17", 4)):
+        all_series = {NAS_DESIGNS[design]: {} for design in NAS_DESIGNS}
+        for (of_ranks, design, program), rate in median.items():
+            if of_ranks == ranks:
+                all_series[NAS_DESIGNS[design]][program] = rate / median[ranks, "pipeline", program]
+        if any(all_series.values()):
+            figures.append(Figure(number_of, f"NAS programs on {ranks} ranks", RELATIVE, all_series, False, ""))
+    return figures
+
+
 def sweep_figures(folder):
     rows = read(folder, "sweep")
 
@@ -108,12 +147,32 @@ def number(value):
 def write_csv(folder, figure):
     with open(folder / f"{figure.name}.csv", "w", newline="", encoding="ascii") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["size"] + [f"{name} {figure.unit}" for name in figure.series])
+        writer.writerow(["size" if figure.xlabel else "program"] + [f"{name} {figure.unit}" for name in figure.series])
         for row in figure.rows():
             writer.writerow([row[0]] + [number(value) for value in row[1:]])
 
 
+def bars(folder, figure):
+    columns = ", ".join(f'"{folder / figure.name}.csv" using {i}:xtic(1) title "{name}"'
+                        for i, name in enumerate(figure.series, 2))
+    subprocess.run(["gnuplot"], input=f"""
+set terminal png size 720,440 font ",11"
+set output "{folder / figure.name}.png"
+set datafile separator ","
+set title "{figure.title} (libibverbs double, no model of time)"
+set style data histogram
+set style fill solid 0.6 border
+set ylabel "{figure.unit}"
+set yrange [0:*]
+set grid ytics
+set key top left
+plot {columns}
+""", text=True, check=True)
+
+
 def plot(folder, figure):
+    if figure.unit == RELATIVE:
+        return bars(folder, figure)
     xs = figure.xs()
     step = max(1, len(xs) // 7)
     ticks = ", ".join(f'"{size_text(x)}" {x}' for x in xs[::step])
@@ -133,7 +192,7 @@ set grid
 set key {'bottom right' if figure.unit == 'MB/s' and figure.logy else 'top left'}
 plot {lines}
 """
-    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+    return subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
 def table(figure):
@@ -199,7 +258,7 @@ def main():
     folder = docs / "figures"
     with open(folder / "model.csv", newline="", encoding="ascii") as file:
         model = {row["setting"]: int(row["value"]) for row in csv.DictReader(file)}
-    figures = paper_figures(folder) + sweep_figures(folder)
+    figures = paper_figures(folder) + ch3_figures(folder) + nas_figures(folder) + sweep_figures(folder)
     has_gnuplot = shutil.which("gnuplot") is not None
     if not has_gnuplot:
         print("figures: no PNG files: apt-get install gnuplot-nox")

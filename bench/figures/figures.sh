@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# figures.sh [--quick] [--prefix COMMAND] [--only NAME,...] [--out FOLDER] [--model MBPS]   (make figures)
-#
-# Our counterparts of figures 4 to 11 of Liu et al. (the four verbs designs) and of the two sweeps of Reano and Silla,
-# on the libibverbs double with a model of time, into docs/figures/ (CSV and PNG) and docs/BENCHMARKS.md (tables).
+# figures.sh [--quick] [--prefix COMMAND] [--only NAME,...] [--out FOLDER] [--model MBPS] [--npb FOLDER [--class C]]
+#                                                                                                       (make figures)
+# Our counterparts of figures 4 to 11 of Liu et al. (the four verbs designs), 13 and 14 (zero-copy in the channel beside
+# a rendezvous by RDMA write in ch3), 15 (RDMA read beside write), 16 and 17 (NAS parallel benchmarks), and of the two
+# sweeps of Reano and Silla, on the libibverbs double with a model of time, into docs/figures/ (CSV and PNG) and
+# docs/BENCHMARKS.md (tables).
 #
 # The model is of what the paper rests on: moving bytes within memory costs about as much as the link. The double's
 # adapter moves them by the processor, in the time of the process that posts. So the link's rate is 0.6 of what a bare
@@ -15,8 +17,13 @@
 #
 #   --quick           fewer sizes, a quarter of the time
 #   --prefix COMMAND  runs each measurement by it (chrt, nice, taskset, ...); a measurement takes at most 40 s
-#   --only NAME,...   of latency, bandwidth, chunks, sweep: measures these again and keeps the others' data
+#   --only NAME,...   of latency, bandwidth, chunks, ch3latency, ch3bandwidth, sweep, nas: measures these again and
+#                     keeps the others' data
 #   --out FOLDER      instead of docs/ of the source tree
+#   --npb FOLDER      the folder bin of NPB 3.4 (MPI), built with hrmpicc and hrmpifort: the programs NAME.C.x there run
+#                     on 2 ranks (figure 16) and 4 ranks (figure 17) under mpirun, without the model of time, as their
+#                     ranks share processors; without this option figures 16 and 17 keep their data, if they have any
+#   --class C         of the NAS programs, default S
 #
 # Exit status: 1 when a measurement failed or the paper's order (basic < piggyback < pipeline < zerocopy in bandwidth
 # of large messages) does not show; 77 when the double is missing. About two minutes.
@@ -24,9 +31,10 @@ set -u
 : "${top_builddir:?the build folder}"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
-out=$top/docs prefix=() only=latency,bandwidth,chunks,sweep quick='' model=''
+out=$top/docs prefix=() only=latency,bandwidth,chunks,ch3latency,ch3bandwidth,sweep,nas quick='' model=''
+npb='' class=S
 
-usage() { sed -n '4,29{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '4,36{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
 while [[ $# -gt 0 ]]; do
 	case $1 in
@@ -35,6 +43,8 @@ while [[ $# -gt 0 ]]; do
 	--only) only=${2:?} && shift ;;
 	--out) out=$(realpath "${2:?}") && shift ;;
 	--model) model=${2:?} && shift ;;
+	--npb) npb=$(realpath -e "${2:?}") && shift || exit 2 ;;
+	--class) class=${2:?} && shift ;;
 	*) usage ;;
 	esac
 	shift
@@ -82,7 +92,8 @@ step=4 seconds=0.12
 # A place of its own: processes of other tests on the double share none of its locks.
 HR_VERBS_DOUBLE_DIR=$(mktemp -d /dev/shm/figures.XXXXXX) || exit 1
 export HR_VERBS_DOUBLE_DIR
-trap 'rm -rf "$HR_VERBS_DOUBLE_DIR"' EXIT
+double_folder=$HR_VERBS_DOUBLE_DIR
+trap 'rm -rf "$double_folder"' EXIT
 
 if [[ -z $model ]]; then
 	echo "figures: the double without a model" >&2
@@ -115,5 +126,55 @@ wanted bandwidth && measured bandwidth "$double" "$perf" bw --design $designs --
 # tenth here is put in by the model, not found.
 wanted sweep && HR_VERBS_DOUBLE_QP_RATE_MBPS=$((model * 9 / 10)) measured sweep "$double" "$perf" sweep \
 	--design pipeline ${quick:+--quick} --seconds 0.03 --csv
+
+# Figures 13 and 14: in the channel's design a message of any size is a packet in the pipe
+# (none), or a packet after a rendezvous (read); in ch3's design the sender writes it into the receiver's buffer (write).
+ch3() { measured "ch3$1" "$double" "$perf" "$2" --layer ch3 --design zerocopy --rendezvous none,read,write \
+	--size "$(sizes 4 1048576 $step)" --seconds $seconds --csv; }
+wanted ch3latency && ch3 latency lat
+wanted ch3bandwidth && ch3 bandwidth bw
+
+# nas_program RANKS PROGRAM DESIGN RENDEZVOUS: prints Mop/s, if the program has verified its results.
+nas_program()
+{
+	HEADRACE_TRANSPORT=verbs HEADRACE_IB_DESIGN=$3 HEADRACE_RENDEZVOUS=$4 "${prefix[@]}" timeout -k 5 120 \
+		"$double" "$MPIRUN" -n "$1" "$npb/$2.$class.x" |
+		awk '/Mop\/s total/ { rate = $NF } tolower($0) ~ /verification *=? *successful/ { good = 1 }
+			END { if (good) print rate; exit !good }'
+}
+
+# The designs take turns; of three turns the median counts. SP and BT run on square numbers of ranks.
+nas()
+{
+	local ranks program design rendezvous rate
+	echo "ranks,program,design,Mops"
+	for ranks in 2 4; do
+		for program in bt cg ep ft is lu mg sp; do
+			[[ -x $npb/$program.$class.x && ($ranks = 4 || $program != [bs][tp]) ]] || continue
+			for _ in 1 2 3; do
+				for design in pipeline zerocopy ch3; do
+					rendezvous="read"
+					[[ $design = ch3 ]] && rendezvous="write"
+					rate=$(nas_program "$ranks" "$program" "${design/ch3/zerocopy}" "$rendezvous") || {
+						echo "figures: $program.$class, $ranks ranks, $design: failed" >&2
+						return 1
+					}
+					echo "$ranks,$program.$class,$design,$rate"
+				done
+			done
+		done
+	done
+}
+
+if wanted nas && [[ $npb ]]; then
+	MPIRUN=${MPIRUN:-$(command -v mpirun.openmpi || command -v mpirun)} ||
+		{ echo "figures: no mpirun: apt-get install openmpi-bin" >&2; exit 77; }
+	compgen -G "$npb/*.$class.x" >/dev/null || { echo "figures: no programs of class $class in $npb" >&2; exit 2; }
+	echo "figures: nas" >&2
+	unset "${!HR_VERBS_DOUBLE_@}"
+	export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	nas >"$data/nas.new" || exit 1
+	mv "$data/nas.new" "$data/nas.csv"
+fi
 
 "${PYTHON:-python3}" "$here/figures.py" "$out"
