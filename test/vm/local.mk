@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += test/vm/designs.sh test/vm/run.sh test/vm/init.sh test/vm/selftest.sh test/vm/check.sh test/vm/bench.sh
+EXTRA_DIST += test/vm/designs.sh test/vm/run.sh test/vm/init.sh test/vm/selftest.sh test/vm/check.sh test/vm/bench.sh \
+	test/vm/programs.sh
 
 check_PROGRAMS += test/vm/verbs_cases
 test_vm_verbs_cases_SOURCES = test/vm/verbs_cases.c test/channel/pair.c test/channel/pair.h

@@ -8,7 +8,8 @@
 #
 #   The guest's root is this machine's, read-only, at the same paths, with an empty /tmp, /run and /dev/shm of its own;
 #   the working directory and the source and build trees stay visible even where they lie under /tmp. COMMAND runs as
-#   root, its stdin is empty, its stdout and stderr arrive live. HEADRACE_*, the paths of the build (top_srcdir, …), PATH,
+#   root, its stdin is empty, its stdout and stderr arrive live. HEADRACE_VM_FOLDERS names further folders that are to
+#   stay visible, separated by colons. HEADRACE_*, the paths of the build (top_srcdir, …), PATH,
 #   LD_LIBRARY_PATH, the sanitizers' options and Open MPI's settings are passed on; no other variable is.
 #
 # Exit status of its own: 124 the timeout passed (default 600 s), 125 the machine did not come up or died,
@@ -171,8 +172,9 @@ write_command()
 # Folders under /tmp or /run that the command is likely to read and that the guest's own /tmp and /run would hide.
 write_visible()
 {
-	local folder
-	for folder in "$PWD" "${top_builddir:-}" "${top_srcdir:-}" "$(cd "$here/../.." && pwd)"; do
+	local folder more
+	IFS=: read -ra more <<<"${HEADRACE_VM_FOLDERS:-}"
+	for folder in "$PWD" "${top_builddir:-}" "${top_srcdir:-}" "$(cd "$here/../.." && pwd)" "${more[@]}"; do
 		[[ -d $folder ]] || continue
 		folder=$(cd "$folder" && pwd)
 		case $folder/ in
