@@ -111,19 +111,19 @@ def ch3_figures(folder):
 
 
 def nas_figures(folder):
-    """The NAS programs of nas.csv, if there is one: Mop/s of each, median over the turns, of that of pipelining."""
+    """The NAS programs of nas.csv, if there is one: Mop/s of each over that of pipelining in the same turn, median."""
     if not (folder / "nas.csv").exists():
         return []
     rates = {}
     for row in read(folder, "nas"):
         rates.setdefault((int(row["ranks"]), row["design"], row["program"]), []).append(float(row["Mops"]))
-    median = {key: statistics.median(values) for key, values in rates.items()}
     figures = []
     for number_of, ranks in (("figure16", 2), ("figure17", 4)):
         all_series = {NAS_DESIGNS[design]: {} for design in NAS_DESIGNS}
-        for (of_ranks, design, program), rate in median.items():
+        for (of_ranks, design, program), turns in rates.items():
             if of_ranks == ranks:
-                all_series[NAS_DESIGNS[design]][program] = rate / median[ranks, "pipeline", program]
+                ratios = (rate / base for rate, base in zip(turns, rates[ranks, "pipeline", program]))
+                all_series[NAS_DESIGNS[design]][program] = statistics.median(ratios)
         if any(all_series.values()):
             figures.append(Figure(number_of, f"NAS programs on {ranks} ranks", RELATIVE, all_series, False, ""))
     return figures
@@ -147,7 +147,7 @@ def number(value):
 def write_csv(folder, figure):
     with open(folder / f"{figure.name}.csv", "w", newline="", encoding="ascii") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["size" if figure.xlabel else "program"] + [f"{name} {figure.unit}" for name in figure.series])
+        writer.writerow(["size" if figure.xlabel else "program"] + [f"{name} {figure.unit}" if figure.xlabel else name for name in figure.series])
         for row in figure.rows():
             writer.writerow([row[0]] + [number(value) for value in row[1:]])
 
