@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Times of blocking collectives: collectives NAMES SIZES MILLISECONDS, started by mpirun. The same source is compiled with Headrace's
+ * MPI (collectives_hrmpi) and with Open MPI (collectives_mpi); collectives.py runs both in turns.
+ *
+ * NAMES and SIZES are lists with commas. For each name and size rank 0 prints a line "NAME BYTES US FLAG": the time of a call,
+ * measured as in the OSU benchmarks (a barrier before each call, which is not in the time; the mean over all calls and ranks), and
+ * the one-way time of a flag between ranks 0 and 1 in us (0: more ranks than two). A cell takes about MILLISECONDS.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FLAG_TURNS 1000
+#define CALLS_MOST 20000
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static int rank, ranks;
+static char *from, *to; /* room for a block of each rank */
+static _Atomic unsigned *flags; /* [64]: two, far from each other; NULL: not two ranks */
+
+/* ---- the collectives; bytes: of a block ---- */
+
+static void barrier(int bytes)
+{
+	(void)bytes;
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void bcast(int bytes)
+{
+	MPI_Bcast(from, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void reduce(int bytes)
+{
+	MPI_Reduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void allreduce(int bytes)
+{
+	MPI_Allreduce(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void reduce_scatter(int bytes)
+{
+	MPI_Reduce_scatter_block(from, to, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void gather(int bytes)
+{
+	MPI_Gather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void scatter(int bytes)
+{
+	MPI_Scatter(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void allgather(int bytes)
+{
+	MPI_Allgather(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static void alltoall(int bytes)
+{
+	MPI_Alltoall(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static const struct collective {
+	const char *name;
+	void (*call)(int bytes);
+} collectives[] = {
+	{ "barrier", barrier },
+	{ "bcast", bcast },
+	{ "reduce", reduce },
+	{ "allreduce", allreduce },
+	{ "reduce_scatter", reduce_scatter },
+	{ "gather", gather },
+	{ "scatter", scatter },
+	{ "allgather", allgather },
+	{ "alltoall", alltoall },
+};
+
+/* ---- measuring ---- */
+
+/* Both ranks map the same two flags. */
+static void map_flags(void)
+{
+	long long place[2] = { getpid(), rank ? -1 : memfd_create("flags", MFD_CLOEXEC) };
+	int fd = (int)place[1];
+	if (ranks != 2)
+		return;
+	if (!rank && ftruncate(fd, 4096))
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	MPI_Bcast(place, 2, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+	if (rank) {
+		char path[64];
+		snprintf(path, sizeof path, "/proc/%lld/fd/%lld", place[0], place[1]);
+		fd = open(path, O_RDWR);
+	}
+	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	flags = memory;
+	MPI_Barrier(MPI_COMM_WORLD);
+	close(fd);
+}
+
+static double flag_us(void)
+{
+	static unsigned turn;
+	if (!flags)
+		return 0;
+	double begin = MPI_Wtime();
+	for (int i = 0; i < FLAG_TURNS; i++) {
+		turn++;
+		while (rank == 1 && flags[0] != turn)
+			;
+		flags[rank * 32] = turn;
+		while (rank == 0 && flags[32] != turn)
+			;
+	}
+	return (MPI_Wtime() - begin) * 1e6 / FLAG_TURNS / 2;
+}
+
+/* Returns the mean time of this rank's calls, us. */
+static double run(const struct collective *collective, int bytes, int calls)
+{
+	double sum = 0;
+	for (int i = 0; i < calls; i++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		double begin = MPI_Wtime();
+		collective->call(bytes);
+		sum += MPI_Wtime() - begin;
+	}
+	return sum * 1e6 / calls;
+}
+
+static void cell(const struct collective *collective, int bytes, double milliseconds)
+{
+	double begin = MPI_Wtime();
+	run(collective, bytes, 5);
+	double wanted = milliseconds / 1e3 / (MPI_Wtime() - begin) * 5;
+	int calls = wanted < 5 ? 5 : wanted > CALLS_MOST ? CALLS_MOST : (int)wanted;
+	MPI_Bcast(&calls, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	run(collective, bytes, calls / 5 + 1);
+	MPI_Barrier(MPI_COMM_WORLD);
+	double before = flag_us();
+	double us = run(collective, bytes, calls), sum = 0;
+	double after = flag_us();
+	MPI_Reduce(&us, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (!rank)
+		printf("%s %d %.4f %.4f %.4f\n", collective->name, bytes, sum / ranks, before, after);
+}
+
+static void measure(const struct collective *collective, const char *sizes, double milliseconds)
+{
+	char *list = strdup(sizes), *place = NULL;
+	for (char *size = strtok_r(list, ",", &place); size; size = strtok_r(NULL, ",", &place)) {
+		cell(collective, atoi(size), milliseconds);
+		if (collective->call == barrier)
+			break;
+	}
+	free(list);
+}
+
+static const struct collective *find(const char *name)
+{
+	for (size_t i = 0; i < LENGTH(collectives); i++)
+		if (!strcmp(collectives[i].name, name))
+			return &collectives[i];
+	fprintf(stderr, "collectives: there is no collective \"%s\"\n", name);
+	MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+	return NULL;
+}
+
+static size_t largest(const char *sizes)
+{
+	size_t most = 0;
+	for (; *sizes; sizes += strcspn(sizes, ","), sizes += *sizes == ',') {
+		size_t size = (size_t)atol(sizes);
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (argc != 4) {
+		fprintf(stderr, "usage: mpirun -n RANKS %s NAME,... BYTES,... MILLISECONDS\n", argv[0]);
+		MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+		return EXIT_FAILURE;
+	}
+	size_t room = (size_t)ranks * largest(argv[2]) + 64;
+	from = calloc(room, 1);
+	to = calloc(room, 1);
+	if (!from || !to)
+		MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+	memset(from, 1, room);
+	memset(to, 1, room);
+	map_flags();
+	char *place = NULL;
+	for (char *name = strtok_r(argv[1], ",", &place); name; name = strtok_r(NULL, ",", &place))
+		measure(find(name), argv[2], atof(argv[3]));
+	free(from);
+	free(to);
+	MPI_Finalize();
+	return EXIT_SUCCESS;
+}

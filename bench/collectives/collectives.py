@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times of blocking collectives over shared memory: Headrace beside an installed Open MPI, or Headrace's algorithms.
+
+    collectives.py              compares with Open MPI: a line for each collective and size
+    collectives.py --propose    measures every algorithm of Headrace and prints a table of the fastest
+
+Each round starts the programs one after another, so the compared figures lie seconds apart. With two ranks each figure has the
+placement of the two processors beside it: near (a flag takes less than 80 ns one way) or far; figures whose placement changed
+count for nothing. Printed are medians over the rounds.
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+NEAR_US = 0.08
+SPREAD = 1.6       # of the flag before and behind a figure within one placement
+COLLECTIVES = "barrier,bcast,reduce,allreduce,reduce_scatter,gather,scatter,allgather,alltoall"
+
+
+def placement(before, after):
+    if max(before, after) > SPREAD * min(before, after):
+        return "mixed"
+    return "" if before == 0 else "near" if max(before, after) < NEAR_US else "far"
+
+
+def run(options, program, algorithms=None):
+    """{(collective, bytes, placement): us} of one run."""
+    line = [options.mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(options.ranks),
+            os.path.join(options.programs, program), options.collectives, options.sizes, str(options.milliseconds)]
+    environment = dict(os.environ)
+    environment.pop("HEADRACE_MPI_ALGORITHM", None)
+    if algorithms:
+        environment["HEADRACE_MPI_ALGORITHM"] = algorithms
+    done = subprocess.run(line, stdout=subprocess.PIPE, env=environment, check=False, text=True)
+    if done.returncode:
+        sys.exit(f"collectives: {program} failed with status {done.returncode}")
+    found = {}
+    for text in done.stdout.splitlines():
+        name, size, us, before, after = text.split()
+        found[name, int(size), placement(float(before), float(after))] = float(us)
+    return found
+
+
+def add(results, contender, found):
+    for cell, us in found.items():
+        results.setdefault(cell, {}).setdefault(contender, []).append(us)
+
+
+def medians(results):
+    return {cell: {name: statistics.median(times) for name, times in contenders.items()}
+            for cell, contenders in results.items() if cell[2] != "mixed"}
+
+
+def compare(options):
+    results = {}
+    for _ in range(options.rounds):
+        add(results, "headrace", run(options, "collectives_hrmpi"))
+        add(results, "openmpi", run(options, "collectives_mpi"))
+    print(f"{'collective':15}{'bytes':>9} {'place':6}{'headrace us':>12}{'Open MPI us':>12}{'ratio':>7}{'least':>7}")
+    for cell in sorted(results, key=lambda cell: (COLLECTIVES.find(cell[0]), cell[1:])):
+        times = results[cell]
+        if cell[2] == "mixed" or len(times) < 2:
+            continue
+        ours, theirs = (statistics.median(times[name]) for name in ("headrace", "openmpi"))
+        least = min(times["headrace"]) / min(times["openmpi"])
+        print(f"{cell[0]:15}{cell[1]:9} {cell[2]:6}{ours:12.2f}{theirs:12.2f}{ours / theirs:7.2f}{least:7.2f}")
+
+
+def algorithms_of(options):
+    """{collective: [algorithm]}, as headrace-info lists them."""
+    done = subprocess.run([options.info, "collectives"], stdout=subprocess.PIPE, check=True, text=True)
+    found = {}
+    for text in done.stdout.splitlines():
+        words = text.split()
+        if len(words) >= 2 and words[0] in options.collectives.split(",") and words[-1] not in found.get(words[0], []):
+            found.setdefault(words[0], []).append(words[-1])
+    return found
+
+
+def propose(options):
+    algorithms, results = algorithms_of(options), {}
+    for _ in range(options.rounds):
+        for turn in range(max(len(names) for names in algorithms.values())):
+            forced = {collective: names[turn] for collective, names in algorithms.items() if turn < len(names)}
+            found = run(options, "collectives_hrmpi", ",".join(f"{c}={a}" for c, a in forced.items()))
+            for cell, us in found.items():
+                if cell[0] in forced:
+                    results.setdefault(cell, {}).setdefault(forced[cell[0]], []).append(us)
+    print(f"{'collective':15}{'bytes':>9} {'place':6} {'fastest':14} all, us ({options.ranks} ranks)")
+    for cell, times in sorted(medians(results).items()):
+        order = sorted(times, key=times.get)
+        every = ", ".join(f"{name} {times[name]:.2f}" for name in order)
+        print(f"{cell[0]:15}{cell[1]:9} {cell[2]:6} {order[0]:14} {every}")
+
+
+def parse():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", default=here, help="folder with the programs (a build's bench/collectives)")
+    parser.add_argument("--info", default=None, help="headrace-info; default: that of the same build")
+    parser.add_argument("--mpirun", default=shutil.which("mpirun.openmpi") or shutil.which("mpirun"))
+    parser.add_argument("--propose", action="store_true")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--collectives", default=COLLECTIVES)
+    parser.add_argument("--sizes", default="8,4096,65536,1048576", help="bytes, of the vector or of one block")
+    parser.add_argument("--milliseconds", type=float, default=10, help="of one figure, about")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    options.info = options.info or os.path.join(options.programs, "..", "info", "headrace-info")
+    return options
+
+
+def main():
+    options = parse()
+    needed = ["collectives_hrmpi"] + ([] if options.propose else ["collectives_mpi"])
+    for program in needed:
+        if not options.mpirun or not os.path.exists(os.path.join(options.programs, program)):
+            print(f"SKIP: {program} or mpirun is missing (Debian: openmpi-bin, libopenmpi-dev and libpmix-dev)")
+            sys.exit(77)
+    if options.propose:
+        propose(options)
+    else:
+        compare(options)
+
+
+if __name__ == "__main__":
+    main()
