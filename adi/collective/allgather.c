@@ -168,7 +168,7 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 	if (class)
 		return class;
 	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
-	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes, 1))
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes))
 		return adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
 	class = build(&args, &schedule);
 	return class ? class : adi_schedule_wait(schedule);

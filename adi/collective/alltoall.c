@@ -126,7 +126,7 @@ int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype
 	int class = take_alltoall(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes, comm->size))
+	if (adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, bytes))
 		return adi_node_alltoall(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
 	class = build_alltoall(&args, bytes, &schedule);
 	return class ? class : adi_schedule_wait(schedule);

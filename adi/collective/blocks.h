@@ -103,11 +103,10 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 	return choice ? adi_select(collective, (size_t)bytes, comm->size, true, false) : otherwise;
 }
 
-/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block; n: blocks that one rank
- * writes. */
-static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes, int n)
+/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block. */
+static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes)
 {
-	return bytes > 0 && bytes <= NODE_CHUNK / n && adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false);
+	return bytes > 0 && adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false);
 }
 
 #endif

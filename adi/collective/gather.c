@@ -141,7 +141,7 @@ int mpi_gather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
 	int class = take_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes, 1))
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, bytes))
 		return adi_node_gather(comm, args.sends ? &args.send : NULL, &args.receive, bytes, root);
 	class = build_gather(&args, bytes, &schedule);
 	return class ? class : adi_schedule_wait(schedule);

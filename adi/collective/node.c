@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives in a shared segment: node.h has the protocol. */
+/* Steps in a shared segment, and the barrier: node.h has the protocol. */
 #include "adi/collective/node.h"
 #include "adi/core/entry.h"
 
@@ -116,16 +116,28 @@ char *adi_node_data(const struct node_state *node, int rank, size_t bytes)
 {
 	if (bytes <= NODE_INLINE)
 		return slot_of(node, rank)->data;
-	return node->chunks + ((size_t)rank * NODE_SLOTS + node->seq % NODE_SLOTS) * NODE_CHUNK;
+	char *chunks = node->chunks + (size_t)rank * NODE_DATA;
+	if (bytes <= NODE_CHUNK)
+		return chunks + node->seq % NODE_SLOTS * NODE_CHUNK;
+	return chunks + NODE_SLOTS * NODE_CHUNK + node->seq % NODE_LARGE_SLOTS * NODE_LARGE;
 }
 
-/* Begins a step in which this rank writes: afterwards its slot may be written. */
-int adi_node_begin(const struct adi_comm *comm, struct node_state *node)
+size_t adi_node_piece(size_t bytes)
 {
+	/* Each step of a rank that shares its processor costs a change of processes. */
+	if (bytes <= NODE_CHUNK || adi_job.oversubscribed)
+		return bytes < NODE_LARGE ? bytes : NODE_LARGE;
+	size_t piece = bytes / 4 & ~(size_t)63;
+	return piece < NODE_CHUNK ? NODE_CHUNK : piece < NODE_PIECE ? piece : NODE_PIECE;
+}
+
+int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+{
+	uint64_t slots = bytes > NODE_CHUNK ? NODE_LARGE_SLOTS : NODE_SLOTS;
 	node->seq++;
-	if (node->seq <= node->all_done + NODE_SLOTS)
+	if (node->seq <= node->all_done + slots)
 		return MPI_SUCCESS;
-	uint64_t needed = node->seq - NODE_SLOTS, least = node->seq - 1;
+	uint64_t needed = node->seq - slots, least = node->seq - 1;
 	for (int i = 0; i < comm->size; i++) {
 		const _Atomic uint64_t *done = &node->shared->member[i].done;
 		int class = i == comm->rank ? MPI_SUCCESS : wait_for(comm, node, done, needed);
@@ -145,9 +157,7 @@ void adi_node_publish(const struct adi_comm *comm, const struct node_state *node
 	atomic_store_explicit(&slot->flag, node->seq, memory_order_release);
 }
 
-/* Prefetches the slot of a later step. Only for collectives whose writers do not wait for the readers: in the others the readers
- * still read these lines, and an early prefetch takes the lines from them. */
-static void prepare_next(const struct adi_comm *comm, const struct node_state *node)
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node)
 {
 	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + PREFETCH) % NODE_SLOTS]);
 }
@@ -198,145 +208,18 @@ bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, con
 	       adi_node_use(comm, collective, adi_reduction_bytes(reduction), !reduction->op->commutative);
 }
 
-/* ---- collectives ---- */
+/* ---- barrier ---- */
 
 int adi_node_barrier(struct adi_comm *comm)
 {
 	struct node_state *node = comm->node;
 	if (node->state == NODE_BROKEN)
 		return adi_node_error_broken(comm);
-	int class = adi_node_begin(comm, node);
+	int class = adi_node_begin(comm, node, 0);
 	if (class)
 		return class;
 	adi_node_publish(comm, node, 0);
 	class = adi_node_await_all(comm, node, 0);
 	adi_node_end_step(comm, node);
 	return class;
-}
-
-/* The data of a broadcast: packed if they are not contiguous. */
-struct payload {
-	char *at; /* NULL: use the stream */
-	struct adi_stream stream;
-};
-
-static int payload_start(struct payload *payload, void *buf, MPI_Count count, struct adi_type *type)
-{
-	payload->at = type->contiguous ? (char *)buf + type->true_lb : NULL;
-	return type->contiguous ? MPI_SUCCESS : adi_stream_start(&payload->stream, buf, count, type);
-}
-
-static void payload_get(struct payload *payload, void *to, size_t bytes)
-{
-	if (!payload->at) {
-		adi_stream_pack(&payload->stream, to, bytes);
-		return;
-	}
-	memcpy(to, payload->at, bytes);
-	payload->at += bytes;
-}
-
-static void payload_put(struct payload *payload, const void *from, size_t bytes)
-{
-	if (!payload->at) {
-		adi_stream_unpack(&payload->stream, from, bytes);
-		return;
-	}
-	memcpy(payload->at, from, bytes);
-	payload->at += bytes;
-}
-
-static int bcast_chunk(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, int root)
-{
-	if (comm->rank == root) {
-		int class = adi_node_begin(comm, node);
-		if (class)
-			return class;
-		payload_get(payload, adi_node_data(node, root, bytes), bytes);
-		adi_node_publish(comm, node, bytes);
-		prepare_next(comm, node);
-		adi_node_end_step(comm, node);
-		return MPI_SUCCESS;
-	}
-	node->seq++;
-	int class = adi_node_await(comm, node, root, bytes);
-	if (!class)
-		payload_put(payload, adi_node_data(node, root, bytes), bytes);
-	adi_node_end_step(comm, node);
-	return class;
-}
-
-static size_t chunk_of(size_t left)
-{
-	return left < NODE_CHUNK ? left : NODE_CHUNK;
-}
-
-int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root)
-{
-	struct node_state *node = comm->node;
-	size_t left = (size_t)(count * type->size);
-	struct payload payload;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	int class = payload_start(&payload, buf, count, type);
-	for (size_t some; left > 0 && !class; left -= some) {
-		some = chunk_of(left);
-		class = bcast_chunk(comm, node, &payload, some, root);
-	}
-	return class;
-}
-
-/* result = the data of all ranks, combined from the last to the first: so in the order of ranks, and the same at all of them. */
-static void combine(const struct adi_comm *comm, const struct node_state *node, const struct adi_reduction *chunk)
-{
-	size_t bytes = adi_reduction_bytes(chunk);
-	memcpy(chunk->receive, adi_node_data(node, comm->size - 1, bytes), bytes);
-	for (int i = comm->size - 2; i >= 0; i--)
-		adi_op_apply(chunk->op, adi_node_data(node, i, bytes), chunk->receive, chunk->count, chunk->type);
-}
-
-/* chunk->receive is NULL at ranks that do not get the result. everybody: all ranks get it. */
-static int reduce_chunk(struct adi_comm *comm, struct node_state *node, const struct adi_reduction *chunk)
-{
-	size_t bytes = adi_reduction_bytes(chunk);
-	int class = adi_node_begin(comm, node);
-	if (class)
-		return class;
-	memcpy(adi_node_data(node, comm->rank, bytes), chunk->send, bytes);
-	adi_node_publish(comm, node, bytes);
-	if (!chunk->receive)
-		prepare_next(comm, node);
-	else
-		class = adi_node_await_all(comm, node, bytes);
-	if (chunk->receive && !class)
-		combine(comm, node, chunk);
-	adi_node_end_step(comm, node);
-	return class;
-}
-
-static int reduce(struct adi_comm *comm, const struct adi_reduction *reduction, bool result)
-{
-	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	struct adi_reduction chunk = *reduction;
-	MPI_Count size = reduction->type->size, lb = reduction->type->true_lb, most = size ? NODE_CHUNK / size : 0;
-	int class = MPI_SUCCESS;
-	for (MPI_Count at = 0; size && at < reduction->count && !class; at += chunk.count) {
-		chunk.count = reduction->count - at < most ? reduction->count - at : most;
-		chunk.send = (const char *)reduction->send + lb + at * size;
-		chunk.receive = result ? (char *)reduction->receive + lb + at * size : NULL;
-		class = reduce_chunk(comm, node, &chunk);
-	}
-	return class;
-}
-
-int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction, int root)
-{
-	return reduce(comm, reduction, comm->rank == root);
-}
-
-int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduction)
-{
-	return reduce(comm, reduction, true);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocking collectives with small data among ranks of one machine, through a segment of shared memory. The segment of a
- * communicator is made by one of its first collectives that could use it (node_segment.c); node.c runs the collectives.
+ * Blocking collectives among ranks of one machine, through a segment of shared memory. The segment of a communicator is made by
+ * one of its first collectives that could use it (node_segment.c); node.c has the steps, node_reduce.c, node_bcast.c and
+ * node_blocks.c the collectives.
  *
- * Layout: a header; then for each rank a line `done` and SLOTS slots of one line and NODE_CHUNK bytes of data.
+ * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
+ * each slot, and NODE_LARGE_SLOTS pieces of NODE_LARGE bytes.
  *
  * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
- * ... Slot seq % SLOTS of a rank is for its data of that step. Every word has one writer, the rank to which it belongs.
- *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. It writes the
- *	            data and then stores seq in the slot's flag (release).
+ * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes lie in the large piece
+ * seq % NODE_LARGE_SLOTS. Every word has one writer, the rank to which it belongs.
+ *	on write    The writer waits until done >= seq - SLOTS (large data: seq - NODE_LARGE_SLOTS) at all ranks: then nobody reads
+ *	            what the slot and the piece hold. It writes the data and then stores seq in the slot's flag (release).
  *	on read     A reader waits for flag >= seq (acquire, pairs with the release: it then sees the data). The flag cannot pass
  *	            seq before the reader's done allows it.
  *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
@@ -28,11 +31,17 @@
 #define NODE_SLOTS 16
 #define NODE_CHUNK 8192
 #define NODE_INLINE 48
+#define NODE_LARGE_SLOTS 4
+#define NODE_LARGE 131072
+/* Most bytes of a step of a pipeline, if each rank has a processor. */
+#define NODE_PIECE 65536
+/* Data of a rank. */
+#define NODE_DATA ((size_t)NODE_SLOTS * NODE_CHUNK + (size_t)NODE_LARGE_SLOTS * NODE_LARGE)
 
 struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
 	uint64_t bytes;             /* of data in this step */
-	char data[NODE_INLINE];     /* data of at most this size; more lies in the slot's chunk */
+	char data[NODE_INLINE];     /* data of at most this size; more lies in the slot's chunk or in the large piece */
 };
 
 struct node_member {
@@ -53,9 +62,10 @@ struct node_state {
 	int calls;
 	struct node_shared *shared; /* mapped; NULL: none */
 	size_t bytes;
-	char *chunks;               /* in shared: [ranks][NODE_SLOTS][NODE_CHUNK] */
+	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_LARGE_SLOTS][NODE_LARGE] */
 	uint64_t seq;               /* of the last step */
 	uint64_t all_done;          /* all ranks have ended at least this step */
+	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
 };
 
 /* Whether the ranks of the communicator may share a segment. True for a small intracommunicator, until an attempt to make the
@@ -78,8 +88,10 @@ int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi
 int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction, int root);
 int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduction);
 
-/* node_blocks.c. send is NULL if it is in place. The blocks of allgather have bytes bytes; it fits NODE_CHUNK. The others: the blocks
- * of all ranks together fit. */
+/* Reduce_scatter_block: reduction->count elements of each rank, receive for a block. */
+int adi_node_reduce_scatter(struct adi_comm *comm, const struct adi_reduction *reduction);
+
+/* node_blocks.c. send is NULL if it is in place. bytes: of a block. */
 struct adi_blocks;
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
@@ -87,12 +99,24 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 
-/* Steps, for node.c and node_blocks.c. Return an error class. begin: begins a step in which this rank writes; afterwards it may
+/* Steps, for the collectives. Return an error class. begin: begins a step in which this rank writes at most bytes; afterwards it may
  * write adi_node_data of its rank, and publishes these bytes. A rank that does not write adds 1 to seq instead. await: waits for the
  * data of a rank; it is an error if they have another size. end_step: this rank has read what it needs; also after an error, so that
  * others do not wait for it. */
-int adi_node_begin(const struct adi_comm *comm, struct node_state *node);
+int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
+/* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
+size_t adi_node_piece(size_t bytes);
+/* Prefetches the slot of a later step. Only for collectives whose writers do not wait for the readers: in the others the readers
+ * still read these lines, and an early prefetch takes the lines from them. */
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
+/*
+ * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy if the
+ * processors are far apart (in different caches of the last level). So if they are, long data bypass the caches. measure: looks
+ * whether they are, once for each collective of long data: how long a line takes that another rank has written.
+ */
+void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size_t bytes);
+void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes);
 void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes);
 int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes);
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes);

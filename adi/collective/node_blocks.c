@@ -1,72 +1,161 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gather, scatter, allgather and alltoall of small blocks in a shared segment, each in one step: node.h has the protocol. A rank
- * writes all that it sends into its slot, and reads its blocks from the slots of the others. */
+/*
+ * Gather, scatter, allgather and alltoall in a shared segment: node.h has the protocol. In each step a rank writes a range of the
+ * blocks that it sends, the same range [at, at + bytes) of each, and reads this range of the blocks of the others. Own blocks are
+ * copied directly.
+ */
 #include "adi/collective/blocks.h"
 #include "adi/collective/node.h"
 
 #include <string.h>
 
-/* Writes n blocks from first on, one behind the other. */
-static int put(const struct adi_blocks *from, int first, int n, char *to)
+struct range {
+	size_t at, bytes;
+};
+
+/* Copies a range of block i out of a buffer, or into it. */
+static int put(const struct node_state *node, const struct adi_blocks *from, int i, struct range range, char *to)
 {
-	MPI_Count bytes = adi_block_bytes(from, first);
-	if (from->type->contiguous && (n == 1 || adi_blocks_joined(from))) {
-		memcpy(to, (char *)adi_block_at(from, first) + from->type->true_lb, (size_t)(n * bytes));
+	if (from->type->contiguous) {
+		adi_node_copy(node, to, (char *)adi_block_at(from, i) + from->type->true_lb + range.at, range.bytes);
 		return MPI_SUCCESS;
 	}
-	int class = MPI_SUCCESS;
-	for (int i = first; i < first + n && !class; i++, to += bytes)
-		class = adi_type_copy(adi_block_at(from, i), from->count, from->type, to, bytes, adi_type_byte);
-	return class;
-}
-
-static int get(const char *from, const struct adi_blocks *to, int i)
-{
-	MPI_Count bytes = adi_block_bytes(to, i);
-	if (!to->type->contiguous)
-		return adi_type_copy(from, bytes, adi_type_byte, adi_block_at(to, i), to->count, to->type);
-	memcpy((char *)adi_block_at(to, i) + to->type->true_lb, from, (size_t)bytes);
+	struct adi_stream stream;
+	int class = adi_stream_start(&stream, adi_block_at(from, i), from->count, from->type);
+	if (class)
+		return class;
+	adi_stream_seek(&stream, range.at);
+	adi_stream_pack(&stream, to, range.bytes);
 	return MPI_SUCCESS;
 }
 
-/* Begins a step with n blocks to write. A rank that cannot read its own data writes nothing, which is an error at the others. */
-static int begin(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, int first, int n, size_t bytes)
+static int get(const char *from, const struct adi_blocks *to, int i, struct range range)
 {
-	int class = adi_node_begin(comm, node);
+	if (to->type->contiguous) {
+		memcpy((char *)adi_block_at(to, i) + to->type->true_lb + range.at, from, range.bytes);
+		return MPI_SUCCESS;
+	}
+	struct adi_stream stream;
+	int class = adi_stream_start(&stream, adi_block_at(to, i), to->count, to->type);
 	if (class)
 		return class;
-	class = n ? put(send, first, n, adi_node_data(node, comm->rank, bytes)) : MPI_SUCCESS;
-	adi_node_publish(comm, node, class ? 0 : bytes);
+	adi_stream_seek(&stream, range.at);
+	adi_stream_unpack(&stream, from, range.bytes);
+	return MPI_SUCCESS;
+}
+
+/* Copies a rank's block to itself. The counts and types of the two sides may differ. */
+static int copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j, MPI_Count bytes)
+{
+	if (!from->type->contiguous || !to->type->contiguous || adi_block_bytes(from, i) != bytes)
+		return adi_type_copy(adi_block_at(from, i), from->count, from->type, adi_block_at(to, j), to->count, to->type);
+	memcpy((char *)adi_block_at(to, j) + to->type->true_lb, (char *)adi_block_at(from, i) + from->type->true_lb, (size_t)bytes);
+	return MPI_SUCCESS;
+}
+
+/* Begins a step of `all` bytes. A rank that cannot read its own data writes nothing, which is an error at the others. */
+static int write_range(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, int n, struct range range,
+		       size_t all)
+{
+	int class = adi_node_begin(comm, node, all);
+	if (class)
+		return class;
+	char *to = adi_node_data(node, comm->rank, all);
+	if (n > 1 && all <= NODE_CHUNK && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous &&
+	    adi_blocks_joined(send))
+		memcpy(to, (char *)adi_block_at(send, 0) + send->type->true_lb, all);
+	else
+		for (int i = 0; i < n && !class; i++)
+			class = n > 1 && i == comm->rank ? MPI_SUCCESS : put(node, send, i, range, to + (size_t)i * range.bytes);
+	adi_node_publish(comm, node, class ? 0 : all);
 	return class;
+}
+
+static int start(const struct adi_comm *comm, struct node_state *node, MPI_Count bytes)
+{
+	if (node->state == NODE_BROKEN)
+		return adi_node_error_broken(comm);
+	adi_node_measure(comm, node, (size_t)bytes);
+	return MPI_SUCCESS;
+}
+
+static struct range range_at(size_t at, MPI_Count bytes, size_t most)
+{
+	size_t left = (size_t)bytes - at;
+	return (struct range){ at, left < most ? left : most };
+}
+
+/* Bytes of each block in a step, if a step has all blocks of a rank. */
+static size_t share_of_step(const struct adi_comm *comm)
+{
+	return NODE_LARGE / (size_t)comm->size & ~(size_t)63;
 }
 
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	int class = begin(comm, node, send ? send : receive, send ? 0 : comm->rank, 1, (size_t)bytes);
-	if (!class)
-		class = adi_node_await_all(comm, node, (size_t)bytes);
-	for (int i = 0; i < comm->size && !class; i++)
-		if (send || i != comm->rank)
-			class = get(adi_node_data(node, i, (size_t)bytes), receive, i);
-	adi_node_end_step(comm, node);
+	int class = start(comm, node, bytes);
+	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count, .type = receive->type };
+	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
+		struct range range = range_at(at, bytes, NODE_LARGE);
+		class = write_range(comm, node, send ? send : &own, 1, range, range.bytes);
+		if (!class && send && !at)
+			class = copy_own(send, 0, receive, comm->rank, bytes);
+		for (int step = 1; step < comm->size && !class; step++) {
+			int i = (comm->rank + step) % comm->size;
+			class = adi_node_await(comm, node, i, range.bytes);
+			if (!class)
+				class = get(adi_node_data(node, i, range.bytes), receive, i, range);
+		}
+		if (!class)
+			node->all_done = node->seq - 1;
+		adi_node_end_step(comm, node);
+	}
 	return class;
 }
 
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	size_t all = (size_t)(comm->size * bytes);
-	int class = begin(comm, node, send ? send : receive, 0, comm->size, all);
-	if (!class)
-		class = adi_node_await_all(comm, node, all);
-	for (int i = 0; i < comm->size && !class; i++)
-		if (send || i != comm->rank)
-			class = get(adi_node_data(node, i, all) + comm->rank * bytes, receive, i);
+	int class = start(comm, node, bytes);
+	size_t most = share_of_step(comm);
+	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
+		struct range range = range_at(at, bytes, most);
+		size_t all = range.bytes * (size_t)comm->size;
+		class = write_range(comm, node, send ? send : receive, comm->size, range, all);
+		if (!class && send && !at)
+			class = copy_own(send, comm->rank, receive, comm->rank, bytes);
+		for (int step = 1; step < comm->size && !class; step++) {
+			int i = (comm->rank + step) % comm->size;
+			class = adi_node_await(comm, node, i, all);
+			if (!class)
+				class = get(adi_node_data(node, i, all) + (size_t)comm->rank * range.bytes, receive, i, range);
+		}
+		if (!class)
+			node->all_done = node->seq - 1;
+		adi_node_end_step(comm, node);
+	}
+	return class;
+}
+
+static int gather_range(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, struct range range,
+			int root)
+{
+	struct node_state *node = comm->node;
+	int class = MPI_SUCCESS;
+	if (comm->rank != root) {
+		class = write_range(comm, node, send, 1, range, range.bytes);
+		adi_node_end_step(comm, node);
+		return class;
+	}
+	node->seq++;
+	for (int i = 0; i < comm->size && !class; i++) {
+		if (i == root)
+			continue;
+		class = adi_node_await(comm, node, i, range.bytes);
+		if (!class)
+			class = get(adi_node_data(node, i, range.bytes), receive, i, range);
+	}
 	adi_node_end_step(comm, node);
 	return class;
 }
@@ -74,14 +163,30 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	int class = begin(comm, node, send, 0, send ? 1 : 0, (size_t)bytes);
-	if (!class && comm->rank == root)
-		class = adi_node_await_all(comm, node, (size_t)bytes);
-	for (int i = 0; i < comm->size && comm->rank == root && !class; i++)
-		if (send || i != root)
-			class = get(adi_node_data(node, i, (size_t)bytes), receive, i);
+	int class = start(comm, node, bytes);
+	size_t piece = adi_node_piece((size_t)bytes);
+	if (!class && comm->rank == root && send)
+		class = copy_own(send, 0, receive, root, bytes);
+	for (size_t at = 0; at < (size_t)bytes && !class; at += piece)
+		class = gather_range(comm, send, receive, range_at(at, bytes, piece), root);
+	return class;
+}
+
+static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, struct range range,
+			 int root)
+{
+	struct node_state *node = comm->node;
+	size_t all = range.bytes * (size_t)comm->size;
+	int class = MPI_SUCCESS;
+	if (comm->rank == root) {
+		class = write_range(comm, node, send, comm->size, range, all);
+		adi_node_prepare(comm, node);
+	} else {
+		node->seq++;
+		class = adi_node_await(comm, node, root, all);
+		if (!class)
+			class = get(adi_node_data(node, root, all) + (size_t)comm->rank * range.bytes, receive, 0, range);
+	}
 	adi_node_end_step(comm, node);
 	return class;
 }
@@ -89,18 +194,13 @@ int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const 
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	if (node->state == NODE_BROKEN)
-		return adi_node_error_broken(comm);
-	size_t all = (size_t)(comm->size * bytes);
-	int class = MPI_SUCCESS;
-	if (comm->rank == root) {
-		class = begin(comm, node, send, 0, comm->size, all);
-	} else {
-		node->seq++;
-		class = adi_node_await(comm, node, root, all);
+	int class = start(comm, node, bytes);
+	size_t piece = adi_node_piece((size_t)bytes), most = share_of_step(comm);
+	piece = piece < most ? piece : most;
+	for (size_t at = 0; at < (size_t)bytes && !class; at += piece) {
+		class = scatter_range(comm, send, receive, range_at(at, bytes, piece), root);
+		if (!class && !at && comm->rank == root && receive)
+			class = copy_own(send, root, receive, 0, bytes);
 	}
-	if (!class && receive)
-		class = get(adi_node_data(node, root, all) + comm->rank * bytes, receive, 0);
-	adi_node_end_step(comm, node);
 	return class;
 }

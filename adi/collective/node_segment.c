@@ -34,7 +34,7 @@ struct offer {
 
 static size_t bytes_of(int ranks)
 {
-	return sizeof(struct node_shared) + (size_t)ranks * (sizeof(struct node_member) + NODE_SLOTS * NODE_CHUNK);
+	return sizeof(struct node_shared) + (size_t)ranks * (sizeof(struct node_member) + NODE_DATA);
 }
 
 static void unmap(struct node_state *node)

@@ -5,6 +5,7 @@
  * the blocks in the order of the ranks at the end.
  */
 #include "adi/bindings/functions.h"
+#include "adi/collective/node.h"
 #include "adi/collective/reduction.h"
 
 /* What is reduced is the whole vector; block i, elements [start[i], start[i + 1]), goes to rank i. */
@@ -246,6 +247,15 @@ static int build(struct adi_schedule **made, const struct arguments *arguments, 
 static int run(const struct arguments *arguments, struct adi_comm *comm)
 {
 	struct adi_schedule *schedule;
+	struct adi_reduction reduction;
+	if (!arguments->counts.values && arguments->each > 0 && adi_node_possible(comm)) {
+		int class = check(arguments, &reduction, comm);
+		if (class)
+			return class;
+		reduction.count = arguments->each;
+		if (adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE_SCATTER, &reduction))
+			return adi_node_reduce_scatter(comm, &reduction);
+	}
 	int class = build(&schedule, arguments, comm);
 	return class ? class : adi_schedule_wait(schedule);
 }

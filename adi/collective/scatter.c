@@ -154,7 +154,7 @@ int mpi_scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 	int class = take_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, &bytes);
 	if (class)
 		return class;
-	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes, comm->size))
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, bytes))
 		return adi_node_scatter(comm, &args.send, args.receives ? &args.receive : NULL, bytes, root);
 	class = build_scatter(&args, bytes, &schedule);
 	return class ? class : adi_schedule_wait(schedule);

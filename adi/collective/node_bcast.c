@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Broadcast in a shared segment, in pieces: while the others read one, the root writes the next. node.h has the protocol. */
+#include "adi/collective/node.h"
+
+#include <string.h>
+
+/* The data of a broadcast: packed if they are not contiguous. */
+struct payload {
+	char *at; /* NULL: use the stream */
+	struct adi_stream stream;
+};
+
+static int payload_start(struct payload *payload, void *buf, MPI_Count count, struct adi_type *type)
+{
+	payload->at = type->contiguous ? (char *)buf + type->true_lb : NULL;
+	return type->contiguous ? MPI_SUCCESS : adi_stream_start(&payload->stream, buf, count, type);
+}
+
+static void payload_get(const struct node_state *node, struct payload *payload, void *to, size_t bytes)
+{
+	if (!payload->at) {
+		adi_stream_pack(&payload->stream, to, bytes);
+		return;
+	}
+	adi_node_copy(node, to, payload->at, bytes);
+	payload->at += bytes;
+}
+
+static void payload_put(struct payload *payload, const void *from, size_t bytes)
+{
+	if (!payload->at) {
+		adi_stream_unpack(&payload->stream, from, bytes);
+		return;
+	}
+	memcpy(payload->at, from, bytes);
+	payload->at += bytes;
+}
+
+static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct payload *payload, size_t bytes, int root)
+{
+	if (comm->rank == root) {
+		int class = adi_node_begin(comm, node, bytes);
+		if (class)
+			return class;
+		payload_get(node, payload, adi_node_data(node, root, bytes), bytes);
+		adi_node_publish(comm, node, bytes);
+		adi_node_prepare(comm, node);
+		adi_node_end_step(comm, node);
+		return MPI_SUCCESS;
+	}
+	node->seq++;
+	int class = adi_node_await(comm, node, root, bytes);
+	if (!class)
+		payload_put(payload, adi_node_data(node, root, bytes), bytes);
+	adi_node_end_step(comm, node);
+	return class;
+}
+
+int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root)
+{
+	struct node_state *node = comm->node;
+	size_t left = (size_t)(count * type->size), piece = adi_node_piece(left);
+	struct payload payload;
+	if (node->state == NODE_BROKEN)
+		return adi_node_error_broken(comm);
+	adi_node_measure(comm, node, left);
+	int class = payload_start(&payload, buf, count, type);
+	for (size_t some; left > 0 && !class; left -= some) {
+		some = left < piece ? left : piece;
+		class = bcast_piece(comm, node, &payload, some, root);
+	}
+	return class;
+}
