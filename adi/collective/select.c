@@ -10,6 +10,7 @@
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static const char *const algorithm_name[ADI_ALGORITHMS] = {
 };
 
 #define ANY_SIZE SIZE_MAX
-#define ANY_RANKS 0x7fffffff
+#define ANY_RANKS INT_MAX
 
 /* The first line that fits is used. ordered: keeps the order of operands. */
 static const struct line {
@@ -161,4 +162,13 @@ enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int 
 		if (bytes <= table[i].bytes && ranks <= table[i].ranks && fits(&table[i], collective, bytes, ordered, may_use_node))
 			return table[i].algorithm;
 	return ADI_ALGORITHMS; /* Each collective has a line that fits all. */
+}
+
+bool adi_select_line(size_t i, struct adi_select_line *line)
+{
+	if (i >= LINES)
+		return false;
+	*line = (struct adi_select_line){ collective_name[table[i].collective], algorithm_name[table[i].algorithm], table[i].bytes,
+					  table[i].ranks, table[i].ordered };
+	return true;
 }

@@ -36,8 +36,18 @@ enum adi_algorithm {
 	ADI_ALGORITHMS
 };
 
-/* bytes: of the whole vector, or of one block (gather, scatter, allgather, alltoall), the same at all ranks. ranks > 1. ordered: the operation does not commute. node: the ranks share a
- * segment, and the call is a blocking one. All ranks of a collective must get the same answer from the same arguments. */
+/* bytes: of the whole vector, or of one block (gather, scatter, allgather, alltoall), the same at all ranks. ranks > 1. ordered: the
+ * operation does not commute. node: the ranks share a segment, and the call is a blocking one. All ranks of a collective must get
+ * the same answer from the same arguments. */
 enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int ranks, bool ordered, bool node);
+
+/* Line i of the table, for headrace-info; false: there is none. bytes and ranks: at most; SIZE_MAX and INT_MAX: any. */
+struct adi_select_line {
+	const char *collective, *algorithm;
+	size_t bytes;
+	int ranks;
+	bool ordered; /* keeps the order of operands */
+};
+bool adi_select_line(size_t i, struct adi_select_line *line);
 
 #endif

@@ -3,7 +3,7 @@
 """Times of blocking collectives over shared memory: Headrace beside an installed Open MPI, or Headrace's algorithms.
 
     collectives.py              compares with Open MPI: a line for each collective and size
-    collectives.py --propose    measures every algorithm of Headrace and prints a table of the fastest
+    collectives.py --propose    measures every algorithm of Headrace's table and prints the fastest for each size
 
 Each round starts the programs one after another, so the compared figures lie seconds apart. With two ranks each figure has the
 placement of the two processors beside it: near (a flag takes less than 80 ns one way) or far; figures whose placement changed
@@ -76,8 +76,8 @@ def algorithms_of(options):
     found = {}
     for text in done.stdout.splitlines():
         words = text.split()
-        if len(words) >= 2 and words[0] in options.collectives.split(",") and words[-1] not in found.get(words[0], []):
-            found.setdefault(words[0], []).append(words[-1])
+        if len(words) >= 4 and words[0] in options.collectives.split(",") and words[3] not in found.get(words[0], []):
+            found.setdefault(words[0], []).append(words[3])
     return found
 
 

@@ -13,4 +13,7 @@ int info_devices(const char *list);
 /* Prints every setting of the installed parts, with its value and the value's origin. */
 void info_settings(void);
 
+/* Prints the table by which MPI chooses the algorithms of collectives. */
+void info_collectives(void);
+
 #endif

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += bench/info/headrace-info
 bench_info_headrace_info_SOURCES = \
+	adi/collective/select.c \
+	adi/collective/select.h \
 	bench/info/channel.c \
+	bench/info/collectives.c \
 	bench/info/info.h \
 	bench/info/libraries.h \
 	bench/info/main.c \

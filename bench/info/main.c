@@ -9,15 +9,15 @@
 #include <string.h>
 
 static const char usage[] =
-	"Usage: headrace-info [OPTION]... [versions|transports|devices|settings]...\n"
+	"Usage: headrace-info [OPTION]... [versions|transports|devices|settings|collectives]...\n"
 	"Shows all sections, or the named sections.\n"
 	"\n"
 	"  -s, --server=HOST[:PORT],...  also the GPUs of these servers; default: HEADRACE_SERVER\n"
 	"  -k, --key-file=FILE           the key that the servers require; default: HEADRACE_KEY_FILE\n"
 	"      --help, --version\n";
 
-static const char *const names[] = { "versions", "transports", "devices", "settings" };
-enum { VERSIONS, TRANSPORTS, DEVICES, SETTINGS, SECTIONS };
+static const char *const names[] = { "versions", "transports", "devices", "settings", "collectives" };
+enum { VERSIONS, TRANSPORTS, DEVICES, SETTINGS, COLLECTIVES, SECTIONS };
 
 /* Marks the named sections, or all if none is named. False: there is no section of that name. */
 static bool choose(char **arguments, bool *wanted)
@@ -29,8 +29,8 @@ static bool choose(char **arguments, bool *wanted)
 		while (i < SECTIONS && strcmp(*arguments, names[i]))
 			i++;
 		if (i == SECTIONS) {
-			fprintf(stderr, "headrace-info: there is no section \"%s\": want versions, transports, devices "
-				"or settings\n", *arguments);
+			fprintf(stderr, "headrace-info: there is no section \"%s\": want versions, transports, devices, "
+				"settings or collectives\n", *arguments);
 			return false;
 		}
 		wanted[i] = true;
@@ -68,5 +68,7 @@ int main(int argc, char **argv)
 		status = info_devices(server);
 	if (wanted[SETTINGS])
 		info_settings();
+	if (wanted[COLLECTIVES])
+		info_collectives();
 	return status || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

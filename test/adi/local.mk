@@ -95,7 +95,8 @@ $(test_adi_streams_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/lost_fence.sh \
 	test/adi/symbols.sh test/adi/core.sh test/adi/messages.sh test/adi/datatypes.sh test/adi/communicators.sh \
-	test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh test/adi/pmi.sh test/adi/scale.sh
+	test/adi/algorithms.sh test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh \
+	test/adi/pmi.sh test/adi/scale.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/ring-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90

@@ -17,8 +17,13 @@ grep -Eq '^  HEADRACE_TIMEOUT_MS +[0-9]+ +default ' <<< "$out" || fail "a defaul
 [ "$(grep -c HEADRACE_TIMEOUT_MS <<< "$out")" = 1 ] || fail "a setting twice"
 HEADRACE_TIMEOUT_MS=4321 $info settings | grep -Eq '^  HEADRACE_TIMEOUT_MS +4321 +environment ' || fail "a setting from the environment"
 $info settings | grep -q '^Transports' && fail "a section that was not asked for"
+# Each collective has a line for any size and number of ranks.
+out=$($info collectives)
+for collective in barrier bcast reduce allreduce reduce_scatter gather scatter allgather alltoall; do
+	grep -Eq "^  $collective +any +any +[a-z_]+$" <<< "$out" || fail "no algorithm for any $collective: $out"
+done
 out=$($info nonsense 2>&1) && fail "a section that is none: exit status"
-grep -q 'nonsense.*want versions, transports, devices or settings' <<< "$out" || fail "a section that is none: $out"
+grep -q 'nonsense.*want versions, transports, devices, settings or collectives' <<< "$out" || fail "a section that is none: $out"
 if out=$($info devices); grep -q "built without the CUDA toolkit" <<< "$out"; then
 	echo "(no devices: built without CUDA)"
 else

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2154 # make check sets it
+# Every algorithm of the table that headrace-info prints, forced by HEADRACE_MPI_ALGORITHM, on three and four ranks.
+. "$top_srcdir/test/adi/common.sh"
+need_mpirun
+table=$("$top_builddir/bench/info/headrace-info" collectives) || fail "headrace-info"
+
+# algorithm N: for each collective its N-th algorithm, as the setting wants it. Empty if none has so many.
+algorithm() {
+	awk -v n="$1" 'NF >= 4 && $2 ~ /^(any|[0-9]+)$/ && !seen[$1, $4]++ && ++count[$1] == n {
+		printf "%s%s=%s", comma, $1, $4; comma = "," }' <<<"$table"
+}
+
+export HEADRACE_TRANSPORT=shm HEADRACE_MPI_ALGORITHM
+turns=0
+while HEADRACE_MPI_ALGORITHM=$(algorithm $((turns + 1))) && [ -n "$HEADRACE_MPI_ALGORITHM" ]; do
+	turns=$((turns + 1))
+	for n in 3 4; do
+		ranks "$n" "$programs/collectives" few || fail "collectives, $n ranks, $HEADRACE_MPI_ALGORITHM"
+		case $HEADRACE_MPI_ALGORITHM in
+		*gather=* | *scatter=* | *alltoall=*)
+			ranks "$n" "$programs/gathers" || fail "gathers, $n ranks, $HEADRACE_MPI_ALGORITHM"
+			ranks "$n" "$programs/alltoalls" || fail "alltoalls, $n ranks, $HEADRACE_MPI_ALGORITHM"
+			;;
+		esac
+	done
+done
+[ "$turns" -ge 4 ] || fail "the table of headrace-info has only $turns algorithms for a collective: $table"
