@@ -114,6 +114,11 @@ typedef struct ch3_incoming {
 	ch3_rndv_t *rndv; /* not NULL: rendezvous, the payload is still at the sender; see ch3_sink_t.defer */
 } ch3_incoming_t;
 
+/* Copy the next len bytes of a payload that is not contiguous: out of the caller's data, or into them. ch3 calls them in
+ * progress, for the parts of the payload in order, and with each byte once. They must not call ch3. */
+typedef void (*ch3_pack_fn)(void *context, void *to, size_t len);
+typedef void (*ch3_unpack_fn)(void *context, const void *from, size_t len);
+
 /* The handler's receive buffers for the payload. All fields are 0 when the handler is called; a handler whose message
  * has no payload may leave them 0. If the buffers are smaller than payload_len, the rest is read and dropped (see the
  * bytes of done). */
@@ -121,8 +126,10 @@ typedef struct ch3_sink {
 	struct iovec iov[8];
 	int n;            /* number of buffers; 0 with a payload: drop the whole payload */
 	ch3_done_fn done; /* called when the payload is in place, also if it is empty; may be NULL */
-	void *context;
+	void *context;    /* of done and unpack */
 	bool defer;       /* rendezvous only: ch3_rndv_accept supplies the buffers later */
+	ch3_unpack_fn unpack; /* not NULL: takes the first `room` bytes of an eager payload; iov is not used */
+	size_t room;
 } ch3_sink_t;
 
 /* Handles the start of a message. If it returns an error, the message violates the type's protocol and the connection
@@ -149,6 +156,8 @@ int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function);
  * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with
  * the error of its connection rndv is no longer valid. Closing the connection also invalidates rndv. */
 int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context);
+/* The same for a payload of which unpack takes the first `room` bytes. context: of done and unpack. */
+int ch3_rndv_accept_unpack(ch3_rndv_t *rndv, size_t room, ch3_unpack_fn unpack, ch3_done_fn done, void *context);
 
 enum {
 	CH3_SEND_EAGER = 1u << 0, /* never rendezvous: the caller knows that the receiver has a buffer */
@@ -170,6 +179,11 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
  * those of ch3_send and valid. Returns false if that is not possible, and nothing was done: use ch3_send. */
 bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const void *payload,
 		    size_t payload_len);
+
+/* As ch3_send, for a payload of payload_len bytes that pack copies, part by part, straight into the memory of the pipe
+ * if the transport allows that. context must stay valid until the request completes. Not with CH3_SEND_COPY. */
+int ch3_send_pack(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, size_t payload_len,
+		  ch3_pack_fn pack, void *context, unsigned flags, ch3_request_t **request);
 
 /* Returns 1 if the request is complete (successful or not), else 0. Does not make progress. */
 int ch3_request_test(const ch3_request_t *request);

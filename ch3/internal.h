@@ -107,7 +107,12 @@ struct ch3_request {
 	struct ch3_cursor cursor;
 	int n;                 /* pieces in iov, the front included */
 	struct iovec *iov;     /* iov[0] is the front, then the payload; inline_iov unless that is too small */
-	void *copy;            /* CH3_SEND_COPY: copy of the payload, owned */
+	void *copy;            /* CH3_SEND_COPY: copy of the payload; with pack: a part of the payload; owned */
+	ch3_pack_fn pack;      /* not NULL: copies the payload; iov holds the front and the part in copy */
+	void *context;         /* of pack */
+	size_t part_max;       /* size of copy if there is pack, bytes */
+	uint64_t to_pack;      /* bytes of the payload to be packed and sent after those of cursor */
+	bool put_was_short;    /* with pack: the last put did not accept the bytes of cursor */
 	struct iovec inline_iov[1 + 4];
 	uint8_t front[CH3_FRONT_MAX];
 };
@@ -123,6 +128,7 @@ struct ch3_rndv {
 	bool can_write;                  /* the announcement had CH3_PACKET_WRITES */
 	int n_exposed;                   /* exposed[0..n_exposed-1]: memory that the sender may write until its DONE */
 	hr_exposed_t *exposed[CH3_PLACES_MAX];
+	ch3_unpack_fn unpack; /* not NULL: takes the wanted bytes; iov is not used */
 	ch3_rndv_t *next, **link; /* in vc->deferred, until the rendezvous is accepted */
 	struct ch3_cursor cursor;
 	struct iovec *iov; /* inline_iov unless that is too small */
@@ -140,6 +146,8 @@ struct ch3_receive {
 	struct ch3_cursor cursor; /* the free part of the sink's buffers */
 	ch3_done_fn done;
 	void *context;
+	ch3_unpack_fn unpack;     /* not NULL: takes the next `room` bytes of the payload; the cursor is empty */
+	uint64_t room;
 	ch3_rndv_t *rndv;         /* the rendezvous that the payload belongs to; NULL: eager payload */
 	ch3_sink_t sink;
 	uint8_t *inbox;           /* CH3_INBOX bytes; NULL until the connection is opened */
@@ -257,13 +265,23 @@ void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request);
 /* Records that nothing more can be sent. Progress still receives the bytes that have arrived, then fails the connection
  * with error. The connection becomes active, because hr_channel_ready need not return it. */
 void ch3_send_failed(ch3_vc_t *vc, int error);
+/* Checks the arguments of a send, and that the connection has not failed. */
+int ch3_send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, int n, unsigned flags,
+		   ch3_request_t **request);
 /* Sends from the queue until the pipe is full or the queue is empty. */
 void ch3_queue_flush(ch3_vc_t *vc);
 /* Sends a packet of one of CH3's own types, without a payload. */
 int ch3_send_own(ch3_vc_t *vc, unsigned type, const struct ch3_packet_more *more, const void *header,
 		 size_t header_len);
 
+/* pack.c: sends bytes of a request with pack in records in place, as far as there is room. If there is no room and
+ * cursor is empty, packs a part into copy and makes it the cursor. */
+void ch3_pack_some(ch3_vc_t *vc, ch3_request_t *request);
+
 /* rndv.c */
+/* Announces the payload of a request, and queues it. On failure the caller frees the request. */
+int ch3_rndv_announce(ch3_vc_t *vc, ch3_request_t *send, unsigned type, const void *header, size_t header_len,
+		      uint64_t payload_len);
 int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 		  uint64_t payload_len, unsigned flags, ch3_request_t **request);
 /* Handles a packet with CH3_PACKET_WAITS: calls the handler of its type. */

@@ -8,6 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Room of a get for which shared memory does not copy from process to process, bytes. */
+#define SHORT_GET 2048u
+
 static int bad_packet(const ch3_vc_t *vc, const struct ch3_packet *packet, const char *why)
 {
 	hr_log(HR_LOG_ERROR,
@@ -59,6 +62,7 @@ static void payload_end(ch3_vc_t *vc)
 	struct ch3_receive *receive = &vc->receive;
 	ch3_done_fn done = receive->done;
 	receive->in_payload = false;
+	receive->unpack = NULL;
 	if (receive->rndv) {
 		ch3_rndv_free(receive->rndv);
 		receive->rndv = NULL;
@@ -82,6 +86,17 @@ static inline void source_skip(struct source *source, size_t bytes)
 	source->left -= bytes;
 }
 
+/* Takes a whole payload. Returns the number of bytes stored. */
+static inline size_t sink_take(const ch3_sink_t *sink, const uint8_t *at, size_t len)
+{
+	if (!sink->unpack)
+		return ch3_scatter(sink->iov, sink->n, at, len);
+	size_t some = len < sink->room ? len : sink->room;
+	if (some > 0)
+		sink->unpack(sink->context, at, some);
+	return some;
+}
+
 /* Handles the front of an eager message: calls the handler, then copies the payload if all of it has arrived. */
 static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct source *source)
 {
@@ -93,6 +108,7 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct sou
 	sink->done = NULL;
 	sink->context = NULL;
 	sink->defer = false;
+	sink->unpack = NULL;
 	engine->ran++;
 	int error = engine->handler[front->type].fn(engine->handler[front->type].context, &incoming, sink);
 	if (error)
@@ -100,7 +116,7 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct sou
 	if (sink->n < 0 || sink->n > CH3_SINK_IOV || sink->defer)
 		return -EINVAL;
 	if (front->payload_len <= source->left) {
-		size_t moved = ch3_scatter(sink->iov, sink->n, source->at, front->payload_len);
+		size_t moved = sink_take(sink, source->at, front->payload_len);
 		source_skip(source, front->payload_len);
 		receive->ahead = CH3_INBOX;
 		if (sink->done) {
@@ -109,7 +125,9 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct sou
 		}
 		return 0;
 	}
-	receive->cursor = (struct ch3_cursor){ sink->iov, sink->n };
+	receive->unpack = sink->unpack;
+	receive->room = sink->room;
+	receive->cursor = (struct ch3_cursor){ sink->iov, sink->unpack ? 0 : sink->n };
 	ch3_cursor_trim(&receive->cursor, front->payload_len);
 	receive->done = sink->done;
 	receive->context = sink->context;
@@ -137,7 +155,15 @@ static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct sourc
 static void payload_take(struct ch3_receive *receive, struct source *source)
 {
 	size_t some = source->left < receive->left ? source->left : (size_t)receive->left;
-	receive->moved += ch3_cursor_fill(&receive->cursor, source->at, some);
+	if (receive->unpack) {
+		size_t wanted = some < receive->room ? some : (size_t)receive->room;
+		if (wanted > 0)
+			receive->unpack(receive->context, source->at, wanted);
+		receive->room -= wanted;
+		receive->moved += wanted;
+	} else {
+		receive->moved += ch3_cursor_fill(&receive->cursor, source->at, some);
+	}
 	receive->left -= some;
 	source_skip(source, some);
 }
@@ -280,6 +306,10 @@ static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
 	size_t room = receive->ahead > receive->end ? receive->ahead - receive->end : 0;
 	if (receive->in_payload && receive->left - direct > receive->ahead)
 		room = CH3_INBOX - receive->end; /* the payload is much longer than the sink: drop the rest quickly */
+	/* If the payload's sender offers it for single copy, a short get makes the transport send it in records instead,
+	 * which can be unpacked in place. */
+	if (receive->unpack && room > SHORT_GET && hr_conn_in_place(vc->conn))
+		room = SHORT_GET;
 	iov[n++] = (struct iovec){ receive->inbox + receive->end, room };
 
 	size_t delivered = 0;
@@ -305,7 +335,7 @@ static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
 int ch3_receive_some(ch3_vc_t *vc, bool *more)
 {
 	struct ch3_receive *receive = &vc->receive;
-	if (!receive->in_payload && receive->begin == receive->end) {
+	if ((!receive->in_payload || receive->unpack) && receive->begin == receive->end) {
 		const uint8_t *bytes;
 		size_t len;
 		enum hr_arrival arrival = hr_conn_peek(vc->conn, &bytes, &len);
@@ -317,7 +347,7 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 		if (arrival == HR_NOT_ARRIVED)
 			return 0;
 		int processed = 0;
-		if (arrival == HR_ARRIVED)
+		if (arrival == HR_ARRIVED && !receive->in_payload)
 			processed = record_short(vc, bytes, len);
 		if (processed > 0) {
 			*more = vc->send_error;
@@ -328,6 +358,7 @@ int ch3_receive_some(ch3_vc_t *vc, bool *more)
 		if (processed < 0)
 			return processed;
 		if (processed > 0) {
+			vc->engine->moved += receive->in_payload;
 			*more = vc->send_error || receive->in_payload;
 			return 0;
 		}

@@ -52,6 +52,9 @@ ch3_request_t *ch3_request_new(ch3_t *engine, int n)
 	request->iov = iov ? iov : request->inline_iov;
 	request->n = 1 + n;
 	request->copy = NULL;
+	request->pack = NULL;
+	request->to_pack = 0;
+	request->put_was_short = false;
 	request->cursor = (struct ch3_cursor){ request->iov, request->n };
 	return request;
 }

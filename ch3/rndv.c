@@ -22,6 +22,23 @@ static int payload_copy(ch3_request_t *request, const struct iovec *iov, int n, 
 	return 0;
 }
 
+int ch3_rndv_announce(ch3_vc_t *vc, ch3_request_t *send, unsigned type, const void *header, size_t header_len,
+		      uint64_t payload_len)
+{
+	int error = ch3_ids_add(&vc->announced, send, &send->sender_id);
+	if (error)
+		return error;
+	struct ch3_packet_more more = { payload_len, send->sender_id, 0 };
+	unsigned writes = !send->pack && ch3_write_can(vc, payload_len) ? CH3_PACKET_WRITES : 0;
+	size_t front_len = ch3_front_write(vc, send->front, type, CH3_PACKET_WAITS | writes, header, header_len, 0, &more);
+	send->payload_len = payload_len;
+	send->iov[0] = (struct iovec){ send->front, front_len };
+	send->cursor.n = 1;
+	send->stage = CH3_STAGE_ANNOUNCE;
+	ch3_queue_append(vc, send);
+	return 0;
+}
+
 int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 		  uint64_t payload_len, unsigned flags, ch3_request_t **request)
 {
@@ -37,19 +54,10 @@ int ch3_rndv_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header
 	} else if (n > 0) {
 		memcpy(send->iov + 1, iov, (size_t)n * sizeof *iov);
 	}
-	error = ch3_ids_add(&vc->announced, send, &send->sender_id);
+	send->detached = copy;
+	error = ch3_rndv_announce(vc, send, type, header, header_len, payload_len);
 	if (error)
 		goto recycle;
-
-	struct ch3_packet_more more = { payload_len, send->sender_id, 0 };
-	unsigned waits = CH3_PACKET_WAITS | (ch3_write_can(vc, payload_len) ? CH3_PACKET_WRITES : 0);
-	size_t front_len = ch3_front_write(vc, send->front, type, waits, header, header_len, 0, &more);
-	send->payload_len = payload_len;
-	send->iov[0] = (struct iovec){ send->front, front_len };
-	send->cursor.n = 1;
-	send->stage = CH3_STAGE_ANNOUNCE;
-	send->detached = copy;
-	ch3_queue_append(vc, send);
 	if (request)
 		*request = copy ? NULL : send;
 	return 0;
@@ -63,6 +71,11 @@ recycle:
 int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_request_t *send = ch3_ids_find(&vc->announced, front->sender_id);
+	if (send && send->pack && front->header_len > 0) {
+		hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: it exposed memory for id %#x, which was not announced for "
+		       "writes", hr_conn_peer(vc->conn), front->sender_id);
+		return -EPROTO;
+	}
 	if (!send || send->stage != CH3_STAGE_WAITING || front->payload_len > send->payload_len) {
 		hr_log(HR_LOG_ERROR, "ch3: peer %s: protocol violation: it asked for payload of id %#x, which is not pending or is shorter",
 		       hr_conn_peer(vc->conn), front->sender_id);
@@ -89,8 +102,11 @@ void ch3_rndv_queue_data(ch3_vc_t *vc, ch3_request_t *send, uint64_t payload_len
 	struct ch3_packet_more more = { payload_len, 0, receiver_id };
 	size_t front_len = ch3_front_write(vc, send->front, CH3_PACKET_DATA, 0, NULL, 0, 0, &more);
 	send->iov[0] = (struct iovec){ send->front, front_len };
-	send->cursor = (struct ch3_cursor){ send->iov, send->n };
-	ch3_cursor_trim(&send->cursor, front_len + payload_len);
+	send->cursor = (struct ch3_cursor){ send->iov, send->pack ? 1 : send->n };
+	if (send->pack)
+		send->to_pack = payload_len;
+	else
+		ch3_cursor_trim(&send->cursor, front_len + payload_len);
 	send->stage = CH3_STAGE_QUEUED;
 	ch3_queue_append(vc, send);
 }
@@ -144,6 +160,8 @@ int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front)
 	int error = engine->handler[front->type].fn(engine->handler[front->type].context, &incoming, &sink);
 	if (error || sink.defer)
 		return error;
+	if (sink.unpack)
+		return ch3_rndv_accept_unpack(rndv, sink.room, sink.unpack, sink.done, sink.context);
 	return ch3_rndv_accept(rndv, sink.iov, sink.n, sink.done, sink.context);
 }
 
@@ -165,19 +183,11 @@ static int rndv_pieces(ch3_rndv_t *rndv, const struct iovec *iov, int n)
 	return 0;
 }
 
-int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context)
+/* Asks the sender for the wanted bytes. */
+static int rndv_clear(ch3_rndv_t *rndv, ch3_done_fn done, void *context)
 {
 	ch3_vc_t *vc = rndv->vc;
-	if (n < 0 || n > CH3_IOV_MAX)
-		return -EINVAL;
-	if (vc->error) {
-		int error = vc->error;
-		ch3_rndv_free(rndv);
-		return error;
-	}
-	int error = rndv_pieces(rndv, iov, n);
-	if (!error && rndv->wanted > 0)
-		error = ch3_ids_add(&vc->accepted, rndv, &rndv->receiver_id);
+	int error = rndv->wanted > 0 ? ch3_ids_add(&vc->accepted, rndv, &rndv->receiver_id) : 0;
 	if (error)
 		return error;
 	rndv->done = done;
@@ -199,6 +209,35 @@ int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_f
 	return 0;
 }
 
+/* Returns the error of the rendezvous' connection, after freeing the rendezvous, or 0. */
+static int rndv_failed(ch3_rndv_t *rndv)
+{
+	int error = rndv->vc->error;
+	if (error)
+		ch3_rndv_free(rndv);
+	return error;
+}
+
+int ch3_rndv_accept(ch3_rndv_t *rndv, const struct iovec *iov, int n, ch3_done_fn done, void *context)
+{
+	if (n < 0 || n > CH3_IOV_MAX)
+		return -EINVAL;
+	int error = rndv_failed(rndv);
+	if (!error)
+		error = rndv_pieces(rndv, iov, n);
+	return error ? error : rndv_clear(rndv, done, context);
+}
+
+int ch3_rndv_accept_unpack(ch3_rndv_t *rndv, size_t room, ch3_unpack_fn unpack, ch3_done_fn done, void *context)
+{
+	int error = rndv_failed(rndv);
+	if (error)
+		return error;
+	rndv->unpack = unpack;
+	rndv->wanted = rndv->payload_len < room ? rndv->payload_len : room;
+	return rndv_clear(rndv, done, context);
+}
+
 int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 {
 	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, front->receiver_id);
@@ -214,5 +253,7 @@ int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 	receive->cursor = rndv->cursor;
 	receive->done = rndv->done;
 	receive->context = rndv->context;
+	receive->unpack = rndv->unpack;
+	receive->room = rndv->wanted;
 	return 0;
 }

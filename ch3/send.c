@@ -58,20 +58,30 @@ static void note_put(ch3_vc_t *vc, int error, size_t accepted)
 		ch3_vc_activate(vc);
 }
 
+/* Puts the bytes of the request's cursor. Returns whether all were accepted. */
+static bool put_cursor(ch3_vc_t *vc, ch3_request_t *request)
+{
+	size_t accepted = 0;
+	int error = hr_channel_put(vc->conn, request->cursor.piece, request->cursor.n, &accepted);
+	note_put(vc, error, accepted);
+	if (error)
+		return false;
+	vc->engine->moved += accepted > 0;
+	ch3_cursor_advance(&request->cursor, accepted);
+	request->put_was_short = request->cursor.n > 0;
+	return !request->put_was_short;
+}
+
 void ch3_queue_flush(ch3_vc_t *vc)
 {
 	while (vc->queue && !vc->send_error) {
 		ch3_request_t *request = vc->queue;
-		size_t accepted = 0;
-		int error = hr_channel_put(vc->conn, request->cursor.piece, request->cursor.n, &accepted);
-		note_put(vc, error, accepted);
-		if (error)
+		if (request->to_pack > 0)
+			ch3_pack_some(vc, request);
+		if (request->cursor.n > 0 && !put_cursor(vc, request))
 			return;
-		vc->engine->moved += accepted > 0;
-		ch3_cursor_advance(&request->cursor, accepted);
-		if (request->cursor.n > 0)
-			return;
-		queue_pop(vc);
+		if (request->to_pack == 0)
+			queue_pop(vc);
 	}
 }
 
@@ -157,8 +167,8 @@ static size_t iov_bytes(const struct iovec *iov, int n)
 	return bytes;
 }
 
-static int send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, int n, unsigned flags,
-		      ch3_request_t **request)
+int ch3_send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, int n, unsigned flags,
+		   ch3_request_t **request)
 {
 	if (type < CH3_TYPE_FIRST || type >= CH3_TYPES || (header_len && !header) || n < 0 || n > CH3_IOV_MAX)
 		return -EINVAL;
@@ -206,7 +216,7 @@ bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t head
 int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 	     unsigned flags, ch3_request_t **request)
 {
-	int error = send_check(vc, type, header, header_len, n, flags, request);
+	int error = ch3_send_check(vc, type, header, header_len, n, flags, request);
 	if (error)
 		return error;
 	size_t payload_len = iov_bytes(iov, n);

@@ -150,6 +150,7 @@ static void vc_cancel(ch3_vc_t *vc, int error)
 	struct ch3_receive *receive = &vc->receive;
 	if (receive->in_payload) {
 		receive->in_payload = false;
+		receive->unpack = NULL;
 		ch3_done_fn done = receive->done;
 		if (receive->rndv)
 			ch3_rndv_free(receive->rndv);

@@ -3,6 +3,11 @@
 #include "rdma_channel/impl.h"
 #include "rdma_channel/upper.h"
 
+bool hr_conn_in_place(const hr_conn_t *conn)
+{
+	return conn->phase == HR_PHASE_UP && conn->transport->reserve;
+}
+
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
 {
 	if (conn->phase != HR_PHASE_UP || conn->attention || conn->error || !conn->transport->reserve)

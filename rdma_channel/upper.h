@@ -8,6 +8,8 @@
 
 #include "headrace/channel.h"
 
+#include <stdbool.h>
+
 /* Adds a number of the caller's, such as a rank, to the channel's card, and stores the new card in *card. At most once for a
  * channel, before any process has got the card. hr_card_label reads the number. */
 void hr_channel_label(hr_channel_t *channel, uint32_t label, hr_card_t *card);
@@ -49,6 +51,8 @@ enum hr_arrival {
 	HR_CALL_GET,    /* call hr_channel_get: bytes that are not in place, an error, or a connection not up yet */
 };
 
+/* Returns whether the connection is up and its transport has records in place. */
+bool hr_conn_in_place(const hr_conn_t *conn);
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len);
 void hr_conn_commit(hr_conn_t *conn, size_t len);
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len);

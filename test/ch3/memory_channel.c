@@ -197,6 +197,11 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 	return 0;
 }
 
+bool hr_conn_in_place(const hr_conn_t *conn)
+{
+	return conn->matched && !memory_faults.put_every && !memory_faults.put_max;
+}
+
 /* Records in place, as over shared memory. With faults that shorten puts, no reservation is possible. */
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
 {

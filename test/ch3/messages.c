@@ -277,6 +277,70 @@ START_TEST(messages_survive_pipes_that_move_a_few_bytes)
 }
 END_TEST
 
+/* Packed on one side, on the other, or on both; the pipes have no faults after the last entry of slow_pipes. */
+START_TEST(packed_payloads_arrive)
+{
+	static const size_t sizes[] = { 1, 23, 300, 3000, 9000, 66000, LARGE };
+	int i = 0;
+	if (_i < (int)(sizeof slow_pipes / sizeof *slow_pipes))
+		memory_faults = slow_pipes[_i];
+	for (unsigned k = 0; k < 4 * sizeof sizes / sizeof *sizes; k++, i++) {
+		size_t size = sizes[k / 4];
+		bool packs = k % 4 != 1, sync = k % 4 == 3;
+		if (_i < (int)(sizeof slow_pipes / sizeof *slow_pipes) && size > 66000)
+			break;
+		memset(target, 0, LARGE);
+		pair_b.unpack = k % 4 != 2;
+		pair_b.defer = sync;
+		unsigned flags = sync ? CH3_SEND_SYNC : 0;
+		ch3_request_t *request = packs ? pair_send_pack(k, source, size, flags) : pair_send(k, source, size, flags);
+		pair_settle();
+		if (sync) {
+			pair_accept(i);
+			pair_settle();
+		}
+		ck_assert(!request || (ch3_request_test(request) && !ch3_request_error(request)));
+		ch3_request_free(request);
+		expect_message(i, k, size, sync || size > 65536);
+		ck_assert_uint_eq(pair_b.message[i].unpacked, pair_b.unpack ? size : 0);
+		ck_assert_int_eq(memcmp(source, target, size), 0);
+	}
+	ck_assert_int_eq(pair_a.failures + pair_b.failures, 0);
+}
+END_TEST
+
+START_TEST(packed_payload_is_cut_to_the_room_of_its_receiver)
+{
+	static const size_t sizes[] = { 300, 30000, LARGE };
+	pair_b.unpack = true;
+	pair_b.room = 100;
+	for (int i = 0; i < 3; i++) {
+		ch3_request_free(pair_send_pack(0, source, sizes[i], 0));
+		pair_settle();
+		ck_assert_uint_eq(pair_b.message[i].bytes, 100);
+		ck_assert_uint_eq(pair_b.message[i].unpacked, 100);
+	}
+	ck_assert_int_eq(pair_a.failures + pair_b.failures, 0);
+}
+END_TEST
+
+START_TEST(connection_that_breaks_fails_a_packed_payload)
+{
+	pair_b.unpack = true;
+	memory_faults.capacity = 5000;
+	ch3_request_t *request = pair_send_pack(0, source, 50000, 0);
+	ck_assert_ptr_nonnull(request);
+	for (int i = 0; i < 3; i++)
+		ch3_progress_poll(pair_b.engine);
+	memory_conn_break(ch3_vc_conn(pair_a.vc), -ECONNRESET);
+	pair_settle();
+	ck_assert_int_eq(ch3_request_error(request), -ECONNRESET);
+	ch3_request_free(request);
+	ck_assert_int_eq(pair_b.message[0].error, -ECONNRESET);
+	ck_assert_int_eq(pair_b.message[0].done, 1);
+}
+END_TEST
+
 START_TEST(close_delivers_what_was_copied)
 {
 	memory_faults.capacity = 64;
@@ -426,6 +490,9 @@ int main(void)
 	tcase_add_test(tcase, handlers_run_in_order_of_sending);
 	tcase_add_loop_test(tcase, messages_survive_pipes_that_move_a_few_bytes, 0,
 			    sizeof slow_pipes / sizeof *slow_pipes);
+	tcase_add_loop_test(tcase, packed_payloads_arrive, 0, sizeof slow_pipes / sizeof *slow_pipes + 1);
+	tcase_add_test(tcase, packed_payload_is_cut_to_the_room_of_its_receiver);
+	tcase_add_test(tcase, connection_that_breaks_fails_a_packed_payload);
 	tcase_add_test(tcase, close_delivers_what_was_copied);
 	tcase_add_test(tcase, send_is_complete_before_the_handler_of_its_answer_runs);
 	tcase_add_test(tcase, short_message_goes_to_its_function_or_to_the_handler);

@@ -20,6 +20,7 @@ struct pair_message {
 	int done;             /* how often its done function ran */
 	int error;            /* arguments of that function */
 	size_t bytes;
+	size_t unpacked;      /* bytes that came through unpack */
 	int connections;      /* number of open connections when it ran */
 	ch3_rndv_t *rndv;     /* of a deferred message */
 };
@@ -34,6 +35,7 @@ struct pair_end {
 	char *buffer;         /* for payloads */
 	size_t room;
 	bool defer, split;    /* split: receive into eight pieces */
+	bool unpack;          /* receive part by part, into buffer too */
 	int refuse;           /* error that the handler returns; 0: none */
 	int declines;         /* what the function for short messages returns if it takes none: 0 or an error; 1: it takes them */
 	uint32_t done_order[PAIR_LOG]; /* header of each message whose done ran */
@@ -54,6 +56,8 @@ void pair_tear_down(char *source, char *target);
 void pair_settle(void);
 /* Sends header (four bytes) and payload from a to b, and returns the request. */
 ch3_request_t *pair_send(uint32_t header, const void *payload, size_t len, unsigned flags);
+/* The same for a payload that is packed part by part. */
+ch3_request_t *pair_send_pack(uint32_t header, const void *payload, size_t len, unsigned flags);
 /* Accepts a deferred message into b's buffer. */
 void pair_accept(int message);
 /* Fill with, and check, bytes that depend on their offset and on seed. */
