@@ -57,7 +57,6 @@ static bool end_messages(struct adi_schedule *schedule)
 		int class = class_of_message(request);
 		if (class)
 			note_error(schedule, class);
-		adi_message_end(request);
 		schedule->done++;
 	}
 	return true;

@@ -12,9 +12,7 @@
 
 static int finish(struct adi_request *request)
 {
-	int class = adi_request_wait(request);
-	adi_message_end(request);
-	return class;
+	return adi_request_wait(request);
 }
 
 /* The length of a message after an error, or without one. All messages have more than one byte. */
@@ -36,7 +34,6 @@ static int finish_receive(struct adi_request *request, int world, size_t bytes)
 				  "process %d sent %zu bytes, and %zu were expected: the processes do not create the same "
 				  "communicator",
 				  world, request->bytes, bytes);
-	adi_message_end(request);
 	return class;
 }
 

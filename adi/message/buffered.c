@@ -43,7 +43,6 @@ static bool sweep(struct adi_buffer *buffer)
 			continue;
 		}
 		*link = segment->next;
-		adi_message_end(&segment->request);
 		if (automatic(buffer))
 			free(segment);
 		removed = true;

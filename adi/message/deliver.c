@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of memory shorter than this, in the mean, are received into one buffer and then copied. */
+/* Pieces of memory shorter than this, in the mean, are unpacked from the parts of the payload. */
 #define PIECE_MIN 256
 
 static size_t wanted(const struct adi_request *request)
@@ -36,12 +36,6 @@ void adi_receive_complete(struct adi_request *request, int error)
 {
 	if (error && !request->class)
 		request->class = adi_class(error);
-	if (request->packed) {
-		if (!request->class)
-			request->class = unpack(request, request->packed, wanted(request));
-		free(request->packed);
-		request->packed = NULL;
-	}
 	if (request->bytes > request->capacity && !request->class)
 		request->class = MPI_ERR_TRUNCATE;
 	request->complete = true;
@@ -76,19 +70,24 @@ static int stream_pieces(struct adi_request *request, struct iovec *piece, int n
 	int pieces = 0;
 	if (some == 0)
 		return 0;
-	if (!request->packed) {
-		if (adi_stream_start(&stream, request->buf, request->count, request->type))
-			return -ENOMEM;
-		if (some >= PIECE_MIN)
-			pieces = adi_stream_pieces(&stream, piece, n, some, &described);
-		if (described == some && some / (size_t)pieces >= PIECE_MIN)
-			return pieces;
-		request->packed = malloc(some);
-		if (!request->packed)
-			return -ENOMEM;
-	}
-	*piece = (struct iovec){ request->packed, some };
-	return 1;
+	if (adi_stream_start(&stream, request->buf, request->count, request->type))
+		return -ENOMEM;
+	if (some >= PIECE_MIN)
+		pieces = adi_stream_pieces(&stream, piece, n, some, &described);
+	if (described == some && some / (size_t)pieces >= PIECE_MIN)
+		return pieces;
+	request->moved = 0;
+	return ADI_PACK;
+}
+
+void adi_receive_unpack(void *context, const void *from, size_t len)
+{
+	struct adi_request *request = context;
+	struct adi_stream stream;
+	/* Cannot fail: stream_pieces has compiled the type. */
+	adi_stream_start(&stream, request->buf, request->count, request->type);
+	adi_stream_seek(&stream, request->moved);
+	request->moved += adi_stream_unpack(&stream, from, len);
 }
 
 int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n)
@@ -111,7 +110,11 @@ static bool rndv_accept(struct adi_request *request, ch3_rndv_t *rndv)
 {
 	struct iovec piece[CH3_IOV_MAX];
 	int n = adi_receive_pieces(request, piece, CH3_IOV_MAX);
-	int error = n < 0 ? n : ch3_rndv_accept(rndv, piece, n, adi_on_received, request);
+	int error = n;
+	if (n == ADI_PACK)
+		error = ch3_rndv_accept_unpack(rndv, wanted(request), adi_receive_unpack, adi_on_received, request);
+	else if (n >= 0)
+		error = ch3_rndv_accept(rndv, piece, n, adi_on_received, request);
 	if (error == -ENOMEM || error == -ENOBUFS)
 		return false;
 	if (error)

@@ -96,9 +96,11 @@ void adi_on_unexpected(void *context, int error, size_t bytes);
 void adi_deliver_rndv(struct adi_request *request, ch3_rndv_t *rndv);
 /* Gives the data of a send of this process to a receive, and completes both. */
 void adi_deliver_self(struct adi_request *send, struct adi_request *receive);
-/* Describes where some = min(bytes, capacity) bytes of a receive go; allocates a buffer if the pieces are more than n.
- * Returns their number or -ENOMEM. */
+/* Describes where some = min(bytes, capacity) bytes of a receive go. Returns the number of pieces; ADI_PACK if they are more
+ * than n or short: adi_receive_unpack takes the bytes in order; or -ENOMEM. */
+enum { ADI_PACK = -1 };
 int adi_receive_pieces(struct adi_request *request, struct iovec *piece, int n);
+void adi_receive_unpack(void *request, const void *from, size_t len);
 /* CH3's completion callback of a payload that is received into the buffer of its receive. */
 void adi_on_received(void *context, int error, size_t bytes);
 void adi_receive_complete(struct adi_request *request, int error);

@@ -91,8 +91,12 @@ static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3
 		}
 		adi_flow_consumed(key->source, bytes);
 		int n = adi_receive_pieces(request, sink->iov, (int)(sizeof sink->iov / sizeof *sink->iov));
-		if (n < 0)
+		if (n == ADI_PACK) {
+			sink->unpack = adi_receive_unpack;
+			sink->room = request->capacity;
+		} else if (n < 0) {
 			request->class = adi_class(n);
+		}
 		sink->n = n < 0 ? 0 : n;
 		sink->done = adi_on_received;
 		sink->context = request;

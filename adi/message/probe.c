@@ -228,7 +228,6 @@ int mpi_mrecv(void *buf, MPI_Count count, struct adi_type *datatype, MPI_Message
 	receive_taken(&request, message);
 	class = adi_request_wait(&request);
 	adi_request_status(&request, status);
-	adi_message_end(&request);
 	adi_comm_release(comm);
 	return class;
 }

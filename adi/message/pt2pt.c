@@ -41,7 +41,6 @@ static __attribute__((noinline)) int send_otherwise(const void *buf, MPI_Count c
 		mode = ADI_SEND_COPY;
 	adi_message_send(&request, comm, comm->context, dest, tag, buf, count, type, mode);
 	int class = adi_request_wait(&request);
-	adi_message_end(&request);
 	return class;
 }
 

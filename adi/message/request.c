@@ -115,7 +115,6 @@ struct adi_request *adi_request_sent(int world)
 	request->comm = NULL;
 	request->type = NULL;
 	request->send = NULL;
-	request->packed = NULL;
 	request->world = world;
 	request->number = adi_number_sent(world);
 	return request;
@@ -144,8 +143,6 @@ void adi_request_free(struct adi_request *request)
 		request->of->destroy(request);
 	if (request->owned)
 		disown(request);
-	if (request->packed)
-		free(request->packed);
 	if (request->object.number)
 		adi_object_release(&request->object);
 	request->object.magic = 0;

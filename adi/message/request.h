@@ -49,7 +49,7 @@ struct adi_request {
 	MPI_Count count;
 	struct adi_type *type;
 	char *data;               /* if flat */
-	void *packed;             /* the data of a type that is not contiguous; owned */
+	size_t moved;             /* bytes that were packed or unpacked so far, if the type is not contiguous */
 	size_t capacity;          /* bytes that the buffer holds */
 	size_t bytes;             /* length of the message, bytes; more than capacity if the message was truncated */
 	struct adi_queued node;     /* in the posted receives. The key of a complete receive is that of the message */
@@ -82,14 +82,12 @@ void adi_request_free(struct adi_request *request);
 /*
  * Messages with the request in the caller's memory (of a schedule, on the stack), which the functions initialise and which must
  * stay in place until it is complete. context: comm->context, or comm->context + 1 inside collectives. rank: of the remote group
- * or MPI_PROC_NULL; to receive also MPI_ANY_SOURCE. tag >= 0; to receive also MPI_ANY_TAG. Errors are in the request's class. When
- * the request is complete, call adi_message_end, which frees what it owns.
+ * or MPI_PROC_NULL; to receive also MPI_ANY_SOURCE. tag >= 0; to receive also MPI_ANY_TAG. Errors are in the request's class.
  */
 void adi_message_send(struct adi_request *request, struct adi_comm *comm, uint32_t context, int rank, int tag, const void *buf,
 		      MPI_Count count, struct adi_type *type, enum adi_send_mode mode);
 void adi_message_receive(struct adi_request *request, struct adi_comm *comm, uint32_t context, int rank, int tag, void *buf,
 			 MPI_Count count, struct adi_type *type);
-void adi_message_end(struct adi_request *request);
 /* Cancels a receive that no message has matched. False: it completes as if it had not been cancelled. */
 bool adi_receive_cancel(struct adi_request *request);
 

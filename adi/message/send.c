@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of memory shorter than this, in the mean, are copied into one buffer and sent from there. */
+/* Pieces of memory shorter than this, in the mean, are packed. */
 #define PIECE_MIN 256
 /* Data up to this size that are not contiguous are packed on the stack. */
 #define PACK_ON_STACK 2048
@@ -15,10 +15,6 @@
 
 void adi_send_complete(struct adi_request *request, int class)
 {
-	if (request->packed) {
-		free(request->packed);
-		request->packed = NULL;
-	}
 	request->class = class;
 	request->complete = true;
 	if (request->freed)
@@ -27,19 +23,34 @@ void adi_send_complete(struct adi_request *request, int class)
 
 /* ---- to another process ---- */
 
+/* Packs the next bytes of a send. */
+static void pack(void *context, void *to, size_t len)
+{
+	struct adi_request *request = context;
+	struct adi_stream stream;
+	adi_stream_start(&stream, request->buf, request->count, request->type); /* cannot fail: gather has compiled the type */
+	adi_stream_seek(&stream, request->moved);
+	request->moved += adi_stream_pack(&stream, to, len);
+}
+
+/* n pieces, or ADI_PACK: pack. */
 static void hand_over(struct adi_request *request, const struct adi_peer *peer, const struct iovec *piece, int n, unsigned flags)
 {
 	const struct adi_key *key = &request->node.key;
 	struct adi_partitioned_envelope header = { { key->context, key->tag }, key->number };
 	size_t header_len = key->number ? sizeof header : sizeof header.envelope;
 	unsigned type = key->number ? ADI_PACKET_PARTITIONED : ADI_PACKET_MESSAGE;
-	int error = ch3_send(peer->vc, type, &header, header_len, piece, n, flags,
-			     flags & CH3_SEND_COPY ? NULL : &request->send);
+	int error;
+	if (n == ADI_PACK)
+		error = ch3_send_pack(peer->vc, type, &header, header_len, request->bytes, pack, request, flags, &request->send);
+	else
+		error = ch3_send(peer->vc, type, &header, header_len, piece, n, flags,
+				 flags & CH3_SEND_COPY ? NULL : &request->send);
 	if (error || !request->send)
 		adi_send_complete(request, adi_class(error));
 }
 
-/* Describes data that are not contiguous, or packs them. Returns the number of pieces, or -ENOMEM. small: PACK_ON_STACK bytes,
+/* Describes data that are not contiguous, or packs them. Returns the number of pieces, ADI_PACK, or -ENOMEM. small: PACK_ON_STACK bytes,
  * or NULL if the data must stay in place. *packed_small: they are there. */
 static int gather(struct adi_request *request, struct iovec *piece, char *small, bool *packed_small)
 {
@@ -56,13 +67,8 @@ static int gather(struct adi_request *request, struct iovec *piece, char *small,
 	int n = adi_stream_pieces(&stream, piece, CH3_IOV_MAX, bytes, &described);
 	if (described == bytes && bytes / (size_t)n >= PIECE_MIN)
 		return n;
-	request->packed = malloc(bytes);
-	if (!request->packed)
-		return -ENOMEM;
-	adi_stream_seek(&stream, 0);
-	adi_stream_pack(&stream, request->packed, bytes);
-	*piece = (struct iovec){ request->packed, bytes };
-	return 1;
+	request->moved = 0;
+	return ADI_PACK;
 }
 
 static __attribute__((noinline)) void send_stream(struct adi_request *request, const struct adi_peer *peer, unsigned flags)
@@ -71,7 +77,7 @@ static __attribute__((noinline)) void send_stream(struct adi_request *request, c
 	char small[PACK_ON_STACK];
 	bool copied = false;
 	int n = gather(request, piece, flags & CH3_SEND_SYNC ? NULL : small, &copied);
-	if (n < 0)
+	if (n < 0 && n != ADI_PACK)
 		adi_send_complete(request, MPI_ERR_NO_MEM);
 	else
 		hand_over(request, peer, piece, n, copied ? flags | CH3_SEND_COPY : flags);
@@ -159,7 +165,6 @@ void adi_message_prepare(struct adi_request *request, int kind, struct adi_comm 
 	request->capacity = (size_t)count * (size_t)type->size;
 	request->flat = type->contiguous || request->capacity == 0;
 	request->data = (char *)((uintptr_t)buf + (uintptr_t)type->true_lb);
-	request->packed = NULL;
 	request->send = NULL;
 	request->rndv = NULL;
 	request->held = NULL;
@@ -210,10 +215,4 @@ void adi_message_receive(struct adi_request *request, struct adi_comm *comm, uin
 	begin(request);
 	adi_message_prepare(request, ADI_RECEIVE, comm, context, rank, tag, buf, count, type);
 	adi_message_go(request, ADI_SEND_STANDARD);
-}
-
-void adi_message_end(struct adi_request *request)
-{
-	free(request->packed);
-	request->packed = NULL;
 }

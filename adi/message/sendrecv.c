@@ -48,8 +48,6 @@ static int exchange(const struct side *out, const struct side *in, struct adi_co
 	int received = class && receive.cancelled ? class : adi_request_wait(&receive);
 	if (status != MPI_STATUS_IGNORE)
 		adi_request_status(&receive, status);
-	adi_message_end(&send);
-	adi_message_end(&receive);
 	return class ? class : received;
 }
 
@@ -110,8 +108,6 @@ static int pair_status(struct adi_request *request, MPI_Status *status)
 static void pair_destroy(struct adi_request *request)
 {
 	struct pair *pair = request->owner;
-	adi_message_end(&pair->send);
-	adi_message_end(&pair->receive);
 	adi_type_release(pair->send_type);
 	adi_type_release(pair->receive_type);
 	free(pair->copy);
