@@ -3,7 +3,7 @@
  * Exchange of blocks between all pairs of peers. In step s a rank sends to the rank s after it and receives from the rank s before
  * it. Steps that together stay below the limits run in one round of the schedule: many small blocks are under way together
  * ("spread"), large ones one by one (pairwise exchange). The rounds of different ranks need not begin at the same step. There is no
- * deadlock: of all unfinished steps take the lowest; the ranks in it wait only for ranks whose round contains it.
+ * deadlock: the ranks in the lowest unfinished step wait only for ranks whose round contains this step.
  */
 #include "adi/collective/blocks.h"
 

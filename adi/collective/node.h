@@ -106,8 +106,8 @@ int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 /* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
 size_t adi_node_piece(size_t bytes);
-/* Prefetches the slot of a later step. Only for collectives whose writers do not wait for the readers: in the others the readers
- * still read these lines, and an early prefetch takes the lines from them. */
+/* Prefetches the slot of a later step. For collectives in which writers do not wait for readers. If they wait, the readers still
+ * read these lines, and a prefetch would take the lines from them. */
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
 /*

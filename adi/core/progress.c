@@ -18,7 +18,7 @@
 #define NAP_AFTER 20000     /* polls without a result before a thread among several naps */
 #define NAP_NS 50000
 #define ALONE_MS 10         /* longest sleep of the only thread that has called MPI so far, if there may be others */
-#define LOOK 1024          /* polls without a result before and between two calls of adi_watch; a sleep counts as so many */
+#define LOOK 1024          /* number of polls without a result between two calls of adi_watch; a sleep counts as LOOK polls */
 #define ON_DEATH_MAX 8
 
 static struct adi_task *tasks;

@@ -60,15 +60,22 @@ static int bad_header(const struct adi_peer *peer)
 	return -EPROTO;
 }
 
+static bool read_header(const ch3_incoming_t *incoming, struct cancel *cancel)
+{
+	if (incoming->header_len != sizeof *cancel || incoming->payload_len)
+		return false;
+	memcpy(cancel, incoming->header, sizeof *cancel);
+	return true;
+}
+
 static int on_cancel(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	(void)context;
 	(void)sink;
 	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
 	struct cancel cancel;
-	if (incoming->header_len != sizeof cancel || incoming->payload_len)
+	if (!read_header(incoming, &cancel))
 		return bad_header(peer);
-	memcpy(&cancel, incoming->header, sizeof cancel);
 	struct adi_unexpected *message = adi_unexpected_numbered(peer->rank, cancel.number);
 	cancel.cancelled = message != NULL;
 	if (message)
@@ -99,9 +106,8 @@ static int on_cancelled(void *context, const ch3_incoming_t *incoming, ch3_sink_
 	(void)sink;
 	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
 	struct cancel cancel;
-	if (incoming->header_len != sizeof cancel || incoming->payload_len)
+	if (!read_header(incoming, &cancel))
 		return bad_header(peer);
-	memcpy(&cancel, incoming->header, sizeof cancel);
 	struct adi_request **link = &pending;
 	while (*link && ((*link)->world != peer->rank || (*link)->number != cancel.number))
 		link = &(*link)->next;

@@ -104,8 +104,8 @@ void adi_receive_unpack(void *request, const void *from, size_t len);
 /* CH3's completion callback of a payload that is received into the buffer of its receive. */
 void adi_on_received(void *context, int error, size_t bytes);
 void adi_receive_complete(struct adi_request *request, int error);
-/* Copies a whole message, whose length is claimed, into the buffer of its receive and completes the receive. Reads each byte
- * once. */
+/* Copies a whole message into the buffer of its receive and completes the receive. The length of the message has been stored
+ * in the request. Reads each byte once, because the sender can change the bytes at any time. */
 void adi_receive_bytes(struct adi_request *request, const void *bytes);
 
 /* Stores the envelope of the matching message in a receive. */
@@ -160,7 +160,7 @@ static inline unsigned adi_flow_send(int world, size_t bytes)
 	flow->sent += bytes + ADI_FLOW_MESSAGE;
 	return 0;
 }
-/* Sends a short message whose data are one run, if that is possible at once. Otherwise nothing has happened: use ch3_send. */
+/* Sends a short message of contiguous data if the pipe has room. Returns false if nothing was sent: then use ch3_send. */
 static inline bool adi_send_short(const struct adi_peer *peer, uint32_t context, int tag, const void *data, size_t bytes)
 {
 	struct adi_flow *flow = &adi_flow[peer->rank];
@@ -188,7 +188,7 @@ void adi_flow_end(void);
 /* A request that is complete and that nobody frees: for operations that end at once. */
 extern struct adi_request adi_request_none;
 
-/* The request of the latest message to a world rank, whose send is complete: only MPI_Cancel needs to know more of it. */
+/* Returns a complete request for the latest message to a world rank. It names the message for MPI_Cancel. */
 struct adi_request *adi_request_sent(int world);
 /* Notes which message a request has sent, for MPI_Cancel. */
 void adi_request_number(struct adi_request *request);

@@ -117,7 +117,7 @@ static int arrive(const struct adi_key *key, const ch3_incoming_t *incoming, ch3
 	return 0;
 }
 
-/* A message whose payload has arrived in the memory of the pipe. Returns as ch3_short_fn. */
+/* Receives a message that lies complete in the memory of the pipe. The results are those of ch3_short_fn. */
 static int on_short(void *context, ch3_vc_t *vc, const void *header, size_t header_len, const void *payload, size_t bytes)
 {
 	(void)context;

@@ -42,7 +42,7 @@ int adi_error_no_request(void)
 	return adi_error(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-/* Takes a request whose fields are undefined. */
+/* Takes a request from the pool. The caller sets all fields. */
 static inline struct adi_request *take(void)
 {
 	if (!pool && !pool_grow())

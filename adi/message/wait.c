@@ -64,7 +64,7 @@ static __attribute__((noinline)) int finish_any(struct adi_request *request, MPI
 	return class;
 }
 
-/* The same; the frequent case in line: a message without an error whose status nobody wants. */
+/* Ends a request as the function above does. Inline: a message without an error, with MPI_STATUS_IGNORE. */
 static inline int finish(struct adi_request *request, MPI_Request *handle, MPI_Status *status)
 {
 	if (!ADI_LIKELY(request && status == MPI_STATUS_IGNORE && !request->of && !request->persistent && !request->class))
