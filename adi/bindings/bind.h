@@ -34,6 +34,19 @@ static inline int adi_bind_info_not_null(MPI_Info handle, const char *argument, 
 	return adi_info_take(handle, argument, false, found);
 }
 
+/* An error handler for an object of this kind that the function creates. */
+static inline int adi_bind_given(enum adi_kind kind, MPI_Errhandler handle, const char *argument,
+				 struct adi_errhandler **found)
+{
+	struct adi_errhandler *handler = NULL;
+	int class = adi_errhandler_take(handle, argument, &handler);
+	if (!class)
+		class = adi_errhandler_check(handler, kind, argument);
+	if (!class)
+		*found = handler;
+	return class;
+}
+
 /* The origin's datatype is ignored if the operation is MPI_NO_OP (MPI 5.0, section 12.3.4). */
 static inline int adi_bind_origin(MPI_Op op, MPI_Datatype handle, const char *argument, struct adi_type **found)
 {

@@ -7,20 +7,32 @@ ARRAYS = ("amounts", "displs", "aints", "addresses")
 OBJECTS = ("comm", "win", "session")  # they have error handlers
 
 
+def given_handler(function):
+    """The errhandler parameter of a function that creates an object with it, and the kind of that object; else None."""
+    made = next((kind for kind in OBJECTS for p in function.parameters if p.kind == kind + "*"), None)
+    handler = next((p for p in function.parameters if p.kind == "errhandler"), None)
+    return (handler, f"ADI_{made.upper()}") if made and handler else None
+
+
 class Body:
     """The parts of one binding: locals, checks, starting values, arguments of the implementation, and what follows its
     call."""
 
     def __init__(self, function, large):
         self.locals, self.checks, self.starts, self.arguments, self.after = [], [], [], [], []
-        self.object = "NULL"
-        # The object with the error handler comes first, so that it reports errors of all other arguments.
+        self.fail, self.object = "adi_fail", "NULL"
+        # The object with the error handler, or a given handler, comes first, so that it reports errors of all other arguments.
         parameters = function.parameters
         self.names = [p.name for p in parameters]
         main = next((p for kind in OBJECTS for p in parameters if p.kind == kind), None)
         if main:
             self.take(main)
             self.object = f"(struct adi_object *){main.name}_at"
+        given = given_handler(function)
+        if given:
+            self.take(given[0], given[1])
+            main = given[0]
+            self.fail, self.object = "adi_fail_given", f"{main.name}_at"
         freed = next((p for kind in OBJECTS for p in parameters if p.kind == kind + "&"), None)
         if freed:
             self.object = f"{freed.name} ? adi_object_at(*{freed.name}, ADI_{freed.kind[:-1].upper()}) : NULL"
@@ -38,10 +50,13 @@ class Body:
         if "large" in function.flags:
             self.arguments.append("true" if large else "false")
 
-    def take(self, p):
+    def take(self, p, made=None):
+        """made: the kind of object that the function creates with this error handler."""
         _, struct, take = HANDLES[p.kind]
         self.locals.append(f"struct {struct} *{p.name}_at = NULL;")
         first = "op, " if p.kind == "otype" else ""
+        if made:
+            take, first = "adi_bind_given", made + ", "
         if p.kind == "ctype" and self.rank_of(p):
             take, first = "adi_bind_message_type", self.rank_of(p) + ", "
         self.checks.append(f'{take}({first}{p.name}, "{p.name}", &{p.name}_at)')
@@ -97,7 +112,7 @@ def binding(function, name, large):
     if silent:
         lines += ["end:", f"\t{end}();", "\treturn class;", "}"]
     else:
-        lines += ["end:", "\tif (!ADI_LIKELY(class == MPI_SUCCESS))", f'\t\tclass = adi_fail({body.object}, "{name}", class);',
+        lines += ["end:", "\tif (!ADI_LIKELY(class == MPI_SUCCESS))", f'\t\tclass = {body.fail}({body.object}, "{name}", class);',
                   f"\t{end}();", "\treturn class;", "}"]
     return "\n".join(lines + [alias(name), ""])
 

@@ -38,6 +38,13 @@ int adi_errhandler_take(MPI_Errhandler handle, const char *argument, struct adi_
 	return MPI_SUCCESS;
 }
 
+int adi_errhandler_check(const struct adi_errhandler *handler, enum adi_kind kind, const char *argument)
+{
+	if (handler->action != ADI_ERRORS_CALL || handler->of == kind)
+		return MPI_SUCCESS;
+	return adi_error(MPI_ERR_ERRHANDLER, "%s is %p, whose function is for another kind of object", argument, (const void *)handler);
+}
+
 void adi_errhandler_set(struct adi_errhandler **place, struct adi_errhandler *handler)
 {
 	struct adi_errhandler *old = *place;
@@ -134,21 +141,18 @@ static void fail_fatally(const char *function, int code)
 	adi_abort(code, line);
 }
 
-static void *handle_of(struct adi_object *object)
-{
-	return adi_object_handle(object);
-}
-
+/* object: NULL for the null handle. */
 static void call(const struct adi_errhandler *handler, struct adi_object *object, int code)
 {
+	void *handle = object ? adi_object_handle(object) : NULL;
 	if (handler->of == ADI_COMM) {
-		MPI_Comm comm = handle_of(object);
+		MPI_Comm comm = object ? handle : MPI_COMM_NULL;
 		handler->call.comm(&comm, &code);
 	} else if (handler->of == ADI_WIN) {
-		MPI_Win win = handle_of(object);
+		MPI_Win win = object ? handle : MPI_WIN_NULL;
 		handler->call.win(&win, &code);
 	} else {
-		MPI_Session session = handle_of(object);
+		MPI_Session session = object ? handle : MPI_SESSION_NULL;
 		handler->call.session(&session, &code);
 	}
 }
@@ -164,10 +168,8 @@ static struct adi_errhandler **place_of(struct adi_object *object)
 	}
 }
 
-static void handle_error(struct adi_object *object, const char *function, int code)
+static void handle_error(struct adi_errhandler *handler, struct adi_object *object, const char *function, int code)
 {
-	struct adi_errhandler **place = place_of(object);
-	struct adi_errhandler *handler = place && *place ? *place : &adi_errors_are_fatal;
 	switch (handler->action) {
 	case ADI_ERRORS_RETURN:
 		break;
@@ -180,6 +182,12 @@ static void handle_error(struct adi_object *object, const char *function, int co
 	default:
 		fail_fatally(function, code);
 	}
+}
+
+static struct adi_errhandler *handler_of(struct adi_object *object)
+{
+	struct adi_errhandler **place = place_of(object);
+	return place && *place ? *place : &adi_errors_are_fatal;
 }
 
 static _Thread_local struct adi_object *named; /* by adi_error_on; holds a reference if it is a communicator */
@@ -210,7 +218,17 @@ int adi_fail(struct adi_object *object, const char *function, int class)
 {
 	if (!object)
 		object = named ? named : default_object();
-	handle_error(object, function, class);
+	handle_error(handler_of(object), object, function, class);
+	adi_error_forget();
+	adi_error_on(NULL);
+	return class;
+}
+
+int adi_fail_given(struct adi_errhandler *given, const char *function, int class)
+{
+	if (!given)
+		return adi_fail(NULL, function, class);
+	handle_error(given, NULL, function, class);
 	adi_error_forget();
 	adi_error_on(NULL);
 	return class;
@@ -229,10 +247,10 @@ int mpi_abort(struct adi_comm *comm, int errorcode)
 
 static int set(struct adi_object *object, struct adi_errhandler *handler)
 {
-	if (handler->action == ADI_ERRORS_CALL && ADI_MAGIC + handler->of != object->magic)
-		return adi_error(MPI_ERR_ERRHANDLER, "errhandler %p was created for another kind of object", (void *)handler);
-	adi_errhandler_set(place_of(object), handler);
-	return MPI_SUCCESS;
+	int class = adi_errhandler_check(handler, object->magic - ADI_MAGIC, "errhandler");
+	if (!class)
+		adi_errhandler_set(place_of(object), handler);
+	return class;
 }
 
 static int get(struct adi_object *object, MPI_Errhandler *handle)
@@ -250,7 +268,7 @@ static int call_on_request(struct adi_object *object, const char *function, int 
 	adi_error_forget();
 	if (adi_class_of_code(code) < 0)
 		return adi_error(MPI_ERR_ARG, "errorcode is %d, no error code", code);
-	handle_error(object, function, code);
+	handle_error(handler_of(object), object, function, code);
 	return MPI_SUCCESS;
 }
 

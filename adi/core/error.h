@@ -46,6 +46,8 @@ extern struct adi_errhandler adi_errors_are_fatal, adi_errors_abort, adi_errors_
 /* A handler that calls function, which is of the type in union call that belongs to `of`. */
 int adi_errhandler_new(enum adi_kind of, void (*function)(void), MPI_Errhandler *handle);
 int adi_errhandler_take(MPI_Errhandler handle, const char *argument, struct adi_errhandler **found);
+/* Returns MPI_ERR_ERRHANDLER if a handler's function is for another kind of object. */
+int adi_errhandler_check(const struct adi_errhandler *handler, enum adi_kind kind, const char *argument);
 /* Replaces *place, which holds a reference. */
 void adi_errhandler_set(struct adi_errhandler **place, struct adi_errhandler *handler);
 void adi_errhandler_release(struct adi_errhandler *handler);
@@ -56,6 +58,9 @@ void adi_errhandler_release(struct adi_errhandler *handler);
  * returns. The text is that of adi_error.
  */
 int adi_fail(struct adi_object *object, const char *function, int class) __attribute__((cold));
+/* As adi_fail, for a function that would have created an object with the handler `given`. The handler's function gets the null
+ * handle of its kind. NULL: the handler was invalid, and adi_fail(NULL, ...) reports the error. */
+int adi_fail_given(struct adi_errhandler *given, const char *function, int class) __attribute__((cold));
 /* Where the error handler for NULL is kept. */
 struct adi_errhandler **adi_default_errhandler(void);
 

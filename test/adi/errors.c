@@ -84,6 +84,34 @@ static void sessions_have_handlers(void)
 	CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS && session == MPI_SESSION_NULL);
 }
 
+/* Functions that create an object report their errors to the handler that the object would have had. */
+static void given_handlers_are_called(void)
+{
+	MPI_Errhandler of_comm, of_session;
+	MPI_Session session = (MPI_Session)&calls;
+	MPI_Info info;
+	MPI_Comm comm;
+	MPI_Group group;
+	int before = calls;
+	CHECK(MPI_Comm_create_errhandler(on_comm, &of_comm) == MPI_SUCCESS);
+	CHECK(MPI_Session_create_errhandler(on_session, &of_session) == MPI_SUCCESS);
+	CHECK(MPI_Info_create(&info) == MPI_SUCCESS && MPI_Info_set(info, "thread_level", "all of them") == MPI_SUCCESS);
+	last_session = session;
+	CHECK(MPI_Session_init(info, of_session, &session) == MPI_ERR_INFO_VALUE && calls == before + 1);
+	CHECK(last_session == MPI_SESSION_NULL && last_code == MPI_ERR_INFO_VALUE && session == (MPI_Session)&calls);
+	CHECK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session) == MPI_ERR_INFO_VALUE && calls == before + 1);
+	CHECK(MPI_Session_init(MPI_INFO_NULL, of_comm, &session) == MPI_ERR_ERRHANDLER && calls == before + 1);
+	CHECK(MPI_Comm_group(MPI_COMM_SELF, &group) == MPI_SUCCESS);
+	last_comm = MPI_COMM_SELF;
+	CHECK(MPI_Comm_create_from_group(MPI_GROUP_NULL, "tag", MPI_INFO_NULL, of_comm, &comm) == MPI_ERR_GROUP);
+	CHECK(calls == before + 2 && last_comm == MPI_COMM_NULL && last_code == MPI_ERR_GROUP);
+	CHECK(MPI_Comm_create_from_group(group, "tag", MPI_INFO_NULL, of_session, &comm) == MPI_ERR_ERRHANDLER);
+	CHECK(MPI_Intercomm_create_from_groups(group, 7, group, 0, "tag", MPI_INFO_NULL, of_comm, &comm) == MPI_ERR_RANK);
+	CHECK(calls == before + 3 && last_comm == MPI_COMM_NULL && last_code == MPI_ERR_RANK);
+	CHECK(MPI_Group_free(&group) == MPI_SUCCESS && MPI_Info_free(&info) == MPI_SUCCESS);
+	CHECK(MPI_Errhandler_free(&of_comm) == MPI_SUCCESS && MPI_Errhandler_free(&of_session) == MPI_SUCCESS);
+}
+
 static int last_used(void)
 {
 	int *value, flag;
@@ -134,6 +162,7 @@ int main(int argc, char **argv)
 	functions_are_called();
 	communicators_inherit_handlers();
 	sessions_have_handlers();
+	given_handlers_are_called();
 	classes_and_codes_are_added();
 	classes_have_names();
 	MPI_Finalize();
