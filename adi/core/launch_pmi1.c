@@ -91,6 +91,7 @@ static int start(void)
 static int pmi1_init(int *rank, int *size, int *local_size)
 {
 	char mapping[LAUNCH_TEXT];
+	meeting = met = false;
 	int error = launch_wire_open(&wire), n = launch_number("PMI_SIZE");
 	if (error)
 		return error;

@@ -112,6 +112,7 @@ static int field_number(const char *text, const char *name)
 static int pmi2_init(int *rank, int *size, int *local_size)
 {
 	char text[LAUNCH_TEXT], mapping[LAUNCH_TEXT];
+	meeting = met = false;
 	int error = launch_wire_open(&wire);
 	if (error)
 		return error;

@@ -142,35 +142,58 @@ struct block {
 	int first, nodes, per_node;
 };
 
+/* Reads the block behind the comma *at, and moves *at to the comma behind the block; NULL: there is none. ranks: those of all blocks
+ * before. False: there is no valid block. */
+static bool block_read(const char **at, int ranks, struct block *block)
+{
+	if (!*at || sscanf(*at + 1, "(%d,%d,%d)", &block->first, &block->nodes, &block->per_node) != 3)
+		return false;
+	const char *next = strchr(*at + 2, '(');
+	*at = next ? next - 1 : NULL;
+	return block->first >= 0 && block->nodes > 0 && block->per_node > 0 && block->first <= INT_MAX - block->nodes &&
+	       block->nodes <= INT_MAX / block->per_node && ranks <= INT_MAX - block->nodes * block->per_node;
+}
+
 /* Returns the node of a rank within the blocks, -1 if the rank is behind them; *ranks: ranks in all blocks. */
 static int mapping_node(const char *mapping, int rank, int *ranks)
 {
 	int node = -1;
 	struct block block;
 	*ranks = 0;
-	for (const char *at = strchr(mapping, ','); at; at = strchr(at + 2, '('), at = at ? at - 1 : NULL) {
-		if (sscanf(at + 1, "(%d,%d,%d)", &block.first, &block.nodes, &block.per_node) != 3 || block.nodes <= 0 ||
-		    block.per_node <= 0 || block.nodes > INT_MAX / block.per_node || *ranks > INT_MAX - block.nodes * block.per_node)
-			break;
+	for (const char *at = strchr(mapping, ','); block_read(&at, *ranks, &block); *ranks += block.nodes * block.per_node) {
 		int in_block = rank - *ranks;
 		if (node < 0 && in_block >= 0 && in_block < block.nodes * block.per_node)
 			node = block.first + in_block / block.per_node;
-		*ranks += block.nodes * block.per_node;
 	}
 	return node;
 }
 
+/* Returns how many ranks below `end` the blocks place on a node. */
+static int mapping_on_node(const char *mapping, int node, int end)
+{
+	int count = 0, begin = 0;
+	struct block block;
+	for (const char *at = strchr(mapping, ','); block_read(&at, begin, &block); begin += block.nodes * block.per_node) {
+		int at_node = node - block.first, from = begin;
+		if (at_node < 0 || at_node >= block.nodes)
+			continue;
+		from += at_node * block.per_node;
+		int to = end - from < block.per_node ? end : from + block.per_node;
+		count += to > from ? to - from : 0;
+	}
+	return count;
+}
+
 int launch_local_size(const char *mapping, int rank, int size)
 {
-	int ranks, local = 0;
+	int ranks;
 	if (strncmp(mapping, "(vector,", 8))
 		return 1;
 	mapping_node(mapping, 0, &ranks);
 	if (ranks <= 0)
 		return 1;
 	int mine = mapping_node(mapping, rank % ranks, &ranks);
-	for (int i = 0; i < size; i++)
-		local += mapping_node(mapping, i % ranks, &ranks) == mine;
+	int local = size / ranks * mapping_on_node(mapping, mine, ranks) + mapping_on_node(mapping, mine, size % ranks);
 	return local > 0 ? local : 1;
 }
 
@@ -201,6 +224,7 @@ static int digit(char c)
 
 int launch_card_add(hr_card_t *card, const char *text, bool *more)
 {
+	uint32_t before = card->len;
 	for (; *text && *text != '+'; text += 2) {
 		int high = digit(text[0]), low = high < 0 ? -1 : digit(text[1]);
 		if (low < 0 || card->len >= sizeof card->data)
@@ -208,5 +232,5 @@ int launch_card_add(hr_card_t *card, const char *text, bool *more)
 		card->data[card->len++] = (unsigned char)(high << 4 | low);
 	}
 	*more = *text == '+';
-	return card->len > 0 ? 0 : -EPROTO;
+	return card->len > before ? 0 : -EPROTO;
 }

@@ -14,11 +14,11 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
 	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ib-pull/traffic \
 	%D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
-	%D%/seeds/fuzz-ch3/rendezvous
+	%D%/seeds/fuzz-ch3/rendezvous %D%/seeds/fuzz-launch/version-1 %D%/seeds/fuzz-launch/version-2
 if FUZZERS
 fuzz_ldflags = -fsanitize=fuzzer
 fuzz_programs = %D%/fuzz-card %D%/fuzz-wireup %D%/fuzz-tcp %D%/fuzz-secret %D%/fuzz-shm %D%/fuzz-ib-ring %D%/fuzz-ib-pull \
-	%D%/fuzz-ch3
+	%D%/fuzz-ch3 %D%/fuzz-launch
 noinst_PROGRAMS += $(fuzz_programs)
 fuzz_common = %D%/input.h %D%/quiet_log.c
 
@@ -47,6 +47,12 @@ test_fuzz_fuzz_ib_pull_LDADD =
 test_fuzz_fuzz_ch3_SOURCES = %D%/fuzz_ch3.c $(fuzz_common) test/ch3/memory_channel.c test/ch3/memory_channel.h
 test_fuzz_fuzz_ch3_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
+test_fuzz_fuzz_launch_SOURCES = %D%/fuzz_launch.c $(fuzz_common) adi/core/launch_pmi1.c adi/core/launch_pmi2.c \
+	adi/core/launch_wire.c adi/core/launch.h
+test_fuzz_fuzz_launch_CPPFLAGS = -I$(builddir)/adi $(AM_CPPFLAGS)
+test_fuzz_fuzz_launch_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_launch_LDADD =
+$(test_fuzz_fuzz_launch_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
@@ -103,7 +109,7 @@ EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_worker.c %D%/fuzz_clien
 endif
 else
 EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
-	%D%/fuzz_ib_ring.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
+	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
 FUZZ_SECONDS = 60
