@@ -22,6 +22,8 @@ int adi_blocks_equal(struct adi_blocks *blocks, enum adi_side side, const void *
 		class = adi_check_not_in_place(buf, side, "here");
 	if (!class)
 		class = adi_type_take_committed(type, name_of(side, "sendtype", "recvtype"), &blocks->type);
+	if (!class && !buf)
+		class = adi_check_buffer(buf, count, blocks->type, false, name_of(side, "sendbuf", "recvbuf"));
 	if (!class)
 		blocks->unit = count * blocks->type->extent;
 	return class;
@@ -41,7 +43,8 @@ static int check_arrays(struct adi_array counts, struct adi_array displs, enum a
 	if (n && !counts.values)
 		return adi_error(MPI_ERR_ARG, "%s is NULL; valid: an array of %d", name, n);
 	if (n && !displs.values)
-		return adi_error(MPI_ERR_ARG, "the array of displacements with %s is NULL; valid: an array of %d", name, n);
+		return adi_error(MPI_ERR_ARG, "the array of displacements %s (or displs) is NULL; valid: an array of %d",
+				 name_of(side, "sdispls", "rdispls"), n);
 	for (int i = 0; i < n; i++)
 		if (adi_at(counts, i) < 0)
 			return adi_error(MPI_ERR_COUNT, "%s[%d] is %lld; valid counts: 0 and above", name, i,
@@ -58,6 +61,8 @@ int adi_blocks_v(struct adi_blocks *blocks, enum adi_side side, const void *buf,
 		class = adi_check_not_in_place(buf, side, "here");
 	if (!class)
 		class = adi_type_take_committed(type, name_of(side, "sendtype", "recvtype"), &blocks->type);
+	for (int i = 0; !buf && !class && i < n; i++)
+		class = adi_check_buffer(buf, adi_at(counts, i), blocks->type, false, name_of(side, "sendbuf", "recvbuf"));
 	if (!class)
 		blocks->unit = blocks->type->extent;
 	return class;
@@ -75,8 +80,12 @@ int adi_blocks_w(struct adi_blocks *blocks, enum adi_side side, const void *buf,
 		class = adi_error(MPI_ERR_ARG, "%s is NULL; valid: an array of %d", name, n);
 	struct adi_type *type;
 	for (int i = 0; i < n && !class; i++)
-		if (adi_at(counts, i))
+		if (adi_at(counts, i)) {
 			class = adi_type_take_committed(types[i], name, &type);
+			if (!class && !buf)
+				class = adi_check_buffer(buf, adi_at(counts, i), type, false,
+							 name_of(side, "sendbuf", "recvbuf"));
+		}
 	return class;
 }
 

@@ -9,7 +9,7 @@ int adi_check_buffer(const void *buf, MPI_Count count, const struct adi_type *ty
 {
 	if (buf == MPI_IN_PLACE && !in_place)
 		return adi_error(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE; this is not valid here", argument);
-	if (!buf && count > 0 && !type->contents && type->size > 0)
+	if (adi_type_lacks_buffer(buf, count, type))
 		return adi_error(MPI_ERR_BUFFER, "%s is NULL; valid: the address of %lld elements", argument, (long long)count);
 	return MPI_SUCCESS;
 }

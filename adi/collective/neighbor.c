@@ -48,9 +48,9 @@ static int neighbor_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Data
 	struct adi_blocks send, receive;
 	int class = take_neighbors(comm, &neighbors);
 	if (!class)
-		class = adi_blocks_same(&send, ADI_SENDS, sendbuf, sendcount, sendtype);
+		class = adi_blocks_same(&send, ADI_SENDS, sendbuf, neighbors.destinations ? sendcount : 0, sendtype);
 	if (!class)
-		class = adi_blocks_equal(&receive, ADI_RECEIVES, recvbuf, recvcount, recvtype);
+		class = adi_blocks_equal(&receive, ADI_RECEIVES, recvbuf, neighbors.sources ? recvcount : 0, recvtype);
 	return class ? class : build(comm, &neighbors, &send, &receive, made);
 }
 
@@ -62,7 +62,7 @@ static int neighbor_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Dat
 	struct adi_blocks send, receive;
 	int class = take_neighbors(comm, &neighbors);
 	if (!class)
-		class = adi_blocks_same(&send, ADI_SENDS, sendbuf, sendcount, sendtype);
+		class = adi_blocks_same(&send, ADI_SENDS, sendbuf, neighbors.destinations ? sendcount : 0, sendtype);
 	if (!class)
 		class = adi_blocks_v(&receive, ADI_RECEIVES, recvbuf, recvcounts, displs, recvtype, neighbors.sources);
 	return class ? class : build(comm, &neighbors, &send, &receive, made);
@@ -75,9 +75,9 @@ static int neighbor_alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datat
 	struct adi_blocks send, receive;
 	int class = take_neighbors(comm, &neighbors);
 	if (!class)
-		class = adi_blocks_equal(&send, ADI_SENDS, sendbuf, sendcount, sendtype);
+		class = adi_blocks_equal(&send, ADI_SENDS, sendbuf, neighbors.destinations ? sendcount : 0, sendtype);
 	if (!class)
-		class = adi_blocks_equal(&receive, ADI_RECEIVES, recvbuf, recvcount, recvtype);
+		class = adi_blocks_equal(&receive, ADI_RECEIVES, recvbuf, neighbors.sources ? recvcount : 0, recvtype);
 	return class ? class : build(comm, &neighbors, &send, &receive, made);
 }
 

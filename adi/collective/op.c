@@ -213,6 +213,8 @@ int mpi_reduce_local(const void *in, void *inout, MPI_Count count, MPI_Datatype 
 		class = adi_op_check(op, type);
 	if (!class && (in == MPI_IN_PLACE || inout == MPI_IN_PLACE))
 		class = adi_error(MPI_ERR_BUFFER, "a buffer is MPI_IN_PLACE; this is not valid in MPI_Reduce_local");
+	if (!class && (adi_type_lacks_buffer(in, count, type) || adi_type_lacks_buffer(inout, count, type)))
+		class = adi_error(MPI_ERR_BUFFER, "%s is NULL, count is %lld", in ? "inoutbuf" : "inbuf", (long long)count);
 	if (!class && count > 0 && in == inout && !type->contents)
 		class = adi_error(MPI_ERR_BUFFER, "inbuf and inoutbuf are the same buffer");
 	if (!class && count > 0)

@@ -203,7 +203,7 @@ static int check(const struct arguments *arguments, struct adi_reduction *reduct
 	for (int i = 0; i < comm->size; i++) {
 		MPI_Count count = count_of(arguments, i);
 		if (count < 0)
-			return adi_error(MPI_ERR_COUNT, "recvcount for rank %d is %lld; valid: 0 and above", i, (long long)count);
+			return adi_error(MPI_ERR_COUNT, "recvcounts[%d] is %lld; valid: 0 and above", i, (long long)count);
 		total += count;
 	}
 	int class = adi_reduction_take(reduction, total, arguments->datatype, arguments->op);

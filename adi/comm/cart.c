@@ -117,11 +117,11 @@ int mpi_cart_get(struct adi_comm *comm, int maxdims, int dims[], int periods[], 
 	const struct adi_topology *cart;
 	int class = adi_topology_take(comm, MPI_CART, &cart);
 	if (!class)
-		class = adi_check_room(dims, "dims", cart->ndims, maxdims);
+		class = adi_check_room(dims, "dims", cart->ndims, maxdims, "maxdims");
 	if (!class)
-		class = adi_check_room(periods, "periods", cart->ndims, maxdims);
+		class = adi_check_room(periods, "periods", cart->ndims, maxdims, "maxdims");
 	if (!class)
-		class = adi_check_room(coords, "coords", cart->ndims, maxdims);
+		class = adi_check_room(coords, "coords", cart->ndims, maxdims, "maxdims");
 	if (class)
 		return class;
 	for (int i = 0; i < cart->ndims; i++) {
@@ -139,7 +139,7 @@ int mpi_cart_coords(struct adi_comm *comm, int rank, int maxdims, int coords[])
 	if (!class)
 		class = adi_check_rank(comm, rank, "rank", false, false);
 	if (!class)
-		class = adi_check_room(coords, "coords", cart->ndims, maxdims);
+		class = adi_check_room(coords, "coords", cart->ndims, maxdims, "maxdims");
 	if (!class)
 		coords_of(cart, rank, coords);
 	return class;

@@ -15,7 +15,8 @@ int adi_no_memory_for_edges(int64_t n)
 int adi_check_edges(const struct adi_comm *comm, int n, const int *ranks, const char *argument)
 {
 	if (n < 0)
-		return adi_error(MPI_ERR_ARG, "the number of %s is %d; valid: 0 and above", argument, n);
+		return adi_error(MPI_ERR_ARG, "the number of %s (%s) is %d; valid: 0 and above", argument,
+				 !strcmp(argument, "sources") ? "indegree" : "outdegree", n);
 	if (n && !ranks)
 		return adi_error(MPI_ERR_ARG, "%s is a null pointer, and there are %d", argument, n);
 	for (int i = 0; i < n; i++)
@@ -101,10 +102,14 @@ static int copy_out(int n, const int *ranks, const int *weights, int max, const 
 		return adi_error(MPI_ERR_ARG, "%s is %d; valid: 0 and above", argument, max);
 	size_t bytes = (size_t)(n < max ? n : max) * sizeof(int);
 	if (bytes && !to)
-		return adi_error(MPI_ERR_ARG, "the array of %s is a null pointer", argument);
+		return adi_error(MPI_ERR_ARG, "%s is a null pointer, and %s is %d", !strcmp(argument, "maxindegree") ? "sources" :
+				 "destinations", argument, max);
 	if (bytes)
 		memcpy(to, ranks, bytes);
-	if (bytes && weights && weights_to && weights_to != MPI_UNWEIGHTED && weights_to != MPI_WEIGHTS_EMPTY)
+	if (bytes && weights && !weights_to)
+		return adi_error(MPI_ERR_ARG, "%s is a null pointer; valid: an array, or MPI_UNWEIGHTED",
+				 !strcmp(argument, "maxindegree") ? "sourceweights" : "destweights");
+	if (bytes && weights && weights_to != MPI_UNWEIGHTED && weights_to != MPI_WEIGHTS_EMPTY)
 		memcpy(weights_to, weights, bytes);
 	return MPI_SUCCESS;
 }

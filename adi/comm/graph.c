@@ -90,9 +90,9 @@ int mpi_graphdims_get(struct adi_comm *comm, int *nnodes, int *nedges)
 	return MPI_SUCCESS;
 }
 
-static int copy_out(const int *from, int n, int max, const char *argument, int *to)
+static int copy_out(const int *from, int n, int max, const char *max_name, const char *argument, int *to)
 {
-	int class = adi_check_room(to, argument, n, max);
+	int class = adi_check_room(to, argument, n, max, max_name);
 	if (!class && n)
 		memcpy(to, from, (size_t)n * sizeof *to);
 	return class;
@@ -103,8 +103,8 @@ int mpi_graph_get(struct adi_comm *comm, int maxindex, int maxedges, int indx[],
 	const struct adi_topology *graph;
 	int class = adi_topology_take(comm, MPI_GRAPH, &graph);
 	if (!class)
-		class = copy_out(graph->index, graph->nnodes, maxindex, "index", indx);
-	return class ? class : copy_out(graph->edges, graph->nedges, maxedges, "edges", edges);
+		class = copy_out(graph->index, graph->nnodes, maxindex, "maxindex", "index", indx);
+	return class ? class : copy_out(graph->edges, graph->nedges, maxedges, "maxedges", "edges", edges);
 }
 
 int mpi_graph_neighbors_count(struct adi_comm *comm, int rank, int *nneighbors)
@@ -129,5 +129,5 @@ int mpi_graph_neighbors(struct adi_comm *comm, int rank, int maxneighbors, int n
 	if (class)
 		return class;
 	int n = neighbors_of(graph, rank, &found);
-	return copy_out(found, n, maxneighbors, "neighbors", neighbors);
+	return copy_out(found, n, maxneighbors, "maxneighbors", "neighbors", neighbors);
 }

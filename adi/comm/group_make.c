@@ -101,7 +101,9 @@ static int choose(struct choice *choice, int rank, const char *argument, int i)
 
 static int choose_ranks(struct choice *choice, int n, const int *ranks)
 {
-	int class = n && !ranks ? adi_error(MPI_ERR_ARG, "ranks is a null pointer and n is %d", n) : MPI_SUCCESS;
+	int class = MPI_SUCCESS;
+	if (n && !ranks)
+		class = adi_error(MPI_ERR_ARG, "the array of ranks or ranges is a null pointer and n is %d", n);
 	for (int i = 0; !class && i < n; i++)
 		class = choose(choice, ranks[i], "ranks", i);
 	return class;

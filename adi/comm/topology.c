@@ -48,10 +48,10 @@ int *adi_topology_copy(const int *values, int n)
 	return copy;
 }
 
-int adi_check_room(const int *place, const char *argument, int n, int max)
+int adi_check_room(const int *place, const char *argument, int n, int max, const char *max_name)
 {
 	if (max < n)
-		return adi_error(MPI_ERR_ARG, "the room of %s is %d; valid: at least %d", argument, max, n);
+		return adi_error(MPI_ERR_ARG, "%s is %d; valid: at least %d, the number of %s", max_name, max, n, argument);
 	return n && !place ? adi_error(MPI_ERR_ARG, "%s is a null pointer, and there are %d", argument, n) : MPI_SUCCESS;
 }
 

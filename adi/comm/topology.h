@@ -47,7 +47,7 @@ void adi_topology_release(struct adi_topology *topology);
 int *adi_topology_copy(const int *values, int n);
 
 /* Error class if there are n > 0 results and no place for them, or for fewer only. */
-int adi_check_room(const int *place, const char *argument, int n, int max);
+int adi_check_room(const int *place, const char *argument, int n, int max, const char *max_name);
 
 /* The topology of comm if it is of this kind; else MPI_ERR_TOPOLOGY. */
 int adi_topology_take(const struct adi_comm *comm, int kind, const struct adi_topology **topology);

@@ -100,6 +100,8 @@ int mpi_abi_get_fortran_booleans(int logical_size, void *logical_true, void *log
 	int class = check_logical_size(logical_size);
 	if (class)
 		return class;
+	if (!logical_true || !logical_false)
+		return adi_error(MPI_ERR_ARG, "%s is a null pointer", logical_true ? "logical_false" : "logical_true");
 	*is_set = logical_size <= 16;
 	if (*is_set) {
 		__int128 one = 1; /* little-endian: the first bytes are the number in any size */

@@ -78,7 +78,8 @@ int adi_keyval_create(enum adi_kind of, void (*copy)(void), void (*delete)(void)
 
 static int no_such_key(int keyval, enum adi_kind of)
 {
-	return adi_error(MPI_ERR_KEYVAL, "keyval is %d, no attribute key of %s", keyval,
+	return adi_error(MPI_ERR_KEYVAL, "%s_keyval is %d, no attribute key of %s",
+			 of == ADI_COMM ? "comm" : of == ADI_TYPE ? "type" : "win", keyval,
 			 of == ADI_COMM ? "communicators" : of == ADI_TYPE ? "datatypes" : "windows");
 }
 

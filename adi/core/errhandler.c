@@ -33,7 +33,7 @@ int adi_errhandler_take(MPI_Errhandler handle, const char *argument, struct adi_
 	else
 		handler = adi_object_at(handle, ADI_ERRHANDLER);
 	if (!handler)
-		return adi_error(MPI_ERR_ERRHANDLER, "%s is %p, no error handler", argument, (void *)handle);
+		return adi_error(MPI_ERR_ERRHANDLER, "%s is %s, no error handler", argument, adi_handle_text(handle));
 	*found = handler;
 	return MPI_SUCCESS;
 }
@@ -42,7 +42,8 @@ int adi_errhandler_check(const struct adi_errhandler *handler, enum adi_kind kin
 {
 	if (handler->action != ADI_ERRORS_CALL || handler->of == kind)
 		return MPI_SUCCESS;
-	return adi_error(MPI_ERR_ERRHANDLER, "%s is %p, whose function is for another kind of object", argument, (const void *)handler);
+	return adi_error(MPI_ERR_ERRHANDLER, "%s is %p, whose function is for another kind of object", argument,
+			 (const void *)handler);
 }
 
 void adi_errhandler_set(struct adi_errhandler **place, struct adi_errhandler *handler)
@@ -63,7 +64,8 @@ void adi_errhandler_release(struct adi_errhandler *handler)
 int adi_errhandler_new(enum adi_kind of, void (*function)(void), MPI_Errhandler *handle)
 {
 	if (!function)
-		return adi_error(MPI_ERR_ARG, "the error handler's function is a null pointer");
+		return adi_error(MPI_ERR_ARG, "%s_errhandler_fn is a null pointer",
+				 of == ADI_COMM ? "comm" : of == ADI_WIN ? "win" : "session");
 	struct adi_errhandler *handler = malloc(sizeof *handler);
 	if (!handler)
 		return adi_error(MPI_ERR_NO_MEM, "no memory for an error handler");
@@ -218,6 +220,7 @@ int adi_fail(struct adi_object *object, const char *function, int class)
 {
 	if (!object)
 		object = named ? named : default_object();
+	adi_error_reported(function, class);
 	handle_error(handler_of(object), object, function, class);
 	adi_error_forget();
 	adi_error_on(NULL);
@@ -228,6 +231,7 @@ int adi_fail_given(struct adi_errhandler *given, const char *function, int class
 {
 	if (!given)
 		return adi_fail(NULL, function, class);
+	adi_error_reported(function, class);
 	handle_error(given, NULL, function, class);
 	adi_error_forget();
 	adi_error_on(NULL);

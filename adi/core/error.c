@@ -127,9 +127,49 @@ int adi_error(int class, const char *format, ...)
 	return class;
 }
 
+int adi_error_of(const char *prefix, int class)
+{
+	char text[sizeof error_text];
+	memcpy(text, error_text, sizeof text);
+	return adi_error(class, "%s%.480s", prefix, text);
+}
+
 const char *adi_error_text(void)
 {
 	return error_text;
+}
+
+/* The latest error that a function of this thread has returned, for MPI_Error_string: codes are classes, which say neither
+ * function nor argument. */
+static _Thread_local struct {
+	int code;
+	char text[sizeof error_text];
+} latest;
+
+void adi_error_reported(const char *function, int code)
+{
+	latest.code = code;
+	latest.text[0] = '\0';
+	if (*error_text && snprintf(latest.text, sizeof latest.text, "MPI_%s: %s", function, error_text) < 0)
+		latest.text[0] = '\0';
+}
+
+const char *adi_handle_text(const void *handle)
+{
+	static const struct {
+		const void *handle;
+		const char *name;
+	} nulls[] = {
+		{ MPI_COMM_NULL, "MPI_COMM_NULL" }, { MPI_WIN_NULL, "MPI_WIN_NULL" }, { MPI_SESSION_NULL, "MPI_SESSION_NULL" },
+		{ MPI_INFO_NULL, "MPI_INFO_NULL" }, { MPI_ERRHANDLER_NULL, "MPI_ERRHANDLER_NULL" },
+		{ MPI_REQUEST_NULL, "MPI_REQUEST_NULL" }, { MPI_MESSAGE_NULL, "MPI_MESSAGE_NULL" },
+	};
+	static _Thread_local char number[32];
+	for (int i = 0; i < COUNT(nulls); i++)
+		if (nulls[i].handle == handle)
+			return nulls[i].name;
+	snprintf(number, sizeof number, "%p", handle);
+	return number;
 }
 
 void adi_error_forget(void)
@@ -203,7 +243,8 @@ static int no_such_code(int code)
 
 static int not_added(int code, const char *what)
 {
-	return adi_error(MPI_ERR_ARG, "%d is no error %s that this program has added", code, what);
+	return adi_error(MPI_ERR_ARG, "%s is %d, no error %s that this program has added",
+			 !strcmp(what, "class") ? "errorclass" : "errorcode", code, what);
 }
 
 /* Adds a class (class 0) or a code of a class. Numbers are not used again, so that an old number never gets a new meaning. */
@@ -225,7 +266,7 @@ int mpi_add_error_class(int *errorclass)
 
 int mpi_add_error_code(int errorclass, int *errorcode)
 {
-	if (adi_class_of_code(errorclass) != errorclass)
+	if (errorclass < 0 || adi_class_of_code(errorclass) != errorclass)
 		return adi_error(MPI_ERR_ARG, "errorclass is %d, no error class", errorclass);
 	int class = add(errorclass, errorcode);
 	struct added *of = added_find(errorclass);
@@ -303,6 +344,10 @@ int mpi_error_string(int errorcode, char *string, int *resultlen)
 		text = "the last predefined error code";
 	if (!text)
 		return no_such_code(errorcode);
-	*resultlen = snprintf(string, MPI_MAX_ERROR_STRING, "%s%s%s", name ? name : "", name ? ": " : "", text);
+	if (name && errorcode == latest.code && *latest.text)
+		snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s (%.400s)", name, text, latest.text);
+	else
+		snprintf(string, MPI_MAX_ERROR_STRING, "%s%s%s", name ? name : "", name ? ": " : "", text);
+	*resultlen = (int)strlen(string);
 	return MPI_SUCCESS;
 }

@@ -13,9 +13,16 @@
 /* Keeps the text, for this thread, until adi_fail. Returns class. A text names argument, value and what is valid: "tag is
  * -5; valid tags: 0 and above". */
 int adi_error(int class, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+/* Puts prefix before the text, which begins with the name of an argument: "tag is -5" becomes "sendtag is -5". Returns
+ * class. */
+int adi_error_of(const char *prefix, int class) __attribute__((cold));
 /* The text, which may be empty; and no text. */
 const char *adi_error_text(void);
 void adi_error_forget(void);
+/* Keeps the text for MPI_Error_string, until the next error of this thread: MPI_<function> returns this code. */
+void adi_error_reported(const char *function, int code) __attribute__((cold));
+/* "MPI_WIN_NULL" for a null handle, its value for others. Valid until the next call of this thread. */
+const char *adi_handle_text(const void *handle) __attribute__((cold));
 /* Converts 0 or a negated errno value of the layers below to an error class, without a text. */
 int adi_class(int error);
 /* As adi_class, with the text of the errno value behind what was done: "what: No such file". */

@@ -20,7 +20,7 @@ int adi_info_take(MPI_Info handle, const char *argument, bool allow_null, struct
 	else
 		info = adi_object_at(handle, ADI_INFO);
 	if (!info)
-		return adi_error(MPI_ERR_INFO, "%s is %p, no info object", argument, (void *)handle);
+		return adi_error(MPI_ERR_INFO, "%s is %s, no info object", argument, adi_handle_text(handle));
 	*found = info;
 	return MPI_SUCCESS;
 }
@@ -143,6 +143,8 @@ int mpi_info_create(MPI_Info *info)
 
 int mpi_info_create_env(int argc, char *argv[], MPI_Info *info)
 {
+	if (argc < 0)
+		return adi_error(MPI_ERR_ARG, "argc is %d; valid: 0 and above", argc);
 	return give(adi_info_describe(argc, argv), info);
 }
 

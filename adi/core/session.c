@@ -20,7 +20,7 @@ int adi_session_take(MPI_Session handle, const char *argument, struct adi_sessio
 {
 	struct adi_session *session = adi_object_at(handle, ADI_SESSION);
 	if (!session)
-		return adi_error(MPI_ERR_SESSION, "%s is %p, no session", argument, (void *)handle);
+		return adi_error(MPI_ERR_SESSION, "%s is %s, no session", argument, adi_handle_text(handle));
 	*found = session;
 	return MPI_SUCCESS;
 }

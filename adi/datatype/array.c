@@ -223,7 +223,7 @@ static int check_darray(int size, int rank, int ndims, struct adi_array gsizes, 
 	if (size < 1)
 		return adi_error(MPI_ERR_ARG, "size is %d; valid: 1 and above", size);
 	if (rank < 0 || rank >= size)
-		return adi_error(MPI_ERR_ARG, "rank is %d; valid: 0 to %d", rank, size - 1);
+		return adi_error(MPI_ERR_RANK, "rank is %d; valid: 0 to %d", rank, size - 1);
 	if (ndims < 1)
 		return adi_error(MPI_ERR_ARG, "ndims is %d; valid: 1 and above", ndims);
 	if (!gsizes.values || !distribs || !dargs || !psizes)

@@ -187,6 +187,8 @@ static int check_room(const char *datarep, MPI_Count count, struct adi_type *typ
 int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount, struct adi_type *datatype, void *outbuf,
 		      MPI_Count outsize, MPI_Count *position)
 {
+	if (adi_type_lacks_buffer(inbuf, incount, datatype))
+		return adi_error(MPI_ERR_BUFFER, "inbuf is NULL, incount is %lld", (long long)incount);
 	int class = check_room(datarep, incount, datatype, outbuf, outsize, *position, "outbuf");
 	if (class)
 		return class;
@@ -198,6 +200,8 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
 int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
 			MPI_Count outcount, struct adi_type *datatype)
 {
+	if (adi_type_lacks_buffer(outbuf, outcount, datatype))
+		return adi_error(MPI_ERR_BUFFER, "outbuf is NULL, outcount is %lld", (long long)outcount);
 	int class = check_room(datarep, outcount, datatype, inbuf, insize, *position, "inbuf");
 	if (class)
 		return class;

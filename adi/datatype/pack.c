@@ -19,6 +19,8 @@ int mpi_pack(const void *inbuf, MPI_Count incount, struct adi_type *datatype, vo
 {
 	(void)comm;
 	struct adi_stream stream;
+	if (adi_type_lacks_buffer(inbuf, incount, datatype))
+		return adi_error(MPI_ERR_BUFFER, "inbuf is NULL, incount is %lld", (long long)incount);
 	int class = adi_stream_start(&stream, inbuf, incount, datatype);
 	if (!class)
 		class = check_room(outbuf, outsize, *position, stream.bytes, "outbuf");
@@ -33,6 +35,8 @@ int mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void *o
 {
 	(void)comm;
 	struct adi_stream stream;
+	if (adi_type_lacks_buffer(outbuf, outcount, datatype))
+		return adi_error(MPI_ERR_BUFFER, "outbuf is NULL, outcount is %lld", (long long)outcount);
 	int class = adi_stream_start(&stream, outbuf, outcount, datatype);
 	if (!class)
 		class = check_room(inbuf, insize, *position, stream.bytes, "inbuf");

@@ -74,6 +74,12 @@ static inline int adi_type_take_committed(MPI_Datatype handle, const char *argum
 		return adi_type_error(handle, argument);
 	return class;
 }
+/* Whether elements have no buffer. The buffer of a derived datatype may be NULL (MPI_BOTTOM): its displacements may be
+ * addresses. */
+static inline bool adi_type_lacks_buffer(const void *buf, MPI_Count count, const struct adi_type *type)
+{
+	return __builtin_expect(!buf, 0) && count > 0 && type->object.constant && type->size > 0;
+}
 static inline MPI_Datatype adi_type_handle(struct adi_type *type)
 {
 	return (MPI_Datatype)adi_object_handle(&type->object);

@@ -47,7 +47,7 @@ int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_
 		       MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *handle)
 {
 	if (!query_fn || !free_fn || !cancel_fn)
-		return adi_error(MPI_ERR_ARG, "a callback function is a null pointer");
+		return adi_error(MPI_ERR_ARG, "%s is a null pointer", !query_fn ? "query_fn" : !free_fn ? "free_fn" : "cancel_fn");
 	struct generalized *generalized = malloc(sizeof *generalized);
 	struct adi_request *request = generalized ? adi_request_new(&adi_generalized_class, generalized, NULL) : NULL;
 	if (!request) {
@@ -63,7 +63,7 @@ int mpi_grequest_complete(MPI_Request handle)
 {
 	struct adi_request *request = adi_request_at(handle);
 	if (!request)
-		return adi_error_request(handle);
+		return adi_error_request(handle, "request");
 	if (request->of != &adi_generalized_class || request->complete)
 		return adi_error(MPI_ERR_REQUEST, "request is %s",
 				 request->complete ? "complete already" : "not of MPI_Grequest_start");

@@ -227,7 +227,7 @@ static inline struct adi_request *adi_request_at(MPI_Request handle)
 {
 	return adi_object_at(handle, ADI_REQUEST);
 }
-int adi_error_request(MPI_Request handle) __attribute__((cold));
+int adi_error_request(MPI_Request handle, const char *argument) __attribute__((cold));
 
 /* generalized.c: ends a generalized request. Returns the result of its free function. */
 extern const struct adi_request_class adi_generalized_class;

@@ -134,7 +134,7 @@ static int find(MPI_Request handle, int kind, struct adi_request **found)
 	struct adi_request *request = adi_request_at(handle);
 	*found = NULL;
 	if (!request)
-		return adi_error_request(handle);
+		return adi_error_request(handle, "request");
 	if (request->comm)
 		adi_error_on(&request->comm->object);
 	if (request->of != &partitioned_class || (int)request->kind != kind)
@@ -192,8 +192,10 @@ int mpi_pready_list(int length, const int partitions[], MPI_Request handle)
 {
 	struct adi_request *request;
 	int class = find(handle, ADI_SEND, &request);
-	if (!class && (length < 0 || (length > 0 && !partitions)))
-		class = adi_error(MPI_ERR_ARG, "length is %d, array_of_partitions is %p", length, (const void *)partitions);
+	if (!class && length < 0)
+		class = adi_error(MPI_ERR_ARG, "length is %d; valid: 0 and above", length);
+	if (!class && length > 0 && !partitions)
+		class = adi_error(MPI_ERR_ARG, "array_of_partitions is NULL, length is %d", length);
 	for (int i = 0; !class && i < length; i++)
 		class = make_ready(request, partitions[i]);
 	return class;

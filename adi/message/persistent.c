@@ -73,11 +73,11 @@ int mpi_recv_init(void *buf, MPI_Count count, struct adi_type *datatype, int sou
 	return class ? class : init(ADI_RECEIVE, buf, count, datatype, source, tag, comm, ADI_SEND_STANDARD, request);
 }
 
-int mpi_start(MPI_Request *handle)
+static int start(MPI_Request *handle, const char *argument)
 {
 	struct adi_request *request = adi_request_at(*handle);
 	if (!request)
-		return adi_error_request(*handle);
+		return adi_error_request(*handle, argument);
 	if (!request->persistent || request->active) {
 		if (request->comm)
 			adi_error_on(&request->comm->object);
@@ -96,6 +96,11 @@ int mpi_start(MPI_Request *handle)
 	return class;
 }
 
+int mpi_start(MPI_Request *handle)
+{
+	return start(handle, "request");
+}
+
 int mpi_startall(int count, MPI_Request handles[])
 {
 	if (count < 0)
@@ -103,7 +108,7 @@ int mpi_startall(int count, MPI_Request handles[])
 	if (count > 0 && !handles)
 		return adi_error(MPI_ERR_REQUEST, "array_of_requests is a null pointer, count is %d", count);
 	for (int i = 0; i < count; i++) {
-		int class = mpi_start(&handles[i]);
+		int class = start(&handles[i], "a handle in array_of_requests");
 		if (class)
 			return class;
 	}

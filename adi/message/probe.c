@@ -170,7 +170,7 @@ static int find_handle(MPI_Message handle, const void *buf, MPI_Count count, con
 {
 	*message = adi_object_at(handle, ADI_MESSAGE);
 	if (!*message && handle != MPI_MESSAGE_NO_PROC)
-		return adi_error(MPI_ERR_REQUEST, "message is %p, no message of a matching probe", (void *)handle);
+		return adi_error(MPI_ERR_REQUEST, "message is %s, no message of a matching probe", adi_handle_text(handle));
 	if (!*message)
 		return MPI_SUCCESS;
 	int class = adi_check_message(buf, count, type, 0, true);

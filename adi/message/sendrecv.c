@@ -26,7 +26,10 @@ struct pair {
 static int check(const struct side *out, const struct side *in, const struct adi_comm *comm)
 {
 	int class = adi_check_send(out->buf, out->count, out->type, out->rank, out->tag, comm);
-	return class ? class : adi_check_receive(in->buf, in->count, in->type, in->rank, in->tag, comm);
+	if (class)
+		return class == MPI_ERR_RANK ? class : adi_error_of("send", class);
+	class = adi_check_receive(in->buf, in->count, in->type, in->rank, in->tag, comm);
+	return !class || class == MPI_ERR_RANK ? class : adi_error_of("recv", class);
 }
 
 static void begin(struct adi_request *send, struct adi_request *receive, const struct side *out, const struct side *in,

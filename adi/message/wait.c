@@ -2,16 +2,16 @@
 /* Completion of requests: MPI 5.0, sections 3.7.3 to 3.7.6. */
 #include "adi/message/internal.h"
 
-int adi_error_request(MPI_Request handle)
+int adi_error_request(MPI_Request handle, const char *argument)
 {
-	return adi_error(MPI_ERR_REQUEST, "%p is not a request", (void *)handle);
+	return adi_error(MPI_ERR_REQUEST, "%s is %s, no request", argument, adi_handle_text(handle));
 }
 
 /* Stores the request of a handle, NULL for MPI_REQUEST_NULL. Returns an error class. */
-static inline int find(MPI_Request handle, struct adi_request **found)
+static inline int find(MPI_Request handle, const char *argument, struct adi_request **found)
 {
 	*found = adi_request_at(handle);
-	return ADI_LIKELY(*found || handle == MPI_REQUEST_NULL) ? MPI_SUCCESS : adi_error_request(handle);
+	return ADI_LIKELY(*found || handle == MPI_REQUEST_NULL) ? MPI_SUCCESS : adi_error_request(handle, argument);
 }
 
 static int check_all(int count, const MPI_Request handles[])
@@ -22,7 +22,7 @@ static int check_all(int count, const MPI_Request handles[])
 		return adi_error(MPI_ERR_REQUEST, "array_of_requests is a null pointer, count is %d", count);
 	for (int i = 0; i < count; i++) {
 		struct adi_request *unused;
-		int class = find(handles[i], &unused);
+		int class = find(handles[i], "a handle in array_of_requests", &unused);
 		if (class)
 			return class;
 	}
@@ -83,7 +83,7 @@ static inline MPI_Status *status_at(MPI_Status *statuses, int i)
 int mpi_wait(MPI_Request *handle, MPI_Status *status)
 {
 	struct adi_request *request;
-	int class = find(*handle, &request);
+	int class = find(*handle, "request", &request);
 	if (class)
 		return class;
 	while (!done(request))
@@ -94,7 +94,7 @@ int mpi_wait(MPI_Request *handle, MPI_Status *status)
 int mpi_test(MPI_Request *handle, int *flag, MPI_Status *status)
 {
 	struct adi_request *request;
-	int class = find(*handle, &request);
+	int class = find(*handle, "request", &request);
 	if (class)
 		return class;
 	if (!done(request))
@@ -275,7 +275,7 @@ static void look(struct adi_request *request, MPI_Status *status)
 int mpi_request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
 {
 	struct adi_request *request;
-	int class = find(handle, &request);
+	int class = find(handle, "request", &request);
 	if (class)
 		return class;
 	if (!done(request))
@@ -349,7 +349,7 @@ int mpi_request_free(MPI_Request *handle)
 {
 	struct adi_request *request = adi_request_at(*handle);
 	if (!request)
-		return adi_error_request(*handle);
+		return adi_error_request(*handle, "request");
 	*handle = MPI_REQUEST_NULL;
 	if (request == &adi_request_none)
 		return MPI_SUCCESS;
@@ -368,7 +368,7 @@ int mpi_cancel(MPI_Request *handle)
 {
 	struct adi_request *request = adi_request_at(*handle);
 	if (!request)
-		return adi_error_request(*handle);
+		return adi_error_request(*handle, "request");
 	if (request == &adi_request_none || adi_request_inactive(request))
 		return MPI_SUCCESS;
 	if (request->of && request->of->cancel)

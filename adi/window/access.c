@@ -76,6 +76,11 @@ static int begin(struct adi_win *win, struct window_access_args *args, bool *ski
 	return window_may_access(win, args->rank, args->request != NULL);
 }
 
+static int no_buffer(const char *argument, MPI_Count count)
+{
+	return adi_error(MPI_ERR_BUFFER, "%s is NULL; valid: the address of %" PRId64 " elements", argument, (int64_t)count);
+}
+
 /* ---- put and get ---- */
 
 static int put(struct adi_win *win, struct window_access_args *args, MPI_Aint disp)
@@ -90,6 +95,8 @@ static int put(struct adi_win *win, struct window_access_args *args, MPI_Aint di
 	if (skip || bytes == 0)
 		return nothing(args);
 	class = place_check(win, args, disp);
+	if (!class && adi_type_lacks_buffer(args->origin, args->origin_count, args->origin_type))
+		class = no_buffer("origin_addr", args->origin_count);
 	if (class)
 		return class;
 	if (bytes > args->count * args->type->size)
@@ -106,6 +113,8 @@ static int get(struct adi_win *win, struct window_access_args *args, MPI_Aint di
 	if (skip)
 		return nothing(args);
 	class = place_check(win, args, disp);
+	if (!class && adi_type_lacks_buffer(args->result, args->result_count, args->result_type))
+		class = no_buffer("origin_addr", args->result_count);
 	if (class)
 		return class;
 	if (args->count * args->type->size > args->result_count * args->result_type->size)
@@ -198,9 +207,10 @@ static int accumulate(struct adi_win *win, struct window_access_args *args, MPI_
 		class = place_check(win, args, disp);
 	if (!class)
 		class = accumulate_sizes(args);
-	if (!class && ((args->sends && !args->origin && args->origin_type->contiguous) ||
-		       (args->fetches && !args->result && args->result_type->contiguous)))
-		class = adi_error(MPI_ERR_BUFFER, "a buffer is a null pointer");
+	if (!class && args->sends && adi_type_lacks_buffer(args->origin, args->origin_count, args->origin_type))
+		class = no_buffer("origin_addr", args->origin_count);
+	if (!class && args->fetches && adi_type_lacks_buffer(args->result, args->result_count, args->result_type))
+		class = no_buffer("result_addr", args->result_count);
 	if (class)
 		return class;
 	return window_is_local(win, args->rank) ? done(args, window_local_accumulate(win, args)) :
@@ -296,7 +306,7 @@ int mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, void
 	if (class)
 		return class;
 	if (!origin_addr || !compare_addr || !result_addr)
-		return adi_error(MPI_ERR_BUFFER, "a buffer is a null pointer");
+		return no_buffer(!origin_addr ? "origin_addr" : !compare_addr ? "compare_addr" : "result_addr", 1);
 	return window_is_local(win, target_rank) ? window_local_swap(win, &args, compare_addr) :
 						   window_remote_swap(win, &args, compare_addr);
 }

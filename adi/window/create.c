@@ -29,7 +29,8 @@ int adi_win_take(MPI_Win handle, const char *argument, struct adi_win **found)
 {
 	struct adi_win *win = adi_object_at(handle, ADI_WIN);
 	if (!win)
-		return adi_error(MPI_ERR_WIN, "%s is %p; valid: a window that was not freed", argument, (void *)handle);
+		return adi_error(MPI_ERR_WIN, "%s is %s; valid: a window that was not freed", argument,
+				 adi_handle_text(handle));
 	*found = win;
 	return MPI_SUCCESS;
 }

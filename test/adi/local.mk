@@ -6,7 +6,7 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules \
 	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes \
-	test/adi/flood test/adi/many
+	test/adi/flood test/adi/many test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
 test_adi_ring_CPPFLAGS = $(adi_cppflags)
@@ -77,6 +77,16 @@ test_adi_flood_CPPFLAGS = $(adi_cppflags)
 test_adi_flood_LDADD = adi/libmpi_abi.la
 test_adi_many_CPPFLAGS = $(adi_cppflags)
 test_adi_many_LDADD = adi/libmpi_abi.la
+# Its calls are made from the tables of signatures.
+test_adi_wrong_arguments_SOURCES = test/adi/wrong_arguments.c
+nodist_test_adi_wrong_arguments_SOURCES = test/adi/wrong_arguments.h
+test_adi_wrong_arguments_CPPFLAGS = $(adi_cppflags)
+test_adi_wrong_arguments_LDADD = adi/libmpi_abi.la
+$(test_adi_wrong_arguments_OBJECTS): test/adi/wrong_arguments.h
+test/adi/wrong_arguments.h: $(HR_MPI_TABLES) adi/bindings/table.py test/adi/wrong_arguments.py
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(PYTHON) -B $(srcdir)/test/adi/wrong_arguments.py $(srcdir) $@
+CLEANFILES += test/adi/wrong_arguments.h
+EXTRA_DIST += test/adi/wrong_arguments.py
 if HAVE_PMIX
 check_PROGRAMS += test/adi/lost_fence
 endif
@@ -96,7 +106,7 @@ $(test_adi_streams_OBJECTS): | $(HR_MPI_BINDINGS_H)
 adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/lost_fence.sh \
 	test/adi/symbols.sh test/adi/core.sh test/adi/messages.sh test/adi/datatypes.sh test/adi/communicators.sh \
 	test/adi/algorithms.sh test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh \
-	test/adi/pmi.sh test/adi/scale.sh
+	test/adi/pmi.sh test/adi/scale.sh test/adi/wrong_arguments.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/ring-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90
