@@ -37,7 +37,7 @@ uint64_t adi_number_arrived(int world)
 /* Drops a message that no receive has matched. */
 static void drop(struct adi_unexpected *message)
 {
-	int source = message->node[ADI_BY_ALL].key.source;
+	int source = message->node.key.source;
 	adi_unexpected_remove(message);
 	if (message->rndv)
 		ch3_rndv_accept(message->rndv, NULL, 0, NULL, NULL);

@@ -188,7 +188,7 @@ void adi_deliver_self(struct adi_request *send, struct adi_request *receive)
 
 void adi_deliver_unexpected(struct adi_request *request, struct adi_unexpected *message)
 {
-	const struct adi_key *key = &message->node[ADI_BY_ALL].key;
+	const struct adi_key *key = &message->node.key;
 	adi_receive_claim(request, key, message->bytes);
 	if (message->rndv) {
 		ch3_rndv_t *rndv = message->rndv;

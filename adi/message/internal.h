@@ -40,14 +40,20 @@ struct adi_partitioned_envelope {
 };
 static_assert(sizeof(struct adi_partitioned_envelope) == 12, "wire format");
 
-/* Tables by envelope in which an unexpected message is. */
-enum { ADI_BY_ALL, ADI_BY_TAG, ADI_BY_SOURCE, ADI_BY_CONTEXT, ADI_INDEXES };
+/* The entries of an unexpected message in the table by envelope for receives with wildcards: of source, of tag, of both. Made
+ * only when such a receive has searched for long. */
+enum { ADI_BY_TAG, ADI_BY_SOURCE, ADI_BY_CONTEXT, ADI_INDEXES };
+struct adi_unexpected_index {
+	struct adi_queued node[ADI_INDEXES];
+	struct adi_unexpected *message;
+};
 
 /* An unexpected message. MPI_Message is a pointer to it. */
 struct adi_unexpected {
 	struct adi_object object;               /* after a matching probe */
 	struct adi_unexpected *next, *previous; /* in order of arrival */
-	struct adi_queued node[ADI_INDEXES];      /* the key of the first one is the message's */
+	struct adi_queued node;                 /* in the table, with the message's key */
+	struct adi_unexpected_index *index;     /* NULL: none was made */
 	size_t bytes;
 	uint64_t number;             /* as in the sender's request */
 	ch3_rndv_t *rndv;            /* not NULL: rendezvous, the payload is still at the sender */
@@ -144,7 +150,8 @@ struct adi_flow {
 	uint64_t sent, allowed;      /* sender: may send eagerly until sent has reached allowed */
 	uint64_t consumed, reported; /* receiver: of messages that have found their receives; what the peer knows of it */
 };
-#define ADI_FLOW_MESSAGE 64
+#define ADI_FLOW_MESSAGE 176
+static_assert(sizeof(struct adi_unexpected) + 2 * sizeof(size_t) <= ADI_FLOW_MESSAGE, "what a message takes beside its data");
 extern struct adi_flow *adi_flow; /* [adi_job.size] */
 extern uint64_t adi_flow_limit;
 extern uint64_t adi_eager_max;     /* longest message that ch3 sends eagerly */

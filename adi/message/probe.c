@@ -55,13 +55,13 @@ static struct found find_now(int source, int tag, const struct adi_comm *comm)
 /* The source of a message in the communicator. */
 static int source_of(const struct adi_unexpected *message, int source, const struct adi_comm *comm)
 {
-	return source != MPI_ANY_SOURCE ? source : adi_group_rank(comm->remote, message->node[ADI_BY_ALL].key.source);
+	return source != MPI_ANY_SOURCE ? source : adi_group_rank(comm->remote, message->node.key.source);
 }
 
 static void describe(const struct adi_unexpected *message, int source, const struct adi_comm *comm, MPI_Status *status)
 {
 	if (status != MPI_STATUS_IGNORE)
-		adi_status_set(status, source_of(message, source, comm), message->node[ADI_BY_ALL].key.tag, message->bytes);
+		adi_status_set(status, source_of(message, source, comm), message->node.key.tag, message->bytes);
 }
 
 static void describe_null(MPI_Status *status)
@@ -184,7 +184,7 @@ static void prepare(struct adi_request *request, const struct adi_unexpected *me
 		    struct adi_type *type)
 {
 	struct adi_comm *comm = message ? message->comm : &adi_self;
-	int tag = message ? message->node[ADI_BY_ALL].key.tag : MPI_ANY_TAG;
+	int tag = message ? message->node.key.tag : MPI_ANY_TAG;
 	adi_message_prepare(request, ADI_RECEIVE, comm, comm->context, message ? message->rank : MPI_PROC_NULL, tag, buf, count, type);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unexpected messages: those that have no receive yet. They are in a list in order of arrival and in a table by envelope. A
- * receive with wildcards searches the list. If that takes many steps, the messages are entered into the table by all other
- * combinations of source and tag too, until no message is left.
+ * receive with wildcards searches the list. If that takes many steps, the messages are entered into the table for all wildcards
+ * too, until no message is left.
  */
 #include "adi/message/internal.h"
 #include "adi/message/statistics.h"
@@ -15,36 +15,60 @@
 
 static struct adi_table table;
 static struct adi_unexpected *first, *last;
-static bool indexed; /* all messages are in the table by all combinations */
+static bool indexed; /* all messages have an index */
 
 /* The key under which a message is found by receives with these wildcards. */
 static struct adi_key index_key(const struct adi_key *key, int index)
 {
 	struct adi_key other = *key;
-	if (index & ADI_BY_TAG)
+	if (index != ADI_BY_SOURCE)
 		other.source = MPI_ANY_SOURCE;
-	if (index & ADI_BY_SOURCE)
+	if (index != ADI_BY_TAG)
 		other.tag = MPI_ANY_TAG;
 	return other;
 }
 
-static int index_of(const struct adi_key *want)
+static void index_remove(struct adi_unexpected *message)
 {
-	return (want->source == MPI_ANY_SOURCE ? ADI_BY_TAG : 0) | (want->tag == MPI_ANY_TAG ? ADI_BY_SOURCE : 0);
+	for (int i = 0; message->index && i < ADI_INDEXES; i++)
+		adi_table_remove(&table, &message->index->node[i]);
+	free(message->index);
+	message->index = NULL;
 }
 
-static void index_message(struct adi_unexpected *message)
+/* Without memory for all indexes there are none, and receives with wildcards search. */
+static void indexes_remove(void)
 {
-	for (int i = ADI_BY_ALL + 1; i < ADI_INDEXES; i++) {
-		message->node[i].key = index_key(&message->node[ADI_BY_ALL].key, i);
-		adi_table_append(&table, &message->node[i], adi_key_hash(&message->node[i].key));
-	}
+	for (struct adi_unexpected *message = first; message; message = message->next)
+		index_remove(message);
+	indexed = false;
 }
 
 /* Wildcards do not match partitioned messages. */
-static bool has_indexes(const struct adi_unexpected *message)
+static bool index_add(struct adi_unexpected *message)
 {
-	return message->node[ADI_BY_ALL].key.number == 0;
+	if (message->node.key.number)
+		return true;
+	message->index = malloc(sizeof *message->index);
+	if (!message->index)
+		return false;
+	message->index->message = message;
+	for (int i = 0; i < ADI_INDEXES; i++) {
+		struct adi_queued *node = &message->index->node[i];
+		node->key = index_key(&message->node.key, i);
+		adi_table_append(&table, node, adi_key_hash(&node->key));
+	}
+	return true;
+}
+
+static void indexes_add(void)
+{
+	indexed = true;
+	for (struct adi_unexpected *message = first; message; message = message->next)
+		if (!index_add(message)) {
+			indexes_remove();
+			return;
+		}
 }
 
 struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t bytes, size_t room)
@@ -66,18 +90,18 @@ struct adi_unexpected *adi_unexpected_append(const struct adi_key *key, size_t b
 	message->previous = last;
 	*(last ? &last->next : &first) = message;
 	last = message;
-	message->node[ADI_BY_ALL].key = *key;
-	adi_table_append(&table, &message->node[ADI_BY_ALL], adi_key_hash(key));
-	if (indexed && has_indexes(message))
-		index_message(message);
+	message->node.key = *key;
+	message->index = NULL;
+	adi_table_append(&table, &message->node, adi_key_hash(key));
+	if (indexed && !index_add(message))
+		indexes_remove();
 	return message;
 }
 
 void adi_unexpected_remove(struct adi_unexpected *message)
 {
-	adi_table_remove(&table, &message->node[ADI_BY_ALL]);
-	for (int i = ADI_BY_ALL + 1; indexed && has_indexes(message) && i < ADI_INDEXES; i++)
-		adi_table_remove(&table, &message->node[i]);
+	adi_table_remove(&table, &message->node);
+	index_remove(message);
 	*(message->previous ? &message->previous->next : &first) = message->next;
 	*(message->next ? &message->next->previous : &last) = message->previous;
 	if (!first)
@@ -89,38 +113,37 @@ static struct adi_unexpected *search(const struct adi_key *want)
 	int steps = 0;
 	struct adi_unexpected *message = first;
 	for (; message; message = message->next, steps++) {
-		const struct adi_key *key = &message->node[ADI_BY_ALL].key;
+		const struct adi_key *key = &message->node.key;
 		if (key->context == want->context && key->number == want->number &&
 		    (want->source == MPI_ANY_SOURCE || want->source == key->source) &&
 		    (want->tag == MPI_ANY_TAG || want->tag == key->tag))
 			break;
 	}
-	if (steps > MANY_STEPS) {
-		for (struct adi_unexpected *each = first; each; each = each->next)
-			if (has_indexes(each))
-				index_message(each);
-		indexed = true;
-	}
+	if (steps > MANY_STEPS)
+		indexes_add();
 	return message;
 }
 
 struct adi_unexpected *adi_unexpected_find(const struct adi_key *want)
 {
+	bool any_source = want->source == MPI_ANY_SOURCE, any_tag = want->tag == MPI_ANY_TAG;
 	if (!first)
 		return NULL;
-	int index = index_of(want);
-	if (index != ADI_BY_ALL && !indexed)
+	if ((any_source || any_tag) && !indexed)
 		return search(want);
 	struct adi_queued *node = *adi_table_find(&table, want, adi_key_hash(want));
 	if (!node)
 		return NULL;
-	return (struct adi_unexpected *)((char *)(node - index) - offsetof(struct adi_unexpected, node));
+	if (!any_source && !any_tag)
+		return (struct adi_unexpected *)((char *)node - offsetof(struct adi_unexpected, node));
+	node -= any_source && any_tag ? ADI_BY_CONTEXT : any_source ? ADI_BY_TAG : ADI_BY_SOURCE;
+	return ((struct adi_unexpected_index *)((char *)node - offsetof(struct adi_unexpected_index, node)))->message;
 }
 
 struct adi_unexpected *adi_unexpected_numbered(int source, uint64_t number)
 {
 	struct adi_unexpected *message = first;
-	while (message && (message->node[ADI_BY_ALL].key.source != source || message->number != number))
+	while (message && (message->node.key.source != source || message->number != number))
 		message = message->next;
 	return message;
 }
@@ -148,6 +171,7 @@ void adi_unexpected_end(void)
 	while (first) {
 		struct adi_unexpected *message = first;
 		first = message->next;
+		free(message->index);
 		free(message);
 	}
 	last = NULL;
