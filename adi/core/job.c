@@ -79,6 +79,8 @@ int adi_job_start(void)
 	if (error)
 		return adi_error_below(error, "preparing connections to the other ranks");
 	error = adi_launch_publish(&card);
+	if (error == -ECONNRESET)
+		return adi_error(MPI_ERR_PROC_ABORTED, "a rank has ended before all ranks were in MPI_Init");
 	if (error)
 		return adi_error_below(error, "publishing this rank's address to the other ranks");
 	return adi_comms_start();

@@ -7,13 +7,19 @@
 #include <errno.h>
 #include <limits.h>
 #include <pmix.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CARD_KEY "headrace.card"
 #define FETCH_SECONDS 60
+/* Rank r asks for the states of all ranks each LOOK_SECONDS * (1 + r / LOOKERS) seconds of its wait in the fence: the lowest
+ * ranks often, all others rarely, as each answer contains all ranks. */
+#define LOOK_SECONDS 1
+#define LOOKERS 8
 
 static pmix_proc_t self;
 static atomic_bool met, ending;
@@ -82,6 +88,89 @@ static int pmix_init(int *rank, int *size, int *local_size)
 	return error;
 }
 
+/* ---- the fence of MPI_Init ---- */
+
+static sem_t news;             /* posted by each of the callbacks below */
+static atomic_bool fenced;
+static pmix_status_t fence_status;
+static atomic_bool asking;     /* a query has no answer yet */
+static atomic_bool no_table;   /* the process manager does not answer such queries */
+static atomic_long dead = -1;  /* a rank that has ended */
+
+/* Called on a thread of PMIx. */
+static void on_fenced(pmix_status_t status, void *context)
+{
+	(void)context;
+	fence_status = status;
+	/* Orders the status before the flag; pairs with the acquire in fence. */
+	atomic_store_explicit(&fenced, true, memory_order_release);
+	sem_post(&news);
+}
+
+/* Called on a thread of PMIx. Open MPI answers with an array of values, each of which describes a process. */
+static void on_table(pmix_status_t status, pmix_info_t info[], size_t n, void *context, pmix_release_cbfunc_t release,
+		     void *release_context)
+{
+	(void)context;
+	if (status != PMIX_SUCCESS)
+		atomic_store_explicit(&no_table, true, memory_order_relaxed);
+	for (size_t i = 0; status == PMIX_SUCCESS && i < n; i++) {
+		const pmix_data_array_t *array = info[i].value.type == PMIX_DATA_ARRAY ? info[i].value.data.darray : NULL;
+		for (size_t j = 0; array && array->type == PMIX_INFO && j < array->size; j++) {
+			const pmix_value_t *value = &((const pmix_info_t *)array->array)[j].value;
+			if (value->type == PMIX_PROC_INFO && value->data.pinfo->state >= PMIX_PROC_STATE_TERMINATED)
+				atomic_store_explicit(&dead, (long)value->data.pinfo->proc.rank, memory_order_relaxed);
+		}
+	}
+	if (release)
+		release(release_context);
+	atomic_store_explicit(&asking, false, memory_order_relaxed);
+	sem_post(&news);
+}
+
+/* Asks for the states of all ranks, unless the last question was not answered yet. The query outlives this function. */
+static void ask_for_table(void)
+{
+	static char key[] = PMIX_QUERY_PROC_TABLE;
+	static char *keys[] = { key, NULL };
+	static pmix_info_t job;
+	static pmix_query_t query = { .keys = keys, .qualifiers = &job, .nqual = 1 };
+	if (atomic_exchange_explicit(&asking, true, memory_order_relaxed))
+		return;
+	if (!*job.key)
+		PMIX_INFO_LOAD(&job, PMIX_NSPACE, self.nspace, PMIX_STRING);
+	if (PMIx_Query_info_nb(&query, 1, on_table, NULL) != PMIX_SUCCESS)
+		atomic_store_explicit(&no_table, true, memory_order_relaxed);
+}
+
+/* Waits for all ranks. Open MPI's server does not end the fence if a rank died before it had called PMIx_Init, so a rank that
+ * waits looks at the states of all ranks. The fence does not collect the cards at each machine: most of them are never
+ * needed there. */
+static int fence(void)
+{
+	if (sem_init(&news, 0, 0))
+		return -errno;
+	pmix_status_t status = PMIx_Fence_nb(NULL, 0, NULL, 0, on_fenced, NULL);
+	if (status == PMIX_OPERATION_SUCCEEDED)
+		return 0;
+	if (status != PMIX_SUCCESS)
+		return launch_error("PMIx_Fence_nb", status);
+	while (!atomic_load_explicit(&fenced, memory_order_acquire)) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += LOOK_SECONDS * (1 + (time_t)self.rank / LOOKERS);
+		bool late = sem_timedwait(&news, &until) && errno == ETIMEDOUT;
+		long rank = atomic_load_explicit(&dead, memory_order_relaxed);
+		if (rank >= 0) {
+			hr_log(HR_LOG_ERROR, "adi: rank %ld has ended before all ranks were in MPI_Init", rank);
+			return -ECONNRESET;
+		}
+		if (late && !atomic_load_explicit(&no_table, memory_order_relaxed))
+			ask_for_table();
+	}
+	return fence_status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence_nb", fence_status);
+}
+
 static int pmix_publish(const hr_card_t *card)
 {
 	pmix_value_t value;
@@ -95,9 +184,7 @@ static int pmix_publish(const hr_card_t *card)
 	status = PMIx_Commit();
 	if (status != PMIX_SUCCESS)
 		return launch_error("PMIx_Commit", status);
-	/* The fence does not collect the cards at each machine: most of them are never needed there. */
-	status = PMIx_Fence(NULL, 0, NULL, 0);
-	return status == PMIX_SUCCESS ? 0 : launch_error("PMIx_Fence", status);
+	return fence();
 }
 
 /* The process manager asks the machine of the peer, which may be down: so there is a time-out. */

@@ -51,9 +51,15 @@ for case in barrier lock_created fence_allocated; do
 	}
 done
 
-# Before the start only mpirun can notice it.
+# Before the start mpirun ends the job, or the other ranks, which wait in MPI_Init, ask it for the states of all ranks.
 timeout -k 5 60 "$MPIRUN" -n 3 "$programs/deaths" init fatal >"$scratch/out" 2>&1
 case $? in
 0 | 124) fail "a rank dies before MPI_Init, and the job goes on" ;;
 esac
+run init fatal
+if ! grep -q 'rank 1 has ended before all ranks were in MPI_Init' "$scratch/out" ||
+	! grep -q 'MPI_Init on rank .* of 3, .*: MPI_ERR_PROC_ABORTED: .*; aborting the job' "$scratch/out"; then
+	cat "$scratch/out"
+	fail "a rank dies before MPI_Init, mpirun continues, and the other ranks are not told"
+fi
 exit 0
