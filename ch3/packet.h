@@ -20,7 +20,7 @@
 #ifndef HR_CH3_PACKET_H
 #define HR_CH3_PACKET_H
 
-#include "rdma_channel/remote_write.h"
+#include "rdma_channel/remote_access.h"
 
 #include <assert.h>
 #include <stdint.h>

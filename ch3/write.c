@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rendezvous by remote write: the sender writes the payload directly into the receiver's buffers, if the transport
- * supports it (rdma_channel/remote_write.h). Liu et al., IPDPS 2004, section 6, build this into CH3 and compare it with
+ * supports it (rdma_channel/remote_access.h). Liu et al., IPDPS 2004, section 6, build this into CH3 and compare it with
  * the channel's own zero-copy. A payload that cannot be written is sent through the pipe.
  */
 #include "ch3/internal.h"
@@ -22,7 +22,7 @@ struct ch3_writes {
 	uint32_t receiver_id;
 	bool by_pipe; /* a write could not be started: send the payload through the pipe when the others are complete */
 	int n;
-	hr_remote_write_t *write[STRETCHES_MAX];
+	hr_remote_access_t *write[STRETCHES_MAX];
 };
 
 bool ch3_write_can(const ch3_vc_t *vc, uint64_t payload_len)

@@ -4,6 +4,7 @@
 
 #include "ib/ib_conn.h"
 
+#include "ib/ib_access.h"
 #include "ib/ib_events.h"
 
 #include "rdma_channel/base/log.h"
@@ -29,7 +30,7 @@ void ib_conn_fail(struct ib_conn *conn, int error)
 	if (error != -ESHUTDOWN)
 		ib_queues_stop(&conn->queues);
 	/* RDMA reads write into the user's memory, and the user may reuse that memory after the error. */
-	if (ib_zerocopy_under_way(conn))
+	if (ib_zerocopy_under_way(conn) || ib_access_reading(conn))
 		ib_queues_destroy(&conn->queues);
 }
 

@@ -3,7 +3,7 @@
  * One connection over verbs. The files of ib/ that share it:
  *
  *	ib_transport.c  set-up and closing; the functions of struct hr_transport
- *	ib_write.c      remote writes (remote_write.h)
+ *	ib_access.c     access to the peer's memory (remote_access.h)
  *	ib_conn.c       completions, detection of a dead peer, control messages
  *	ib_basic.c, ib_piggyback.c, ib_pipeline.c, ib_zerocopy.c
  *	                put and get of the four designs
@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* A request to be woken. bits comes before seq in memory, so that a reader that sees a new seq sees its bits. */
 struct ib_wake_request {
@@ -127,9 +128,10 @@ struct ib_conn {
 	uint32_t wake_seq;            /* seq of this side's last request */
 	uint32_t answered_seq;        /* seq of the peer's last request that this side answered */
 	uint32_t probes_posted;
-	uint32_t writes_posted;       /* requests of IB_KIND_WRITE, and attempts that found no room */
-	uint32_t writes_seen;         /* their completions when hr_remote_test last looked */
-	uint32_t writes_short;        /* remote writes of which a part waits for room in the queue pairs */
+	TAILQ_HEAD(, ib_access) accesses; /* accesses of which a part waits for room in the queue pairs (ib_access.c) */
+	uint32_t accesses_posted;     /* their requests, and attempts that found no room */
+	uint32_t accesses_seen;       /* completions of IB_KIND_WRITE and IB_KIND_FETCH when hr_remote_test last looked */
+	uint32_t fetches_posted;      /* requests of IB_KIND_FETCH */
 	uint32_t acks_told;           /* count of acknowledged announcements that was last sent to the peer */
 	bool taking;                  /* ib_conn_progress is running */
 	struct ib_zerocopy *zerocopy; /* state of the design zerocopy; NULL in the other designs */

@@ -400,6 +400,7 @@ int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
 		return error;
 	}
 	LIST_INIT(&made->conns);
+	LIST_INIT(&made->shared);
 	fit_queues(made);
 	error = ib_events_open(made);
 	if (!error)

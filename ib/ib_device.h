@@ -50,6 +50,7 @@ struct ib_device {
 	uint32_t timeout_ms;
 	struct ib_cache *cache; /* of registrations of the user's memory */
 	LIST_HEAD(, ib_conn) conns;
+	LIST_HEAD(, ib_exposed) shared; /* memory that hr_remote_share has registered */
 	int error; /* why no connection works now, a negated errno value; 0: connections work (ib_events.h) */
 	bool dead; /* the device itself failed */
 	enum hr_verbs_design design; /* from the attribute, else from HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */

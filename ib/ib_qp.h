@@ -18,7 +18,8 @@ enum ib_kind {
 	IB_KIND_CONTROL, /* a write to the peer's control block; always signaled, as all kinds below */
 	IB_KIND_PROBE,   /* a read of the peer's progress */
 	IB_KIND_READ,    /* a zero-copy read of memory that the peer announced */
-	IB_KIND_WRITE,   /* a write into memory that the peer exposed (remote_write.h) */
+	IB_KIND_WRITE,   /* a write into memory that the peer exposed or shared (remote_access.h) */
+	IB_KIND_FETCH,   /* a read of memory that the peer shared */
 	IB_KIND_FLUSH,   /* a last read: once it is complete, all earlier writes are in the peer's memory */
 	IB_KINDS,
 };

@@ -28,7 +28,7 @@
 #include "config.h"
 
 #include "ib/ib_conn.h"
-#include "ib/ib_write.h"
+#include "ib/ib_access.h"
 
 #include "rdma_channel/stream.h"
 
@@ -121,7 +121,7 @@ bool ib_sleep_pending(struct ib_conn *conn, bool want_put)
 	else
 		ib_conn_idle(conn);
 	/* Check again: a read of this side that completed before the arming raises no event, and was just handled. */
-	if (conn->error || ib_conn_can_get(conn) || ib_write_pending(conn) ||
+	if (conn->error || ib_conn_can_get(conn) || ib_access_pending(conn) ||
 	    (want_put && conn->put_short && ib_conn_can_put(conn)))
 		return true;
 	switch (conn->sleep) {

@@ -6,7 +6,7 @@
 #include "ib/ib_conn.h"
 #include "ib/ib_events.h"
 #include "ib/ib_flat.h"
-#include "ib/ib_write.h"
+#include "ib/ib_access.h"
 
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/stream.h"
@@ -62,6 +62,7 @@ static void verbs_event(void *context)
 static void conn_free(struct ib_conn *conn)
 {
 	LIST_REMOVE(conn, place);
+	ib_access_forget(conn);
 	/* Destroy the queue pairs first: in the error state the adapter may still be executing an RDMA read, or a write
 	 * of the peer. */
 	ib_queues_close(&conn->queues);
@@ -107,6 +108,7 @@ static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct 
 	conn->env = env;
 	conn->device = device;
 	LIST_INSERT_HEAD(&device->conns, conn, place);
+	TAILQ_INIT(&conn->accesses);
 	conn->stream = -1;
 	struct ib_geometry geometry = ib_geometry_fit(env->ring_bytes, device->chunk_bytes);
 	size_t shared = IB_CONTROL_BYTES + ib_geometry_bytes(&geometry);
@@ -310,22 +312,33 @@ static int verbs_conn_fd(void *data)
 	return conn->queues.events->fd;
 }
 
-/* ---- writing into the peer's memory ---- */
+/* ---- access to the peer's memory ---- */
 
 static int verbs_remote_expose(void *data, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
 {
-	return ib_write_expose(data, address, len, exposed, token);
+	return ib_access_expose(data, address, len, exposed, token);
+}
+
+static int verbs_remote_share(void *data, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	return ib_access_share(data, address, len, exposed, token);
 }
 
 static int verbs_remote_write(void *data, const struct hr_token *token, uint64_t offset, const void *address,
-			      size_t len, hr_remote_write_t **write)
+			      size_t len, hr_remote_access_t **write)
 {
-	return ib_write_start(data, token, offset, address, len, write);
+	return ib_access_write(data, token, offset, address, len, write);
 }
 
-static int verbs_remote_test(void *data, hr_remote_write_t *write)
+static int verbs_remote_read(void *data, const struct hr_token *token, uint64_t offset, void *address, size_t len,
+			     hr_remote_access_t **read)
 {
-	return ib_write_test(data, write);
+	return ib_access_read(data, token, offset, address, len, read);
+}
+
+static int verbs_remote_test(void *data, hr_remote_access_t *access)
+{
+	return ib_access_test(data, access);
 }
 
 const struct hr_transport hr_transport_verbs = {
@@ -348,8 +361,10 @@ const struct hr_transport hr_transport_verbs = {
 	.conn_fd = verbs_conn_fd,
 	.conn_bytes = verbs_conn_bytes,
 	.remote_expose = verbs_remote_expose,
-	.remote_hide = ib_write_hide,
+	.remote_share = verbs_remote_share,
+	.remote_hide = ib_access_hide,
 	.remote_write = verbs_remote_write,
+	.remote_read = verbs_remote_read,
 	.remote_test = verbs_remote_test,
-	.remote_end = ib_write_end,
+	.remote_end = ib_access_end,
 };

@@ -19,7 +19,7 @@ ib_libhrib_la_SOURCES = \
 	ib/ib_register.c ib/ib_register.h \
 	ib/ib_ring.c ib/ib_ring.h \
 	ib/ib_sleep.c \
-	ib/ib_write.c ib/ib_write.h \
+	ib/ib_access.c ib/ib_access.h \
 	ib/ib_transport.c \
 	ib/ib_zerocopy.c
 ib_libhrib_la_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)

@@ -27,7 +27,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/shm/shm.c rdma_channel/shm/near.h rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/shm/segment.c rdma_channel/shm/segment.h \
 	rdma_channel/shm/numa.c rdma_channel/shm/numa.h \
-	rdma_channel/remote_write.c rdma_channel/remote_write.h \
+	rdma_channel/remote_access.c rdma_channel/remote_access.h \
 	rdma_channel/shm/single.c rdma_channel/shm/single.h \
 	rdma_channel/stream.c rdma_channel/stream.h \
 	rdma_channel/tcp/tcp.c rdma_channel/tcp/secret.h \

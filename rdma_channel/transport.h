@@ -30,7 +30,7 @@
 #define HR_TRANSPORT_H
 
 #include "headrace/channel.h"
-#include "rdma_channel/remote_write.h"
+#include "rdma_channel/remote_access.h"
 #include "rdma_channel/upper.h"
 
 #include <stdbool.h>
@@ -66,11 +66,11 @@ struct hr_channel_env {
 	uint32_t verbs_design; /* enum hr_verbs_design */
 };
 
-/* A transport's own structures for exposed memory and remote writes (remote_write.h) begin with these. */
+/* A transport's own structures for exposed memory and remote accesses (remote_access.h) begin with these. */
 struct hr_exposed {
 	const struct hr_transport *transport;
 };
-struct hr_remote_write {
+struct hr_remote_access {
 	const struct hr_transport *transport;
 };
 
@@ -185,14 +185,17 @@ struct hr_transport {
 	 * after conn_establish. NULL: no such descriptor. */
 	int (*conn_fd)(void *conn);
 
-	/* ---- remote writes: the contracts of remote_write.h; all NULL if the transport has no remote writes ---- */
+	/* ---- remote access: the contracts of remote_access.h; all NULL if the transport has none ---- */
 
 	int (*remote_expose)(void *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
+	int (*remote_share)(void *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token);
 	void (*remote_hide)(hr_exposed_t *exposed);
 	int (*remote_write)(void *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
-			    hr_remote_write_t **write);
-	int (*remote_test)(void *conn, hr_remote_write_t *write);
-	void (*remote_end)(hr_remote_write_t *write);
+			    hr_remote_access_t **write);
+	int (*remote_read)(void *conn, const struct hr_token *token, uint64_t offset, void *address, size_t len,
+			   hr_remote_access_t **read);
+	int (*remote_test)(void *conn, hr_remote_access_t *access);
+	void (*remote_end)(hr_remote_access_t *access);
 };
 
 /* The transports of this build, best first; NULL ends the list (transports.c). */

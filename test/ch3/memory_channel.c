@@ -2,7 +2,7 @@
 /* A channel within one process over byte queues, with faults on command, for tests of ch3 alone. */
 #include "test/ch3/memory_channel.h"
 
-#include "rdma_channel/remote_write.h"
+#include "rdma_channel/remote_access.h"
 #include "rdma_channel/upper.h"
 
 #include <errno.h>
@@ -420,14 +420,15 @@ uint64_t memory_conn_puts(const hr_conn_t *conn)
 	return conn->puts;
 }
 
-/* ---- remote writes ---- */
+/* ---- remote access ---- */
 
 uint64_t memory_remote_bytes;
 
-struct hr_remote_write {
+struct hr_remote_access {
 	struct hr_token token;
 	uint64_t offset;
-	const void *from;
+	const void *from; /* of a write */
+	void *to;         /* of a read; NULL: a write */
 	size_t len;
 	int polls;
 	bool done;
@@ -457,22 +458,36 @@ int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **
 	return 0;
 }
 
+int hr_remote_share(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	return hr_remote_expose(conn, address, len, exposed, token);
+}
+
 void hr_remote_hide(hr_exposed_t *exposed)
 {
 	exposed->hidden = true;
 }
 
 int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
-		    hr_remote_write_t **write)
+		    hr_remote_access_t **write)
 {
 	if (conn->out->error || fails_now(&memory_faults.write_fails))
 		return conn->out->error ? conn->out->error : -ENOMEM;
 	*write = malloc(sizeof **write);
-	**write = (hr_remote_write_t){ *token, offset, address, len, memory_faults.write_polls, false };
+	**write = (hr_remote_access_t){ *token, offset, address, NULL, len, memory_faults.write_polls, false };
 	return 0;
 }
 
-int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
+int hr_remote_read(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, void *address, size_t len,
+		   hr_remote_access_t **read)
+{
+	int error = hr_remote_write(conn, token, offset, NULL, len, read);
+	if (!error)
+		(*read)->to = address;
+	return error;
+}
+
+int hr_remote_test(hr_conn_t *conn, hr_remote_access_t *write)
 {
 	if (write->done)
 		return 1;
@@ -491,13 +506,16 @@ int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
 		fprintf(stderr, "memory channel: memory was written after it had been hidden\n");
 		abort();
 	}
-	memcpy(to->address + write->offset, write->from, write->len);
+	if (write->to)
+		memcpy(write->to, to->address + write->offset, write->len);
+	else
+		memcpy(to->address + write->offset, write->from, write->len);
 	memory_remote_bytes += write->len;
 	write->done = true;
 	return 1;
 }
 
-void hr_remote_end(hr_remote_write_t *write)
+void hr_remote_end(hr_remote_access_t *write)
 {
 	free(write);
 }

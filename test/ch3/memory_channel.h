@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A double of the channel within one process, for tests of the layers above: the five functions of headrace/channel.h
- * over byte queues in memory, and remote_write.h. It injects faults, and it checks its caller: the test aborts if a
+ * over byte queues in memory, and remote_access.h. It injects faults, and it checks its caller: the test aborts if a
  * short put is not continued with the same bytes at the same address, as hr_channel_put requires, or if hidden memory
  * is written.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Forwards remote writes of ch3 to the transport of the connection. */
-#include "rdma_channel/remote_write.h"
+/* Forwards ch3's accesses to remote memory to the transport of the connection. */
+#include "rdma_channel/remote_access.h"
 
 #include "rdma_channel/impl.h"
 
@@ -30,13 +30,21 @@ int hr_remote_expose(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **
 				   : -ENOTSUP;
 }
 
+int hr_remote_share(hr_conn_t *conn, void *address, size_t len, hr_exposed_t **exposed, struct hr_token *token)
+{
+	int error = before(conn);
+	if (error)
+		return error;
+	return hr_remote_can(conn) ? conn->transport->remote_share(conn->data, address, len, exposed, token) : -ENOTSUP;
+}
+
 void hr_remote_hide(hr_exposed_t *exposed)
 {
 	exposed->transport->remote_hide(exposed);
 }
 
 int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, const void *address, size_t len,
-		    hr_remote_write_t **write)
+		    hr_remote_access_t **write)
 {
 	int error = before(conn);
 	if (error)
@@ -45,13 +53,22 @@ int hr_remote_write(hr_conn_t *conn, const struct hr_token *token, uint64_t offs
 				   : -ENOTSUP;
 }
 
-int hr_remote_test(hr_conn_t *conn, hr_remote_write_t *write)
+int hr_remote_read(hr_conn_t *conn, const struct hr_token *token, uint64_t offset, void *address, size_t len,
+		   hr_remote_access_t **read)
 {
 	int error = before(conn);
-	return error ? error : conn->transport->remote_test(conn->data, write);
+	if (error)
+		return error;
+	return hr_remote_can(conn) ? conn->transport->remote_read(conn->data, token, offset, address, len, read) : -ENOTSUP;
 }
 
-void hr_remote_end(hr_remote_write_t *write)
+int hr_remote_test(hr_conn_t *conn, hr_remote_access_t *access)
 {
-	write->transport->remote_end(write);
+	int error = before(conn);
+	return error ? error : conn->transport->remote_test(conn->data, access);
+}
+
+void hr_remote_end(hr_remote_access_t *access)
+{
+	access->transport->remote_end(access);
 }
