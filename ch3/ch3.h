@@ -193,6 +193,33 @@ int ch3_request_error(const ch3_request_t *request);
 void ch3_request_free(ch3_request_t *request);
 
 /*
+ * Access to the memory of peers without their help, where the transport has it (verbs). The owner of memory shares it with
+ * a peer and sends the key to the peer, in a message. The peer writes and reads with the key until the owner unshares the
+ * memory; an access afterwards fails the peer's connection. Messages and accesses are not ordered with respect to each
+ * other. When the callback of a write is called, its bytes are in the owner's memory, and messages that are sent from then
+ * on are received after them.
+ */
+struct ch3_key { /* opaque; as bytes on the wire */
+	uint64_t word[2];
+};
+_Static_assert(sizeof(struct ch3_key) == 16, "wire format");
+typedef struct ch3_shared ch3_shared_t; /* memory that is shared with one peer */
+
+/* Returns whether the connection is up and its transport has access to remote memory. */
+bool ch3_access_can(const ch3_vc_t *vc);
+/* Shares len > 0 bytes at address with the peer, for reading and writing. If this fails, send messages instead. May be
+ * called by handlers. */
+int ch3_share(ch3_vc_t *vc, void *address, size_t len, ch3_shared_t **shared, struct ch3_key *key);
+/* Also if the connection has failed or was closed, but before ch3_close. */
+void ch3_unshare(ch3_shared_t *shared);
+/* Start a write of len > 0 bytes into the peer's memory, offset bytes behind the start of the key's memory, or a read of
+ * them. The local memory must stay in place until done is called, from progress. On failure nothing was started and done is
+ * not called: send messages instead. */
+int ch3_write(ch3_vc_t *vc, const struct ch3_key *key, uint64_t offset, const void *from, size_t len, ch3_done_fn done,
+	      void *context);
+int ch3_read(ch3_vc_t *vc, const struct ch3_key *key, uint64_t offset, void *to, size_t len, ch3_done_fn done, void *context);
+
+/*
  * Makes progress without blocking: transfers data, calls handlers and completion callbacks. Returns the number of these
  * calls. Each poll looks at the recently active connections, at most 16. From time to time, and before sleeping, it asks
  * the channel for other ready connections and for incoming peers.

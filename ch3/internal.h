@@ -9,6 +9,7 @@
  * Receiving (receive.c): progress reads packets in the memory of the pipe (hr_conn_peek) or in the connection's inbox,
  * which hr_channel_get fills, and calls their handlers. Payload that has not arrived in the inbox yet is received
  * directly into the buffers of its sink.
+ * Access to the memory of peers (access.c) goes beside the pipe.
  * Rendezvous (rndv.c): packets name the send and the receive by ids, which two tables of the connection resolve.
  */
 #ifndef HR_CH3_INTERNAL_H
@@ -25,8 +26,8 @@
 
 #define CH3_SINK_IOV ((int)(sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)))
 
-/* Maximum number of connections that every poll looks at. Connections with incomplete remote writes or with an
- * unreported send error are polled in addition. */
+/* Maximum number of connections that every poll looks at. Connections with incomplete remote writes or accesses,
+ * or with an unreported send error are polled in addition. */
 #define CH3_ACTIVE_MAX 16
 
 /* Progress counts the cost of polls, to decide when to do work that takes a system call. The unit is one hr_conn_peek,
@@ -38,6 +39,8 @@
 /* Bytes that a get may receive into the inbox behind a large payload: enough for the next packet's front. Bytes in the
  * inbox are copied a second time, so the limit is small while large messages are received. */
 #define CH3_INBOX_BEHIND 256
+
+typedef struct ch3_access ch3_access_t; /* an access to a peer's memory (access.c) */
 
 /* Position in a vector of buffers: piece[0..n-1] are the bytes that are left. Advancing changes the pieces. */
 struct ch3_cursor {
@@ -170,6 +173,7 @@ struct ch3_vc {
 	bool held_back; /* the last pass over the queue completed a send and therefore did not receive (progress.c) */
 	ch3_request_t *queue, **queue_end;
 	ch3_request_t *writing; /* requests in CH3_STAGE_WRITING */
+	ch3_access_t *accesses, **accesses_end; /* accesses to the peer's memory, the oldest first */
 	struct ch3_ids announced; /* of ch3_request_t: sends that wait for CLEAR */
 	struct ch3_ids accepted;  /* of ch3_rndv_t: receives that wait for DATA or DONE */
 	ch3_rndv_t *deferred;
@@ -226,6 +230,7 @@ struct ch3 {
 	unsigned ran;      /* number of handler, completion and failure callbacks so far; wraps */
 	unsigned moved;    /* number of gets and puts that moved bytes of a message's rest so far; wraps */
 	ch3_request_t *free_requests;
+	ch3_access_t *free_accesses;
 	struct ch3_slab *slabs;
 };
 
@@ -310,6 +315,12 @@ void ch3_write_progress(ch3_vc_t *vc);
 int ch3_write_done(ch3_vc_t *vc, const struct ch3_front *front);
 /* After an abort or a close of the connection: releases its writes and completes their requests with error. */
 void ch3_write_cancel(ch3_vc_t *vc, int error);
+
+/* access.c: completes the accesses of a connection that have ended. */
+void ch3_access_progress(ch3_vc_t *vc);
+/* After an abort or a close of the connection: completes its accesses with error. */
+void ch3_access_cancel(ch3_vc_t *vc, int error);
+void ch3_accesses_destroy(ch3_t *engine);
 
 /* receive.c: receives once from the pipe and handles what arrived. *more: the pipe may hold more bytes. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);

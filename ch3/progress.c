@@ -52,6 +52,8 @@ void ch3_vc_progress(ch3_vc_t *vc)
 		return;
 	if (vc->writing && !vc->send_error)
 		ch3_write_progress(vc);
+	if (vc->accesses && !vc->send_error)
+		ch3_access_progress(vc);
 	for (int i = 0; more && i < GETS_PER_PASS; i++) {
 		int error = ch3_receive_some(vc, &more);
 		if (error) {
@@ -99,11 +101,11 @@ static void look(ch3_t *engine)
 
 static bool stays_active(const ch3_vc_t *vc)
 {
-	return !vc->error && (vc->send_error || vc->writing);
+	return !vc->error && (vc->send_error || vc->writing || vc->accesses);
 }
 
 /* Removes the least recently activated connections from the list until it has CH3_ACTIVE_MAX entries. Connections with
- * writes in progress or an unreported send error stay. */
+ * writes or accesses in progress, or with an unreported send error, stay. */
 static void active_trim(ch3_t *engine)
 {
 	ch3_vc_t *vc = TAILQ_LAST(&engine->active, ch3_vc_list), *before;
@@ -162,7 +164,7 @@ static inline bool is_quiet(const ch3_vc_t *vc)
 		return vc->error;
 	/* Relaxed: hr_conn_peek orders what is read of the record. */
 	return !__atomic_load_n(*vc->watch, __ATOMIC_RELAXED) && !receive->in_payload && receive->begin == receive->end &&
-	       !vc->queue && !vc->writing && !vc->send_error;
+	       !vc->queue && !vc->writing && !vc->accesses && !vc->send_error;
 }
 
 /* Leaves the units of the processor's core to its other hardware thread for a moment: that thread may be the peer. */

@@ -15,6 +15,7 @@ ch3_vc_t *ch3_vc_new(ch3_t *engine, void *user)
 		return NULL;
 	*vc = (ch3_vc_t){ .engine = engine, .user = user, .number = CH3_NO_NUMBER };
 	vc->queue_end = &vc->queue;
+	vc->accesses_end = &vc->accesses;
 	vc->receive.ahead = CH3_INBOX;
 	TAILQ_INSERT_TAIL(&engine->vcs, vc, all);
 	return vc;
@@ -169,6 +170,7 @@ static void vc_cancel(ch3_vc_t *vc, int error)
 	}
 	vc->queue_end = &vc->queue;
 	ch3_write_cancel(vc, error);
+	ch3_access_cancel(vc, error);
 	for (uint32_t i = 0; i < vc->announced.n; i++)
 		if (vc->announced.slot[i].object)
 			ch3_request_complete(vc->announced.slot[i].object, error);
@@ -271,5 +273,6 @@ void ch3_close(ch3_t *engine)
 	free(engine->numbers.vc);
 	hr_channel_finalize(engine->channel);
 	ch3_requests_destroy(engine);
+	ch3_accesses_destroy(engine);
 	free(engine);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous by remote write: which payloads are written and which are sent through the pipe, and failures. */
+/* Rendezvous by remote write: which payloads are written and which are sent through the pipe, and failures. Accesses to the peer's
+ * memory. */
 #include "ch3/packet.h"
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
@@ -292,6 +293,94 @@ START_TEST(done_that_does_not_fit_is_refused)
 }
 END_TEST
 
+/* ---- accesses ---- */
+
+#define ACCESSES 20
+
+static int ended[ACCESSES], n_ended, ended_error;
+
+static void on_access(void *context, int error, size_t bytes)
+{
+	ck_assert_uint_eq(bytes, error ? 0 : LARGE / ACCESSES);
+	ended_error = error;
+	ended[n_ended++] = *(int *)context;
+}
+
+/* Starts accesses to the target: writes of the source, or reads into it. */
+static void access_all(bool writes, const struct ch3_key *key)
+{
+	static int number[ACCESSES];
+	n_ended = ended_error = 0;
+	for (int i = 0; i < ACCESSES; i++) {
+		size_t at = (size_t)i * (LARGE / ACCESSES);
+		number[i] = i;
+		ck_assert_int_eq((writes ? ch3_write(pair_a.vc, key, at, source + at, LARGE / ACCESSES, on_access, &number[i]) :
+					   ch3_read(pair_a.vc, key, at, source + at, LARGE / ACCESSES, on_access, &number[i])),
+				 0);
+	}
+	ck_assert_int_eq(n_ended, 0);
+}
+
+START_TEST(accesses_complete_in_order)
+{
+	ch3_shared_t *shared;
+	struct ch3_key key;
+	ck_assert(ch3_access_can(pair_a.vc));
+	ck_assert_int_eq(ch3_share(pair_b.vc, target, LARGE, &shared, &key), 0);
+	memory_faults.write_polls = 3;
+	access_all(true, &key);
+	pair_settle();
+	while (n_ended < ACCESSES)
+		ch3_progress_poll(pair_a.engine);
+	ck_assert_int_eq(ended_error, 0);
+	ck_assert(pair_filled(target, LARGE, 1));
+	memset(source, 0, LARGE);
+	access_all(false, &key);
+	while (n_ended < ACCESSES)
+		ch3_progress_poll(pair_a.engine);
+	ck_assert(pair_filled(source, LARGE / ACCESSES * ACCESSES, 1));
+	for (int i = 0; i < ACCESSES; i++)
+		ck_assert_int_eq(ended[i], i);
+	ck_assert_int_eq(pair_a.failures, 0);
+	ch3_unshare(shared);
+}
+END_TEST
+
+/* The connection breaks (case 0), or is closed (case 1). */
+START_TEST(accesses_of_a_lost_connection_fail)
+{
+	ch3_shared_t *shared;
+	struct ch3_key key;
+	ck_assert_int_eq(ch3_share(pair_b.vc, target, LARGE, &shared, &key), 0);
+	memset(target, 0x55, LARGE);
+	memory_faults.write_polls = 1000;
+	access_all(true, &key);
+	if (_i) {
+		ch3_vc_close(pair_a.vc);
+	} else {
+		memory_conn_break(ch3_vc_conn(pair_a.vc), -ETIMEDOUT);
+		pair_settle();
+		ck_assert_int_eq(ch3_write(pair_a.vc, &key, 0, source, 1, on_access, NULL), -ETIMEDOUT);
+		ck_assert_int_eq(pair_a.failures, 1);
+	}
+	ck_assert_int_eq(n_ended, ACCESSES);
+	ck_assert_int_eq(ended_error, _i ? -ECANCELED : -ETIMEDOUT);
+	ck_assert(is_untouched());
+	ch3_unshare(shared);
+}
+END_TEST
+
+START_TEST(without_remote_memory_there_is_no_access)
+{
+	ch3_shared_t *shared;
+	struct ch3_key key = { { 0, 0 } };
+	memory_faults.no_remote = true;
+	ck_assert(!ch3_access_can(pair_a.vc));
+	ck_assert_int_eq(ch3_share(pair_b.vc, target, LARGE, &shared, &key), -ENOTSUP);
+	ck_assert_int_eq(ch3_read(pair_a.vc, &key, 0, source, 1, on_access, NULL), -ENOTSUP);
+}
+END_TEST
+
 START_TEST(a_setting_that_is_none_is_refused)
 {
 	ch3_t *engine;
@@ -320,6 +409,9 @@ int main(void)
 	tcase_add_loop_test(tests, places_that_do_not_add_up_are_refused, 0, 5);
 	tcase_add_test(tests, done_for_what_was_not_exposed_is_refused);
 	tcase_add_loop_test(tests, done_that_does_not_fit_is_refused, 0, 2);
+	tcase_add_test(tests, accesses_complete_in_order);
+	tcase_add_loop_test(tests, accesses_of_a_lost_connection_fail, 0, 2);
+	tcase_add_test(tests, without_remote_memory_there_is_no_access);
 	tcase_add_test(tests, a_setting_that_is_none_is_refused);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);
