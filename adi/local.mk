@@ -67,7 +67,7 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/message/status.c adi/message/unexpected.c adi/message/wait.c \
 	adi/tool/category.c adi/tool/control.c adi/tool/event.c adi/tool/init.c adi/tool/measure.c \
 	adi/tool/measures.c adi/tool/tool.h \
-	adi/window/access.c adi/window/active.c adi/window/apply.c adi/window/create.c adi/window/internal.h \
+	adi/window/access.c adi/window/active.c adi/window/adapter.c adi/window/apply.c adi/window/create.c adi/window/internal.h \
 	adi/window/local.c adi/window/passive.c adi/window/query.c adi/window/remote.c adi/window/segment.c \
 	adi/window/sends.c adi/window/table.c adi/window/target.c adi/window/window.h
 if HAVE_PMIX

@@ -124,12 +124,12 @@ int mpi_win_complete(struct adi_win *win)
 	int class = MPI_SUCCESS;
 	atomic_thread_fence(memory_order_seq_cst);
 	for (int i = 0; i < win->started->size; i++) {
-		int rank = rank_of(win, win->started, i), error = MPI_SUCCESS;
+		int rank = rank_of(win, win->started, i), error = window_adapter_wait(win, rank);
 		win->target[rank].started = false;
 		win->target[rank].dirty = false;
 		if (rank == win->comm->rank)
 			win->completes--;
-		else
+		else if (!error)
 			error = window_send_control(win, rank, WINDOW_COMPLETE, 0);
 		class = class ? class : error;
 	}

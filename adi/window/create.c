@@ -42,6 +42,8 @@ static void win_destroy(struct adi_win *win)
 			adi_type_release(win->target[i].type);
 		if (win->origin[i].type)
 			adi_type_release(win->origin[i].type);
+		if (win->origin[i].shared)
+			ch3_unshare(win->origin[i].shared);
 	}
 	window_slot_remove(win);
 	window_segment_unmap(win);
@@ -258,6 +260,7 @@ int mpi_win_free(MPI_Win *win)
 	if (class)
 		return class;
 	class = window_flush(found, -1);
+	window_keys_wait(found);
 	int error = adi_barrier(found->comm);
 	for (struct adi_win **link = &windows; *link; link = &(*link)->next)
 		if (*link == found) {
@@ -340,9 +343,10 @@ int adi_windows_start(void)
 		{ WINDOW_FETCH, window_on_accumulate }, { WINDOW_SWAP, window_on_accumulate }, { WINDOW_REPLY, window_on_reply },
 		{ WINDOW_TYPE, window_on_type }, { WINDOW_LOCK, window_on_lock }, { WINDOW_GRANT, window_on_grant },
 		{ WINDOW_FLUSH, window_on_flush }, { WINDOW_ACK, window_on_ack }, { WINDOW_POST, window_on_post },
-		{ WINDOW_COMPLETE, window_on_complete },
+		{ WINDOW_COMPLETE, window_on_complete }, { WINDOW_ASK, window_on_ask }, { WINDOW_KEY, window_on_key },
 	};
 	int error = 0;
+	window_adapter_start();
 	for (size_t i = 0; !error && i < sizeof handlers / sizeof handlers[0]; i++)
 		error = ch3_register(adi_job.engine, handlers[i].type, handlers[i].handler, (void *)(uintptr_t)handlers[i].type);
 	if (!error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside window/. Operations reach their target in one of two ways:
+ * Inside window/. Operations reach their target in one of three ways:
  *
  *	direct	All processes of the window are on one machine and map its memory (MPI_Win_allocate, allocate_shared). The
  *		origin copies and accumulates by itself. Locks are words in the segment.
@@ -8,6 +8,10 @@
  *		but the payload of a long put arrives later. So the target counts, for each origin, the payloads that are
  *		under way, and answers a flush when there are none. Accumulates are sent in eager pieces, and are
  *		therefore applied in the order of the calls.
+ *	adapter	Puts and gets of contiguous data of the target, if the connection has access to remote memory (ch3.h) and the
+ *		target has given the key of its memory. The origin asks for the key at its first operation, which still goes by
+ *		messages, as do all accumulates. Whatever tells the target of the end of operations is sent when the adapter has
+ *		completed them.
  *
  * A target type that is not contiguous is sent once, ahead of the first operation that uses it (WINDOW_TYPE).
  */
@@ -36,8 +40,10 @@ enum {
 	WINDOW_ACK,            /* target to origin: struct window_control; value: error class of the operations before */
 	WINDOW_POST,           /* target to origin: struct window_control */
 	WINDOW_COMPLETE,       /* origin to target: struct window_control */
+	WINDOW_ASK,            /* origin to target: struct window_control; asks for the key of the target's memory, once */
+	WINDOW_KEY,            /* target to origin: struct window_key */
 };
-_Static_assert((int)WINDOW_COMPLETE <= (int)ADI_PACKET_WINDOW_LAST, "packet types of windows");
+_Static_assert((int)WINDOW_KEY <= (int)ADI_PACKET_WINDOW_LAST, "packet types of windows");
 
 #define WINDOW_PIECE 32768 /* maximum bytes of one piece of an accumulate */
 
@@ -73,6 +79,15 @@ struct window_control {
 };
 _Static_assert(sizeof(struct window_control) == 16, "struct window_control has no padding");
 
+struct window_key {
+	uint32_t slot;      /* of the window, at the receiver */
+	uint32_t sender;    /* rank of the sender in the window */
+	uint32_t held;      /* 1: key is the key of the target's memory; 0: use messages */
+	uint32_t unused;
+	struct ch3_key key;
+};
+_Static_assert(sizeof(struct window_key) == 32, "struct window_key has no padding");
+
 /* ---- state ---- */
 
 /* In the shared segment, for each process. Written by all processes, atomically. */
@@ -90,6 +105,8 @@ static inline size_t window_row(int processes)
 #define WINDOW_DOUBT_MS 50 /* wait for a lock in shared memory before this process asks whether the holder is alive */
 
 enum { LOCK_NONE, LOCK_HELD, LOCK_UNCHECKED };
+
+enum { KEY_UNKNOWN, KEY_ASKED, KEY_HELD, KEY_REFUSED };
 
 /* A process as a target of this process's operations. */
 struct adi_win_target {
@@ -110,6 +127,10 @@ struct adi_win_target {
 	int posts;              /* MPI_Win_post calls that no MPI_Win_start has used */
 	int class;              /* first error that the target has reported since the last flush */
 	struct adi_type *type;  /* the last type sent; holds a reference */
+	char key_state;         /* KEY_* */
+	struct ch3_key key;     /* KEY_HELD: of its memory */
+	int accesses;           /* operations of the adapter that are not complete */
+	int failed;             /* error of the connection that has ended such an operation; 0: none */
 };
 
 /* A process as an origin of operations on this process's memory. */
@@ -127,6 +148,7 @@ struct adi_win_origin {
 	bool exposed;           /* in the group of MPI_Win_post */
 	struct adi_win_origin *next; /* in win->waiting */
 	struct adi_type *type;  /* the last WINDOW_TYPE; owned */
+	ch3_shared_t *shared;   /* it has the key of this process's memory; NULL: it has not */
 };
 
 struct adi_win_region {
@@ -234,6 +256,27 @@ int window_on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 /* The target has died: its operations that wait for data complete with class. */
 void window_fetches_lost(struct adi_win *win, int rank, int class);
 void window_remote_end(void);
+
+/* Data of a get have arrived, or the connection has failed. context: struct window_fetch. */
+void window_fetch_arrived(void *context, int error, size_t bytes);
+
+/* ---- adapter.c: operations by the adapter ---- */
+
+/* Returns whether the adapter can reach the target's memory. If this process could have the key and does not, asks for it. */
+bool window_adapter_ready(struct adi_win *win, int rank);
+/* Start a put or a get of the bytes offset bytes behind the start of the target's memory. Return false if that is not
+ * possible: use messages. memory (owned; may be NULL) is kept until the put is complete; then request (may be NULL) completes. */
+bool window_adapter_put(struct adi_win *win, int rank, uint64_t offset, const struct iovec *data, void *memory,
+			struct adi_request *request);
+bool window_adapter_get(struct adi_win *win, int rank, uint64_t offset, struct window_fetch *fetch);
+/* Waits until all operations of the adapter on this target are complete. The error is that of the target's death. */
+int window_adapter_wait(struct adi_win *win, int rank);
+/* Waits until no target owes an answer to WINDOW_ASK, so that the window can be freed. */
+void window_keys_wait(struct adi_win *win);
+int window_on_ask(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+int window_on_key(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+void window_adapter_start(void);
+void window_adapter_end(void);
 
 /* ---- sends.c: sends whose memory is in use ---- */
 

@@ -337,7 +337,10 @@ static int unlock_start(struct adi_win *win, int rank)
 		lock_release(&win->origin[rank]);
 		return MPI_SUCCESS;
 	}
-	int class = window_send_control(win, rank, WINDOW_FLUSH, 1);
+	/* The adapter's operations must not run on without the lock. */
+	int class = window_adapter_wait(win, rank);
+	if (!class)
+		class = window_send_control(win, rank, WINDOW_FLUSH, 1);
 	if (class)
 		return class;
 	target->acks++;
@@ -369,7 +372,10 @@ static int target_wait(struct adi_win *win, int rank, bool remote)
 		}
 		adi_progress();
 	}
-	int class = target->class;
+	int class = window_adapter_wait(win, rank);
+	if (class)
+		return class;
+	class = target->class;
 	if (!class || !remote)
 		return MPI_SUCCESS;
 	target->class = MPI_SUCCESS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations on the memory of other processes by messages: the origin's side. */
+/* Operations on the memory of other processes by messages: the origin's side. Puts and gets try the adapter first. */
 #include "adi/window/internal.h"
 
 #include "rdma_channel/base/log.h"
@@ -121,9 +121,10 @@ int window_remote_put(struct adi_win *win, const struct window_access_args *args
 	struct window_access header;
 	struct data data;
 	struct adi_request *request;
+	bool adapter = window_adapter_ready(win, args->rank) && args->type->contiguous;
 	int class = header_start(win, args, (uint64_t)(args->origin_count * args->origin_type->size), &header);
 	if (!class)
-		class = data_of(args->origin, args->origin_count, args->origin_type, false, &data);
+		class = data_of(args->origin, args->origin_count, args->origin_type, adapter, &data);
 	if (class)
 		return class;
 	class = request_new(args, &request);
@@ -131,6 +132,8 @@ int window_remote_put(struct adi_win *win, const struct window_access_args *args
 		free(data.memory);
 		return class;
 	}
+	if (adapter && window_adapter_put(win, args->rank, header.offset, data.iov, data.memory, request))
+		return MPI_SUCCESS;
 	to->dirty = true;
 	class = window_send(to->peer, WINDOW_PUT, &header, sizeof header, data.iov, data.n, 0, data.memory, &to->sending, NULL,
 			    request);
@@ -231,11 +234,14 @@ int window_remote_get(struct adi_win *win, const struct window_access_args *args
 	struct window_access header;
 	struct window_fetch *fetch;
 	uint64_t bytes = (uint64_t)(args->count * args->type->size);
+	bool adapter = window_adapter_ready(win, args->rank) && args->type->contiguous;
 	int class = header_start(win, args, bytes, &header);
 	if (!class)
 		class = fetch_start(win, args, bytes, &fetch);
 	if (class)
 		return class;
+	if (adapter && window_adapter_get(win, args->rank, header.offset, fetch))
+		return MPI_SUCCESS;
 	header.id = fetch->id;
 	int error = ch3_send(to->peer->vc, WINDOW_GET, &header, sizeof header, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	return error ? fetch_undo(args, fetch, window_peer_error(win, args->rank, error)) : MPI_SUCCESS;
@@ -314,7 +320,7 @@ int window_remote_swap(struct adi_win *win, const struct window_access_args *arg
 
 /* ---- replies ---- */
 
-static void on_data(void *context, int error, size_t bytes)
+void window_fetch_arrived(void *context, int error, size_t bytes)
 {
 	struct window_fetch *fetch = context;
 	if (error) {
@@ -357,7 +363,7 @@ int window_on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	}
 	sink->iov[0] = (struct iovec){ fetch->result + reply.at, incoming->payload_len };
 	sink->n = 1;
-	sink->done = on_data;
+	sink->done = window_fetch_arrived;
 	sink->context = fetch;
 	return 0;
 }

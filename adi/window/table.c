@@ -99,6 +99,7 @@ void adi_windows_end(void)
 	window_destroy_all();
 	window_sends_end();
 	window_remote_end();
+	window_adapter_end();
 	window_target_end();
 	free(slots);
 	slots = NULL;

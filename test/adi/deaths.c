@@ -257,6 +257,38 @@ static int fetch(void)
 	return class ? class : MPI_Win_flush(VICTIM, win);
 }
 
+/* Over verbs the adapter executes the operations, from the second one on. */
+static int operations(bool puts)
+{
+	static long data[8];
+	int class = MPI_SUCCESS;
+	window(true);
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+	for (int i = 0; class == MPI_SUCCESS; i++) {
+		if (i == 10)
+			MPI_Barrier(MPI_COMM_WORLD);
+		if (i == 10 && is_victim())
+			die();
+		if (puts)
+			class = MPI_Put(data, 8, MPI_LONG, VICTIM, 0, 8, MPI_LONG, win);
+		else
+			class = MPI_Get(data, 8, MPI_LONG, VICTIM, 0, 8, MPI_LONG, win);
+		if (class == MPI_SUCCESS)
+			class = MPI_Win_flush(VICTIM, win);
+	}
+	return class;
+}
+
+static int puts_flush(void)
+{
+	return operations(true);
+}
+
+static int gets_flush(void)
+{
+	return operations(false);
+}
+
 static int fence(bool created)
 {
 	window(created);
@@ -333,7 +365,8 @@ static const struct {
 	{ "partitioned", partitioned }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
 	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
 	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },
-	{ "lock_target", lock_target }, { "lock_all", lock_all }, { "fetch", fetch }, { "fence_allocated", fence_allocated },
+	{ "lock_target", lock_target }, { "lock_all", lock_all }, { "fetch", fetch }, { "puts_flush", puts_flush },
+	{ "gets_flush", gets_flush }, { "fence_allocated", fence_allocated },
 	{ "fence_created", fence_created }, { "post_start", post_start }, { "accumulate", accumulate }, { "finalize", finalize },
 };
 

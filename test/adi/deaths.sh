@@ -26,7 +26,7 @@ expect() { # CASE...
 
 messages="any_receive any_test any_probe rendezvous partitioned"
 collectives="barrier allreduce allreduce_long nonblocking first_barrier"
-windows="lock_exclusive lock_shared lock_created lock_created_shared lock_target lock_all fetch fence_allocated fence_created post_start"
+windows="lock_exclusive lock_shared lock_created lock_created_shared lock_target lock_all fetch puts_flush gets_flush fence_allocated fence_created post_start"
 for HEADRACE_TRANSPORT in shm tcp; do
 	export HEADRACE_TRANSPORT
 	# shellcheck disable=SC2086 # lists
