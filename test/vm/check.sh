@@ -32,7 +32,7 @@ HEADRACE_IB_QPS=16 HEADRACE_IB_DEPTH=2 HEADRACE_IB_CHUNK=4k \
 try verbs-cases "$here/run.sh" "$top_builddir/test/vm/verbs_cases"
 try ch3 "$here/run.sh" "$top_builddir/test/ch3/processes" verbs
 HEADRACE_RENDEZVOUS="write" try ch3-write "$here/run.sh" "$top_builddir/test/ch3/processes" verbs
-try mpi "$top_srcdir/test/adi/ring-vm.sh"
+try mpi "$top_srcdir/test/adi/verbs-vm.sh"
 echo "vm: $passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]] || exit 1
 [[ $passed -gt 0 ]] || exit 77
