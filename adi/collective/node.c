@@ -210,6 +210,38 @@ bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, con
 
 /* ---- barrier ---- */
 
+/* Each rank waits for all others: the ranks leave as soon as the last one has come. */
+static int meet_all(const struct adi_comm *comm, struct node_state *node)
+{
+	adi_node_publish(comm, node, 0);
+	return adi_node_await_all(comm, node, 0);
+}
+
+/* The rank `first` waits for all others, and they wait for it. So it leaves first. */
+static int meet_at(const struct adi_comm *comm, struct node_state *node, int first)
+{
+	int class = MPI_SUCCESS;
+	if (comm->rank != first) {
+		adi_node_publish(comm, node, 0);
+		class = adi_node_await(comm, node, first, 0);
+		if (!class)
+			node->all_done = node->seq - 1; /* the rank `first` has seen the flags of all */
+		return class;
+	}
+	class = adi_node_await_all(comm, node, 0);
+	/* If a member has died, the others learn it from `broken`. After another error they must not wait in vain. */
+	if (class != MPI_ERR_PROC_ABORTED)
+		adi_node_publish(comm, node, 0);
+	return class;
+}
+
+void adi_node_follows_barrier(struct node_state *node, int root)
+{
+	if (node->after_barrier)
+		node->next_root = root;
+	node->after_barrier = false;
+}
+
 int adi_node_barrier(struct adi_comm *comm)
 {
 	struct node_state *node = comm->node;
@@ -218,8 +250,10 @@ int adi_node_barrier(struct adi_comm *comm)
 	int class = adi_node_begin(comm, node, 0);
 	if (class)
 		return class;
-	adi_node_publish(comm, node, 0);
-	class = adi_node_await_all(comm, node, 0);
+	adi_node_follows_barrier(node, -1);
+	bool at_root = adi_job.oversubscribed && node->next_root >= 0;
+	class = at_root ? meet_at(comm, node, node->next_root) : meet_all(comm, node);
 	adi_node_end_step(comm, node);
+	node->after_barrier = true;
 	return class;
 }

@@ -16,7 +16,8 @@
  *	            seq before the reader's done allows it.
  *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
  *	            A rank that reads nothing in a step stores seq all the same.
- * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done.
+ * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
+ * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on death    A rank that sees that a member has died stores 1 in `broken`; nobody clears it. All waiting ranks, and all later
  *	            calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
  *	            some living member sees each death.
@@ -65,6 +66,8 @@ struct node_state {
 	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_LARGE_SLOTS][NODE_LARGE] */
 	uint64_t seq;               /* of the last step */
 	uint64_t all_done;          /* all ranks have ended at least this step */
+	bool after_barrier;         /* the last collective was a barrier */
+	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
 };
 
@@ -122,6 +125,11 @@ int adi_node_await(const struct adi_comm *comm, const struct node_state *node, i
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node);
 int adi_node_error_broken(const struct adi_comm *comm);
+
+/* Each collective calls it first. If ranks share processors, the rank that leaves a barrier first would wait until the root of the next
+ * broadcast or scatter gets a processor. So if such a collective followed the last barrier, its root leaves the next one first. root:
+ * -1 if no rank of the collective waits for one other rank only. All ranks know the same, from the order of collectives. */
+void adi_node_follows_barrier(struct node_state *node, int root);
 
 /* node_segment.c: makes the segment. Collective. Sets node->state. */
 void adi_node_make(struct adi_comm *comm, struct node_state *node);

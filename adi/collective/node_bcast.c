@@ -63,6 +63,7 @@ int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi
 	struct payload payload;
 	if (node->state == NODE_BROKEN)
 		return adi_node_error_broken(comm);
+	adi_node_follows_barrier(node, root);
 	adi_node_measure(comm, node, left);
 	int class = payload_start(&payload, buf, count, type);
 	for (size_t some; left > 0 && !class; left -= some) {

@@ -71,10 +71,12 @@ static int write_range(const struct adi_comm *comm, struct node_state *node, con
 	return class;
 }
 
-static int start(const struct adi_comm *comm, struct node_state *node, MPI_Count bytes)
+/* root: see adi_node_follows_barrier. */
+static int start(const struct adi_comm *comm, struct node_state *node, MPI_Count bytes, int root)
 {
 	if (node->state == NODE_BROKEN)
 		return adi_node_error_broken(comm);
+	adi_node_follows_barrier(node, root);
 	adi_node_measure(comm, node, (size_t)bytes);
 	return MPI_SUCCESS;
 }
@@ -94,7 +96,7 @@ static size_t share_of_step(const struct adi_comm *comm)
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes);
+	int class = start(comm, node, bytes, -1);
 	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count, .type = receive->type };
 	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
 		struct range range = range_at(at, bytes, NODE_LARGE);
@@ -117,7 +119,7 @@ int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, con
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes);
+	int class = start(comm, node, bytes, -1);
 	size_t most = share_of_step(comm);
 	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
 		struct range range = range_at(at, bytes, most);
@@ -163,7 +165,7 @@ static int gather_range(struct adi_comm *comm, const struct adi_blocks *send, co
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes);
+	int class = start(comm, node, bytes, -1);
 	size_t piece = adi_node_piece((size_t)bytes);
 	if (!class && comm->rank == root && send)
 		class = copy_own(send, 0, receive, root, bytes);
@@ -194,7 +196,7 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root)
 {
 	struct node_state *node = comm->node;
-	int class = start(comm, node, bytes);
+	int class = start(comm, node, bytes, root);
 	size_t piece = adi_node_piece((size_t)bytes), most = share_of_step(comm);
 	piece = piece < most ? piece : most;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece) {

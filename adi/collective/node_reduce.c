@@ -84,6 +84,7 @@ static int start(struct part *part, struct adi_comm *comm, const struct adi_redu
 	*part = (struct part){ .comm = comm, .node = comm->node, .reduction = reduction, .size = (size_t)reduction->type->size };
 	if (part->node->state == NODE_BROKEN)
 		return adi_node_error_broken(comm);
+	adi_node_follows_barrier(part->node, -1);
 	adi_node_measure(comm, part->node, adi_reduction_bytes(reduction));
 	return MPI_SUCCESS;
 }

@@ -156,6 +156,7 @@ struct node_state *adi_node_find(struct adi_comm *comm)
 	if (!node)
 		adi_abort(MPI_ERR_NO_MEM, "no memory for a communicator");
 	node->state = comm->inter || comm->size < 2 || comm->size > NODE_RANKS_MAX ? NODE_NEVER : NODE_FIRST_CALLS;
+	node->next_root = -1;
 	comm->node = node;
 	return node;
 }
