@@ -14,6 +14,12 @@ static int sync_error(const struct adi_win *win, const char *what)
 	return adi_error(MPI_ERR_RMA_SYNC, "%s (window \"%s\")", what, win->name);
 }
 
+/* In a shared segment a rank that waits does not poll at first. So only windows whose operations need no handler at the target use it. */
+static int barrier(const struct adi_win *win)
+{
+	return win->direct ? mpi_barrier(win->comm) : adi_barrier(win->comm);
+}
+
 int mpi_win_fence(int assert, struct adi_win *win)
 {
 	const int valid = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
@@ -26,7 +32,7 @@ int mpi_win_fence(int assert, struct adi_win *win)
 		return sync_error(win, "MPI_MODE_NOPRECEDE, but operations precede");
 	int class = win->fence_used ? window_flush(win, -1) : MPI_SUCCESS;
 	atomic_thread_fence(memory_order_seq_cst);
-	int error = adi_barrier(win->comm);
+	int error = barrier(win);
 	atomic_thread_fence(memory_order_seq_cst);
 	win->epoch = assert & MPI_MODE_NOSUCCEED ? ADI_EPOCH_NONE : ADI_EPOCH_FENCE;
 	win->fence_used = false;
