@@ -5,3 +5,4 @@
 need_mpirun
 with_ranks "1 2 3 5" collectives
 with_ranks "1 2 4" schedules
+with_ranks "1 2 5" sequences

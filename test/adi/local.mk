@@ -4,7 +4,7 @@ EXTRA_DIST += test/adi/check_mpi.h test/adi/kinds.h test/adi/reference.h test/ad
 adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends \
 	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
-	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules \
+	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules test/adi/sequences \
 	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
 	test/adi/flood test/adi/many test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
@@ -59,6 +59,8 @@ test_adi_requests_CPPFLAGS = $(adi_cppflags)
 test_adi_requests_LDADD = adi/libmpi_abi.la
 test_adi_schedules_CPPFLAGS = $(adi_cppflags)
 test_adi_schedules_LDADD = adi/libmpi_abi.la
+test_adi_sequences_CPPFLAGS = $(adi_cppflags)
+test_adi_sequences_LDADD = adi/libmpi_abi.la
 test_adi_sessions_CPPFLAGS = $(adi_cppflags)
 test_adi_sessions_LDADD = adi/libmpi_abi.la
 test_adi_threads_CPPFLAGS = $(adi_cppflags)
