@@ -114,12 +114,13 @@ static struct node_slot *slot_of(const struct node_state *node, int rank)
 
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes)
 {
+	struct node_slot *slot = slot_of(node, rank);
 	if (bytes <= NODE_INLINE)
-		return slot_of(node, rank)->data;
+		return slot->of.data;
 	char *chunks = node->chunks + (size_t)rank * NODE_DATA;
 	if (bytes <= NODE_CHUNK)
 		return chunks + node->seq % NODE_SLOTS * NODE_CHUNK;
-	return chunks + NODE_SLOTS * NODE_CHUNK + node->seq % NODE_LARGE_SLOTS * NODE_LARGE;
+	return chunks + NODE_SLOTS * NODE_CHUNK + slot->of.at;
 }
 
 size_t adi_node_piece(size_t bytes)
@@ -131,13 +132,28 @@ size_t adi_node_piece(size_t bytes)
 	return piece < NODE_CHUNK ? NODE_CHUNK : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
-int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+/* Takes bytes of this rank's ring for the step. Returns the last step whose data lie there; 0: none. */
+static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place)
 {
-	uint64_t slots = bytes > NODE_CHUNK ? NODE_LARGE_SLOTS : NODE_SLOTS;
-	node->seq++;
-	if (node->seq <= node->all_done + slots)
-		return MPI_SUCCESS;
-	uint64_t needed = node->seq - slots, least = node->seq - 1;
+	uint64_t begin = node->ring_end, needed = 0;
+	if (begin % NODE_RING + bytes > NODE_RING) /* no data lie around the ring's end */
+		begin += NODE_RING - begin % NODE_RING;
+	uint64_t end = begin + ((bytes + 63) & ~(size_t)63);
+	/* Data of more than NODE_SLOTS steps ago have been read. */
+	for (unsigned i = 1; i <= NODE_SLOTS && i <= node->runs && !needed; i++) {
+		const struct node_run *run = &node->run[(node->runs - i) % NODE_SLOTS];
+		if (run->begin + NODE_RING < end)
+			needed = run->seq;
+	}
+	node->run[node->runs++ % NODE_SLOTS] = (struct node_run){ node->seq, begin };
+	node->ring_end = end;
+	*place = begin % NODE_RING;
+	return needed;
+}
+
+static int wait_for_readers(const struct adi_comm *comm, struct node_state *node, uint64_t needed)
+{
+	uint64_t least = node->seq - 1;
 	for (int i = 0; i < comm->size; i++) {
 		const _Atomic uint64_t *done = &node->shared->member[i].done;
 		int class = i == comm->rank ? MPI_SUCCESS : wait_for(comm, node, done, needed);
@@ -148,6 +164,20 @@ int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t 
 	}
 	node->all_done = least;
 	return MPI_SUCCESS;
+}
+
+int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes)
+{
+	uint64_t seq = ++node->seq, place = 0;
+	uint64_t needed = seq > NODE_SLOTS ? seq - NODE_SLOTS : 0;
+	if (bytes > NODE_CHUNK) {
+		uint64_t before = take_ring(node, bytes, &place);
+		needed = before > needed ? before : needed;
+	}
+	int class = needed > node->all_done ? wait_for_readers(comm, node, needed) : MPI_SUCCESS;
+	if (!class && bytes > NODE_CHUNK)
+		slot_of(node, comm->rank)->of.at = place;
+	return class;
 }
 
 void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes)

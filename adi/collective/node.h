@@ -5,13 +5,14 @@
  * node_blocks.c the collectives.
  *
  * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
- * each slot, and NODE_LARGE_SLOTS pieces of NODE_LARGE bytes.
+ * each slot, and a ring of NODE_RING bytes.
  *
  * Protocol. Every step of a collective (a barrier, or one chunk of data of the others) has the same number, seq, at all ranks: 1, 2,
- * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes lie in the large piece
- * seq % NODE_LARGE_SLOTS. Every word has one writer, the rank to which it belongs.
- *	on write    The writer waits until done >= seq - SLOTS (large data: seq - NODE_LARGE_SLOTS) at all ranks: then nobody reads
- *	            what the slot and the piece hold. It writes the data and then stores seq in the slot's flag (release).
+ * ... Slot seq % SLOTS of a rank is for its data of that step. Data of more than NODE_CHUNK bytes lie in the rank's ring, behind
+ * the last such data of the rank; the slot says where. Every word has one writer, the rank to which it belongs.
+ *	on write    The writer waits until done >= seq - SLOTS at all ranks: then nobody reads what the slot holds. For the ring it
+ *	            waits until done >= the step of the last data that lie where it will write. It writes the data and then
+ *	            stores seq in the slot's flag (release).
  *	on read     A reader waits for flag >= seq (acquire, pairs with the release: it then sees the data). The flag cannot pass
  *	            seq before the reader's done allows it.
  *	after read  The reader stores seq in its done (release: its reads precede). The writer's acquire of done pairs with it.
@@ -32,17 +33,23 @@
 #define NODE_SLOTS 16
 #define NODE_CHUNK 8192
 #define NODE_INLINE 48
-#define NODE_LARGE_SLOTS 4
-#define NODE_LARGE 131072
+/* Most data of a rank in a step. */
+#define NODE_LARGE 262144
+/* As large as a processor's second cache: if the readers' caches still held the lines that a rank writes, each line would cost three
+ * times as much. */
+#define NODE_RING ((size_t)1 << 20)
 /* Most bytes of a step of a pipeline, if each rank has a processor. */
 #define NODE_PIECE 65536
 /* Data of a rank. */
-#define NODE_DATA ((size_t)NODE_SLOTS * NODE_CHUNK + (size_t)NODE_LARGE_SLOTS * NODE_LARGE)
+#define NODE_DATA ((size_t)NODE_SLOTS * NODE_CHUNK + NODE_RING)
 
 struct node_slot {
 	_Alignas(64) _Atomic uint64_t flag;
 	uint64_t bytes;             /* of data in this step */
-	char data[NODE_INLINE];     /* data of at most this size; more lies in the slot's chunk or in the large piece */
+	union {
+		char data[NODE_INLINE]; /* data of at most this size; more lie in the slot's chunk or in the ring */
+		uint64_t at;        /* in the ring, if there are more than NODE_CHUNK bytes */
+	} of;
 };
 
 struct node_member {
@@ -63,9 +70,16 @@ struct node_state {
 	int calls;
 	struct node_shared *shared; /* mapped; NULL: none */
 	size_t bytes;
-	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_LARGE_SLOTS][NODE_LARGE] */
+	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_RING] */
 	uint64_t seq;               /* of the last step */
 	uint64_t all_done;          /* all ranks have ended at least this step */
+	/* This rank's data in its ring, the last ones: their steps and the places where they begin. Places count all bytes ever written
+	 * and skipped, so the place in the ring is the remainder by NODE_RING. */
+	struct node_run {
+		uint64_t seq, begin;
+	} run[NODE_SLOTS];
+	unsigned runs;
+	uint64_t ring_end;          /* the place behind the last data */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */

@@ -44,31 +44,59 @@ static int get(const char *from, const struct adi_blocks *to, int i, struct rang
 	return MPI_SUCCESS;
 }
 
-/* Copies a rank's block to itself. The counts and types of the two sides may differ. */
-static int copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j, MPI_Count bytes)
+/* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and types
+ * of the two sides may differ. */
+static int copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j, MPI_Count bytes, struct range range)
 {
 	if (!from->type->contiguous || !to->type->contiguous || adi_block_bytes(from, i) != bytes)
-		return adi_type_copy(adi_block_at(from, i), from->count, from->type, adi_block_at(to, j), to->count, to->type);
-	memcpy((char *)adi_block_at(to, j) + to->type->true_lb, (char *)adi_block_at(from, i) + from->type->true_lb, (size_t)bytes);
+		return range.at ? MPI_SUCCESS : adi_type_copy(adi_block_at(from, i), from->count, from->type, adi_block_at(to, j),
+							      to->count, to->type);
+	memcpy((char *)adi_block_at(to, j) + to->type->true_lb + range.at,
+	       (char *)adi_block_at(from, i) + from->type->true_lb + range.at, range.bytes);
 	return MPI_SUCCESS;
 }
 
-/* Begins a step of `all` bytes. A rank that cannot read its own data writes nothing, which is an error at the others. */
-static int write_range(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, int n, struct range range,
-		       size_t all)
+/* Begins a step, and writes a range of block 0. A rank that cannot read its own data writes nothing, which is an error at the others. */
+static int write_range(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, struct range range)
 {
+	int class = adi_node_begin(comm, node, range.bytes);
+	if (class)
+		return class;
+	class = put(node, send, 0, range, adi_node_data(node, comm->rank, range.bytes));
+	adi_node_publish(comm, node, class ? 0 : range.bytes);
+	return class;
+}
+
+/* The same with this range of all blocks but the rank's own, in the order of ranks. */
+static int write_others(const struct adi_comm *comm, struct node_state *node, const struct adi_blocks *send, struct range range)
+{
+	int rank = comm->rank, n = comm->size;
+	size_t all = range.bytes * (size_t)(n - 1);
 	int class = adi_node_begin(comm, node, all);
 	if (class)
 		return class;
-	char *to = adi_node_data(node, comm->rank, all);
-	if (n > 1 && all <= NODE_CHUNK && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous &&
-	    adi_blocks_joined(send))
-		memcpy(to, (char *)adi_block_at(send, 0) + send->type->true_lb, all);
-	else
+	char *to = adi_node_data(node, rank, all);
+	if (all <= NODE_CHUNK && (MPI_Count)range.bytes == adi_block_bytes(send, 0) && send->type->contiguous && adi_blocks_joined(send)) {
+		const char *from = (char *)adi_block_at(send, 0) + send->type->true_lb;
+		size_t before = (size_t)rank * range.bytes;
+		memcpy(to, from, before);
+		memcpy(to + before, from + before + range.bytes, all - before);
+	} else {
 		for (int i = 0; i < n && !class; i++)
-			class = n > 1 && i == comm->rank ? MPI_SUCCESS : put(node, send, i, range, to + (size_t)i * range.bytes);
+			if (i != rank)
+				class = put(node, send, i, range, to + (size_t)(i - (i > rank)) * range.bytes);
+	}
 	adi_node_publish(comm, node, class ? 0 : all);
 	return class;
+}
+
+/* Reads this rank's block of what a rank has written by write_others. */
+static int read_own(const struct adi_comm *comm, const struct node_state *node, int writer, const struct adi_blocks *receive, int i,
+		    struct range range)
+{
+	size_t all = range.bytes * (size_t)(comm->size - 1), at = (size_t)(comm->rank - (comm->rank > writer)) * range.bytes;
+	int class = adi_node_await(comm, node, writer, all);
+	return class ? class : get(adi_node_data(node, writer, all) + at, receive, i, range);
 }
 
 /* root: see adi_node_follows_barrier. */
@@ -87,10 +115,10 @@ static struct range range_at(size_t at, MPI_Count bytes, size_t most)
 	return (struct range){ at, left < most ? left : most };
 }
 
-/* Bytes of each block in a step, if a step has all blocks of a rank. */
+/* Bytes of each block in a step, if a step has all blocks of a rank but its own. */
 static size_t share_of_step(const struct adi_comm *comm)
 {
-	return NODE_LARGE / (size_t)comm->size & ~(size_t)63;
+	return NODE_LARGE / (size_t)(comm->size - 1) & ~(size_t)63;
 }
 
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes)
@@ -100,9 +128,9 @@ int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, con
 	struct adi_blocks own = { .buf = (uintptr_t)adi_block_at(receive, comm->rank), .count = receive->count, .type = receive->type };
 	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
 		struct range range = range_at(at, bytes, NODE_LARGE);
-		class = write_range(comm, node, send ? send : &own, 1, range, range.bytes);
-		if (!class && send && !at)
-			class = copy_own(send, 0, receive, comm->rank, bytes);
+		class = write_range(comm, node, send ? send : &own, range);
+		if (!class && send)
+			class = copy_own(send, 0, receive, comm->rank, bytes, range);
 		for (int step = 1; step < comm->size && !class; step++) {
 			int i = (comm->rank + step) % comm->size;
 			class = adi_node_await(comm, node, i, range.bytes);
@@ -123,15 +151,12 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 	size_t most = share_of_step(comm);
 	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
 		struct range range = range_at(at, bytes, most);
-		size_t all = range.bytes * (size_t)comm->size;
-		class = write_range(comm, node, send ? send : receive, comm->size, range, all);
-		if (!class && send && !at)
-			class = copy_own(send, comm->rank, receive, comm->rank, bytes);
+		class = write_others(comm, node, send ? send : receive, range);
+		if (!class && send)
+			class = copy_own(send, comm->rank, receive, comm->rank, bytes, range);
 		for (int step = 1; step < comm->size && !class; step++) {
 			int i = (comm->rank + step) % comm->size;
-			class = adi_node_await(comm, node, i, all);
-			if (!class)
-				class = get(adi_node_data(node, i, all) + (size_t)comm->rank * range.bytes, receive, i, range);
+			class = read_own(comm, node, i, receive, i, range);
 		}
 		if (!class)
 			node->all_done = node->seq - 1;
@@ -146,7 +171,7 @@ static int gather_range(struct adi_comm *comm, const struct adi_blocks *send, co
 	struct node_state *node = comm->node;
 	int class = MPI_SUCCESS;
 	if (comm->rank != root) {
-		class = write_range(comm, node, send, 1, range, range.bytes);
+		class = write_range(comm, node, send, range);
 		adi_node_end_step(comm, node);
 		return class;
 	}
@@ -168,7 +193,7 @@ int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const 
 	int class = start(comm, node, bytes, -1);
 	size_t piece = adi_node_piece((size_t)bytes);
 	if (!class && comm->rank == root && send)
-		class = copy_own(send, 0, receive, root, bytes);
+		class = copy_own(send, 0, receive, root, bytes, range_at(0, bytes, (size_t)bytes));
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece)
 		class = gather_range(comm, send, receive, range_at(at, bytes, piece), root);
 	return class;
@@ -178,16 +203,13 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 			 int root)
 {
 	struct node_state *node = comm->node;
-	size_t all = range.bytes * (size_t)comm->size;
-	int class = MPI_SUCCESS;
+	int class;
 	if (comm->rank == root) {
-		class = write_range(comm, node, send, comm->size, range, all);
+		class = write_others(comm, node, send, range);
 		adi_node_prepare(comm, node);
 	} else {
 		node->seq++;
-		class = adi_node_await(comm, node, root, all);
-		if (!class)
-			class = get(adi_node_data(node, root, all) + (size_t)comm->rank * range.bytes, receive, 0, range);
+		class = read_own(comm, node, root, receive, 0, range);
 	}
 	adi_node_end_step(comm, node);
 	return class;
@@ -200,9 +222,10 @@ int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const
 	size_t piece = adi_node_piece((size_t)bytes), most = share_of_step(comm);
 	piece = piece < most ? piece : most;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece) {
-		class = scatter_range(comm, send, receive, range_at(at, bytes, piece), root);
-		if (!class && !at && comm->rank == root && receive)
-			class = copy_own(send, root, receive, 0, bytes);
+		struct range range = range_at(at, bytes, piece);
+		class = scatter_range(comm, send, receive, range, root);
+		if (!class && comm->rank == root && receive)
+			class = copy_own(send, root, receive, 0, bytes, range);
 	}
 	return class;
 }
