@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headrace over shared memory beside an installed Open MPI, interleaved in one run.
+"""Headrace over shared memory or TCP beside an installed Open MPI, interleaved in one run.
 
 Every contender (headrace's channel, ch3 and MPI, Open MPI in several settings) is alive all the time as two processes that
 sleep between cells, pinned to the same two cores. A cell (a test and a size) is measured in rounds; in a round each
@@ -41,14 +41,17 @@ SETTINGS = {
                            "--mca", "btl_vader_rndv_eager_limit", "32768", "--mca", "btl_vader_fbox_size", "16384"],
     "ucx-cma": ["-x", "UCX_TLS=posix,self,cma"],
     "ucx-posix": ["-x", "UCX_TLS=posix,self"],
+    "tcp": ["--mca", "btl_tcp_if_include", "lo"],
 }
+# What a layer must reach: latency at most, bandwidth and message rate at least, as ratios to the best setting.
+TARGETS = {"shm": (0.8, 1.2), "tcp": (0.9, 1.1)}
 
 
 def mpirun_line(options, setting, program, folder, name):
     if setting.startswith("ucx"):
         pml = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
     else:
-        pml = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
+        pml = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp" if setting == "tcp" else "self,vader"]
     if options.backing:
         pml += ["--mca", "btl_vader_backing_directory", options.backing]
     return [options.mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", *pml,
@@ -260,8 +263,8 @@ def show(row, options):
         figures = f"{1 / row['us']:12.3f} M/s  {1 / row['best_us']:12.3f} M/s  "
     else:
         figures = f"{row['size'] / row['us']:12.0f} MB/s {row['size'] / row['best_us']:12.0f} MB/s "
-    target = 0.8 if row["test"] == "lat" else 1.2
-    met = row["ratio"] <= target if row["test"] == "lat" else row["ratio"] >= target
+    most, least = TARGETS[options.transport]
+    met = row["ratio"] <= most if row["test"] == "lat" else row["ratio"] >= least
     print(f"{row['test']:5}{row['layer']:8}{row['size']:9}  {figures}{row['ratio']:6.2f} {row['ratio_least']:6.2f} "
           f"{'' if met else '(misses)':9}{row['placement']:6}{row['rounds']:3}  {row['flag_us'] * 1000:5.0f} ns  "
           f"{row['best']}{' restarted: ' + ','.join(row['restarted']) if row['restarted'] else ''}", flush=True)
@@ -280,7 +283,8 @@ def parse():
     parser.add_argument("--tests", default="lat,bw,rate", help="of lat, bw and rate (bw of 8 bytes)")
     parser.add_argument("--sizes", type=sizes, default=sizes("8,1k,16k,64k,256k,1M,4M"))
     parser.add_argument("--layers", default="channel,ch3,mpi", help="of headrace's")
-    parser.add_argument("--settings", default=",".join(SETTINGS), help="of Open MPI's")
+    parser.add_argument("--transport", choices=TARGETS, default="shm", help="of headrace; tcp: only the layer mpi")
+    parser.add_argument("--settings", help="of Open MPI's (default: all of the transport)")
     parser.add_argument("--window", type=int, default=64, help="messages under way in bw and rate (as osu_bw)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--milliseconds", type=float, default=15, help="of one contender's turn, about")
@@ -288,10 +292,13 @@ def parse():
     parser.add_argument("--json", action="store_true", help="one JSON object a row")
     parser.add_argument("--verbose", action="store_true", help="say why a setting is not available")
     options = parser.parse_args()
+    of_tcp = options.transport == "tcp"
+    if options.settings is None:
+        options.settings = ",".join(name for name in SETTINGS if (name == "tcp") == of_tcp)
     options.settings = [name for name in options.settings.split(",") if name]
     if set(options.settings) - set(SETTINGS):
         parser.error(f"--settings: of {', '.join(SETTINGS)}")
-    options.layers = options.layers.split(",")
+    options.layers = ["mpi"] if of_tcp else options.layers.split(",")
     if not os.path.exists(os.path.join(options.programs, "compare_hrmpi")):  # a build without PMIx
         options.layers = [layer for layer in options.layers if layer != "mpi"]
     options.tests = options.tests.split(",")
@@ -316,6 +323,8 @@ def main():
         print("SKIP: two cores are needed")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="headrace-compare.") as folder:
+        if options.transport == "tcp":
+            os.environ["HEADRACE_TRANSPORT"] = "tcp"
         contenders = start(options, folder)
         if all(contender.name in OURS for contender in contenders):
             sys.exit("compare: no setting of Open MPI works here")
