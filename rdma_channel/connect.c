@@ -198,8 +198,10 @@ static int dial_once(struct hr_conn *conn)
 	if (fd < 0)
 		return -errno;
 	hr_stream_prepare(fd, conn->over_unix, conn->channel->timeout_ms);
-	if (!conn->over_unix)
+	if (!conn->over_unix) {
 		hr_stream_fit_segments(fd, conn->channel->ring_bytes);
+		hr_stream_unpace(fd, &to);
+	}
 	if (connect(fd, (struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS) {
 		int error = -errno;
 		close(fd);

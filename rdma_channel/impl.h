@@ -8,6 +8,7 @@
 #define HR_IMPL_H
 
 #include "rdma_channel/card.h"
+#include "rdma_channel/pacing.h"
 #include "rdma_channel/transport.h"
 #include "rdma_channel/wireup.h"
 
@@ -69,6 +70,7 @@ struct hr_channel {
 	struct hr_opened opened[HR_TRANSPORTS_MAX];
 	int epoll;
 	struct hr_watch unix_listener, tcp_listener, timer;
+	char congestion[HR_CONGESTION_MAX]; /* hr_stream_unpace_listener's result */
 	/* Accepted streams, the oldest first in each list. silent: no hello received yet. waiting: the caller has not
 	 * called hr_channel_connect for the peer yet. dead: freed when the current batch of events has been handled. */
 	struct hr_pending_list silent, waiting, dead;

@@ -65,8 +65,10 @@ static int listen_on(struct hr_channel *channel, struct hr_watch *watch, const s
 	int off = 0;
 	if (address->sa_family == AF_INET6) /* IPv4 peers may connect to the IPv6 socket too */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-	if (address->sa_family != AF_UNIX)
+	if (address->sa_family != AF_UNIX) {
 		hr_stream_fit_segments(fd, channel->ring_bytes);
+		hr_stream_unpace_listener(fd, channel->congestion);
+	}
 	int error = 0;
 	if (bind(fd, address, len) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
 		error = -errno;
@@ -164,6 +166,8 @@ static void add_pending(struct hr_channel *channel, int fd, bool is_unix)
 		return;
 	}
 	hr_stream_prepare(fd, is_unix, channel->timeout_ms);
+	if (!is_unix)
+		hr_stream_accepted(fd, channel->congestion);
 	pending->channel = channel;
 	pending->deadline = hr_now_ns() + channel->timeout_ms * HR_NS_PER_MS;
 	pending->watch = (struct hr_watch){ .kind = HR_WATCH_PENDING, .owner = pending, .fd = -1 };

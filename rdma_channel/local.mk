@@ -23,7 +23,7 @@ rdma_channel_libhrchannel_la_SOURCES = \
 	rdma_channel/impl.h \
 	rdma_channel/in_place.c \
 	rdma_channel/iov.h \
-	rdma_channel/listen.c \
+	rdma_channel/listen.c rdma_channel/pacing.c rdma_channel/pacing.h \
 	rdma_channel/shm/shm.c rdma_channel/shm/near.h rdma_channel/shm/ring.h rdma_channel/shm/copy.h \
 	rdma_channel/shm/segment.c rdma_channel/shm/segment.h \
 	rdma_channel/shm/numa.c rdma_channel/shm/numa.h \

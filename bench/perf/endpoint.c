@@ -150,6 +150,15 @@ static struct sockaddr_storage own_address(int control)
 	return address;
 }
 
+/* A stream within a host is not paced, as the channel's are not (rdma_channel/pacing.h). */
+static void unpace(int fd, int control)
+{
+	int domain = AF_UNSPEC;
+	socklen_t len = sizeof domain;
+	if (getsockopt(control, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 /* Both processes listen on a port that the kernel chooses; the process with the lower address connects. */
 static void open_tcp(endpoint_t *ep, int control)
 {
@@ -157,6 +166,7 @@ static void open_tcp(endpoint_t *ep, int control)
 	socklen_t len = sizeof mine;
 	int listener = socket(mine.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	len = mine.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	unpace(listener, control);
 	if (listener < 0 || bind(listener, (struct sockaddr *)&mine, len) || listen(listener, 1) ||
 	    getsockname(listener, (struct sockaddr *)&mine, &len))
 		fail("raw TCP listener", errno);
@@ -164,6 +174,7 @@ static void open_tcp(endpoint_t *ep, int control)
 	control_read(control, &theirs, sizeof theirs);
 	if (memcmp(&mine, &theirs, len) < 0) {
 		ep->socket = socket(theirs.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		unpace(ep->socket, control);
 		if (connect(ep->socket, (struct sockaddr *)&theirs, len))
 			fail("raw TCP connect", errno);
 	} else {

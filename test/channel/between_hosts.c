@@ -15,9 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const char *folder;
@@ -45,6 +48,27 @@ static void read_card(int index, hr_card_t *card)
 	close(fd);
 }
 
+/* The streams to other hosts have the system's congestion control, and send at once. */
+static void check_streams(void)
+{
+	char system[32] = "";
+	FILE *file = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "r");
+	CHECK(file && fscanf(file, "%31s", system) == 1);
+	fclose(file);
+	for (int fd = 0; fd < 64; fd++) {
+		struct sockaddr_storage peer;
+		socklen_t len = sizeof peer, name_len = 16, on_len = sizeof(int);
+		char name[17] = "";
+		int on = 0;
+		if (getpeername(fd, (struct sockaddr *)&peer, &len) || peer.ss_family == AF_UNIX)
+			continue;
+		CHECK_IS(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_len), 0);
+		CHECK(!strcmp(name, system));
+		CHECK_IS(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &on_len), 0);
+		CHECK(on);
+	}
+}
+
 static void exchange(struct side *side)
 {
 	static uint8_t bytes[300000];
@@ -60,6 +84,7 @@ static void exchange(struct side *side)
 	else
 		get_all(side, bytes, sizeof bytes);
 	pattern_check(1, 0, bytes, sizeof bytes);
+	check_streams();
 }
 
 /* Puts or gets as the mode says, asleep in between, until an error ends it. */

@@ -26,6 +26,12 @@ cable() {
 	for i in 0 1; do on $i ip link set "$namespace$i" "$1"; done
 }
 for i in 0 1; do on $i ip link set lo up; done
+# Not the one that streams within a host use, where the system has another.
+for name in cubic bbr; do
+	for i in 0 1; do
+		on $i sh -c "echo $name > /proc/sys/net/ipv4/tcp_congestion_control" 2> "$work/err"
+	done
+done
 cable up
 
 fail() { echo "FAIL: $*"; status=1; }

@@ -16,6 +16,13 @@ test_channel_anew_SOURCES = test/channel/anew.c
 test_channel_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_channel_anew_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
+# TCP streams within a host.
+check_PROGRAMS += test/channel/tcp_within_host
+TESTS += test/channel/tcp_within_host
+test_channel_tcp_within_host_SOURCES = test/channel/tcp_within_host.c
+test_channel_tcp_within_host_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_tcp_within_host_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
+
 # Host names and messages from peers.
 check_PROGRAMS += test/channel/foreign_text
 TESTS += test/channel/foreign_text
