@@ -30,6 +30,7 @@
 #include "rdma_channel/iov.h"
 #include "rdma_channel/transport.h"
 
+#include "rdma_channel/base/copy.h"
 #include "rdma_channel/base/log.h"
 
 #include <endian.h>
@@ -51,7 +52,7 @@
 #define BEHIND 256           /* bytes after a frame that a direct read puts into the buffer; few, as they are copied */
 #define DIRECT_MIN 4096      /* from this many bytes left of a frame on, they are read directly to the caller */
 #define PIECES_MAX 64        /* maximum number of the caller's pieces in one system call */
-#define COPIED_MAX 1024      /* maximum size of a message that is copied after its length, bytes */
+#define COPIED_MAX 2048      /* maximum size of a message that is copied after its length, bytes */
 #define KERNEL_SIZES (1u << 20) /* from this ring size on the kernel sizes its buffers itself */
 #define SILENCE_MIN_MS 2000  /* kernels delay answers, and do not answer probes less than half a second apart */
 #define IDLE_CALLS 64        /* after this many puts and gets that moved nothing, check_sometimes reads the clock */
@@ -274,6 +275,18 @@ static void check_sometimes(struct tcp_conn *conn)
 
 /* ---- get ---- */
 
+/* recvmsg without waiting. */
+static ssize_t receive(const struct tcp_conn *conn, struct iovec *pieces, int n)
+{
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = (size_t)n };
+	ssize_t got;
+	do
+		got = n == 1 ? recv(conn->stream, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT) :
+			       recvmsg(conn->stream, &message, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
 /* Evaluates the result of a read. Returns the number of bytes, 0 if the read would block, or -1 at the end of the
  * stream or after an error, which it stores in in.error. */
 static ssize_t judge_read(struct tcp_conn *conn, ssize_t got)
@@ -292,11 +305,7 @@ static ssize_t fill(struct tcp_conn *conn)
 {
 	if (conn->in.error)
 		return -1;
-	ssize_t got;
-	do
-		got = recv(conn->stream, conn->buffer, conn->in.size, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
-	got = judge_read(conn, got);
+	ssize_t got = judge_read(conn, receive(conn, &(struct iovec){ conn->buffer, conn->in.size }, 1));
 	conn->in.at = 0;
 	conn->in.end = got > 0 ? (size_t)got : 0;
 	return got;
@@ -386,12 +395,7 @@ static size_t deliver_direct(struct tcp_conn *conn, struct hr_iov_place *place, 
 		pieces[n++] = (struct iovec){ conn->buffer, BEHIND };
 		asked += BEHIND;
 	}
-	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = (size_t)n };
-	ssize_t got;
-	do
-		got = recvmsg(conn->stream, &message, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
-	got = judge_read(conn, got);
+	ssize_t got = judge_read(conn, receive(conn, pieces, n));
 	*more = got == (ssize_t)asked;
 	if (got <= 0)
 		return 0;
@@ -456,7 +460,7 @@ static int tcp_get(void *data, const struct iovec *iov, int n, size_t *delivered
 	size_t total = hr_iov_total(iov, n);
 	conn->armed = false;
 	size_t done = conn->secret ? deliver_secret(conn, &place, total) : deliver_buffered(conn, &place);
-	bool more = true;
+	bool more = !done || conn->in.left; /* after a whole frame a read would often find nothing */
 	while (!conn->secret && done < total && more && !conn->in.error) {
 		if (conn->in.left >= DIRECT_MIN && total - done >= DIRECT_MIN) {
 			done += deliver_direct(conn, &place, &more);
@@ -524,23 +528,30 @@ static int error_of_put(struct tcp_conn *conn, int number)
 	return conn->in.error == -ESHUTDOWN ? -ESHUTDOWN : error_of_stream(conn, number);
 }
 
+/* Copies the pieces behind one another. */
+static void gather(uint8_t *to, const struct iovec *iov, int n)
+{
+	for (int i = 0; i < n; to += iov[i].iov_len, i++)
+		hr_copy(to, iov[i].iov_base, iov[i].iov_len);
+}
+
 /*
- * Copies a small message after its length and sends both in one piece. If the kernel accepts only a part, the frame has
- * begun, and the next put continues it.
+ * Copies a small message of total bytes after its length and sends both in one piece. If the kernel accepts only a
+ * part, the frame has begun, and the next put continues it.
  */
-static int put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *accepted)
+static int put_copied(struct tcp_conn *conn, const struct iovec *iov, int n, size_t total, size_t *accepted)
 {
 	uint8_t bytes[sizeof conn->out.length + COPIED_MAX];
-	size_t len = iov->iov_len, size = sizeof conn->out.length + len;
-	uint32_t length = htole32((uint32_t)len);
+	size_t size = sizeof conn->out.length + total;
+	uint32_t length = htole32((uint32_t)total);
 	memcpy(bytes, &length, sizeof length);
-	memcpy(bytes + sizeof length, iov->iov_base, len);
+	gather(bytes + sizeof length, iov, n);
 	ssize_t sent;
 	do
 		sent = send(conn->stream, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent == (ssize_t)size) {
-		*accepted = len;
+		*accepted = total;
 		conn->out.was_short = false;
 		return 0;
 	}
@@ -548,7 +559,7 @@ static int put_copied(struct tcp_conn *conn, const struct iovec *iov, size_t *ac
 		return error_of_put(conn, errno);
 	if (sent > 0) {
 		size_t of_length = (size_t)sent < sizeof length ? (size_t)sent : sizeof length;
-		begin_frame(conn, len);
+		begin_frame(conn, total);
 		conn->out.length_left -= (unsigned)of_length;
 		conn->out.left -= (uint32_t)((size_t)sent - of_length);
 		*accepted = (size_t)sent - of_length;
@@ -578,10 +589,10 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	*accepted = 0;
 	if (conn->secret)
 		return put_secret(conn, iov, n, accepted);
-	if (n == 1 && iov->iov_len - 1 < COPIED_MAX && !conn->out.left)
-		return put_copied(conn, iov, accepted);
-	struct hr_iov_place place = hr_iov_begin(iov, n);
 	size_t total = hr_iov_total(iov, n), done = 0;
+	if (total - 1 < COPIED_MAX && !conn->out.left)
+		return put_copied(conn, iov, n, total, accepted);
+	struct hr_iov_place place = hr_iov_begin(iov, n);
 	bool full = false;
 	while (done < total && !full) {
 		if (!conn->out.left)
