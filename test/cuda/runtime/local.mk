@@ -29,7 +29,7 @@ endif
 dist_check_SCRIPTS += test/cuda/runtime/over_softgpu.sh test/cuda/runtime/programs_remote.sh \
 	test/cuda/runtime/same_everywhere.sh
 TESTS += test/cuda/runtime/programs_remote.sh test/cuda/runtime/same_everywhere.sh
-CUTEST_LOG_COMPILER = $(srcdir)/test/cuda/runtime/over_softgpu.sh
+CUTEST_LOG_COMPILER = $(LOG_COMPILER) $(srcdir)/test/cuda/runtime/over_softgpu.sh
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
 	test/cuda/runtime/programs/arrays.cu \
