@@ -180,21 +180,21 @@ enum rc_launch_flags {
 /* A module's or library's load: struct, then the image. The reply: struct rc_wire_module, then for each kernel a struct
  * rc_wire_kernel, its parameters, its name. */
 struct rc_wire_load {
+	uint64_t handle;  /* client: of the module or library; its kernels' handles follow from it (rc_handle_kernel) */
 	uint64_t image;   /* bytes that follow; padding of units included */
 	uint32_t options; /* count of JIT options that follow the image, 16 bytes each: u32 option, u32 0, u64 value */
 	uint32_t log_info, log_error; /* bytes of the JIT's logs that the caller has room for */
 	uint16_t library; /* 1: cuLibraryLoadData; 0: cuModuleLoadDataEx */
 	uint16_t units;   /* of a program linked from relocatable device code: containers behind the first, each padded to 8 */
 };
-static_assert(sizeof(struct rc_wire_load) == 24, "wire format");
+static_assert(sizeof(struct rc_wire_load) == 32, "wire format");
 
 struct rc_wire_module {
-	uint64_t handle;  /* worker: of the module or library; 0 if loading failed */
 	int32_t result;   /* worker: CUresult of the load; the reply's own is success, as logs follow a failure too */
-	uint32_t kernels; /* worker: number of kernels that follow */
+	uint32_t kernels; /* worker: number of kernels that follow, at most RC_KERNELS_MAX */
 	uint32_t log_info, log_error; /* worker: bytes of the two logs, which come before the kernels */
 };
-static_assert(sizeof(struct rc_wire_module) == 24, "wire format");
+static_assert(sizeof(struct rc_wire_module) == 16, "wire format");
 
 /* Arguments of the other internal calls; more bytes follow where a count says so. */
 struct rc_wire_context { /* context_reset, context_destroy, context_synchronize */
@@ -233,14 +233,19 @@ static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct r
 #define RC_KERNEL_ATTRIBUTES 16
 
 struct rc_wire_kernel {
-	uint64_t handle;     /* worker: of the function, or of the kernel of a library */
 	uint32_t name;       /* bytes of the name, without a NUL */
 	uint32_t parameters; /* count; each is two u32: offset and size in the block */
 	uint32_t block;      /* bytes of the parameter block */
 	uint32_t known;      /* set of attributes that the driver knows, bit i for attribute i */
 	int32_t attribute[RC_KERNEL_ATTRIBUTES];
 };
-static_assert(sizeof(struct rc_wire_kernel) == 88, "wire format");
+static_assert(sizeof(struct rc_wire_kernel) == 80, "wire format");
+
+/* The argument of hello. */
+struct rc_wire_greeting {
+	uint64_t primary; /* client: handle of device 0's primary context; that of device i has the index plus i. Every hello
+			   * of a session has the same. */
+};
 
 /* The answer to hello: struct, then a struct rc_wire_device for each device. */
 struct rc_wire_hello {
@@ -257,28 +262,29 @@ struct rc_wire_device {
 	uint8_t uuid[16];
 	char pci[16];             /* "0000:3b:00.0" */
 	uint64_t memory;          /* total */
-	uint64_t primary;         /* handle of its primary context */
 	int32_t least_priority, greatest_priority;
 	uint8_t known[RC_DEVICE_ATTRIBUTES]; /* 1: the driver knows this attribute */
 	int32_t attribute[RC_DEVICE_ATTRIBUTES];
 	uint8_t peers[RC_DEVICES_MAX];       /* 1: may access that device's memory */
 	uint8_t p2p[RC_DEVICES_MAX][8];      /* cuDeviceGetP2PAttribute by device and attribute */
 };
-static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 8 + 5 * RC_DEVICE_ATTRIBUTES + 9 * RC_DEVICES_MAX, "wire format");
+static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATTRIBUTES + 9 * RC_DEVICES_MAX, "wire format");
 
 /*
  * Handles. Client, worker and program use the same 64-bit value:
- *	bits 0..23 index, 24..39 generation, 40..47 kind; the rest is 0.
- * It is not an address, nor one of CUDA's special streams. The client chooses indexes below RC_HANDLE_WORKER, so that
- * creating a stream or an event needs no reply. The worker chooses the others.
+ *	bits 0..23 index, 24..39 generation, 40..47 kind, 48..63 ordinal.
+ * It is not an address, nor one of CUDA's special streams. The client chooses every handle, so that no object has to be
+ * named in a reply. The handle of a function (kernel) has index and generation of its module (library); the ordinal is its
+ * place in the list that the load returns. Handles of other kinds have the ordinal 0.
  */
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
 	RC_KIND_KERNEL, RC_KIND_POOL, RC_KINDS
 };
+static_assert(RC_KIND_FUNCTION - RC_KIND_MODULE == RC_KIND_KERNEL - RC_KIND_LIBRARY, "rc_handle_kernel");
 #define RC_HANDLE_INDEX_BITS 24
-#define RC_HANDLE_WORKER (1u << 23)
 #define RC_HANDLE_COUNT (1u << RC_HANDLE_INDEX_BITS)
+#define RC_KERNELS_MAX (1u << 16) /* functions of a module, kernels of a library */
 
 static inline uint64_t rc_handle_make(enum rc_kind kind, uint32_t index, uint16_t generation)
 {
@@ -288,6 +294,32 @@ static inline uint64_t rc_handle_make(enum rc_kind kind, uint32_t index, uint16_
 static inline uint32_t rc_handle_index(uint64_t handle)
 {
 	return (uint32_t)handle & (RC_HANDLE_COUNT - 1);
+}
+
+static inline enum rc_kind rc_handle_kind(uint64_t handle)
+{
+	unsigned kind = (unsigned)(handle >> 40) & 0xff;
+	return kind < RC_KINDS ? (enum rc_kind)kind : RC_KIND_NONE;
+}
+
+/* The handle of the function (kernel) with this ordinal of a module (library). */
+static inline uint64_t rc_handle_kernel(uint64_t module, uint32_t ordinal)
+{
+	return module + ((uint64_t)(RC_KIND_FUNCTION - RC_KIND_MODULE) << 40) + ((uint64_t)ordinal << 48);
+}
+
+static inline uint32_t rc_handle_ordinal(uint64_t handle)
+{
+	return (uint32_t)(handle >> 48);
+}
+
+/* The handle of the module (library) of a function (kernel); 0 if the handle is of another kind. */
+static inline uint64_t rc_handle_module(uint64_t handle)
+{
+	enum rc_kind kind = rc_handle_kind(handle);
+	if (kind != RC_KIND_FUNCTION && kind != RC_KIND_KERNEL)
+		return 0;
+	return (handle & ((1ull << 48) - 1)) - ((uint64_t)(RC_KIND_FUNCTION - RC_KIND_MODULE) << 40);
 }
 
 /* Bytes of a memory pool's attribute, by CUmemPool_attribute: the first three are int, the others counts of bytes. */

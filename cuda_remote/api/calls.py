@@ -338,7 +338,7 @@ def server_bind(argument, destroyer):
     """Gives a new object the handle that the client chose; an object that gets no handle is destroyed."""
     name = argument.name
     return ["\tif (result == CUDA_SUCCESS) {",
-            f"\t\tresult = server_object_bind(RC_KIND_{argument.kind}, args.{name}, {name});",
+            f"\t\tresult = server_object_bind(RC_KIND_{argument.kind}, args.{name}, {name}, NULL);",
             f"\t\tif (result != CUDA_SUCCESS && driver.{destroyer})", f"\t\t\tdriver.{destroyer}({name});", "\t}"]
 
 

@@ -37,6 +37,7 @@ struct rc_device {
 	uint32_t max_grid[3], max_block[3], max_threads, max_shared, max_shared_optin;
 	int ordinal;  /* the server's number of the device; the program's number is the index in rc_session.device */
 	int position; /* in CUDA_VISIBLE_DEVICES */
+	uint64_t primary; /* handle of its primary context */
 	/* Of the primary context. The mutex of context.c guards them. */
 	unsigned retained, flags;
 };
@@ -117,8 +118,8 @@ CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
 /* Makes a handle for a new object. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle);
-/* Adds a handle that the worker chose. */
-CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle);
+/* Makes n handles whose indexes follow one another. */
+CUresult rc_handle_row(enum rc_kind kind, uint32_t n, uint64_t *first);
 /* Ends a handle. The caller owns what was attached to it. */
 void rc_handle_delete(uint64_t handle);
 /* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
@@ -153,7 +154,7 @@ struct rc_thread *rc_thread_get(void);
 CUcontext rc_context_current(void);
 /* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none. */
 CUresult rc_context_get(struct rc_context **context);
-/* A device's primary context, known to the client from hello on. */
+/* A device's primary context, which has this handle. */
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
 
 /* ---- memory.c ---- */
@@ -234,7 +235,7 @@ void rc_stream_recycle(struct rc_stream *stream);
 /* ---- module.c ---- */
 
 struct rc_kernel {
-	uint64_t handle;    /* on the wire: of the function or the library's kernel */
+	uint64_t handle;    /* of the function or the library's kernel */
 	char *name;
 	uint32_t parameters, block; /* count; bytes of the parameter block */
 	struct rc_parameter {

@@ -112,9 +112,6 @@ static CUresult context_attach(uint64_t handle, const struct rc_context *value)
 
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle)
 {
-	CUresult result = rc_handle_adopt(RC_KIND_CONTEXT, handle);
-	if (result != CUDA_SUCCESS)
-		return result;
 	return context_attach(handle, &(struct rc_context){ .device = device, .primary = true, .api_version = 3020 });
 }
 
@@ -131,7 +128,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	pthread_mutex_lock(&lock);
 	found->retained++;
 	pthread_mutex_unlock(&lock);
-	*context = (CUcontext)(uintptr_t)found->wire.primary;
+	*context = (CUcontext)(uintptr_t)found->primary;
 	return CUDA_SUCCESS;
 }
 
@@ -198,14 +195,14 @@ static CUresult primary_reset(struct rc_device *device)
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_context call;
-	} message = { .call.context = device->wire.primary };
+	} message = { .call.context = device->primary };
 	struct rc_link *link;
 	CUresult result = rc_link_get(0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
-		context_forget((CUcontext)(uintptr_t)device->wire.primary);
+		context_forget((CUcontext)(uintptr_t)device->primary);
 	return result;
 }
 

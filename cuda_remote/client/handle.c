@@ -14,18 +14,13 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next_unused = 1, first_free, last_free;
 
-static bool is_kind(enum rc_kind kind, uint64_t handle)
-{
-	uint64_t found = handle >> 40;
-	/* A library's kernel is accepted wherever a function is. */
-	return found == (uint64_t)kind || (kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL);
-}
-
 CUresult rc_handle_check(enum rc_kind kind, uint64_t handle)
 {
 	if (kind == RC_KIND_STREAM && rc_stream_is_special(handle))
 		return CUDA_SUCCESS;
-	if (is_kind(kind, handle) && entry_find(handle))
+	if (kind == RC_KIND_FUNCTION && rc_kernel_find(handle))
+		return CUDA_SUCCESS;
+	if (handle >> 40 == (uint64_t)kind && entry_find(handle))
 		return CUDA_SUCCESS;
 	return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -34,7 +29,7 @@ CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
 {
 	pthread_mutex_lock(&lock);
 	uint32_t index = first_free ? first_free : next_unused;
-	struct entry *entry = index < RC_HANDLE_WORKER ? entry_make(index) : NULL;
+	struct entry *entry = index < RC_HANDLE_COUNT ? entry_make(index) : NULL;
 	if (!entry) {
 		pthread_mutex_unlock(&lock);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -54,19 +49,24 @@ CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_handle_adopt(enum rc_kind kind, uint64_t handle)
+/* The entries were never used: handles that follow one another are taken before the program makes any other. */
+CUresult rc_handle_row(enum rc_kind kind, uint32_t n, uint64_t *first)
 {
-	uint32_t index = rc_handle_index(handle);
-	if (handle >> 40 != (uint64_t)kind || index < RC_HANDLE_WORKER)
-		return CUDA_ERROR_UNKNOWN;
+	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
-	struct entry *entry = entry_make(index);
-	if (entry) {
-		entry->data = NULL;
-		__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
+	if (next_unused + n > RC_HANDLE_COUNT)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < n && result == CUDA_SUCCESS; i++) {
+		struct entry *entry = entry_make(next_unused + i);
+		if (!entry)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			__atomic_store_n(&entry->word, handle_word(rc_handle_make(kind, 0, 1)), __ATOMIC_RELEASE);
 	}
+	*first = rc_handle_make(kind, next_unused, 1);
+	next_unused += result == CUDA_SUCCESS ? n : 0;
 	pthread_mutex_unlock(&lock);
-	return entry ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return result;
 }
 
 /* Freed entries are reused oldest first, so that the use of a deleted handle is detected for as long as possible. */
@@ -78,13 +78,11 @@ void rc_handle_delete(uint64_t handle)
 		uint32_t index = rc_handle_index(handle);
 		__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
 		entry->next_free = 0;
-		if (index < RC_HANDLE_WORKER) {
-			if (last_free)
-				entry_at(last_free)->next_free = index;
-			else
-				first_free = index;
-			last_free = index;
-		}
+		if (last_free)
+			entry_at(last_free)->next_free = index;
+		else
+			first_free = index;
+		last_free = index;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -99,14 +97,13 @@ void rc_handle_attach(uint64_t handle, void *data)
 /* Acquire pairs with the release in rc_handle_attach: what data points to is complete. */
 void *rc_handle_data(enum rc_kind kind, uint64_t handle)
 {
-	struct entry *entry = is_kind(kind, handle) ? entry_find(handle) : NULL;
+	struct entry *entry = handle >> 40 == (uint64_t)kind ? entry_find(handle) : NULL;
 	return entry ? __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE) : NULL;
 }
 
-static void each_between(enum rc_kind kind, uint32_t first, uint32_t end,
-			 void (*visit)(uint64_t handle, void *data, void *context), void *context)
+void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)
 {
-	for (uint32_t i = first; i < end; i++) {
+	for (uint32_t i = 1; i < RC_HANDLE_COUNT; i++) {
 		struct entry *entry = entry_at(i);
 		if (!entry) {
 			i |= CHUNK - 1;
@@ -117,9 +114,4 @@ static void each_between(enum rc_kind kind, uint32_t first, uint32_t end,
 			visit((uint64_t)word << RC_HANDLE_INDEX_BITS | i, __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
 			      context);
 	}
-}
-
-void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context)
-{
-	each_between(kind, 1, RC_HANDLE_COUNT, visit, context);
 }

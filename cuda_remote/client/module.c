@@ -12,14 +12,15 @@
 
 struct rc_kernel *rc_kernel_find(uint64_t handle)
 {
-	return rc_handle_data(RC_KIND_FUNCTION, handle);
+	uint64_t holder = rc_handle_module(handle);
+	struct rc_module *module = holder ? rc_handle_data(rc_handle_kind(holder), holder) : NULL;
+	uint32_t ordinal = rc_handle_ordinal(handle);
+	return module && ordinal < module->n ? &module->kernel[ordinal] : NULL;
 }
 
 static void module_free(struct rc_module *module)
 {
 	for (uint32_t i = 0; i < module->n; i++) {
-		if (module->kernel[i].handle)
-			rc_handle_delete(module->kernel[i].handle);
 		free(module->kernel[i].name);
 		free(module->kernel[i].parameter);
 	}
@@ -75,31 +76,25 @@ static bool read_kernel(struct reader *reader, struct rc_module *module, struct 
 	if (!kernel->name || !take(reader, kernel->name, wire.name))
 		return false;
 	kernel->name[wire.name] = '\0';
-	enum rc_kind kind = module->library ? RC_KIND_KERNEL : RC_KIND_FUNCTION;
-	if (rc_handle_adopt(kind, wire.handle) != CUDA_SUCCESS)
-		return false;
-	kernel->handle = wire.handle;
-	rc_handle_attach(wire.handle, kernel);
+	kernel->handle = rc_handle_kernel(module->handle, (uint32_t)(kernel - module->kernel));
 	return true;
 }
 
-static struct rc_module *read_module(struct reader *reader, const struct rc_wire_module *wire, bool library)
+static struct rc_module *read_module(struct reader *reader, const struct rc_wire_module *wire, uint64_t handle)
 {
 	struct rc_module *module = calloc(1, sizeof *module);
-	if (!module || wire->kernels > reader->left / sizeof(struct rc_wire_kernel))
+	if (!module || wire->kernels > reader->left / sizeof(struct rc_wire_kernel) || wire->kernels > RC_KERNELS_MAX)
 		goto free_module;
-	module->handle = wire->handle;
-	module->library = library;
-	module->context = library ? NULL : rc_context_current();
+	module->handle = handle;
+	module->library = rc_handle_kind(handle) == RC_KIND_LIBRARY;
+	module->context = module->library ? NULL : rc_context_current();
 	module->kernel = calloc(wire->kernels + 1, sizeof *module->kernel);
 	if (!module->kernel)
 		goto free_module;
 	for (; module->n < wire->kernels; module->n++)
 		if (!read_kernel(reader, module, &module->kernel[module->n]))
 			goto free_kernels;
-	if (rc_handle_adopt(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, wire->handle) != CUDA_SUCCESS)
-		goto free_kernels;
-	rc_handle_attach(wire->handle, module);
+	rc_handle_attach(handle, module);
 	return module;
 
 free_kernels:
@@ -112,6 +107,23 @@ free_module:
 }
 
 /* ---- loading ---- */
+
+/* Reads the reply to a load. */
+static CUresult loaded(struct rc_link *link, uint64_t handle, const struct rc_image_options *options, void **values,
+		       struct rc_module **module)
+{
+	struct rc_wire_module wire;
+	struct reader reader = { link->reply, link->reply_len };
+	if (!take(&reader, &wire, sizeof wire) || wire.log_info > reader.left || wire.log_error > reader.left - wire.log_info)
+		return rc_link_broken(link, RC_CALL_module_load);
+	rc_image_logs(options, values, reader.at, wire.log_info, reader.at + wire.log_info, wire.log_error);
+	reader.at += wire.log_info + wire.log_error;
+	reader.left -= wire.log_info + wire.log_error;
+	if (wire.result != CUDA_SUCCESS)
+		return (CUresult)wire.result;
+	*module = read_module(&reader, &wire, handle);
+	return *module ? CUDA_SUCCESS : rc_link_broken(link, RC_CALL_module_load);
+}
 
 static CUresult load(const void *image, bool library, unsigned n_options, CUjit_option *names, void **values,
 		     struct rc_module **module)
@@ -141,20 +153,15 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 	result = rc_link_get(!library, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
+	result = rc_handle_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, &message.call.handle);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct rc_wire_module wire;
-	struct reader reader = { link->reply, link->reply_len };
-	if (!take(&reader, &wire, sizeof wire) || wire.log_info > reader.left || wire.log_error > reader.left - wire.log_info)
-		return rc_link_broken(link, RC_CALL_module_load);
-	rc_image_logs(&options, values, reader.at, wire.log_info, reader.at + wire.log_info, wire.log_error);
-	reader.at += wire.log_info + wire.log_error;
-	reader.left -= wire.log_info + wire.log_error;
-	if (wire.result != CUDA_SUCCESS)
-		return (CUresult)wire.result;
-	*module = read_module(&reader, &wire, library);
-	return *module ? CUDA_SUCCESS : rc_link_broken(link, RC_CALL_module_load);
+	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
+	if (result == CUDA_SUCCESS)
+		result = loaded(link, message.call.handle, &options, values, module);
+	if (result != CUDA_SUCCESS)
+		rc_handle_delete(message.call.handle);
+	return result;
 }
 
 static CUresult unload(struct rc_module *module)

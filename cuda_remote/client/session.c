@@ -168,7 +168,7 @@ static void keep_limits(struct rc_device *device)
 	device->max_shared_optin = limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 }
 
-static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
+static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n, uint64_t primary)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	session.device = calloc(n, sizeof *session.device);
@@ -186,12 +186,13 @@ static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
 		device->wire.name[sizeof wire->name - 1] = '\0';
 		device->wire.pci[sizeof wire->pci - 1] = '\0';
 		device->ordinal = (int)i;
+		device->primary = primary + i;
 		device->position = position;
 		keep_limits(device);
 	}
 	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_position);
 	for (int i = 0; i < session.devices; i++) {
-		CUresult result = rc_context_add_primary(i, session.device[i].wire.primary);
+		CUresult result = rc_context_add_primary(i, session.device[i].primary);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -200,8 +201,13 @@ static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n)
 
 static CUresult hello(struct rc_link *link)
 {
-	struct rc_wire_call head;
-	CUresult result = rc_link_call(link, RC_CALL_hello, 0, &head, sizeof head, NULL, 0);
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_greeting call;
+	} message = { .call = { 0 } };
+	CUresult result = rc_handle_row(RC_KIND_CONTEXT, RC_DEVICES_MAX, &message.call.primary);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_call(link, RC_CALL_hello, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_wire_hello answer;
@@ -217,7 +223,7 @@ static CUresult hello(struct rc_link *link)
 	memcpy(devices, link->reply + sizeof answer, link->reply_len - sizeof answer);
 	session.driver_version = answer.driver_version < CUDA_VERSION ? answer.driver_version : CUDA_VERSION;
 	session.staging = answer.staging;
-	result = keep_devices(devices, answer.devices);
+	result = keep_devices(devices, answer.devices, message.call.primary);
 	free(devices);
 	return result;
 }

@@ -31,7 +31,7 @@ CUresult serve_context_create(struct server_call *call)
 	/* cuCtxCreate has made the new context current. The next call selects the client's current context. */
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	result = server_object_bind(RC_KIND_CONTEXT, args.context, made);
+	result = server_object_bind(RC_KIND_CONTEXT, args.context, made, NULL);
 	if (result != CUDA_SUCCESS && driver.cuCtxDestroy_v2)
 		driver.cuCtxDestroy_v2(made);
 	return result;

@@ -40,10 +40,9 @@ int server_grant_hide(uint32_t gpu)
 	return setenv("CUDA_VISIBLE_DEVICES", only, 1) ? -errno : 0;
 }
 
-/* Releases a device: unbinds the handle of its primary context, marks the slots pinned in it, releases the context. */
+/* Releases a device: marks the slots pinned in its primary context, releases the context. */
 static void release(uint32_t i)
 {
-	server_object_unbind(worker.primary_handle[i]);
 	server_slots_forget(worker.primary[i]);
 	if (driver.cuDevicePrimaryCtxRelease_v2)
 		driver.cuDevicePrimaryCtxRelease_v2(worker.device[i]);
@@ -67,7 +66,6 @@ int server_grant_narrow(uint32_t gpu)
 			release(i);
 	worker.device[0] = worker.device[gpu];
 	worker.primary[0] = worker.primary[gpu];
-	worker.primary_handle[0] = worker.primary_handle[gpu];
 	worker.gpus = 1;
 	worker.grant = gpu;
 	return 0;

@@ -45,7 +45,6 @@ static CUresult describe(uint32_t index, struct rc_wire_device *wire)
 	if (result != CUDA_SUCCESS)
 		return result;
 	wire->memory = memory;
-	wire->primary = worker.primary_handle[index];
 	CUuuid uuid;
 	if (driver.cuDeviceGetUuid_v2 && driver.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS)
 		memcpy(wire->uuid, uuid.bytes, sizeof wire->uuid);
@@ -62,10 +61,34 @@ static CUresult describe(uint32_t index, struct rc_wire_device *wire)
 	return CUDA_SUCCESS;
 }
 
+/* Gives the primary contexts the handles that the client chose. */
+static CUresult name_primaries(uint64_t first)
+{
+	if (worker.primary_handle)
+		return worker.primary_handle == first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (rc_handle_index(first) > RC_HANDLE_COUNT - worker.gpus)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (uint32_t i = 0; i < worker.gpus; i++) {
+		CUresult result = server_object_bind(RC_KIND_CONTEXT, first + i, worker.primary[i], NULL);
+		if (result != CUDA_SUCCESS) {
+			while (i--)
+				server_object_unbind(first + i);
+			return result;
+		}
+	}
+	worker.primary_handle = first;
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_hello(struct server_call *call)
 {
+	struct rc_wire_greeting greeting;
 	struct rc_wire_hello hello = { .devices = worker.gpus, .staging = worker.staging };
-	CUresult result = driver.cuDriverGetVersion(&hello.driver_version);
+	if (!server_take_into(call, &greeting, sizeof greeting))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = name_primaries(greeting.primary);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuDriverGetVersion(&hello.driver_version);
 	if (result == CUDA_SUCCESS)
 		result = server_give_bytes(call, &hello, sizeof hello);
 	for (uint32_t i = 0; i < worker.gpus && result == CUDA_SUCCESS; i++) {

@@ -145,7 +145,7 @@ struct server_worker {
 	uint32_t grant; /* index of the only GPU that may be used, or RC_SERVER_ALL_GPUS */
 	CUdevice device[RC_DEVICES_MAX];
 	CUcontext primary[RC_DEVICES_MAX];
-	uint64_t primary_handle[RC_DEVICES_MAX];
+	uint64_t primary_handle; /* of device 0's primary context, as in struct rc_wire_greeting; 0 before hello */
 	uint64_t staging; /* bytes, as in struct rc_wire_hello */
 };
 extern struct server_worker worker;
@@ -184,16 +184,16 @@ bool server_latch_take(uint64_t *number, uint16_t *function, CUresult *result);
 
 /* ---- objects.c ---- */
 
+/* The kernel of a handle of kind FUNCTION or KERNEL. NULL: no such handle. */
+struct server_kernel *server_object_kernel(uint64_t handle);
 /* The driver's object of a handle. RC_KIND_FUNCTION also accepts a library's kernel, and returns the kernel's function
  * in the current context. */
 CUresult server_object(enum rc_kind kind, uint64_t handle, void **object);
 /* The worker's own data of the object. NULL: no such handle. */
 void *server_object_data(enum rc_kind kind, uint64_t handle);
-/* Gives the object a handle that the client chose. CUDA_ERROR_INVALID_HANDLE: outside of the client's range, or in
- * use. */
-CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object);
-/* Chooses a handle for the object. */
-CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t *handle);
+/* Gives the object a handle that the client chose; data: the worker's own. CUDA_ERROR_INVALID_HANDLE: not a handle of this
+ * kind, or its index is in use. */
+CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, void *data);
 void server_object_unbind(uint64_t handle);
 /* Replaces the driver's object of a handle. */
 void server_object_replace(uint64_t handle, void *object);
@@ -305,8 +305,12 @@ CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);
 CUresult serve_module_load(struct server_call *call);
-/* Frees what the worker keeps of a module or library, and ends the handles of its kernels. */
-struct server_module;
+/* What the worker keeps of a module or library. */
+struct server_module {
+	bool library;
+	uint32_t n;
+	struct server_kernel *kernel;
+};
 void server_module_free(struct server_module *module);
 CUresult serve_module_unload(struct server_call *call);
 CUresult serve_module_global(struct server_call *call);
@@ -316,7 +320,7 @@ CUresult serve_launch(struct server_call *call);
 
 /* A kernel, as a module's load found it. */
 struct server_kernel {
-	uint64_t handle;
+	void *object; /* CUfunction or CUkernel */
 	uint32_t parameters, block;
 	struct {
 		uint32_t offset, size;

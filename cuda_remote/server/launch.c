@@ -60,9 +60,7 @@ CUresult serve_launch(struct server_call *call)
 	if (!server_take_into(call, &launch.wire, sizeof launch.wire))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t handle = launch.wire.function;
-	struct server_kernel *kernel = server_object_data(RC_KIND_FUNCTION, handle);
-	if (!kernel)
-		kernel = server_object_data(RC_KIND_KERNEL, handle);
+	struct server_kernel *kernel = server_object_kernel(handle);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = server_object(RC_KIND_FUNCTION, handle, (void **)&launch.function);

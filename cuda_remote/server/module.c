@@ -11,13 +11,6 @@
 #define LOG_MAX (1u << 20)
 #define PARAMETERS_MAX 4096
 
-/* What the worker keeps of a module or library. */
-struct server_module {
-	bool library;
-	uint32_t n;
-	struct server_kernel **kernel;
-};
-
 struct load {
 	struct rc_wire_load wire;
 	struct server_image copy;
@@ -169,12 +162,9 @@ static CUresult describe(struct server_call *call, const struct subject *subject
 	CUresult result = kernel_parameters(subject, kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = server_object_new(subject->library ? RC_KIND_KERNEL : RC_KIND_FUNCTION, subject->object, kernel,
-				   &kernel->handle);
-	if (result != CUDA_SUCCESS)
-		return result;
-	struct rc_wire_kernel wire = { .handle = kernel->handle, .name = (uint32_t)strlen(name),
-				       .parameters = kernel->parameters, .block = kernel->block };
+	kernel->object = subject->object;
+	struct rc_wire_kernel wire = { .name = (uint32_t)strlen(name), .parameters = kernel->parameters,
+				       .block = kernel->block };
 	describe_attributes(subject, &wire);
 	result = server_give_bytes(call, &wire, sizeof wire);
 	if (result == CUDA_SUCCESS && kernel->parameters)
@@ -186,13 +176,8 @@ static CUresult describe(struct server_call *call, const struct subject *subject
 
 void server_module_free(struct server_module *module)
 {
-	for (uint32_t i = 0; i < module->n; i++) {
-		if (!module->kernel[i])
-			continue;
-		server_object_unbind(module->kernel[i]->handle);
-		free(module->kernel[i]->parameter);
-		free(module->kernel[i]);
-	}
+	for (uint32_t i = 0; i < module->n; i++)
+		free(module->kernel[i].parameter);
 	free(module->kernel);
 	free(module);
 }
@@ -231,12 +216,13 @@ static CUresult describe_all(struct server_call *call, bool library, void *objec
 	unsigned n;
 	void **objects = NULL;
 	CUresult result = list(library, object, &n, &objects);
+	if (result == CUDA_SUCCESS && n > RC_KERNELS_MAX)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS && n && !(module->kernel = calloc(n, sizeof *module->kernel)))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < n && result == CUDA_SUCCESS; i++) {
-		module->kernel[i] = calloc(1, sizeof **module->kernel);
 		module->n = i + 1;
-		result = module->kernel[i] ? describe_one(call, library, objects[i], module->kernel[i]) : CUDA_ERROR_OUT_OF_MEMORY;
+		result = describe_one(call, library, objects[i], &module->kernel[i]);
 	}
 	free(objects);
 	return result;
@@ -288,7 +274,7 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 	if (result == CUDA_SUCCESS)
 		result = describe_all(call, library, object, module);
 	if (result == CUDA_SUCCESS)
-		result = server_object_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, object, module, &wire->handle);
+		result = server_object_bind(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, load->wire.handle, object, module);
 	if (result == CUDA_SUCCESS) {
 		wire->kernels = module->n;
 		return CUDA_SUCCESS;
@@ -317,7 +303,7 @@ CUresult serve_module_load(struct server_call *call)
 
 static enum rc_kind kind_of(uint64_t handle)
 {
-	return handle >> 40 == RC_KIND_LIBRARY ? RC_KIND_LIBRARY : RC_KIND_MODULE;
+	return rc_handle_kind(handle) == RC_KIND_LIBRARY ? RC_KIND_LIBRARY : RC_KIND_MODULE;
 }
 
 CUresult serve_module_unload(struct server_call *call)
@@ -380,7 +366,7 @@ CUresult serve_function_attribute(struct server_call *call)
 	void *object;
 	if (!server_take_into(call, &args, sizeof args) || args.device >= worker.gpus)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (args.function >> 40 == RC_KIND_KERNEL) {
+	if (rc_handle_kind(args.function) == RC_KIND_KERNEL) {
 		CUresult result = server_object(RC_KIND_KERNEL, args.function, &object);
 		if (result != CUDA_SUCCESS)
 			return result;

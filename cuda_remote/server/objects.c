@@ -5,14 +5,12 @@
 
 struct entry {
 	uint32_t word;
-	uint32_t next_free; /* index, in the list of free entries that the worker may choose; 0 ends the list */
 	void *object, *data;
 	CUcontext context;  /* the context that was current when the handle was made */
 };
 #include "cuda_remote/handle_table.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t next_unused = RC_HANDLE_WORKER, first_free;
 static __thread CUcontext current; /* the context that server_object_context last returned to this thread */
 
 static void entry_set(struct entry *entry, uint64_t handle, void *object, void *data)
@@ -23,20 +21,39 @@ static void entry_set(struct entry *entry, uint64_t handle, void *object, void *
 	__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
 }
 
+struct server_kernel *server_object_kernel(uint64_t handle)
+{
+	uint64_t holder = rc_handle_module(handle);
+	struct entry *entry = holder ? entry_find(holder) : NULL;
+	struct server_module *module = entry ? entry->data : NULL;
+	uint32_t ordinal = rc_handle_ordinal(handle);
+	return module && ordinal < module->n ? &module->kernel[ordinal] : NULL;
+}
+
+/* A library's kernel is accepted wherever a function is. */
+static CUresult kernel_object(enum rc_kind kind, uint64_t handle, void **object)
+{
+	struct server_kernel *kernel = server_object_kernel(handle);
+	enum rc_kind found = rc_handle_kind(handle);
+	if (!kernel || (kind == RC_KIND_KERNEL && found != kind))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL)
+		return driver.cuKernelGetFunction ? driver.cuKernelGetFunction((CUfunction *)object, kernel->object) :
+						    CUDA_ERROR_NOT_SUPPORTED;
+	*object = kernel->object;
+	return CUDA_SUCCESS;
+}
+
 CUresult server_object(enum rc_kind kind, uint64_t handle, void **object)
 {
 	if (kind == RC_KIND_STREAM && rc_stream_is_special(handle)) {
 		*object = (void *)(uintptr_t)handle;
 		return CUDA_SUCCESS;
 	}
+	if (kind == RC_KIND_FUNCTION || kind == RC_KIND_KERNEL)
+		return kernel_object(kind, handle, object);
 	struct entry *entry = entry_find(handle);
-	uint64_t found = handle >> 40;
-	if (entry && kind == RC_KIND_FUNCTION && found == RC_KIND_KERNEL) {
-		if (!driver.cuKernelGetFunction)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		return driver.cuKernelGetFunction((CUfunction *)object, entry->object);
-	}
-	if (!entry || found != (uint64_t)kind)
+	if (!entry || rc_handle_kind(handle) != kind)
 		return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 	*object = entry->object;
 	return CUDA_SUCCESS;
@@ -44,39 +61,22 @@ CUresult server_object(enum rc_kind kind, uint64_t handle, void **object)
 
 void *server_object_data(enum rc_kind kind, uint64_t handle)
 {
-	struct entry *entry = handle >> 40 == (uint64_t)kind ? entry_find(handle) : NULL;
+	struct entry *entry = rc_handle_kind(handle) == kind ? entry_find(handle) : NULL;
 	return entry ? entry->data : NULL;
 }
 
-CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object)
+CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, void *data)
 {
 	uint32_t index = rc_handle_index(handle);
-	if (handle >> 40 != (uint64_t)kind || !index || index >= RC_HANDLE_WORKER)
+	if (handle >> 40 != (uint64_t)kind || !index)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_make(index);
 	CUresult result = !entry ? CUDA_ERROR_OUT_OF_MEMORY : entry->word >> 16 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
-		entry_set(entry, handle, object, NULL);
+		entry_set(entry, handle, object, data);
 	pthread_mutex_unlock(&lock);
 	return result;
-}
-
-CUresult server_object_new(enum rc_kind kind, void *object, void *data, uint64_t *handle)
-{
-	pthread_mutex_lock(&lock);
-	uint32_t index = first_free ? first_free : next_unused;
-	struct entry *entry = index < RC_HANDLE_COUNT ? entry_make(index) : NULL;
-	if (entry) {
-		if (first_free)
-			first_free = entry->next_free;
-		else
-			next_unused++;
-		*handle = rc_handle_make(kind, index, (uint16_t)(entry->word + 1));
-		entry_set(entry, *handle, object, data);
-	}
-	pthread_mutex_unlock(&lock);
-	return entry ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void server_object_replace(uint64_t handle, void *object)
@@ -89,13 +89,9 @@ void server_object_replace(uint64_t handle, void *object)
 }
 
 /* Under the lock. */
-static void entry_clear(struct entry *entry, uint32_t index)
+static void entry_clear(struct entry *entry)
 {
 	__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
-	if (index >= RC_HANDLE_WORKER) {
-		entry->next_free = first_free;
-		first_free = index;
-	}
 }
 
 void server_object_unbind(uint64_t handle)
@@ -103,7 +99,7 @@ void server_object_unbind(uint64_t handle)
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
 	if (entry)
-		entry_clear(entry, rc_handle_index(handle));
+		entry_clear(entry);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -117,17 +113,12 @@ void server_object_unbind_context(CUcontext context)
 			continue;
 		}
 		unsigned kind = entry->word >> 16;
-		if (entry->context != context || (kind != RC_KIND_STREAM && kind != RC_KIND_EVENT && kind != RC_KIND_MODULE &&
-						  kind != RC_KIND_FUNCTION))
+		if (entry->context != context || (kind != RC_KIND_STREAM && kind != RC_KIND_EVENT && kind != RC_KIND_MODULE))
 			continue;
 		struct server_module *module = kind == RC_KIND_MODULE ? entry->data : NULL;
-		entry_clear(entry, i);
-		if (module) {
-			/* server_module_free takes the lock itself, to unbind the handles of the module's functions. */
-			pthread_mutex_unlock(&lock);
+		entry_clear(entry);
+		if (module)
 			server_module_free(module);
-			pthread_mutex_lock(&lock);
-		}
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -130,7 +130,7 @@ CUresult serve_pool_create(struct server_call *call)
 	result = driver.cuMemPoolCreate(&pool, &properties);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = server_object_bind(RC_KIND_POOL, args.pool, pool);
+	result = server_object_bind(RC_KIND_POOL, args.pool, pool, NULL);
 	if (result != CUDA_SUCCESS)
 		driver.cuMemPoolDestroy(pool);
 	return result;

@@ -39,8 +39,6 @@ static int prepare_device(uint32_t i)
 	CUresult result = driver.cuDeviceGet(&worker.device[i], (int)i);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
-	if (result == CUDA_SUCCESS)
-		result = server_object_new(RC_KIND_CONTEXT, worker.primary[i], NULL, &worker.primary_handle[i]);
 	return result == CUDA_SUCCESS ? 0 : failed("cuDevicePrimaryCtxRetain", result);
 }
 

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define PRIMARY rc_handle_make(RC_KIND_CONTEXT, RC_HANDLE_WORKER, 0)
 #define COPY_BYTES 70000u
 
 /* ---- the server ---- */
@@ -60,13 +59,10 @@ static void reply_nearly(struct connection *to, const struct rc_wire_call *call)
 	memset(&answer, 0, sizeof answer);
 	if (call->function == RC_CALL_hello) {
 		answer.hello.head = (struct rc_wire_hello){ 1, CUDA_VERSION, 1u << 24 };
-		answer.hello.device.primary = PRIMARY;
 		len = sizeof answer.hello;
 	} else if (call->function == RC_CALL_module_load) {
-		answer.module.head = (struct rc_wire_module){ .handle = rc_handle_make(RC_KIND_MODULE, RC_HANDLE_WORKER + 1, 1),
-							      .kernels = 1 };
-		answer.module.kernel = (struct rc_wire_kernel){
-			.handle = rc_handle_make(RC_KIND_FUNCTION, RC_HANDLE_WORKER + 2, 1), .name = 1, .parameters = 2, .block = 12 };
+		answer.module.head = (struct rc_wire_module){ .kernels = 1 };
+		answer.module.kernel = (struct rc_wire_kernel){ .name = 1, .parameters = 2, .block = 12 };
 		memcpy(answer.module.parameters, (uint32_t[]){ 0, 8, 8, 4 }, 16);
 		answer.module.name[0] = 'k';
 		len = offsetof(__typeof__(answer.module), name) + 1;
@@ -278,8 +274,10 @@ static void start_over(void)
 {
 	struct rc_thread *thread = rc_thread_get();
 	rc_copy_forget(&session, 0, UINT64_MAX);
-	rc_module_forget_context((CUcontext)(uintptr_t)PRIMARY);
-	rc_memory_forget_context((CUcontext)(uintptr_t)PRIMARY);
+	for (int i = 0; i < session.devices; i++) {
+		rc_module_forget_context((CUcontext)(uintptr_t)session.device[i].primary);
+		rc_memory_forget_context((CUcontext)(uintptr_t)session.device[i].primary);
+	}
 	for (int kind = 1; kind < RC_KINDS; kind++)
 		rc_handle_each((enum rc_kind)kind, forget_handle, NULL);
 	if (thread->link)

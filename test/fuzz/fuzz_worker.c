@@ -18,7 +18,7 @@
 
 #define CALLS_MAX 24
 #define HANDLES 4 /* number of handles that the client chooses, of each kind */
-#define PRIMARY worker.primary_handle[0]
+#define PRIMARY rc_handle_make(RC_KIND_CONTEXT, 1000, 1)
 
 static const struct shape {
 	const char *name;
@@ -75,10 +75,6 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	(void)sink; /* what follows the header is dropped */
 	if (n >= 8 && (last_function == RC_CALL_cuMemAlloc_v2 || last_function == RC_CALL_memory_alloc_async))
 		memcpy(&told_address, reply_bytes, 8);
-	if (last_function == RC_CALL_module_load && n >= sizeof(struct rc_wire_module) + 8) {
-		memcpy(&told_module, reply_bytes, 8);
-		memcpy(&told_kernel, reply_bytes + sizeof(struct rc_wire_module), 8);
-	}
 	client->answered = true;
 	return 0;
 }
@@ -190,6 +186,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		fprintf(stderr, "fuzz-worker: cannot use %s: set HEADRACE_FUZZ_DRIVER to the software GPU's libcuda.so.1\n", path);
 		exit(2);
 	}
+	worker.primary_handle = PRIMARY;
+	if (server_object_bind(RC_KIND_CONTEXT, PRIMARY, worker.primary[0], NULL))
+		abort();
 	connect_to(&first, host_run);
 	return -pthread_create(&thread, NULL, first_run, NULL);
 }
@@ -222,7 +221,7 @@ static bool send_one(struct client *client, struct fuzz_input *input)
 	struct {
 		struct rc_wire_call head;
 		uint64_t arguments[RC_CALL_INLINE / 8];
-	} message = { .head.context = RC_HANDLE_WORKER };
+	} message = { .head.context = rc_handle_index(PRIMARY) };
 	if (!input->left || client->failed)
 		return false;
 	uint16_t function = (uint16_t)(1 + fuzz_u8(input) % (RC_CALLS - 1));
@@ -233,7 +232,9 @@ static bool send_one(struct client *client, struct fuzz_input *input)
 	for (unsigned i = 0; i < words; i++)
 		message.arguments[i] = word(input);
 	if (function == RC_CALL_module_load && style & 4) {
-		struct rc_wire_load load = { .image = sizeof ptx };
+		told_module = rc_handle_make(RC_KIND_MODULE, 100 + (style >> 4) % HANDLES, 1);
+		told_kernel = rc_handle_kernel(told_module, 0);
+		struct rc_wire_load load = { .handle = told_module, .image = sizeof ptx };
 		memcpy(message.arguments, &load, sizeof load);
 		words = sizeof load / 8;
 		memcpy(payload, ptx, len = sizeof ptx);

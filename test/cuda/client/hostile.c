@@ -74,7 +74,6 @@ static void reply_hello(struct connection *to, const struct rc_wire_call *call)
 		struct rc_wire_device device;
 	} answer = { .head = { 1, CUDA_VERSION, 1u << 30 },
 		     .device = { .name = "hostile", .memory = 1u << 30, .peers = { 1 } } };
-	answer.device.primary = rc_handle_make(RC_KIND_CONTEXT, RC_HANDLE_WORKER, 0);
 	reply(to, call, 0, &answer, sizeof answer);
 }
 

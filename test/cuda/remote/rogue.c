@@ -69,6 +69,18 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 	return ch3_connect(*engine, &welcome.card, &connect, NULL, &vc) ? NULL : vc;
 }
 
+/* The primary context's handle. */
+#define PRIMARY rc_handle_make(RC_KIND_CONTEXT, 1000, 1)
+
+static int send_hello(ch3_vc_t *vc)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_greeting call;
+	} message = { { .number = 1, .function = RC_CALL_hello, .flags = RC_CALL_WAIT }, { PRIMARY } };
+	return ch3_send(vc, RC_PACKET_CALL, &message, sizeof message, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+}
+
 static int send_one(ch3_vc_t *vc, uint64_t number)
 {
 	struct {
@@ -81,7 +93,7 @@ static int send_one(ch3_vc_t *vc, uint64_t number)
 	scribble(message.arguments, sizeof message.arguments);
 	scribble(payload, sizeof payload);
 	message.head = (struct rc_wire_call){ .number = number, .function = (uint16_t)(1 + draw(RC_CALLS - 1 + (draw(100) == 0))),
-					      .context = RC_HANDLE_WORKER };
+					      .context = rc_handle_index(PRIMARY) };
 	bool waits = message.head.function < RC_CALLS && rc_call_waits[message.head.function];
 	message.head.flags = (uint16_t)((waits ? RC_CALL_WAIT : 0) | (draw(3) ? 0 : RC_CALL_PER_THREAD));
 	if (draw(100) == 0)
@@ -107,7 +119,9 @@ int main(int argc, char **argv)
 			fprintf(stderr, "round %u: no connection\n", round);
 			return 1;
 		}
-		uint64_t number = 1;
+		uint64_t number = 2;
+		if (send_hello(vc))
+			failed = 1;
 		while (!failed && number <= 200 && !send_one(vc, number)) {
 			ch3_progress_wait(engine, 1);
 			number++;

@@ -96,7 +96,7 @@ static void chunk(struct message *to)
 
 static void load(struct message *to)
 {
-	struct rc_wire_load args = { .image = sizeof ptx, .log_error = 256, .library = (uint16_t)draw(2) };
+	struct rc_wire_load args = { .handle = handle(RC_KIND_MODULE), .image = sizeof ptx, .log_error = 256, .library = (uint16_t)draw(2) };
 	call(to, RC_CALL_module_load, &args, sizeof args, ptx, sizeof ptx);
 }
 

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	if (argc != 2 || raw_connect(&raw, NULL, RC_SERVER_ALL_GPUS))
 		return 1;
 	if (!strcmp(argv[1], "gap")) {
-		raw_send(&raw, 5, RC_CALL_hello, 0, NULL, 0, NULL, 0);
+		raw_send_hello(&raw, 5);
 	} else {
 		context = raw_hello(&raw, ++number, 0, NULL);
 		if (!context)

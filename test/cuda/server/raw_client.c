@@ -191,36 +191,41 @@ int raw_call(raw_t *raw, uint64_t number, enum rc_call function, uint32_t contex
 	return raw->reply.result;
 }
 
+int raw_send_hello(raw_t *raw, uint64_t number)
+{
+	struct rc_wire_greeting greeting = { RAW_PRIMARY };
+	return raw_send(raw, number, RC_CALL_hello, 0, &greeting, sizeof greeting, NULL, 0);
+}
+
+int raw_call_hello(raw_t *raw, uint64_t number)
+{
+	struct rc_wire_greeting greeting = { RAW_PRIMARY };
+	return raw_call(raw, number, RC_CALL_hello, 0, &greeting, sizeof greeting, NULL, 0);
+}
+
 uint32_t raw_hello(raw_t *raw, uint64_t number, uint32_t device, uint32_t *devices)
 {
 	struct rc_wire_hello hello;
-	struct rc_wire_device wire;
-	if (raw_call(raw, number, RC_CALL_hello, 0, NULL, 0, NULL, 0) || raw->results_len < sizeof hello)
+	if (raw_call_hello(raw, number) || raw->results_len < sizeof hello)
 		return 0;
 	memcpy(&hello, raw->results, sizeof hello);
 	if (devices)
 		*devices = hello.devices;
-	if (device >= hello.devices || raw->results_len < sizeof hello + (device + 1) * sizeof wire)
-		return 0;
-	memcpy(&wire, raw->results + sizeof hello + device * sizeof wire, sizeof wire);
-	return rc_handle_index(wire.primary);
+	return device < hello.devices ? rc_handle_index(RAW_PRIMARY) + device : 0;
 }
 
 int raw_load(raw_t *raw, uint64_t number, uint32_t context, const void *image, size_t size, uint64_t *module, uint64_t *kernel)
 {
-	struct rc_wire_load load = { .image = size, .log_error = 1024 };
+	static uint32_t index = 2000;
+	struct rc_wire_load load = { .handle = rc_handle_make(RC_KIND_MODULE, ++index, 1), .image = size, .log_error = 1024 };
 	struct rc_wire_module found;
-	struct rc_wire_kernel first;
 	if (raw_call(raw, number, RC_CALL_module_load, context, &load, sizeof load, image, size) ||
 	    raw->results_len < sizeof found)
 		return -1;
 	memcpy(&found, raw->results, sizeof found);
 	if (module)
-		*module = found.handle;
-	size_t at = sizeof found + found.log_info + found.log_error;
-	if (kernel && found.kernels && raw->results_len >= at + sizeof first) {
-		memcpy(&first, raw->results + at, sizeof first);
-		*kernel = first.handle;
-	}
+		*module = load.handle;
+	if (kernel && found.kernels)
+		*kernel = rc_handle_kernel(load.handle, 0);
 	return found.result;
 }

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The handle that the raw client gives to device 0's primary context. */
+#define RAW_PRIMARY rc_handle_make(RC_KIND_CONTEXT, 1000, 1)
+
 typedef struct raw {
 	ch3_t *engine;
 	ch3_vc_t *vc;
@@ -54,10 +57,13 @@ bool raw_await_end(raw_t *raw, unsigned ms);
 /* Waits up to ms milliseconds for packets, and makes progress with them. */
 void raw_poll(raw_t *raw, int ms);
 
+/* Sends hello, as raw_send and raw_call. */
+int raw_send_hello(raw_t *raw, uint64_t number);
+int raw_call_hello(raw_t *raw, uint64_t number);
 /* hello: the primary context's index of device i, 0 if there is none. devices may be NULL. Takes call number. */
 uint32_t raw_hello(raw_t *raw, uint64_t number, uint32_t device, uint32_t *devices);
 
-/* Loads an image. Its wire result; *module: its handle, *kernel: that of its first kernel. -1: no answer. */
+/* Loads an image as a module. Its wire result; *module: its handle, *kernel: that of its first kernel. -1: no answer. */
 int raw_load(raw_t *raw, uint64_t number, uint32_t context, const void *image, size_t size, uint64_t *module, uint64_t *kernel);
 
 #endif

@@ -34,7 +34,7 @@ static void begin(uint32_t gpu)
 
 static bool answers(raw_t *on)
 {
-	return raw_call(on, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0) == 0;
+	return raw_call_hello(on, ++number) == 0;
 }
 
 /* HEADRACE_SESSION_CONNECTIONS=3: the fourth further connection is refused, and none of the others suffers. */
@@ -82,7 +82,7 @@ static void arguments(void)
 	memset(image, ' ', size - 1);
 	memcpy(image, "double\nnothing\n", 15);
 	begin(RC_SERVER_ALL_GPUS);
-	struct rc_wire_load load = { .image = size };
+	struct rc_wire_load load = { .handle = rc_handle_make(RC_KIND_MODULE, 50, 1), .image = size };
 	CHECK(raw_call(&raw, ++number, RC_CALL_module_load, context, &load, sizeof load, image, size) == CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(strstr(raw.text[1], "HEADRACE_SESSION_ARGUMENTS"));
 	CHECK(answers(&raw));
@@ -98,7 +98,7 @@ static void replies(void)
 	begin(RC_SERVER_ALL_GPUS);
 	raw.deaf = true;
 	for (int i = 0; i < 20000 && !raw.failed; i++)
-		raw_send(&raw, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0);
+		raw_send_hello(&raw, ++number);
 	raw.deaf = false;
 	sleep(3); /* the worker reads on meanwhile */
 	CHECK(raw_await_end(&raw, 20000));
@@ -130,7 +130,7 @@ static void stream(void)
 	for (chunk.offset = RC_CHUNK_MAX; chunk.offset < size; chunk.offset += RC_CHUNK_MAX)
 		CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
 	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up_end, context, &chunk.copy, sizeof chunk.copy, NULL, 0));
-	CHECK(raw_call(&raw, ++number, RC_CALL_hello, 0, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_HANDLE);
+	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_HANDLE);
 	CHECK(answers(&raw) && answers(&other));
 }
 
@@ -155,7 +155,7 @@ static void attributes(void)
 		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
-/* The session was given GPU 1 of two. Both GPUs' primary contexts had handles before the client came: the first two. */
+/* The session was given GPU 1 of two. Only its primary context has a handle. */
 static void grant(void)
 {
 	uint32_t devices = 0;
@@ -179,7 +179,7 @@ static void grant(void)
 	CHECK(raw_call(&raw, ++number, RC_CALL_cuDeviceGetExecAffinitySupport, context, &ask, sizeof ask, NULL, 0) ==
 	      CUDA_ERROR_INVALID_DEVICE);
 	/* Every context but the one that hello named. */
-	for (uint32_t i = RC_HANDLE_WORKER; i < RC_HANDLE_WORKER + 4; i++)
+	for (uint32_t i = rc_handle_index(RAW_PRIMARY) - 2; i < rc_handle_index(RAW_PRIMARY) + 4; i++)
 		if (i != context)
 			CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, i, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_SUCCESS);
