@@ -214,7 +214,7 @@ def client_pack(call):
             out += [f"\tif (!{a.name})", "\t\treturn CUDA_ERROR_INVALID_VALUE;"]
     for a in call.arguments:
         if a.role in ("handle", "delete"):
-            out += [f"\tresult = rc_handle_check(RC_KIND_{a.kind}, (uint64_t)(uintptr_t){a.name});",
+            out += [f"\tresult = rc_route_handle(&route, RC_KIND_{a.kind}, (uint64_t)(uintptr_t){a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
                     f"\tmessage.args.{a.name} = (uint64_t)(uintptr_t){a.name};"]
         elif a.role == "value":
@@ -222,6 +222,7 @@ def client_pack(call):
         elif a.role == "device":
             out += [f"\tstruct rc_device *device_{a.name};", f"\tresult = rc_device_get({a.name}, &device_{a.name});",
                     "\tif (result != CUDA_SUCCESS)", "\t\treturn result;",
+                    f"\tif (!route.session)", f"\t\troute.session = device_{a.name}->session;",
                     f"\tmessage.args.{a.name} = (uint32_t)device_{a.name}->ordinal;"]
     return out
 
@@ -239,6 +240,10 @@ def client_stub(call):
     signature = call.function.signature()
     flags = "uint16_t rc_flags" + (", " + signature if signature != "void" else "")
     out = [f"static CUresult call_{call.name}({flags})", "{", "\tCUresult result;"]
+    out.append("\tstruct rc_route route = { NULL, 0, false };")
+    for a in call.arguments:
+        if a.role == "value" and a.base == "CUdeviceptr":
+            out += [f"\tresult = rc_route_address(&route, {a.name});", "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     if "check" in call.options:
         out += [f"\tresult = {call.options['check']}({arguments_by_name(call)});", "\tif (result != CUDA_SUCCESS)",
                 "\t\treturn result;"]
@@ -247,10 +252,10 @@ def client_stub(call):
         out.append(f"\t\tstruct rc_args_{call.name} args;")
     out += ["\t} message = { 0 };"]
     out += client_pack(call)
-    out += ["\tstruct rc_link *link;", f"\tresult = rc_link_get({int('anywhere' not in call.options)}, &link);",
+    out += ["\tstruct rc_link *link;", f"\tresult = rc_link_get(&route, {str('anywhere' not in call.options).lower()}, &link);",
             "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     for a in new:
-        out += [f"\tresult = rc_handle_new(RC_KIND_{a.kind}, &message.args.{a.name});", "\tif (result != CUDA_SUCCESS)",
+        out += [f"\tresult = rc_handle_new(RC_KIND_{a.kind}, link->session, &message.args.{a.name});", "\tif (result != CUDA_SUCCESS)",
                 "\t\treturn result;"]
     if inputs:
         pieces = ", ".join(f"{{ (void *)(uintptr_t){a.name}, {elements(a)} }}" for a in inputs)
@@ -271,6 +276,8 @@ def client_stub(call):
             out += [f"\tif ({a.name})", f"\t\t{keep}"] if a.optional else [f"\t{keep}"]
             if a is not outputs[-1]:
                 out.append(f"\tfrom += {elements(a)};")
+    if call.mode == "async" and not gone and any(a.role == "value" and a.base == "CUdeviceptr" for a in call.arguments):
+        out += ["\tresult = rc_route_settle(&route);", "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     for a in new:
         out.append(f"\t*{a.name} = ({a.base})(uintptr_t)message.args.{a.name};")
     if "done" in call.options:

@@ -2,21 +2,23 @@
 /*
  * The forwarding libcuda.so.1, inside: what its files share. Layout:
  *
- *	session.c   the process's worker: cuInit, devices as described by hello, fork
- *	link.c      a thread's connection: calls out, answers, chunks and text in
+ *	session.c   the sessions, one for each server: cuInit, devices as described by hello, fork
+ *	route.c     which session a call belongs to
+ *	link.c      a thread's connection to a server: calls out, answers, chunks and text in
  *	handle.c    handles, and the client's data of their objects
  *	context.c   current context, primary contexts       device.c  device queries
  *	memory.c    table of allocations, host memory       copy.c    copies between host and device
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
  *
- * Each thread of the program opens a connection of its own at its first call that goes to the server. Sending a call
+ * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
  * takes no lock. Functions here return CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H
 
 #include "cuda_remote/api/calls.h"
+#include "cuda_remote/door/server_name.h"
 #include "cuda_remote/wire.h"
 #include "rdma_channel/base/log.h"
 
@@ -35,7 +37,8 @@ struct rc_device {
 	struct rc_wire_device wire;
 	/* Limits that a launch is checked against. */
 	uint32_t max_grid[3], max_block[3], max_threads, max_shared, max_shared_optin;
-	int ordinal;  /* the server's number of the device; the program's number is the index in rc_session.device */
+	struct rc_session *session;
+	int ordinal;  /* the server's number of the device; the program's number is the index in rc_process.device */
 	int position; /* in CUDA_VISIBLE_DEVICES */
 	uint64_t primary; /* handle of its primary context */
 	/* Of the primary context. The mutex of context.c guards them. */
@@ -45,21 +48,34 @@ struct rc_device {
 struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
 	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host whose bytes are stored; atomic */
-	uint64_t copies;                                /* id of the newest copy; atomic */
 	bool lost;                                      /* a connection broke; atomic */
-	int devices, driver_version;
+	unsigned index;           /* of the session in the process, of the server in the list */
+	int driver_version;
+	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
 	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
-	struct rc_device *device;
-	struct rc_link *first; /* the first connection; host functions use it */
+	uint64_t primary;         /* handle of the primary context of the server's device 0 */
+	struct rc_link *first;    /* the first connection; host functions use it */
+	/* Of the thread that serves the first connection (hostfn.c). */
+	struct rc_wire_host request[16];
+	int requests;
+	bool serving;             /* that thread runs; under the lock of hostfn.c */
+};
+
+struct rc_process {
+	unsigned sessions;
+	struct rc_session session[RC_SERVER_MAX];
+	int devices;
+	struct rc_device *device; /* of all sessions, in the order of the list */
+	int driver_version;       /* the oldest */
 };
 
 /* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
-CUresult rc_session_get(struct rc_session **session);
+CUresult rc_process_get(struct rc_process **process);
 /* The device with this number in the program; CUDA_ERROR_INVALID_DEVICE if there is none. */
 CUresult rc_device_get(CUdevice device, struct rc_device **found);
 /* An attribute as the server described it; 0 if the server did not know it. */
 int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
-/* Opens another connection to this process's worker. */
+/* Opens another connection to this session's worker. */
 CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
 
 /* ---- link.c ---- */
@@ -75,6 +91,7 @@ struct rc_link {
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
 	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, allocated when first needed */
+	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	char server[300];       /* name of the server, for messages */
 };
 
@@ -84,8 +101,35 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 		      const hr_connect_attr_t *attr, const char *server, struct rc_link **link);
 void rc_link_close(struct rc_link *link);
 
-/* The calling thread's connection. need_context: CUDA_ERROR_INVALID_CONTEXT if it has no current context. */
-CUresult rc_link_get(int need_context, struct rc_link **link);
+/* The calling thread's connection to a session. context: the one that the next call is made in, or 0. */
+CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link **link);
+
+/* ---- route.c ---- */
+
+/*
+ * The session of a call: that of the handles and addresses among its arguments, else that of the current context. A route
+ * begins as { NULL }. With one session nothing is looked up.
+ */
+struct rc_route {
+	struct rc_session *session; /* NULL: no argument has decided */
+	uint64_t context;           /* of the argument that has decided; 0: it has none */
+	bool by_address;
+};
+
+/* CUDA_SUCCESS if handle is live (rc_handle_check) and of the route's session; CUDA_ERROR_INVALID_HANDLE, for contexts
+ * CUDA_ERROR_INVALID_CONTEXT. CUDA's own streams belong to the session of an address among the arguments, else to that of
+ * the current context. */
+CUresult rc_route_handle(struct rc_route *route, enum rc_kind kind, uint64_t handle);
+/* CUDA_ERROR_NOT_SUPPORTED: the route has another session. An address that is not device memory decides nothing. */
+CUresult rc_route_address(struct rc_route *route, uint64_t address);
+/* The calling thread's connection for the call. need_context: CUDA_ERROR_INVALID_CONTEXT if the thread has no current
+ * context. */
+CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_link **link);
+/* If the call went to another session than the current context's because of an address, no stream of the current context
+ * waits for it: waits until it is done. */
+CUresult rc_route_settle(const struct rc_route *route);
+/* CUDA_SUCCESS if the handle is of the current context's session; different if it is of another one. */
+CUresult rc_route_same(enum rc_kind kind, uint64_t handle, CUresult different);
 
 /*
  * Sends a call: head, followed in memory by the first len - sizeof *head bytes of its arguments (len <= CH3_HEADER_MAX),
@@ -116,10 +160,12 @@ CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
 /* CUDA_SUCCESS if handle is a live object of this kind (or, for a stream, one of CUDA's own values); else
  * CUDA_ERROR_INVALID_HANDLE, for contexts CUDA_ERROR_INVALID_CONTEXT. */
 CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
+/* The session of a live handle; NULL: there is no such handle. */
+struct rc_session *rc_handle_session(uint64_t handle);
 /* Makes a handle for a new object. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle);
+CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle);
 /* Makes n handles whose indexes follow one another. */
-CUresult rc_handle_row(enum rc_kind kind, uint32_t n, uint64_t *first);
+CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n, uint64_t *first);
 /* Ends a handle. The caller owns what was attached to it. */
 void rc_handle_delete(uint64_t handle);
 /* Attaches the client's data to a handle. rc_handle_data returns it; NULL if there is none, or no such object. */
@@ -143,15 +189,20 @@ struct rc_context {
 
 /* What the client keeps for each of the program's threads. */
 struct rc_thread {
-	struct rc_link *link;
+	struct rc_link *link[RC_SERVER_MAX]; /* to each session; NULL: not opened */
 	int depth; /* of the context stack; the current one is on top */
-	CUcontext stack[RC_CONTEXT_STACK];
+	struct {
+		CUcontext handle;
+		struct rc_session *session;
+	} stack[RC_CONTEXT_STACK];
 };
 
 /* The calling thread's; NULL if there is no memory. */
 struct rc_thread *rc_thread_get(void);
 /* The current context's handle, or NULL. */
 CUcontext rc_context_current(void);
+/* The current context's session, or NULL. */
+struct rc_session *rc_context_session(void);
 /* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none. */
 CUresult rc_context_get(struct rc_context **context);
 /* A device's primary context, which has this handle. */
@@ -164,6 +215,7 @@ enum rc_memory_kind { RC_MEMORY_DEVICE, RC_MEMORY_GLOBAL, RC_MEMORY_HOST, RC_MEM
 struct rc_span {
 	uint64_t base, size;
 	enum rc_memory_kind kind;
+	struct rc_session *session; /* of device memory; NULL for host memory */
 	CUcontext context;
 	CUmodule module;   /* of a global: the module that it is part of */
 	unsigned flags;    /* of host memory: as given */
@@ -173,6 +225,7 @@ struct rc_span {
 
 /* The allocation that holds address. */
 bool rc_memory_find(uint64_t address, struct rc_span *span);
+/* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
 /* Remove from the table the globals of a module, or all device memory of a context. */
@@ -186,7 +239,8 @@ bool rc_memory_is_device(uint64_t address);
 
 struct rc_copy {
 	struct rc_copy *next;
-	uint64_t id;
+	uint64_t id;      /* unique in the process */
+	struct rc_session *session;
 	uint8_t *host;
 	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
 	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
@@ -210,7 +264,7 @@ void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, 
  */
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes);
 /* The chunk's bytes are stored. */
-void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes);
+void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes);
 /* Receiving the chunk failed. */
 void rc_copy_failed(struct rc_copy *copy);
 
@@ -218,7 +272,7 @@ void rc_copy_failed(struct rc_copy *copy);
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
-void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size);
+void rc_copy_forget(uint64_t address, uint64_t size);
 
 /* ---- stream.c ---- */
 
@@ -299,7 +353,8 @@ CUresult stream_check_get_attribute(CUstream stream, CUstreamAttrID attribute, C
 CUresult stream_check_set_attribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value);
 CUresult stream_check_destroy(CUstream stream);
 CUresult stream_done_destroy(CUstream stream);
-CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties);
+CUresult context_check_peer(CUcontext peer, unsigned flags);
+CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags);
 CUresult event_check_create(CUevent *event, unsigned flags);
 CUresult event_done_create(CUevent *event, unsigned flags);
 

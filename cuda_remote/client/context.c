@@ -14,13 +14,15 @@ static bool have_key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
 
-/* When a thread of the program ends: closes its connection, once all it has sent is out. A child of fork has none. */
+/* When a thread of the program ends: closes its connections, once all it has sent is out. A child of fork has none. */
 static void thread_ended(void *data)
 {
 	struct rc_thread *ended = data;
-	struct rc_session *session;
-	if (ended->link && rc_session_get(&session) == CUDA_SUCCESS)
-		rc_link_close(ended->link);
+	struct rc_process *process;
+	if (rc_process_get(&process) == CUDA_SUCCESS)
+		for (unsigned i = 0; i < process->sessions; i++)
+			if (ended->link[i])
+				rc_link_close(ended->link[i]);
 	thread = NULL;
 	free(ended);
 }
@@ -43,7 +45,19 @@ struct rc_thread *rc_thread_get(void)
 
 CUcontext rc_context_current(void)
 {
-	return thread && thread->depth ? thread->stack[thread->depth - 1] : NULL;
+	return thread && thread->depth ? thread->stack[thread->depth - 1].handle : NULL;
+}
+
+struct rc_session *rc_context_session(void)
+{
+	return thread && thread->depth ? thread->stack[thread->depth - 1].session : NULL;
+}
+
+/* Puts a context onto the calling thread's stack. */
+static void stack_set(int at, CUcontext handle)
+{
+	thread->stack[at].handle = handle;
+	thread->stack[at].session = rc_handle_session((uint64_t)(uintptr_t)handle);
 }
 
 static struct rc_context *context_of(CUcontext handle)
@@ -53,8 +67,8 @@ static struct rc_context *context_of(CUcontext handle)
 
 CUresult rc_context_get(struct rc_context **context)
 {
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_context *current = context_of(rc_context_current());
@@ -69,8 +83,8 @@ static CUresult context_meant(CUcontext handle, struct rc_context **context)
 {
 	if (!handle)
 		return rc_context_get(context);
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*context = context_of(handle);
@@ -112,7 +126,11 @@ static CUresult context_attach(uint64_t handle, const struct rc_context *value)
 
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle)
 {
-	return context_attach(handle, &(struct rc_context){ .device = device, .primary = true, .api_version = 3020 });
+	struct rc_context primary = { .device = device, .primary = true, .api_version = 3020 };
+	struct rc_context *known = context_of((CUcontext)(uintptr_t)handle);
+	if (known)
+		context_recycle(known); /* of a cuInit that failed */
+	return context_attach(handle, &primary);
 }
 
 /* ---- primary contexts: the worker holds them from the start, the program's references are counted here ---- */
@@ -197,7 +215,7 @@ static CUresult primary_reset(struct rc_device *device)
 		struct rc_wire_context call;
 	} message = { .call.context = device->primary };
 	struct rc_link *link;
-	CUresult result = rc_link_get(0, &link);
+	CUresult result = rc_link_to(device->session, 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
@@ -253,7 +271,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	struct rc_thread *mine = rc_thread_get();
 	if (!mine || mine->depth == RC_CONTEXT_STACK)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	mine->stack[mine->depth++] = handle;
+	stack_set(mine->depth++, handle);
 	return CUDA_SUCCESS;
 }
 
@@ -264,13 +282,13 @@ CUresult cuCtxPushCurrent(CUcontext handle)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *handle)
 {
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!rc_context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUcontext popped = thread->stack[--thread->depth];
+	CUcontext popped = thread->stack[--thread->depth].handle;
 	if (handle)
 		*handle = popped;
 	return CUDA_SUCCESS;
@@ -284,8 +302,8 @@ CUresult cuCtxPopCurrent(CUcontext *handle)
 CUresult cuCtxSetCurrent(CUcontext handle)
 {
 	struct rc_context *context;
-	struct rc_session *session;
-	CUresult result = handle ? context_meant(handle, &context) : rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = handle ? context_meant(handle, &context) : rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_thread *mine = rc_thread_get();
@@ -298,16 +316,16 @@ CUresult cuCtxSetCurrent(CUcontext handle)
 	}
 	if (!mine->depth)
 		mine->depth = 1;
-	mine->stack[mine->depth - 1] = handle;
+	stack_set(mine->depth - 1, handle);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext *handle)
 {
-	struct rc_session *session;
+	struct rc_process *process;
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_session_get(&session);
+	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
 		*handle = rc_context_current();
 	return result;
@@ -419,6 +437,13 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 
 /* ---- contexts of the program's own ---- */
 
+CUresult context_check_peer(CUcontext peer, unsigned flags)
+{
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return rc_route_same(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)peer, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+}
+
 static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device, unsigned api_version)
 {
 	struct rc_device *found;
@@ -432,10 +457,10 @@ static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice devic
 		struct rc_wire_context_create call;
 	} message = { .call = { .flags = flags, .device = (uint32_t)found->ordinal } };
 	struct rc_link *link;
-	result = rc_link_get(0, &link);
+	result = rc_link_to(found->session, 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = rc_handle_new(RC_KIND_CONTEXT, &message.call.context);
+	result = rc_handle_new(RC_KIND_CONTEXT, found->session, &message.call.context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_context made = { .device = device, .flags = flags, .api_version = api_version };
@@ -487,7 +512,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 		struct rc_wire_context call;
 	} message = { .call.context = (uint64_t)(uintptr_t)handle };
 	struct rc_link *link;
-	result = rc_link_get(0, &link);
+	result = rc_link_to(rc_handle_session(message.call.context), 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (rc_context_current() == handle)
@@ -517,7 +542,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 		struct rc_wire_context call;
 	} message = { .call.context = (uint64_t)(uintptr_t)context->handle };
 	struct rc_link *link;
-	result = rc_link_get(0, &link);
+	result = rc_link_to(rc_handle_session(message.call.context), message.call.context, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return rc_link_call(link, RC_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);

@@ -23,6 +23,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_copy *buckets[BUCKETS];
 static uint64_t later; /* asynchronous copies in progress; atomic */
+static uint64_t newest; /* id of the newest copy of the process; atomic */
 static pthread_cond_t chunk_has_ended = PTHREAD_COND_INITIALIZER;
 
 static uint64_t copy_bytes(const struct rc_copy *copy)
@@ -37,7 +38,8 @@ static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_co
 	if (!copy)
 		return NULL;
 	*copy = *host;
-	copy->id = __atomic_add_fetch(&session->copies, 1, __ATOMIC_RELAXED);
+	copy->id = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+	copy->session = session;
 	copy->link = link;
 	copy->later = !link;
 	copy->left = copy->unclaimed = copy_bytes(copy);
@@ -60,7 +62,7 @@ static void free_if_unused(struct rc_copy *copy)
 }
 
 /* From now on no chunk may name the copy. May free *copy. Under the lock. */
-static void unlist(struct rc_session *session, struct rc_copy *copy)
+static void unlist(struct rc_copy *copy)
 {
 	struct rc_copy **at = &buckets[copy->id % BUCKETS];
 	while (*at != copy)
@@ -68,23 +70,23 @@ static void unlist(struct rc_session *session, struct rc_copy *copy)
 	*at = copy->next;
 	copy->listed = false;
 	if (copy->later) {
-		__atomic_sub_fetch(&session->staged, copy_bytes(copy), __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&copy->session->staged, copy_bytes(copy), __ATOMIC_RELAXED);
 		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
 	}
 	free_if_unused(copy);
 }
 
-static void copy_end(struct rc_session *session, struct rc_copy *copy)
+static void copy_end(struct rc_copy *copy)
 {
 	pthread_mutex_lock(&lock);
-	unlist(session, copy);
+	unlist(copy);
 	pthread_mutex_unlock(&lock);
 }
 
 /*
  * Nothing that a server sends may make the client write to memory whose copy has ended. So a chunk claims its bytes
- * when it is announced, and the claims of a copy never exceed its size. A copy that a call waits for takes chunks only
- * from the call's own connection and only before the reply.
+ * when it is announced, and the claims of a copy never exceed its size. Only the copy's own server may send it.
+ * A copy that a call waits for takes chunks only from the call's own connection and only before the reply.
  */
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes)
 {
@@ -92,7 +94,8 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 	struct rc_copy *copy = buckets[id % BUCKETS];
 	while (copy && copy->id != id)
 		copy = copy->next;
-	if (copy && ((copy->link && (copy->link != link || link->answered)) || !bytes || bytes > copy->unclaimed))
+	if (copy && (copy->session != link->session || (copy->link && (copy->link != link || link->answered)) ||
+		     !bytes || bytes > copy->unclaimed))
 		copy = NULL;
 	if (copy) {
 		copy->unclaimed -= bytes;
@@ -145,7 +148,7 @@ bool rc_copy_pending(uint64_t address, uint64_t size)
 	return found;
 }
 
-void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size)
+void rc_copy_forget(uint64_t address, uint64_t size)
 {
 	struct rc_copy *copy;
 	if (!rc_copy_any_later())
@@ -156,17 +159,18 @@ void rc_copy_forget(struct rc_session *session, uint64_t address, uint64_t size)
 		if (copy->receiving)
 			pthread_cond_wait(&chunk_has_ended, &lock);
 		else
-			unlist(session, copy);
+			unlist(copy);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-void rc_copy_arrived(struct rc_session *session, struct rc_copy *copy, uint64_t bytes)
+void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes)
 {
+	struct rc_session *session = copy->session;
 	pthread_mutex_lock(&lock);
 	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
 	if (!left && copy->later && copy->listed)
-		unlist(session, copy);
+		unlist(copy);
 	chunk_ended(copy);
 	pthread_mutex_unlock(&lock);
 	rc_link_chunk_arrived(session);
@@ -282,14 +286,15 @@ static CUresult send_chunks(struct rc_link *link, const struct rc_wire_copy *cal
 	return result;
 }
 
-static CUresult copy_up(const struct rc_wire_box *box, const struct rc_copy *copy, uint64_t stream)
+static CUresult copy_up(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *copy,
+			uint64_t stream)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_copy call;
 	} message = { .call = { .stream = stream, .box = *box } };
 	struct rc_link *link;
-	CUresult result = rc_link_get(1, &link);
+	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t total = copy_bytes(copy);
@@ -301,7 +306,7 @@ static CUresult copy_up(const struct rc_wire_box *box, const struct rc_copy *cop
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, iov, n);
 	}
-	message.call.copy = __atomic_add_fetch(&link->session->copies, 1, __ATOMIC_RELAXED);
+	message.call.copy = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
 	result = rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -323,7 +328,7 @@ static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, s
 	call->copy = copy->id;
 	CUresult result = rc_link_call(link, RC_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
 	uint64_t left = __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE);
-	copy_end(link->session, copy);
+	copy_end(copy);
 	return result == CUDA_SUCCESS && left ? rc_link_broken(link, RC_CALL_copy_down) : result;
 }
 
@@ -336,14 +341,15 @@ static bool staging_take(struct rc_session *session, uint64_t bytes)
 	return false;
 }
 
-static CUresult copy_down(const struct rc_wire_box *box, const struct rc_copy *host, uint64_t stream, bool may_be_later)
+static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
+			  uint64_t stream, bool may_be_later)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_copy call;
 	} message = { .call = { .stream = stream, .box = *box } };
 	struct rc_link *link;
-	CUresult result = rc_link_get(1, &link);
+	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bytes = copy_bytes(host);
@@ -422,18 +428,43 @@ static CUresult copy_on_host(const struct side *to, const struct side *from, uin
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_across(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
-			    uint64_t stream)
+static CUresult copy_across(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
+			    uint64_t height, uint64_t depth, uint64_t stream)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_across call;
 	} message = { .call = { stream, box_of(to, width, height, depth), box_of(from, width, height, depth) } };
 	struct rc_link *link;
-	CUresult result = rc_link_get(1, &link);
+	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return rc_link_post(link, RC_CALL_copy_across, 0, &message.head, sizeof message, NULL, 0);
+}
+
+/*
+ * Finds the copy's session, that of its device memory. If the stream is of another session, the copy cannot be in the
+ * stream's order on the server: the call waits for the stream, copies in the default stream of the memory's context, and
+ * *elsewhere tells the caller to wait for the copy.
+ */
+static CUresult copy_route(const struct side *to, const struct side *from, CUstream *stream, struct rc_route *route,
+			   bool *elsewhere)
+{
+	CUresult result = CUDA_SUCCESS;
+	*elsewhere = false;
+	if (to->device)
+		result = rc_route_address(route, to->address);
+	if (result == CUDA_SUCCESS && from->device)
+		result = rc_route_address(route, from->address);
+	struct rc_route of_stream = { NULL, 0, false };
+	if (result == CUDA_SUCCESS)
+		result = rc_route_handle(&of_stream, RC_KIND_STREAM, (uint64_t)(uintptr_t)*stream);
+	if (result != CUDA_SUCCESS || !route->session || !of_stream.session || route->session == of_stream.session)
+		return result;
+	*elsewhere = true;
+	result = cuStreamSynchronize(*stream);
+	*stream = CU_STREAM_LEGACY;
+	return result;
 }
 
 /* Every copy comes through here. asynchronous: the caller allows the copy to complete after the call. */
@@ -455,9 +486,16 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 		return result;
 	if (!to->device && !from->device)
 		return copy_on_host(to, from, width, height, depth, stream);
+	struct rc_route route = { NULL, 0, false };
+	bool elsewhere;
+	result = copy_route(to, from, &stream, &route, &elsewhere);
+	if (result != CUDA_SUCCESS)
+		return result;
 	uint64_t named = (uint64_t)(uintptr_t)stream;
-	if (to->device && from->device)
-		return copy_across(to, from, width, height, depth, named);
+	if (to->device && from->device) {
+		result = copy_across(&route, to, from, width, height, depth, named);
+		return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route.context) : result;
+	}
 	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
 	struct rc_copy place = host_of(host, width, height, depth);
 	uint64_t row = width, rows = height, slices = depth;
@@ -467,12 +505,15 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, or a host function, which may write anywhere. So wait for it. */
 	if (to->device && (rc_host_any() || rc_copy_pending(host->address, rc_box_extent(&extent))))
-		result = cuStreamSynchronize(stream);
+		result = elsewhere ? CUDA_SUCCESS : cuStreamSynchronize(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (to->device)
-		return copy_up(&box, &place, named);
-	return copy_down(&box, &place, named, asynchronous && is_pinned(host->address, rc_box_extent(&extent)));
+	if (to->device) {
+		result = copy_up(&route, &box, &place, named);
+		return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route.context) : result;
+	}
+	return copy_down(&route, &box, &place, named,
+			 asynchronous && !elsewhere && is_pinned(host->address, rc_box_extent(&extent)));
 }
 
 static CUresult copy_line(const struct side *to, const struct side *from, size_t size, CUstream stream, bool asynchronous)

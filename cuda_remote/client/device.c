@@ -85,22 +85,22 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDriverGetVersion(int *version)
 {
-	struct rc_session *session;
+	struct rc_process *process;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Before cuInit: the CUDA version that this library is built for. */
-	*version = rc_session_get(&session) == CUDA_SUCCESS ? session->driver_version : CUDA_VERSION;
+	*version = rc_process_get(&process) == CUDA_SUCCESS ? process->driver_version : CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetCount(int *count)
 {
-	struct rc_session *session;
+	struct rc_process *process;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_session_get(&session);
+	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
-		*count = session->devices;
+		*count = process->devices;
 	return result;
 }
 
@@ -227,17 +227,17 @@ static bool parse_pci(const char *text, unsigned id[4])
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *number, const char *text)
 {
-	struct rc_session *session;
+	struct rc_process *process;
 	unsigned wanted[4], found[4];
 	if (!number || !text)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_session_get(&session);
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!parse_pci(text, wanted))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (int i = 0; i < session->devices; i++) {
-		if (parse_pci(session->device[i].wire.pci, found) && !memcmp(found, wanted, sizeof found)) {
+	for (int i = 0; i < process->devices; i++) {
+		if (parse_pci(process->device[i].wire.pci, found) && !memcmp(found, wanted, sizeof found)) {
 			*number = i;
 			return CUDA_SUCCESS;
 		}
@@ -254,7 +254,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice number, CUdevice peer)
 	if (result == CUDA_SUCCESS)
 		result = rc_device_get(peer, &other);
 	if (result == CUDA_SUCCESS)
-		*can = device->wire.peers[other->ordinal];
+		*can = device->session == other->session && device->wire.peers[other->ordinal];
 	return result;
 }
 
@@ -270,7 +270,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
 		return result;
 	if (device == other)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*value = device->wire.p2p[other->ordinal][attribute];
+	*value = device->session == other->session ? device->wire.p2p[other->ordinal][attribute] : 0;
 	return CUDA_SUCCESS;
 }
 

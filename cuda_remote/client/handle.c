@@ -8,6 +8,7 @@ struct entry {
 	uint32_t word;
 	uint32_t next_free; /* index; 0 ends the list */
 	void *data;         /* atomic */
+	struct rc_session *session;
 };
 #include "cuda_remote/handle_table.h"
 
@@ -25,7 +26,14 @@ CUresult rc_handle_check(enum rc_kind kind, uint64_t handle)
 	return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
+struct rc_session *rc_handle_session(uint64_t handle)
+{
+	uint64_t module = rc_handle_module(handle);
+	struct entry *entry = entry_find(module ? module : handle);
+	return entry ? entry->session : NULL;
+}
+
+CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle)
 {
 	pthread_mutex_lock(&lock);
 	uint32_t index = first_free ? first_free : next_unused;
@@ -43,6 +51,7 @@ CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
 	}
 	uint16_t generation = (uint16_t)(entry->word + 1);
 	entry->data = NULL;
+	entry->session = session;
 	*handle = rc_handle_make(kind, index, generation);
 	__atomic_store_n(&entry->word, handle_word(*handle), __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
@@ -50,7 +59,7 @@ CUresult rc_handle_new(enum rc_kind kind, uint64_t *handle)
 }
 
 /* The entries were never used: handles that follow one another are taken before the program makes any other. */
-CUresult rc_handle_row(enum rc_kind kind, uint32_t n, uint64_t *first)
+CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n, uint64_t *first)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
@@ -58,10 +67,12 @@ CUresult rc_handle_row(enum rc_kind kind, uint32_t n, uint64_t *first)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < n && result == CUDA_SUCCESS; i++) {
 		struct entry *entry = entry_make(next_unused + i);
-		if (!entry)
+		if (!entry) {
 			result = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			__atomic_store_n(&entry->word, handle_word(rc_handle_make(kind, 0, 1)), __ATOMIC_RELEASE);
+			break;
+		}
+		entry->session = session;
+		__atomic_store_n(&entry->word, handle_word(rc_handle_make(kind, 0, 1)), __ATOMIC_RELEASE);
 	}
 	*first = rc_handle_make(kind, next_unused, 1);
 	next_unused += result == CUDA_SUCCESS ? n : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host functions run on a thread of this library. When a stream on the server reaches a host function, the worker sends a
- * HOST packet over the process's first connection, which belongs to that thread. The thread's answer lets the stream go on.
+ * HOST packet over the session's first connection, which belongs to that thread. The thread's answer lets the stream go
+ * on. Each session has such a thread.
  */
 #include "cuda_remote/client/client.h"
 
@@ -15,6 +16,7 @@
 struct host_function {
 	struct host_function *next;
 	uint64_t id;
+	struct rc_session *session;
 	CUstream stream;
 	CUhostFn function;         /* this or callback; the other is NULL */
 	CUstreamCallback callback;
@@ -24,29 +26,28 @@ struct host_function {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct host_function *given; /* newest first */
 static uint64_t next_id;
-static bool serving;
 static uint64_t unfinished; /* functions given that have not returned; atomic */
-/* HOST packets that have not been served. Only the serving thread uses them. */
-static struct rc_wire_host requests[16];
-static int n_requests;
 
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct rc_link *link = context;
+	struct rc_session *session = link->session;
 	(void)sink;
-	/* Only the thread of the first connection may use requests. The worker sends a HOST packet only after it has
+	/* Only the thread of the first connection may use request. The worker sends a HOST packet only after it has
 	 * the answer to the one before. */
-	if (link != link->session->first || incoming->header_len != sizeof requests[0] || incoming->payload_len || n_requests == 16)
+	if (link != session->first || incoming->header_len != sizeof session->request[0] || incoming->payload_len ||
+	    session->requests == sizeof session->request / sizeof session->request[0])
 		return -EPROTO;
-	memcpy(&requests[n_requests++], incoming->header, sizeof requests[0]);
+	memcpy(&session->request[session->requests++], incoming->header, sizeof session->request[0]);
 	return 0;
 }
 
-static struct host_function *take(uint64_t id)
+/* A server may name the functions of its own session only. */
+static struct host_function *take(const struct rc_session *session, uint64_t id)
 {
 	pthread_mutex_lock(&lock);
 	struct host_function **at = &given;
-	while (*at && (*at)->id != id)
+	while (*at && ((*at)->id != id || (*at)->session != session))
 		at = &(*at)->next;
 	struct host_function *found = *at;
 	if (found)
@@ -64,7 +65,7 @@ bool rc_host_any(void)
 /* Calls one host function and answers. An unknown id is answered too, because the stream waits for the answer. */
 static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
-	struct host_function *function = take(request->function);
+	struct host_function *function = take(link->session, request->function);
 	if (rc_link_await_chunks(link, request->shipped) != CUDA_SUCCESS)
 		return -ECONNRESET;
 	if (function && function->callback)
@@ -82,12 +83,13 @@ static int run(struct rc_link *link, const struct rc_wire_host *request)
 
 static void *serve(void *argument)
 {
-	struct rc_link *link = argument;
+	struct rc_session *session = argument;
+	struct rc_link *link = session->first;
 	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
-		for (int i = 0; i < n_requests; i++)
-			if (run(link, &requests[i]))
+		for (int i = 0; i < session->requests; i++)
+			if (run(link, &session->request[i]))
 				return NULL;
-		n_requests = 0;
+		session->requests = 0;
 	}
 	return NULL;
 }
@@ -97,13 +99,13 @@ static CUresult start(struct rc_session *session)
 {
 	sigset_t all, before;
 	pthread_t thread;
-	if (serving)
+	if (session->serving)
 		return CUDA_SUCCESS;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	serving = !pthread_create(&thread, NULL, serve, session->first);
+	session->serving = !pthread_create(&thread, NULL, serve, session);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!serving)
+	if (!session->serving)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_detach(thread);
 	return CUDA_SUCCESS;
@@ -112,15 +114,17 @@ static CUresult start(struct rc_session *session)
 static CUresult launch_host(const struct host_function *what)
 {
 	struct rc_link *link;
-	CUresult result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
 	if (result == CUDA_SUCCESS)
-		result = rc_link_get(1, &link);
+		result = rc_link_get(&route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct host_function *function = malloc(sizeof *function);
 	if (!function)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*function = *what;
+	function->session = link->session;
 	pthread_mutex_lock(&lock);
 	result = start(link->session);
 	uint64_t id = function->id = ++next_id;
@@ -135,7 +139,7 @@ static CUresult launch_host(const struct host_function *what)
 	if (result == CUDA_SUCCESS)
 		result = rc_link_post(link, RC_CALL_host_function, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS) {
-		free(take(id));
+		free(take(link->session, id));
 		__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);
 	}
 	return result;

@@ -29,7 +29,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 						  .context = context->handle, .flags = flags });
 	if (result != CUDA_SUCCESS) {
 		munmap(memory, size);
-		return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pointer = memory;
 	return CUDA_SUCCESS;
@@ -128,11 +128,9 @@ CUresult cuMemHostUnregister(void *pointer)
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	struct rc_session *session;
 	result = settle(address, span.size);
 	/* The memory is the program's, which may free it now. */
-	if (rc_session_get(&session) == CUDA_SUCCESS)
-		rc_copy_forget(session, address, span.size);
+	rc_copy_forget(address, span.size);
 	rc_memory_remove(address);
 	return result;
 }

@@ -7,8 +7,8 @@
 
 static CUresult kernel_get(uint64_t handle, struct rc_kernel **kernel)
 {
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*kernel = rc_kernel_find(handle);
@@ -156,7 +156,12 @@ static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int 
 		struct rc_wire_function_attribute call;
 	} message = { .call = { kernel->handle, attribute, value, device ? (uint32_t)device->ordinal : 0, 0 } };
 	struct rc_link *link;
-	result = rc_link_get(1, &link);
+	struct rc_route route = { NULL, 0, false };
+	result = rc_route_handle(&route, RC_KIND_FUNCTION, kernel->handle);
+	if (result == CUDA_SUCCESS && device && route.session && device->session != route.session)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS && (unsigned)attribute < RC_KERNEL_ATTRIBUTES)
@@ -194,7 +199,10 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 		struct rc_wire_function_attribute call;
 	} message = { .call = { kernel->handle, 0, (int)config, 0, 0 } };
 	struct rc_link *link;
-	result = rc_link_get(1, &link);
+	struct rc_route route = { NULL, 0, false };
+	result = rc_route_handle(&route, RC_KIND_FUNCTION, kernel->handle);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_post(link, RC_CALL_function_cache, 0, &message.head, sizeof message, NULL, 0);
 	return result;

@@ -27,6 +27,10 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 		result = rc_device_get(context->device, &device);
 	if (result == CUDA_SUCCESS)
 		result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_same(RC_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream, CUDA_ERROR_INVALID_HANDLE);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < 3; i++)
@@ -103,8 +107,8 @@ static CUresult launch(const struct launch *launch)
 		uint8_t parameters[INLINE_PARAMETERS];
 	} message;
 	_Static_assert(sizeof message == CH3_HEADER_MAX, "a launch fills CH3's header");
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)launch->function);
@@ -127,7 +131,7 @@ static CUresult launch(const struct launch *launch)
 	struct rc_link *link;
 	result = pack(launch, kernel, block);
 	if (result == CUDA_SUCCESS)
-		result = rc_link_get(1, &link);
+		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
 	if (result == CUDA_SUCCESS) {
 		struct iovec iov[] = { { block, small ? 0 : kernel->block },
 				       { (void *)(uintptr_t)launch->attributes, launch->n_attributes * sizeof *launch->attributes } };

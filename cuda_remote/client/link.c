@@ -32,7 +32,7 @@ static CUresult link_lost(struct rc_link *link, int error)
 {
 	if (!link->error)
 		link->error = error ? error : -ECONNRESET;
-	/* One line for the process, from the first connection that fails. */
+	/* One line for the session, from the first connection that fails. */
 	if (!__atomic_exchange_n(&link->session->lost, true, __ATOMIC_SEQ_CST))
 		hr_log(HR_LOG_ERROR, "connection to server %s lost: %s; the data on its GPUs is lost and every further CUDA call fails: restart the program",
 		       link->server, strerror(-link->error));
@@ -95,7 +95,7 @@ static void chunk_done(void *context, int error, size_t bytes)
 	if (!error && bytes == arriving->bytes) {
 		if (arriving->scattered)
 			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
-		rc_copy_arrived(arriving->link->session, arriving->copy, bytes);
+		rc_copy_arrived(arriving->copy, bytes);
 	} else {
 		rc_copy_failed(arriving->copy);
 	}
@@ -209,25 +209,23 @@ void rc_link_close(struct rc_link *link)
 	free(link);
 }
 
-CUresult rc_link_get(int need_context, struct rc_link **link)
+CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link **link)
 {
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
-	if (result != CUDA_SUCCESS)
-		return result;
 	struct rc_thread *thread = rc_thread_get();
 	if (!thread)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (need_context && !rc_context_current())
+	if (!session)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
 		return RC_LOST;
-	if (!thread->link) {
-		result = rc_session_join(session, &thread->link);
+	struct rc_link **mine = &thread->link[session->index];
+	if (!*mine) {
+		CUresult result = rc_session_join(session, mine);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	*link = thread->link;
+	(*mine)->context = rc_handle_index(context);
+	*link = *mine;
 	return CUDA_SUCCESS;
 }
 
@@ -260,11 +258,10 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
 {
-	CUcontext current = rc_context_current();
 	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
 	head->function = (uint16_t)function;
 	head->flags = flags;
-	head->context = rc_handle_index((uint64_t)(uintptr_t)current);
+	head->context = link->context;
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, rc_call_names[function]);
 	if (flags & RC_CALL_WAIT) {

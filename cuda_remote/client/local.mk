@@ -7,7 +7,7 @@ cuda_client_but_session = \
 	cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/device.c cuda_remote/client/handle.c \
 	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/image.c cuda_remote/client/image.h \
 	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/memory.c \
-	cuda_remote/client/module.c cuda_remote/client/stream.c
+	cuda_remote/client/module.c cuda_remote/client/route.c cuda_remote/client/stream.c
 cuda_remote_client_libcuda_la_SOURCES = $(cuda_client_but_session) cuda_remote/client/session.c
 nodist_cuda_remote_client_libcuda_la_SOURCES = cuda_remote/client/calls.c cuda_remote/api/names.c
 cuda_remote_client_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)

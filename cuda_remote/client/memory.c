@@ -49,7 +49,10 @@ CUresult rc_memory_add(const struct rc_span *span)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_rwlock_wrlock(&lock);
-	if (n_spans == room) {
+	size_t end = above(span->base + (span->size ? span->size - 1 : 0));
+	if (find(span->base) || end != above(span->base))
+		result = CUDA_ERROR_ALREADY_MAPPED;
+	else if (n_spans == room) {
 		struct rc_span *larger = realloc(spans, (room ? 2 * room : 64) * sizeof *spans);
 		if (larger) {
 			spans = larger;
@@ -133,10 +136,49 @@ CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size)
 	return pointer && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Frees memory that is not in the table. */
+static void give_back(CUdeviceptr pointer)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_args_cuMemFree_v2 args;
+	} message = { .args = { pointer } };
+	struct rc_link *link;
+	if (rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link) == CUDA_SUCCESS)
+		rc_link_post(link, RC_CALL_cuMemFree_v2, 0, &message.head, sizeof message, NULL, 0);
+}
+
+/* Servers choose addresses without knowing of each other, or of the program's own memory. If one chooses an address that is
+ * in use, it is asked again, and holds the memory meanwhile, so that it chooses another address. */
+#define TRIES 16
+static __thread int tries __attribute__((tls_model("initial-exec")));
+
+static bool try_again(CUdeviceptr pointer)
+{
+	if (tries < TRIES)
+		return true;
+	hr_log(HR_LOG_ERROR, "the server allocates memory at %#llx, where the program has other memory, %d times; run the program again",
+	       (unsigned long long)pointer, TRIES);
+	return false;
+}
+
+static CUresult add_device_memory(CUdeviceptr pointer, size_t size)
+{
+	return rc_memory_add(&(struct rc_span){ .base = pointer, .size = size, .kind = RC_MEMORY_DEVICE,
+						.session = rc_context_session(), .context = rc_context_current() });
+}
+
 CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size)
 {
-	return rc_memory_add(&(struct rc_span){ .base = *pointer, .size = size, .kind = RC_MEMORY_DEVICE,
-						.context = rc_context_current() });
+	CUdeviceptr taken = *pointer;
+	CUresult result = add_device_memory(taken, size);
+	if (result != CUDA_ERROR_ALREADY_MAPPED)
+		return result;
+	tries++;
+	result = try_again(taken) ? cuMemAlloc_v2(pointer, size) : CUDA_ERROR_OUT_OF_MEMORY;
+	tries--;
+	give_back(taken);
+	return result;
 }
 
 CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -148,9 +190,15 @@ CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 
 CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
-	(void)width;
-	(void)element;
-	return memory_done_alloc(pointer, *pitch * height);
+	CUdeviceptr taken = *pointer;
+	CUresult result = add_device_memory(taken, *pitch * height);
+	if (result != CUDA_ERROR_ALREADY_MAPPED)
+		return result;
+	tries++;
+	result = try_again(taken) ? cuMemAllocPitch_v2(pointer, pitch, width, height, element) : CUDA_ERROR_OUT_OF_MEMORY;
+	tries--;
+	give_back(taken);
+	return result;
 }
 
 /* Removes the allocation from the table before the call is sent: afterwards another thread may get the same address. */

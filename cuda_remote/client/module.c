@@ -150,10 +150,10 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 	memcpy(iov, found.piece, (size_t)found.n * sizeof *iov);
 	iov[found.n] = (struct iovec){ options.wire, options.n * sizeof options.wire[0] };
 	struct rc_link *link;
-	result = rc_link_get(!library, &link);
+	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, !library, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = rc_handle_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, &message.call.handle);
+	result = rc_handle_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, link->session, &message.call.handle);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
@@ -171,7 +171,7 @@ static CUresult unload(struct rc_module *module)
 		struct rc_wire_unload call;
 	} message = { .call = { module->handle } };
 	struct rc_link *link;
-	CUresult result = rc_link_get(0, &link);
+	CUresult result = rc_link_to(rc_handle_session(module->handle), (uint64_t)(uintptr_t)module->context, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
@@ -232,8 +232,8 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 
 static CUresult module_get(enum rc_kind kind, uint64_t handle, struct rc_module **module)
 {
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*module = rc_handle_data(kind, handle);
@@ -371,10 +371,10 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary hand
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-	struct rc_session *session;
+	struct rc_process *process;
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_session_get(&session);
+	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
 		*mode = CU_MODULE_EAGER_LOADING;
 	return result;
@@ -391,7 +391,10 @@ static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *addr
 	message.call.name = (uint32_t)strlen(name);
 	struct iovec iov = { (void *)(uintptr_t)name, message.call.name };
 	struct rc_link *link;
-	CUresult result = rc_link_get(1, &link);
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, rc_handle_kind(handle), handle);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_module_global, 0, &message.head, sizeof message, &iov, 1);
 	if (result != CUDA_SUCCESS)
@@ -400,11 +403,18 @@ static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *addr
 	if (link->reply_len != sizeof found)
 		return rc_link_broken(link, RC_CALL_module_global);
 	memcpy(found, link->reply, sizeof found);
-	struct rc_span span = { .base = found[0], .size = found[1], .kind = RC_MEMORY_GLOBAL,
+	struct rc_span span = { .base = found[0], .size = found[1], .kind = RC_MEMORY_GLOBAL, .session = link->session,
 				.context = rc_context_current(), .module = (CUmodule)(uintptr_t)handle };
 	struct rc_span known;
 	if (!rc_memory_find(found[0], &known))
 		result = rc_memory_add(&span);
+	else if (known.session != link->session)
+		result = CUDA_ERROR_ALREADY_MAPPED;
+	if (result == CUDA_ERROR_ALREADY_MAPPED) {
+		hr_log(HR_LOG_ERROR, "server %s: the variable %s is at %#llx, where the program has other memory; run the program again",
+		       link->server, name, (unsigned long long)found[0]);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (address)
 		*address = found[0];
 	if (size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The session with the server: cuInit, the devices that the server describes, further connections, fork. */
+/* The sessions, one for each server of the list: cuInit, the devices that the servers describe, further connections, fork. */
 #include "cuda_remote/client/client.h"
 
 #include "cuda_remote/door/door.h"
@@ -12,15 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
-HR_SETTING(server_list, "HEADRACE_SERVER", "", 0, 0, "the server, host[:port][/gpu] or unix:path[/gpu]; empty: this user's socket");
+HR_SETTING(server_list, "HEADRACE_SERVER", "", 0, 0, "the servers, host[:port][/gpu] or unix:path[/gpu], separated by commas; empty: this user's socket");
 
 enum state { STATE_NEW, STATE_UP, STATE_FORKED };
 
-static struct rc_session session;
+static struct rc_process process;
 static enum state state; /* atomic; STATE_UP is set once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static rc_server_t server;
-static uint8_t token[RC_DOOR_TOKEN_BYTES];
+/* Of each session. */
+static rc_server_t servers[RC_SERVER_MAX];
+static uint8_t tokens[RC_SERVER_MAX][RC_DOOR_TOKEN_BYTES];
+/* The handles of the primary contexts of each session, which another cuInit uses again. */
+static uint64_t primaries[RC_SERVER_MAX];
 
 /* In a child of fork. The connections belong to the parent and share memory with it, so the child must not use them. */
 static void after_fork(void)
@@ -30,12 +33,12 @@ static void after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* Acquire pairs with the release at the end of cuInit: a thread that reads STATE_UP sees the whole session. */
-CUresult rc_session_get(struct rc_session **found)
+/* Acquire pairs with the release at the end of cuInit: a thread that reads STATE_UP sees all sessions. */
+CUresult rc_process_get(struct rc_process **found)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_UP)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	*found = &session;
+	*found = &process;
 	return CUDA_SUCCESS;
 }
 
@@ -52,8 +55,10 @@ static CUresult error_of_visit(int error)
 }
 
 /* Makes the handshake with the server (door.h) and connects. */
-static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
+static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, struct rc_link **link)
 {
+	const rc_server_t *server = &servers[session->index];
+	uint8_t *token = tokens[session->index];
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	attr.flags = HR_CHANNEL_NO_LISTEN;
 	ch3_t *engine;
@@ -61,8 +66,8 @@ static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 	int error = ch3_open(&attr, &engine, &card);
 	if (error)
 		return error_of_visit(error);
-	rc_door_connect_t ask = { .server = server, .purpose = purpose, .card = &card };
-	memcpy(ask.token, token, sizeof token);
+	rc_door_connect_t ask = { .server = *server, .purpose = purpose, .card = &card };
+	memcpy(ask.token, token, sizeof ask.token);
 	rc_door_welcome_t welcome;
 	error = rc_door_connect(&ask, &welcome);
 	if (error) {
@@ -70,28 +75,26 @@ static CUresult visit(enum rc_door_purpose purpose, struct rc_link **link)
 		return error_of_visit(error);
 	}
 	if (purpose == RC_DOOR_NEW)
-		memcpy(token, welcome.token, sizeof token);
+		memcpy(token, welcome.token, sizeof welcome.token);
 	char name[sizeof ((struct rc_link *)0)->server];
-	rc_server_name(&server, name, sizeof name);
+	rc_server_name(server, name, sizeof name);
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
 	connect.fd = welcome.fd;
 	if (welcome.encrypted)
 		connect.cipher = &welcome.cipher;
-	CUresult result = rc_link_open(&session, engine, &welcome.card, &connect, name, link);
+	CUresult result = rc_link_open(session, engine, &welcome.card, &connect, name, link);
 	explicit_bzero(&welcome.cipher, sizeof welcome.cipher);
 	return result;
 }
 
-CUresult rc_session_join(struct rc_session *of, struct rc_link **link)
+CUresult rc_session_join(struct rc_session *session, struct rc_link **link)
 {
-	(void)of;
-	return visit(RC_DOOR_JOIN, link);
+	return visit(session, RC_DOOR_JOIN, link);
 }
 
-static CUresult find_server(void)
+static CUresult find_servers(void)
 {
 	const char *text = hr_setting_text(&server_list);
-	rc_server_t servers[RC_SERVER_MAX];
 	size_t n = 1;
 	if (*text) {
 		if (rc_server_parse(text, servers, RC_SERVER_MAX, &n))
@@ -102,15 +105,11 @@ static CUresult find_server(void)
 		if (rc_server_default_socket(servers[0].path, sizeof servers[0].path))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (n > 1) {
-		hr_log(HR_LOG_ERROR, "HEADRACE_SERVER=%s: GPUs of more than one server in one program are not supported", text);
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	server = servers[0];
+	process.sessions = (unsigned)n;
 	return CUDA_SUCCESS;
 }
 
-/* True if CUDA_VISIBLE_DEVICES names the server's device of this number. *position: of the device in that list. */
+/* True if CUDA_VISIBLE_DEVICES names the device of this number. *position: of the device in that list. */
 static bool device_is_wanted(const struct rc_wire_device *device, int ordinal, const char *visible, int *position)
 {
 	if (!visible)
@@ -168,83 +167,128 @@ static void keep_limits(struct rc_device *device)
 	device->max_shared_optin = limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 }
 
-static CUresult keep_devices(const struct rc_wire_device *wire, uint32_t n, uint64_t primary)
+/* Devices of two hosts may have equal PCI addresses, those of two software GPUs also equal UUIDs. A program identifies its
+ * devices by them, so they must differ: changes the PCI domain and a byte of the UUID of the later device. */
+static void make_unique(struct rc_device *device)
+{
+	for (int i = 0; i < process.devices; i++) {
+		struct rc_device *other = &process.device[i];
+		if (other->session == device->session)
+			continue;
+		if (!strncmp(other->wire.pci, device->wire.pci, sizeof device->wire.pci) && strlen(device->wire.pci) > 4) {
+			char domain[5];
+			snprintf(domain, sizeof domain, "%04x", 0x1000 + device->session->index);
+			memcpy(device->wire.pci, domain, 4);
+		}
+		if (!memcmp(other->wire.uuid, device->wire.uuid, sizeof device->wire.uuid))
+			device->wire.uuid[14] ^= (uint8_t)(0x40 + device->session->index);
+	}
+}
+
+/* Adds the devices of a session to the process's list. before: number of devices of the servers before this one. */
+static CUresult keep_devices(struct rc_session *session, const struct rc_wire_device *wire, uint32_t n, uint32_t before)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-	session.device = calloc(n, sizeof *session.device);
-	if (!session.device)
+	uint32_t gpu = servers[session->index].gpu;
+	struct rc_device *larger = realloc(process.device, ((size_t)process.devices + n) * sizeof *larger);
+	if (!larger)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	process.device = larger;
 	for (uint32_t i = 0; i < n; i++) {
-		/* A session that asked for one GPU is shown that GPU alone. */
-		uint32_t number = server.gpu != RC_SERVER_ALL_GPUS && n == 1 ? server.gpu : i;
-		int position = (int)i;
-		if ((server.gpu != RC_SERVER_ALL_GPUS && server.gpu != number) ||
-		    !device_is_wanted(&wire[i], (int)number, visible, &position))
+		/* A session that asked for one GPU is shown that GPU alone. With one server, CUDA_VISIBLE_DEVICES counts as
+		 * the server does; with several, it counts in the list. */
+		uint32_t number = gpu != RC_SERVER_ALL_GPUS && n == 1 ? gpu : i;
+		int position = (int)(before + i);
+		if ((gpu != RC_SERVER_ALL_GPUS && gpu != number) ||
+		    !device_is_wanted(&wire[i], process.sessions == 1 ? (int)number : position, visible, &position))
 			continue;
-		struct rc_device *device = &session.device[session.devices++];
-		device->wire = wire[i];
+		struct rc_device *device = &process.device[process.devices];
+		*device = (struct rc_device){ .wire = wire[i], .session = session, .ordinal = (int)i, .position = position,
+					      .primary = session->primary + i };
 		device->wire.name[sizeof wire->name - 1] = '\0';
 		device->wire.pci[sizeof wire->pci - 1] = '\0';
-		device->ordinal = (int)i;
-		device->primary = primary + i;
-		device->position = position;
+		make_unique(device);
 		keep_limits(device);
+		process.devices++;
 	}
-	qsort(session.device, (size_t)session.devices, sizeof *session.device, by_position);
-	for (int i = 0; i < session.devices; i++) {
-		CUresult result = rc_context_add_primary(i, session.device[i].primary);
+	return CUDA_SUCCESS;
+}
+
+/* The list is complete: puts it into the order of CUDA_VISIBLE_DEVICES. */
+static CUresult number_devices(void)
+{
+	if (!process.devices)
+		return CUDA_ERROR_NO_DEVICE;
+	qsort(process.device, (size_t)process.devices, sizeof *process.device, by_position);
+	for (int i = 0; i < process.devices; i++) {
+		CUresult result = rc_context_add_primary(i, process.device[i].primary);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	return session.devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	return CUDA_SUCCESS;
 }
 
-static CUresult hello(struct rc_link *link)
+/* Asks a server for its devices. *before: increased by their number. */
+static CUresult hello(struct rc_session *session, uint32_t *before)
 {
+	struct rc_link *link = session->first;
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_greeting call;
-	} message = { .call = { 0 } };
-	CUresult result = rc_handle_row(RC_KIND_CONTEXT, RC_DEVICES_MAX, &message.call.primary);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_call(link, RC_CALL_hello, 0, &message.head, sizeof message, NULL, 0);
+	} message = { .call = { session->primary } };
+	CUresult result = rc_link_call(link, RC_CALL_hello, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_wire_hello answer;
 	if (link->reply_len < sizeof answer)
 		return rc_link_broken(link, RC_CALL_hello);
 	memcpy(&answer, link->reply, sizeof answer);
-	if (answer.devices > RC_DEVICES_MAX ||
+	if (!answer.devices || answer.devices > RC_DEVICES_MAX ||
 	    link->reply_len != sizeof answer + answer.devices * sizeof(struct rc_wire_device))
 		return rc_link_broken(link, RC_CALL_hello);
 	struct rc_wire_device *devices = malloc(link->reply_len);
 	if (!devices)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(devices, link->reply + sizeof answer, link->reply_len - sizeof answer);
-	session.driver_version = answer.driver_version < CUDA_VERSION ? answer.driver_version : CUDA_VERSION;
-	session.staging = answer.staging;
-	result = keep_devices(devices, answer.devices, message.call.primary);
+	if (answer.driver_version < process.driver_version)
+		process.driver_version = answer.driver_version;
+	session->staging = answer.staging;
+	result = keep_devices(session, devices, answer.devices, *before);
+	*before += answer.devices;
 	free(devices);
 	return result;
 }
 
+static CUresult open_session(unsigned index, uint32_t *before)
+{
+	struct rc_session *session = &process.session[index];
+	*session = (struct rc_session){ .index = index };
+	CUresult result = CUDA_SUCCESS;
+	if (!primaries[index])
+		result = rc_handle_row(RC_KIND_CONTEXT, session, RC_DEVICES_MAX, &primaries[index]);
+	session->primary = primaries[index];
+	if (result == CUDA_SUCCESS)
+		result = visit(session, RC_DOOR_NEW, &session->first);
+	return result == CUDA_SUCCESS ? hello(session, before) : result;
+}
+
 static CUresult set_up(void)
 {
-	CUresult result = find_server();
-	if (result != CUDA_SUCCESS)
+	uint32_t before = 0;
+	process.driver_version = CUDA_VERSION;
+	CUresult result = find_servers();
+	for (unsigned i = 0; i < process.sessions && result == CUDA_SUCCESS; i++)
+		result = open_session(i, &before);
+	if (result == CUDA_SUCCESS)
+		result = number_devices();
+	if (result == CUDA_SUCCESS)
 		return result;
-	result = visit(RC_DOOR_NEW, &session.first);
-	if (result != CUDA_SUCCESS) {
-		/* The session never existed: another cuInit may succeed. */
-		__atomic_store_n(&session.lost, false, __ATOMIC_RELAXED);
-		return result;
-	}
-	result = hello(session.first);
-	if (result != CUDA_SUCCESS) {
-		rc_link_close(session.first);
-		free(session.device);
-		memset(&session, 0, sizeof session);
-	}
+	/* The sessions never existed: another cuInit may succeed. */
+	for (unsigned i = 0; i < process.sessions; i++)
+		if (process.session[i].first)
+			rc_link_close(process.session[i].first);
+	free(process.device);
+	memset(&process, 0, sizeof process);
 	return result;
 }
 
@@ -269,8 +313,8 @@ CUresult cuInit(unsigned flags)
 
 CUresult rc_device_get(CUdevice device, struct rc_device **found)
 {
-	struct rc_session *up;
-	CUresult result = rc_session_get(&up);
+	struct rc_process *up;
+	CUresult result = rc_process_get(&up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (device < 0 || device >= up->devices)

@@ -84,8 +84,8 @@ static CUresult stream_get(CUstream stream, const void *place, struct rc_stream 
 			*known = (struct rc_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1 };
 		return result;
 	}
-	struct rc_session *session;
-	CUresult result = rc_session_get(&session);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_stream *found = rc_handle_data(RC_KIND_STREAM, handle);
@@ -93,6 +93,16 @@ static CUresult stream_get(CUstream stream, const void *place, struct rc_stream 
 		return CUDA_ERROR_INVALID_HANDLE;
 	*known = *found;
 	return CUDA_SUCCESS;
+}
+
+CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags)
+{
+	uint64_t waits = (uint64_t)(uintptr_t)stream, waited = (uint64_t)(uintptr_t)event;
+	(void)flags;
+	if (rc_stream_is_special(waits))
+		return rc_route_same(RC_KIND_EVENT, waited, CUDA_ERROR_NOT_SUPPORTED);
+	struct rc_session *of = rc_handle_session(waits), *other = rc_handle_session(waited);
+	return !of || !other || of == other ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult stream_check_destroy(CUstream stream)
@@ -245,7 +255,7 @@ CUresult cuEventDestroy(CUevent event)
 
 /* ---- stream-ordered memory ---- */
 
-CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
 	struct rc_device *device;
 	if (!pool || !properties)
@@ -255,8 +265,34 @@ CUresult pool_check_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	CUresult result = rc_device_get(properties->location.id, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The properties are sent unchanged, so the device must have the same number here and on the server. */
-	return device->ordinal == properties->location.id ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	CUmemPoolProps sent = *properties;
+	sent.location.id = device->ordinal;
+	struct {
+		struct rc_wire_call head;
+		uint64_t pool;
+	} message = { .pool = 0 };
+	struct iovec iov = { &sent, sizeof sent };
+	struct rc_link *link;
+	result = rc_context_current() ? rc_link_to(device->session, device->primary, &link) : CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = rc_handle_new(RC_KIND_POOL, link->session, &message.pool);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = rc_link_call(link, RC_CALL_pool_create, 0, &message.head, sizeof message, &iov, 1);
+	if (result == CUDA_SUCCESS)
+		*pool = (CUmemoryPool)(uintptr_t)message.pool;
+	else
+		rc_handle_delete(message.pool);
+	return result;
+}
+
+static CUresult free_async(struct rc_link *link, CUdeviceptr pointer, uint64_t stream)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_free call;
+	} message = { .call = { pointer, stream } };
+	return rc_link_post(link, RC_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
@@ -267,12 +303,13 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
 	if (!pointer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_handle_check(RC_KIND_STREAM, message.call.stream);
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
 	if (result == CUDA_SUCCESS && pool)
-		result = rc_handle_check(RC_KIND_POOL, message.call.pool);
+		result = rc_route_handle(&route, RC_KIND_POOL, message.call.pool);
 	struct rc_link *link;
 	if (result == CUDA_SUCCESS)
-		result = rc_link_get(1, &link);
+		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_memory_alloc_async, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
@@ -281,11 +318,19 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 	if (link->reply_len != sizeof address)
 		return rc_link_broken(link, RC_CALL_memory_alloc_async);
 	memcpy(&address, link->reply, sizeof address);
-	result = rc_memory_add(&(struct rc_span){ .base = address, .size = size, .kind = RC_MEMORY_DEVICE,
-						  .context = rc_context_current(), .pooled = true });
+	struct rc_span span = { .base = address, .size = size, .kind = RC_MEMORY_DEVICE, .session = link->session,
+				.context = route.context ? (CUcontext)(uintptr_t)route.context : rc_context_current(),
+				.pooled = true };
+	result = rc_memory_add(&span);
 	if (result == CUDA_SUCCESS)
 		*pointer = address;
-	return result;
+	else
+		free_async(link, address, message.call.stream);
+	if (result != CUDA_ERROR_ALREADY_MAPPED)
+		return result;
+	hr_log(HR_LOG_ERROR, "server %s allocates memory at %#llx, where the program has other memory; run the program again",
+	       link->server, (unsigned long long)address);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
@@ -295,20 +340,17 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-	struct {
-		struct rc_wire_call head;
-		struct rc_wire_free call;
-	} message = { .call = { pointer, (uint64_t)(uintptr_t)stream } };
-	CUresult result = rc_handle_check(RC_KIND_STREAM, message.call.stream);
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_address(&route, pointer);
 	if (result == CUDA_SUCCESS)
 		result = memory_check_free(pointer);
 	if (result != CUDA_SUCCESS || !pointer)
 		return result;
 	struct rc_link *link;
-	result = rc_link_get(1, &link);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_post(link, RC_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
-	return result;
+	result = rc_link_get(&route, true, &link);
+	return result == CUDA_SUCCESS ? free_async(link, pointer, (uint64_t)(uintptr_t)stream) : result;
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)

@@ -114,11 +114,11 @@ CUresult serve_stream_set_attribute(struct server_call *call)
 /* Accepts only a pool on a device of the session that cannot be exported to another process. */
 CUresult serve_pool_create(struct server_call *call)
 {
-	struct rc_args_cuMemPoolCreate args;
+	uint64_t handle;
 	CUmemPoolProps properties;
 	CUmemoryPool pool = NULL;
 	CUdevice device;
-	if (!server_take_into(call, &args, sizeof args) || !server_take_into(call, &properties, sizeof properties))
+	if (!server_take_into(call, &handle, sizeof handle) || !server_take_into(call, &properties, sizeof properties))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver.cuMemPoolCreate || !driver.cuMemPoolDestroy || properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 	    properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.handleTypes || properties.win32SecurityAttributes)
@@ -130,7 +130,7 @@ CUresult serve_pool_create(struct server_call *call)
 	result = driver.cuMemPoolCreate(&pool, &properties);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = server_object_bind(RC_KIND_POOL, args.pool, pool, NULL);
+	result = server_object_bind(RC_KIND_POOL, handle, pool, NULL);
 	if (result != CUDA_SUCCESS)
 		driver.cuMemPoolDestroy(pool);
 	return result;

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 struct server_worker worker;
@@ -64,10 +66,24 @@ static int prepare_devices(void)
 	return result == CUDA_SUCCESS ? 0 : failed("cuCtxSetCurrent", result);
 }
 
+/* The software GPU's addresses begin at a place that is drawn for each worker, between 16 and 80 TiB, so that the memory of
+ * two servers has different addresses in their client. Another driver ignores the variable. */
+static int draw_base(void)
+{
+	uint32_t drawn;
+	char text[32];
+	if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+		return -errno;
+	snprintf(text, sizeof text, "%llu", (1ull << 44) + (unsigned long long)(drawn & 0x1ffffff) * (1ull << 21));
+	return setenv("HEADRACE_SOFTGPU_BASE", text, 0) ? -errno : 0;
+}
+
 int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 {
 	worker.grant = gpu;
 	int error = server_grant_hide(gpu);
+	if (!error)
+		error = draw_base();
 	if (!error)
 		error = server_driver_load(path);
 	if (error)

@@ -273,20 +273,19 @@ static void forget_handle(uint64_t handle, void *data, void *context)
 static void start_over(void)
 {
 	struct rc_thread *thread = rc_thread_get();
-	rc_copy_forget(&session, 0, UINT64_MAX);
-	for (int i = 0; i < session.devices; i++) {
-		rc_module_forget_context((CUcontext)(uintptr_t)session.device[i].primary);
-		rc_memory_forget_context((CUcontext)(uintptr_t)session.device[i].primary);
-	}
-	for (int kind = 1; kind < RC_KINDS; kind++)
+	rc_copy_forget(0, UINT64_MAX);
+	rc_module_forget_context((CUcontext)(uintptr_t)primaries[0]);
+	rc_memory_forget_context((CUcontext)(uintptr_t)primaries[0]);
+	/* The handles of primary contexts stay, as after a cuInit that has failed. */
+	for (int kind = RC_KIND_STREAM; kind < RC_KINDS; kind++)
 		rc_handle_each((enum rc_kind)kind, forget_handle, NULL);
-	if (thread->link)
-		rc_link_close(thread->link);
-	if (session.first)
-		rc_link_close(session.first);
+	if (thread->link[0])
+		rc_link_close(thread->link[0]);
+	if (process.session[0].first)
+		rc_link_close(process.session[0].first);
 	*thread = (struct rc_thread){ 0 };
-	free(session.device);
-	memset(&session, 0, sizeof session);
+	free(process.device);
+	memset(&process, 0, sizeof process);
 	state = STATE_NEW;
 }
 

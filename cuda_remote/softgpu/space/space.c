@@ -32,12 +32,14 @@
 HR_SETTING(bounds_setting, "HEADRACE_SOFTGPU_BOUNDS", "exact", 0, 0,
 	   "exact: a kernel may access the software GPU's allocations only; page: the 2 MiB pages that hold them, as on a GPU");
 
+HR_SETTING(base_setting, "HEADRACE_SOFTGPU_BASE", "32768G", 4096, UINT64_C(1) << 47,
+	   "where the software GPU's range of addresses begins, if that is free; a worker of headraced draws its own");
+
 #define PAGE_SHIFT 21
 #define PAGE_BYTES (UINT64_C(1) << PAGE_SHIFT)
 #define BLOCK_GRANULES (PAGE_BYTES / SOFTGPU_GRANULE)
 #define SMALL_LIMIT (PAGE_BYTES / 2)
 #define COMMIT_STEP (UINT64_C(64) << 20)
-#define RANGE_BASE UINT64_C(0x200000000000)
 /* Reserved address space costs nothing, but a thread sanitizer leaves little of it to the program. */
 #ifdef HR_SANITIZED
 #define RANGE_BYTES (UINT64_C(16) << 30)
@@ -94,14 +96,14 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 }
 
 /*
- * Reserves *size bytes of address space, at RANGE_BASE if that is free (the address is a hint), else anywhere. If that
+ * Reserves *size bytes of address space, at base if that is free (the address is a hint), else anywhere. If that
  * fails, tries half the size, and so on, and changes *size.
  */
-static void *reserve(uint64_t *size)
+static void *reserve(uint64_t base, uint64_t *size)
 {
 	for (; *size >= PAGE_BYTES * 2; *size /= 2) {
 		void *at =
-			mmap((void *)RANGE_BASE, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			mmap((void *)(uintptr_t)base, *size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at != MAP_FAILED)
 			return at;
 	}
@@ -122,7 +124,10 @@ int softgpu_space_open(unsigned devices, uint64_t memory)
 	uint64_t size = RANGE_BYTES;
 	while (size < RANGE_SPARE * (memory * devices + physical))
 		size *= 2;
-	char *at = reserve(&size);
+	uint64_t base;
+	if (hr_setting_u64(&base_setting, &base))
+		return -EINVAL;
+	char *at = reserve(base, &size);
 	if (!at) {
 		hr_log(HR_LOG_ERROR, "software GPU: no address space to reserve: errno %d", errno);
 		return -ENOMEM;

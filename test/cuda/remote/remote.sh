@@ -6,20 +6,25 @@ build=${top_builddir:?run by make check}
 driver=${HEADRACE_TEST_DRIVER:-$build/test/cuda/softgpu/.libs/libcuda_double.so}
 folder=$(mktemp -d)
 daemon=
+others=() # daemons of remote_start_another
 
 fail() {
 	echo "$0: $*" >&2
 	exit 1
 }
 
-# Ends the daemon; all its workers must go with it.
+# Ends the daemons; all their workers must go with them.
 remote_stop() {
-	local workers
+	local workers each
 	[ -n "$daemon" ] || return 0
-	workers=$(pgrep -P "$daemon")
-	kill "$daemon" 2>/dev/null
-	wait "$daemon" 2>/dev/null
+	workers=
+	for each in "$daemon" "${others[@]}"; do
+		workers="$workers $(pgrep -P "$each")"
+		kill "$each" 2>/dev/null
+		wait "$each" 2>/dev/null
+	done
 	daemon=
+	others=()
 	for worker in $workers; do
 		for _ in $(seq 100); do
 			kill -0 "$worker" 2>/dev/null || continue 2
@@ -53,6 +58,16 @@ remote_start() {
 	daemon=$!
 	read -r _ <"$folder/ready" || fail "headraced did not start"
 	export HEADRACE_SERVER=unix:$folder/socket
+}
+
+# Starts one more daemon; its place is in $another. NAME: of its files, different for each.
+remote_start_another() { # NAME
+	mkfifo "$folder/$1.ready"
+	"$build/cuda_remote/server/headraced" --socket="$folder/$1" --driver="$driver" --private --no-loopback --quiet \
+		--ready-fd=3 3>"$folder/$1.ready" 2>>"$folder/log" &
+	others+=($!)
+	read -r _ <"$folder/$1.ready" || fail "headraced did not start"
+	another=unix:$folder/$1
 }
 
 # Workers that serve a client or wait for one.

@@ -140,18 +140,18 @@ static void attributes(void)
 	struct rc_args_cuStreamGetAttribute get = { .attr = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT };
 	CHECK(raw_call(&raw, ++number, RC_CALL_cuStreamGetAttribute, context, &get, sizeof get, NULL, 0) ==
 	      CUDA_ERROR_INVALID_VALUE);
-	struct rc_args_cuMemPoolCreate create = { .pool = rc_handle_make(RC_KIND_POOL, 5, 1) };
+	uint64_t create = rc_handle_make(RC_KIND_POOL, 5, 1);
 	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				      .location = { .type = CU_MEM_LOCATION_TYPE_HOST } };
-	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
 	properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	properties.location.id = 1;
-	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_INVALID_DEVICE);
 	properties.location.id = 0;
 	properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemPoolCreate, context, &create, sizeof create, &properties,
+	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
 }
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which session a call belongs to, and the calling thread's connection to it. */
+#include "cuda_remote/client/client.h"
+
+static bool one_session(void)
+{
+	struct rc_process *process;
+	return rc_process_get(&process) != CUDA_SUCCESS || process->sessions == 1;
+}
+
+/* The context that the object of a handle belongs to; 0: the handle does not say. */
+static uint64_t context_of(enum rc_kind kind, uint64_t handle)
+{
+	struct rc_module *module;
+	struct rc_kernel *kernel;
+	struct rc_stream *stream;
+	switch (kind) {
+	case RC_KIND_CONTEXT:
+		return handle;
+	case RC_KIND_STREAM:
+		stream = rc_handle_data(kind, handle);
+		return stream ? (uint64_t)(uintptr_t)stream->context : 0;
+	case RC_KIND_EVENT:
+		return (uint64_t)(uintptr_t)rc_handle_data(kind, handle);
+	case RC_KIND_MODULE:
+		module = rc_handle_data(kind, handle);
+		return module ? (uint64_t)(uintptr_t)module->context : 0;
+	case RC_KIND_FUNCTION:
+		kernel = rc_kernel_find(handle);
+		return kernel ? (uint64_t)(uintptr_t)kernel->module->context : 0;
+	default:
+		return 0;
+	}
+}
+
+CUresult rc_route_handle(struct rc_route *route, enum rc_kind kind, uint64_t handle)
+{
+	CUresult result = rc_handle_check(kind, handle);
+	if (result != CUDA_SUCCESS || one_session())
+		return result;
+	bool special = kind == RC_KIND_STREAM && rc_stream_is_special(handle);
+	if (special && route->by_address)
+		return CUDA_SUCCESS;
+	struct rc_session *session = special ? rc_context_session() : rc_handle_session(handle);
+	if (route->session && session && route->session != session)
+		return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+	if (!route->session && session)
+		*route = (struct rc_route){ session, special ? 0 : context_of(kind, handle), false };
+	return CUDA_SUCCESS;
+}
+
+CUresult rc_route_address(struct rc_route *route, uint64_t address)
+{
+	struct rc_span span;
+	if (one_session() || !rc_memory_find(address, &span) || !span.session)
+		return CUDA_SUCCESS;
+	if (!route->session) {
+		*route = (struct rc_route){ span.session, (uint64_t)(uintptr_t)span.context, true };
+		return CUDA_SUCCESS;
+	}
+	if (route->session == span.session)
+		return CUDA_SUCCESS;
+	hr_log_once(HR_LOG_WARN, "a call that uses memory of two servers is not supported; copy through host memory");
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult rc_route_settle(const struct rc_route *route)
+{
+	if (!route->by_address || route->session == rc_context_session())
+		return CUDA_SUCCESS;
+	return cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context);
+}
+
+CUresult rc_route_same(enum rc_kind kind, uint64_t handle, CUresult different)
+{
+	if ((kind == RC_KIND_STREAM && rc_stream_is_special(handle)) || one_session())
+		return CUDA_SUCCESS;
+	struct rc_session *session = rc_handle_session(handle), *current = rc_context_session();
+	return !session || !current || session == current ? CUDA_SUCCESS : different;
+}
+
+CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_link **link)
+{
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t current = (uint64_t)(uintptr_t)rc_context_current();
+	if (need_context && !current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!route->session || route->session == rc_context_session()) {
+		struct rc_session *session = current ? rc_context_session() : &process->session[0];
+		return rc_link_to(session, current, link);
+	}
+	/* The server does not know the current context. */
+	return rc_link_to(route->session, route->context ? route->context : route->session->primary, link);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One program with the GPUs of two servers; the first server has one GPU, the second has two.
+ *	servers all         what the list of devices is, and what works on each of them
+ *	servers one         the list names only GPU 1 of the second server
+ *	servers death       reads a line from stdin; by then the second server's worker must have been killed
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define DEVICES 3
+#define WORDS 200000u /* longer than a copy that is sent with its call */
+
+/* What the test has on each device. */
+static struct place {
+	CUcontext context;
+	CUstream stream;
+	CUevent event;
+	CUmodule module;
+	CUfunction append, wait;
+	CUdeviceptr memory, log;
+	uint32_t *host; /* WORDS words */
+} places[DEVICES];
+
+static void set_up(struct place *place, int device)
+{
+	OK(cuDevicePrimaryCtxRetain(&place->context, device));
+	OK(cuCtxSetCurrent(place->context));
+	OK(cuStreamCreate(&place->stream, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&place->event, 0));
+	OK(cuModuleLoadData(&place->module, "double\nappend wait\n"));
+	OK(cuModuleGetFunction(&place->append, place->module, "append"));
+	OK(cuModuleGetFunction(&place->wait, place->module, "wait"));
+	OK(cuMemAlloc(&place->memory, WORDS * 4));
+	OK(cuMemAlloc(&place->log, 64));
+	OK(cuMemsetD8(place->log, 0, 64));
+	OK(cuMemHostAlloc((void **)&place->host, WORDS * 4, 0));
+}
+
+static void tear_down(struct place *place)
+{
+	OK(cuCtxSetCurrent(place->context));
+	OK(cuMemFreeHost(place->host));
+	OK(cuMemFree(place->log));
+	OK(cuMemFree(place->memory));
+	OK(cuModuleUnload(place->module));
+	OK(cuEventDestroy(place->event));
+	OK(cuStreamDestroy(place->stream));
+}
+
+static void the_list_has_all_devices(void)
+{
+	CUuuid uuid[DEVICES];
+	char pci[DEVICES][32];
+	int count, can;
+	OK(cuDeviceGetCount(&count));
+	CHECK(count == DEVICES);
+	for (int i = 0; i < DEVICES; i++) {
+		CUdevice found;
+		OK(cuDeviceGetUuid_v2(&uuid[i], i));
+		OK(cuDeviceGetPCIBusId(pci[i], sizeof pci[i], i));
+		OK(cuDeviceGetByPCIBusId(&found, pci[i]));
+		CHECK(found == i);
+		for (int other = 0; other < i; other++)
+			CHECK(memcmp(&uuid[i], &uuid[other], sizeof uuid[i]));
+	}
+	OK(cuDeviceCanAccessPeer(&can, 0, 1));
+	CHECK(!can);
+	OK(cuDeviceCanAccessPeer(&can, 2, 0));
+	CHECK(!can);
+	CUdevice none;
+	EXPECT(cuDeviceGet(&none, DEVICES), CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void addresses_are_disjoint(void)
+{
+	for (int i = 0; i < DEVICES; i++) {
+		int device = -1;
+		OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, places[i].memory));
+		CHECK(device == i);
+		for (int other = 0; other < i; other++)
+			CHECK(places[i].memory + WORDS * 4 <= places[other].memory ||
+			      places[other].memory + WORDS * 4 <= places[i].memory);
+	}
+}
+
+static void launch_on(const struct place *place, uint32_t value)
+{
+	CUdeviceptr log = place->log;
+	void *parameters[] = { &log, &value };
+	OK(cuLaunchKernel(place->append, 1, 1, 1, 1, 1, 1, 0, place->stream, parameters, NULL));
+}
+
+/* Launches and copies on all devices, in turns. */
+static void each_device_works(void)
+{
+	uint32_t log[4];
+	for (uint32_t round = 1; round <= 2; round++)
+		for (uint32_t i = 0; i < DEVICES; i++) {
+			OK(cuCtxSetCurrent(places[i].context));
+			launch_on(&places[i], 10 * i + round);
+			OK(cuMemsetD32Async(places[i].memory, 100 * i + round, WORDS, places[i].stream));
+			OK(cuMemcpyDtoHAsync(places[i].host, places[i].memory, WORDS * 4, places[i].stream));
+			OK(cuEventRecord(places[i].event, places[i].stream));
+		}
+	for (uint32_t i = 0; i < DEVICES; i++) {
+		/* Whichever context is current, an event and a stream are found. */
+		OK(cuCtxSetCurrent(places[(i + 1) % DEVICES].context));
+		OK(cuEventSynchronize(places[i].event));
+		OK(cuEventQuery(places[i].event));
+		OK(cuStreamSynchronize(places[i].stream));
+		CHECK(places[i].host[0] == 100 * i + 2 && places[i].host[WORDS - 1] == 100 * i + 2);
+		OK(cuMemcpyDtoH(log, places[i].log, sizeof log));
+		CHECK(log[0] == 2 && log[1] == 10 * i + 1 && log[2] == 10 * i + 2);
+	}
+}
+
+/* Memory is found whichever context is current, by synchronous and asynchronous copies of all sizes. */
+static void memory_is_found(void)
+{
+	uint32_t *there = malloc(WORDS * 4), *back = malloc(WORDS * 4);
+	for (uint32_t i = 0; i < DEVICES; i++) {
+		struct place *here = &places[(i + 1) % DEVICES];
+		OK(cuCtxSetCurrent(here->context));
+		for (uint32_t words = WORDS; words; words = words == WORDS ? 16 : 0) {
+			for (uint32_t j = 0; j < WORDS; j++)
+				there[j] = j * (i + 3) + words;
+			OK(cuMemcpyHtoD(places[i].memory, there, words * 4));
+			OK(cuMemcpyDtoH(back, places[i].memory, words * 4));
+			CHECK(!memcmp(there, back, words * 4));
+			OK(cuMemsetD32(places[i].memory, 77, words));
+			OK(cuStreamSynchronize(NULL)); /* here->stream does not wait for it */
+			OK(cuMemcpyHtoDAsync(places[i].memory + 4, there, 4, here->stream));
+			OK(cuMemcpy((CUdeviceptr)(uintptr_t)back, places[i].memory, 12));
+			CHECK(back[0] == 77 && back[1] == there[0] && back[2] == 77);
+		}
+		CUdeviceptr extra;
+		OK(cuMemAlloc(&extra, 1000));
+		OK(cuCtxSetCurrent(places[i].context));
+		OK(cuMemFree(extra));
+		EXPECT(cuMemFree(extra), CUDA_ERROR_INVALID_VALUE);
+	}
+	free(there);
+	free(back);
+}
+
+/* Objects of two servers do not meet in one call. */
+static void mixtures_are_refused(void)
+{
+	struct place *a = &places[0], *b = &places[1];
+	CUdeviceptr log = b->log;
+	uint32_t value = 1;
+	float ms;
+	void *parameters[] = { &log, &value };
+	OK(cuCtxSetCurrent(a->context));
+	EXPECT(cuStreamWaitEvent(a->stream, b->event, 0), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuStreamWaitEvent(NULL, b->event, 0), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuEventRecord(b->event, a->stream), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuEventRecord(b->event, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuEventElapsedTime(&ms, a->event, b->event), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuLaunchKernel(b->append, 1, 1, 1, 1, 1, 1, 0, a->stream, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuLaunchKernel(a->append, 1, 1, 1, 1, 1, 1, 0, b->stream, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuMemcpyDtoD(a->memory, b->memory, 16), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemcpyDtoDAsync(b->memory, a->memory, 16, a->stream), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemcpy(a->memory, b->memory, 16), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemcpyPeer(a->memory, a->context, b->memory, b->context, 16), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuCtxEnablePeerAccess(b->context, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	/* Two devices of one server do. */
+	OK(cuCtxSetCurrent(b->context));
+	OK(cuMemcpyPeer(b->memory, b->context, places[2].memory, places[2].context, 16));
+	OK(cuStreamWaitEvent(b->stream, places[2].event, 0));
+	OK(cuCtxSynchronize());
+}
+
+static void add(void *argument)
+{
+	__atomic_add_fetch((int *)argument, 1, __ATOMIC_RELEASE);
+}
+
+static void host_functions_of_both(void)
+{
+	int calls[DEVICES] = { 0 };
+	for (int round = 0; round < 20; round++)
+		for (int i = 0; i < DEVICES; i++) {
+			OK(cuCtxSetCurrent(places[i].context));
+			OK(cuLaunchHostFunc(places[i].stream, add, &calls[i]));
+		}
+	for (int i = 0; i < DEVICES; i++) {
+		OK(cuStreamSynchronize(places[i].stream));
+		CHECK(__atomic_load_n(&calls[i], __ATOMIC_ACQUIRE) == 20);
+	}
+}
+
+/* A failure is reported by the session in which the call failed, and by no other. */
+static void failures_stay_apart(void)
+{
+	OK(cuCtxSetCurrent(places[1].context));
+	OK(cuCtxSetLimit((CUlimit)99, 1));
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuCtxSynchronize());
+	OK(cuCtxSetCurrent(places[1].context));
+	CHECK(cuCtxSynchronize() != CUDA_SUCCESS);
+	OK(cuCtxSynchronize());
+}
+
+static void contexts_and_pools(void)
+{
+	for (int i = 0; i < DEVICES; i++) {
+		CUcontext made;
+		CUdevice device;
+		CUdeviceptr memory;
+		CUmemoryPool pool;
+		CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+					      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i } };
+		OK(cuCtxCreate(&made, NULL, 0, i));
+		OK(cuCtxGetDevice(&device));
+		CHECK(device == i);
+		OK(cuMemAlloc(&memory, 1 << 20));
+		OK(cuMemsetD8(memory, 1, 1 << 20));
+		OK(cuMemPoolCreate(&pool, &properties));
+		OK(cuCtxSynchronize());
+		OK(cuMemPoolDestroy(pool));
+		OK(cuCtxDestroy(made));
+	}
+}
+
+static void *on_both(void *argument)
+{
+	uint32_t seed = (uint32_t)(uintptr_t)argument, value;
+	for (uint32_t round = 0; round < 50; round++) {
+		CUdeviceptr memory;
+		OK(cuCtxSetCurrent(places[round % DEVICES].context));
+		OK(cuMemAlloc(&memory, 4000));
+		OK(cuMemsetD32(memory, seed + round, 1000));
+		OK(cuMemcpyDtoH(&value, memory + 3996, 4));
+		CHECK(value == seed + round);
+		OK(cuMemFree(memory));
+	}
+	return NULL;
+}
+
+static void threads_use_both(void)
+{
+	pthread_t threads[3];
+	for (uintptr_t i = 0; i < 3; i++)
+		CHECK(!pthread_create(&threads[i], NULL, on_both, (void *)(1000 * i)));
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void all(void)
+{
+	the_list_has_all_devices();
+	for (int i = 0; i < DEVICES; i++)
+		set_up(&places[i], i);
+	addresses_are_disjoint();
+	each_device_works();
+	memory_is_found();
+	mixtures_are_refused();
+	host_functions_of_both();
+	failures_stay_apart();
+	contexts_and_pools();
+	threads_use_both();
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
+static void one(void)
+{
+	int count;
+	OK(cuDeviceGetCount(&count));
+	CHECK(count == 2);
+	for (int i = 0; i < count; i++)
+		set_up(&places[i], i);
+	OK(cuMemcpyHtoD(places[0].memory, places[1].host, 64));
+	for (int i = 0; i < count; i++)
+		tear_down(&places[i]);
+}
+
+static void death(void)
+{
+	uint32_t value = 0;
+	for (int i = 0; i < DEVICES; i++)
+		set_up(&places[i], i);
+	puts("ready");
+	fflush(stdout);
+	CHECK(getchar() == '\n');
+	OK(cuCtxSetCurrent(places[1].context));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	EXPECT(cuMemcpyDtoH(&value, places[2].memory, 4), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuMemsetD32(places[0].memory, 7, WORDS));
+	OK(cuMemcpyDtoH(&value, places[0].memory + 4, 4));
+	CHECK(value == 7);
+	tear_down(&places[0]);
+}
+
+int main(int argc, char **argv)
+{
+	OK(cuInit(0));
+	if (argc == 2 && !strcmp(argv[1], "all"))
+		all();
+	else if (argc == 2 && !strcmp(argv[1], "one"))
+		one();
+	else if (argc == 2 && !strcmp(argv[1], "death"))
+		death();
+	else
+		return 2;
+	return 0;
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# One program with the GPUs of two servers: a daemon with one GPU, and one with two.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+program=$build/test/cuda/remote/servers
+remote_start
+HEADRACE_SOFTGPU_DEVICES=2 remote_start_another second
+first=$HEADRACE_SERVER
+
+HEADRACE_SERVER=$first,$another timeout 120 "$program" all || fail "devices of two servers"
+HEADRACE_SERVER=$first,$another/1 timeout 120 "$program" one || fail "one GPU of the second server"
+CUDA_VISIBLE_DEVICES=0,2 HEADRACE_SERVER=$first,$another timeout 120 "$program" one || fail "CUDA_VISIBLE_DEVICES"
+if HEADRACE_SERVER=$first,unix:$folder/none timeout 120 "$program" one 2>"$folder/none.log"; then
+	fail "a server that does not exist was accepted"
+fi
+grep -q "$folder/none" "$folder/none.log" || fail "the message does not name the server that does not exist"
+
+# The worker that serves the client is the second server's only one that has exchanged its standard output.
+mkfifo "$folder/to" "$folder/from"
+HEADRACE_SERVER=$first,$another timeout 120 "$program" death <"$folder/to" >"$folder/from" &
+client=$!
+exec 4>"$folder/to" 5<"$folder/from"
+read -r _ <&5 || fail "the client did not start"
+for worker in $(pgrep -P "${others[0]}"); do
+	kill -9 "$worker"
+done
+echo >&4
+wait $client || fail "a lost server harmed the other one's session"
+
+# Servers whose addresses begin at the same place.
+remote_stop || fail "the first servers left something behind"
+rm -f "$folder/ready"
+export HEADRACE_SOFTGPU_BASE=32768G
+remote_start
+HEADRACE_SOFTGPU_DEVICES=2 remote_start_another third
+HEADRACE_SERVER=$HEADRACE_SERVER,$another timeout 120 "$program" all || fail "servers with equal addresses"
