@@ -16,8 +16,8 @@
  * payload.
  *
  * Order. Calls are numbered from 1 without a gap, over all connections of the client process. The worker issues them in
- * that order. A call that may block lets the next call go before it blocks. A long copy to the device takes two numbers, for
- * its start and for its last byte; other calls may be issued between the two.
+ * that order. A call that may block in the driver lets the next call go before it blocks. A long copy to the device takes
+ * two numbers, for its start and for its last byte; other calls may be issued between the two.
  *
  * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
  * of an asynchronous copy may come on any connection. No chunk may exceed the bytes of its copy that are left.

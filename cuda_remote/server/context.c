@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates, destroys and resets contexts for the client. Each call names its current context (thread.c). */
+/*
+ * Creates, destroys and resets contexts for the client. Each call names its current context (thread.c). The driver waits for
+ * the work of a context before it ends, and that work may need other calls: a host function that another thread lets go,
+ * for example. So the handles of the context's objects end in the call order, and the driver is called outside of it.
+ */
 #include "cuda_remote/server/internal.h"
 
-static uint64_t ended; /* atomic; changed by calls that hold the call order */
+static uint64_t ended; /* atomic */
 
-/* Relaxed suffices: the call order synchronises the call that reads the count with those that changed it. */
+/* Relaxed suffices: the call order synchronises the call that reads the count with those that changed it. A call that is
+ * issued while a reset is in progress is the client's mistake. */
 uint64_t server_contexts_ended(void)
 {
 	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
 }
 
-static void context_ended(CUcontext context)
+/* The context is about to end: no call that is issued from now on finds its objects, and no chunk of a copy is issued to its
+ * streams. Then leaves the call order, and waits for the context's memory that helpers are freeing. */
+static void context_ends(struct server_call *call, CUcontext context)
 {
+	server_streams_lock();
 	server_object_unbind_context(context);
-	server_slots_forget(context);
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+	server_streams_unlock();
+	server_order_release(call);
+	server_helper_await(NULL, context, call->number);
 }
 
 CUresult serve_context_create(struct server_call *call)
@@ -58,13 +68,12 @@ CUresult serve_context_destroy(struct server_call *call)
 			return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuCtxDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	server_streams_lock();
+	server_object_unbind(handle);
+	context_ends(call, context);
 	result = driver.cuCtxDestroy_v2(context);
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	context_ended(context);
-	server_object_unbind(handle);
-	server_streams_unlock();
+	server_slots_forget(context);
 	return result;
 }
 
@@ -83,16 +92,16 @@ CUresult serve_context_reset(struct server_call *call)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuDevicePrimaryCtxReset_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	server_streams_lock();
+	context_ends(call, context);
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
-	context_ended(context);
+	server_slots_forget(context);
 	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
 	if (result == CUDA_SUCCESS)
 		server_object_replace(handle, worker.primary[i]);
+	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	call->thread->context = 0;
-	server_streams_unlock();
 	return result;
 }
 
@@ -106,6 +115,11 @@ CUresult serve_context_synchronize(struct server_call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	call->thread->context = rc_handle_index(handle);
+	call->thread->current = context;
+	uint64_t count = server_work_count();
 	server_order_release(call);
-	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
+	result = driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		server_work_done(context, count);
+	return result;
 }

@@ -291,6 +291,7 @@ CUresult serve_module_load(struct server_call *call)
 	struct load load = { .n = 0 };
 	struct rc_wire_module wire = { 0 };
 	CUresult result = server_give(call, 1, sizeof wire) ? load_take(call, &load) : CUDA_ERROR_OUT_OF_MEMORY;
+	server_order_release(call); /* the driver may compile the image */
 	if (result == CUDA_SUCCESS)
 		result = load_and_describe(call, &load, &wire);
 	wire.result = result;
@@ -317,15 +318,16 @@ CUresult serve_module_unload(struct server_call *call)
 	struct server_module *module = server_object_data(kind, args.module);
 	if (result != CUDA_SUCCESS || !module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (module->library)
-		result = driver.cuLibraryUnload ? driver.cuLibraryUnload(object) : CUDA_ERROR_NOT_SUPPORTED;
-	else
-		result = driver.cuModuleUnload ? driver.cuModuleUnload(object) : CUDA_ERROR_NOT_SUPPORTED;
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (module->library ? !driver.cuLibraryUnload : !driver.cuModuleUnload)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	/* The driver waits for the kernels of the module. No call that is issued meanwhile finds the module. */
 	server_object_unbind(args.module);
+	server_order_release(call);
+	result = module->library ? driver.cuLibraryUnload(object) : driver.cuModuleUnload(object);
+	if (result != CUDA_SUCCESS && server_object_bind(kind, args.module, object, module) == CUDA_SUCCESS)
+		return result;
 	server_module_free(module);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult serve_module_global(struct server_call *call)

@@ -262,7 +262,7 @@ static bool send_one(struct client *client, struct fuzz_input *input)
 static CUresult end_context(enum rc_call function, uint64_t context)
 {
 	static struct server_thread thread;
-	struct server_call call = { .thread = &thread, .in = (uint8_t *)&context, .in_len = sizeof context };
+	struct server_call call = { .thread = &thread, .number = UINT64_MAX, .in = (uint8_t *)&context, .in_len = sizeof context };
 	return server_entries[function].serve(&call);
 }
 

@@ -122,7 +122,7 @@ static void latched(void)
 	 * contexts are right and its range is not. */
 	CUcontext context;
 	OK(cuCtxGetCurrent(&context));
-	OK(cuMemcpyPeer(device, context, device, context, 1u << 30));
+	OK(cuMemcpyPeerAsync(device, context, device, context, 1u << 30, NULL));
 	OK(cuMemsetD8(device, 1, 4096));
 	EXPECT(cuMemAlloc(&more, 1 << 20), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemGetInfo(&free_after, &total));
