@@ -140,7 +140,7 @@ static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place
 		begin += NODE_RING - begin % NODE_RING;
 	uint64_t end = begin + ((bytes + 63) & ~(size_t)63);
 	/* Data of more than NODE_SLOTS steps ago have been read. */
-	for (unsigned i = 1; i <= NODE_SLOTS && i <= node->runs && !needed; i++) {
+	for (uint64_t i = 1; i <= NODE_SLOTS && i <= node->runs && !needed; i++) {
 		const struct node_run *run = &node->run[(node->runs - i) % NODE_SLOTS];
 		if (run->begin + NODE_RING < end)
 			needed = run->seq;

@@ -78,7 +78,7 @@ struct node_state {
 	struct node_run {
 		uint64_t seq, begin;
 	} run[NODE_SLOTS];
-	unsigned runs;
+	uint64_t runs;
 	uint64_t ring_end;          /* the place behind the last data */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
