@@ -123,10 +123,10 @@ char *adi_node_data(const struct node_state *node, int rank, size_t bytes)
 	return chunks + NODE_SLOTS * NODE_CHUNK + slot->of.at;
 }
 
-size_t adi_node_piece(size_t bytes)
+size_t adi_node_piece(const struct node_state *node, size_t bytes)
 {
 	/* Each step of a rank that shares its processor costs a change of processes. */
-	if (bytes <= NODE_CHUNK || adi_job.oversubscribed)
+	if (bytes <= NODE_CHUNK || node->oversubscribed)
 		return bytes < NODE_LARGE ? bytes : NODE_LARGE;
 	size_t piece = bytes / 4 & ~(size_t)63;
 	return piece < NODE_CHUNK ? NODE_CHUNK : piece < NODE_PIECE ? piece : NODE_PIECE;
@@ -281,7 +281,7 @@ int adi_node_barrier(struct adi_comm *comm)
 	if (class)
 		return class;
 	adi_node_follows_barrier(node, -1);
-	bool at_root = adi_job.oversubscribed && node->next_root >= 0;
+	bool at_root = node->oversubscribed && node->next_root >= 0;
 	class = at_root ? meet_at(comm, node, node->next_root) : meet_all(comm, node);
 	adi_node_end_step(comm, node);
 	node->after_barrier = true;

@@ -70,6 +70,7 @@ struct node_state {
 	int calls;
 	struct node_shared *shared; /* mapped; NULL: none */
 	size_t bytes;
+	bool oversubscribed;        /* adi_job.oversubscribed of rank 0, so that all ranks take the same steps */
 	char *chunks;               /* in shared: [ranks], each [NODE_SLOTS][NODE_CHUNK] and [NODE_RING] */
 	uint64_t seq;               /* of the last step */
 	uint64_t all_done;          /* all ranks have ended at least this step */
@@ -122,7 +123,7 @@ int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const
  * others do not wait for it. */
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 /* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
-size_t adi_node_piece(size_t bytes);
+size_t adi_node_piece(const struct node_state *node, size_t bytes);
 /* Prefetches the slot of a later step. For collectives in which writers do not wait for readers. If they wait, the readers still
  * read these lines, and a prefetch would take the lines from them. */
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node);

@@ -59,7 +59,7 @@ static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct pa
 int adi_node_bcast(struct adi_comm *comm, void *buf, MPI_Count count, struct adi_type *type, int root)
 {
 	struct node_state *node = comm->node;
-	size_t left = (size_t)(count * type->size), piece = adi_node_piece(left);
+	size_t left = (size_t)(count * type->size), piece = adi_node_piece(node, left);
 	struct payload payload;
 	if (node->state == NODE_BROKEN)
 		return adi_node_error_broken(comm);

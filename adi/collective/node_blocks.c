@@ -191,7 +191,7 @@ int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const 
 {
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes, -1);
-	size_t piece = adi_node_piece((size_t)bytes);
+	size_t piece = adi_node_piece(node, (size_t)bytes);
 	if (!class && comm->rank == root && send)
 		class = copy_own(send, 0, receive, root, bytes, range_at(0, bytes, (size_t)bytes));
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece)
@@ -219,7 +219,7 @@ int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const
 {
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes, root);
-	size_t piece = adi_node_piece((size_t)bytes), most = share_of_step(comm);
+	size_t piece = adi_node_piece(node, (size_t)bytes), most = share_of_step(comm);
 	piece = piece < most ? piece : most;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece) {
 		struct range range = range_at(at, bytes, piece);

@@ -122,7 +122,7 @@ int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction
 {
 	struct part part;
 	int class = start(&part, comm, reduction);
-	size_t bytes = adi_reduction_bytes(reduction), piece = whole(&part, adi_node_piece(bytes));
+	size_t bytes = adi_reduction_bytes(reduction), piece = whole(&part, adi_node_piece(part.node, bytes));
 	for (size_t at = 0; at < bytes && !class; at += part.bytes) {
 		part.bytes = least(bytes - at, piece);
 		class = reduce_part(&part, (const char *)reduction->send + at,
@@ -197,7 +197,7 @@ int adi_node_allreduce(struct adi_comm *comm, const struct adi_reduction *reduct
 	struct part part;
 	int class = start(&part, comm, reduction);
 	size_t bytes = adi_reduction_bytes(reduction);
-	bool small = bytes <= (adi_job.oversubscribed ? EVERYWHERE_OVERSUBSCRIBED : EVERYWHERE);
+	bool small = bytes <= (part.node->oversubscribed ? EVERYWHERE_OVERSUBSCRIBED : EVERYWHERE);
 	size_t most = whole(&part, NODE_LARGE);
 	for (size_t at = 0; at < bytes && !class; at += part.bytes) {
 		part.bytes = least(bytes - at, most);

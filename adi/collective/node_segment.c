@@ -30,6 +30,7 @@ struct offer {
 	struct adi_machine machine;
 	int64_t pid;
 	int64_t fd; /* -1: rank 0 has no segment */
+	int64_t oversubscribed;
 };
 
 static size_t bytes_of(int ranks)
@@ -113,12 +114,13 @@ static int open_connections(const struct adi_comm *comm)
 
 static int share(struct adi_comm *comm, struct node_state *node)
 {
-	struct offer offer = { .machine = adi_job.machine, .fd = -1 };
+	struct offer offer = { .machine = adi_job.machine, .fd = -1, .oversubscribed = adi_job.oversubscribed };
 	int error = hr_channel_conn_bytes(ch3_channel(adi_job.engine), HR_TRANSPORT_SHM) ? 0 : -ENODEV;
 	node->bytes = bytes_of(comm->size);
 	if (!error && comm->rank == 0)
 		error = make_offer(node, &offer, comm->size);
 	int class = adi_bcast(&offer, sizeof offer, 0, comm);
+	node->oversubscribed = offer.oversubscribed;
 	if (!class && !error && comm->rank != 0)
 		error = take_offer(node, &offer, comm->size);
 	int64_t failed = error || class;
