@@ -107,7 +107,14 @@ static void on_fenced(pmix_status_t status, void *context)
 	sem_post(&news);
 }
 
-/* Called on a thread of PMIx. Open MPI answers with an array of values, each of which describes a process. */
+static void look_at(const pmix_proc_info_t *process)
+{
+	if (process->state >= PMIX_PROC_STATE_TERMINATED)
+		atomic_store_explicit(&dead, (long)process->proc.rank, memory_order_relaxed);
+}
+
+/* Called on a thread of PMIx. The standard has an array of processes. Open MPI answers with an array of
+ * values, each of which describes a process. */
 static void on_table(pmix_status_t status, pmix_info_t info[], size_t n, void *context, pmix_release_cbfunc_t release,
 		     void *release_context)
 {
@@ -116,10 +123,12 @@ static void on_table(pmix_status_t status, pmix_info_t info[], size_t n, void *c
 		atomic_store_explicit(&no_table, true, memory_order_relaxed);
 	for (size_t i = 0; status == PMIX_SUCCESS && i < n; i++) {
 		const pmix_data_array_t *array = info[i].value.type == PMIX_DATA_ARRAY ? info[i].value.data.darray : NULL;
+		for (size_t j = 0; array && array->type == PMIX_PROC_INFO && j < array->size; j++)
+			look_at(&((const pmix_proc_info_t *)array->array)[j]);
 		for (size_t j = 0; array && array->type == PMIX_INFO && j < array->size; j++) {
 			const pmix_value_t *value = &((const pmix_info_t *)array->array)[j].value;
-			if (value->type == PMIX_PROC_INFO && value->data.pinfo->state >= PMIX_PROC_STATE_TERMINATED)
-				atomic_store_explicit(&dead, (long)value->data.pinfo->proc.rank, memory_order_relaxed);
+			if (value->type == PMIX_PROC_INFO)
+				look_at(value->data.pinfo);
 		}
 	}
 	if (release)
