@@ -367,14 +367,16 @@ def server_function(table, call):
     else:
         out.append(f"\t__typeof__(driver.{call.name}) function = driver.{call.name};")
     out += ["\tif (!function)", "\t\treturn CUDA_ERROR_NOT_SUPPORTED;"]
+    # In the call order: no later call finds an object that is being destroyed.
+    deleted = [f"\tserver_object_unbind(args.{a.name});" for a in call.arguments if a.role == "delete"]
     if call.mode == "sync":
-        out.append("\tserver_order_release(call);")
+        out += deleted + ["\tserver_order_release(call);"]
     out.append(f"\tresult = function({given});")
+    if call.mode != "sync":
+        out += deleted
     for a in call.arguments:
         if a.role == "new":
             out += server_bind(a, table.destroyer(call, a))
-        elif a.role == "delete":
-            out.append(f"\tserver_object_unbind(args.{a.name});")
         elif a.role == "out" and not a.count:
             out += ["\tif (result == CUDA_SUCCESS)",
                     f"\t\tresult = server_give_bytes(call, &{a.name}, sizeof {a.name});"]
