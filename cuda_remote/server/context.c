@@ -16,15 +16,18 @@ uint64_t server_contexts_ended(void)
 }
 
 /* The context is about to end: no call that is issued from now on finds its objects, and no chunk of a copy is issued to its
- * streams. Then leaves the call order, and waits for the context's memory that helpers are freeing. */
-static void context_ends(struct server_call *call, CUcontext context)
+ * streams. Then leaves the call order, and waits for the context's memory that helpers are freeing. Returns the number for
+ * server_slots_forget. */
+static uint64_t context_ends(struct server_call *call, CUcontext context)
 {
 	server_streams_lock();
+	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	server_streams_unlock();
 	server_order_release(call);
 	server_helper_await(NULL, context, call->number);
+	return end;
 }
 
 CUresult serve_context_create(struct server_call *call)
@@ -69,11 +72,11 @@ CUresult serve_context_destroy(struct server_call *call)
 	if (!driver.cuCtxDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	server_object_unbind(handle);
-	context_ends(call, context);
+	uint64_t end = context_ends(call, context);
 	result = driver.cuCtxDestroy_v2(context);
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	server_slots_forget(context);
+	server_slots_forget(end);
 	return result;
 }
 
@@ -92,9 +95,9 @@ CUresult serve_context_reset(struct server_call *call)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuDevicePrimaryCtxReset_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	context_ends(call, context);
+	uint64_t end = context_ends(call, context);
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
-	server_slots_forget(context);
+	server_slots_forget(end);
 	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);

@@ -43,7 +43,7 @@ int server_grant_hide(uint32_t gpu)
 /* Releases a device: marks the slots pinned in its primary context, releases the context. */
 static void release(uint32_t i)
 {
-	server_slots_forget(worker.primary[i]);
+	server_slots_forget(server_slots_end(worker.primary[i]));
 	if (driver.cuDevicePrimaryCtxRelease_v2)
 		driver.cuDevicePrimaryCtxRelease_v2(worker.device[i]);
 }

@@ -214,7 +214,8 @@ struct server_slot {
 	CUcontext context; /* of the event; atomic */
 	CUcontext pinned;  /* the context that was current when the memory was pinned; atomic */
 	bool recorded;
-	bool event_gone, pin_gone; /* the context of the event, of the pinning, has ended; atomic */
+	uint64_t event_ends, pin_ends; /* server_slots_end, if the context of the event, of the pinning, is ending; atomic */
+	bool event_gone, pin_gone; /* that context has ended; atomic */
 };
 
 int server_slots_prepare(void);
@@ -225,8 +226,11 @@ void server_slot_put(struct server_slot *slot);
 /* record: marks in the stream the end of the copy that uses the slot. wait: waits for that. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
-/* A context has ended. Its events no longer exist, and memory that was pinned in it is no longer pinned. */
-void server_slots_forget(CUcontext context);
+/* end: a context is about to end; returns a number for it. No slot is recorded in it any more. forget: it has ended: its
+ * events no longer exist, and memory that was pinned in it is no longer pinned. Between the two the driver may give the
+ * context's address to a new one, whose slots must not be forgotten. */
+uint64_t server_slots_end(CUcontext context);
+void server_slots_forget(uint64_t end);
 
 /* ---- copy_to_device.c ---- */
 

@@ -123,14 +123,33 @@ void server_slot_put(struct server_slot *slot)
 	pthread_mutex_unlock(&lock);
 }
 
-void server_slots_forget(CUcontext context)
+uint64_t server_slots_end(CUcontext context)
+{
+	static uint64_t ends;
+	pthread_mutex_lock(&lock);
+	uint64_t end = ++ends;
+	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
+		if (__atomic_load_n(&slot->context, __ATOMIC_RELAXED) == context)
+			__atomic_store_n(&slot->event_ends, end, __ATOMIC_RELAXED);
+		if (__atomic_load_n(&slot->pinned, __ATOMIC_RELAXED) == context)
+			__atomic_store_n(&slot->pin_ends, end, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	return end;
+}
+
+void server_slots_forget(uint64_t end)
 {
 	pthread_mutex_lock(&lock);
 	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
-		if (__atomic_load_n(&slot->context, __ATOMIC_RELAXED) == context)
+		if (__atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED) == end) {
 			__atomic_store_n(&slot->event_gone, true, __ATOMIC_RELAXED);
-		if (__atomic_load_n(&slot->pinned, __ATOMIC_RELAXED) == context)
+			__atomic_store_n(&slot->event_ends, 0, __ATOMIC_RELAXED);
+		}
+		if (__atomic_load_n(&slot->pin_ends, __ATOMIC_RELAXED) == end) {
 			__atomic_store_n(&slot->pin_gone, true, __ATOMIC_RELAXED);
+			__atomic_store_n(&slot->pin_ends, 0, __ATOMIC_RELAXED);
+		}
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -139,9 +158,10 @@ void server_slots_forget(CUcontext context)
 static void slot_drop_event(struct server_slot *slot)
 {
 	pthread_mutex_lock(&lock);
-	if (!__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED) && !__atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED))
 		driver.cuEventDestroy_v2(slot->event);
 	__atomic_store_n(&slot->event_gone, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->event_ends, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->context, NULL, __ATOMIC_RELAXED);
 	slot->event = NULL;
 	pthread_mutex_unlock(&lock);
@@ -153,7 +173,8 @@ CUresult server_slot_record(struct server_slot *slot, CUstream stream)
 	CUcontext context;
 	slot_renew(slot);
 	CUresult result = driver.cuCtxGetCurrent(&context);
-	if (result == CUDA_SUCCESS && slot->event && slot->context != context)
+	if (result == CUDA_SUCCESS && slot->event &&
+	    (slot->context != context || __atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED)))
 		slot_drop_event(slot);
 	if (result == CUDA_SUCCESS && !slot->event)
 		result = driver.cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING);
