@@ -118,8 +118,7 @@ static void latched(void)
 	size_t free_before, free_after, total;
 	OK(cuMemAlloc(&device, 4096));
 	OK(cuMemGetInfo(&free_before, &total));
-	/* Within one allocation for the client, but no host memory may be its source at the server: the peer copy's
-	 * contexts are right and its range is not. */
+	/* The client checks the contexts of a peer copy, which are right, but not its range. So the server refuses it. */
 	CUcontext context;
 	OK(cuCtxGetCurrent(&context));
 	OK(cuMemcpyPeerAsync(device, context, device, context, 1u << 30, NULL));
