@@ -8,11 +8,11 @@
 
 static uint64_t ended; /* atomic */
 
-/* Relaxed suffices: the call order synchronises the call that reads the count with those that changed it. A call that is
- * issued while a reset is in progress is the client's mistake. */
+/* Acquire pairs with the release at the end of a reset, which is outside of the call order: the reader sees the new primary
+ * context. A call that is issued in a context whose reset is in progress is the client's mistake. */
 uint64_t server_contexts_ended(void)
 {
-	return __atomic_load_n(&ended, __ATOMIC_RELAXED);
+	return __atomic_load_n(&ended, __ATOMIC_ACQUIRE);
 }
 
 /* The context is about to end: no call that is issued from now on finds its objects, and no chunk of a copy is issued to its
@@ -67,7 +67,7 @@ CUresult serve_context_destroy(struct server_call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (uint32_t i = 0; i < worker.gpus; i++)
-		if (context == worker.primary[i])
+		if (context == __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED))
 			return CUDA_ERROR_INVALID_CONTEXT;
 	if (!driver.cuCtxDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -84,12 +84,12 @@ CUresult serve_context_destroy(struct server_call *call)
 CUresult serve_context_reset(struct server_call *call)
 {
 	uint64_t handle;
-	CUcontext context;
+	CUcontext context, again;
 	CUresult result = context_of(call, &handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint32_t i = 0;
-	while (i < worker.gpus && context != worker.primary[i])
+	while (i < worker.gpus && context != __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED))
 		i++;
 	if (i == worker.gpus)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -100,10 +100,12 @@ CUresult serve_context_reset(struct server_call *call)
 	server_slots_forget(end);
 	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)
-		result = driver.cuDevicePrimaryCtxRetain(&worker.primary[i], worker.device[i]);
-	if (result == CUDA_SUCCESS)
-		server_object_replace(handle, worker.primary[i]);
-	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
+		result = driver.cuDevicePrimaryCtxRetain(&again, worker.device[i]);
+	if (result == CUDA_SUCCESS) {
+		__atomic_store_n(&worker.primary[i], again, __ATOMIC_RELAXED);
+		server_object_replace(handle, again);
+	}
+	__atomic_add_fetch(&ended, 1, __ATOMIC_RELEASE);
 	call->thread->context = 0;
 	return result;
 }

@@ -145,7 +145,7 @@ struct server_worker {
 	uint32_t gpus;  /* number of GPUs that the client sees */
 	uint32_t grant; /* index of the only GPU that may be used, or RC_SERVER_ALL_GPUS */
 	CUdevice device[RC_DEVICES_MAX];
-	CUcontext primary[RC_DEVICES_MAX];
+	CUcontext primary[RC_DEVICES_MAX]; /* atomic: a reset, outside of the call order, may change it */
 	uint64_t primary_handle; /* of device 0's primary context, as in struct rc_wire_greeting; 0 before hello */
 	uint64_t staging; /* bytes, as in struct rc_wire_hello */
 };

@@ -167,7 +167,7 @@ static CUresult count_context_reset(CUdevice device)
 	CUcontext context = NULL;
 	for (uint32_t i = 0; i < worker.gpus; i++)
 		if (worker.device[i] == device)
-			context = worker.primary[i];
+			context = __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED);
 	CUresult result = real.cuDevicePrimaryCtxReset_v2(device);
 	if (result == CUDA_SUCCESS)
 		note_context_end(context);
