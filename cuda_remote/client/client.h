@@ -225,7 +225,7 @@ struct rc_span {
 
 /* The allocation that holds address. */
 bool rc_memory_find(uint64_t address, struct rc_span *span);
-/* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table. */
+/* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
 /* Remove from the table the globals of a module, or all device memory of a context. */

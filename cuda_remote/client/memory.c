@@ -45,12 +45,38 @@ bool rc_memory_find(uint64_t address, struct rc_span *span)
 	return found;
 }
 
+/* Under the lock. */
+static void span_remove(struct rc_span *span)
+{
+	size_t i = (size_t)(span - spans);
+	memmove(span, span + 1, (n_spans - i - 1) * sizeof *spans);
+	n_spans--;
+}
+
+/* True if part of the span is in the table. A server has no two allocations at one address. So an older one of the same
+ * server has ended: another thread is inside the call that ends it, of a module or a context. It is removed. Under the lock. */
+static bool in_use(const struct rc_span *span)
+{
+	uint64_t last = span->base + (span->size ? span->size - 1 : 0);
+	if (last < span->base)
+		return true;
+	for (;;) {
+		struct rc_span *found = find(span->base);
+		if (!found && above(last) == above(span->base))
+			return false;
+		if (!found)
+			found = &spans[above(span->base)];
+		if (!span->session || found->session != span->session)
+			return true;
+		span_remove(found);
+	}
+}
+
 CUresult rc_memory_add(const struct rc_span *span)
 {
 	CUresult result = CUDA_SUCCESS;
 	pthread_rwlock_wrlock(&lock);
-	size_t end = above(span->base + (span->size ? span->size - 1 : 0));
-	if (find(span->base) || end != above(span->base))
+	if (in_use(span))
 		result = CUDA_ERROR_ALREADY_MAPPED;
 	else if (n_spans == room) {
 		struct rc_span *larger = realloc(spans, (room ? 2 * room : 64) * sizeof *spans);
@@ -70,14 +96,6 @@ CUresult rc_memory_add(const struct rc_span *span)
 	}
 	pthread_rwlock_unlock(&lock);
 	return result;
-}
-
-/* Under the lock. */
-static void span_remove(struct rc_span *span)
-{
-	size_t i = (size_t)(span - spans);
-	memmove(span, span + 1, (n_spans - i - 1) * sizeof *spans);
-	n_spans--;
 }
 
 bool rc_memory_remove(uint64_t base)
