@@ -163,7 +163,7 @@ static void give_back(CUdeviceptr pointer)
 	} message = { .args = { pointer } };
 	struct rc_link *link;
 	if (rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link) == CUDA_SUCCESS)
-		rc_link_post(link, RC_CALL_cuMemFree_v2, 0, &message.head, sizeof message, NULL, 0);
+		rc_link_call(link, RC_CALL_cuMemFree_v2, 0, &message.head, sizeof message, NULL, 0);
 }
 
 /* Servers choose addresses without knowing of each other, or of the program's own memory. If one chooses an address that is

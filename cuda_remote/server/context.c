@@ -16,8 +16,7 @@ uint64_t server_contexts_ended(void)
 }
 
 /* The context is about to end: no call that is issued from now on finds its objects, and no chunk of a copy is issued to its
- * streams. Then leaves the call order, and waits for the context's memory that helpers are freeing. Returns the number for
- * server_slots_forget. */
+ * streams. Then leaves the call order. Returns the number for server_slots_forget. */
 static uint64_t context_ends(struct server_call *call, CUcontext context)
 {
 	server_streams_lock();
@@ -26,7 +25,6 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	server_streams_unlock();
 	server_order_release(call);
-	server_helper_await(NULL, context, call->number);
 	return end;
 }
 
@@ -121,10 +119,6 @@ CUresult serve_context_synchronize(struct server_call *call)
 		return result;
 	call->thread->context = rc_handle_index(handle);
 	call->thread->current = context;
-	uint64_t count = server_work_count();
 	server_order_release(call);
-	result = driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
-	if (result == CUDA_SUCCESS)
-		server_work_done(context, count);
-	return result;
+	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
 }

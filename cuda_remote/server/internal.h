@@ -11,7 +11,7 @@
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
- *	hostfn.c           host functions                             helper.c  threads that free memory
+ *	hostfn.c           host functions
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -277,21 +277,6 @@ int server_host_fd(void);
 int server_host_serve(struct server_thread *first);
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_host_break(void);
-
-/* ---- helper.c ---- */
-
-/* A call of this function, which may give work to a device, is issued in a context. */
-void server_work_issued(uint16_t function, CUcontext context);
-/* done: a synchronisation of the context has returned; it began when server_work_count was count. */
-uint64_t server_work_count(void);
-void server_work_done(CUcontext context, uint64_t count);
-/* True while a helper has memory to free. */
-bool server_helper_pending(void);
-/* Waits for the memory that calls with numbers below this one free: calls of this thread (NULL: of any), in this context
- * (NULL: in any). The caller has left the call order. */
-void server_helper_await(const struct server_thread *owner, CUcontext context, uint64_t number);
-/* The thread's connection is closed. */
-void server_helper_forget(const struct server_thread *owner);
 
 /* ---- the calls written by hand ---- */
 

@@ -204,40 +204,21 @@ static void arguments_shrink(struct server_thread *thread)
 	}
 }
 
-/* Serves a call. Memory that the client has freed may still be waiting to be freed by a helper: a call that asks how much is
- * free waits for what its own thread has freed, and an allocation that fails waits for all of it and tries again. */
-static CUresult serve_settled(struct server_call *call, const struct server_entry *entry)
-{
-	uint16_t function = call->thread->head.function;
-	if (function == RC_CALL_cuMemGetInfo_v2 && server_helper_pending()) {
-		server_order_release(call);
-		server_helper_await(call->thread, NULL, call->number);
-	}
-	CUresult result = entry->serve(call);
-	bool allocates = function == RC_CALL_cuMemAlloc_v2 || function == RC_CALL_cuMemAllocPitch_v2 ||
-			 function == RC_CALL_memory_alloc_async;
-	if (result != CUDA_ERROR_OUT_OF_MEMORY || !allocates || !server_helper_pending())
-		return result;
-	server_order_release(call);
-	server_helper_await(NULL, NULL, call->number);
-	call->in_at = call->out_len = 0;
-	return entry->serve(call);
-}
-
 static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
 	const struct server_entry *entry = &server_entries[thread->head.function];
 	CUresult result;
-	if (call->flags & RC_CALL_WAIT && server_latch_take(&reply->failed, &reply->function, &result))
+	/* cuMemFree frees all the same; the next call that waits reports the failure. */
+	bool reports = call->flags & RC_CALL_WAIT && thread->head.function != RC_CALL_cuMemFree_v2;
+	if (reports && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;
 	result = server_thread_follow(thread, thread->head.context);
 	if (result == CUDA_SUCCESS)
 		result = thread->refused;
 	if (result != CUDA_SUCCESS)
 		return thread->head.function == RC_CALL_copy_up ? server_h2d_refuse(call, result) : result;
-	server_work_issued(thread->head.function, thread->current);
-	return serve_settled(call, entry);
+	return entry->serve(call);
 }
 
 static void execute(struct server_thread *thread)
@@ -417,7 +398,6 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 void server_thread_close(struct server_thread *thread)
 {
 	server_h2d_abandon(thread);
-	server_helper_forget(thread);
 	ch3_close(thread->engine);
 	for (struct server_reply *reply = thread->replies, *next; reply; reply = next) {
 		next = reply->next;

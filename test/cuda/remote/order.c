@@ -105,6 +105,20 @@ static void freed_memory_is_free(void)
 	}
 }
 
+/* cuMemFree waits for the work before it, also in streams that wait for no other: its caller may rely on that. */
+static void free_waits_for_work(void)
+{
+	const size_t size = 64u << 20;
+	OK(cuMemAlloc(&second, size));
+	for (int round = 0; round < 5; round++) {
+		OK(cuMemAlloc(&victim, 4096));
+		OK(cuMemsetD8Async(second, (unsigned char)round, size, blocked));
+		OK(cuMemFree(victim));
+		OK(cuStreamQuery(blocked));
+	}
+	OK(cuMemFree(second));
+}
+
 /* ---- a context is destroyed while a host function in it needs another thread ---- */
 
 static struct {
@@ -128,13 +142,10 @@ static void *destroyer(void *argument)
 {
 	CUcontext own;
 	CUstream stream;
-	CUdeviceptr memory;
 	(void)argument;
 	OK(cuCtxCreate(&own, NULL, 0, 0));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	OK(cuMemAlloc(&memory, 1000));
 	OK(cuLaunchHostFunc(stream, wait_for_the_other, NULL));
-	OK(cuMemFree(memory));
 	pthread_mutex_lock(&host.lock);
 	while (!host.running)
 		pthread_cond_wait(&host.changed, &host.lock);
@@ -189,6 +200,7 @@ int main(void)
 		while_a_kernel_spins(destroy_pool);
 	}
 	freed_memory_is_free();
+	free_waits_for_work();
 	context_with_a_host_function();
 	OK(cuMemFree(flag));
 	return 0;
