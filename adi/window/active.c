@@ -14,7 +14,8 @@ static int sync_error(const struct adi_win *win, const char *what)
 	return adi_error(MPI_ERR_RMA_SYNC, "%s (window \"%s\")", what, win->name);
 }
 
-/* In a shared segment a rank that waits does not poll at first. So only windows whose operations need no handler at the target use it. */
+/* A rank that waits in a shared segment does not handle messages at first. So the segment is only for windows whose operations
+ * are not messages. */
 static int barrier(const struct adi_win *win)
 {
 	return win->direct ? mpi_barrier(win->comm) : adi_barrier(win->comm);

@@ -10,8 +10,8 @@
  *		therefore applied in the order of the calls.
  *	adapter	Puts and gets of contiguous data of the target, if the connection has access to remote memory (ch3.h) and the
  *		target has given the key of its memory. The origin asks for the key at its first operation, which still goes by
- *		messages, as do all accumulates. Whatever tells the target of the end of operations is sent when the adapter has
- *		completed them.
+ *		messages, as do all accumulates. A message that ends an epoch is sent only when the adapter has completed the
+ *		operations.
  *
  * A target type that is not contiguous is sent once, ahead of the first operation that uses it (WINDOW_TYPE).
  */
@@ -286,7 +286,7 @@ int window_send(struct adi_peer *peer, unsigned type, const void *header, size_t
 		unsigned flags, void *memory, int *sending, struct adi_win_origin *origin, struct adi_request *request);
 /* A message without payload. to: the target or origin by its rank in the window. */
 int window_send_control(struct adi_win *win, int rank, unsigned type, uint32_t value);
-/* After the engine was closed. */
+/* At the end, when no window is left. */
 void window_sends_end(void);
 /* An error of the connection to a peer. Returns its class. */
 int window_peer_error(struct adi_win *win, int rank, int error);

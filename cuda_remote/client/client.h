@@ -113,20 +113,21 @@ CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link
 struct rc_route {
 	struct rc_session *session; /* NULL: no argument has decided */
 	uint64_t context;           /* of the argument that has decided; 0: it has none */
-	bool by_address;
+	bool by_address;            /* an address has decided, not a handle */
 };
 
 /* CUDA_SUCCESS if handle is live (rc_handle_check) and of the route's session; CUDA_ERROR_INVALID_HANDLE, for contexts
  * CUDA_ERROR_INVALID_CONTEXT. CUDA's own streams belong to the session of an address among the arguments, else to that of
  * the current context. */
 CUresult rc_route_handle(struct rc_route *route, enum rc_kind kind, uint64_t handle);
-/* CUDA_ERROR_NOT_SUPPORTED: the route has another session. An address that is not device memory decides nothing. */
+/* Routes the call to the session whose memory the address is in. Other addresses, such as one of host memory, leave the
+ * route as it is. CUDA_ERROR_NOT_SUPPORTED: the route has another session. */
 CUresult rc_route_address(struct rc_route *route, uint64_t address);
 /* The calling thread's connection for the call. need_context: CUDA_ERROR_INVALID_CONTEXT if the thread has no current
  * context. */
 CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_link **link);
-/* If the call went to another session than the current context's because of an address, no stream of the current context
- * waits for it: waits until it is done. */
+/* If an address sent the call to another session than the current context's, waits until the call is done: no stream of the
+ * current context would wait for it. */
 CUresult rc_route_settle(const struct rc_route *route);
 /* CUDA_SUCCESS if the handle is of the current context's session; different if it is of another one. */
 CUresult rc_route_same(enum rc_kind kind, uint64_t handle, CUresult different);
