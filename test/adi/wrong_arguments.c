@@ -255,8 +255,8 @@ static int try_all(int size)
 
 static int end_by(size_t i)
 {
-	const struct wrong *wrong = &wrongs[i];
-	if (i >= sizeof wrongs / sizeof wrongs[0] || wrong->inter || wrong->silent || left_out(wrong)) {
+	const struct wrong *wrong = i < sizeof wrongs / sizeof wrongs[0] ? &wrongs[i] : NULL;
+	if (!wrong || wrong->inter || wrong->silent || left_out(wrong)) {
 		puts("none");
 		return 0;
 	}
