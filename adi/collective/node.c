@@ -132,7 +132,7 @@ size_t adi_node_piece(const struct node_state *node, size_t bytes)
 	return piece < NODE_CHUNK ? NODE_CHUNK : piece < NODE_PIECE ? piece : NODE_PIECE;
 }
 
-/* Takes bytes of this rank's ring for the step. Returns the last step whose data lie there; 0: none. */
+/* Reserves bytes of this rank's ring for the data of the step. Returns the last step whose data it overwrites; 0: none. */
 static uint64_t take_ring(struct node_state *node, size_t bytes, uint64_t *place)
 {
 	uint64_t begin = node->ring_end, needed = 0;

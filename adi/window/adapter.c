@@ -2,7 +2,6 @@
 /* Puts and gets by the adapter, without the target's help: keys, the operations, and the wait for them. */
 #include "adi/window/internal.h"
 
-#include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
 #include <errno.h>
@@ -40,13 +39,6 @@ bool window_adapter_ready(struct adi_win *win, int rank)
 	return false;
 }
 
-static int violation(const ch3_incoming_t *incoming, const char *what)
-{
-	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
-	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent %s of a window", peer->rank, what);
-	return -EPROTO;
-}
-
 int window_on_ask(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	(void)context;
@@ -57,7 +49,7 @@ int window_on_ask(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sin
 		return -EPROTO;
 	struct adi_win_origin *origin = &win->origin[control.sender];
 	if (origin->shared)
-		return violation(incoming, "a second request for the key");
+		return window_violation(incoming, "a second request for the key");
 	struct window_key key = { .slot = win->target[control.sender].slot, .sender = (uint32_t)win->comm->rank };
 	bool possible = enabled && win->flavor != MPI_WIN_FLAVOR_DYNAMIC && win->size > 0;
 	key.held = possible && !ch3_share(incoming->vc, win->base, (size_t)win->size, &origin->shared, &key.key);
@@ -72,14 +64,14 @@ int window_on_key(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sin
 	(void)sink;
 	struct window_key key;
 	if (incoming->header_len != sizeof key || incoming->payload_len != 0)
-		return violation(incoming, "a key with an invalid length");
+		return window_violation(incoming, "a key with an invalid length");
 	memcpy(&key, incoming->header, sizeof key);
 	struct adi_win *win = window_of_packet(incoming, key.slot, key.sender);
 	if (!win)
 		return -EPROTO;
 	struct adi_win_target *to = &win->target[key.sender];
 	if (to->key_state != KEY_ASKED || key.held > 1)
-		return violation(incoming, "an invalid key");
+		return window_violation(incoming, "an invalid key");
 	to->key_state = key.held ? KEY_HELD : KEY_REFUSED;
 	to->key = key.key;
 	return 0;

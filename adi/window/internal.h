@@ -307,6 +307,8 @@ bool window_attached(const struct adi_win *win, const char *address, MPI_Aint by
 
 /* Reads a message with struct window_control. NULL: invalid (logged). */
 struct adi_win *window_control_read(const ch3_incoming_t *incoming, struct window_control *control);
+/* Logs that a peer sent an invalid message (`what`) to a window. Returns -EPROTO. */
+int window_violation(const ch3_incoming_t *incoming, const char *what);
 int window_on_lock(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 int window_on_grant(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 int window_on_flush(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);

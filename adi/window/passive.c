@@ -154,7 +154,7 @@ struct adi_win *window_control_read(const ch3_incoming_t *incoming, struct windo
 	return NULL;
 }
 
-static int violation(const ch3_incoming_t *incoming, const char *what)
+int window_violation(const ch3_incoming_t *incoming, const char *what)
 {
 	const struct adi_peer *peer = ch3_vc_user(incoming->vc);
 	hr_log(HR_LOG_ERROR, "adi: protocol violation: rank %d sent %s to a window", peer->rank, what);
@@ -171,7 +171,7 @@ int window_on_lock(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 		return -EPROTO;
 	struct adi_win_origin *origin = &win->origin[control.sender];
 	if (origin->lock || origin->wants || (control.value != MPI_LOCK_EXCLUSIVE && control.value != MPI_LOCK_SHARED))
-		return violation(incoming, "an invalid lock request");
+		return window_violation(incoming, "an invalid lock request");
 	lock_request(origin, (int)control.value);
 	return 0;
 }
@@ -185,7 +185,7 @@ int window_on_grant(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	if (!win)
 		return -EPROTO;
 	if (control.value && !adi_class_name((int)control.value))
-		return violation(incoming, "an invalid answer to a lock request");
+		return window_violation(incoming, "an invalid answer to a lock request");
 	win->target[control.sender].granted = true;
 	win->target[control.sender].refused = (int)control.value;
 	return 0;
@@ -201,7 +201,7 @@ int window_on_flush(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 		return -EPROTO;
 	struct adi_win_origin *origin = &win->origin[control.sender];
 	if (control.value > 1 || (control.value == 1 && (!origin->lock || origin->release)))
-		return violation(incoming, "an invalid flush");
+		return window_violation(incoming, "an invalid flush");
 	origin->flushes++;
 	origin->release |= control.value == 1;
 	if (origin->pending == 0)
@@ -219,7 +219,7 @@ int window_on_ack(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sin
 		return -EPROTO;
 	struct adi_win_target *target = &win->target[control.sender];
 	if (target->acks == 0 || (control.value && !adi_class_name((int)control.value)))
-		return violation(incoming, "an invalid answer to a flush");
+		return window_violation(incoming, "an invalid answer to a flush");
 	target->acks--;
 	if (!target->class)
 		target->class = (int)control.value;

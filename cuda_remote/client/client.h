@@ -165,7 +165,7 @@ CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
 struct rc_session *rc_handle_session(uint64_t handle);
 /* Makes a handle for a new object. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle);
-/* Makes n handles whose indexes follow one another. */
+/* Makes n handles with consecutive indexes. */
 CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n, uint64_t *first);
 /* Ends a handle. The caller owns what was attached to it. */
 void rc_handle_delete(uint64_t handle);
