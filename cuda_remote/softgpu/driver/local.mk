@@ -44,7 +44,9 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/space/shared.c \
 	cuda_remote/softgpu/space/shared.h \
 	cuda_remote/softgpu/space/space.c \
-	cuda_remote/softgpu/space/space.h
+	cuda_remote/softgpu/space/space.h \
+	cuda_remote/softgpu/space/windows.c \
+	cuda_remote/softgpu/space/windows.h
 
 include cuda_remote/softgpu/driver/device/local.mk
 include cuda_remote/softgpu/driver/queue/local.mk

@@ -5,6 +5,9 @@
  * allocation is a run of whole pages. Both levels allocate first fit from the low end, so that the used part of the
  * range stays compact.
  *
+ * Pages are numbered by their addresses, from address 0 on. Beside the range that is reserved at start there are windows
+ * (windows.c): there the caller chooses the address of each allocation.
+ *
  * Lookup takes no lock. The entry of a page is 0 (free), a pointer to a record, or a pointer to a block with bit 0 set;
  * the block's table points to the record of each granule. Entries are stored with release and loaded with acquire: a
  * reader that sees the entry sees the record's fields. Records and blocks are recycled and never returned to malloc. So
@@ -19,6 +22,7 @@
 #include "cuda_remote/softgpu/space/bitmap.h"
 #include "cuda_remote/softgpu/space/registered.h"
 #include "cuda_remote/softgpu/space/shared.h"
+#include "cuda_remote/softgpu/space/windows.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -37,6 +41,7 @@ HR_SETTING(base_setting, "HEADRACE_SOFTGPU_BASE", "32768G", 4096, UINT64_C(1) <<
 
 #define PAGE_SHIFT 21
 #define PAGE_BYTES (UINT64_C(1) << PAGE_SHIFT)
+#define TABLE_PAGES ((size_t)1 << (47 - PAGE_SHIFT)) /* of all addresses that a program can have */
 #define BLOCK_GRANULES (PAGE_BYTES / SOFTGPU_GRANULE)
 #define SMALL_LIMIT (PAGE_BYTES / 2)
 #define COMMIT_STEP (UINT64_C(64) << 20)
@@ -55,6 +60,7 @@ typedef struct record {
 	struct record *previous, *next; /* in the list of all live records */
 	uint64_t pages_at, pages_bytes; /* softgpu_space_map: the mapped pages; else pages_bytes is 0 */
 	int file;                       /* descriptor of a large shared allocation, plus 1; 0: not shared */
+	window_t *window;               /* that the allocation counts in; NULL: it counts in its device's memory */
 } record_t;
 
 typedef struct block {
@@ -73,9 +79,9 @@ static struct {
 	pthread_mutex_t lock;     /* protects all fields; lookups read page_entry and the records without it */
 	uint64_t base, size;      /* constant after open */
 	uint64_t committed;       /* bytes from base that are readable and writable */
-	uintptr_t *page_entry;    /* one entry for each page: see the top of the file */
-	uint64_t *page_taken;
-	size_t pages;
+	uintptr_t *page_entry;    /* TABLE_PAGES entries: see the top of the file. Only the used part has memory. */
+	uint64_t *page_taken;     /* a bit for each page of the range */
+	size_t pages;             /* of the range */
 	block_t *roomy, *spare_block;
 	record_t *spare_record, live;
 	unsigned empty_blocks;
@@ -135,14 +141,17 @@ int softgpu_space_open(unsigned devices, uint64_t memory)
 	space.base = round_up((uint64_t)(uintptr_t)at, PAGE_BYTES);
 	space.size = ((uint64_t)(uintptr_t)at + size - space.base) & ~(PAGE_BYTES - 1);
 	space.pages = space.size >> PAGE_SHIFT;
-	space.page_entry = calloc(space.pages, sizeof *space.page_entry);
+	void *table = mmap(NULL, TABLE_PAGES * sizeof *space.page_entry, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	space.page_taken = calloc((space.pages + 63) / 64, sizeof *space.page_taken);
-	if (!space.page_entry || !space.page_taken) {
-		free(space.page_entry);
+	if (table == MAP_FAILED || !space.page_taken) {
+		if (table != MAP_FAILED)
+			munmap(table, TABLE_PAGES * sizeof *space.page_entry);
 		free(space.page_taken);
 		munmap(at, size);
 		return -ENOMEM;
 	}
+	space.page_entry = table;
 	space.live.next = space.live.previous = &space.live;
 	space.total = memory;
 	space.devices = devices;
@@ -166,8 +175,7 @@ static int commit(uint64_t end)
 	return 0;
 }
 
-/* Returns the page number of the range's start: alignment refers to addresses, and the range's start is aligned to a
- * page only. */
+/* Returns the page number of the range's start. */
 static size_t pages_before(void)
 {
 	return (size_t)(space.base >> PAGE_SHIFT);
@@ -179,15 +187,26 @@ static int take_pages(size_t count, size_t align, size_t *first)
 	if (at == BITMAP_NONE || commit((uint64_t)(at + count) << PAGE_SHIFT))
 		return -ENOMEM;
 	bitmap_fill(space.page_taken, at, count, true);
-	*first = at;
+	*first = pages_before() + at;
 	return 0;
+}
+
+static uint64_t page_address(size_t page)
+{
+	return (uint64_t)page << PAGE_SHIFT;
+}
+
+/* Returns whether address lies in the range that was reserved at start. */
+static bool in_range(uint64_t address)
+{
+	return address - space.base < space.size;
 }
 
 static void give_pages(size_t first, size_t count)
 {
-	bitmap_fill(space.page_taken, first, count, false);
-	madvise((void *)(uintptr_t)(space.base + ((uint64_t)first << PAGE_SHIFT)), (uint64_t)count << PAGE_SHIFT,
-		MADV_DONTNEED);
+	if (in_range(page_address(first)))
+		bitmap_fill(space.page_taken, first - pages_before(), count, false);
+	madvise((void *)(uintptr_t)page_address(first), (uint64_t)count << PAGE_SHIFT, MADV_DONTNEED);
 }
 
 /* Replaces the mapping of a file by anonymous memory. */
@@ -235,19 +254,32 @@ static void unlist_block(block_t *block)
 	block->listed = false;
 }
 
-static block_t *new_block(void)
+static block_t *take_block(void)
 {
 	block_t *block = space.spare_block;
 	if (block)
 		space.spare_block = block->next;
 	else if (!(block = calloc(1, sizeof *block)))
 		return NULL;
-	if (take_pages(1, 1, &block->page)) {
-		block->next = space.spare_block;
-		space.spare_block = block;
+	block->free = block->largest = BLOCK_GRANULES;
+	return block;
+}
+
+static void give_block(block_t *block)
+{
+	block->next = space.spare_block;
+	space.spare_block = block;
+}
+
+static block_t *new_block(void)
+{
+	block_t *block = take_block();
+	if (block && take_pages(1, 1, &block->page)) {
+		give_block(block);
 		return NULL;
 	}
-	block->free = block->largest = BLOCK_GRANULES;
+	if (!block)
+		return NULL;
 	list_block(block);
 	space.empty_blocks++;
 	publish_page(block->page, (uintptr_t)block | 1);
@@ -267,10 +299,27 @@ static bool host_writes(enum softgpu_space_kind kind)
 	return kind == SOFTGPU_SPACE_HOST || kind == SOFTGPU_SPACE_MANAGED || kind == SOFTGPU_SPACE_MODULE;
 }
 
+static uint32_t granules_of(const record_t *record)
+{
+	return (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
+}
+
+/* Gives the free granules from at on to the record. */
+static void fill_block(block_t *block, size_t at, record_t *record)
+{
+	uint32_t count = granules_of(record);
+	bitmap_fill(block->taken, at, count, true);
+	block->free -= count;
+	set_base(record, page_address(block->page) + at * SOFTGPU_GRANULE);
+	/* Orders the record's fields before the entry, as publish_page does; pairs with the acquire in find_record. */
+	for (size_t i = at; i < at + count; i++)
+		__atomic_store_n(&block->owner_of[i], record, __ATOMIC_RELEASE);
+}
+
 static int alloc_small(record_t *record, uint64_t align)
 {
 	bool host = host_writes(record->allocation.kind);
-	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
+	uint32_t count = granules_of(record);
 	size_t at = BITMAP_NONE;
 	block_t *block;
 	for (block = space.roomy; block; block = block->next) {
@@ -291,45 +340,48 @@ static int alloc_small(record_t *record, uint64_t align)
 	if (block->free == BLOCK_GRANULES)
 		space.empty_blocks--;
 	block->host = host;
-	bitmap_fill(block->taken, at, count, true);
-	block->free -= count;
+	fill_block(block, at, record);
 	if (!block->free)
 		unlist_block(block);
-	set_base(record, space.base + ((uint64_t)block->page << PAGE_SHIFT) + at * SOFTGPU_GRANULE);
-	/* Orders the record's fields before the entry, as publish_page does; pairs with the acquire in find_record. */
-	for (size_t i = at; i < at + count; i++)
-		__atomic_store_n(&block->owner_of[i], record, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static void free_small(record_t *record, block_t *block)
 {
-	uint64_t offset = record->allocation.base - space.base - ((uint64_t)block->page << PAGE_SHIFT);
-	size_t at = offset / SOFTGPU_GRANULE;
-	uint32_t count = (uint32_t)(round_up(record->allocation.size, SOFTGPU_GRANULE) / SOFTGPU_GRANULE);
+	size_t at = (record->allocation.base - page_address(block->page)) / SOFTGPU_GRANULE;
+	uint32_t count = granules_of(record);
 	for (size_t i = at; i < at + count; i++)
 		__atomic_store_n(&block->owner_of[i], NULL, __ATOMIC_RELAXED);
 	bitmap_fill(block->taken, at, count, false);
-	if (!block->listed)
+	if (!block->listed && !record->window)
 		list_block(block);
 	block->free += count;
 	block->largest = block->free;
 	if (block->free < BLOCK_GRANULES)
 		return;
 	/*
-	 * Keep one empty block, so that a program that allocates and frees one buffer in a loop makes no system call.
-	 * Do not keep a block that is shared with other processes.
+	 * Keep one empty block of the range and one of each window, so that a program that allocates and frees one
+	 * buffer in a loop makes no system call. Do not keep a block that is shared with other processes.
 	 */
-	if (!space.empty_blocks && !block->file) {
-		space.empty_blocks++;
+	unsigned *empty_blocks = record->window ? &record->window->empty_blocks : &space.empty_blocks;
+	if (!*empty_blocks && !block->file) {
+		++*empty_blocks;
 		return;
 	}
 	publish_page(block->page, 0);
-	unlist_block(block);
-	drop_file(&block->file, space.base + ((uint64_t)block->page << PAGE_SHIFT), PAGE_BYTES);
+	if (block->listed)
+		unlist_block(block);
+	drop_file(&block->file, page_address(block->page), PAGE_BYTES);
 	give_pages(block->page, 1);
-	block->next = space.spare_block;
-	space.spare_block = block;
+	give_block(block);
+}
+
+static void fill_pages(size_t first, size_t count, record_t *record)
+{
+	set_base(record, page_address(first));
+	madvise((void *)(uintptr_t)record->allocation.base, (uint64_t)count << PAGE_SHIFT, MADV_HUGEPAGE);
+	for (size_t i = first; i < first + count; i++)
+		publish_page(i, (uintptr_t)record);
 }
 
 static int alloc_large(record_t *record, uint64_t align)
@@ -337,16 +389,13 @@ static int alloc_large(record_t *record, uint64_t align)
 	size_t first, count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
 	if (take_pages(count, align > PAGE_BYTES ? (size_t)(align >> PAGE_SHIFT) : 1, &first))
 		return -ENOMEM;
-	set_base(record, space.base + ((uint64_t)first << PAGE_SHIFT));
-	madvise((void *)(uintptr_t)record->allocation.base, (uint64_t)count << PAGE_SHIFT, MADV_HUGEPAGE);
-	for (size_t i = first; i < first + count; i++)
-		publish_page(i, (uintptr_t)record);
+	fill_pages(first, count, record);
 	return 0;
 }
 
 static void free_large(record_t *record)
 {
-	size_t first = (size_t)((record->allocation.base - space.base) >> PAGE_SHIFT);
+	size_t first = (size_t)(record->allocation.base >> PAGE_SHIFT);
 	size_t count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
 	for (size_t i = first; i < first + count; i++)
 		publish_page(i, 0);
@@ -387,6 +436,7 @@ static record_t *new_record(const softgpu_allocation_t *want)
 	record->allocation.imported = want->imported;
 	record->pages_bytes = 0;
 	record->file = 0;
+	record->window = NULL;
 	record->allocation.owner = want->owner;
 	record->allocation.pool = want->pool;
 	record->allocation.id = ++space.next_id;
@@ -401,6 +451,12 @@ static void list_live(record_t *record)
 	record->next->previous = space.live.next = record;
 }
 
+static void spare_record(record_t *record)
+{
+	record->next_free = space.spare_record;
+	space.spare_record = record;
+}
+
 static int alloc_locked(softgpu_allocation_t *want, uint64_t align)
 {
 	uint64_t limit, bytes = round_up(want->size, SOFTGPU_GRANULE);
@@ -412,8 +468,7 @@ static int alloc_locked(softgpu_allocation_t *want, uint64_t align)
 		return -ENOMEM;
 	bool small = bytes <= SMALL_LIMIT && align <= SMALL_LIMIT;
 	if (small ? alloc_small(record, align) : alloc_large(record, align)) {
-		record->next_free = space.spare_record;
-		space.spare_record = record;
+		spare_record(record);
 		return -ENOMEM;
 	}
 	*used += bytes;
@@ -431,25 +486,133 @@ int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align)
 	return error;
 }
 
+/* ---- allocations at an address that the caller chooses ---- */
+
+int softgpu_space_window(int device, uint64_t base, uint64_t size)
+{
+	if (base % PAGE_BYTES || size % PAGE_BYTES || !size || base >> PAGE_SHIFT >= TABLE_PAGES ||
+	    size >> PAGE_SHIFT > TABLE_PAGES - (base >> PAGE_SHIFT))
+		return -EINVAL;
+	pthread_mutex_lock(&space.lock);
+	int error = windows_add(device, base, size);
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+int softgpu_space_budget(int device, uint64_t more, uint64_t less)
+{
+	pthread_mutex_lock(&space.lock);
+	window_t *window = windows_of(device);
+	int error = window ? 0 : -EINVAL;
+	if (!error && less > window->budget - window->used)
+		error = -EINVAL;
+	if (!error && more > space.total - space.used[device])
+		error = -ENOMEM;
+	if (!error) {
+		window->budget += more - less;
+		space.used[device] += more - less;
+	}
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
+/* Gives free granules of one page of the window to the record. */
+static int place_small(record_t *record, uint64_t base)
+{
+	size_t page = (size_t)(base >> PAGE_SHIFT), at = (base & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE;
+	uint32_t count = granules_of(record);
+	uintptr_t entry = space.page_entry[page];
+	if ((entry && !(entry & 1)) || count > BLOCK_GRANULES - at)
+		return -EEXIST;
+	block_t *block = (block_t *)(entry & ~(uintptr_t)1);
+	if (!block) {
+		block = take_block();
+		if (!block)
+			return -ENOMEM;
+		block->page = page;
+		block->host = false;
+	} else if (bitmap_next(block->taken, at + count, at, true) != at + count) {
+		return -EEXIST;
+	} else if (block->free == BLOCK_GRANULES) {
+		record->window->empty_blocks--;
+	}
+	fill_block(block, at, record);
+	if (!entry)
+		publish_page(page, (uintptr_t)block | 1);
+	return 0;
+}
+
+/* Gives free pages of the window to the record. */
+static int place_large(record_t *record, uint64_t base)
+{
+	size_t first = (size_t)(base >> PAGE_SHIFT);
+	size_t count = (size_t)(round_up(record->allocation.size, PAGE_BYTES) >> PAGE_SHIFT);
+	for (size_t i = first; i < first + count; i++) {
+		block_t *block = (block_t *)(space.page_entry[i] & ~(uintptr_t)1);
+		if (!space.page_entry[i])
+			continue;
+		if (!(space.page_entry[i] & 1) || block->free < BLOCK_GRANULES)
+			return -EEXIST;
+		/* The empty block that free_small has kept. */
+		publish_page(i, 0);
+		record->window->empty_blocks--;
+		give_block(block);
+	}
+	fill_pages(first, count, record);
+	return 0;
+}
+
+static int place_locked(softgpu_allocation_t *want)
+{
+	window_t *window = windows_find(want->base);
+	bool large = want->size > SMALL_LIMIT;
+	uint64_t bytes = round_up(want->size, SOFTGPU_GRANULE), room = round_up(want->size, large ? PAGE_BYTES : SOFTGPU_GRANULE);
+	if (!window || want->base % (large ? PAGE_BYTES : SOFTGPU_GRANULE) || window->device != want->device ||
+	    want->size > window->size || room > window->base + window->size - want->base)
+		return -EINVAL;
+	if (bytes > window->budget - window->used || windows_commit(window, want->base + room))
+		return -ENOMEM;
+	record_t *record = new_record(want);
+	if (!record)
+		return -ENOMEM;
+	record->window = window;
+	int error = large ? place_large(record, want->base) : place_small(record, want->base);
+	if (error) {
+		spare_record(record);
+		return error;
+	}
+	window->used += bytes;
+	list_live(record);
+	want->id = record->allocation.id;
+	return 0;
+}
+
+int softgpu_space_place(softgpu_allocation_t *want)
+{
+	pthread_mutex_lock(&space.lock);
+	int error = place_locked(want);
+	pthread_mutex_unlock(&space.lock);
+	return error;
+}
+
 static record_t *find_record(uint64_t address, block_t **in)
 {
-	uint64_t offset = address - space.base;
-	if (offset >= space.size)
+	if (address >> PAGE_SHIFT >= TABLE_PAGES)
 		return NULL;
 	/* Pairs with publish_page. */
-	uintptr_t entry = __atomic_load_n(&space.page_entry[offset >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
+	uintptr_t entry = __atomic_load_n(&space.page_entry[address >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
 	if (!(entry & 1))
 		return (record_t *)entry;
 	block_t *block = (block_t *)(entry & ~(uintptr_t)1);
 	if (in)
 		*in = block;
-	return __atomic_load_n(&block->owner_of[(offset & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&block->owner_of[(address & (PAGE_BYTES - 1)) / SOFTGPU_GRANULE], __ATOMIC_ACQUIRE);
 }
 
 /* Removes a mapping. The addresses of a SOFTGPU_SPACE_DEVICE allocation become free, all others stay reserved. */
 static void take_mapping_away(record_t *record)
 {
-	size_t first = (size_t)((record->pages_at - space.base) >> PAGE_SHIFT);
+	size_t first = (size_t)(record->pages_at >> PAGE_SHIFT);
 	for (size_t i = 0; i < record->pages_bytes >> PAGE_SHIFT; i++)
 		publish_page(first + i, 0);
 	unmap_file(record->pages_at, record->pages_bytes);
@@ -460,7 +623,9 @@ static void take_mapping_away(record_t *record)
 static void free_record(record_t *record, block_t *block)
 {
 	uint64_t limit;
-	if (!record->pages_bytes || maps_own_memory(&record->allocation))
+	if (record->window)
+		record->window->used -= round_up(record->allocation.size, SOFTGPU_GRANULE);
+	else if (!record->pages_bytes || maps_own_memory(&record->allocation))
 		*meter(&record->allocation, &limit) -= round_up(record->allocation.size, SOFTGPU_GRANULE);
 	record->next->previous = record->previous;
 	record->previous->next = record->next;
@@ -476,8 +641,7 @@ static void free_record(record_t *record, block_t *block)
 	 * acquire in softgpu_memory_generation.
 	 */
 	__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
-	record->next_free = space.spare_record;
-	space.spare_record = record;
+	spare_record(record);
 }
 
 int softgpu_space_free(uint64_t base)
@@ -520,7 +684,7 @@ static bool take_hinted(uint64_t hint, size_t count, size_t align, size_t *first
 	    commit((uint64_t)(at + count) << PAGE_SHIFT))
 		return false;
 	bitmap_fill(space.page_taken, at, count, true);
-	*first = at;
+	*first = pages_before() + at;
 	return true;
 }
 
@@ -533,7 +697,7 @@ int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t
 	if (!take_hinted(hint, count, page_align, &first))
 		error = take_pages(count, page_align, &first);
 	if (!error)
-		*base = space.base + ((uint64_t)first << PAGE_SHIFT);
+		*base = page_address(first);
 	pthread_mutex_unlock(&space.lock);
 	return error;
 }
@@ -541,7 +705,7 @@ int softgpu_space_reserve(uint64_t size, uint64_t align, uint64_t hint, uint64_t
 void softgpu_space_unreserve(uint64_t base, uint64_t size)
 {
 	pthread_mutex_lock(&space.lock);
-	give_pages((size_t)((base - space.base) >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
+	give_pages((size_t)(base >> PAGE_SHIFT), (size_t)(size >> PAGE_SHIFT));
 	pthread_mutex_unlock(&space.lock);
 }
 
@@ -553,10 +717,8 @@ int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_
 	record_t *record = used && (bytes > limit || *used > limit - bytes) ? NULL : new_record(want);
 	if (!record || mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, file,
 			    (off_t)offset) == MAP_FAILED) {
-		if (record) {
-			record->next_free = space.spare_record;
-			space.spare_record = record;
-		}
+		if (record)
+			spare_record(record);
 		pthread_mutex_unlock(&space.lock);
 		return -ENOMEM;
 	}
@@ -566,7 +728,7 @@ int softgpu_space_map(softgpu_allocation_t *want, uint64_t at, int file, uint64_
 	record->pages_at = at;
 	record->pages_bytes = bytes;
 	list_live(record);
-	for (size_t i = 0, first = (size_t)((at - space.base) >> PAGE_SHIFT); i < bytes >> PAGE_SHIFT; i++)
+	for (size_t i = 0, first = (size_t)(at >> PAGE_SHIFT); i < bytes >> PAGE_SHIFT; i++)
 		publish_page(first + i, (uintptr_t)record);
 	want->id = record->allocation.id;
 	pthread_mutex_unlock(&space.lock);
@@ -635,7 +797,7 @@ int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *
 		error = -EINVAL;
 	} else if (block) {
 		known = &block->file;
-		*start = space.base + ((uint64_t)block->page << PAGE_SHIFT);
+		*start = page_address(block->page);
 		*bytes = PAGE_BYTES;
 	} else {
 		known = &record->file;
@@ -669,7 +831,8 @@ void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_all
 
 int softgpu_space_register(const softgpu_allocation_t *range)
 {
-	if (range->base < space.base + space.size && range->base + range->size > space.base)
+	if ((range->base < space.base + space.size && range->base + range->size > space.base) ||
+	    windows_overlap(range->base, range->size))
 		return -EINVAL;
 	softgpu_allocation_t copy = *range;
 	pthread_mutex_lock(&space.lock);
@@ -709,7 +872,7 @@ bool softgpu_space_find(uint64_t address, softgpu_allocation_t *found)
 
 bool softgpu_space_holds(uint64_t address)
 {
-	return address - space.base < space.size;
+	return in_range(address) || windows_find(address);
 }
 
 void softgpu_space_usage(int device, uint64_t *free_bytes, uint64_t *total)
@@ -745,7 +908,7 @@ static bool page_span(const record_t *record, uint64_t address, softgpu_span_t *
 	if (exact && span->read_only)
 		return true;
 	/* Pairs with publish_page. */
-	uintptr_t entry = __atomic_load_n(&space.page_entry[(address - space.base) >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
+	uintptr_t entry = __atomic_load_n(&space.page_entry[address >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
 	if (!entry || (record && (__atomic_load_n(&record->allocation.hidden, __ATOMIC_RELAXED) ||
 				  __atomic_load_n(&record->allocation.read_only, __ATOMIC_RELAXED))))
 		return false;

@@ -34,6 +34,27 @@ int softgpu_space_open(unsigned devices, uint64_t memory);
  */
 int softgpu_space_alloc(softgpu_allocation_t *want, uint64_t align);
 
+/*
+ * Windows: ranges in which the caller chooses the address of each allocation.
+ *
+ * softgpu_space_window reserves size bytes of addresses at base, both multiples of SOFTGPU_SPACE_PAGE, as the window of
+ * device; a device has at most one. -EEXIST: the device has one, or part of the addresses is in use; -EINVAL; -ENOMEM.
+ *
+ * softgpu_space_budget adds bytes (more) to the budget of a device's window, or takes bytes (less) away that no
+ * allocation uses; one of the two is 0. The budget counts as used memory of the device, whether it is used or not. -ENOMEM:
+ * the device's memory is full; -EINVAL: no window, or more of the budget is in use.
+ *
+ * softgpu_space_place allocates want->size > 0 bytes at want->base, which must be a multiple of SOFTGPU_GRANULE. An
+ * allocation of up to SOFTGPU_PLACE_SMALL bytes must lie in one page, a larger one must begin at a multiple of
+ * SOFTGPU_SPACE_PAGE. Stores the id in want. softgpu_space_free frees it; its bytes then belong to the budget again.
+ * -EINVAL: wrong address or size, or want->device has no window there; -EEXIST: overlaps another allocation; -ENOMEM: the
+ * budget is used up.
+ */
+#define SOFTGPU_PLACE_SMALL (SOFTGPU_SPACE_PAGE / 2)
+int softgpu_space_window(int device, uint64_t base, uint64_t size);
+int softgpu_space_budget(int device, uint64_t more, uint64_t less);
+int softgpu_space_place(softgpu_allocation_t *want);
+
 /* Frees the allocation that starts at base. Memory of large allocations is returned to the operating system. -EINVAL:
  * no allocation starts at base. */
 int softgpu_space_free(uint64_t base);
@@ -93,7 +114,7 @@ bool softgpu_space_set_sync(uint64_t base, bool sync_memops);
  */
 int softgpu_space_share(uint64_t address, int *file, uint64_t *start, uint64_t *bytes);
 
-/* Returns whether address lies in the reserved range, allocated or not. */
+/* Returns whether address lies in the reserved range or in a window, allocated or not. */
 bool softgpu_space_holds(uint64_t address);
 
 /* Stores the free and the total memory of device, bytes. */

@@ -32,6 +32,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/memory_operations \
 	test/cuda/softgpu/old_calls \
 	test/cuda/softgpu/per_thread \
+	test/cuda/softgpu/placed \
 	test/cuda/softgpu/processes \
 	test/cuda/softgpu/streams \
 	test/cuda/softgpu/virtual
@@ -51,6 +52,8 @@ test_cuda_softgpu_memory_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_per_thread_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_per_thread_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_placed_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
+test_cuda_softgpu_placed_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_streams_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_streams_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_processes_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)

@@ -16,6 +16,8 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/memory/managed.h \
 	cuda_remote/softgpu/driver/memory/managed_range.c \
 	cuda_remote/softgpu/driver/memory/managed_range.h \
+	cuda_remote/placed_memory.h \
+	cuda_remote/softgpu/driver/memory/placed.c \
 	cuda_remote/softgpu/driver/memory/pointer.c \
 	cuda_remote/softgpu/driver/memory/pool.c \
 	cuda_remote/softgpu/driver/memory/pool.h \

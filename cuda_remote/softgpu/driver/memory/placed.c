@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cuGetExportTable, which has one table: allocation at addresses that the caller chooses (placed_memory.h). */
+#include "cuda_remote/placed_memory.h"
+
+#include "cuda_remote/softgpu/driver/context/context.h"
+#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/space/space.h"
+
+#include <errno.h>
+#include <string.h>
+
+static CUresult result_of(int error)
+{
+	switch (error) {
+	case 0:
+		return CUDA_SUCCESS;
+	case -EEXIST:
+		return CUDA_ERROR_ALREADY_MAPPED;
+	case -EINVAL:
+		return CUDA_ERROR_INVALID_VALUE;
+	default:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+}
+
+static CUresult window(CUdeviceptr base, size_t bytes)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	return result ? result : result_of(softgpu_space_window(context->physical, base, bytes));
+}
+
+static CUresult budget(size_t more, size_t less)
+{
+	CUcontext context;
+	CUresult result = context_enter(&context);
+	if (result)
+		return result;
+	if (more && less)
+		return CUDA_ERROR_INVALID_VALUE;
+	return result_of(softgpu_space_budget(context->physical, more, less));
+}
+
+static CUresult place(CUdeviceptr address, size_t bytes)
+{
+	CUcontext context;
+	CUresult result = context_enter_unsafe(&context);
+	if (result)
+		return result;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	softgpu_allocation_t want = { .base = address, .size = bytes, .kind = SOFTGPU_SPACE_DEVICE,
+				      .device = context->physical, .owner = context };
+	return result_of(softgpu_space_place(&want));
+}
+
+CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+	static const struct rc_placed_memory placed = { sizeof placed, SOFTGPU_GRANULE, SOFTGPU_PLACE_SMALL,
+							SOFTGPU_SPACE_PAGE, window, budget, place };
+	static const CUuuid id = RC_PLACED_MEMORY_UUID;
+	CUresult result = init_check();
+	if (result)
+		return result;
+	if (!ppExportTable || !pExportTableId)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (memcmp(pExportTableId, &id, sizeof id))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*ppExportTable = &placed;
+	return CUDA_SUCCESS;
+}
