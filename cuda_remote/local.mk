@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CUDA
 include cuda_remote/api/local.mk
+include cuda_remote/graph/local.mk
 include cuda_remote/door/local.mk
 include cuda_remote/client/local.mk
 include cuda_remote/server/local.mk

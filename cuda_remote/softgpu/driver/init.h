@@ -4,7 +4,7 @@
 #define SOFTGPU_INIT_H
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 
 #include <stdbool.h>
 

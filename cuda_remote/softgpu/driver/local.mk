@@ -7,7 +7,7 @@ SOFTGPU_TWICE =
 
 noinst_LTLIBRARIES += cuda_remote/softgpu/libsgdriver.la cuda_remote/softgpu/libsgtwice.la
 cuda_remote_softgpu_libsgtwice_la_SOURCES = $(SOFTGPU_TWICE)
-cuda_remote_softgpu_libsgtwice_la_CPPFLAGS = $(SOFTGPU_DRIVER_CPPFLAGS) -DSOFTGPU_PER_THREAD
+cuda_remote_softgpu_libsgtwice_la_CPPFLAGS = $(SOFTGPU_DRIVER_CPPFLAGS) -DSOFTGPU_PER_THREAD -DCUDA_PER_THREAD
 
 cuda_remote_softgpu_libsgdriver_la_CPPFLAGS = $(SOFTGPU_DRIVER_CPPFLAGS)
 cuda_remote_softgpu_libsgdriver_la_LIBADD = cuda_remote/softgpu/libsgtwice.la $(ZSTD_LIBS) $(LZ4_LIBS)
@@ -16,8 +16,6 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/engine.h \
 	cuda_remote/softgpu/memory_map.h \
 	cuda_remote/softgpu/driver/cuda_api.h \
-	cuda_remote/softgpu/driver/handle.c \
-	cuda_remote/softgpu/driver/handle.h \
 	cuda_remote/softgpu/driver/init.c \
 	cuda_remote/softgpu/driver/init.h \
 	cuda_remote/softgpu/driver/ipc_handle.c \

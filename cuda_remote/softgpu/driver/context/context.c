@@ -2,7 +2,7 @@
 /* Creation and destruction of contexts, and each thread's stack of them. Limits and flags are in context_state.c. */
 #include "cuda_remote/softgpu/driver/context/context.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 

@@ -8,7 +8,7 @@
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
 #include "cuda_remote/softgpu/driver/context/owned.h"
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 #include "cuda_remote/softgpu/driver/queue/queue.h"
 #include "cuda_remote/softgpu/engine.h"
 #include "cuda_remote/softgpu/memory_map.h"

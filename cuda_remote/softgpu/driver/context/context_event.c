@@ -5,7 +5,7 @@
  * for which all streams of the context wait, those created later too.
  */
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/event.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/device/device_resource.h"
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 #include "cuda_remote/softgpu/engine.h"
 

@@ -4,7 +4,7 @@
 #define SOFTGPU_DEVICE_RESOURCE_H
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 
 /* A descriptor of cuDevResourceGenerateDesc. CUDA has no call that frees it. */
 struct CUdevResourceDesc_st {

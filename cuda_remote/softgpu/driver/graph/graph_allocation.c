@@ -182,6 +182,8 @@ static void lose(owned_t *owned)
 
 CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **output)
 {
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_VALUE;
 	graph_memory_t *memory = calloc(1, sizeof *memory);
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -6,38 +6,18 @@
  *
  * Each allocation has pages of its own. CUDA's graphs share pages; here they do not, so the reserved memory that
  * cuDeviceGetGraphMemAttribute returns is the sum of the allocations of all graphs launched so far, less trimmed
- * memory. Any thread.
+ * memory. Any thread. Its creation and its references: graph/driver.h.
  */
 #ifndef SOFTGPU_GRAPH_ALLOCATION_H
 #define SOFTGPU_GRAPH_ALLOCATION_H
 
+#include "cuda_remote/graph/driver.h"
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/space/space.h"
-
-typedef struct graph_memory graph_memory_t;
 
 /* In softgpu_allocation_t.flags: the allocation belongs to a graph. */
 #define GRAPH_MEMORY_FLAG (1u << 31)
 
-/* Creates memory with one reference for the caller. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **memory);
-void graph_memory_hold(graph_memory_t *memory);
-void graph_memory_release(graph_memory_t *memory);
-CUdeviceptr graph_memory_address(const graph_memory_t *memory);
-
-/* False once its context was destroyed, and the memory with it. */
-bool graph_memory_there(const graph_memory_t *memory);
-
-/* The memory of the allocation node with this address, with a reference for the caller; NULL: none. */
-graph_memory_t *graph_memory_find(CUdeviceptr address);
-
-/*
- * Records that the graph with this id has a free node for the allocation. CUDA_ERROR_INVALID_VALUE: this graph has one
- * already, or both the allocation's own graph and another graph would free it.
- */
-CUresult graph_memory_note_free(graph_memory_t *memory, uint64_t graph);
-/* Records the id of the graph that allocates it. */
-void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph);
 /* True if its own graph frees it: no other graph and no call can. */
 bool graph_memory_balanced(const graph_memory_t *memory);
 

@@ -2,7 +2,6 @@
 /* Launches of executable graphs: the checks and reservations at the call, and the command that runs the graph. */
 #include "cuda_remote/softgpu/driver/graph/graph_run.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static CUresult for_all(CUgraph graph, CUresult (*visit)(CUgraphNode node, void 
 static void set_defaults(CUgraph graph)
 {
 	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next) {
-		softgpu_conditional_t *value = (void *)(uintptr_t)handle->value->address;
+		softgpu_conditional_t *value = (void *)(uintptr_t)handle->value->handle;
 		if (handle->value->assign_default)
 			__atomic_store_n(&value->value, handle->value->default_value, __ATOMIC_RELAXED);
 	}
@@ -38,7 +37,7 @@ static void set_defaults(CUgraph graph)
 	}
 }
 
-static CUresult run(command_t *command)
+static CUresult run_command(command_t *command)
 {
 	graph_launch_t *launch = (graph_launch_t *)command;
 	set_defaults(launch->graph);
@@ -58,23 +57,24 @@ static void finish(command_t *command)
 /* Creates the streams of the helpers in the launch's context. Fewer than wanted are enough. */
 static void make_helpers(CUgraphExec exec, CUcontext context)
 {
-	if (exec->helping == context && exec->helping_id == context->id && (!exec->helpers || exec->helper[0]))
+	struct graph_runner *run = exec->run;
+	if (run->helping == context && run->helping_id == context->id && (!run->helpers || run->helper[0]))
 		return;
 	/* Helpers of another context may still be ending: their numbers are used again only after that. */
-	if (exec->helping && __atomic_load_n(&exec->busy, __ATOMIC_ACQUIRE))
+	if (run->helping && __atomic_load_n(&run->busy, __ATOMIC_ACQUIRE))
 		return;
 	for (unsigned i = 0; i < GRAPH_HELPERS; i++) {
-		if (exec->helper[i])
-			queue_stream_release(exec->helper[i]);
-		exec->helper[i] = NULL;
+		if (run->helper[i])
+			queue_stream_release(run->helper[i]);
+		run->helper[i] = NULL;
 	}
-	exec->helping = context;
-	exec->helping_id = context->id;
-	for (unsigned i = 0; i < exec->helpers; i++) {
-		exec->helper[i] = queue_stream_new(context, &context->group, CU_STREAM_NON_BLOCKING, 0, false);
-		if (!exec->helper[i])
+	run->helping = context;
+	run->helping_id = context->id;
+	for (unsigned i = 0; i < run->helpers; i++) {
+		run->helper[i] = queue_stream_new(context, &context->group, CU_STREAM_NON_BLOCKING, 0, false);
+		if (!run->helper[i])
 			return;
-		handle_retire(exec->helper[i]); /* the program never gets this handle */
+		handle_retire(run->helper[i]); /* the program never gets this handle */
 	}
 }
 
@@ -126,22 +126,22 @@ static CUresult note_memory(CUgraphNode node, void *with)
 /* First everything that may fail, before anything is changed. */
 static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **output)
 {
-	graph_launch_t *launch = calloc(1, sizeof *launch + exec->event_nodes * sizeof *launch->events);
+	graph_launch_t *launch = calloc(1, sizeof *launch + exec->run->event_nodes * sizeof *launch->events);
 	if (!launch)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	launch->command.run = run;
+	launch->command.run = run_command;
 	launch->command.finish = finish;
-	launch->command.host_code = exec->host_nodes;
+	launch->command.host_code = exec->run->host_nodes;
 	launch->context = stream->context;
 	launch->exec = exec;
 	launch->graph = exec->graph;
 	launch->by_priority = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-	launch->event_count = exec->event_nodes;
+	launch->event_count = exec->run->event_nodes;
 	CUresult result = for_all(exec->graph, check_node, &exec->flags);
-	if (!result && exec->event_nodes)
+	if (!result && exec->run->event_nodes)
 		result = for_all(exec->graph, note_wait, launch);
 	/* Launches of one executable graph run one after another, in whichever streams. */
-	if (!result && exec->last && !queue_submit_wait(stream, exec->last, exec->last_sequence))
+	if (!result && exec->run->last && !queue_submit_wait(stream, exec->run->last, exec->run->last_sequence))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result) {
 		*output = launch;
@@ -154,9 +154,9 @@ static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **outp
 	return result;
 }
 
-/* With exec's lock held. */
-static CUresult launch_locked(CUgraphExec exec, CUstream stream)
+CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 {
+	struct graph_runner *run = exec->run;
 	graph_launch_t *launch;
 	make_helpers(exec, stream->context);
 	CUresult result = prepare(exec, stream, &launch);
@@ -166,41 +166,12 @@ static CUresult launch_locked(CUgraphExec exec, CUstream stream)
 	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&exec->graph->references, 1, __ATOMIC_RELAXED);
 	uint64_t sequence = event_graph_submit(stream, &launch->command, launch->events, launch->event_count);
-	if (exec->last != stream) {
+	if (run->last != stream) {
 		queue_stream_hold(stream);
-		if (exec->last)
-			queue_stream_release(exec->last);
+		if (run->last)
+			queue_stream_release(run->last);
 	}
-	exec->last = stream;
-	exec->last_sequence = sequence;
+	run->last = stream;
+	run->last_sequence = sequence;
 	return CUDA_SUCCESS;
-}
-
-/* If the stream captures, the graph becomes a child of the captured graph. */
-static CUresult launch_captured(CUgraphExec exec, CUstream stream, bool *captured)
-{
-	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
-				     .graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
-	if (graph_has_memory(exec->graph))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = graph_clone(exec->graph, false, &params.graph.graph);
-	if (result)
-		return result;
-	result = capture_add(stream, &params, NULL, captured);
-	if (result || !*captured)
-		graph_free(params.graph.graph);
-	return result;
-}
-
-CUresult graph_launch(CUgraphExec exec, CUstream stream)
-{
-	CUresult result = CUDA_SUCCESS;
-	bool captured = false;
-	pthread_mutex_lock(&exec->lock);
-	if (capture_stream_busy(stream))
-		result = launch_captured(exec, stream, &captured);
-	if (!result && !captured)
-		result = launch_locked(exec, stream);
-	pthread_mutex_unlock(&exec->lock);
-	return result;
 }

@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/module/module.h"
 #include "cuda_remote/softgpu/driver/stream/memop.h"
 #include "cuda_remote/softgpu/space/space.h"
 
@@ -65,7 +66,7 @@ static void run_host(const CUDA_HOST_NODE_PARAMS_v2 *params)
 
 static uint32_t condition(const struct CUgraphNode_st *node)
 {
-	const softgpu_conditional_t *value = (const void *)(uintptr_t)node->value->address;
+	const softgpu_conditional_t *value = (const void *)(uintptr_t)node->value->handle;
 	/* The kernels that set the value have ended, in this thread or in a thread whose end this thread has seen. */
 	return __atomic_load_n(&value->value, __ATOMIC_RELAXED);
 }

@@ -138,7 +138,7 @@ static CUresult help(command_t *command)
 	/* The launch's own thread polls the nodes that this helper left waiting. */
 	if (run->waiting)
 		pthread_cond_broadcast(&run->changed);
-	__atomic_add_fetch(&helper->exec->leaving, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&helper->exec->run->leaving, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&run->lock);
 	return CUDA_SUCCESS;
 }
@@ -146,13 +146,13 @@ static CUresult help(command_t *command)
 /* The run that has lacked a helper for longest, with the list's reference; NULL: none. */
 static run_t *take_short(CUgraphExec exec)
 {
-	pthread_mutex_lock(&exec->short_lock);
-	run_t *run = exec->first_short;
+	pthread_mutex_lock(&exec->run->short_lock);
+	run_t *run = exec->run->first_short;
 	if (run) {
-		exec->first_short = run->next_short;
+		exec->run->first_short = run->next_short;
 		run->is_short = false;
 	}
-	pthread_mutex_unlock(&exec->short_lock);
+	pthread_mutex_unlock(&exec->run->short_lock);
 	return run;
 }
 
@@ -178,8 +178,8 @@ static void help_finish(command_t *command)
 	helper_t *helper = (helper_t *)command;
 	/* Pairs with hire: once hire sees the bit cleared, the helper's stream has nothing else to do. This comes
 	 * before everything that takes a lock, because hire holds one while it waits for the bit. */
-	__atomic_and_fetch(&helper->exec->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
-	__atomic_sub_fetch(&helper->exec->leaving, 1, __ATOMIC_RELEASE);
+	__atomic_and_fetch(&helper->exec->run->busy, ~(1u << helper->index), __ATOMIC_RELEASE);
+	__atomic_sub_fetch(&helper->exec->run->leaving, 1, __ATOMIC_RELEASE);
 	hand_over(helper->exec);
 	run_release(helper->run);
 	graph_exec_release(helper->exec);
@@ -196,9 +196,9 @@ static int free_helper(CUgraphExec exec)
 		 * Read first, so that a helper which leaves after this is not missed: it clears its bit before it
 		 * decrements the count.
 		 */
-		uint32_t leaving = __atomic_load_n(&exec->leaving, __ATOMIC_ACQUIRE);
-		for (unsigned i = 0; i < exec->helpers && exec->helper[i]; i++)
-			if (!(__atomic_fetch_or(&exec->busy, 1u << i, __ATOMIC_ACQUIRE) & 1u << i))
+		uint32_t leaving = __atomic_load_n(&exec->run->leaving, __ATOMIC_ACQUIRE);
+		for (unsigned i = 0; i < exec->run->helpers && exec->run->helper[i]; i++)
+			if (!(__atomic_fetch_or(&exec->run->busy, 1u << i, __ATOMIC_ACQUIRE) & 1u << i))
 				return (int)i;
 		if (!leaving)
 			return -1;
@@ -209,11 +209,11 @@ static int free_helper(CUgraphExec exec)
 /* free_helper; if there is none, the next free helper finds the run in the list. With the run's lock held. */
 static int free_helper_now_or_later(CUgraphExec exec, run_t *run)
 {
-	pthread_mutex_lock(&exec->short_lock);
+	pthread_mutex_lock(&exec->run->short_lock);
 	/* Again: a helper that became free meanwhile may have looked at the list too early. */
 	int i = free_helper(exec);
 	if (i < 0 && !run->is_short) {
-		run_t **at = &exec->first_short;
+		run_t **at = &exec->run->first_short;
 		while (*at)
 			at = &(*at)->next_short;
 		*at = run;
@@ -221,23 +221,23 @@ static int free_helper_now_or_later(CUgraphExec exec, run_t *run)
 		run->is_short = true;
 		run->references++;
 	}
-	pthread_mutex_unlock(&exec->short_lock);
+	pthread_mutex_unlock(&exec->run->short_lock);
 	return i;
 }
 
 /* Removes a complete run from the list of runs that lack a helper. */
 static void want_no_more(CUgraphExec exec, run_t *run)
 {
-	pthread_mutex_lock(&exec->short_lock);
+	pthread_mutex_lock(&exec->run->short_lock);
 	bool listed = run->is_short;
 	if (listed) {
-		run_t **at = &exec->first_short;
+		run_t **at = &exec->run->first_short;
 		while (*at != run)
 			at = &(*at)->next_short;
 		*at = run->next_short;
 		run->is_short = false;
 	}
-	pthread_mutex_unlock(&exec->short_lock);
+	pthread_mutex_unlock(&exec->run->short_lock);
 	if (listed)
 		run_release(run);
 }
@@ -253,7 +253,7 @@ static void hire(run_t *run)
 		return;
 	helper_t *helper = calloc(1, sizeof *helper);
 	if (!helper) {
-		__atomic_and_fetch(&exec->busy, ~(1u << i), __ATOMIC_RELAXED);
+		__atomic_and_fetch(&exec->run->busy, ~(1u << i), __ATOMIC_RELAXED);
 		return;
 	}
 	helper->command.run = help;
@@ -263,13 +263,13 @@ static void hire(run_t *run)
 	 * context.
 	 */
 	helper->command.despite_fault = true;
-	helper->command.host_code = exec->host_nodes;
+	helper->command.host_code = exec->run->host_nodes;
 	helper->run = run;
 	helper->exec = exec;
 	helper->index = (unsigned)i;
 	run->references++;
 	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
-	queue_submit(exec->helper[i], &helper->command);
+	queue_submit(exec->run->helper[i], &helper->command);
 }
 
 /* Tries the waiting nodes again. Called with the lock held; releases it meanwhile. True if one is complete. */

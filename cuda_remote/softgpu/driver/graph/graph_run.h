@@ -1,10 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A running launch of an executable graph: graph_launch.c creates it, graph_run.c runs it. */
+/*
+ * Launches of executable graphs: graph_launch.c creates a launch, graph_run.c runs it. A launch is one command of its
+ * stream. The thread that runs the command runs nodes whose dependencies are complete; while there are several such
+ * nodes, other worker threads help. A node with a graph below it runs that graph in the same way. Launches of one
+ * executable graph run one after another.
+ */
 #ifndef SOFTGPU_GRAPH_RUN_H
 #define SOFTGPU_GRAPH_RUN_H
 
 #include "cuda_remote/softgpu/driver/stream/event.h"
-#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
+#include "cuda_remote/graph/graph_exec.h"
+
+#define GRAPH_HELPERS 15 /* how many other threads may help with one launch */
+
+/* What an executable graph has for its launches; under its lock except as noted. */
+struct graph_runner {
+	uint32_t event_nodes;
+	bool host_nodes;    /* has nodes that call the program: only a worker thread may run a launch */
+	unsigned helpers;   /* how many helpers its widest level of nodes keeps busy */
+	unsigned busy;      /* atomic; bit i: helper i runs or has been submitted */
+	uint32_t leaving; /* atomic; helpers that have no more nodes to run and are about to clear their bits in busy */
+	pthread_mutex_t short_lock;
+	struct graph_run *first_short; /* under short_lock: runs that lack helpers; the next free helper takes one */
+	/* The last launch, for which the next one waits; a reference to the stream. */
+	CUstream last;
+	uint64_t last_sequence;
+	/* Streams without a handle in which helpers run, of context helping_id. */
+	CUcontext helping;
+	uint64_t helping_id;
+	CUstream helper[GRAPH_HELPERS]; /* in use from index 0 on; NULL after the last */
+};
 
 typedef struct graph_launch {
 	command_t command;

@@ -2,7 +2,7 @@
 /* Allocation: device, pitched, managed, pinned and registered memory. */
 #include "cuda_remote/softgpu/space/space.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
 #include "cuda_remote/softgpu/driver/memory/pool.h"

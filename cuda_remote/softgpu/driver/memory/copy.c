@@ -3,7 +3,7 @@
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 
 #include "cuda_remote/softgpu/driver/texture/array.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"

@@ -2,7 +2,7 @@
 /* Many copies in one call: cuMemcpyBatchAsync and cuMemcpy3DBatchAsync. */
 #include "cuda_remote/softgpu/driver/memory/copy_batch.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
 #include <stdint.h>

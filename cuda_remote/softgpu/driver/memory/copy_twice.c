@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and fills, legacy and per-thread (see cuda_api.h): compiled twice. */
 #include "cuda_remote/softgpu/driver/stream/default_stream.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 
 /* The same copy in the form of a graph's node. */

@@ -3,7 +3,7 @@
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 
 #include "cuda_remote/softgpu/driver/device/device.h"
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "cuda_remote/softgpu/space/space.h"

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The description of a kernel launch, which launches in streams and kernel nodes of graphs share. */
+/* Checks of a kernel launch, which launches in streams and kernel nodes of graphs share. */
 #ifndef SOFTGPU_LAUNCH_SHAPE_H
 #define SOFTGPU_LAUNCH_SHAPE_H
 
+#include "cuda_remote/graph/driver.h"
 #include "cuda_remote/softgpu/driver/module/module.h"
-
-typedef struct launch_shape {
-	unsigned grid[3], block[3];
-	unsigned dynamic_shared; /* bytes */
-	bool cooperative;
-} launch_shape_t;
 
 /* Checks the dimensions against the device's limits, then against the kernel's. */
 CUresult launch_check_shape(const struct CUfunc_st *function, const launch_shape_t *shape);

@@ -16,7 +16,7 @@
 #define SOFTGPU_QUEUE_H
 
 #include "cuda_remote/softgpu/driver/cuda_api.h"
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 
 #include <pthread.h>
 #include <stdbool.h>

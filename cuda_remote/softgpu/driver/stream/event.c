@@ -2,7 +2,7 @@
 /* Events: recording, waiting, elapsed time; recordings inside graphs. */
 #include "cuda_remote/softgpu/driver/stream/event.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/ipc_event.h"
 
 #include <pthread.h>

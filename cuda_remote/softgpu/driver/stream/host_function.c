@@ -2,7 +2,7 @@
 /* Host functions and stream callbacks: commands that call the program. */
 #include "cuda_remote/softgpu/driver/stream/host_function.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/init.h"
 

@@ -3,9 +3,9 @@
 #include "cuda_remote/softgpu/driver/stream/launch.h"
 
 #include "cuda_remote/softgpu/driver/context/green.h"
-#include "cuda_remote/softgpu/driver/graph/graph.h"
+#include "cuda_remote/graph/graph.h"
 #include "cuda_remote/softgpu/driver/module/occupancy.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/event.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 #include "cuda_remote/softgpu/space/space.h"

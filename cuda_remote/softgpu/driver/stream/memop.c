@@ -2,7 +2,7 @@
 /* Stream memory operations: checks, execution, and submission in batches. */
 #include "cuda_remote/softgpu/driver/stream/memop.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
 

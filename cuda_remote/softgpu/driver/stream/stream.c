@@ -3,7 +3,7 @@
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>
 #include <stdlib.h>

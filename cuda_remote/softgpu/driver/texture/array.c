@@ -3,7 +3,7 @@
 #include "cuda_remote/softgpu/driver/texture/array.h"
 
 #include "cuda_remote/softgpu/driver/texture/array_format.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/space/space.h"
 
 #define ROW_ALIGNMENT 16u /* a texel is as large at most */

@@ -3,7 +3,7 @@
 #include "cuda_remote/softgpu/driver/memory/copy.h"
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/softgpu/driver/stream/default_stream.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 
 /* One end of such a copy: an array if it is not NULL, else an address. */
 struct end {

@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launching and capturing graphs, legacy and per-thread (see cuda_api.h): compiled twice. */
-#include "cuda_remote/softgpu/driver/stream/default_stream.h"
-#include "cuda_remote/softgpu/driver/graph/graph_capture.h"
-#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+/*
+ * Launching and capturing graphs. Compiled twice, the second time with CUDA_PER_THREAD: for programs with a default
+ * stream for each thread.
+ */
+#include "cuda_remote/graph/capture.h"
+#include "cuda_remote/graph/graph_capture.h"
+#include "cuda_remote/graph/graph_exec.h"
+
+#ifdef CUDA_PER_THREAD
+#define PTSZ(name) name##_ptsz
+#define DEFAULT_STREAM CU_STREAM_PER_THREAD
+#else
+#define PTSZ(name) name
+#define DEFAULT_STREAM CU_STREAM_LEGACY
+#endif
+
+static CUresult enter_stream(CUstream given, CUstream *stream)
+{
+	return graph_driver_stream(given ? given : DEFAULT_STREAM, stream);
+}
 
 static CUresult enter(CUgraphExec exec, CUstream handle, CUstream *stream)
 {

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of nodes: checks them and keeps the node's own copy. */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
-
-#include "cuda_remote/softgpu/driver/texture/array.h"
-#include "cuda_remote/softgpu/driver/memory/copy.h"
-#include "cuda_remote/softgpu/driver/device/device.h"
-#include "cuda_remote/softgpu/driver/stream/event.h"
-#include "cuda_remote/softgpu/driver/graph/graph_allocation.h"
-#include "cuda_remote/softgpu/driver/stream/memop.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +18,15 @@ static CUresult kernel_storage(graph_kernel_t *kernel)
 	return CUDA_SUCCESS;
 }
 
-static CUresult kernel_bind(graph_kernel_t *kernel, CUfunction function)
+static CUresult kernel_bind(graph_kernel_t *kernel, const graph_function_t *function)
 {
+	kernel->function = function->function;
 	kernel->function_id = function->id;
-	kernel->parameters = function->info.parameters;
-	kernel->bytes = function->info.parameter_bytes;
+	kernel->parameters = function->parameters;
+	kernel->bytes = function->bytes;
 	CUresult result = kernel_storage(kernel);
 	for (uint32_t i = 0; i < kernel->parameters && !result; i++)
-		kernel->pointers[i] = kernel->block + function->parameters[i].offset;
+		kernel->pointers[i] = kernel->block + graph_driver_parameter_offset(kernel->function, i);
 	return result;
 }
 
@@ -58,7 +52,7 @@ static CUresult take_kernel(CUgraphNode node, const CUgraphNodeParams *given)
 	const CUDA_KERNEL_NODE_PARAMS_v3 *from = &given->kernel;
 	CUcontext context = from->func ? NULL : from->ctx;
 	CUfunction handle = from->func ? from->func : (CUfunction)(void *)from->kern;
-	CUresult result = context_enter_this(&context);
+	CUresult result = graph_driver_context(&context);
 	if (result)
 		return result;
 	graph_kernel_t *kernel = calloc(1, sizeof *kernel);
@@ -67,22 +61,23 @@ static CUresult take_kernel(CUgraphNode node, const CUgraphNodeParams *given)
 	kernel->shape = (launch_shape_t){ .grid = { from->gridDimX, from->gridDimY, from->gridDimZ },
 					  .block = { from->blockDimX, from->blockDimY, from->blockDimZ },
 					  .dynamic_shared = from->sharedMemBytes };
-	result = function_resolve(handle, context, &kernel->function);
+	graph_function_t function;
+	result = graph_driver_function(handle, context, &function);
 	if (!result && from->kernelParams && from->extra)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = launch_check_shape(kernel->function, &kernel->shape);
+		result = graph_driver_check_shape(function.function, &kernel->shape);
 	if (!result)
-		result = kernel_bind(kernel, kernel->function);
+		result = kernel_bind(kernel, &function);
 	if (!result)
-		result = launch_copy_parameters(kernel->function, from->kernelParams, from->extra, kernel->block);
+		result = graph_driver_parameters(kernel->function, from->kernelParams, from->extra, kernel->block);
 	if (result) {
 		kernel_free(kernel);
 		return result;
 	}
 	node->kernel = kernel;
 	node->params.kernel = *from;
-	node->params.kernel.ctx = kernel->function->module->context;
+	node->params.kernel.ctx = function.context ? function.context : context;
 	kernel_view(node);
 	return CUDA_SUCCESS;
 }
@@ -150,59 +145,48 @@ static CUresult take_child(CUgraphNode node, CUgraphNodeParams *given)
 
 static CUresult take_event(CUgraphNode node, CUevent event)
 {
-	if (!handle_valid(event, HANDLE_EVENT))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (event->shared) /* a shared event can be used in streams only */
-		return CUDA_ERROR_NOT_SUPPORTED;
 	node->params.eventRecord.event = event;
-	node->named[0] = event->id;
-	return CUDA_SUCCESS;
+	return graph_driver_event(event, &node->named[0]);
 }
 
 static CUresult take_memcpy(CUgraphNode node, const CUDA_MEMCPY_NODE_PARAMS *given)
 {
 	CUcontext context = given->copyCtx;
-	CUresult result = context_enter_this(&context);
+	CUresult result = graph_driver_context(&context);
 	if (result)
 		return result;
 	if (given->flags || given->reserved)
 		return CUDA_ERROR_INVALID_VALUE;
 	node->params.memcpy = *given;
 	node->params.memcpy.copyCtx = context;
-	result = copy_check_3d(&given->copyParams);
-	if (!result && given->copyParams.srcMemoryType == CU_MEMORYTYPE_ARRAY)
-		node->named[0] = given->copyParams.srcArray->id;
-	if (!result && given->copyParams.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		node->named[1] = given->copyParams.dstArray->id;
-	return result;
+	return graph_driver_check_copy(&given->copyParams, node->named);
 }
 
 static CUresult take_memset(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS_v2 *given)
 {
 	CUcontext context = given->ctx;
-	CUresult result = context_enter_this(&context);
+	CUresult result = graph_driver_context(&context);
 	if (result)
 		return result;
 	node->params.memset = *given;
 	node->params.memset.ctx = context;
 	if (given->elementSize != 1 && given->elementSize != 2 && given->elementSize != 4)
 		return CUDA_ERROR_INVALID_VALUE;
-	fill_t fill = { given->dst, given->pitch, given->width, given->height, given->value, given->elementSize };
-	return fill_check(&fill);
+	return graph_driver_check_fill(&node->params.memset);
 }
 
 static CUresult take_alloc(CUgraphNode node, CUgraphNodeParams *given)
 {
 	const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *from = &given->alloc;
 	CUcontext context = NULL;
-	CUresult result = context_enter_this(&context);
+	CUresult result = graph_driver_context(&context);
 	if (result)
 		return result;
 	if (node->graph->owner)
 		return CUDA_ERROR_NOT_SUPPORTED; /* as cuGraphChildGraphNodeGetGraph says */
 	if (!from->bytesize || (from->accessDescCount && !from->accessDescs) ||
 	    from->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || from->poolProps.handleTypes ||
-	    from->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !device_valid(from->poolProps.location.id))
+	    from->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUmemAccessDesc *access = NULL;
 	if (from->accessDescCount) {
@@ -237,9 +221,9 @@ static CUresult take_free(CUgraphNode node, CUdeviceptr address)
 static CUresult take_memop(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *given)
 {
 	CUcontext context = given->ctx;
-	CUresult result = context_enter_this(&context);
+	CUresult result = graph_driver_context(&context);
 	if (!result)
-		result = memop_check(given->paramArray, given->count, given->flags);
+		result = graph_driver_check_memop(given->paramArray, given->count, given->flags);
 	if (result)
 		return result;
 	CUstreamBatchMemOpParams *copy = malloc(given->count * sizeof *copy);
@@ -340,7 +324,7 @@ CUresult graph_params_take(CUgraphNode node, CUgraphNodeParams *given)
 	CUresult result = take(&fresh, given);
 	if (!result && node->kernel && node->kernel->shape.cooperative) {
 		fresh.kernel->shape.cooperative = true;
-		result = launch_check_shape(fresh.kernel->function, &fresh.kernel->shape);
+		result = graph_driver_check_shape(fresh.kernel->function, &fresh.kernel->shape);
 	}
 	if (result) {
 		graph_params_drop(&fresh);
@@ -437,7 +421,7 @@ CUresult graph_params_clone(CUgraphNode to, CUgraphNode from, bool exact)
 
 static bool array_there(CUmemorytype type, CUarray array, uint64_t id)
 {
-	return type != CU_MEMORYTYPE_ARRAY || (handle_valid(array, HANDLE_ARRAY) && array->id == id);
+	return type != CU_MEMORYTYPE_ARRAY || graph_driver_array_there(array, id);
 }
 
 CUresult graph_params_there(CUgraphNode node)
@@ -455,7 +439,7 @@ CUresult graph_params_there(CUgraphNode node)
 		break;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		there = handle_valid(event, HANDLE_EVENT) && event->id == node->named[0];
+		there = graph_driver_event_there(event, node->named[0]);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Captures that build graphs: begins them, checks dependencies against the graph, and that all streams were joined. */
-#include "cuda_remote/softgpu/driver/graph/graph_capture.h"
+#include "cuda_remote/graph/graph_capture.h"
 
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 
 #include <stdlib.h>
 
@@ -81,7 +81,7 @@ CUresult graph_capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *
 	capture_info_t info;
 	if (mode > CU_STREAM_CAPTURE_MODE_RELAXED || (graph && !handle_valid(graph, HANDLE_GRAPH)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (stream->legacy)
+	if (graph_driver_stream_legacy(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (!capture_info(stream, &info) && info.status != CU_STREAM_CAPTURE_STATUS_NONE)
 		return CUDA_ERROR_ILLEGAL_STATE;

@@ -3,9 +3,7 @@
  * User objects: reference counts for resources of the program. Graphs hold some of the references. The thread that
  * drops the last one calls the program's destructor, which must not call CUDA.
  */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@ struct CUuserObject_st {
 
 static CUresult enter(CUuserObject object, unsigned count)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!handle_valid(object, HANDLE_USER_OBJECT) || !count || count > INT_MAX)
@@ -38,16 +36,16 @@ static void release(CUuserObject object, unsigned count)
 	if (__atomic_sub_fetch(&object->references, count, __ATOMIC_ACQ_REL))
 		return;
 	handle_retire(object);
-	init_in_callback(true);
+	graph_driver_in_callback(true);
 	object->destroy(object->data);
-	init_in_callback(false);
+	graph_driver_in_callback(false);
 	handle_release(object);
 }
 
 CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
 			    unsigned int flags)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!object_out || !destroy || !initialRefcount || initialRefcount > INT_MAX ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Captures that build graphs: what queue/capture.h leaves to the graphs. */
-#ifndef SOFTGPU_GRAPH_CAPTURE_H
-#define SOFTGPU_GRAPH_CAPTURE_H
+#ifndef RC_GRAPH_CAPTURE_H
+#define RC_GRAPH_CAPTURE_H
 
-#include "cuda_remote/softgpu/driver/graph/graph.h"
+#include "cuda_remote/graph/graph.h"
 
 /* cuStreamBeginCapture and its like; graph is NULL unless the program gives one. data may be NULL: plain edges. */
 CUresult graph_capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,

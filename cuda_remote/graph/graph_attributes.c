@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launch attributes of kernel nodes (CUlaunchAttributeID in cuda.h). */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, co
 			return CUDA_ERROR_INVALID_HANDLE;
 		launch_shape_t shape = kernel->shape;
 		shape.cooperative = value->cooperative;
-		result = launch_check_shape(kernel->function, &shape);
+		result = graph_driver_check_shape(kernel->function, &shape);
 		if (result)
 			return result;
 		kernel->shape = shape;

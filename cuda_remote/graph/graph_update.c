@@ -5,9 +5,7 @@
  * pair may change as requested, a clone of the new graph replaces the old clone. Its nodes are found by the handles of
  * the graph that was instantiated.
  */
-#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/graph_exec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,22 +194,25 @@ CUresult graph_exec_replace(CUgraphExec exec, CUgraphNode at, CUgraph graph, CUg
 	inherit(clone, old);
 	graph_hide(clone);
 	if (at) {
-		graph_free(old);
 		at->params.graph.graph = clone;
 		clone->owner = at;
 	} else {
-		graph_release(old);
 		exec->graph = clone;
 	}
-	graph_exec_prepare(exec);
-	*info = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
-	return CUDA_SUCCESS;
+	result = graph_driver_replaced(exec, old, clone);
+	if (at)
+		graph_free(old);
+	else
+		graph_release(old);
+	*info = (CUgraphExecUpdateResultInfo){ .result = result ? CU_GRAPH_EXEC_UPDATE_ERROR
+								: CU_GRAPH_EXEC_UPDATE_SUCCESS };
+	return result;
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
 	CUgraphExecUpdateResultInfo ignored, *info = resultInfo ? resultInfo : &ignored;
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	fail(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Adds nodes, and gets and sets their parameters. All types of node use CUgraphNodeParams. */
-#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/graph_exec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +8,7 @@
 static CUresult add(CUgraphNode *output, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
 		    size_t count, CUgraphNodeParams *params)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!output || !params || !handle_valid(graph, HANDLE_GRAPH))
@@ -36,7 +34,7 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 /* Checks that the node is of this type. */
 static CUresult enter(CUgraphNode node, CUgraphNodeType type, const void *params)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!params || !handle_valid(node, HANDLE_GRAPH_NODE) || node->params.type != type)

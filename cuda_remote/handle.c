@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The slots that all objects behind handles live in. */
-#include "cuda_remote/softgpu/driver/handle.h"
+#include "cuda_remote/handle.h"
 
 #include <pthread.h>
 #include <string.h>

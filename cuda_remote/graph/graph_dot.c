@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cuGraphDebugDotPrint: a graph in the DOT language (graphviz.org/doc/info/lang.html), graphs below it as clusters. */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <stdio.h>
 
@@ -23,7 +21,7 @@ static bool asked(unsigned flags, unsigned flag)
 static void put_kernel(FILE *file, const graph_kernel_t *kernel, unsigned flags)
 {
 	const launch_shape_t *shape = &kernel->shape;
-	fprintf(file, "\\n%s", graph_kernel_loaded(kernel) ? kernel->function->info.name : "(unloaded)");
+	fprintf(file, "\\n%s", graph_kernel_loaded(kernel) ? graph_driver_function_name(kernel->function) : "(unloaded)");
 	if (asked(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS))
 		fprintf(file, "\\ngrid %u %u %u, block %u %u %u, shared %u", shape->grid[0], shape->grid[1],
 			shape->grid[2], shape->block[0], shape->block[1], shape->block[2], shape->dynamic_shared);
@@ -114,7 +112,7 @@ static void put_graph(FILE *file, CUgraph graph, unsigned flags)
 
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!path || !handle_valid(hGraph, HANDLE_GRAPH) || flags >=

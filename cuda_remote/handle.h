@@ -5,8 +5,8 @@
  * of a slot, and the slot must hold a live object of the wanted kind. The slot that was freed first is reused first, so
  * that the use of a destroyed handle is usually detected.
  */
-#ifndef SOFTGPU_HANDLE_H
-#define SOFTGPU_HANDLE_H
+#ifndef RC_HANDLE_H
+#define RC_HANDLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

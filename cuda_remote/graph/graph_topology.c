@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls that create, copy and destroy graphs, and list and change their edges. */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <string.h>
 
 static CUresult enter_graph(CUgraph graph)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	return handle_valid(graph, HANDLE_GRAPH) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -16,7 +14,7 @@ static CUresult enter_graph(CUgraph graph)
 
 static CUresult enter_node(CUgraphNode node)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	return handle_valid(node, HANDLE_GRAPH_NODE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -24,7 +22,7 @@ static CUresult enter_node(CUgraphNode node)
 
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (!phGraph || flags)

@@ -6,10 +6,10 @@
  * As in CUDA ("graph objects are not internally synchronized"), two threads must not use one graph at the same time.
  * Nothing here blocks.
  */
-#ifndef SOFTGPU_GRAPH_H
-#define SOFTGPU_GRAPH_H
+#ifndef RC_GRAPH_H
+#define RC_GRAPH_H
 
-#include "cuda_remote/softgpu/driver/module/launch_shape.h"
+#include "cuda_remote/graph/driver.h"
 
 /* One end of an edge. */
 typedef struct graph_edge {
@@ -40,10 +40,9 @@ typedef struct graph_kernel {
 
 static inline bool graph_kernel_loaded(const graph_kernel_t *kernel)
 {
-	return handle_valid(kernel->function, HANDLE_FUNCTION) && kernel->function->id == kernel->function_id;
+	return graph_driver_function_there(kernel->function, kernel->function_id);
 }
 
-struct graph_memory;      /* graph_allocation.h */
 struct graph_conditional;
 
 struct CUgraphNode_st {
@@ -55,7 +54,7 @@ struct CUgraphNode_st {
 	CUgraphNodeParams params;   /* pointers are to the node's own copies; conditional.phGraph_out: its bodies */
 	uint64_t named[2];          /* ids of the event, or of source and destination array, that params refer to */
 	graph_kernel_t *kernel;          /* CU_GRAPH_NODE_TYPE_KERNEL */
-	struct graph_memory *memory;     /* CU_GRAPH_NODE_TYPE_MEM_ALLOC and _FREE; a reference */
+	graph_memory_t *memory;          /* CU_GRAPH_NODE_TYPE_MEM_ALLOC and _FREE; a reference */
 	struct graph_conditional *value; /* CU_GRAPH_NODE_TYPE_CONDITIONAL; a reference */
 	/* Only in the clone of an executable graph: */
 	uint32_t index;      /* position in its graph */
@@ -63,11 +62,11 @@ struct CUgraphNode_st {
 	bool disabled;
 };
 
-/* A conditional handle: the device address of its value (softgpu_conditional_t of engine.h). */
+/* A conditional handle. */
 struct graph_conditional {
 	unsigned references; /* atomic; held by graphs and nodes */
 	CUcontext context;
-	uint64_t address; /* freed with the last reference */
+	uint64_t handle; /* of the driver; freed with the last reference */
 	uint32_t default_value;
 	bool assign_default;
 };

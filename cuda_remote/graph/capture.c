@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream captures: which streams take part, what their next node depends on, and which calls a capture forbids. */
-#include "cuda_remote/softgpu/driver/queue/capture.h"
+#include "cuda_remote/graph/capture.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,8 +96,8 @@ static capture_stream_t *join(capture_t *capture, CUstream stream)
 	part->stream = stream;
 	part->next = capture->streams;
 	capture->streams = part;
-	stream->capture = part;
-	queue_stream_hold(stream);
+	*graph_driver_stream_part(stream) = part;
+	graph_driver_stream_hold(stream);
 	return part;
 }
 
@@ -104,8 +105,8 @@ static void leave(capture_stream_t *part)
 {
 	if (!part->stream)
 		return;
-	part->stream->capture = NULL;
-	queue_stream_release(part->stream);
+	*graph_driver_stream_part(part->stream) = NULL;
+	graph_driver_stream_release(part->stream);
 	part->stream = NULL;
 }
 
@@ -146,18 +147,25 @@ static capture_t *find_blocking(CUcontext context)
 {
 	for (capture_t *capture = captures; capture; capture = capture->next)
 		for (capture_stream_t *part = capture->streams; part; part = part->next)
-			if (part->stream && part->stream->context == context && part->stream->blocking)
+			if (part->stream && graph_driver_stream_context(part->stream) == context &&
+			    graph_driver_stream_blocking(part->stream))
 				return capture;
 	return NULL;
+}
+
+/* The capture that a legacy stream, but no other, would synchronize with; NULL: none. */
+static capture_t *blocking_of(CUstream stream)
+{
+	return graph_driver_stream_legacy(stream) ? find_blocking(graph_driver_stream_context(stream)) : NULL;
 }
 
 /* Outputs the stream's part in a valid capture; NULL: it takes part in none. */
 static CUresult part_of(CUstream stream, capture_stream_t **part)
 {
-	*part = stream->capture;
+	*part = *graph_driver_stream_part(stream);
 	if (*part)
 		return (*part)->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-	capture_t *blocking = stream->legacy ? find_blocking(stream->context) : NULL;
+	capture_t *blocking = blocking_of(stream);
 	return blocking ? invalidate(blocking, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
 }
 
@@ -182,7 +190,7 @@ CUresult capture_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool synchrono
 	if (synchronous)
 		return capture_refuse_stream(stream);
 	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-				   .memcpy = { .copyCtx = stream->context, .copyParams = *copy } };
+				   .memcpy = { .copyCtx = graph_driver_stream_context(stream), .copyParams = *copy } };
 	return capture_add_slowly(stream, &node, NULL, captured);
 }
 
@@ -204,7 +212,7 @@ bool capture_stream_busy(CUstream stream)
 	if (!capture_possible())
 		return false;
 	pthread_mutex_lock(&captures_lock);
-	bool busy = stream->capture || (stream->legacy && find_blocking(stream->context));
+	bool busy = *graph_driver_stream_part(stream) || blocking_of(stream);
 	pthread_mutex_unlock(&captures_lock);
 	return busy;
 }
@@ -230,7 +238,7 @@ CUresult capture_refuse_context(CUcontext context)
 	pthread_mutex_lock(&captures_lock);
 	for (capture_t *capture = captures; capture; capture = capture->next)
 		for (capture_stream_t *part = capture->streams; part; part = part->next)
-			if (part->stream && part->stream->context == context)
+			if (part->stream && graph_driver_stream_context(part->stream) == context)
 				result = invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	pthread_mutex_unlock(&captures_lock);
 	return result;
@@ -350,7 +358,7 @@ static CUresult wait_marked(CUstream stream, const capture_mark_t *mark, capture
 		return result;
 	if (capture->invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	if (stream->legacy)
+	if (graph_driver_stream_legacy(stream))
 		return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 	if (part && part->capture != capture) {
 		invalidate(part->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -406,7 +414,7 @@ static bool set_frontier(frontier_t *at, const CUgraphNode *nodes, const CUgraph
 static CUresult begin_locked(CUstream stream, const capture_start_t *start)
 {
 	static uint64_t last_id;
-	if (stream->capture || !start->builder->claim(start->graph))
+	if (*graph_driver_stream_part(stream) || !start->builder->claim(start->graph))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture_t *capture = calloc(1, sizeof *capture);
 	if (!capture) {
@@ -432,7 +440,7 @@ static CUresult begin_locked(CUstream stream, const capture_start_t *start)
 
 CUresult capture_begin(CUstream stream, const capture_start_t *start)
 {
-	if (stream->legacy)
+	if (graph_driver_stream_legacy(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&captures_lock);
 	CUresult result = begin_locked(stream, start);
@@ -457,7 +465,7 @@ static CUresult check_joined(const capture_t *capture)
 
 static CUresult end_locked(CUstream stream, CUgraph *graph)
 {
-	capture_stream_t *part = stream->capture;
+	capture_stream_t *part = *graph_driver_stream_part(stream);
 	if (!part)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture_t *capture = part->capture;
@@ -488,7 +496,7 @@ void capture_stream_destroyed(CUstream stream)
 	if (!capture_possible())
 		return;
 	pthread_mutex_lock(&captures_lock);
-	capture_stream_t *part = stream->capture;
+	capture_stream_t *part = *graph_driver_stream_part(stream);
 	if (part && part->capture->origin == part) { /* no call can end it any more */
 		capture_t *capture = part->capture;
 		capture->builder->release(capture->graph, capture->own_graph);
@@ -507,7 +515,7 @@ CUresult capture_info(CUstream stream, capture_info_t *info)
 		return CUDA_SUCCESS;
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&captures_lock);
-	const capture_stream_t *part = stream->capture;
+	const capture_stream_t *part = *graph_driver_stream_part(stream);
 	if (part) {
 		info->status = part->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 						      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -518,7 +526,7 @@ CUresult capture_info(CUstream stream, capture_info_t *info)
 		info->count = part->at.count;
 		for (size_t i = 0; i < part->at.count; i++)
 			info->lossy = info->lossy || memcmp(&part->at.data[i], &plain, sizeof plain);
-	} else if (stream->legacy && find_blocking(stream->context)) {
+	} else if (blocking_of(stream)) {
 		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* a query does not invalidate the capture */
 	}
 	pthread_mutex_unlock(&captures_lock);

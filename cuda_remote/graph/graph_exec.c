@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Executable graphs: creation, changes of nodes, destruction. Updates by a whole graph are in graph_update.c, launches
- * in graph_launch.c.
+ * Executable graphs: creation, changes of nodes, launches, destruction. Updates by a whole graph are in graph_update.c.
  */
-#include "cuda_remote/softgpu/driver/graph/graph_exec.h"
-
-#include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/graph/capture.h"
+#include "cuda_remote/graph/graph_exec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,83 +51,6 @@ static bool executable(CUgraph graph, bool in_body, struct refusal *refusal)
 	return true;
 }
 
-static unsigned widest(CUgraph graph);
-
-/* Threads that a node can keep busy. */
-static unsigned width_of(CUgraphNode node)
-{
-	unsigned count, most = 1;
-	CUgraph *below = graph_below(node, &count);
-	for (unsigned i = 0; i < count; i++) {
-		unsigned width = widest(below[i]);
-		most = width > most ? width : most;
-	}
-	return most;
-}
-
-/* The depth of each node: the length of the longest path to it. */
-static void measure_depth(CUgraph graph, uint32_t *depth)
-{
-	bool changed = true;
-	while (changed) {
-		changed = false;
-		for (CUgraphNode node = graph->first; node; node = node->next)
-			for (uint32_t i = 0; i < node->before.count; i++) {
-				uint32_t over = depth[node->before.at[i].node->index] + 1;
-				if (depth[node->index] >= over)
-					continue;
-				depth[node->index] = over;
-				changed = true;
-			}
-	}
-}
-
-/* The maximum number of threads that the nodes of one depth can keep busy. */
-static unsigned widest(CUgraph graph)
-{
-	unsigned most = 1;
-	uint32_t *depth = calloc(graph->count + 1, sizeof *depth), *width = calloc(graph->count + 1, sizeof *width);
-	/* If there is no memory for the count, the graph runs in one thread. */
-	if (depth && width) {
-		measure_depth(graph, depth);
-		for (CUgraphNode node = graph->first; node; node = node->next) {
-			uint32_t *here = &width[depth[node->index]];
-			*here += width_of(node);
-			most = *here > most ? *here : most;
-		}
-	}
-	free(depth);
-	free(width);
-	return most;
-}
-
-/* Numbers the nodes of the clone, and counts event nodes and helpers for the launches. */
-static void prepare(CUgraphExec exec, CUgraph graph)
-{
-	uint32_t index = 0;
-	for (CUgraphNode node = graph->first; node; node = node->next) {
-		node->index = index++;
-		if (node->params.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
-		    node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-			node->event_slot = exec->event_nodes++;
-		if (node->params.type == CU_GRAPH_NODE_TYPE_HOST)
-			exec->host_nodes = true;
-		unsigned count;
-		CUgraph *below = graph_below(node, &count);
-		for (unsigned i = 0; i < count; i++)
-			prepare(exec, below[i]);
-	}
-}
-
-void graph_exec_prepare(CUgraphExec exec)
-{
-	exec->event_nodes = 0;
-	exec->host_nodes = false;
-	prepare(exec, exec->graph);
-	unsigned width = widest(exec->graph);
-	exec->helpers = width <= GRAPH_HELPERS ? width - 1 : GRAPH_HELPERS;
-}
-
 static CUresult refuse(CUDA_GRAPH_INSTANTIATE_PARAMS *told, struct refusal refusal)
 {
 	told->result_out = refusal.reason;
@@ -168,13 +89,18 @@ CUresult graph_exec_new(CUgraph graph, unsigned long long flags, CUDA_GRAPH_INST
 		return result;
 	}
 	graph_hide(exec->graph);
-	pthread_mutex_init(&exec->lock, NULL);
-	pthread_mutex_init(&exec->short_lock, NULL);
 	exec->source = graph;
 	exec->source_id = graph->id;
 	exec->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
 	exec->references = 1;
-	graph_exec_prepare(exec);
+	result = graph_driver_instantiate(exec);
+	if (result) {
+		graph_release(exec->graph);
+		handle_retire(exec);
+		handle_release(exec);
+		return result;
+	}
+	pthread_mutex_init(&exec->lock, NULL);
 	__atomic_add_fetch(&graph->executables, 1, __ATOMIC_RELAXED);
 	told->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	*output = exec;
@@ -193,14 +119,9 @@ void graph_exec_release(CUgraphExec exec)
 	/* As in graph_release. */
 	if (__atomic_sub_fetch(&exec->references, 1, __ATOMIC_ACQ_REL))
 		return;
-	if (exec->last)
-		queue_stream_release(exec->last);
-	for (unsigned i = 0; i < GRAPH_HELPERS; i++)
-		if (exec->helper[i])
-			queue_stream_release(exec->helper[i]);
+	graph_driver_exec_free(exec);
 	graph_release(exec->graph);
 	pthread_mutex_destroy(&exec->lock);
-	pthread_mutex_destroy(&exec->short_lock);
 	handle_release(exec);
 }
 
@@ -221,7 +142,7 @@ CUresult graph_exec_own(CUgraphExec exec)
 
 static CUresult enter(CUgraphExec exec)
 {
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	return handle_valid(exec, HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -230,7 +151,7 @@ static CUresult enter(CUgraphExec exec)
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS told;
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* this call names no stream to upload in */
@@ -248,7 +169,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraph
 			       size_t bufferSize)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS told;
-	CUresult result = init_check();
+	CUresult result = graph_driver_enter();
 	if (result)
 		return result;
 	result = graph_exec_new(hGraph, 0, &told, phGraphExec);
@@ -338,6 +259,8 @@ CUresult graph_exec_change(CUgraphExec exec, CUgraphNode original, CUgraphNodePa
 	if (result)
 		return result;
 	result = may_become(node, params) ? graph_params_take(node, params) : CUDA_ERROR_INVALID_VALUE;
+	if (!result)
+		result = graph_driver_node_changed(exec, node);
 	pthread_mutex_unlock(&exec->lock);
 	return result;
 }
@@ -364,10 +287,12 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 	CUresult result = graph_exec_lock_node(hGraphExec, hNode, &node);
 	if (result)
 		return result;
-	if (can_be_disabled(node->params.type))
+	if (can_be_disabled(node->params.type)) {
 		node->disabled = !isEnabled;
-	else
+		result = graph_driver_node_changed(hGraphExec, node);
+	} else {
 		result = CUDA_ERROR_INVALID_VALUE;
+	}
 	pthread_mutex_unlock(&hGraphExec->lock);
 	return result;
 }
@@ -383,5 +308,34 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 	else
 		result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&hGraphExec->lock);
+	return result;
+}
+
+/* If the stream captures, the graph becomes a child of the captured graph. */
+static CUresult launch_captured(CUgraphExec exec, CUstream stream, bool *captured)
+{
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
+				     .graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE };
+	if (graph_has_memory(exec->graph))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = graph_clone(exec->graph, false, &params.graph.graph);
+	if (result)
+		return result;
+	result = capture_add(stream, &params, NULL, captured);
+	if (result || !*captured)
+		graph_free(params.graph.graph);
+	return result;
+}
+
+CUresult graph_launch(CUgraphExec exec, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool captured = false;
+	pthread_mutex_lock(&exec->lock);
+	if (capture_stream_busy(stream))
+		result = launch_captured(exec, stream, &captured);
+	if (!result && !captured)
+		result = graph_driver_launch(exec, stream);
+	pthread_mutex_unlock(&exec->lock);
 	return result;
 }

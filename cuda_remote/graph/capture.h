@@ -5,15 +5,15 @@
  * cuda.h, cuStreamBeginCapture and cuThreadExchangeStreamCaptureMode; CUDA C++ Programming Guide, "Creating a graph
  * using stream capture". A call that breaks the rules invalidates the capture, and returns its own error.
  *
- * This unit knows which streams capture and which calls a capture forbids. How a graph is built is graph/'s matter:
+ * This unit knows which streams capture and which calls a capture forbids. How a graph is built is not its matter:
  * graph_capture.c begins each capture and passes the functions that build its graph.
  *
  * One lock guards all captures. Any thread may call anything here.
  */
-#ifndef SOFTGPU_CAPTURE_H
-#define SOFTGPU_CAPTURE_H
+#ifndef RC_CAPTURE_H
+#define RC_CAPTURE_H
 
-#include "cuda_remote/softgpu/driver/queue/queue.h"
+#include "cuda_remote/graph/driver.h"
 
 /* True while any stream of the process captures. Calls test this before they take the lock. */
 extern unsigned capture_count;
@@ -62,7 +62,7 @@ CUresult capture_record(CUstream stream, CUevent event, capture_mark_t **mark, b
 CUresult capture_wait(CUstream stream, CUevent event, capture_mark_t *const *mark, bool external, bool *done);
 /* The event was recorded outside of any capture, or is destroyed: frees its mark. */
 void capture_mark_forget(capture_mark_t **mark);
-/* A call that queries an event or waits for it: true, and the capture is invalid, if its last recording was captured. */
+/* A call that queries or awaits an event: true, and the capture is invalid, if its last recording was captured. */
 bool capture_mark_refuse(capture_mark_t **mark);
 
 /* ---- beginning and end ---- */
@@ -91,7 +91,7 @@ typedef struct capture_start {
 	CUstreamCaptureMode mode;
 } capture_start_t;
 
-/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream; CUDA_ERROR_ILLEGAL_STATE: stream or graph is in a capture. */
+/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream; _ILLEGAL_STATE: stream or graph is in a capture. */
 CUresult capture_begin(CUstream stream, const capture_start_t *start);
 /* graph may be NULL if the program gave the graph itself. */
 CUresult capture_end(CUstream stream, CUgraph *graph);

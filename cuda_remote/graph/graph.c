@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Graphs, their nodes and edges. */
-#include "cuda_remote/softgpu/driver/graph/graph.h"
+#include "cuda_remote/graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
