@@ -5,11 +5,12 @@
  *
  *	client → worker   CALL       struct rc_wire_call, the call's arguments (api/calls: fixed ones first); waiting or not
  *	                  CHUNK      struct rc_wire_chunk, bytes of the copy to the device that is in progress
- *	                  HOST_DONE  struct rc_wire_host: the host function has returned
+ *	                  HOST_DONE  struct rc_wire_host: the host function has returned; the bytes that a graph copies
  *	worker → client   REPLY      struct rc_wire_reply, the call's results; one for each waiting call
  *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
  *	                  TEXT       struct rc_wire_text, what device code or the driver printed
- *	                  HOST       struct rc_wire_host: call this host function
+ *	                  HOST       struct rc_wire_host: call this host function, or read or write (bytes) host memory of a
+ *	                             graph's copy
  *
  * Every message is sent eagerly, so each connection handles its messages in the order they were sent. Numbers are
  * little-endian, sizes are in bytes. The first arguments or results are in CH3's header after the struct. The rest is the
@@ -175,6 +176,73 @@ enum rc_launch_flags {
 	RC_LAUNCH_COOPERATIVE = 1u << 0,
 };
 
+/*
+ * Executable graphs. graph_instantiate: struct rc_wire_graph_new, then a graph. A graph: struct rc_wire_graph, its nodes,
+ * its edges. A node: struct rc_wire_node, then what its type says, padded to 8 bytes:
+ *	kernel         struct rc_wire_graph_kernel, the parameter block padded to 8, for each bit of set a CUlaunchAttributeValue
+ *	copy           struct rc_wire_graph_copy            fill    struct rc_wire_graph_fill
+ *	host function, event    u64: the id of the function (as in struct rc_wire_host), the handle of the event
+ *	child graph    the graph                            empty   nothing
+ * The nodes are numbered from 0 in the order in which their structs come. graph_node: struct rc_wire_graph_change, then the
+ * node with its new parameters. graph_launch: struct rc_wire_graph_launch. graph_destroy: u64, the handle.
+ */
+struct rc_wire_graph_new {
+	uint64_t exec;  /* client: handle of the executable graph */
+	uint64_t flags; /* as given to cuGraphInstantiateWithFlags */
+};
+struct rc_wire_graph {
+	uint32_t nodes, edges;
+};
+struct rc_wire_graph_edge {
+	uint32_t from, to; /* places of two nodes in the list of the graph's nodes */
+	uint8_t data[8];   /* CUgraphEdgeData */
+};
+static_assert(sizeof(struct rc_wire_graph_edge) == 16, "wire format");
+
+enum rc_node_flags {
+	RC_NODE_DISABLED = 1u << 0,
+};
+
+struct rc_wire_node {
+	uint32_t type;    /* CUgraphNodeType */
+	uint32_t flags;   /* set of enum rc_node_flags */
+	uint64_t context; /* handle; 0 for types that have no context */
+};
+struct rc_wire_graph_change {
+	uint64_t exec;
+	uint32_t node, reserved; /* number of the node; 0 */
+};
+struct rc_wire_graph_launch {
+	uint64_t exec, stream;
+};
+struct rc_wire_graph_kernel {
+	uint64_t function;
+	uint32_t grid[3], block[3];
+	uint32_t shared;     /* dynamic shared memory */
+	uint32_t parameters; /* bytes of the parameter block */
+	uint32_t set;        /* bit i: the value of the attribute with this id follows, in ascending order */
+	uint32_t reserved;   /* 0 */
+};
+/* One side of a copy, as in CUDA_MEMCPY3D. The side of the host has only an address, which the client alone uses. */
+struct rc_wire_side {
+	uint64_t address, x, y, z, pitch, height;
+};
+enum rc_graph_copy { RC_GRAPH_COPY_ACROSS, RC_GRAPH_COPY_UP, RC_GRAPH_COPY_DOWN };
+struct rc_wire_graph_copy {
+	struct rc_wire_side to, from; /* of host memory: all 0 */
+	uint64_t width, height, depth;
+	uint64_t function; /* client: id of the host memory. The worker asks for the bytes of an UP, or sends those of a DOWN,
+			    * by a HOST packet of this id when the graph has come to the node. 0 for ACROSS */
+	uint32_t kind;     /* enum rc_graph_copy */
+	uint32_t reserved; /* 0 */
+};
+struct rc_wire_graph_fill {
+	uint64_t to, pitch, width, height;
+	uint32_t value, element; /* element: bytes of one */
+};
+static_assert(sizeof(struct rc_wire_node) == 16 && sizeof(struct rc_wire_graph_kernel) == 48 &&
+	      sizeof(struct rc_wire_graph_copy) == 136 && sizeof(struct rc_wire_graph_fill) == 40, "wire format");
+
 #define RC_UNITS_MAX 24
 
 /* A module's or library's load: struct, then the image. The reply: struct rc_wire_module, then for each kernel a struct
@@ -279,7 +347,7 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
  */
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
-	RC_KIND_KERNEL, RC_KIND_POOL, RC_KINDS
+	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KINDS
 };
 static_assert(RC_KIND_FUNCTION - RC_KIND_MODULE == RC_KIND_KERNEL - RC_KIND_LIBRARY, "rc_handle_kernel");
 #define RC_HANDLE_INDEX_BITS 24

@@ -246,7 +246,7 @@ def client_stub(call):
             out += [f"\tresult = rc_route_address(&route, {a.name});", "\tif (result != CUDA_SUCCESS)", "\t\treturn result;"]
     if "check" in call.options:
         out += [f"\tresult = {call.options['check']}({arguments_by_name(call)});", "\tif (result != CUDA_SUCCESS)",
-                "\t\treturn result;"]
+                "\t\treturn result == RC_CAPTURED ? CUDA_SUCCESS : result;"]
     out += ["\tstruct {", "\t\tstruct rc_wire_call head;"]
     if fixed:
         out.append(f"\t\tstruct rc_args_{call.name} args;")

@@ -22,7 +22,7 @@ HANDLES = {
 }
 
 # Structs that travel as they lie in memory, behind a pointer marked in or out. They hold no pointer into the process.
-STRUCTS = ("CUlaunchAttribute", "CUmemPoolProps", "CUstreamAttrValue")
+STRUCTS = ("CUgraphEdgeData", "CUlaunchAttribute", "CUlaunchAttributeValue", "CUmemPoolProps", "CUstreamAttrValue")
 
 BYTES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8, "float": 4}
 WIRE_TYPE = {name: wire for wire, names in NUMBERS.items() for name in names}

@@ -56,7 +56,10 @@ struct rc_session {
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
 	/* Of the thread that serves the first connection (hostfn.c). */
-	struct rc_wire_host request[16];
+	struct rc_host_request {
+		struct rc_wire_host wire;
+		uint8_t *bytes; /* that the worker sent with it, or NULL; allocated */
+	} request[16];
 	int requests;
 	bool serving;             /* that thread runs; under the lock of hostfn.c */
 };
@@ -315,12 +318,52 @@ void rc_module_forget_context(CUcontext context);
 /* The kernel of a CUfunction or CUkernel; NULL if the handle is neither. */
 struct rc_kernel *rc_kernel_find(uint64_t handle);
 
+/* ---- launch.c ---- */
+
+/* Checks a launch's dimensions against the limits of the current device and of the kernel. */
+CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared);
+/* Fills to[0..kernel->block-1] from a launch's parameters or from its argument "extra". */
+CUresult rc_launch_pack(const struct rc_kernel *kernel, void **parameters, void **extra, uint8_t *to);
+
 /* ---- hostfn.c ---- */
+
+/* Ids with this bit are of graphs (graph/graph_host.c). */
+#define RC_HOST_OF_GRAPH (1ull << 63)
+/* Starts the thread that runs the session's host functions. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult rc_host_start(struct rc_session *session);
 
 /* Handles the packet that asks to run a host function. */
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 /* True while a host function waits for its stream or runs. */
 bool rc_host_any(void);
+
+/* ---- graph/graph_host.c: what a graph that runs asks for ---- */
+
+/* True while a graph has been launched whose host functions or copies have not all run. */
+bool rc_graph_host_any(void);
+/* True if the worker may send the id with this number of bytes now. */
+bool rc_graph_host_expects(const struct rc_session *session, uint64_t id, uint64_t bytes);
+/* Calls the function, or reads or writes the memory. *answer: bytes to send back, which the caller frees; may be NULL.
+ * -1: the worker may not ask for it, or there is no memory. */
+int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *bytes, uint8_t **answer, size_t *len);
+
+/* ---- graph/streams.c ---- */
+
+/* The stream with this handle is destroyed. */
+void rc_capture_stream_destroyed(uint64_t handle);
+
+/* ---- graph/capture_calls.c: hooks of the table; RC_CAPTURED: the call has become part of a graph ---- */
+
+#define RC_CAPTURED ((CUresult)-1)
+CUresult capture_check_stream(CUstream stream);
+CUresult capture_check_event(CUevent event);
+CUresult capture_check_record(CUevent event, CUstream stream);
+CUresult capture_check_record_flags(CUevent event, CUstream stream, unsigned flags);
+CUresult capture_done_event(CUevent event);
+CUresult capture_check_free(CUdeviceptr pointer);
+CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size);
+CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+				  CUstream stream);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts: the stack of each thread, primary contexts, and contexts that the program creates. */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -533,6 +534,10 @@ CUresult cuCtxDestroy(CUcontext handle)
 
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
+	CUcontext meant = handle ? handle : rc_context_current();
+	CUresult refused = meant ? capture_refuse_context(meant) : CUDA_SUCCESS;
+	if (refused != CUDA_SUCCESS)
+		return refused;
 	struct rc_context *context;
 	CUresult result = context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)

@@ -6,6 +6,7 @@
  * when a later call that waits for its stream returns, and any connection may bring its chunks.
  */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -484,6 +485,12 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 		result = side_check(from, width, height, depth);
 	if (result != CUDA_SUCCESS)
 		return result;
+	bool captured;
+	struct rc_capture_side into = { to->device, to->address, to->pitch, to->slice };
+	struct rc_capture_side out_of = { from->device, from->address, from->pitch, from->slice };
+	result = rc_capture_copy(stream, &into, &out_of, width, height, depth, asynchronous, &captured);
+	if (result != CUDA_SUCCESS || captured)
+		return result;
 	if (!to->device && !from->device)
 		return copy_on_host(to, from, width, height, depth, stream);
 	struct rc_route route = { NULL, 0, false };
@@ -538,10 +545,10 @@ static struct side either_side(CUdeviceptr pointer)
 
 /* ---- the driver's calls, one line of memory ---- */
 
-static CUresult copy_h2d(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+static CUresult copy_h2d(CUdeviceptr to, const void *from, size_t size, CUstream stream, bool asynchronous)
 {
 	struct side a = device_side(to), b = host_side(from);
-	return copy_line(&a, &b, size, stream, true);
+	return copy_line(&a, &b, size, stream, asynchronous);
 }
 
 static CUresult copy_d2h(void *to, CUdeviceptr from, size_t size, CUstream stream, bool asynchronous)
@@ -564,22 +571,22 @@ static CUstream own(CUstream stream)
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
 {
-	return copy_h2d(to, from, size, NULL);
+	return copy_h2d(to, from, size, NULL, false);
 }
 
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size)
 {
-	return copy_h2d(to, from, size, CU_STREAM_PER_THREAD);
+	return copy_h2d(to, from, size, CU_STREAM_PER_THREAD, false);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
 {
-	return copy_h2d(to, from, size, stream);
+	return copy_h2d(to, from, size, stream, true);
 }
 
 CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size, CUstream stream)
 {
-	return copy_h2d(to, from, size, own(stream));
+	return copy_h2d(to, from, size, own(stream), true);
 }
 
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
@@ -622,16 +629,26 @@ CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstr
 	return copy_any(to, from, size, own(stream), true);
 }
 
-CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
+static CUresult dtod_check(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
 	CUresult result = rc_memory_check_device(to, size);
 	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
 }
 
+CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	CUresult result = dtod_check(to, from, size);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
+}
+
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-	(void)stream;
-	return copy_check_dtod(to, from, size);
+	bool captured;
+	struct rc_capture_side into = { .device = true, .address = to }, out_of = { .device = true, .address = from };
+	CUresult result = dtod_check(to, from, size);
+	if (result == CUDA_SUCCESS)
+		result = rc_capture_copy(stream, &into, &out_of, size, 1, 1, true, &captured);
+	return result == CUDA_SUCCESS && captured ? RC_CAPTURED : result;
 }
 
 /* ---- and in two and three dimensions ---- */

@@ -5,6 +5,7 @@
  * on. Each session has such a thread.
  */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <pthread.h>
 #include <errno.h>
@@ -28,17 +29,58 @@ static struct host_function *given; /* newest first */
 static uint64_t next_id;
 static uint64_t unfinished; /* functions given that have not returned; atomic */
 
+/* A request whose bytes are being received. */
+struct arriving {
+	struct rc_session *session;
+	struct rc_host_request request;
+};
+
+static void request_complete(void *context, int error, size_t bytes)
+{
+	struct arriving *arriving = context;
+	struct rc_session *session = arriving->session;
+	(void)bytes;
+	if (!error)
+		session->request[session->requests++] = arriving->request;
+	else
+		free(arriving->request.bytes);
+	free(arriving);
+}
+
+static int arrive(struct rc_session *session, const struct rc_host_request *request, size_t len, ch3_sink_t *sink)
+{
+	struct arriving *arriving = malloc(sizeof *arriving);
+	uint8_t *bytes = malloc(len);
+	if (!arriving || !bytes) {
+		free(arriving);
+		free(bytes);
+		return -ENOMEM;
+	}
+	*arriving = (struct arriving){ session, { request->wire, bytes } };
+	sink->iov[0] = (struct iovec){ bytes, len };
+	sink->n = 1;
+	sink->done = request_complete;
+	sink->context = arriving;
+	return 0;
+}
+
 int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct rc_link *link = context;
 	struct rc_session *session = link->session;
-	(void)sink;
+	struct rc_host_request request = { .bytes = NULL };
 	/* Only the thread of the first connection may use request. The worker sends a HOST packet only after it has
 	 * the answer to the one before. */
-	if (link != session->first || incoming->header_len != sizeof session->request[0] || incoming->payload_len ||
+	if (link != session->first || incoming->header_len != sizeof request.wire || incoming->rndv ||
 	    session->requests == sizeof session->request / sizeof session->request[0])
 		return -EPROTO;
-	memcpy(&session->request[session->requests++], incoming->header, sizeof session->request[0]);
+	memcpy(&request.wire, incoming->header, sizeof request.wire);
+	bool of_graph = request.wire.function & RC_HOST_OF_GRAPH;
+	if (of_graph ? !rc_graph_host_expects(session, request.wire.function, incoming->payload_len) : incoming->payload_len)
+		return -EPROTO;
+	if (incoming->payload_len)
+		return arrive(session, &request, incoming->payload_len, sink);
+	session->request[session->requests++] = request;
 	return 0;
 }
 
@@ -59,15 +101,13 @@ static struct host_function *take(const struct rc_session *session, uint64_t id)
 /* Acquire pairs with the release in run: what the function wrote is seen. */
 bool rc_host_any(void)
 {
-	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0;
+	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0 || rc_graph_host_any();
 }
 
 /* Calls one host function and answers. An unknown id is answered too, because the stream waits for the answer. */
 static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
 	struct host_function *function = take(link->session, request->function);
-	if (rc_link_await_chunks(link, request->shipped) != CUDA_SUCCESS)
-		return -ECONNRESET;
 	if (function && function->callback)
 		function->callback(function->stream, (CUresult)request->status, function->argument);
 	else if (function)
@@ -81,14 +121,45 @@ static int run(struct rc_link *link, const struct rc_wire_host *request)
 	return ch3_send(link->vc, RC_PACKET_HOST_DONE, request, sizeof *request, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 
+/* The same for what a graph asks for. The answer may carry bytes. */
+static int run_of_graph(struct rc_link *link, const struct rc_host_request *request)
+{
+	uint8_t *answer;
+	size_t len;
+	ch3_request_t *sent = NULL;
+	if (rc_graph_host_run(link->session, request->wire.function, request->bytes, &answer, &len)) {
+		hr_log(HR_LOG_ERROR, "server %s: a graph names host memory or a host function that it may not use, or memory is short",
+		       link->server);
+		rc_link_broken(link, RC_CALL_graph_launch);
+		return -EPROTO;
+	}
+	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
+	struct iovec iov = { answer, len };
+	int error = ch3_send(link->vc, RC_PACKET_HOST_DONE, &request->wire, sizeof request->wire, &iov, len ? 1 : 0,
+			     CH3_SEND_EAGER, &sent);
+	if (!error && rc_link_finish(link, sent) != CUDA_SUCCESS)
+		error = -ECONNRESET;
+	free(answer);
+	return error;
+}
+
+static int run_request(struct rc_link *link, const struct rc_host_request *request)
+{
+	if (rc_link_await_chunks(link, request->wire.shipped) != CUDA_SUCCESS)
+		return -ECONNRESET;
+	return request->wire.function & RC_HOST_OF_GRAPH ? run_of_graph(link, request) : run(link, &request->wire);
+}
+
 static void *serve(void *argument)
 {
 	struct rc_session *session = argument;
 	struct rc_link *link = session->first;
 	while (!link->error && ch3_progress_wait(link->engine, -1) >= 0) {
 		for (int i = 0; i < session->requests; i++)
-			if (run(link, &session->request[i]))
+			if (run_request(link, &session->request[i]))
 				return NULL;
+		for (int i = 0; i < session->requests; i++)
+			free(session->request[i].bytes);
 		session->requests = 0;
 	}
 	return NULL;
@@ -111,9 +182,21 @@ static CUresult start(struct rc_session *session)
 	return CUDA_SUCCESS;
 }
 
+CUresult rc_host_start(struct rc_session *session)
+{
+	pthread_mutex_lock(&lock);
+	CUresult result = start(session);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
 static CUresult launch_host(const struct host_function *what)
 {
 	struct rc_link *link;
+	bool captured;
+	CUresult checked = rc_capture_host(what->stream, what->function, what->argument, &captured);
+	if (checked != CUDA_SUCCESS || captured)
+		return checked;
 	struct rc_route route = { NULL, 0, false };
 	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)what->stream);
 	if (result == CUDA_SUCCESS)

@@ -2,6 +2,7 @@
 /* Launches: the limits of device and kernel are checked here, and parameters are packed in the kernel's layout. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -20,24 +21,28 @@ struct launch {
 
 static CUresult launch_check(const struct launch *launch, const struct rc_kernel *kernel)
 {
+	uint64_t stream = (uint64_t)(uintptr_t)launch->stream;
+	CUresult result = rc_context_current() ? rc_handle_check(RC_KIND_STREAM, stream) : CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = rc_route_same(RC_KIND_STREAM, stream, CUDA_ERROR_INVALID_HANDLE);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
+	return result == CUDA_SUCCESS ? rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared) : result;
+}
+
+CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *grid, const uint32_t *block, uint32_t shared)
+{
 	struct rc_context *context;
 	struct rc_device *device;
 	CUresult result = rc_context_get(&context);
 	if (result == CUDA_SUCCESS)
 		result = rc_device_get(context->device, &device);
-	if (result == CUDA_SUCCESS)
-		result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream);
-	if (result == CUDA_SUCCESS)
-		result = rc_route_same(RC_KIND_STREAM, (uint64_t)(uintptr_t)launch->stream, CUDA_ERROR_INVALID_HANDLE);
-	if (result == CUDA_SUCCESS)
-		result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < 3; i++)
-		if (!launch->grid[i] || launch->grid[i] > device->max_grid[i] || !launch->block[i] ||
-		    launch->block[i] > device->max_block[i])
+		if (!grid[i] || grid[i] > device->max_grid[i] || !block[i] || block[i] > device->max_block[i])
 			return CUDA_ERROR_INVALID_VALUE;
-	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	if (threads > device->max_threads)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (kernel->known & 1u << CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
@@ -52,7 +57,7 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 		if (fixed + dynamic > allowed)
 			allowed = fixed + dynamic;
 	}
-	return fixed + launch->shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return fixed + shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /* The parameter block that a launch gives by its argument "extra". */
@@ -71,13 +76,12 @@ static CUresult extra_block(void **extra, const void **block, size_t *size)
 	return *block || !*size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Fills to[0..kernel->block-1]. */
-static CUresult pack(const struct launch *launch, const struct rc_kernel *kernel, uint8_t *to)
+CUresult rc_launch_pack(const struct rc_kernel *kernel, void **parameters, void **extra, uint8_t *to)
 {
-	if (launch->extra && launch->extra[0] != CU_LAUNCH_PARAM_END) {
+	if (extra && extra[0] != CU_LAUNCH_PARAM_END) {
 		const void *block;
 		size_t size;
-		CUresult result = extra_block(launch->extra, &block, &size);
+		CUresult result = extra_block(extra, &block, &size);
 		if (result != CUDA_SUCCESS)
 			return result;
 		/* The block may be shorter by the padding at its end. */
@@ -88,15 +92,22 @@ static CUresult pack(const struct launch *launch, const struct rc_kernel *kernel
 		memcpy(to, block, size < kernel->block ? size : kernel->block);
 		return CUDA_SUCCESS;
 	}
-	if (kernel->parameters && !launch->parameters)
+	if (kernel->parameters && !parameters)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < kernel->parameters; i++)
-		if (!launch->parameters[i])
+		if (!parameters[i])
 			return CUDA_ERROR_INVALID_VALUE;
 	memset(to, 0, kernel->block);
 	for (uint32_t i = 0; i < kernel->parameters; i++)
-		memcpy(to + kernel->parameter[i].offset, launch->parameters[i], kernel->parameter[i].size);
+		memcpy(to + kernel->parameter[i].offset, parameters[i], kernel->parameter[i].size);
 	return CUDA_SUCCESS;
+}
+
+static launch_shape_t launch_shape(const struct launch *launch)
+{
+	return (launch_shape_t){ .grid = { launch->grid[0], launch->grid[1], launch->grid[2] },
+				 .block = { launch->block[0], launch->block[1], launch->block[2] },
+				 .dynamic_shared = launch->shared, .cooperative = launch->flags & RC_LAUNCH_COOPERATIVE };
 }
 
 static CUresult launch(const struct launch *launch)
@@ -117,6 +128,11 @@ static CUresult launch(const struct launch *launch)
 	result = launch_check(launch, kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
+	bool captured;
+	result = rc_capture_launch(launch->stream, launch->function, launch_shape(launch), launch->parameters, launch->extra,
+				   &captured);
+	if (result != CUDA_SUCCESS || captured)
+		return result;
 	bool small = kernel->block <= INLINE_PARAMETERS;
 	uint8_t *block = small ? message.parameters : malloc(kernel->block);
 	if (!block)
@@ -129,7 +145,7 @@ static CUresult launch(const struct launch *launch)
 		.attributes = launch->n_attributes,
 	};
 	struct rc_link *link;
-	result = pack(launch, kernel, block);
+	result = rc_launch_pack(kernel, launch->parameters, launch->extra, block);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
 	if (result == CUDA_SUCCESS) {

@@ -7,11 +7,20 @@ cuda_client_but_session = \
 	cuda_remote/client/context.c cuda_remote/client/copy.c cuda_remote/client/device.c cuda_remote/client/handle.c \
 	cuda_remote/client/hostfn.c cuda_remote/client/hostmem.c cuda_remote/client/image.c cuda_remote/client/image.h \
 	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/memory.c \
-	cuda_remote/client/module.c cuda_remote/client/route.c cuda_remote/client/stream.c
+	cuda_remote/client/module.c cuda_remote/client/route.c cuda_remote/client/stream.c \
+	cuda_remote/client/graph/capture_calls.c cuda_remote/client/graph/capture_calls.h \
+	cuda_remote/client/graph/graph_client.h cuda_remote/client/graph/graph_driver.c \
+	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/streams.c \
+	$(GRAPH_SOURCES) $(GRAPH_TWICE)
+# The calls that have a variant for programs with a default stream for each thread.
+noinst_LTLIBRARIES += cuda_remote/client/libgraphtwice.la
+cuda_remote_client_libgraphtwice_la_SOURCES = $(GRAPH_TWICE)
+cuda_remote_client_libgraphtwice_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) -DCUDA_PER_THREAD
 cuda_remote_client_libcuda_la_SOURCES = $(cuda_client_but_session) cuda_remote/client/session.c
 nodist_cuda_remote_client_libcuda_la_SOURCES = cuda_remote/client/calls.c cuda_remote/api/names.c
 cuda_remote_client_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 cuda_remote_client_libcuda_la_LIBADD = \
+	cuda_remote/client/libgraphtwice.la \
 	cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoorcore.la ch3/libhrch3.la
 # nodelete: the destructors of thread-specific data must stay callable. Bsymbolic: the library's own calls of cu*
 # functions must not go to another library that exports them.

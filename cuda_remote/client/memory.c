@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of allocations, sorted by address: device memory, at the worker driver's addresses; pinned host memory. */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -151,6 +152,9 @@ bool rc_memory_is_device(uint64_t address)
 
 CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size)
 {
+	CUresult unsafe = capture_refuse_unsafe();
+	if (unsafe != CUDA_SUCCESS)
+		return unsafe;
 	return pointer && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -203,7 +207,7 @@ CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 {
 	if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return capture_refuse_unsafe();
 }
 
 CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -278,74 +282,80 @@ static CUresult memset_check_2d(CUdeviceptr to, size_t pitch, size_t element, si
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n)
 {
 	(void)value;
-	return memset_check(to, 1, n);
+	CUresult result = memset_check(to, 1, n);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n)
 {
 	(void)value;
-	return memset_check(to, 2, n);
+	CUresult result = memset_check(to, 2, n);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n)
 {
 	(void)value;
-	return memset_check(to, 4, n);
+	CUresult result = memset_check(to, 4, n);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
 {
 	(void)value;
-	return memset_check_2d(to, pitch, 1, width, height);
+	CUresult result = memset_check_2d(to, pitch, 1, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height)
 {
 	(void)value;
-	return memset_check_2d(to, pitch, 2, width, height);
+	CUresult result = memset_check_2d(to, pitch, 2, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height)
 {
 	(void)value;
-	return memset_check_2d(to, pitch, 4, width, height);
+	CUresult result = memset_check_2d(to, pitch, 4, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_now() : result;
 }
 
 CUresult memset_check_d8_async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream)
 {
-	(void)stream;
-	return memset_check_d8(to, value, n);
+	CUresult result = memset_check(to, 1, n);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, 0, value, 1, n, 1) : result;
 }
 
 CUresult memset_check_d16_async(CUdeviceptr to, unsigned short value, size_t n, CUstream stream)
 {
-	(void)stream;
-	return memset_check_d16(to, value, n);
+	CUresult result = memset_check(to, 2, n);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, 0, value, 2, n, 1) : result;
 }
 
 CUresult memset_check_d32_async(CUdeviceptr to, unsigned value, size_t n, CUstream stream)
 {
-	(void)stream;
-	return memset_check_d32(to, value, n);
+	CUresult result = memset_check(to, 4, n);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, 0, value, 4, n, 1) : result;
 }
 
 CUresult memset_check_d2d8_async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
 				 CUstream stream)
 {
-	(void)stream;
-	return memset_check_d2d8(to, pitch, value, width, height);
+	CUresult result = memset_check_2d(to, pitch, 1, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, pitch, value, 1, width, height) : result;
 }
 
 CUresult memset_check_d2d16_async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
 				  CUstream stream)
 {
-	(void)stream;
-	return memset_check_d2d16(to, pitch, value, width, height);
+	CUresult result = memset_check_2d(to, pitch, 2, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, pitch, value, 2, width, height) : result;
 }
 
 CUresult memset_check_d2d32_async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
 				  CUstream stream)
 {
-	(void)stream;
-	return memset_check_d2d32(to, pitch, value, width, height);
+	CUresult result = memset_check_2d(to, pitch, 4, width, height);
+	return result == CUDA_SUCCESS ? rc_capture_fill(stream, to, pitch, value, 4, width, height) : result;
 }

@@ -2,6 +2,7 @@
 /* Streams and events: queries that the client answers itself, hooks of the generated calls. Stream-ordered memory. */
 #include "cuda_remote/api/attributes.h"
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ static struct rc_stream *stream_new(void)
 CUresult stream_done_destroy(CUstream stream)
 {
 	struct rc_stream *known = rc_handle_data(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	rc_capture_stream_destroyed((uint64_t)(uintptr_t)stream);
 	if (known)
 		rc_stream_recycle(known);
 	return CUDA_SUCCESS;
@@ -98,7 +100,9 @@ static CUresult stream_get(CUstream stream, const void *place, struct rc_stream 
 CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags)
 {
 	uint64_t waits = (uint64_t)(uintptr_t)stream, waited = (uint64_t)(uintptr_t)event;
-	(void)flags;
+	CUresult captured = rc_capture_wait(stream, event, flags);
+	if (captured != CUDA_SUCCESS)
+		return captured;
 	if (rc_stream_is_special(waits))
 		return rc_route_same(RC_KIND_EVENT, waited, CUDA_ERROR_NOT_SUPPORTED);
 	struct rc_session *of = rc_handle_session(waits), *other = rc_handle_session(waited);
@@ -174,27 +178,6 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 	return result;
 }
 
-/* Capture cannot be begun here (cuStreamBeginCapture is not supported), so no stream is ever capturing. */
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	struct rc_stream known;
-	CUresult result = stream_get(stream, status, &known);
-	if (result == CUDA_SUCCESS)
-		*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	return result;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static __thread CUstreamCaptureMode own_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = own_mode;
-	own_mode = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}
-
 static CUstream own(CUstream stream)
 {
 	return stream ? stream : CU_STREAM_PER_THREAD;
@@ -223,11 +206,6 @@ CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *device)
 CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long *id)
 {
 	return cuStreamGetId(own(stream), id);
-}
-
-CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
-{
-	return cuStreamIsCapturing(own(stream), status);
 }
 
 /* ---- events ---- */
@@ -303,8 +281,12 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
 	if (!pointer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
+	bool captured;
 	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
+	CUresult result = rc_capture_alloc(stream, size, pointer, &captured);
+	if (result != CUDA_SUCCESS || captured)
+		return result;
+	result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
 	if (result == CUDA_SUCCESS && pool)
 		result = rc_route_handle(&route, RC_KIND_POOL, message.call.pool);
 	struct rc_link *link;
@@ -340,8 +322,12 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
+	bool captured;
 	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	CUresult result = rc_capture_free(stream, pointer, &captured);
+	if (result != CUDA_SUCCESS || captured)
+		return result;
+	result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
 	if (result == CUDA_SUCCESS)
 		result = rc_route_address(&route, pointer);
 	if (result == CUDA_SUCCESS)

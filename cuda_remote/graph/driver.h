@@ -98,7 +98,7 @@ CUresult graph_driver_instantiate(CUgraphExec exec);
 void graph_driver_exec_free(CUgraphExec exec);
 /* A node of the clone has other parameters, or was enabled or disabled. */
 CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node);
-/* The graph `now`, the clone or a graph in it, has taken the place of old, whose nodes are `now`'s by their origin. */
+/* The graph `now`, the clone or a graph in it, has taken the place of old; nodes that correspond have equal numbers. */
 CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now);
 /* Launches in a stream of the program, which is not capturing. */
 CUresult graph_driver_launch(CUgraphExec exec, CUstream stream);

@@ -211,6 +211,7 @@ static CUresult clone_nodes(CUgraph from, bool exact, CUgraph to)
 			node->index = index;
 		clone->event_slot = node->event_slot;
 		clone->disabled = node->disabled;
+		clone->number = node->number;
 		clones[index++] = clone;
 		result = graph_params_clone(clone, node, exact);
 	}

@@ -60,6 +60,7 @@ struct CUgraphNode_st {
 	uint32_t index;      /* position in its graph */
 	uint32_t event_slot; /* among the executable graph's event nodes */
 	bool disabled;
+	uint32_t number;     /* the driver's; its clones and what replaces it keep it */
 };
 
 /* A conditional handle. */

@@ -288,8 +288,11 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 	if (result)
 		return result;
 	if (can_be_disabled(node->params.type)) {
+		bool before = node->disabled;
 		node->disabled = !isEnabled;
 		result = graph_driver_node_changed(hGraphExec, node);
+		if (result)
+			node->disabled = before;
 	} else {
 		result = CUDA_ERROR_INVALID_VALUE;
 	}

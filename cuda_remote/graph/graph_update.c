@@ -174,6 +174,7 @@ static void inherit(CUgraph clone, CUgraph old)
 		CUgraphNode before = nth(old, node->event_slot);
 		node->origin = before->origin;
 		node->disabled = before->disabled;
+		node->number = before->number;
 		unsigned count, same;
 		CUgraph *below = graph_below(node, &count), *under = graph_below(before, &same);
 		for (unsigned i = 0; i < count; i++)

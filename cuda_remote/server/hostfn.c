@@ -15,7 +15,18 @@
 struct request {
 	struct request *next;
 	struct rc_wire_host wire;
+	const uint8_t *give; /* bytes that are sent with the request, or NULL */
+	uint8_t *take;       /* where the bytes of the answer go, or NULL */
+	uint64_t bytes;
 	bool done;
+};
+
+struct server_host_node {
+	struct server_host_node *next;
+	uint64_t function; /* the client's id */
+	uint64_t bytes;
+	bool read;
+	_Alignas(16) uint8_t memory[];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,22 +66,26 @@ void server_host_break(void)
 }
 
 /* On a thread of the driver. */
-static void ask_client(uint64_t function, CUresult status)
+static void ask(struct request *request)
 {
-	struct request request = { .wire = { .function = function, .status = status } };
 	pthread_mutex_lock(&lock);
-	request.wire.ticket = ++tickets;
-	*waiting_end = &request;
-	waiting_end = &request.next;
+	request->wire.ticket = ++tickets;
+	*waiting_end = request;
+	waiting_end = &request->next;
 	poke();
-	while (!request.done && !broken)
+	while (!request->done && !broken)
 		pthread_cond_wait(&answered, &lock);
-	if (!request.done) { /* the worker is ending; request must not stay in a list */
+	if (!request->done) { /* the worker is ending; request must not stay in a list */
 		waiting = NULL;
 		waiting_end = &waiting;
 		sent = NULL;
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+static void ask_client(uint64_t function, CUresult status)
+{
+	ask(&(struct request){ .wire = { .function = function, .status = status } });
 }
 
 static void host_function(void *argument)
@@ -109,6 +124,8 @@ int server_host_serve(struct server_thread *first)
 	pthread_mutex_lock(&lock);
 	struct request *request = sent || broken ? NULL : waiting;
 	struct rc_wire_host wire;
+	const uint8_t *give = NULL;
+	uint64_t bytes = 0;
 	if (request) {
 		waiting = request->next;
 		if (!waiting)
@@ -116,6 +133,8 @@ int server_host_serve(struct server_thread *first)
 		request->next = NULL;
 		sent = request;
 		wire = request->wire;
+		give = request->give;
+		bytes = give ? request->bytes : 0;
 	}
 	pthread_mutex_unlock(&lock);
 	if (!request)
@@ -125,27 +144,116 @@ int server_host_serve(struct server_thread *first)
 	if (!error)
 		error = server_output_ship(first);
 	wire.shipped = server_d2h_shipped();
-	return error ? error : server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, NULL, 0);
+	return error ? error : server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, give, bytes);
+}
+
+/* The answer to the request that was sent is complete. */
+static void answer_complete(void *context, int error, size_t bytes)
+{
+	(void)context;
+	(void)bytes;
+	pthread_mutex_lock(&lock);
+	if (!error && sent) {
+		sent->done = true;
+		sent = NULL;
+		pthread_cond_broadcast(&answered);
+		poke(); /* for the next one */
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct rc_wire_host wire;
 	(void)context;
-	(void)sink;
-	if (incoming->header_len != sizeof wire || incoming->payload_len)
+	if (incoming->header_len != sizeof wire || incoming->rndv)
 		return -EPROTO;
 	memcpy(&wire, incoming->header, sizeof wire);
 	int error = 0;
 	pthread_mutex_lock(&lock);
-	if (sent && sent->wire.ticket == wire.ticket) {
-		sent->done = true;
-		sent = NULL;
-		pthread_cond_broadcast(&answered);
-		poke(); /* for the next one */
-	} else {
+	if (!sent || sent->wire.ticket != wire.ticket || incoming->payload_len != (sent->take ? sent->bytes : 0))
 		error = -EPROTO;
+	else if (sent->take)
+		sink->iov[0] = (struct iovec){ sent->take, sent->bytes };
+	pthread_mutex_unlock(&lock);
+	if (error)
+		return error;
+	sink->n = incoming->payload_len ? 1 : 0;
+	sink->done = answer_complete;
+	return 0;
+}
+
+/* ---- host functions and host memory of graphs ---- */
+
+CUresult server_host_node_new(struct server_host_node **list, uint64_t function, uint64_t bytes, bool read,
+			      struct server_host_node **made)
+{
+	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct server_host_node *node = malloc(sizeof *node + bytes);
+	if (!node) {
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*node = (struct server_host_node){ *list, function, bytes, read };
+	*list = *made = node;
+	return CUDA_SUCCESS;
+}
+
+void *server_host_node_memory(struct server_host_node *node)
+{
+	return node->memory;
+}
+
+void server_host_node_run(void *argument)
+{
+	struct server_host_node *node = argument;
+	ask(&(struct request){ .wire = { .function = node->function }, .give = node->bytes && !node->read ? node->memory : NULL,
+			       .take = node->bytes && node->read ? node->memory : NULL, .bytes = node->bytes });
+}
+
+static void free_all(void *list)
+{
+	for (struct server_host_node *node = list, *next; node; node = next) {
+		next = node->next;
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, node->bytes);
+		free(node);
+	}
+}
+
+CUresult server_host_nodes_keep(CUgraph graph, struct server_host_node **list)
+{
+	CUuserObject object;
+	if (!*list)
+		return CUDA_SUCCESS;
+	if (!driver.cuUserObjectCreate || !driver.cuUserObjectRelease || !driver.cuGraphRetainUserObject)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuUserObjectCreate(&object, *list, free_all, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*list = NULL;
+	result = driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+	if (result != CUDA_SUCCESS)
+		driver.cuUserObjectRelease(object, 1);
+	return result;
+}
+
+static struct server_host_node *left; /* so that a leak checker finds them */
+
+void server_host_nodes_leave(struct server_host_node **list)
+{
+	pthread_mutex_lock(&lock);
+	while (*list) {
+		struct server_host_node *node = *list;
+		*list = node->next;
+		node->next = left;
+		left = node;
 	}
 	pthread_mutex_unlock(&lock);
-	return error;
+}
+
+void server_host_nodes_drop(struct server_host_node **list)
+{
+	free_all(*list);
+	*list = NULL;
 }

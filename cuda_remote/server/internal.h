@@ -12,6 +12,7 @@
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
  *	hostfn.c           host functions
+ *	graph.c            executable graphs
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -278,6 +279,21 @@ int server_host_serve(struct server_thread *first);
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_host_break(void);
 
+/* A host function that a graph calls, perhaps with memory of the worker in place of the client's. */
+struct server_host_node;
+/* Adds one to a list. read: the client sends the bytes; else it gets them, if there are any. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult server_host_node_new(struct server_host_node **list, uint64_t function, uint64_t bytes, bool read,
+			      struct server_host_node **node);
+void *server_host_node_memory(struct server_host_node *node);
+/* Called by the driver: asks the client. The argument is the struct. */
+void server_host_node_run(void *node);
+/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. */
+CUresult server_host_nodes_keep(CUgraph graph, struct server_host_node **list);
+/* They stay until the worker ends. */
+void server_host_nodes_leave(struct server_host_node **list);
+/* Frees them. */
+void server_host_nodes_drop(struct server_host_node **list);
+
 /* ---- the calls written by hand ---- */
 
 CUresult serve_hello(struct server_call *call);
@@ -323,6 +339,10 @@ CUresult serve_module_global(struct server_call *call);
 CUresult serve_function_attribute(struct server_call *call);
 CUresult serve_function_cache(struct server_call *call);
 CUresult serve_launch(struct server_call *call);
+CUresult serve_graph_instantiate(struct server_call *call);
+CUresult serve_graph_node(struct server_call *call);
+CUresult serve_graph_launch(struct server_call *call);
+CUresult serve_graph_destroy(struct server_call *call);
 
 /* A kernel, as a module's load found it. */
 struct server_kernel {

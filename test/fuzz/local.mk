@@ -99,7 +99,7 @@ test_fuzz_fuzz_client_SOURCES = %D%/fuzz_client.c %D%/input.h $(cuda_client_but_
 nodist_test_fuzz_fuzz_client_SOURCES = $(nodist_cuda_remote_client_libcuda_la_SOURCES)
 test_fuzz_fuzz_client_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_fuzz_fuzz_client_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=rc_door_connect
-test_fuzz_fuzz_client_LDADD = cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
+test_fuzz_fuzz_client_LDADD = cuda_remote/client/libgraphtwice.la cuda_remote/api/libcuapi.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What graphs need of the client: how handles are looked up, and parameters are checked (cuda_remote/graph/driver.h). */
+#include "cuda_remote/client/graph/graph_client.h"
+
+#include <string.h>
+
+static __thread bool in_callback __attribute__((tls_model("initial-exec")));
+
+CUresult graph_driver_enter(void)
+{
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	return result == CUDA_SUCCESS && in_callback ? CUDA_ERROR_NOT_PERMITTED : result;
+}
+
+void graph_driver_in_callback(bool inside)
+{
+	in_callback = inside;
+}
+
+CUresult graph_driver_context(CUcontext *context)
+{
+	struct rc_context *current;
+	CUresult result = graph_driver_enter();
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (*context)
+		return rc_handle_check(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)*context);
+	result = rc_context_get(&current);
+	if (result == CUDA_SUCCESS)
+		*context = current->handle;
+	return result;
+}
+
+/* ---- kernels; a handle is never used twice, so it is its own id ---- */
+
+static struct rc_kernel *kernel_of(CUfunction function)
+{
+	return rc_kernel_find((uint64_t)(uintptr_t)function);
+}
+
+CUresult graph_driver_function(CUfunction handle, CUcontext context, graph_function_t *function)
+{
+	struct rc_kernel *kernel = kernel_of(handle);
+	(void)context;
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
+	if (result == CUDA_SUCCESS)
+		*function = (graph_function_t){ .function = handle, .id = kernel->handle, .context = kernel->module->context,
+						.parameters = kernel->parameters, .bytes = kernel->block };
+	return result;
+}
+
+bool graph_driver_function_there(CUfunction function, uint64_t id)
+{
+	struct rc_kernel *kernel = kernel_of(function);
+	return kernel && kernel->handle == id;
+}
+
+const char *graph_driver_function_name(CUfunction function)
+{
+	return kernel_of(function)->name;
+}
+
+size_t graph_driver_parameter_offset(CUfunction function, uint32_t parameter)
+{
+	return kernel_of(function)->parameter[parameter].offset;
+}
+
+CUresult graph_driver_check_shape(CUfunction function, const launch_shape_t *shape)
+{
+	return rc_launch_check_shape(kernel_of(function), shape->grid, shape->block, shape->dynamic_shared);
+}
+
+CUresult graph_driver_parameters(CUfunction function, void **parameters, void **extra, unsigned char *block)
+{
+	return rc_launch_pack(kernel_of(function), parameters, extra, block);
+}
+
+/* ---- events, arrays, memory ---- */
+
+CUresult graph_driver_event(CUevent event, uint64_t *id)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)event;
+	if (rc_handle_check(RC_KIND_EVENT, handle) != CUDA_SUCCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	*id = handle;
+	return rc_route_same(RC_KIND_EVENT, handle, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+bool graph_driver_event_there(CUevent event, uint64_t id)
+{
+	return (uint64_t)(uintptr_t)event == id && rc_handle_check(RC_KIND_EVENT, id) == CUDA_SUCCESS;
+}
+
+/* The device memory must be of the current context's session, which executes the graph. */
+static CUresult check_device(uint64_t address, uint64_t bytes)
+{
+	struct rc_span span;
+	CUresult result = rc_memory_check_device(address, bytes);
+	if (result == CUDA_SUCCESS && bytes && rc_memory_find(address, &span) && span.session &&
+	    span.session != rc_context_session())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return result;
+}
+
+static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, struct rc_graph_side *side)
+{
+	switch (type) {
+	case CU_MEMORYTYPE_HOST:
+		side->host = true;
+		side->wire.address = (uint64_t)(uintptr_t)host;
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_DEVICE:
+		side->host = false;
+		side->wire.address = device;
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_UNIFIED:
+		side->host = !rc_memory_is_device(device);
+		side->wire.address = device;
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_ARRAY:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* Checks that a side's rows lie in its memory. */
+static CUresult side_check(const struct rc_graph_side *side, const CUDA_MEMCPY3D *copy)
+{
+	const struct rc_wire_side *at = &side->wire;
+	uint64_t slice, over, first;
+	if (__builtin_mul_overflow(at->pitch, at->height, &slice) || __builtin_mul_overflow(at->z, slice, &over) ||
+	    __builtin_add_overflow(at->address, over, &first) || __builtin_mul_overflow(at->y, at->pitch, &over) ||
+	    __builtin_add_overflow(first, over, &first) || __builtin_add_overflow(first, at->x, &first))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct rc_wire_box box = { first, at->pitch, slice, copy->WidthInBytes, copy->Height, copy->Depth };
+	uint64_t extent = rc_box_extent(&box);
+	if (!extent || !rc_box_bytes(&box) || (box.height > 1 && box.pitch < box.width) ||
+	    (box.depth > 1 && slice < box.width))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (side->host)
+		return at->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return check_device(first, extent);
+}
+
+CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to, struct rc_graph_side *from)
+{
+	*to = (struct rc_graph_side){ .wire = { .x = copy->dstXInBytes, .y = copy->dstY, .z = copy->dstZ,
+						.pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes,
+						.height = copy->dstHeight ? copy->dstHeight : copy->Height } };
+	*from = (struct rc_graph_side){ .wire = { .x = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ,
+						  .pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes,
+						  .height = copy->srcHeight ? copy->srcHeight : copy->Height } };
+	CUresult result = side_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice, to);
+	if (result == CUDA_SUCCESS)
+		result = side_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice, from);
+	if (result != CUDA_SUCCESS || !copy->WidthInBytes || !copy->Height || !copy->Depth)
+		return result;
+	result = side_check(to, copy);
+	return result == CUDA_SUCCESS ? side_check(from, copy) : result;
+}
+
+CUresult graph_driver_check_copy(const CUDA_MEMCPY3D *copy, uint64_t ids[2])
+{
+	struct rc_graph_side to, from;
+	(void)ids;
+	return rc_graph_copy_sides(copy, &to, &from);
+}
+
+bool graph_driver_array_there(CUarray array, uint64_t id)
+{
+	(void)array;
+	(void)id;
+	return false;
+}
+
+CUresult graph_driver_check_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
+{
+	uint64_t row;
+	if (fill->dst % fill->elementSize || (fill->height > 1 && fill->pitch % fill->elementSize) ||
+	    __builtin_mul_overflow((uint64_t)fill->width, (uint64_t)fill->elementSize, &row))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!row || !fill->height)
+		return CUDA_SUCCESS;
+	struct rc_wire_box box = { fill->dst, fill->pitch, 0, row, fill->height, 1 };
+	uint64_t extent = rc_box_extent(&box);
+	if (!extent || (fill->height > 1 && row > fill->pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	return check_device(fill->dst, extent);
+}
+
+/* ---- types of nodes that do not travel yet ---- */
+
+static CUresult missing(const char *what)
+{
+	hr_log_once(HR_LOG_WARN, "%s in graphs are not supported by the forwarding driver", what);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags)
+{
+	(void)operations;
+	(void)count;
+	(void)flags;
+	return missing("memory operations (cuStreamWaitValue32 and its like)");
+}
+
+CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **memory)
+{
+	(void)context;
+	(void)device;
+	(void)bytes;
+	(void)memory;
+	return missing("allocation nodes");
+}
+
+graph_memory_t *graph_memory_find(CUdeviceptr address)
+{
+	(void)address;
+	return NULL;
+}
+
+/* There is no graph_memory_t: the functions that take one are never called. */
+void graph_memory_hold(graph_memory_t *memory)
+{
+	(void)memory;
+}
+
+void graph_memory_release(graph_memory_t *memory)
+{
+	(void)memory;
+}
+
+CUdeviceptr graph_memory_address(const graph_memory_t *memory)
+{
+	(void)memory;
+	return 0;
+}
+
+bool graph_memory_there(const graph_memory_t *memory)
+{
+	(void)memory;
+	return false;
+}
+
+CUresult graph_memory_note_free(graph_memory_t *memory, uint64_t graph)
+{
+	(void)memory;
+	(void)graph;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph)
+{
+	(void)memory;
+	(void)graph;
+}
+
+CUresult graph_driver_conditional_new(CUcontext context, unsigned initial, uint64_t *handle)
+{
+	(void)context;
+	(void)initial;
+	(void)handle;
+	return missing("conditional nodes");
+}
+
+void graph_driver_conditional_free(uint64_t handle)
+{
+	(void)handle;
+}

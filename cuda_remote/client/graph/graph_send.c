@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Executable graphs: the clone is sent once, when it is made; an update sends the nodes that differ; a launch is one message.
+ * The format is in wire.h.
+ */
+#include "cuda_remote/client/graph/graph_client.h"
+
+#include "cuda_remote/api/attributes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct graph_runner {
+	struct rc_session *session;
+	uint64_t handle;
+	uint32_t nodes; /* numbered so far */
+	rc_graph_hosts_t hosts;
+};
+
+/* Bytes of a message that is being written. */
+struct bytes {
+	uint8_t *at;
+	size_t len, room;
+	bool failed; /* no memory */
+};
+
+/* What a node is written for. */
+struct writer {
+	struct bytes bytes;
+	struct graph_runner *run;
+	bool in_body;
+};
+
+static void put(struct bytes *to, const void *from, size_t len)
+{
+	if (to->len + len > to->room) {
+		size_t room = 2 * (to->len + len);
+		uint8_t *at = realloc(to->at, room);
+		to->failed = to->failed || !at;
+		if (!at)
+			return;
+		to->at = at;
+		to->room = room;
+	}
+	if (len)
+		memcpy(to->at + to->len, from, len);
+	to->len += len;
+}
+
+static void pad(struct bytes *to)
+{
+	static const uint8_t zero[8];
+	put(to, zero, (8 - to->len % 8) % 8);
+}
+
+/* CUDA_ERROR_INVALID_VALUE: the object is of another server than the graph. */
+static CUresult check_session(const struct graph_runner *run, uint64_t handle)
+{
+	return rc_handle_session(handle) == run->session ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- a node, by type ---- */
+
+static bool travels(uint32_t attribute)
+{
+	return attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || rc_launch_attribute_travels((CUlaunchAttributeID)attribute);
+}
+
+static CUresult put_kernel(struct writer *writer, CUgraphNode node)
+{
+	const graph_kernel_t *kernel = node->kernel;
+	const launch_shape_t *shape = &kernel->shape;
+	struct rc_wire_graph_kernel wire = {
+		.function = kernel->function_id, .grid = { shape->grid[0], shape->grid[1], shape->grid[2] },
+		.block = { shape->block[0], shape->block[1], shape->block[2] }, .shared = shape->dynamic_shared,
+		.parameters = (uint32_t)kernel->bytes,
+	};
+	CUresult result = check_session(writer->run, wire.function);
+	for (uint32_t i = 0; i < GRAPH_ATTRIBUTES; i++)
+		if (kernel->set & 1u << i && travels(i))
+			wire.set |= 1u << i;
+	put(&writer->bytes, &wire, sizeof wire);
+	put(&writer->bytes, kernel->block, kernel->bytes);
+	pad(&writer->bytes);
+	for (uint32_t i = 0; i < GRAPH_ATTRIBUTES; i++)
+		if (wire.set & 1u << i)
+			put(&writer->bytes, &kernel->values[i], sizeof kernel->values[i]);
+	return result;
+}
+
+/* A copy between two places of the host is a host function for the worker. */
+static CUresult put_copy(struct writer *writer, struct rc_wire_node *head, CUgraphNode node)
+{
+	const CUDA_MEMCPY3D *copy = &node->params.memcpy.copyParams;
+	struct rc_graph_side to, from;
+	uint64_t id = 0;
+	CUresult result = rc_graph_copy_sides(copy, &to, &from);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!copy->WidthInBytes || !copy->Height || !copy->Depth) {
+		*head = (struct rc_wire_node){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
+		put(&writer->bytes, head, sizeof *head);
+		return CUDA_SUCCESS;
+	}
+	if ((to.host || from.host) && (writer->in_body || node->disabled))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (to.host || from.host)
+		result = rc_graph_host_copy(&writer->run->hosts, writer->run->session, node->number, copy, &to, &from, &id);
+	if (result == CUDA_SUCCESS && to.host && from.host)
+		*head = (struct rc_wire_node){ .type = CU_GRAPH_NODE_TYPE_HOST };
+	put(&writer->bytes, head, sizeof *head);
+	struct rc_wire_graph_copy wire = {
+		.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth, .function = id,
+		.kind = to.host ? RC_GRAPH_COPY_DOWN : from.host ? RC_GRAPH_COPY_UP : RC_GRAPH_COPY_ACROSS,
+	};
+	/* Pitch and height as given: the driver checks x and y against those that are not 0. */
+	if (!to.host) {
+		wire.to = to.wire;
+		wire.to.pitch = copy->dstPitch;
+		wire.to.height = copy->dstHeight;
+	}
+	if (!from.host) {
+		wire.from = from.wire;
+		wire.from.pitch = copy->srcPitch;
+		wire.from.height = copy->srcHeight;
+	}
+	if (to.host && from.host)
+		put(&writer->bytes, &id, sizeof id);
+	else
+		put(&writer->bytes, &wire, sizeof wire);
+	return result;
+}
+
+static void put_fill(struct bytes *bytes, const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
+{
+	struct rc_wire_graph_fill wire = { fill->dst, fill->pitch, fill->width, fill->height, fill->value, fill->elementSize };
+	put(bytes, &wire, sizeof wire);
+}
+
+static CUresult put_graph(struct writer *writer, CUgraph graph);
+
+static CUresult put_host(struct writer *writer, CUgraphNode node)
+{
+	uint64_t id = 0;
+	CUresult result = rc_graph_host_function(&writer->run->hosts, writer->run->session, node->number,
+						 node->params.host.fn, node->params.host.userData, &id);
+	put(&writer->bytes, &id, sizeof id);
+	return result;
+}
+
+static CUcontext context_of(CUgraphNode node)
+{
+	switch (node->params.type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return node->params.kernel.ctx;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return node->params.memcpy.copyCtx;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return node->params.memset.ctx;
+	default:
+		return NULL;
+	}
+}
+
+static CUresult put_node(struct writer *writer, CUgraphNode node)
+{
+	struct rc_wire_node head = { .type = node->params.type, .flags = node->disabled ? RC_NODE_DISABLED : 0,
+				     .context = (uint64_t)(uintptr_t)context_of(node) };
+	CUresult result = graph_params_there(node);
+	if (result == CUDA_SUCCESS && head.context)
+		result = check_session(writer->run, head.context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (head.type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		return put_copy(writer, &head, node);
+	put(&writer->bytes, &head, sizeof head);
+	switch (node->params.type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return put_kernel(writer, node);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		put_fill(&writer->bytes, &node->params.memset);
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return put_host(writer, node);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return put_graph(writer, node->params.graph.graph);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		put(&writer->bytes, &node->named[0], sizeof node->named[0]);
+		return check_session(writer->run, node->named[0]);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+static CUresult put_graph(struct writer *writer, CUgraph graph)
+{
+	struct rc_wire_graph head = { .nodes = graph->count };
+	uint32_t index = 0;
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		node->index = index++;
+		head.edges += node->after.count;
+	}
+	put(&writer->bytes, &head, sizeof head);
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		node->number = writer->run->nodes++;
+		CUresult result = put_node(writer, node);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	for (CUgraphNode node = graph->first; node; node = node->next)
+		for (uint32_t i = 0; i < node->after.count; i++) {
+			struct rc_wire_graph_edge edge = { .from = node->index, .to = node->after.at[i].node->index };
+			memcpy(edge.data, &node->after.at[i].data, sizeof edge.data);
+			put(&writer->bytes, &edge, sizeof edge);
+		}
+	return CUDA_SUCCESS;
+}
+
+/* ---- executable graphs ---- */
+
+static CUresult link_of(struct graph_runner *run, struct rc_link **link)
+{
+	struct rc_route route = { run->session, run->session->primary, false };
+	return rc_link_get(&route, false, link);
+}
+
+static CUresult send_new(CUgraphExec exec, const struct bytes *bytes)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_graph_new call;
+	} message = { .call = { exec->run->handle, exec->flags } };
+	struct rc_link *link;
+	struct iovec iov = { bytes->at, bytes->len };
+	if (bytes->failed)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (bytes->len > RC_CALL_BYTES_MAX - sizeof message)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = link_of(exec->run, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return rc_link_call(link, RC_CALL_graph_instantiate, 0, &message.head, sizeof message, &iov, 1);
+}
+
+static void runner_free(struct graph_runner *run)
+{
+	rc_graph_hosts_end(&run->hosts);
+	rc_handle_delete(run->handle);
+	free(run);
+}
+
+CUresult graph_driver_instantiate(CUgraphExec exec)
+{
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
+	struct graph_runner *run = calloc(1, sizeof *run);
+	if (result != CUDA_SUCCESS || !run) {
+		free(run);
+		return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	exec->run = run;
+	run->session = rc_context_session();
+	struct writer writer = { .run = run };
+	result = rc_handle_new(RC_KIND_GRAPH_EXEC, run->session, &run->handle);
+	if (result == CUDA_SUCCESS)
+		result = put_graph(&writer, exec->graph);
+	if (result == CUDA_SUCCESS)
+		result = send_new(exec, &writer.bytes);
+	free(writer.bytes.at);
+	if (result != CUDA_SUCCESS)
+		runner_free(run);
+	return result;
+}
+
+/* The worker's driver lets launches that are running complete. */
+void graph_driver_exec_free(CUgraphExec exec)
+{
+	struct {
+		struct rc_wire_call head;
+		uint64_t exec;
+	} message = { .exec = exec->run->handle };
+	struct rc_link *link;
+	if (link_of(exec->run, &link) == CUDA_SUCCESS)
+		rc_link_post(link, RC_CALL_graph_destroy, 0, &message.head, sizeof message, NULL, 0);
+	runner_free(exec->run);
+}
+
+static CUresult send_node(CUgraphExec exec, uint32_t number, const struct bytes *bytes)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_graph_change call;
+	} message = { .call = { exec->run->handle, number, 0 } };
+	struct rc_link *link;
+	struct iovec iov = { bytes->at, bytes->len };
+	CUresult result = bytes->failed ? CUDA_ERROR_OUT_OF_MEMORY : link_of(exec->run, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return rc_link_call(link, RC_CALL_graph_node, 0, &message.head, sizeof message, &iov, 1);
+}
+
+CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node)
+{
+	struct writer writer = { .run = exec->run };
+	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return CUDA_SUCCESS;
+	CUresult result = put_node(&writer, node);
+	if (result == CUDA_SUCCESS)
+		result = send_node(exec, node->number, &writer.bytes);
+	free(writer.bytes.at);
+	rc_graph_hosts_retire(&exec->run->hosts, node->number);
+	return result;
+}
+
+static bool same_kernel(CUgraphNode node, CUgraphNode other)
+{
+	const graph_kernel_t *a = node->kernel, *b = other->kernel;
+	if (a->function_id != b->function_id || a->bytes != b->bytes || a->set != b->set ||
+	    memcmp(&a->shape.grid, &b->shape.grid, sizeof a->shape.grid) ||
+	    memcmp(&a->shape.block, &b->shape.block, sizeof a->shape.block) ||
+	    a->shape.dynamic_shared != b->shape.dynamic_shared || memcmp(a->block, b->block, a->bytes))
+		return false;
+	return !a->set || !memcmp(a->values, b->values, GRAPH_ATTRIBUTES * sizeof *a->values);
+}
+
+/* True if the worker needs not be told about the difference. */
+static bool same(CUgraphNode node, CUgraphNode other)
+{
+	if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+		return same_kernel(node, other);
+	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY)
+		return true;
+	return !memcmp(&node->params, &other->params, sizeof node->params) && node->named[0] == other->named[0];
+}
+
+static CUresult send_changes(CUgraphExec exec, CUgraph graph, CUgraphNode *old)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (CUgraphNode node = graph->first; node && result == CUDA_SUCCESS; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+			result = send_changes(exec, below[i], old);
+		if (result == CUDA_SUCCESS && (!old[node->number] || !same(node, old[node->number])))
+			result = graph_driver_node_changed(exec, node);
+	}
+	return result;
+}
+
+static void by_number(CUgraph graph, CUgraphNode *nodes)
+{
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		nodes[node->number] = node;
+		for (unsigned i = 0; i < count; i++)
+			by_number(below[i], nodes);
+	}
+}
+
+CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now)
+{
+	CUgraphNode *nodes = calloc(exec->run->nodes + 1, sizeof(CUgraphNode));
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	by_number(old, nodes);
+	CUresult result = send_changes(exec, now, nodes);
+	/* Later updates pair nodes by their place in the graph. */
+	uint32_t index = 0;
+	for (CUgraphNode node = now->first; node; node = node->next)
+		node->index = index++;
+	free(nodes);
+	return result;
+}
+
+CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_graph_launch call;
+	} message = { .call = { exec->run->handle, rc_capture_stream_handle(stream) } };
+	struct rc_route route = { NULL, 0, false };
+	CUresult result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
+	struct rc_session *session = route.session ? route.session : rc_context_session();
+	if (result == CUDA_SUCCESS && session != exec->run->session)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	struct rc_link *link;
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	rc_graph_hosts_launch(&exec->run->hosts);
+	result = rc_link_post(link, RC_CALL_graph_launch, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		rc_graph_hosts_not_launched(&exec->run->hosts);
+	return result;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stream capture over a worker: several streams, all captured calls, what captures forbid. */
+#include "test/cuda/softgpu/driver.h"
+
+static CUdeviceptr device;
+static CUstream stream, other;
+static CUevent fork_event, join_event;
+
+static uint32_t result_of(CUgraph graph, uint32_t *result)
+{
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuGraphExecDestroy(exec));
+	return *result;
+}
+
+static void increase(CUstream in, CUdeviceptr address, uint32_t by)
+{
+	OK(launch("increase", in, &address, &by));
+}
+
+static void add_one(void *argument)
+{
+	++*(uint32_t *)argument;
+}
+
+/* Two streams, copies from and to pinned memory, fills, a host function. */
+static void two_streams(void)
+{
+	uint32_t *pinned;
+	CUgraph graph;
+	size_t nodes;
+	OK(cuMemAllocHost((void **)&pinned, 64));
+	memset(pinned, 0, 64);
+	CUdeviceptr second = device + 4;
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	OK(cuMemcpyHtoDAsync(device, pinned, 4, stream));
+	OK(cuEventRecord(fork_event, stream));
+	OK(cuStreamWaitEvent(other, fork_event, 0));
+	OK(cuMemsetD32Async(second, 500, 1, other));
+	increase(other, second, 3);
+	OK(cuEventRecord(join_event, other));
+	increase(stream, device, 20);
+	OK(cuStreamWaitEvent(stream, join_event, 0));
+	OK(cuMemcpyDtoDAsync(device + 8, second, 4, stream));
+	OK(cuMemcpyDtoHAsync(&pinned[1], device, 12, stream));
+	OK(cuLaunchHostFunc(stream, add_one, &pinned[4]));
+	CUstreamCaptureStatus status;
+	OK(cuStreamIsCapturing(other, &status));
+	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuStreamIsCapturing(other, &status));
+	CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+	OK(cuGraphGetNodes(graph, NULL, &nodes));
+	CHECK(nodes == 7 && !pinned[4]);
+	pinned[0] = 7; /* read at the launch, not at the capture */
+	CHECK(result_of(graph, &pinned[1]) == 27 && pinned[2] == 503 && pinned[3] == 503 && pinned[4] == 1);
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFreeHost(pinned));
+}
+
+/* A launch of a graph in a capture becomes a child. */
+static void launch_in_capture(void)
+{
+	static uint32_t result;
+	CUgraph graph, outer;
+	CUgraphExec exec;
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemsetD32Async(device, 40, 1, stream));
+	increase(stream, device, 2);
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuMemcpyDtoHAsync(&result, device, 4, stream));
+	OK(cuStreamEndCapture(stream, &outer));
+	CHECK(result_of(outer, &result) == 42);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(outer));
+}
+
+static void begin(void)
+{
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+/* The capture is invalid after the call before. */
+static void is_invalid(void)
+{
+	CUgraph graph;
+	EXPECT(launch("nothing", stream, NULL, NULL), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	CHECK(!graph);
+}
+
+static void forbidden(void)
+{
+	CUdeviceptr address;
+	uint32_t here = 0;
+	CUgraph graph;
+	begin();
+	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is_invalid();
+	begin();
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is_invalid();
+	begin();
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is_invalid();
+	begin();
+	EXPECT(cuMemAlloc(&address, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is_invalid();
+	begin();
+	EXPECT(cuMemFree(device), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	is_invalid();
+	begin();
+	EXPECT(cuMemcpyHtoD(device, &here, 4), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	is_invalid();
+	begin();
+	EXPECT(cuMemsetD32(device, 0, 1), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	is_invalid();
+	begin();
+	EXPECT(cuEventRecord(fork_event, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	is_invalid();
+	begin();
+	OK(cuEventRecord(fork_event, stream));
+	EXPECT(cuEventQuery(fork_event), CUDA_ERROR_CAPTURED_EVENT);
+	is_invalid();
+	begin();
+	OK(cuEventRecord(fork_event, stream));
+	OK(cuStreamWaitEvent(other, fork_event, 0));
+	increase(other, device, 1);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
+	EXPECT(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	OK(cuEventRecord(fork_event, stream)); /* outside of a capture again */
+	OK(cuEventSynchronize(fork_event));
+}
+
+/* A stream that captures may be destroyed. */
+static void destroyed(void)
+{
+	CUstream gone;
+	OK(cuStreamCreate(&gone, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamBeginCapture(gone, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	increase(gone, device, 1);
+	OK(cuStreamDestroy(gone));
+	OK(cuCtxSynchronize());
+}
+
+int main(void)
+{
+	start();
+	OK(cuMemAlloc(&device, 64));
+	OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
+	OK(cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
+	two_streams();
+	launch_in_capture();
+	forbidden();
+	destroyed();
+	OK(cuMemFree(device));
+	return 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Graphs over a worker: built and cloned here, instantiated there; copies of host memory read and write it when the graph
+ * runs; updates; launches are one message each.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#define WORDS 8
+
+static CUdeviceptr memory_of(size_t words)
+{
+	CUdeviceptr address;
+	OK(cuMemAlloc(&address, words * sizeof(uint32_t)));
+	OK(cuMemsetD32(address, 0, words));
+	return address;
+}
+
+static uint32_t word(CUdeviceptr address)
+{
+	uint32_t value;
+	OK(cuMemcpyDtoH(&value, address, sizeof value));
+	return value;
+}
+
+static CUgraphNode add_kernel(CUgraph graph, const CUgraphNode *after, size_t count, const char *name, CUdeviceptr first,
+			      uint32_t second)
+{
+	CUgraphNode node;
+	void *parameters[] = { &first, &second };
+	CUDA_KERNEL_NODE_PARAMS params = { .func = kernel(name), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+	OK(cuGraphAddKernelNode(&node, graph, after, count, &params));
+	return node;
+}
+
+static CUDA_MEMCPY3D up(CUdeviceptr to, const void *from, size_t bytes)
+{
+	return (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				.dstDevice = to, .WidthInBytes = bytes, .Height = 1, .Depth = 1 };
+}
+
+static CUDA_MEMCPY3D down(void *to, CUdeviceptr from, size_t bytes)
+{
+	return (CUDA_MEMCPY3D){ .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				.srcDevice = from, .WidthInBytes = bytes, .Height = 1, .Depth = 1 };
+}
+
+static CUgraphNode add_copy(CUgraph graph, CUgraphNode after, CUDA_MEMCPY3D copy)
+{
+	CUgraphNode node;
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuGraphAddMemcpyNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &copy, context));
+	return node;
+}
+
+static CUgraphExec instantiated(CUgraph graph)
+{
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphDestroy(graph));
+	return exec;
+}
+
+static CUgraph new_graph(void)
+{
+	CUgraph graph;
+	OK(cuGraphCreate(&graph, 0));
+	return graph;
+}
+
+/* The order of nodes, a diamond with a child graph in it, launched many times. */
+static void order(void)
+{
+	CUdeviceptr log = memory_of(64);
+	CUgraph graph = new_graph(), child = new_graph();
+	CUgraphNode first = add_kernel(graph, NULL, 0, "append", log, 1), middle, last[2], empty;
+	last[0] = add_kernel(child, NULL, 0, "append", log, 2);
+	add_kernel(child, &last[0], 1, "append", log, 3);
+	OK(cuGraphAddChildGraphNode(&middle, graph, &first, 1, child));
+	OK(cuGraphDestroy(child));
+	OK(cuGraphAddEmptyNode(&empty, graph, &first, 1));
+	last[0] = middle;
+	last[1] = empty;
+	add_kernel(graph, last, 2, "append", log, 4);
+	CUgraphExec exec = instantiated(graph);
+	for (int i = 0; i < 5; i++)
+		OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	uint32_t got[64];
+	OK(cuMemcpyDtoH(got, log, sizeof got));
+	CHECK(got[0] == 20);
+	for (uint32_t i = 0; i < 20; i++)
+		CHECK(got[1 + i] == 1 + i % 4);
+	OK(cuGraphExecDestroy(exec));
+	EXPECT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(log));
+}
+
+static void add_one(void *argument)
+{
+	++*(uint32_t *)argument;
+}
+
+/* The copy reads what the host function before it has written, and the last one writes host memory. */
+static void host_memory(void)
+{
+	static uint32_t source, result[3];
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph();
+	CUgraphNode node;
+	CUDA_HOST_NODE_PARAMS host = { .fn = add_one, .userData = &source };
+	OK(cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+	node = add_copy(graph, node, up(device, &source, sizeof source));
+	node = add_kernel(graph, &node, 1, "increase", device, 100);
+	node = add_copy(graph, node, down(&result[0], device, sizeof result[0]));
+	CUDA_MEMCPY3D across = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = &result[0], .dstMemoryType = CU_MEMORYTYPE_HOST,
+				 .dstHost = &result[1], .WidthInBytes = sizeof result[1], .Height = 1, .Depth = 1 };
+	add_copy(graph, node, across);
+	CUgraphExec exec = instantiated(graph);
+	for (uint32_t i = 1; i <= 50; i++) {
+		OK(cuGraphLaunch(exec, NULL));
+		if (i % 2)
+			continue;
+		OK(cuStreamSynchronize(NULL));
+		CHECK(source == i && result[0] == i + 100 && result[1] == result[0]);
+	}
+	source = 1000; /* the next launch reads this */
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuGraphExecDestroy(exec)); /* the launch completes nevertheless */
+	OK(cuStreamSynchronize(NULL));
+	CHECK(source == 1001 && result[0] == 1101 && result[1] == 1101 && !result[2]);
+	OK(cuMemFree(device));
+}
+
+/* Rows with gaps on both sides, more bytes than one chunk. */
+static void boxes(void)
+{
+	enum { WIDTH = 3000, ROWS = 300, PITCH = 4096 };
+	CUdeviceptr device = memory_of(PITCH * ROWS / 4);
+	unsigned char *from = malloc(PITCH * ROWS), *to = calloc(PITCH, ROWS);
+	for (size_t i = 0; i < PITCH * ROWS; i++)
+		from[i] = (unsigned char)(i * 7 + i / PITCH);
+	CUgraph graph = new_graph();
+	CUDA_MEMCPY3D copy = up(device, from, WIDTH);
+	copy.Height = ROWS;
+	copy.srcPitch = copy.dstPitch = PITCH;
+	copy.srcXInBytes = 5;
+	CUgraphNode node = add_copy(graph, NULL, copy);
+	copy = down(to, device, WIDTH);
+	copy.Height = ROWS;
+	copy.srcPitch = copy.dstPitch = PITCH;
+	copy.dstXInBytes = 9;
+	add_copy(graph, node, copy);
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	for (size_t y = 0; y < ROWS; y++) {
+		CHECK(!memcmp(to + y * PITCH + 9, from + y * PITCH + 5, WIDTH));
+		CHECK(!to[y * PITCH + 8] && !to[y * PITCH + 9 + WIDTH]);
+	}
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+	free(from);
+	free(to);
+}
+
+/* Nodes of the executable graph get other parameters, alone or by a whole graph; one is disabled. */
+static void updates(void)
+{
+	uint32_t source = 5, other = 70, result = 0;
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph(), same;
+	CUgraphNode copy = add_copy(graph, NULL, up(device, &source, sizeof source));
+	CUgraphNode add = add_kernel(graph, &copy, 1, "increase", device, 1);
+	add_copy(graph, add, down(&result, device, sizeof result));
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(result == 6);
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	CUDA_MEMCPY3D changed = up(device, &other, sizeof other);
+	OK(cuGraphExecMemcpyNodeSetParams(exec, copy, &changed, context));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(result == 71);
+	OK(cuGraphNodeSetEnabled(exec, add, 0));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(result == 70);
+	OK(cuGraphNodeSetEnabled(exec, add, 1));
+	OK(cuGraphClone(&same, graph));
+	OK(cuGraphNodeFindInClone(&add, add, same));
+	uint32_t by = 1000;
+	void *parameters[] = { &device, &by };
+	CUDA_KERNEL_NODE_PARAMS params;
+	OK(cuGraphKernelNodeGetParams(add, &params));
+	params.kernelParams = parameters;
+	OK(cuGraphKernelNodeSetParams(add, &params));
+	CUgraphExecUpdateResultInfo info;
+	OK(cuGraphExecUpdate(exec, same, &info));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(result == 1005); /* the graph copies from source again */
+	add_kernel(same, NULL, 0, "increase", device, 1);
+	EXPECT(cuGraphExecUpdate(exec, same, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	CHECK(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+	OK(cuGraphDestroy(same));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+}
+
+/* Fills, device copies and events. */
+static void other_nodes(void)
+{
+	CUdeviceptr device = memory_of(2 * WORDS);
+	CUgraph graph = new_graph();
+	CUgraphNode node;
+	CUevent event;
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuEventCreate(&event, 0));
+	CUDA_MEMSET_NODE_PARAMS fill = { .dst = device, .elementSize = 4, .value = 0x01020304, .width = WORDS, .height = 1 };
+	OK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, context));
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = device, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstDevice = device, .dstXInBytes = WORDS * 4, .WidthInBytes = WORDS * 4, .Height = 1, .Depth = 1 };
+	node = add_copy(graph, node, copy);
+	OK(cuGraphAddEventRecordNode(&node, graph, &node, 1, event));
+	CUgraphExec exec = instantiated(graph);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuEventSynchronize(event));
+	CHECK(word(device + 4 * (2 * WORDS - 1)) == 0x01020304);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuEventDestroy(event));
+	OK(cuMemFree(device));
+}
+
+/* What CUDA refuses, and what the client does not send. */
+static void errors(void)
+{
+	CUgraph graph = new_graph();
+	CUgraphNode node[2];
+	CUgraphExec exec;
+	CUgraphConditionalHandle handle;
+	OK(cuGraphAddEmptyNode(&node[0], graph, NULL, 0));
+	OK(cuGraphAddEmptyNode(&node[1], graph, &node[0], 1));
+	OK(cuGraphAddDependencies(graph, &node[1], &node[0], NULL, 1));
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
+					     .bytesize = 64 };
+	EXPECT(cuGraphAddMemAllocNode(&node[0], graph, NULL, 0, &alloc), CUDA_ERROR_NOT_SUPPORTED);
+	CUDA_MEMCPY3D copy = up(0x1000, &graph, 8);
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	EXPECT(cuGraphAddMemcpyNode(&node[0], graph, NULL, 0, &copy, context), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGraphDestroy(graph));
+	EXPECT(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* For the script, which counts the calls in the log: a graph of many nodes, launched 100 times. */
+static void many(void)
+{
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph();
+	CUgraphNode node = NULL;
+	for (int i = 0; i < 200; i++)
+		node = add_kernel(graph, node ? &node : NULL, node ? 1 : 0, "increase", device, 1);
+	CUgraphExec exec = instantiated(graph);
+	for (int i = 0; i < 100; i++)
+		OK(cuGraphLaunch(exec, NULL));
+	CHECK(word(device) == 20000);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+}
+
+int main(int argc, char **argv)
+{
+	start();
+	if (argc > 1 && !strcmp(argv[1], "many")) {
+		many();
+		return 0;
+	}
+	order();
+	host_memory();
+	boxes();
+	updates();
+	other_nodes();
+	errors();
+	return 0;
+}
