@@ -7,6 +7,7 @@
  */
 #include "test/cuda/server/raw_client.h"
 
+#include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,55 @@ static void host_function(struct message *to)
 	call(to, RC_CALL_host_function, &args, sizeof args, "", 0);
 }
 
+/* A graph of a kernel, a copy between device and host, a fill and a graph within it. */
+static void graph_instantiate(struct message *to)
+{
+	struct {
+		struct rc_wire_graph graph;
+		struct rc_wire_node kernel_node;
+		struct rc_wire_graph_kernel kernel;
+		uint64_t parameters[2];
+		struct rc_wire_node copy_node;
+		struct rc_wire_graph_copy copy;
+		struct rc_wire_node child_node;
+		struct rc_wire_graph child;
+		struct rc_wire_node fill_node;
+		struct rc_wire_graph_fill fill;
+		struct rc_wire_graph_edge edge[2];
+	} graph = {
+		.graph = { 3, 2 }, .edge = { { 0, 1, { 0 } }, { 1, 2, { 0 } } },
+		.kernel_node = { .type = CU_GRAPH_NODE_TYPE_KERNEL },
+		.kernel = { .function = kernel, .grid = { 1, 1, 1 }, .block = { 64, 1, 1 }, .parameters = 12 },
+		.parameters = { memory, 7 },
+		.copy_node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY },
+		.copy = { .width = 64, .height = 1 + draw(2), .depth = 1, .function = 9, .kind = (uint32_t)draw(3),
+			  .to = { .address = memory }, .from = { .address = memory + 4096 } },
+		.child_node = { .type = CU_GRAPH_NODE_TYPE_GRAPH }, .child = { 1, 0 },
+		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
+		.fill = { .to = memory, .width = 16, .height = 1, .value = 3, .element = 4 },
+	};
+	struct rc_wire_graph_new args = { handle(RC_KIND_GRAPH_EXEC), 0 };
+	call(to, RC_CALL_graph_instantiate, &args, sizeof args, &graph, sizeof graph);
+}
+
+/* A launch, a change of a node, or the end of an executable graph that there may be. */
+static void graph_use(struct message *to)
+{
+	struct rc_wire_graph_launch launch = { handle(RC_KIND_GRAPH_EXEC), 0 };
+	struct rc_wire_graph_change change = { launch.exec, (uint32_t)draw(5), 0 };
+	struct {
+		struct rc_wire_node node;
+		struct rc_wire_graph_copy copy;
+	} node = { { .type = CU_GRAPH_NODE_TYPE_MEMCPY },
+		   { .width = 64, .height = 1, .depth = 1, .function = 9, .kind = (uint32_t)draw(3), .to = { .address = memory },
+		     .from = { .address = memory + 64 } } };
+	switch (draw(4)) {
+	case 0: call(to, RC_CALL_graph_destroy, &launch.exec, sizeof launch.exec, "", 0); break;
+	case 1: call(to, RC_CALL_graph_node, &change, sizeof change, &node, sizeof node); break;
+	default: call(to, RC_CALL_graph_launch, &launch, sizeof launch, "", 0);
+	}
+}
+
 static void host_done(struct message *to)
 {
 	to->type = RC_PACKET_HOST_DONE;
@@ -136,7 +186,7 @@ static void any(struct message *to)
 static void valid(struct message *to)
 {
 	static void (*const makers[])(struct message *) = { launch, launch, copy, copy, chunk, load, host_function, host_done, create,
-							    create, any, any, any };
+							    create, graph_instantiate, graph_use, graph_use, any, any, any };
 	makers[draw(sizeof makers / sizeof makers[0])](to);
 }
 
