@@ -40,6 +40,8 @@ static void set_defaults(CUgraph graph)
 static CUresult run_command(command_t *command)
 {
 	graph_launch_t *launch = (graph_launch_t *)command;
+	/* Once for all kernels of the launch: it is a system call for each registered range. */
+	softgpu_space_verify_registered();
 	set_defaults(launch->graph);
 	graph_run_one(launch, launch->graph);
 	return CUDA_SUCCESS;

@@ -39,7 +39,6 @@ static CUresult run_kernel(const graph_kernel_t *kernel)
 				    .limits = context_limits(function->module->context) };
 	memcpy(launch.grid, kernel->shape.grid, sizeof launch.grid);
 	memcpy(launch.block, kernel->shape.block, sizeof launch.block);
-	softgpu_space_verify_registered();
 	return softgpu_launch(&launch);
 }
 
@@ -62,6 +61,8 @@ static void run_host(const CUDA_HOST_NODE_PARAMS_v2 *params)
 	params->fn(params->userData);
 	init_in_callback(false);
 	queue_rest_end();
+	/* The function may have unmapped registered memory; for what was unmapped before see graph_launch.c. */
+	softgpu_space_verify_registered();
 }
 
 static uint32_t condition(const struct CUgraphNode_st *node)
