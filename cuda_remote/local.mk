@@ -8,6 +8,7 @@ include cuda_remote/server/local.mk
 include cuda_remote/server/daemon/local.mk
 include cuda_remote/softgpu/local.mk
 include cuda_remote/runtime/local.mk
+include cuda_remote/relink/local.mk
 include cuda_remote/run/local.mk
 CUDA_IS_LISTED = :
 else

@@ -12,6 +12,7 @@ cuda_remote_run_headrace_run_SOURCES = \
 	cuda_remote/run/private.h cuda_remote/run/private.c \
 	cuda_remote/run/program.h cuda_remote/run/program.c
 cuda_remote_run_headrace_run_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'
-cuda_remote_run_headrace_run_LDADD = cuda_remote/run/libhrlayout.la cuda_remote/door/libhrdoor.la
+cuda_remote_run_headrace_run_LDADD = cuda_remote/run/libhrlayout.la cuda_remote/relink/libhrelf.la \
+	cuda_remote/door/libhrdoor.la
 
 dist_man_MANS += docs/man/headrace-run.1

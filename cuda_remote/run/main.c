@@ -89,29 +89,52 @@ static int prepend_library_path(const char *first, const char *second)
 	return error;
 }
 
-/*
- * Preloads the library that makes NVIDIA's run-time compiler return PTX for the software GPU (softgpu/nvrtc). It is the
- * last in LD_PRELOAD, as a sanitizer must stay first.
- */
-static int preload_nvrtc(const char *softgpu)
+/* Appends a library to LD_PRELOAD; it is the last, as a sanitizer must stay first. */
+static int preload(const char *path)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char *path, *all = NULL;
-	if (asprintf(&path, "%s/libheadrace-nvrtc.so", softgpu) < 0)
+	char *all;
+	if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ":" : "", path) < 0)
 		return -ENOMEM;
-	int error = 0;
-	/* If the file were missing, the dynamic linker would print an error. */
-	if (!access(path, R_OK)) {
-		if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ":" : "", path) < 0) {
-			all = NULL;
-			error = -ENOMEM;
-		} else if (setenv("LD_PRELOAD", all, 1)) {
-			error = -errno;
-		}
-	}
-	free(path);
+	int error = setenv("LD_PRELOAD", all, 1) ? -errno : 0;
 	free(all);
 	return error;
+}
+
+/* Preloads a library of a part's folder, and its companion (NULL: none) before it. If the file is missing, nothing is
+ * preloaded: the dynamic linker would print an error in every process. */
+static int preload_part(enum rc_layout_part part, const char *file, const char *companion)
+{
+	char folder[PATH_MAX], *path = NULL, *other = NULL;
+	int error = rc_layout_folder(part, folder);
+	if (error)
+		return error;
+	if (asprintf(&path, "%s/%s", folder, file) < 0)
+		return -ENOMEM;
+	if (companion && asprintf(&other, "%s/%s", folder, companion) < 0) {
+		free(path);
+		return -ENOMEM;
+	}
+	if (!access(path, R_OK)) {
+		error = other ? preload(other) : 0;
+		if (!error)
+			error = preload(path);
+	}
+	free(path);
+	free(other);
+	return error;
+}
+
+/* Preloads the library that replaces NVIDIA's static runtime, and the runtime that it needs (cuda_remote/relink). */
+static int preload_relink(void)
+{
+	return preload_part(RC_LAYOUT_RUNTIME, "libheadrace-relink.so", "libcudart.so.13");
+}
+
+/* Preloads the library that makes NVIDIA's run-time compiler return PTX for the software GPU (softgpu/nvrtc). */
+static int preload_nvrtc(void)
+{
+	return preload_part(RC_LAYOUT_SOFTGPU, "libheadrace-nvrtc.so", NULL);
 }
 
 /* Adds Headrace's runtime and a part's libcuda.so.1 to the library path. part NULL: the host's own libcuda.so.1. */
@@ -153,6 +176,8 @@ static int use_server(const char *list)
 {
 	static const enum rc_layout_part client = RC_LAYOUT_CLIENT;
 	int error = use_libraries(&client);
+	if (!error)
+		error = preload_relink();
 	if (!error && setenv("HEADRACE_SERVER", list, 1))
 		error = -errno;
 	return error;
@@ -168,13 +193,13 @@ static int use_private_server(const char *driver)
 static int use_local(const char *driver)
 {
 	static const enum rc_layout_part softgpu = RC_LAYOUT_SOFTGPU;
-	char folder[PATH_MAX];
 	if (!driver || !strcmp(driver, "softgpu")) {
 		int error = use_libraries(&softgpu);
 		if (!error)
-			error = rc_layout_folder(RC_LAYOUT_SOFTGPU, folder);
-		return error ? error : preload_nvrtc(folder);
+			error = preload_relink();
+		return error ? error : preload_nvrtc();
 	}
+	/* NVIDIA's static runtime works with NVIDIA's driver. */
 	if (!strcmp(driver, "system"))
 		return use_libraries(NULL);
 	fputs("headrace-run: --local runs on the driver \"softgpu\" or \"system\"\n", stderr);

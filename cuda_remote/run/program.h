@@ -8,8 +8,8 @@
 /* Finds name as execvp does. -ENOENT: not found; -EACCES: found, but not executable or not a file. */
 int program_find(const char *name, char path[PATH_MAX]);
 
-/* Warns on stderr if the program contains NVIDIA's static runtime or needs a runtime of another CUDA version. Does not
- * warn if the file is not ELF: it may be a script. */
+/* Warns on stderr if the program needs the shared runtime of another CUDA version. Does not warn if the file is not
+ * ELF: it may be a script. A static runtime is the matter of cuda_remote/relink, in the program's own process. */
 void program_check(const char *path);
 
 #endif

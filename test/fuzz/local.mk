@@ -4,6 +4,7 @@
 EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/short-copy %D%/seeds/fuzz-client/load-refused \
 	%D%/seeds/fuzz-door/enter \
 	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
+	%D%/seeds/fuzz-elf-file/runtime \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
 	%D%/seeds/fuzz-object/object %D%/seeds/fuzz-object/archive %D%/seeds/fuzz-object/image \
@@ -55,7 +56,7 @@ test_fuzz_fuzz_launch_LDADD =
 $(test_fuzz_fuzz_launch_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 if HAVE_CUDA
-fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
+fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-elf-file %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
 fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-client
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
@@ -63,6 +64,9 @@ test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
 test_fuzz_fuzz_door_key_SOURCES = %D%/fuzz_door_key.c
 test_fuzz_fuzz_door_key_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_key_LDADD = cuda_remote/door/libhrdoor.la
+test_fuzz_fuzz_elf_file_SOURCES = %D%/fuzz_elf_file.c
+test_fuzz_fuzz_elf_file_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_elf_file_LDADD = cuda_remote/relink/libhrelf.la
 test_fuzz_fuzz_fatbin_SOURCES = %D%/fuzz_fatbin.c
 test_fuzz_fuzz_fatbin_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_fuzz_fuzz_fatbin_LDFLAGS = $(fuzz_ldflags)
@@ -104,11 +108,11 @@ test_fuzz_fuzz_server_SOURCES = %D%/fuzz_server.c
 test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
-EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
+EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
 EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_worker.c %D%/fuzz_client.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
 	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 

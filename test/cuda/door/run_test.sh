@@ -124,27 +124,13 @@ HEADRACE_SERVER=x $run --local printenv HEADRACE_SERVER && fail "a server in loc
 HEADRACE_LIBDIR=$work/none $run --local true 2> "$work/err"
 refused 125 "is not installed in $work/none" "no libraries"
 
-echo "- a static runtime"
-cat > "$work/kernel.c" <<-END
-	__attribute__((section(".nv_fatbin"), used)) static const int image = 1;
-	#ifndef DRIVER_ALONE
-	__attribute__((section(".nvFatBinSegment"), used)) static const int segment = 1;
-	#endif
-	int cudart(void);
-	int main(void) { return CALL; }
-	END
+echo "- the runtime of another version"
+echo 'int cudart(void); int main(void) { return cudart(); }' > "$work/needs.c"
 echo 'int cudart(void) { return 0; }' > "$work/cudart.c"
 for version in 12 13; do
 	${CC:-cc} -shared -fPIC -Wl,-soname,libcudart.so.$version -o "$work/libcudart.so.$version" "$work/cudart.c" &&
-		${CC:-cc} -DCALL='cudart()' -o "$work/dynamic$version" "$work/kernel.c" "$work/libcudart.so.$version" ||
-		fail "compiling"
+		${CC:-cc} -o "$work/dynamic$version" "$work/needs.c" "$work/libcudart.so.$version" || fail "compiling"
 done
-${CC:-cc} -DCALL=0 -o "$work/static" "$work/kernel.c" || fail "compiling"
-$run --local "$work/static" 2> "$work/err" || fail "the program"
-has_line "$work/err" "static runtime" || fail "no warning of a static runtime"
-${CC:-cc} -DCALL=0 -DDRIVER_ALONE -o "$work/alone" "$work/kernel.c" || fail "compiling"
-$run --local "$work/alone" 2> "$work/err" || fail "the program of the driver API"
-has_line "$work/err" warning && fail "a warning to a program of the driver API: $(cat "$work/err")"
 LD_LIBRARY_PATH=$work $run --local "$work/dynamic12" 2> "$work/err"
 has_line "$work/err" "needs libcudart.so.12" || fail "no warning of CUDA 12"
 LD_LIBRARY_PATH=$work $run --local "$work/dynamic13" 2> "$work/err"

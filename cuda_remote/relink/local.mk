@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Preloaded by headrace-run: replaces NVIDIA's static runtime in programs. It lies beside the runtime that it jumps to.
+noinst_LTLIBRARIES += cuda_remote/relink/libhrelf.la
+cuda_remote_relink_libhrelf_la_SOURCES = \
+	cuda_remote/relink/elf_file.h cuda_remote/relink/elf_file.c \
+	cuda_remote/relink/runtime_entries.h cuda_remote/relink/runtime_entries.c
+
+runtime_LTLIBRARIES += cuda_remote/runtime/libheadrace-relink.la
+cuda_remote_runtime_libheadrace_relink_la_SOURCES = \
+	cuda_remote/relink/code_patch.h cuda_remote/relink/code_patch.c \
+	cuda_remote/relink/relink.c
+cuda_remote_runtime_libheadrace_relink_la_LIBADD = cuda_remote/relink/libhrelf.la rdma_channel/base/libhrbase.la
+# initfirst: before the constructors of other libraries. nodelete: replaced functions may jump into it.
+cuda_remote_runtime_libheadrace_relink_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version \
+	-Wl,-z,initfirst -Wl,-z,nodelete

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * headrace-run preloads this library. Before any constructor of the program, its own constructor looks for loaded
+ * objects that are linked with NVIDIA's static CUDA runtime. It replaces the runtime's functions in them by jumps to
+ * those of Headrace's libcudart.so.13, which is preloaded too and lies in the same folder.
+ *
+ * The library is linked with -z initfirst: else constructors of other libraries would run before its own, and register
+ * their kernels with the runtime that is to be replaced. The C library's own constructor has not run either: so this
+ * code uses neither stdio nor environ.
+ */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "cuda_remote/relink/code_patch.h"
+#include "cuda_remote/relink/elf_file.h"
+#include "cuda_remote/relink/runtime_entries.h"
+#include "rdma_channel/base/log.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char runtime_name[] = "libcudart.so.13";
+
+/* What one pass over the loaded objects works with. Static, as it is large. */
+static struct {
+	char folder[PATH_MAX]; /* this library's */
+	ElfW(Addr) reference_base;
+	elf_file_t reference_file; /* Headrace's libcudart.so.13 */
+	runtime_entries_t reference;
+	runtime_entries_t entries;
+	code_patch_t patches[RUNTIME_ENTRIES_MAX];
+} pass;
+
+/* Stands in for functions that a later 13.x has and Headrace's runtime lacks. */
+static int not_supported(void)
+{
+	enum { ERROR_NOT_SUPPORTED = 801 }; /* cudaErrorNotSupported */
+	hr_log_once(HR_LOG_ERROR, "the program calls a function of a CUDA runtime later than 13.0, which Headrace's "
+				  "runtime lacks: it returns cudaErrorNotSupported");
+	return ERROR_NOT_SUPPORTED;
+}
+
+/* ---- Headrace's runtime ---- */
+
+static bool is_in_own_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	return n && strlen(pass.folder) == n && !memcmp(path, pass.folder, n) && !strcmp(slash + 1, runtime_name);
+}
+
+static int find_reference(struct dl_phdr_info *info, size_t size, void *found)
+{
+	(void)size;
+	if (!is_in_own_folder(info->dlpi_name) || !elf_file_open(info->dlpi_name, &pass.reference_file))
+		return 0;
+	pass.reference_base = info->dlpi_addr;
+	*(bool *)found = runtime_entries_exported(&pass.reference_file, &pass.reference);
+	return 1;
+}
+
+static int find_own_folder(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	ElfW(Addr) own = (ElfW(Addr))&not_supported - info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		if (segment->p_type != PT_LOAD || own < segment->p_vaddr || own - segment->p_vaddr >= segment->p_memsz)
+			continue;
+		const char *slash = strrchr(info->dlpi_name, '/');
+		if (slash && (size_t)(slash - info->dlpi_name) < sizeof pass.folder)
+			memcpy(pass.folder, info->dlpi_name, (size_t)(slash - info->dlpi_name));
+		return 1;
+	}
+	return 0;
+}
+
+/* Reads the functions of Headrace's runtime, once in a process. */
+static bool have_reference(void)
+{
+	static bool asked, found;
+	if (asked)
+		return found;
+	asked = true;
+	dl_iterate_phdr(find_own_folder, NULL);
+	dl_iterate_phdr(find_reference, &found);
+	if (!found)
+		hr_log(HR_LOG_ERROR, "%s/%s is not loaded: is it still in LD_PRELOAD, as headrace-run sets it?",
+		       pass.folder, runtime_name);
+	return found;
+}
+
+/* ---- one object ---- */
+
+/* Where the n bytes of a function lie in the object's memory and in its file. False: they are not executable code. */
+static bool locate(const struct dl_phdr_info *info, const elf_file_t *file, uint64_t value, uint64_t n,
+		   code_patch_t *patch)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uint64_t offset = value - segment->p_vaddr;
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || (segment->p_flags & PF_W) ||
+		    value < segment->p_vaddr || offset > segment->p_filesz || n > segment->p_filesz - offset)
+			continue;
+		/* The dynamic linker gives addresses as integers. */
+		patch->code = (uint8_t *)(uintptr_t)(info->dlpi_addr + value);
+		patch->file = segment->p_offset + offset < offset ?
+				      NULL :
+				      elf_file_at(file, segment->p_offset + offset, n);
+		return patch->file;
+	}
+	return false;
+}
+
+static bool prepare(const struct dl_phdr_info *info, const elf_file_t *file, const char **which)
+{
+	for (unsigned i = 0; i < pass.entries.count; i++) {
+		const runtime_entry_t *entry = &pass.entries.entry[i];
+		const runtime_entry_t *ours = runtime_entries_find(&pass.reference, entry->name);
+		code_patch_t *patch = &pass.patches[i];
+		*which = entry->name;
+		*patch = (code_patch_t){ .name = entry->name, .size = entry->size };
+		patch->target = ours ? pass.reference_base + ours->value : (uintptr_t)&not_supported;
+		if (!locate(info, file, entry->value, entry->size, patch))
+			return false;
+	}
+	return true;
+}
+
+/* The names of the security modules of this kernel, for a message. */
+static void security_modules(char *text, size_t size)
+{
+	int fd = open("/sys/kernel/security/lsm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0) {
+		snprintf(text, size, "unknown");
+		return;
+	}
+	text[n] = 0;
+	text[strcspn(text, "\n")] = 0;
+}
+
+static void replace(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+{
+	static const char remedy[] = "link it with nvcc -cudart shared";
+	const char *which = "";
+	char modules[128];
+	enum code_patch_result result = CODE_PATCH_DIFFERENT;
+	if (prepare(info, file, &which))
+		result = code_patch_all(path, pass.patches, pass.entries.count, &which);
+	switch (result) {
+	case CODE_PATCH_DONE:
+		hr_log(HR_LOG_DEBUG, "%s: %u functions of its static CUDA runtime replaced", path, pass.entries.count);
+		break;
+	case CODE_PATCH_BEFORE: break;
+	case CODE_PATCH_DIFFERENT:
+		hr_log(HR_LOG_ERROR, "%s: %s of its static CUDA runtime is not in memory as in the file: %s", path,
+		       which, remedy);
+		break;
+	case CODE_PATCH_SHORT:
+		hr_log(HR_LOG_ERROR, "%s: %s of its static CUDA runtime is too short to be replaced: %s", path, which,
+		       remedy);
+		break;
+	case CODE_PATCH_FORBIDDEN:
+		security_modules(modules, sizeof modules);
+		hr_log(HR_LOG_ERROR,
+		       "%s: its static CUDA runtime cannot be replaced: a security module (of: %s), PR_SET_MDWE or a "
+		       "filter of system calls forbids a program to change its code: %s",
+		       path, modules, remedy);
+		break;
+	case CODE_PATCH_MACHINE:
+		hr_log(HR_LOG_ERROR, "%s: its static CUDA runtime can be replaced on x86-64 only: %s", path, remedy);
+		break;
+	}
+}
+
+static void relink(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+{
+	const char *which = "";
+	if (!have_reference())
+		return;
+	switch (runtime_entries_static(file, &pass.reference, &pass.entries, &which)) {
+	case RUNTIME_SAME: replace(info, path, file); break;
+	case RUNTIME_OLDER:
+		hr_log(HR_LOG_ERROR,
+		       "%s is linked with the static runtime of CUDA 12 or older, which Headrace cannot replace: its "
+		       "CUDA calls will fail; build it with CUDA 13",
+		       path);
+		break;
+	case RUNTIME_OTHER:
+		hr_log(HR_LOG_ERROR,
+		       "%s is linked with a static CUDA runtime that lacks %s of CUDA 13.0: its CUDA calls will fail; "
+		       "link it with nvcc -cudart shared of CUDA 13",
+		       path, which);
+		break;
+	case RUNTIME_TWICE:
+		hr_log(HR_LOG_ERROR, "%s defines %s twice: its static CUDA runtime cannot be replaced", path, which);
+		break;
+	case RUNTIME_TOO_MANY:
+		hr_log(HR_LOG_ERROR,
+		       "%s defines more than %d functions cuda...: its static CUDA runtime cannot be replaced", path,
+		       RUNTIME_ENTRIES_MAX);
+		break;
+	}
+}
+
+static void look_at(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+{
+	const char *soname = elf_file_dynamic(file, DT_SONAME, 0);
+	if (soname && !strncmp(soname, "libcudart.so", 12))
+		return;
+	switch (runtime_entries_presence(file)) {
+	case RUNTIME_ABSENT: break;
+	case RUNTIME_PRESENT: relink(info, path, file); break;
+	case RUNTIME_STRIPPED:
+		hr_log(HR_LOG_ERROR,
+		       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: do "
+		       "not strip it, or link it with nvcc -cudart shared",
+		       path);
+		break;
+	}
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	char path[PATH_MAX];
+	elf_file_t file;
+	snprintf(path, sizeof path, "%s", info->dlpi_name);
+	/* The program has no name here. The kernel's own object has a name, but no file. */
+	if (!*path) {
+		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+		path[n > 0 ? n : 0] = 0;
+	}
+	if (!strchr(path, '/') || !elf_file_open(path, &file))
+		return 0;
+	look_at(info, path, &file);
+	elf_file_close(&file);
+	return 0;
+}
+
+__attribute__((constructor)) static void relink_program(void)
+{
+	dl_iterate_phdr(visit, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the functions of a CUDA runtime in an object's symbol table, and from them its version. */
+#include "cuda_remote/relink/runtime_entries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char mark[] = "__cudaRegisterFatBinary";
+
+/* CUDA 13 has removed this function, which every earlier runtime has. */
+static const char removed[] = "cudaThreadExit";
+
+static bool is_runtime_name(const char *name)
+{
+	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+}
+
+static bool is_defined_function(const Elf64_Sym *symbol)
+{
+	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF && symbol->st_size;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const runtime_entry_t *)left)->name, ((const runtime_entry_t *)right)->name);
+}
+
+static int name_to_entry(const void *name, const void *entry)
+{
+	return strcmp(name, ((const runtime_entry_t *)entry)->name);
+}
+
+const runtime_entry_t *runtime_entries_find(const runtime_entries_t *entries, const char *name)
+{
+	return bsearch(name, entries->entry, entries->count, sizeof *entries->entry, name_to_entry);
+}
+
+/* All defined functions of a symbol table whose names are a runtime's. False: there are too many. */
+static bool collect(const elf_file_t *file, const elf_symbols_t *symbols, runtime_entries_t *entries)
+{
+	Elf64_Sym symbol;
+	const char *name;
+	entries->count = 0;
+	for (uint64_t i = 0; i < symbols->count; i++) {
+		if (!elf_file_symbol(file, symbols, i, &symbol, &name) || !is_defined_function(&symbol) ||
+		    !is_runtime_name(name))
+			continue;
+		if (entries->count == RUNTIME_ENTRIES_MAX)
+			return false;
+		entries->entry[entries->count++] = (runtime_entry_t){ name, symbol.st_value, symbol.st_size };
+	}
+	qsort(entries->entry, entries->count, sizeof *entries->entry, by_name);
+	return true;
+}
+
+bool runtime_entries_exported(const elf_file_t *file, runtime_entries_t *entries)
+{
+	elf_symbols_t symbols;
+	return elf_file_symbols(file, SHT_DYNSYM, &symbols) && collect(file, &symbols, entries) && entries->count;
+}
+
+enum marks { MARK_ABSENT, MARK_IMPORTED, MARK_DEFINED };
+
+static enum marks look_for_mark(const elf_file_t *file, uint32_t type)
+{
+	elf_symbols_t symbols;
+	Elf64_Sym symbol;
+	const char *name;
+	enum marks found = MARK_ABSENT;
+	if (!elf_file_symbols(file, type, &symbols))
+		return found;
+	for (uint64_t i = 0; i < symbols.count; i++) {
+		if (!elf_file_symbol(file, &symbols, i, &symbol, &name) || strcmp(name, mark))
+			continue;
+		if (is_defined_function(&symbol))
+			return MARK_DEFINED;
+		found = MARK_IMPORTED;
+	}
+	return found;
+}
+
+enum runtime_presence runtime_entries_presence(const elf_file_t *file)
+{
+	if (look_for_mark(file, SHT_SYMTAB) == MARK_DEFINED)
+		return RUNTIME_PRESENT;
+	/* An object with kernels that does not import the mark calls a function of its own. */
+	bool stripped = elf_file_has_section(file, ".nvFatBinSegment") &&
+			look_for_mark(file, SHT_DYNSYM) != MARK_IMPORTED;
+	return stripped ? RUNTIME_STRIPPED : RUNTIME_ABSENT;
+}
+
+/*
+ * Removes functions that are not the reference's and lie outside the range of the reference's: a program's own function
+ * may be named cuda_something. The linker places a runtime, which is one object file, in one piece.
+ */
+static void keep_runtime(runtime_entries_t *entries, const runtime_entries_t *reference)
+{
+	uint64_t low = UINT64_MAX, high = 0;
+	unsigned kept = 0;
+	for (unsigned i = 0; i < entries->count; i++) {
+		const runtime_entry_t *entry = &entries->entry[i];
+		if (!runtime_entries_find(reference, entry->name))
+			continue;
+		low = entry->value < low ? entry->value : low;
+		high = entry->value > high ? entry->value : high;
+	}
+	for (unsigned i = 0; i < entries->count; i++) {
+		const runtime_entry_t entry = entries->entry[i];
+		if (runtime_entries_find(reference, entry.name) || (entry.value > low && entry.value < high))
+			entries->entry[kept++] = entry;
+	}
+	entries->count = kept;
+}
+
+enum runtime_version runtime_entries_static(const elf_file_t *file, const runtime_entries_t *reference,
+					    runtime_entries_t *entries, const char **which)
+{
+	elf_symbols_t symbols;
+	if (!elf_file_symbols(file, SHT_SYMTAB, &symbols) || !collect(file, &symbols, entries))
+		return RUNTIME_TOO_MANY;
+	if (runtime_entries_find(entries, removed))
+		return RUNTIME_OLDER;
+	for (unsigned i = 0; i < reference->count; i++) {
+		*which = reference->entry[i].name;
+		if (!runtime_entries_find(entries, *which))
+			return RUNTIME_OTHER;
+	}
+	keep_runtime(entries, reference);
+	for (unsigned i = 1; i < entries->count; i++) {
+		*which = entries->entry[i].name;
+		if (!strcmp(*which, entries->entry[i - 1].name))
+			return RUNTIME_TWICE;
+	}
+	return RUNTIME_SAME;
+}

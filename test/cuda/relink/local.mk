@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs that are linked with NVIDIA's static runtime.
+check_PROGRAMS += test/cuda/relink/no_text_changes
+test_cuda_relink_no_text_changes_SOURCES = test/cuda/relink/no_text_changes.c
+dist_check_SCRIPTS += test/cuda/relink/static_runtime.sh
+TESTS += test/cuda/relink/static_runtime.sh
+EXTRA_DIST += test/cuda/relink/library.cu test/cuda/relink/program.cu

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs that nvcc links with its static runtime run under headrace-run, local and with a server. What cannot be
+# replaced is named.
+set -euo pipefail
+build=${top_builddir:?run by make check}
+[ -n "${NVCC:-}" ] || { echo "skipped: there is no nvcc"; exit 77; }
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: a static runtime is replaced on x86-64 only"; exit 77; }
+if ldd "$build/cuda_remote/runtime/.libs/libcudart.so.13" | grep -qE 'lib(a|t)san'; then
+	echo "skipped: a sanitizer's library would have to be preloaded too"
+	exit 77
+fi
+here=${top_srcdir:?}/test/cuda/relink
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+	echo "$0: $*" >&2
+	[ ! -e "$work/err" ] || cat "$work/err" >&2
+	exit 1
+}
+compile() { # OUTPUT ARGUMENT...
+	local output=$1
+	shift
+	"$NVCC" -std=c++17 -Wno-deprecated-gpu-targets -arch=compute_75 -I"$top_srcdir/test/cuda/runtime/programs" \
+		-o "$work/$output" "$@" || fail "nvcc"
+}
+# run HOW PROGRAM: HOW is local or server.
+run() {
+	local how=--local
+	[ "$1" = local ] || how=--driver=softgpu
+	timeout 100 "$build/cuda_remote/run/headrace-run" $how "${@:2}"
+}
+# refused PROGRAM TEXT: the program's message has the text, and it gets no further than NVIDIA's runtime.
+refused() {
+	run local "${@:2}" >"$work/out" 2>"$work/err" && fail "$2 ran"
+	grep -q "$1" "$work/err" || fail "no message with \"$1\""
+}
+
+programs=$top_srcdir/test/cuda/runtime/programs
+compile copies "$programs/copies.cu"
+compile separate -rdc=true "$programs/separate.cu" "$programs/separate_other.cu" "$programs/separate_library.cu"
+compile liblibrary.so -shared -Xcompiler -fPIC "$here/library.cu"
+for runtime in static shared; do
+	compile both_$runtime -cudart $runtime "$here/program.cu" -L"$work" -llibrary -Xlinker -rpath -Xlinker "$work"
+done
+for how in local server; do
+	for program in copies separate both_static both_shared; do
+		status=0
+		run $how "$work/$program" >"$work/out" 2>"$work/err" || status=$?
+		# The remote driver has no linker yet, which -rdc=true needs with PTX.
+		[ "$how $program $status" = "server separate 77" ] && { echo "does not apply: $program, $how"; continue; }
+		[ $status -eq 0 ] || fail "$program, $how: status $status"
+		[ ! -s "$work/err" ] || fail "$program, $how: a message"
+		echo "passed: $program, $how"
+	done
+done
+
+strip -o "$work/stripped" "$work/copies"
+refused "is stripped, so that Headrace cannot replace it" "$work/stripped"
+
+"$build/test/cuda/relink/no_text_changes" true || exit $?
+refused "forbids a program to change its code" "$build/test/cuda/relink/no_text_changes" "$work/copies"
+
+# A runtime of CUDA 12 has other functions; only their names matter here.
+cat >"$work/older.c" <<-'END'
+	int __cudaRegisterFatBinary(void) { return 3; }
+	int REMOVED(void) { return 3; }
+	int main(void) { return __cudaRegisterFatBinary(); }
+END
+${CC:-cc} -DREMOVED=cudaThreadExit -o "$work/older" "$work/older.c" || fail compiling
+refused "static runtime of CUDA 12 or older" "$work/older"
+${CC:-cc} -DREMOVED=cudaOfMine -o "$work/other" "$work/older.c" || fail compiling
+refused "lacks .* of CUDA 13.0" "$work/other"
+echo "passed: messages"
