@@ -161,6 +161,38 @@ struct rc_wire_across {
 };
 static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
 
+/*
+ * Pinned memory of a client on the same host is a memfd that the client passes to the worker: struct rc_wire_pin with the
+ * descriptor, over the socket of an RC_DOOR_MEMORY; struct rc_wire_pinned answers. The client may close the descriptor then.
+ * The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends the pinning.
+ */
+struct rc_wire_pin {
+	uint64_t pinned; /* client: handle */
+	uint64_t bytes;  /* client: size, at most that of the memfd */
+};
+struct rc_wire_pinned {
+	uint64_t pinned; /* worker: of the request */
+	int32_t result;  /* worker: CUresult; after a failure copies of this memory go in chunks */
+	uint32_t reserved;
+};
+
+/* copy_pinned, copy_pinned_wait: the worker copies between its own mapping of pinned memory and the device, when the stream
+ * gets there. */
+struct rc_wire_copy_pinned {
+	uint64_t stream;
+	uint64_t pinned;       /* client: handle */
+	uint64_t offset;       /* of the first byte in the pinned memory */
+	uint64_t pitch, slice; /* in the pinned memory, as in box */
+	struct rc_wire_box box;
+	uint32_t to_device;    /* 1: to the device; 0: from it */
+	uint32_t reserved;
+};
+struct rc_wire_pinned_free {
+	uint64_t pinned;
+};
+static_assert(sizeof(struct rc_wire_pin) == 16 && sizeof(struct rc_wire_pinned) == 16 &&
+	      sizeof(struct rc_wire_copy_pinned) == 96, "wire format");
+
 struct rc_wire_launch {
 	uint64_t function; /* client: handle */
 	uint64_t stream;
@@ -347,7 +379,7 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
  */
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
-	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KINDS
+	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KINDS
 };
 static_assert(RC_KIND_FUNCTION - RC_KIND_MODULE == RC_KIND_KERNEL - RC_KIND_LIBRARY, "rc_handle_kernel");
 #define RC_HANDLE_INDEX_BITS 24

@@ -55,6 +55,9 @@ struct rc_session {
 	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
+	bool local;               /* the server is reached over a Unix socket, so it is on this host */
+	bool memory_opened;       /* rc_session_memory was called; under the lock of pinned.c, as the next */
+	int memory;               /* socket over which memory is passed to the worker; -1: there is none */
 	/* Of the thread that serves the first connection (hostfn.c). */
 	struct rc_host_request {
 		struct rc_wire_host wire;
@@ -80,6 +83,9 @@ CUresult rc_device_get(CUdevice device, struct rc_device **found);
 int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
 /* Opens another connection to this session's worker. */
 CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
+/* Opens the socket over which pinned memory is passed to this session's worker, unless it is open. Negated errno: the worker
+ * is on another host, or the server refuses; then another call does not try again. */
+int rc_session_memory(struct rc_session *session);
 
 /* ---- link.c ---- */
 
@@ -225,6 +231,8 @@ struct rc_span {
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
 	uint64_t id;       /* unique in the process */
+	uint64_t pinned;   /* of host memory: its handle with workers on this host, or 0 */
+	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
 };
 
 /* The allocation that holds address. */
@@ -277,6 +285,18 @@ bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
 void rc_copy_forget(uint64_t address, uint64_t size);
+
+/* ---- pinned.c: pinned memory that workers on this host map ---- */
+
+/* Maps memory and shares it with the workers on this host. sessions: the set of those that took it, bit i for session i; 0
+ * is not an error. */
+CUresult rc_pinned_make(size_t size, void **memory, uint64_t *handle, uint64_t *sessions);
+/* Ends the sharing: waits for the workers' copies from and to the memory. Does not unmap the client's memory. */
+CUresult rc_pinned_free(uint64_t handle, uint64_t sessions);
+/* True if the session's worker has mapped these bytes; *span is their allocation. */
+bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span);
+/* Copies between such memory and the device in the stream's order. wait: until the copy is complete. */
+CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
 
 /* ---- stream.c ---- */
 

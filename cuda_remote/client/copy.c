@@ -3,7 +3,8 @@
  * Copies between host and device. To the device, the bytes go out with the call, or in chunks after it; once the last chunk
  * has been sent the caller may reuse its memory. To the host, the worker sends chunks as the device produces them. Each
  * chunk names its copy. A copy to pageable memory waits, as in CUDA. A copy to pinned memory is asynchronous: it is complete
- * when a later call that waits for its stream returns, and any connection may bring its chunks.
+ * when a later call that waits for its stream returns, and any connection may bring its chunks. From and to pinned memory
+ * that a worker on this host has mapped, the worker copies by itself (pinned.c).
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
@@ -415,11 +416,29 @@ static struct rc_copy host_of(const struct side *side, uint64_t width, uint64_t 
 	return copy;
 }
 
+/* Waits until the stream would begin a new command: for its own work, and for that of the streams which it is ordered with
+ * (the default stream and blocking streams). cuStreamSynchronize does not wait for the latter; an event does. */
+static CUresult wait_for_turn(uint64_t stream)
+{
+	const struct rc_stream *made = rc_handle_data(RC_KIND_STREAM, stream);
+	CUevent event;
+	if (made && made->context != rc_context_current()) /* an event of the current context cannot be recorded in it */
+		return cuStreamSynchronize((CUstream)(uintptr_t)stream);
+	CUresult result = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = cuEventRecord(event, (CUstream)(uintptr_t)stream);
+	if (result == CUDA_SUCCESS)
+		result = cuEventSynchronize(event);
+	cuEventDestroy_v2(event);
+	return result;
+}
+
 /* Copies from host to host in a stream's order: waits for the stream's earlier work first. */
 static CUresult copy_on_host(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 			     CUstream stream)
 {
-	CUresult result = cuStreamSynchronize(stream);
+	CUresult result = wait_for_turn((uint64_t)(uintptr_t)stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (uint64_t z = 0; z < depth; z++)
@@ -468,6 +487,49 @@ static CUresult copy_route(const struct side *to, const struct side *from, CUstr
 	return result;
 }
 
+/* Copies between the device and pinned memory that the worker has mapped. */
+static CUresult copy_pinned(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
+			    uint64_t height, uint64_t depth, uint64_t stream, bool wait, const struct rc_span *span)
+{
+	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
+	uint64_t row = width, rows = height, slices = depth;
+	flatten(host->pitch, host->slice, &row, &rows, &slices);
+	if (rows == 1 && slices == 1)
+		flatten(device->pitch, device->slice, &width, &height, &depth);
+	struct rc_wire_copy_pinned call = { .stream = stream, .pinned = span->pinned, .offset = host->address - span->base,
+					    .pitch = host->pitch, .slice = host->slice,
+					    .box = box_of(device, width, height, depth), .to_device = to->device };
+	return rc_pinned_copy(route, &call, wait);
+}
+
+/* Copies between host and device. elsewhere: as copy_route says. */
+static CUresult copy_with_host(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
+			       uint64_t height, uint64_t depth, uint64_t stream, bool asynchronous, bool elsewhere)
+{
+	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
+	struct rc_span span;
+	CUresult result = CUDA_SUCCESS;
+	struct rc_wire_box extent = box_of(host, width, height, depth);
+	uint64_t bytes = rc_box_extent(&extent);
+	const struct rc_session *session = route->session ? route->session : rc_context_session();
+	if (rc_pinned_in(session, host->address, bytes, &span))
+		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
+	struct rc_copy place = host_of(host, width, height, depth);
+	uint64_t row = width, rows = height, slices = depth;
+	flatten(device->pitch, device->slice, &row, &rows, &slices);
+	struct rc_wire_box box = box_of(device, row, rows, slices);
+	if (!to->device)
+		return copy_down(route, &box, &place, stream,
+				 asynchronous && !elsewhere && is_pinned(host->address, bytes));
+	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
+	 * host, or a host function, which may write anywhere. So wait for it. */
+	if (!elsewhere && (rc_host_any() || rc_copy_pending(host->address, bytes)))
+		result = wait_for_turn(stream);
+	if (result == CUDA_SUCCESS)
+		result = copy_up(route, &box, &place, stream);
+	return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context) : result;
+}
+
 /* Every copy comes through here. asynchronous: the caller allows the copy to complete after the call. */
 static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 		     CUstream stream, bool asynchronous)
@@ -503,26 +565,8 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 		result = copy_across(&route, to, from, width, height, depth, named);
 		return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route.context) : result;
 	}
-	const struct side *device = to->device ? to : from, *host = to->device ? from : to;
-	struct rc_copy place = host_of(host, width, height, depth);
-	uint64_t row = width, rows = height, slices = depth;
-	flatten(device->pitch, device->slice, &row, &rows, &slices);
-	struct rc_wire_box box = box_of(device, row, rows, slices);
-	struct rc_wire_box extent = box_of(host, width, height, depth);
-	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
-	 * host, or a host function, which may write anywhere. So wait for it. */
-	if (to->device && (rc_host_any() || rc_copy_pending(host->address, rc_box_extent(&extent))))
-		result = elsewhere ? CUDA_SUCCESS : cuStreamSynchronize(stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (to->device) {
-		result = copy_up(&route, &box, &place, named);
-		return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route.context) : result;
-	}
-	return copy_down(&route, &box, &place, named,
-			 asynchronous && !elsewhere && is_pinned(host->address, rc_box_extent(&extent)));
+	return copy_with_host(&route, to, from, width, height, depth, named, asynchronous, elsewhere);
 }
-
 static CUresult copy_line(const struct side *to, const struct side *from, size_t size, CUstream stream, bool asynchronous)
 {
 	return copy(to, from, size, size ? 1 : 0, 1, stream, asynchronous);

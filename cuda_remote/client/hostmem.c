@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host memory that the program asked for as pinned: plain memory here, marked so that copies from and to it are asynchronous.
- * It is not mapped into the device. Flags that ask for a mapping are refused, and the device attributes say so.
+ * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
+ * the workers on this host (pinned.c). It is not mapped into the device. Flags that ask for a mapping are refused, and the
+ * device attributes say so.
  */
 #include "cuda_remote/client/client.h"
 
@@ -22,12 +23,15 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 		hr_log_once(HR_LOG_WARN, "host memory mapped into a remote device is not supported");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = rc_memory_add(&(struct rc_span){ .base = (uint64_t)(uintptr_t)memory, .size = size, .kind = RC_MEMORY_HOST,
-						  .context = context->handle, .flags = flags });
+	void *memory;
+	struct rc_span span = { .size = size, .kind = RC_MEMORY_HOST, .context = context->handle, .flags = flags };
+	result = rc_pinned_make(size, &memory, &span.pinned, &span.shared_with);
+	if (result != CUDA_SUCCESS)
+		return result;
+	span.base = (uint64_t)(uintptr_t)memory;
+	result = rc_memory_add(&span);
 	if (result != CUDA_SUCCESS) {
+		rc_pinned_free(span.pinned, span.shared_with);
 		munmap(memory, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -77,6 +81,9 @@ CUresult cuMemFreeHost(void *pointer)
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
+	CUresult freed = rc_pinned_free(span.pinned, span.shared_with);
+	if (result == CUDA_SUCCESS)
+		result = freed;
 	/* Memory that a copy may still write to is not given back: something else could be mapped there. */
 	if (rc_memory_remove(address) && result != RC_LOST && !rc_copy_pending(address, span.size))
 		munmap(pointer, span.size);

@@ -76,6 +76,7 @@ static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, 
 	}
 	if (purpose == RC_DOOR_NEW)
 		memcpy(token, welcome.token, sizeof welcome.token);
+	session->local = welcome.local;
 	char name[sizeof ((struct rc_link *)0)->server];
 	rc_server_name(server, name, sizeof name);
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;
@@ -90,6 +91,19 @@ static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, 
 CUresult rc_session_join(struct rc_session *session, struct rc_link **link)
 {
 	return visit(session, RC_DOOR_JOIN, link);
+}
+
+int rc_session_memory(struct rc_session *session)
+{
+	if (session->memory_opened)
+		return session->memory < 0 ? -EOPNOTSUPP : 0;
+	rc_door_connect_t ask = { .server = servers[session->index], .purpose = RC_DOOR_MEMORY };
+	rc_door_welcome_t welcome;
+	memcpy(ask.token, tokens[session->index], sizeof ask.token);
+	int error = session->local ? rc_door_connect(&ask, &welcome) : -EOPNOTSUPP;
+	session->memory_opened = true;
+	session->memory = error ? -1 : welcome.fd;
+	return error;
 }
 
 static CUresult find_servers(void)

@@ -54,6 +54,8 @@ enum rc_door_purpose {
 	RC_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
 	RC_DOOR_STATUS = 3, /* a query: no worker, no card; the welcome has text and counts only */
 	RC_DOOR_REPORT = 4, /* as STATUS, and the sessions that this client may see follow the welcome */
+	RC_DOOR_MEMORY = 5, /* over a Unix socket: the client that holds the token passes its pinned memory to its worker; no
+			     * card, struct rc_wire_pin follows the welcome */
 };
 
 /* Why a client is refused. Sent as its number, so new reasons are appended. */
@@ -99,7 +101,7 @@ int rc_door_key_make(const char *path);
 typedef struct rc_door_connect {
 	rc_server_t server; /* gpu: the server checks it at NEW */
 	enum rc_door_purpose purpose;
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: the token in the welcome to this process's NEW */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY: the token in the welcome to this process's NEW */
 	const hr_card_t *card;      /* NEW, JOIN: this connection's channel */
 	const char *key_file;       /* NULL: the setting HEADRACE_KEY_FILE */
 	bool encrypt;               /* demand encryption over TCP; false: the setting HEADRACE_ENCRYPT */
@@ -155,7 +157,7 @@ typedef struct rc_door_policy {
 typedef struct rc_door_peer {
 	int fd;                  /* after rc_door_peer_receive: the receiving process's descriptor */
 	enum rc_door_purpose purpose;
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN: as sent; NEW: drawn by the daemon */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY: as sent; NEW: drawn by the daemon */
 	uint32_t gpu;            /* index or RC_SERVER_ALL_GPUS */
 	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
 	uid_t uid;               /* (uid_t)-1: unknown, as the client authenticated by key over TCP */
@@ -207,6 +209,11 @@ int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *repo
  * -EMFILE: a peer came, but this process has no free descriptor, so the peer's connection is lost. */
 int rc_door_peer_send(int socket, const rc_door_peer_t *peer);
 int rc_door_peer_receive(int socket, rc_door_peer_t *peer);
+
+/* The same for any message of size bytes, over any Unix socket. -EPROTO: not one message of this size with one
+ * descriptor. */
+int rc_door_pass(int socket, const void *bytes, size_t size, int fd);
+int rc_door_take(int socket, void *bytes, size_t size, int *fd);
 
 /* Sends a refusal with its reason and closes the peer's descriptor. */
 void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason, const char *format, ...)

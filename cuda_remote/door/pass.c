@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Passes authenticated peers from the daemon to a worker. */
+/* Passes descriptors between processes of one host: authenticated peers from the daemon to a worker, and the client's
+ * pinned memory to its worker. */
 #define _GNU_SOURCE /* MSG_CMSG_CLOEXEC */
 #include "cuda_remote/door/door.h"
 
@@ -13,30 +14,31 @@ union descriptor_space {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int rc_door_peer_send(int socket, const rc_door_peer_t *peer)
+int rc_door_pass(int socket, const void *bytes, size_t size, int fd)
 {
 	union descriptor_space space = { .bytes = { 0 } };
-	struct iovec part = { (void *)(uintptr_t)peer, sizeof *peer };
+	struct iovec part = { (void *)(uintptr_t)bytes, size };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
 	};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof peer->fd);
-	memcpy(CMSG_DATA(header), &peer->fd, sizeof peer->fd);
+	header->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(header), &fd, sizeof fd);
 	ssize_t n;
 	do
 		n = sendmsg(socket, &message, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)size ? 0 : -EPIPE;
 }
 
-int rc_door_peer_receive(int socket, rc_door_peer_t *peer)
+int rc_door_take(int socket, void *bytes, size_t size, int *fd)
 {
 	union descriptor_space space;
-	rc_door_peer_t received;
-	struct iovec part = { &received, sizeof received };
+	struct iovec part = { bytes, size };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &space, .msg_controllen = sizeof space
 	};
@@ -46,13 +48,33 @@ int rc_door_peer_receive(int socket, rc_door_peer_t *peer)
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	/* If this process has no free descriptor, the kernel drops the one that was sent. */
 	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	if (n == (ssize_t)sizeof received && message.msg_flags & MSG_CTRUNC)
-		return -EMFILE;
-	if (n != (ssize_t)sizeof received || !header || header->cmsg_type != SCM_RIGHTS)
-		return -EPROTO;
-	memcpy(&received.fd, CMSG_DATA(header), sizeof received.fd);
+	int taken = -1;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof taken))
+		memcpy(&taken, CMSG_DATA(header), sizeof taken);
+	if (n == (ssize_t)size && taken >= 0 && !(message.msg_flags & MSG_CTRUNC)) {
+		*fd = taken;
+		return 1;
+	}
+	if (taken >= 0)
+		close(taken);
+	/* If this process has no free descriptor, the kernel drops the one that was sent. */
+	return n == (ssize_t)size && message.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
+}
+
+int rc_door_peer_send(int socket, const rc_door_peer_t *peer)
+{
+	return rc_door_pass(socket, peer, sizeof *peer, peer->fd);
+}
+
+int rc_door_peer_receive(int socket, rc_door_peer_t *peer)
+{
+	rc_door_peer_t received;
+	int fd, got = rc_door_take(socket, &received, sizeof received, &fd);
+	if (got != 1)
+		return got;
 	*peer = received;
+	peer->fd = fd;
 	return 1;
 }

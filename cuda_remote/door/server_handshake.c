@@ -341,7 +341,7 @@ static void challenge_handshake(struct rc_door *door, struct handshake *handshak
 /* The fault of a request whose sender is authenticated; NULL: none. */
 static const char *request_fault(const struct door_request *request)
 {
-	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_REPORT)
+	if (request->purpose < RC_DOOR_NEW || request->purpose > RC_DOOR_MEMORY)
 		return "a purpose that this server does not know";
 	if (request->card_len > HR_CARD_MAX || (request->card_len > 0) != door_has_card(request->purpose))
 		return "a card of a wrong size";
@@ -394,6 +394,8 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 		}
 	}
 	const char *fault = request_fault(request);
+	if (!fault && request->purpose == RC_DOOR_MEMORY && !handshake->peer.local)
+		fault = "memory, which only a Unix socket can pass";
 	if (fault) {
 		door_forget(&proofs, sizeof proofs);
 		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, fault);

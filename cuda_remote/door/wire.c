@@ -15,7 +15,7 @@ void door_header_set(struct door_header *header, enum door_kind kind, size_t len
 
 bool door_has_card(uint32_t purpose)
 {
-	return purpose != RC_DOOR_STATUS && purpose != RC_DOOR_REPORT;
+	return purpose == RC_DOOR_NEW || purpose == RC_DOOR_JOIN;
 }
 
 void door_text_clean(char *text, size_t size)

@@ -75,8 +75,8 @@ struct door_request {
 	struct door_header header;
 	uint32_t purpose; /* enum rc_door_purpose */
 	uint32_t gpu;     /* NEW: index or RC_SERVER_ALL_GPUS */
-	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN */
-	uint32_t card_len; /* 0 for STATUS */
+	uint8_t token[RC_DOOR_TOKEN_BYTES]; /* JOIN, MEMORY */
+	uint32_t card_len; /* NEW, JOIN; else 0 */
 	uint32_t reserved;
 	uint8_t card[HR_CARD_MAX];
 	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: the name of the client's program, as text for users */

@@ -6,7 +6,14 @@
  */
 #include "cuda_remote/server/internal.h"
 
+#include <stdlib.h>
+
 static uint64_t ended; /* atomic */
+
+/* Contexts whose handles have ended while the driver is still ending them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t none_is_ending = PTHREAD_COND_INITIALIZER;
+static unsigned ending;
 
 /* Acquire pairs with the release at the end of a reset, which is outside of the call order: the reader sees the new primary
  * context. A call that is issued in a context whose reset is in progress is the client's mistake. */
@@ -19,6 +26,9 @@ uint64_t server_contexts_ended(void)
  * streams. Then leaves the call order. Returns the number for server_slots_forget. */
 static uint64_t context_ends(struct server_call *call, CUcontext context)
 {
+	pthread_mutex_lock(&lock);
+	ending++;
+	pthread_mutex_unlock(&lock);
 	server_streams_lock();
 	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);
@@ -26,6 +36,34 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	server_streams_unlock();
 	server_order_release(call);
 	return end;
+}
+
+/* The driver has ended the context. */
+static void context_has_ended(uint64_t end)
+{
+	server_slots_forget(end);
+	pthread_mutex_lock(&lock);
+	if (!--ending)
+		pthread_cond_broadcast(&none_is_ending);
+	pthread_mutex_unlock(&lock);
+}
+
+void server_contexts_wait(struct server_thread *thread)
+{
+	size_t room = server_object_contexts(NULL, 0), n = 0;
+	CUcontext *contexts = malloc(room * sizeof *contexts);
+	if (contexts && (n = server_object_contexts(contexts, room)) > room)
+		n = room;
+	for (size_t i = 0; i < n; i++)
+		if (driver.cuCtxSynchronize && driver.cuCtxSetCurrent(contexts[i]) == CUDA_SUCCESS)
+			driver.cuCtxSynchronize();
+	free(contexts);
+	thread->context = 0;
+	driver.cuCtxSetCurrent(NULL);
+	pthread_mutex_lock(&lock);
+	while (ending)
+		pthread_cond_wait(&none_is_ending, &lock);
+	pthread_mutex_unlock(&lock);
 }
 
 CUresult serve_context_create(struct server_call *call)
@@ -74,7 +112,7 @@ CUresult serve_context_destroy(struct server_call *call)
 	result = driver.cuCtxDestroy_v2(context);
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
-	server_slots_forget(end);
+	context_has_ended(end);
 	return result;
 }
 
@@ -95,7 +133,7 @@ CUresult serve_context_reset(struct server_call *call)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t end = context_ends(call, context);
 	result = driver.cuDevicePrimaryCtxReset_v2(worker.device[i]);
-	server_slots_forget(end);
+	context_has_ended(end);
 	/* Later calls make it current, and a primary context that is not retained may not be made current. */
 	if (result == CUDA_SUCCESS)
 		result = driver.cuDevicePrimaryCtxRetain(&again, worker.device[i]);

@@ -11,6 +11,7 @@
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
+ *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions
  *	graph.c            executable graphs
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
@@ -47,7 +48,7 @@ const char *server_error_name(CUresult result);
 /* ---- limits.c ---- */
 
 enum server_limit {
-	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMITS
+	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMIT_PINNED, SERVER_LIMITS
 };
 /* Reads the settings. -EINVAL, logged. */
 int server_limits_prepare(void);
@@ -202,6 +203,8 @@ void server_object_replace(uint64_t handle, void *object);
 /* Unbinds all objects that were made in a context, and frees the worker's data of its modules. Called by a call that
  * holds the call order. */
 void server_object_unbind_context(CUcontext context);
+/* The contexts of the session: at most max; returns their number. */
+size_t server_object_contexts(CUcontext *contexts, size_t max);
 /* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
 
@@ -232,6 +235,27 @@ CUresult server_slot_wait(struct server_slot *slot);
  * context's address to a new one, whose slots must not be forgotten. */
 uint64_t server_slots_end(CUcontext context);
 void server_slots_forget(uint64_t end);
+/* A slot for memory that another file has mapped: pins it, and lists it for end and forget. The driver's result; after a
+ * failure the slot is not listed. */
+CUresult server_slot_list(struct server_slot *slot, uint8_t *memory, size_t size);
+/* If the memory is no longer pinned, pins it again. Called in the call order. */
+CUresult server_slot_repin(struct server_slot *slot);
+/* Unpins the memory of such a slot, which no copy uses any more, and forgets the slot. */
+void server_slot_unlist(struct server_slot *slot);
+
+/* ---- pinned.c ---- */
+
+/* Serves a connection over which the client passes its pinned memory, until it ends. */
+void server_pinned_serve(const rc_door_peer_t *peer);
+/* The pinned memory of a handle, pinned in the driver. Called in the call order: no other call can free it until the
+ * caller lets the next call be issued. */
+CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
+CUresult serve_pinned_free(struct server_call *call);
+
+/* ---- copy_pinned.c ---- */
+
+CUresult serve_copy_pinned(struct server_call *call);
+CUresult serve_copy_pinned_wait(struct server_call *call);
 
 /* ---- copy_to_device.c ---- */
 
@@ -304,6 +328,8 @@ CUresult serve_context_create(struct server_call *call);
 CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);
 CUresult serve_context_synchronize(struct server_call *call);
+/* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order. */
+void server_contexts_wait(struct server_thread *thread);
 /* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until
  * server_stream_let_go. Makes the thread's context current. Any result but success: nothing is held. */
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);

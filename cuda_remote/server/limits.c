@@ -13,11 +13,15 @@ HR_SETTING(replies, "HEADRACE_SESSION_REPLIES", "64M", 65536, 1ull << 40,
 HR_SETTING(output, "HEADRACE_SESSION_OUTPUT", "64M", 1u << 20, 1ull << 40,
 	   "bytes of device output that a worker keeps until the client's next waiting call, for stdout and stderr each");
 
+HR_SETTING(pinned, "HEADRACE_SESSION_PINNED", "16G", 0, 1ull << 44,
+	   "bytes of its client's pinned memory that a worker on the same host maps; copies of further memory go in chunks");
+
 static const struct hr_setting *const settings[SERVER_LIMITS] = {
 	[SERVER_LIMIT_CONNECTIONS] = &connections,
 	[SERVER_LIMIT_ARGUMENTS] = &arguments,
 	[SERVER_LIMIT_REPLIES] = &replies,
 	[SERVER_LIMIT_OUTPUT] = &output,
+	[SERVER_LIMIT_PINNED] = &pinned,
 };
 
 static uint64_t limit[SERVER_LIMITS];

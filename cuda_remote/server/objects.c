@@ -123,6 +123,21 @@ void server_object_unbind_context(CUcontext context)
 	pthread_mutex_unlock(&lock);
 }
 
+size_t server_object_contexts(CUcontext *contexts, size_t max)
+{
+	size_t n = 0;
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 1; i < RC_HANDLE_COUNT; i++) {
+		struct entry *entry = entry_at(i);
+		if (!entry)
+			i |= CHUNK - 1;
+		else if (entry->word >> 16 == RC_KIND_CONTEXT && n++ < max)
+			contexts[n - 1] = entry->object;
+	}
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 CUresult server_object_context(uint32_t index, CUcontext *context)
 {
 	struct entry *entry = index && index < RC_HANDLE_COUNT ? entry_at(index) : NULL;

@@ -20,18 +20,27 @@ static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_slot *unused[SIZES];
-static struct server_slot *made; /* all slots; none is ever freed */
+static struct server_slot *made; /* all slots; those of this file are never freed */
 static uint64_t allocated;       /* bytes */
 
-/* Pins the memory. If the driver cannot, copies are slower. The end of the context unpins the memory; it stays
- * mapped. */
-static void slot_pin(struct server_slot *slot)
+/* Pins the memory. If the driver cannot, copies through the slot are slower. The end of the context unpins the memory; it
+ * stays mapped. */
+static CUresult slot_pin(struct server_slot *slot)
 {
 	CUcontext context = NULL;
 	driver.cuCtxGetCurrent(&context);
 	__atomic_store_n(&slot->pinned, context, __ATOMIC_RELAXED);
-	if (driver.cuMemHostRegister_v2)
-		driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
+	if (!driver.cuMemHostRegister_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+static void slot_list(struct server_slot *slot)
+{
+	pthread_mutex_lock(&lock);
+	slot->next_made = made;
+	made = slot;
+	pthread_mutex_unlock(&lock);
 }
 
 static struct server_slot *slot_new(size_t size)
@@ -45,10 +54,7 @@ static struct server_slot *slot_new(size_t size)
 	slot->memory = memory;
 	slot->size = size;
 	slot_pin(slot);
-	pthread_mutex_lock(&lock);
-	slot->next_made = made;
-	made = slot;
-	pthread_mutex_unlock(&lock);
+	slot_list(slot);
 	return slot;
 }
 
@@ -64,6 +70,39 @@ static void slot_renew(struct server_slot *slot)
 		__atomic_store_n(&slot->pin_gone, false, __ATOMIC_RELAXED);
 		slot_pin(slot);
 	}
+}
+
+CUresult server_slot_list(struct server_slot *slot, uint8_t *memory, size_t size)
+{
+	slot->memory = memory;
+	slot->size = size;
+	CUresult result = slot_pin(slot);
+	if (result == CUDA_SUCCESS)
+		slot_list(slot);
+	return result;
+}
+
+CUresult server_slot_repin(struct server_slot *slot)
+{
+	if (!__atomic_load_n(&slot->pin_gone, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	CUresult result = slot_pin(slot);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&slot->pin_gone, false, __ATOMIC_RELAXED);
+	return result;
+}
+
+void server_slot_unlist(struct server_slot *slot)
+{
+	pthread_mutex_lock(&lock);
+	struct server_slot **at = &made;
+	while (*at != slot)
+		at = &(*at)->next_made;
+	*at = slot->next_made;
+	bool pinned = !__atomic_load_n(&slot->pin_gone, __ATOMIC_RELAXED) && !__atomic_load_n(&slot->pin_ends, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	if (pinned && driver.cuMemHostUnregister)
+		driver.cuMemHostUnregister(slot->memory);
 }
 
 int server_slots_prepare(void)

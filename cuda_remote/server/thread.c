@@ -209,8 +209,9 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	struct server_thread *thread = call->thread;
 	const struct server_entry *entry = &server_entries[thread->head.function];
 	CUresult result;
-	/* cuMemFree frees all the same; the next call that waits reports the failure. */
-	bool reports = call->flags & RC_CALL_WAIT && thread->head.function != RC_CALL_cuMemFree_v2;
+	/* A call that frees does so all the same; the next call that waits reports the failure. */
+	bool frees = thread->head.function == RC_CALL_cuMemFree_v2 || thread->head.function == RC_CALL_pinned_free;
+	bool reports = call->flags & RC_CALL_WAIT && !frees;
 	if (reports && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;
 	result = server_thread_follow(thread, thread->head.context);

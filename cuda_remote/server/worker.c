@@ -126,8 +126,13 @@ static void serve_connection(struct server_thread *thread)
 static void *serve_thread(void *argument)
 {
 	struct server_thread *thread = argument;
-	serve_connection(thread);
-	server_thread_close(thread);
+	if (thread->peer.purpose == RC_DOOR_MEMORY) {
+		server_pinned_serve(&thread->peer);
+		free(thread);
+	} else {
+		serve_connection(thread);
+		server_thread_close(thread);
+	}
 	server_limit_return(SERVER_LIMIT_CONNECTIONS, 1);
 	return NULL;
 }

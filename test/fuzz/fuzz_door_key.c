@@ -48,7 +48,7 @@ static void step(bool proved)
 	rc_door_peer_t peer;
 	while (rc_door_next(door, &peer) == 1) {
 		if (!proved || !peer.by_key || peer.card.len > HR_CARD_MAX || peer.purpose < RC_DOOR_NEW ||
-		    peer.purpose > RC_DOOR_REPORT || !memchr(peer.program, 0, sizeof peer.program))
+		    peer.purpose > RC_DOOR_MEMORY || !memchr(peer.program, 0, sizeof peer.program))
 			abort();
 		close(peer.fd);
 	}

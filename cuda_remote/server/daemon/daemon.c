@@ -151,6 +151,7 @@ static void handle_peer(struct daemon *daemon, const rc_door_peer_t *peer)
 	case RC_DOOR_STATUS: answer_status(daemon, peer); break;
 	case RC_DOOR_REPORT: answer_report(daemon, peer); break;
 	case RC_DOOR_JOIN:
+	case RC_DOOR_MEMORY:
 		if (pool_join(daemon->pool, peer))
 			rc_door_peer_refuse(peer, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
 		break;

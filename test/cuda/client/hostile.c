@@ -109,6 +109,10 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 
 static void take_connection(const rc_door_peer_t *peer)
 {
+	if (peer->purpose == RC_DOOR_MEMORY) { /* the bytes of pinned memory are to come in chunks */
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "this server maps no memory");
+		return;
+	}
 	struct connection *fresh = &connections[n_connections];
 	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The worker against clients that no library of ours would be: packets made by hand, sent to a real daemon.
-HR_SERVER_CHECKS = test/cuda/server/hostile test/cuda/server/images test/cuda/server/orphan test/cuda/server/output \
+HR_SERVER_CHECKS = test/cuda/server/descriptors test/cuda/server/hostile test/cuda/server/images test/cuda/server/orphan test/cuda/server/output \
 	test/cuda/server/session test/cuda/server/steady
-HR_SERVER_RUNS = test/cuda/server/hostile.sh test/cuda/server/images.sh test/cuda/server/orphan.sh test/cuda/server/output.sh \
+HR_SERVER_RUNS = test/cuda/server/descriptors.sh test/cuda/server/hostile.sh test/cuda/server/images.sh test/cuda/server/orphan.sh test/cuda/server/output.sh \
 	test/cuda/server/session.sh
 check_PROGRAMS += $(HR_SERVER_CHECKS)
 dist_check_SCRIPTS += $(HR_SERVER_RUNS)
@@ -11,6 +11,10 @@ TESTS += $(HR_SERVER_RUNS)
 RAW_CLIENT = test/cuda/server/raw_client.c test/cuda/server/raw_client.h
 RAW_LDADD = cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 SERVER_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+test_cuda_server_descriptors_SOURCES = test/cuda/server/descriptors.c $(RAW_CLIENT)
+nodist_test_cuda_server_descriptors_SOURCES = cuda_remote/api/names.c
+test_cuda_server_descriptors_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
+test_cuda_server_descriptors_LDADD = $(RAW_LDADD)
 test_cuda_server_hostile_SOURCES = test/cuda/server/hostile.c $(RAW_CLIENT)
 nodist_test_cuda_server_hostile_SOURCES = cuda_remote/api/names.c
 test_cuda_server_hostile_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)

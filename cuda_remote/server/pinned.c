@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pinned memory of a client on the same host. The client passes a memfd; the worker maps it and pins the mapping in its own
+ * driver. So the driver copies between the client's memory and the device in the order of a stream, without a message.
+ * The client chooses the descriptor. An access to the mapping must not fail with SIGBUS, whatever the client does: the file
+ * must be one of shared memory that nobody can shrink, and not of huge pages, of which the host may have none left.
+ */
+#define _GNU_SOURCE /* F_GET_SEALS */
+#include "cuda_remote/server/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* From this size on the kernel is asked for huge pages. */
+#define HUGE (2u << 20)
+
+struct pinned {
+	struct server_slot slot; /* its memory and size: the mapping, a multiple of the page size */
+	bool used;               /* a copy was issued; under the call order */
+};
+
+/* Unmaps the memory and returns it to the session's limit. */
+static void pinned_unmap(struct pinned *pinned)
+{
+	munmap(pinned->slot.memory, pinned->slot.size);
+	server_limit_return(SERVER_LIMIT_PINNED, pinned->slot.size);
+	free(pinned);
+}
+
+/* The fault of the descriptor; NULL: none. */
+static const char *fault_of(int fd, uint64_t size)
+{
+	struct stat status;
+	struct statfs files;
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || fstat(fd, &status) || fstatfs(fd, &files) || files.f_type != TMPFS_MAGIC || !S_ISREG(status.st_mode))
+		return "not a memfd";
+	if (!(seals & F_SEAL_SHRINK))
+		return "not sealed against shrinking";
+	if (size > (uint64_t)status.st_size)
+		return "shorter than its memory";
+	return NULL;
+}
+
+/* Maps size bytes, which are within the session's limit, of a descriptor without fault. */
+static CUresult pinned_map(int fd, uint64_t size, uint64_t handle)
+{
+	struct pinned *pinned = calloc(1, sizeof *pinned);
+	void *memory = pinned ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	if (memory == MAP_FAILED) {
+		free(pinned);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (size >= HUGE)
+		(void)madvise(memory, size, MADV_HUGEPAGE); /* without huge pages copies are slower */
+	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	CUresult result = server_slot_list(&pinned->slot, memory, size);
+	if (result != CUDA_SUCCESS) {
+		munmap(memory, size);
+		free(pinned);
+		return result;
+	}
+	result = server_object_bind(RC_KIND_PINNED, handle, memory, pinned);
+	if (result != CUDA_SUCCESS) {
+		server_slot_unlist(&pinned->slot);
+		munmap(memory, size);
+		free(pinned);
+	}
+	return result;
+}
+
+static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, int fd)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size;
+	if (!ask->bytes || __builtin_add_overflow(ask->bytes, page - 1, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	size &= ~(page - 1);
+	const char *fault = fault_of(fd, size);
+	if (fault) {
+		hr_log(HR_LOG_WARN, "%s: pinned memory refused: the descriptor is %s", peer->name, fault);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!server_limit_take(SERVER_LIMIT_PINNED, size)) {
+		hr_log_once(HR_LOG_WARN, "%s: more pinned memory than HEADRACE_SESSION_PINNED=%llu: copies of it go in chunks",
+			    peer->name, (unsigned long long)server_limit(SERVER_LIMIT_PINNED));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	CUresult result = pinned_map(fd, size, ask->pinned);
+	if (result != CUDA_SUCCESS)
+		server_limit_return(SERVER_LIMIT_PINNED, size);
+	return result;
+}
+
+void server_pinned_serve(const rc_door_peer_t *peer)
+{
+	int got = rc_door_peer_welcome(peer, NULL, worker.gpus, 0, 0, "") ? 0 : 1, fd;
+	while (got == 1) {
+		struct rc_wire_pin ask;
+		got = rc_door_take(peer->fd, &ask, sizeof ask, &fd);
+		if (got != 1)
+			break;
+		struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = pinned_make(peer, &ask, fd) };
+		close(fd);
+		if (send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
+			got = 0;
+	}
+	if (got < 0)
+		hr_log(HR_LOG_WARN, "%s: no further pinned memory: %s", peer->name, strerror(-got));
+	close(peer->fd);
+}
+
+CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes)
+{
+	struct pinned *pinned = server_object_data(RC_KIND_PINNED, handle);
+	if (!pinned)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = server_slot_repin(&pinned->slot);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pinned->used = true;
+	*memory = pinned->slot.memory;
+	*bytes = pinned->slot.size;
+	return CUDA_SUCCESS;
+}
+
+/* The handle ends in the call order, so no later copy finds the memory. The earlier ones may still use it. */
+CUresult serve_pinned_free(struct server_call *call)
+{
+	struct rc_wire_pinned_free args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct pinned *pinned = server_object_data(RC_KIND_PINNED, args.pinned);
+	if (!pinned)
+		return CUDA_ERROR_INVALID_HANDLE;
+	server_object_unbind(args.pinned);
+	bool used = pinned->used;
+	server_order_release(call);
+	if (used)
+		server_contexts_wait(call->thread);
+	server_slot_unlist(&pinned->slot);
+	pinned_unmap(pinned);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies of pinned memory take place in their stream's order, whatever changes the memory meanwhile, and whether the worker
+ * maps the memory or gets its bytes in chunks: pinned shared | chunks. With "shared" no asynchronous copy may wait for its
+ * stream; if one did, the test would hang.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { WORDS = 300000, BYTES = WORDS * 4 };
+
+static CUcontext context;
+static uint32_t *host, *other;
+static CUdeviceptr device, second;
+static CUstream stream;
+static CUdeviceptr flag; /* in device memory */
+static uint32_t *go;     /* pinned */
+
+static uint32_t *pinned(size_t bytes)
+{
+	void *memory;
+	OK(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE));
+	return memory;
+}
+
+static void fill(uint32_t *words, uint32_t value)
+{
+	for (uint32_t i = 0; i < WORDS; i++)
+		words[i] = value + i;
+}
+
+static void expect(const uint32_t *words, uint32_t value)
+{
+	for (uint32_t i = 0; i < WORDS; i++) {
+		if (words[i] == value + i)
+			continue;
+		fprintf(stderr, "word %u is %u, want %u\n", i, words[i], value + i);
+		exit(1);
+	}
+}
+
+/* Holds the stream until release_stream. */
+static void hold_stream(void)
+{
+	OK(cuMemsetD32(flag, 0, 1));
+	hold(stream, flag);
+}
+
+static void release_stream(CUstream by)
+{
+	OK(cuMemcpyHtoDAsync(flag, go, 4, by));
+}
+
+static void rewrite(void *argument)
+{
+	fill(host, (uint32_t)(uintptr_t)argument);
+}
+
+/* A host function, and a copy to the host, of the same stream write what a later copy of the stream reads. */
+static void source_changes(bool shared)
+{
+	CUstream free_stream;
+	OK(cuStreamCreate(&free_stream, CU_STREAM_NON_BLOCKING));
+	for (uint32_t round = 1; round <= 10; round++) {
+		fill(host, 0);
+		if (shared)
+			hold_stream(); /* the calls below return nevertheless */
+		OK(cuLaunchHostFunc(stream, rewrite, (void *)(uintptr_t)(round * 1000)));
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(other, device, BYTES, stream));
+		OK(cuMemcpyHtoDAsync(second, other, BYTES, stream));
+		if (shared)
+			release_stream(free_stream);
+		OK(cuStreamSynchronize(stream));
+		expect(other, round * 1000);
+		fill(other, 7);
+		OK(cuMemcpyDtoH(other, second, BYTES));
+		expect(other, round * 1000);
+	}
+	OK(cuStreamDestroy(free_stream));
+}
+
+/* A call that waits has read, or written, all its bytes when it returns; it is ordered behind a blocking stream. */
+static void waiting_calls(void)
+{
+	CUstream blocking;
+	OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	for (uint32_t round = 0; round < 20; round++) {
+		OK(cuLaunchHostFunc(blocking, rewrite, (void *)(uintptr_t)(round * 10)));
+		OK(cuMemcpyHtoD(device, host, BYTES));
+		fill(host, 1); /* the call has taken the bytes */
+		OK(cuMemcpyDtoH(host, device, BYTES));
+		expect(host, round * 10);
+	}
+	OK(cuStreamDestroy(blocking));
+}
+
+/* Copies in three streams at a time, to the device, across and back, for many rounds. */
+static void three_streams(void)
+{
+	CUstream streams[3];
+	CUdeviceptr at[3][2];
+	uint32_t *from[3], *to[3];
+	for (int i = 0; i < 3; i++) {
+		OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+		OK(cuMemAlloc(&at[i][0], BYTES));
+		OK(cuMemAlloc(&at[i][1], BYTES));
+		from[i] = pinned(BYTES);
+		to[i] = pinned(BYTES);
+	}
+	for (uint32_t round = 0; round < 40; round++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			fill(from[i], round * 77 + i);
+			OK(cuMemcpyHtoDAsync(at[i][0], from[i], BYTES, streams[i]));
+			OK(cuMemcpyDtoDAsync(at[i][1], at[i][0], BYTES, streams[i]));
+			OK(cuMemcpyDtoHAsync(to[i], at[i][1], BYTES, streams[i]));
+		}
+		for (uint32_t i = 0; i < 3; i++) {
+			OK(cuStreamSynchronize(streams[i]));
+			expect(to[i], round * 77 + i);
+			memset(to[i], 0, BYTES);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		OK(cuStreamDestroy(streams[i]));
+		OK(cuMemFree(at[i][0]));
+		OK(cuMemFree(at[i][1]));
+		OK(cuMemFreeHost(from[i]));
+		OK(cuMemFreeHost(to[i]));
+	}
+}
+
+static void box(CUdeviceptr on_device, uint8_t *bytes, size_t height, size_t depth, bool to_device)
+{
+	CUDA_MEMCPY3D copy = { .WidthInBytes = 37, .Height = height, .Depth = depth };
+	if (to_device) {
+		copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = bytes, copy.srcPitch = 53, copy.srcHeight = 9;
+		copy.srcXInBytes = 3, copy.srcY = 1, copy.srcZ = 1;
+		copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = on_device, copy.dstPitch = 64, copy.dstHeight = 11;
+		copy.dstXInBytes = 5, copy.dstY = 2;
+	} else {
+		copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = on_device, copy.srcPitch = 64, copy.srcHeight = 11;
+		copy.srcXInBytes = 5, copy.srcY = 2;
+		copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = bytes, copy.dstPitch = 53, copy.dstHeight = 9;
+		copy.dstXInBytes = 3, copy.dstY = 1, copy.dstZ = 1;
+	}
+	OK(cuMemcpy3DAsync(&copy, stream));
+}
+
+/* Boxes with gaps on both sides: the bytes of the box arrive, those of the gaps stay. */
+static void boxes(void)
+{
+	enum { SIZE = 53 * 9 * 6 };
+	static const size_t shapes[][2] = { { 1, 1 }, { 7, 1 }, { 1, 4 }, { 8, 5 } };
+	uint8_t *from = (uint8_t *)pinned(SIZE), *to = (uint8_t *)pinned(SIZE);
+	for (size_t i = 0; i < SIZE; i++)
+		from[i] = (uint8_t)(i * 167 >> 3 | 1);
+	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+		memset(to, 0, SIZE);
+		OK(cuMemsetD8(device, 0, 64 * 11 * 6));
+		box(device, from, shapes[s][0], shapes[s][1], true);
+		box(device, to, shapes[s][0], shapes[s][1], false);
+		OK(cuStreamSynchronize(stream));
+		for (size_t i = 0; i < SIZE; i++) {
+			size_t x = i % 53, y = i / 53 % 9, z = i / 53 / 9;
+			bool inside = x >= 3 && x < 40 && y >= 1 && y < 1 + shapes[s][0] && z >= 1 && z < 1 + shapes[s][1];
+			CHECK(to[i] == (inside ? from[i] : 0));
+		}
+	}
+	OK(cuMemFreeHost(from));
+	OK(cuMemFreeHost(to));
+}
+
+static void *let_stream_go(void *argument)
+{
+	(void)argument;
+	CUstream mine;
+	OK(cuCtxSetCurrent(context));
+	OK(cuStreamCreate(&mine, CU_STREAM_NON_BLOCKING));
+	release_stream(mine);
+	OK(cuStreamSynchronize(mine));
+	OK(cuStreamDestroy(mine));
+	return NULL;
+}
+
+/* Memory that is freed while copies use it is freed after them. */
+static void freed(bool shared)
+{
+	for (uint32_t round = 0; round < 10; round++) {
+		uint32_t *from = pinned(BYTES), *to = pinned(BYTES);
+		pthread_t thread;
+		fill(from, round);
+		if (shared)
+			hold_stream();
+		OK(cuMemcpyHtoDAsync(device, from, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(to, device, BYTES, stream));
+		CHECK(!pthread_create(&thread, NULL, let_stream_go, NULL));
+		OK(cuMemFreeHost(from));
+		OK(cuMemFreeHost(to));
+		pthread_join(thread, NULL);
+		OK(cuMemcpyDtoH(host, device, BYTES));
+		expect(host, round);
+	}
+	CUresult result = cuMemFreeHost((void *)(uintptr_t)0x1000);
+	CHECK(result == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The memory outlives the context that the worker pinned it in. */
+static void after_reset(void)
+{
+	OK(cuDevicePrimaryCtxReset(0));
+	context = start();
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (uint32_t round = 0; round < 3; round++) {
+		fill(host, 0);
+		OK(cuLaunchHostFunc(stream, rewrite, (void *)(uintptr_t)(round + 5)));
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuMemcpyDtoHAsync(other, device, BYTES, stream));
+		OK(cuStreamSynchronize(stream));
+		expect(other, round + 5);
+	}
+	OK(cuMemFreeHost(host));
+	OK(cuMemFreeHost(other));
+}
+
+int main(int argc, char **argv)
+{
+	bool shared = argc > 1 && !strcmp(argv[1], "shared");
+	context = start();
+	host = pinned(BYTES);
+	other = pinned(BYTES);
+	go = pinned(4);
+	*go = 1;
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemAlloc(&second, BYTES));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	kernel("wait"); /* loaded before a stream is held */
+	source_changes(shared);
+	waiting_calls();
+	three_streams();
+	boxes();
+	freed(shared);
+	after_reset();
+	return 0;
+}
