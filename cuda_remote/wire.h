@@ -48,6 +48,8 @@ enum rc_packet {
 #define RC_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; rc_box_chunk gives the size of each */
 #define RC_INLINE_COPY (64u << 10)       /* a copy to the device of at most this size is sent with its call */
 #define RC_DEVICES_MAX 64
+#define RC_TEXT_MAX (1u << 20)           /* bytes of a name among the arguments, its NUL included */
+#define RC_STRUCTS_MAX 128u              /* structs with handles or devices in one list among the arguments */
 
 enum rc_call_flags {
 	RC_CALL_WAIT = 1u << 0,       /* the client waits for a REPLY */
@@ -379,8 +381,13 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
  */
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
-	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KINDS
+	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KIND_ARRAY, RC_KIND_MIPMAP,
+	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KINDS
 };
+
+/* Objects that the driver names by numbers, which kernels read. The client does not choose these. */
+enum rc_number { RC_NUMBER_TEXTURE, RC_NUMBER_SURFACE };
+
 static_assert(RC_KIND_FUNCTION - RC_KIND_MODULE == RC_KIND_KERNEL - RC_KIND_LIBRARY, "rc_handle_kernel");
 #define RC_HANDLE_INDEX_BITS 24
 #define RC_HANDLE_COUNT (1u << RC_HANDLE_INDEX_BITS)

@@ -6,8 +6,10 @@
  *	route.c     which session a call belongs to
  *	link.c      a thread's connection to a server: calls out, answers, chunks and text in
  *	handle.c    handles, and the client's data of their objects
+ *	alias.c     handles of objects inside of others
  *	context.c   current context, primary contexts       device.c  device queries
  *	memory.c    table of allocations, host memory       copy.c    copies between host and device
+ *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
  *
@@ -27,6 +29,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+
+/* Of a hook check_*: the call is answered with success, and nothing is sent. */
+#define RC_ANSWERED ((CUresult)-1)
 
 /* Every call returns this once the worker is gone. Only a new process gets a new session. */
 #define RC_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -132,6 +137,9 @@ CUresult rc_route_handle(struct rc_route *route, enum rc_kind kind, uint64_t han
 /* Routes the call to the session whose memory the address is in. Other addresses, such as one of host memory, leave the
  * route as it is. CUDA_ERROR_NOT_SUPPORTED: the route has another session. */
 CUresult rc_route_address(struct rc_route *route, uint64_t address);
+/* Replaces a device's number by its server's number, and routes the call to this server. CUDA_ERROR_INVALID_DEVICE: no such
+ * device; CUDA_ERROR_NOT_SUPPORTED: the route has another session. */
+CUresult rc_send_device(struct rc_route *route, int *device);
 /* The calling thread's connection for the call. need_context: CUDA_ERROR_INVALID_CONTEXT if the thread has no current
  * context. */
 CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_link **link);
@@ -183,6 +191,17 @@ void rc_handle_attach(uint64_t handle, void *data);
 void *rc_handle_data(enum rc_kind kind, uint64_t handle);
 /* Calls visit with every live handle of a kind. visit may delete the handle. */
 void rc_handle_each(enum rc_kind kind, void (*visit)(uint64_t handle, void *data, void *context), void *context);
+
+/* ---- alias.c ---- */
+
+/* The live handle that rc_alias_add kept for this owner (a handle, or a device's number) and these arguments. */
+bool rc_alias_find(enum rc_kind kind, enum rc_call function, uint64_t owner, uint64_t key, const char *text,
+		   uint64_t *handle);
+CUresult rc_alias_add(enum rc_call function, uint64_t owner, uint64_t key, const char *text, uint64_t handle);
+/* True if the handle is an alias: a program must not destroy its object. */
+bool rc_alias_is(uint64_t handle);
+/* Ends the handles of an owner's aliases. */
+void rc_alias_forget(uint64_t owner);
 
 /* ---- context.c ---- */
 
@@ -283,6 +302,8 @@ void rc_copy_failed(struct rc_copy *copy);
 /* True while asynchronous copies to the host are in progress; the second: into these bytes. */
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
+/* Waits until the stream would begin a new command, also for streams that it is ordered with. */
+CUresult rc_copy_wait_for_turn(uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */
 void rc_copy_forget(uint64_t address, uint64_t size);
 
@@ -297,6 +318,20 @@ CUresult rc_pinned_free(uint64_t handle, uint64_t sessions);
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span);
 /* Copies between such memory and the device in the stream's order. wait: until the copy is complete. */
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
+
+/* ---- array.c, array_copy.c, texture.c ---- */
+
+/* CUDA_ERROR_INVALID_VALUE if the box of a copy is not within its arrays and device memory. */
+CUresult rc_array_check(const CUDA_MEMCPY3D *copy);
+/* CUDA_ERROR_INVALID_VALUE if the array has more than one row. */
+CUresult rc_array_check_row(CUarray array);
+
+/* A copy with an array on one side at least. */
+CUresult rc_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream);
+/* Copies a struct as it travels (api/widths.py: TRANSLATED). Generated. */
+CUresult rc_send_CUDA_MEMCPY3D(struct rc_route *route, const CUDA_MEMCPY3D *from, CUDA_MEMCPY3D *to);
+/* Forgets the textures and surfaces of a context that is gone. */
+void rc_textures_forget(CUcontext context);
 
 /* ---- stream.c ---- */
 
@@ -372,9 +407,8 @@ int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *by
 /* The stream with this handle is destroyed. */
 void rc_capture_stream_destroyed(uint64_t handle);
 
-/* ---- graph/capture_calls.c: hooks of the table; RC_CAPTURED: the call has become part of a graph ---- */
+/* ---- graph/capture_calls.c: hooks of the table; RC_ANSWERED: the call has become part of a graph ---- */
 
-#define RC_CAPTURED ((CUresult)-1)
 CUresult capture_check_stream(CUstream stream);
 CUresult capture_check_event(CUevent event);
 CUresult capture_check_record(CUevent event, CUstream stream);
@@ -419,6 +453,11 @@ CUresult stream_check_destroy(CUstream stream);
 CUresult stream_done_destroy(CUstream stream);
 CUresult context_check_peer(CUcontext peer, unsigned flags);
 CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags);
+CUresult texture_done_create(CUtexObject *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
+			     const CUDA_RESOURCE_VIEW_DESC *view);
+CUresult texture_done_destroy(CUtexObject object);
+CUresult surface_done_create(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource);
+CUresult surface_done_destroy(CUsurfObject object);
 CUresult event_check_create(CUevent *event, unsigned flags);
 CUresult event_done_create(CUevent *event, unsigned flags);
 

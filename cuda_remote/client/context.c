@@ -194,7 +194,8 @@ static void forget_stream(uint64_t handle, void *data, void *context)
 	rc_stream_recycle(stream);
 }
 
-static void forget_event(uint64_t handle, void *data, void *context)
+/* The data of these objects is their context. */
+static void forget_object(uint64_t handle, void *data, void *context)
 {
 	if (data == context)
 		rc_handle_delete(handle);
@@ -205,8 +206,12 @@ static void context_forget(CUcontext context)
 {
 	rc_memory_forget_context(context);
 	rc_module_forget_context(context);
+	rc_textures_forget(context);
 	rc_handle_each(RC_KIND_STREAM, forget_stream, context);
-	rc_handle_each(RC_KIND_EVENT, forget_event, context);
+	static const enum rc_kind kinds[] = { RC_KIND_EVENT, RC_KIND_ARRAY, RC_KIND_MIPMAP, RC_KIND_TEXTURE_REF,
+					      RC_KIND_SURFACE_REF };
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		rc_handle_each(kinds[i], forget_object, context);
 }
 
 static CUresult primary_reset(struct rc_device *device)

@@ -418,7 +418,7 @@ static struct rc_copy host_of(const struct side *side, uint64_t width, uint64_t 
 
 /* Waits until the stream would begin a new command: for its own work, and for that of the streams which it is ordered with
  * (the default stream and blocking streams). cuStreamSynchronize does not wait for the latter; an event does. */
-static CUresult wait_for_turn(uint64_t stream)
+CUresult rc_copy_wait_for_turn(uint64_t stream)
 {
 	const struct rc_stream *made = rc_handle_data(RC_KIND_STREAM, stream);
 	CUevent event;
@@ -438,7 +438,7 @@ static CUresult wait_for_turn(uint64_t stream)
 static CUresult copy_on_host(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 			     CUstream stream)
 {
-	CUresult result = wait_for_turn((uint64_t)(uintptr_t)stream);
+	CUresult result = rc_copy_wait_for_turn((uint64_t)(uintptr_t)stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (uint64_t z = 0; z < depth; z++)
@@ -524,7 +524,7 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, or a host function, which may write anywhere. So wait for it. */
 	if (!elsewhere && (rc_host_any() || rc_copy_pending(host->address, bytes)))
-		result = wait_for_turn(stream);
+		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = copy_up(route, &box, &place, stream);
 	return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context) : result;
@@ -692,7 +692,7 @@ CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CU
 	CUresult result = dtod_check(to, from, size);
 	if (result == CUDA_SUCCESS)
 		result = rc_capture_copy(stream, &into, &out_of, size, 1, 1, true, &captured);
-	return result == CUDA_SUCCESS && captured ? RC_CAPTURED : result;
+	return result == CUDA_SUCCESS && captured ? RC_ANSWERED : result;
 }
 
 /* ---- and in two and three dimensions ---- */
@@ -709,8 +709,6 @@ static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device,
 	case CU_MEMORYTYPE_UNIFIED:
 		*side = either_side(device);
 		return CUDA_SUCCESS;
-	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -736,6 +734,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool asynchrono
 	struct side to, from;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (p->dstMemoryType == CU_MEMORYTYPE_ARRAY || p->srcMemoryType == CU_MEMORYTYPE_ARRAY)
+		return rc_array_copy(p, stream);
 	CUresult result = side_of(p->dstMemoryType, p->dstHost, p->dstDevice, &to);
 	if (result == CUDA_SUCCESS)
 		result = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, &from);
@@ -756,9 +756,9 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool asynchrono
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D box = {
 		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost,
-		.srcDevice = p->srcDevice, .srcPitch = p->srcPitch,
+		.srcDevice = p->srcDevice, .srcArray = p->srcArray, .srcPitch = p->srcPitch,
 		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost,
-		.dstDevice = p->dstDevice, .dstPitch = p->dstPitch,
+		.dstDevice = p->dstDevice, .dstArray = p->dstArray, .dstPitch = p->dstPitch,
 		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = 1,
 	};
 	return copy_3d(&box, stream, asynchronous);

@@ -21,6 +21,10 @@ static uint64_t context_of(enum rc_kind kind, uint64_t handle)
 		stream = rc_handle_data(kind, handle);
 		return stream ? (uint64_t)(uintptr_t)stream->context : 0;
 	case RC_KIND_EVENT:
+	case RC_KIND_ARRAY:
+	case RC_KIND_MIPMAP:
+	case RC_KIND_TEXTURE_REF:
+	case RC_KIND_SURFACE_REF:
 		return (uint64_t)(uintptr_t)rc_handle_data(kind, handle);
 	case RC_KIND_MODULE:
 		module = rc_handle_data(kind, handle);
@@ -62,6 +66,20 @@ CUresult rc_route_address(struct rc_route *route, uint64_t address)
 		return CUDA_SUCCESS;
 	hr_log_once(HR_LOG_WARN, "a call that uses memory of two servers is not supported; copy through host memory");
 	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult rc_send_device(struct rc_route *route, int *device)
+{
+	struct rc_device *found;
+	CUresult result = rc_device_get(*device, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (route->session && route->session != found->session)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!route->session)
+		route->session = found->session;
+	*device = found->ordinal;
+	return CUDA_SUCCESS;
 }
 
 CUresult rc_route_settle(const struct rc_route *route)

@@ -7,13 +7,13 @@
  *	grant.c            the GPUs that the session may use          limits.c  limits of its memory and threads
  *	thread.c           one connection: calls in, issued in their order, replies out
  *	call_order.c       the order of calls over all connections    latch.c   the first failure of a call without a reply
- *	objects.c          handles                                    driver.c  the libcuda.so.1 that serves the calls
+ *	objects.c          handles         numbers.c  textures, surfaces   driver.c  the libcuda.so.1 that serves the calls
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
- *	hostfn.c           host functions
- *	graph.c            executable graphs
+ *	hostfn.c           host functions                             graph.c  executable graphs
+ *	array_copy.c       copies with arrays
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -197,6 +197,9 @@ void *server_object_data(enum rc_kind kind, uint64_t handle);
 /* Gives the object a handle that the client chose; data: the worker's own. CUDA_ERROR_INVALID_HANDLE: not a handle of this
  * kind, or its index is in use. */
 CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, void *data);
+/* As server_object_bind, for an object that belongs to another one: its handle ends with the owner's. owner 0: none. */
+CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, uint64_t owner);
+/* Also ends the handles of the object's aliases. */
 void server_object_unbind(uint64_t handle);
 /* Replaces the driver's object of a handle. */
 void server_object_replace(uint64_t handle, void *object);
@@ -207,6 +210,16 @@ void server_object_unbind_context(CUcontext context);
 size_t server_object_contexts(CUcontext *contexts, size_t max);
 /* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
+
+/* ---- numbers.c ---- */
+
+/* The driver has given this number to an object of the calling thread's context. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult server_number_add(struct server_call *call, enum rc_number kind, uint64_t number);
+/* True if the driver gave the number to an object of this kind that has not ended. */
+bool server_number_known(enum rc_number kind, uint64_t number);
+void server_number_remove(enum rc_number kind, uint64_t number);
+/* The objects of a context have ended. */
+void server_numbers_forget(CUcontext context);
 
 /* ---- slots.c ---- */
 
@@ -349,6 +362,10 @@ CUresult serve_copy_up_end(struct server_call *call);
 CUresult serve_copy_down(struct server_call *call);
 CUresult serve_copy_down_later(struct server_call *call);
 CUresult serve_copy_across(struct server_call *call);
+CUresult serve_array_up(struct server_call *call);
+CUresult serve_array_down(struct server_call *call);
+/* Replaces the handles of a struct that has arrived (api/widths.py: TRANSLATED). Generated. */
+CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);
 CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);

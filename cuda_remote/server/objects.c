@@ -7,6 +7,8 @@ struct entry {
 	uint32_t word;
 	void *object, *data;
 	CUcontext context;  /* the context that was current when the handle was made */
+	uint64_t owner;     /* of an alias: the handle of the object that it ends with; 0: none */
+	bool owns;          /* aliases were made of this object */
 };
 #include "cuda_remote/handle_table.h"
 
@@ -18,6 +20,8 @@ static void entry_set(struct entry *entry, uint64_t handle, void *object, void *
 	entry->object = object;
 	entry->data = data;
 	entry->context = current;
+	entry->owner = 0;
+	entry->owns = false;
 	__atomic_store_n(&entry->word, handle_word(handle), __ATOMIC_RELEASE);
 }
 
@@ -79,6 +83,20 @@ CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, vo
 	return result;
 }
 
+CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, uint64_t owner)
+{
+	CUresult result = server_object_bind(kind, handle, object, NULL);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_find(owner);
+	if (entry)
+		entry->owns = true;
+	entry_find(handle)->owner = owner;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
 void server_object_replace(uint64_t handle, void *object)
 {
 	pthread_mutex_lock(&lock);
@@ -94,13 +112,51 @@ static void entry_clear(struct entry *entry)
 	__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
 }
 
+/* Ends the aliases of an object that ends. An alias's own aliases end with it. Under the lock. */
+static void clear_aliases(uint64_t owner)
+{
+	for (uint32_t i = 1; i < RC_HANDLE_COUNT; i++) {
+		struct entry *entry = entry_at(i);
+		if (!entry) {
+			i |= CHUNK - 1;
+			continue;
+		}
+		if (!(entry->word >> 16) || entry->owner != owner)
+			continue;
+		uint64_t alias = (uint64_t)entry->word << RC_HANDLE_INDEX_BITS | i;
+		bool owns = entry->owns;
+		entry_clear(entry);
+		if (owns)
+			clear_aliases(alias);
+	}
+}
+
 void server_object_unbind(uint64_t handle)
 {
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
+	bool owns = entry && entry->owns;
 	if (entry)
 		entry_clear(entry);
+	if (owns)
+		clear_aliases(handle);
 	pthread_mutex_unlock(&lock);
+}
+
+static bool ends_with_context(unsigned kind)
+{
+	switch (kind) {
+	case RC_KIND_STREAM:
+	case RC_KIND_EVENT:
+	case RC_KIND_MODULE:
+	case RC_KIND_ARRAY:
+	case RC_KIND_MIPMAP:
+	case RC_KIND_TEXTURE_REF:
+	case RC_KIND_SURFACE_REF:
+		return true;
+	default:
+		return false;
+	}
 }
 
 void server_object_unbind_context(CUcontext context)
@@ -113,7 +169,7 @@ void server_object_unbind_context(CUcontext context)
 			continue;
 		}
 		unsigned kind = entry->word >> 16;
-		if (entry->context != context || (kind != RC_KIND_STREAM && kind != RC_KIND_EVENT && kind != RC_KIND_MODULE))
+		if (entry->context != context || !ends_with_context(kind))
 			continue;
 		struct server_module *module = kind == RC_KIND_MODULE ? entry->data : NULL;
 		entry_clear(entry);

@@ -87,7 +87,7 @@ CUresult rc_capture_fill(CUstream stream, uint64_t to, uint64_t pitch, uint32_t 
 				   .memset = { .dst = to, .pitch = pitch, .value = value, .elementSize = element,
 					       .width = width, .height = height } };
 	CUresult result = add(stream, &node, NULL, &captured);
-	return result == CUDA_SUCCESS && captured ? RC_CAPTURED : result;
+	return result == CUDA_SUCCESS && captured ? RC_ANSWERED : result;
 }
 
 /* ---- host functions, memory ---- */
@@ -237,7 +237,7 @@ static CUresult record(CUevent event, CUstream given, bool external)
 	result = marked ? capture_record(stream, event, &marked->mark, external, &done) : CUDA_ERROR_OUT_OF_MEMORY;
 	drop_if_unmarked(marked);
 	pthread_mutex_unlock(&lock);
-	return result == CUDA_SUCCESS && done ? RC_CAPTURED : result;
+	return result == CUDA_SUCCESS && done ? RC_ANSWERED : result;
 }
 
 CUresult capture_check_record(CUevent event, CUstream stream)
@@ -270,7 +270,7 @@ CUresult rc_capture_wait(CUstream given, CUevent event, unsigned flags)
 	capture_mark_t *none = NULL;
 	result = capture_wait(stream, event, marked ? &marked->mark : &none, external, &done);
 	pthread_mutex_unlock(&lock);
-	return result == CUDA_SUCCESS && done ? RC_CAPTURED : result;
+	return result == CUDA_SUCCESS && done ? RC_ANSWERED : result;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -24,7 +24,7 @@ CUresult rc_capture_host(CUstream stream, CUhostFn function, void *argument, boo
 CUresult rc_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *address, bool *captured);
 CUresult rc_capture_free(CUstream stream, CUdeviceptr address, bool *captured);
 
-/* For hooks of the table. RC_CAPTURED: the call has become part of a graph. */
+/* For hooks of the table. RC_ANSWERED: the call has become part of a graph. */
 CUresult rc_capture_fill(CUstream stream, uint64_t to, uint64_t pitch, uint32_t value, unsigned element, uint64_t width,
 			 uint64_t height);
 CUresult rc_capture_wait(CUstream stream, CUevent event, unsigned flags);

@@ -34,18 +34,18 @@ refused() { # TABLE-LINE TEXT...: generation fails and the message has each TEXT
 }
 
 # Types that widths.py does not list, by value, and behind a pointer.
-refused 'async cuTexObjectDestroy' 'table.api:1: cuTexObjectDestroy: parameter texObject' 'unknown type CUtexObject'
-refused 'async cuMemMap' 'table.api:1: cuMemMap: parameter handle' 'unknown type CUmemGenericAllocationHandle'
-refused 'wait cuTexObjectCreate : pTexObject=out pResDesc=in pTexDesc=in pResViewDesc=in' 'parameter pTexObject' 'CUtexObject'
+refused 'async cuLinkDestroy' 'table.api:1: cuLinkDestroy: parameter state' 'unknown type CUlinkState'
 refused 'wait cuDeviceGetUuid_v2 : uuid=out dev=device' 'parameter uuid' 'unknown type CUuuid'
 refused 'wait cuIpcOpenMemHandle_v2 : pdptr=out' 'parameter handle' 'CUipcMemHandle'
-# A listed struct by value, a driver's pointer as a result, a pointer that is not explained, a word that does not exist.
+# A driver's pointer as a result, also inside of a struct, a pointer that is not explained, a word that does not exist.
 refused 'wait cuCtxGetCurrent : pctx=out' 'parameter pctx' 'CUcontext is a handle'
+refused 'wait cuTexObjectGetResourceDesc : pResDesc=out' 'parameter pResDesc' 'holds handles'
+refused 'wait cuModuleGetTexRef : pTexRef=text name=text' 'parameter pTexRef' 'is not a text'
 refused 'wait cuMemGetInfo_v2 : free=out' 'parameter total' 'say what the pointer is'
 refused 'wait cuMemGetInfo_v2 : free=out total=in_and_out' 'parameter total' 'in_and_out'
 refused 'wait cuCtxGetLimit : limit=new pvalue=out' 'parameter limit' 'CUlimit is not a handle'
 refused 'wait cuNoSuchCall' 'table.api:1' 'cuNoSuchCall is not in the toolkit'
-refused $'# a comment\nasync cuTexObjectDestroy' 'table.api:2: cuTexObjectDestroy'
+refused $'# a comment\nasync cuLinkDestroy' 'table.api:2: cuLinkDestroy'
 
 has() { # TEXT: the generated header has this struct
 	[[ $header == *"$1"* ]] || fail "the generated header lacks: $1"$'\n'"$header"
@@ -70,6 +70,20 @@ source=$(generate server.c <<< $'async cuEventCreate : phEvent=new\nasync cuEven
 [[ $source == *$'result != CUDA_SUCCESS && driver.cuEventDestroy_v2)\n\t\t\tdriver.cuEventDestroy_v2(phEvent);'* ]] ||
 	fail "an event without a handle is kept: $source"
 refused 'async cuEventCreate : phEvent=new' 'table.api:1: cuEventCreate: parameter phEvent' 'no call in the table destroys it'
+
+# A texture's number is known before the driver sees it; an array inside of a struct is looked up; a text ends with NUL.
+source=$(generate server.c <<-'TABLE'
+	wait cuTexObjectCreate : pTexObject=out pResDesc=in pTexDesc=in? pResViewDesc=in?
+	wait cuTexObjectDestroy : texObject=delete
+	wait cuModuleGetTexRef : pTexRef=alias name=text
+TABLE
+)
+[[ $source == *'!server_number_known(RC_NUMBER_TEXTURE, texObject)'* ]] || fail "a texture's number is not checked: $source"
+[[ $source == *'server_object(RC_KIND_ARRAY, (uint64_t)(uintptr_t)to->res.array.hArray'* ]] || fail "an array is not looked up: $source"
+[[ $source == *'name[args.name_bytes - 1]'* ]] || fail "a text may lack its end: $source"
+[[ $source == *'args.pResViewDesc_given ? '*' : NULL'* ]] || fail "an absent struct is not NULL: $source"
+[[ $source == *'server_object_bind_alias(RC_KIND_TEXTURE_REF, args.pTexRef, (void *)(uintptr_t)pTexRef, args.hmod)'* ]] ||
+	fail "an alias does not end with its owner: $source"
 
 # The description of a build: comments and the names of hooks make no difference, an argument or a member does.
 part() { # MEMBER TABLE-LINE HEADER-TEXT

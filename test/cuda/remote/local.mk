@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
-HR_REMOTE_CHECKS = test/cuda/remote/capture test/cuda/remote/copies test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/order test/cuda/remote/pinned test/cuda/remote/threads \
+HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies \
+	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/order \
+	test/cuda/remote/pinned test/cuda/remote/softgpu_arrays test/cuda/remote/threads \
 	test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/usage test/cuda/remote/victim
-HR_REMOTE_RUNS = test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/encrypted.sh \
-	test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh test/cuda/remote/order.sh test/cuda/remote/pinned.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/threads.sh \
+HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
+	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh \
+	test/cuda/remote/order.sh test/cuda/remote/pinned.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh \
+	test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
@@ -20,6 +24,12 @@ test_cuda_remote_graphs_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_copies_SOURCES = test/cuda/remote/copies.c test/cuda/softgpu/driver.h
 test_cuda_remote_copies_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_copies_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_array_copies_SOURCES = test/cuda/remote/array_copies.c test/cuda/softgpu/driver.h
+test_cuda_remote_array_copies_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_array_copies_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_softgpu_arrays_SOURCES = test/cuda/softgpu/arrays.c test/cuda/softgpu/driver.h
+test_cuda_remote_softgpu_arrays_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_softgpu_arrays_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_errors_SOURCES = test/cuda/remote/errors.c
 test_cuda_remote_errors_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_errors_LDADD = cuda_remote/client/libcuda.la

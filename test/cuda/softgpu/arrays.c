@@ -329,7 +329,10 @@ static void a_capture_takes_copies_and_refuses_arrays(void)
 	CUarray array = array_of(4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0), other;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor = { 4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0 };
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	CUresult began = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+	if (began == CUDA_ERROR_NOT_SUPPORTED && getenv("HEADRACE_SERVER"))
+		return; /* the forwarding client, which this test also runs on, has no capture */
+	OK(began);
 	OK(cuMemcpyHtoAAsync(array, 0, host, 16, stream));
 	OK(cuMemcpyAtoHAsync(back, array, 4, 12, stream));
 	EXPECT(cuMemcpyAtoHAsync(back, array, 8, 12, stream), CUDA_ERROR_INVALID_VALUE);

@@ -291,6 +291,9 @@ int main()
 	skip_if_not_across("arrays", cudaMallocArray(&array, &channel, 4, 3));
 	CHECK(cudaFreeArray(array));
 	filtering_and_addressing();
+	void *managed;
+	skip_if_not_across("managed memory", cudaMallocManaged(&managed, 4));
+	CHECK(cudaFree(managed));
 	read_modes();
 	linear_memory();
 	mipmaps();

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies with an array on one side or both. The server's driver knows how an array lies in memory, so the copy's description
+ * travels. Between arrays and device memory that is all. To and from host memory a copy is cut into parts of at most
+ * RC_INLINE_COPY bytes, as the driver accepts them: whole slices, whole rows of one slice, or part of one row. A part to the
+ * array is in its call; a part to the host is in the answer.
+ */
+#include "cuda_remote/client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct message {
+	struct rc_wire_call head;
+	uint64_t stream;
+};
+
+/* The host's side of a copy. */
+struct host {
+	uint8_t *start;
+	size_t pitch, slice;
+};
+
+static CUresult host_of(const CUDA_MEMCPY3D *copy, bool up, struct host *host)
+{
+	size_t x = up ? copy->srcXInBytes : copy->dstXInBytes, y = up ? copy->srcY : copy->dstY;
+	size_t z = up ? copy->srcZ : copy->dstZ, rows = up ? copy->srcHeight : copy->dstHeight;
+	uint8_t *base = up ? (uint8_t *)(uintptr_t)copy->srcHost : copy->dstHost;
+	size_t slices, across, down;
+	host->pitch = up ? copy->srcPitch : copy->dstPitch;
+	if (!host->pitch)
+		host->pitch = copy->WidthInBytes;
+	if (!base || (copy->Height > 1 && host->pitch < copy->WidthInBytes) ||
+	    __builtin_mul_overflow(host->pitch, rows ? rows : copy->Height, &host->slice) ||
+	    __builtin_mul_overflow(host->slice, z, &slices) || __builtin_mul_overflow(host->pitch, y, &across) ||
+	    __builtin_add_overflow(slices, across, &down) || __builtin_add_overflow(down, x, &down))
+		return CUDA_ERROR_INVALID_VALUE;
+	host->start = base + down;
+	struct rc_wire_box box = { (uint64_t)(uintptr_t)host->start, host->pitch, host->slice, copy->WidthInBytes,
+				   copy->Height, copy->Depth };
+	return rc_box_extent(&box) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Between the host's rows and the bytes of a part, which have no gaps. */
+static void move(const struct host *host, const CUDA_MEMCPY3D *part, const size_t at[3], uint8_t *bytes, bool up)
+{
+	size_t width = part->WidthInBytes;
+	for (size_t z = 0; z < part->Depth; z++)
+		for (size_t y = 0; y < part->Height; y++, bytes += width) {
+			uint8_t *row = host->start + (at[2] + z) * host->slice + (at[1] + y) * host->pitch + at[0];
+			memcpy(up ? bytes : row, up ? row : bytes, width);
+		}
+}
+
+/* Sends one part, or fetches it. */
+static CUresult part_copy(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *part, uint8_t *bytes, bool up)
+{
+	struct message message = { .stream = stream };
+	size_t n = part->WidthInBytes * part->Height * part->Depth;
+	struct iovec iov[] = { { (void *)(uintptr_t)part, sizeof *part }, { bytes, n } };
+	if (up)
+		return rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, iov, 2);
+	CUresult result = rc_link_call(link, RC_CALL_array_down, 0, &message.head, sizeof message, iov, 1);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->reply_len != n)
+		return rc_link_broken(link, RC_CALL_array_down);
+	memcpy(bytes, link->reply, n);
+	return CUDA_SUCCESS;
+}
+
+/* The largest part that begins at a place of the box and is not larger than RC_INLINE_COPY. */
+static void part_size(const CUDA_MEMCPY3D *copy, const size_t at[3], size_t size[3])
+{
+	size_t width = copy->WidthInBytes, slice;
+	size[0] = width;
+	size[1] = size[2] = 1;
+	if (width > RC_INLINE_COPY) {
+		size[0] = width - at[0] < RC_INLINE_COPY ? width - at[0] : RC_INLINE_COPY;
+	} else if (!__builtin_mul_overflow(width, copy->Height, &slice) && slice <= RC_INLINE_COPY) {
+		size_t slices = RC_INLINE_COPY / slice;
+		size[1] = copy->Height;
+		size[2] = copy->Depth - at[2] < slices ? copy->Depth - at[2] : slices;
+	} else {
+		size_t rows = RC_INLINE_COPY / width;
+		size[1] = copy->Height - at[1] < rows ? copy->Height - at[1] : rows;
+	}
+}
+
+/* Moves at to the place behind a part. False: that was the last. */
+static bool part_next(const CUDA_MEMCPY3D *copy, size_t at[3], const size_t size[3])
+{
+	at[0] += size[0];
+	if (at[0] < copy->WidthInBytes)
+		return true;
+	at[0] = 0;
+	at[1] += size[1];
+	if (at[1] < copy->Height)
+		return true;
+	at[1] = 0;
+	at[2] += size[2];
+	return at[2] < copy->Depth;
+}
+
+static CUresult copy_parts(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *copy, const CUDA_MEMCPY3D *sent,
+			   bool up)
+{
+	struct host host;
+	CUresult result = host_of(copy, up, &host);
+	uint8_t *bytes = result == CUDA_SUCCESS ? malloc(RC_INLINE_COPY) : NULL;
+	if (!bytes)
+		return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	size_t at[3] = { 0, 0, 0 }, size[3] = { 0, 0, 0 };
+	do {
+		CUDA_MEMCPY3D part = *sent;
+		part_size(copy, at, size);
+		part.WidthInBytes = size[0];
+		part.Height = size[1];
+		part.Depth = size[2];
+		*(up ? &part.dstXInBytes : &part.srcXInBytes) += at[0];
+		*(up ? &part.dstY : &part.srcY) += at[1];
+		*(up ? &part.dstZ : &part.srcZ) += at[2];
+		if (up)
+			move(&host, &part, at, bytes, true);
+		result = part_copy(link, stream, &part, bytes, up);
+		if (result == CUDA_SUCCESS && !up)
+			move(&host, &part, at, bytes, false);
+	} while (result == CUDA_SUCCESS && part_next(copy, at, size));
+	free(bytes);
+	return result;
+}
+
+/* A side of unified memory is host or device memory. */
+static void settle_sides(CUDA_MEMCPY3D *copy)
+{
+	if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED) {
+		copy->srcMemoryType = rc_memory_is_device(copy->srcDevice) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		copy->srcHost = (const void *)(uintptr_t)copy->srcDevice;
+	}
+	if (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED) {
+		copy->dstMemoryType = rc_memory_is_device(copy->dstDevice) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		copy->dstHost = (void *)(uintptr_t)copy->dstDevice;
+	}
+}
+
+/* Returns whether a host function, or a copy to the host, may still write the host side of a copy. The worker writes
+ * pinned memory that it has mapped, without the client. */
+static bool may_change(const struct rc_route *route, const CUDA_MEMCPY3D *copy)
+{
+	const struct rc_session *session = route->session ? route->session : rc_context_session();
+	struct rc_span span;
+	return rc_host_any() || rc_copy_any_later() ||
+	       rc_pinned_in(session, (uint64_t)(uintptr_t)copy->srcHost, 1, &span);
+}
+
+CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
+{
+	CUDA_MEMCPY3D copy = *given, sent;
+	struct rc_route route = { NULL, 0, false };
+	struct rc_link *link;
+	uint64_t named = (uint64_t)(uintptr_t)stream;
+	settle_sides(&copy);
+	bool up = copy.srcMemoryType == CU_MEMORYTYPE_HOST, down = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
+	CUresult result = capture_check_stream(stream);
+	if (result == CUDA_SUCCESS)
+		result = rc_send_CUDA_MEMCPY3D(&route, &copy, &sent);
+	if (result == CUDA_SUCCESS)
+		result = rc_array_check(&copy);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_handle(&route, RC_KIND_STREAM, named);
+	/* The bytes are read now, and earlier work of the stream may still write them. */
+	if (result == CUDA_SUCCESS && up && may_change(&route, &copy))
+		result = rc_copy_wait_for_turn(named);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result != CUDA_SUCCESS || !copy.WidthInBytes || !copy.Height || !copy.Depth)
+		return result;
+	if (up || down)
+		return copy_parts(link, named, &copy, &sent, up);
+	struct message message = { .stream = named };
+	struct iovec iov = { &sent, sizeof sent };
+	return rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, &iov, 1);
+}
+
+/* ---- the driver's calls, one row of an array ---- */
+
+struct end {
+	CUmemorytype type;
+	const void *host;
+	CUdeviceptr device;
+	CUarray array;
+	size_t offset;
+};
+
+static struct end host_end(const void *host)
+{
+	return (struct end){ .type = CU_MEMORYTYPE_HOST, .host = host };
+}
+
+static struct end device_end(CUdeviceptr device)
+{
+	return (struct end){ .type = CU_MEMORYTYPE_DEVICE, .device = device };
+}
+
+static struct end array_end(CUarray array, size_t offset)
+{
+	return (struct end){ .type = CU_MEMORYTYPE_ARRAY, .array = array, .offset = offset };
+}
+
+static CUresult row(struct end to, struct end from, size_t bytes, CUstream stream)
+{
+	CUDA_MEMCPY3D copy = {
+		.srcXInBytes = from.offset, .srcMemoryType = from.type, .srcHost = from.host, .srcDevice = from.device,
+		.srcArray = from.array, .srcPitch = bytes,
+		.dstXInBytes = to.offset, .dstMemoryType = to.type, .dstHost = (void *)(uintptr_t)to.host,
+		.dstDevice = to.device, .dstArray = to.array, .dstPitch = bytes,
+		.WidthInBytes = bytes, .Height = 1, .Depth = 1,
+	};
+	CUresult result = CUDA_SUCCESS;
+	if (to.type == CU_MEMORYTYPE_ARRAY)
+		result = rc_array_check_row(to.array);
+	if (result == CUDA_SUCCESS && from.type == CU_MEMORYTYPE_ARRAY)
+		result = rc_array_check_row(from.array);
+	return result == CUDA_SUCCESS ? rc_array_copy(&copy, stream) : result;
+}
+
+/* The stream that a per-thread variant means by NULL. */
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t size)
+{
+	return row(array_end(to, to_offset), array_end(from, from_offset), size, NULL);
+}
+
+CUresult cuMemcpyAtoA_v2_ptds(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t size)
+{
+	return row(array_end(to, to_offset), array_end(from, from_offset), size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t size)
+{
+	return row(device_end(to), array_end(from, offset), size, NULL);
+}
+
+CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr to, CUarray from, size_t offset, size_t size)
+{
+	return row(device_end(to), array_end(from, offset), size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t size)
+{
+	return row(array_end(to, offset), device_end(from), size, NULL);
+}
+
+CUresult cuMemcpyDtoA_v2_ptds(CUarray to, size_t offset, CUdeviceptr from, size_t size)
+{
+	return row(array_end(to, offset), device_end(from), size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t size)
+{
+	return row(host_end(to), array_end(from, offset), size, NULL);
+}
+
+CUresult cuMemcpyAtoH_v2_ptds(void *to, CUarray from, size_t offset, size_t size)
+{
+	return row(host_end(to), array_end(from, offset), size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t size, CUstream stream)
+{
+	return row(host_end(to), array_end(from, offset), size, stream);
+}
+
+CUresult cuMemcpyAtoHAsync_v2_ptsz(void *to, CUarray from, size_t offset, size_t size, CUstream stream)
+{
+	return row(host_end(to), array_end(from, offset), size, own(stream));
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t size)
+{
+	return row(array_end(to, offset), host_end(from), size, NULL);
+}
+
+CUresult cuMemcpyHtoA_v2_ptds(CUarray to, size_t offset, const void *from, size_t size)
+{
+	return row(array_end(to, offset), host_end(from), size, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t size, CUstream stream)
+{
+	return row(array_end(to, offset), host_end(from), size, stream);
+}
+
+CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray to, size_t offset, const void *from, size_t size, CUstream stream)
+{
+	return row(array_end(to, offset), host_end(from), size, own(stream));
+}
