@@ -183,6 +183,14 @@ void rc_door_close(rc_door_t *door); /* NULL is allowed; removes the socket file
  */
 int rc_door_listen(rc_door_t *door, const rc_server_t *place);
 
+/* Listens at a socket that another process has opened, as systemd does. The socket file is not removed at the end. -EPERM
+ * as above; -EPROTOTYPE and others: no listening stream socket. Logged. */
+int rc_door_adopt(rc_door_t *door, int fd);
+
+/* Replaces key, encrypt and own_user_only, for clients that come from now on. A handshake that has begun fails if the key
+ * has changed. -EPERM: the door listens beyond loopback and the new policy has no key; logged. */
+int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy);
+
 /* For a process forked from the server: closes its descriptors and overwrites its key. The server's door, its socket
  * files and its handshakes remain. */
 void rc_door_abandon(rc_door_t *door);

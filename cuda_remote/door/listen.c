@@ -233,6 +233,49 @@ int door_listen(const rc_server_t *place, bool allow_network, struct door_listen
 	return 0;
 }
 
+bool door_listens_to_network(const struct door_listener *listener)
+{
+	struct sockaddr_storage address;
+	socklen_t size = sizeof address;
+	if (getsockname(listener->fd, (struct sockaddr *)&address, &size))
+		return true;
+	return address.ss_family != AF_UNIX && beyond_loopback((const struct sockaddr *)&address);
+}
+
+static int check_adopted(int fd, bool allow_network)
+{
+	struct sockaddr_storage address;
+	socklen_t size = sizeof address;
+	int type = 0, listening = 0;
+	if (getsockname(fd, (struct sockaddr *)&address, &size) ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){ sizeof type }) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &(socklen_t){ sizeof listening }))
+		return -errno;
+	if (type != SOCK_STREAM || !listening)
+		return -EPROTOTYPE;
+	if (address.ss_family == AF_UNIX)
+		return 0;
+	if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	return allow_network || !beyond_loopback((const struct sockaddr *)&address) ? 0 : -EPERM;
+}
+
+int door_adopt(int fd, bool allow_network, struct door_listener *listener)
+{
+	int error = check_adopted(fd, allow_network);
+	if (error == -EPERM)
+		hr_log(HR_LOG_ERROR, "will not serve the network at descriptor %d (LISTEN_FDS) without a credential: give --key-file",
+		       fd);
+	else if (error)
+		hr_log(HR_LOG_ERROR, "descriptor %d (LISTEN_FDS): %s; want a listening stream socket of TCP or Unix", fd,
+		       strerror(-error));
+	else if (fcntl(fd, F_SETFL, O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
+		error = -errno;
+	if (!error)
+		*listener = (struct door_listener){ .fd = fd };
+	return error;
+}
+
 void door_listener_close(struct door_listener *listener)
 {
 	struct stat status;

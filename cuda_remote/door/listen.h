@@ -23,6 +23,13 @@ struct door_listener {
  */
 int door_listen(const rc_server_t *place, bool allow_network, struct door_listener *listeners, size_t max, size_t *n);
 
+/* Takes over a socket that listens already, for TCP or Unix clients; it stays the caller's if that fails. -ENOTSOCK,
+ * -EPROTOTYPE: it is no listening stream socket; -EPERM as above. Logged. */
+int door_adopt(int fd, bool allow_network, struct door_listener *listener);
+
+/* True if clients of other hosts can reach the listener. */
+bool door_listens_to_network(const struct door_listener *listener);
+
 /* Closes a listener and removes its socket file, unless another file has replaced it. */
 void door_listener_close(struct door_listener *listener);
 

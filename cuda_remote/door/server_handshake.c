@@ -114,6 +114,35 @@ int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 	return error;
 }
 
+int rc_door_adopt(rc_door_t *door, int fd)
+{
+	struct door_listener *fresh = door->listeners + door->listener_count;
+	if (door->listener_count == DOOR_LISTENERS_MAX)
+		return -ENOSPC;
+	int error = door_adopt(fd, door->policy.have_key, fresh);
+	if (error)
+		return error;
+	door->listener_count++;
+	return watch(door, fresh->fd, fresh);
+}
+
+int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy)
+{
+	for (size_t i = 0; i < door->listener_count && !policy->have_key; i++)
+		if (door_listens_to_network(&door->listeners[i])) {
+			hr_log(HR_LOG_ERROR, "this daemon listens to the network, so it needs a key: give key-file");
+			return -EPERM;
+		}
+	door->policy.have_key = policy->have_key;
+	door->policy.key = policy->key;
+	door->policy.encrypt = policy->encrypt;
+	door->policy.own_user_only = policy->own_user_only;
+	memset(door->key_id, 0, sizeof door->key_id);
+	if (policy->have_key)
+		door_key_id(&door->policy.key, door->key_id);
+	return 0;
+}
+
 /* ---- handshakes ---- */
 
 /* Removes a handshake from the list and frees it. Returns its descriptor, which the caller owns. */

@@ -45,6 +45,16 @@ void hr_log_set_fd(int fd)
 	log_fd = fd;
 }
 
+static bool priorities;
+
+void hr_log_set_priorities(bool on)
+{
+	priorities = on;
+}
+
+/* LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG */
+static const char *const priority_prefix[] = { "<3>", "<4>", "<6>", "<7>" };
+
 static void (*log_tap)(enum hr_log_level level, const char *text, size_t length);
 
 void hr_log_set_tap(void (*tap)(enum hr_log_level level, const char *text, size_t length))
@@ -72,7 +82,8 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 		return;
 	int saved_errno = errno;
 	char line[1024];
-	int used = snprintf(line, sizeof line, "headrace[%d] %s: ", (int)getpid(), level_names[level]);
+	int used = snprintf(line, sizeof line, "%sheadrace[%d] %s: ", priorities ? priority_prefix[level] : "",
+			    (int)getpid(), level_names[level]);
 	va_list args;
 	va_start(args, format);
 	int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);

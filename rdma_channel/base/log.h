@@ -23,6 +23,10 @@ void hr_log(enum hr_log_level level, const char *format, ...) __attribute__((for
  * threads log. */
 void hr_log_set_fd(int fd);
 
+/* Begins each line with "<N>", its priority as in syslog(3), for a log that goes to the system's journal. Call it before
+ * other threads log. */
+void hr_log_set_priorities(bool on);
+
 /*
  * Also passes each message of HR_LOG_ERROR and HR_LOG_WARN to tap, printed or not: the text without the prefix, length
  * bytes and a NUL, on the thread that logs. NULL: no tap. Call it before other threads log.

@@ -3,21 +3,20 @@
 #include "cuda_remote/server/daemon/daemon.h"
 
 #include "cuda_remote/server/daemon/filter.h"
+#include "cuda_remote/server/daemon/log_place.h"
 #include "cuda_remote/server/daemon/pool.h"
+#include "cuda_remote/server/daemon/systemd.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,11 +31,15 @@ struct waiting {
 };
 
 struct daemon {
-	const struct daemon_options *options;
+	struct daemon_options *options;
+	int argc; /* argv too: the command line, for SIGHUP */
+	char **argv;
 	rc_door_t *door;
 	struct pool *pool;
 	int signal_fd;
 	bool announced, ending;
+	bool draining; /* no new session; ends with the last one, or at drain_until_ms */
+	int64_t drain_until_ms;
 	int status; /* exit status */
 	struct waiting *waiting; /* NEW clients, in order of arrival */
 	size_t waiting_count;
@@ -135,6 +138,10 @@ static bool is_behind(const struct daemon *daemon, const rc_door_peer_t *peer, s
 
 static void handle_new(struct daemon *daemon, const rc_door_peer_t *peer)
 {
+	if (daemon->draining) {
+		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the server is ending and takes no new clients");
+		return;
+	}
 	if (!within_limits(daemon, peer) || (!is_behind(daemon, peer, daemon->waiting_count) && admit(daemon, peer)))
 		return;
 	if (daemon->waiting_count == WAITING_MAX) {
@@ -175,30 +182,12 @@ static void serve_waiting(struct daemon *daemon)
 
 /* ---- readiness ---- */
 
-/* sd_notify(3) without the library: one datagram to the socket in NOTIFY_SOCKET. */
-static void notify_systemd(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof address.sun_path)
-		return;
-	memcpy(address.sun_path, path, strlen(path));
-	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	if (*path == '@')
-		address.sun_path[0] = 0;
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		(void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, length);
-		close(fd);
-	}
-}
-
 /* Announces readiness, once, when the first worker is ready. If workers fail to start before that, the daemon ends. */
 static void announce(struct daemon *daemon)
 {
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
-	if (daemon->announced)
+	if (daemon->announced || daemon->draining)
 		return;
 	if (counts.failures) {
 		daemon->ending = true;
@@ -208,7 +197,7 @@ static void announce(struct daemon *daemon)
 	if (!counts.gpus)
 		return;
 	daemon->announced = true;
-	notify_systemd("READY=1");
+	systemd_notify("READY=1");
 	if (daemon->options->ready_fd >= 0) {
 		(void)!write(daemon->options->ready_fd, "ready\n", 6);
 		close(daemon->options->ready_fd);
@@ -220,18 +209,89 @@ static void announce(struct daemon *daemon)
 
 /* ---- the loop ---- */
 
+static void refuse_waiting(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->waiting_count; i++)
+		rc_door_peer_refuse(&daemon->waiting[i].peer, RC_DOOR_FAILED, "the server is ending");
+	daemon->waiting_count = 0;
+}
+
+/* The first SIGTERM. Sessions go on, and may open further connections. */
+static void begin_drain(struct daemon *daemon)
+{
+	struct pool_counts counts;
+	pool_count(daemon->pool, &counts);
+	daemon->draining = true;
+	daemon->drain_until_ms = now_ms() + daemon->options->drain_s * INT64_C(1000);
+	refuse_waiting(daemon);
+	pool_stop_starting(daemon->pool);
+	systemd_notify("STOPPING=1");
+	if (counts.serving)
+		hr_log(HR_LOG_INFO, "ending: no new sessions; waiting up to %u s for %u to end; another SIGTERM ends them now",
+		       daemon->options->drain_s, counts.serving);
+}
+
+static void check_drain(struct daemon *daemon)
+{
+	struct pool_counts counts;
+	if (!daemon->draining || daemon->ending)
+		return;
+	pool_count(daemon->pool, &counts);
+	daemon->ending = !counts.serving || now_ms() >= daemon->drain_until_ms;
+	if (daemon->ending && counts.serving)
+		hr_log(HR_LOG_WARN, "%u sessions have not ended in %u s (--drain-timeout): ending them", counts.serving,
+		       daemon->options->drain_s);
+}
+
+/* Reads key file and policy. Negative: the door keeps its old ones. */
+static int load_policy(const struct daemon_options *options, rc_door_policy_t *policy)
+{
+	*policy = (rc_door_policy_t){ .own_user_only = options->private_use, .encrypt = options->encrypt };
+	if (!options->key_file)
+		return 0;
+	policy->have_key = true;
+	return rc_door_key_load(options->key_file, &policy->key);
+}
+
+/* SIGHUP: what is wrong is logged, and then nothing changes. */
+static void reload(struct daemon *daemon)
+{
+	rc_door_policy_t policy;
+	systemd_notify_reloading();
+	if (log_place_open(daemon->options->log))
+		hr_log(HR_LOG_ERROR, "the log stays where it was");
+	if (daemon_options_reload(daemon->argc, daemon->argv, daemon->options)) {
+		hr_log(HR_LOG_ERROR, "%s has not been reloaded: the options stay as they were", daemon->options->config);
+	} else {
+		pool_set_sizes(daemon->pool, daemon->options->workers, daemon->options->max_clients);
+		if (load_policy(daemon->options, &policy) || rc_door_set_policy(daemon->door, &policy))
+			hr_log(HR_LOG_ERROR, "key-file and encrypt stay as they were");
+		explicit_bzero(&policy, sizeof policy);
+		hr_log(HR_LOG_INFO, "%s has been reloaded", daemon->options->config);
+	}
+	systemd_notify("READY=1");
+}
+
+static void handle_signal(struct daemon *daemon, unsigned signal)
+{
+	if (signal == SIGCHLD) {
+		pool_listen(daemon->pool);
+		pool_reap(daemon->pool);
+	} else if (signal == SIGHUP && daemon->options->config) {
+		reload(daemon);
+	} else if (signal == SIGTERM && !daemon->draining) {
+		begin_drain(daemon);
+	} else {
+		hr_log(HR_LOG_INFO, "ending on signal %u", signal);
+		daemon->ending = true;
+	}
+}
+
 static void read_signals(struct daemon *daemon)
 {
 	struct signalfd_siginfo info;
-	while (read(daemon->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-		if (info.ssi_signo == SIGCHLD) {
-			pool_listen(daemon->pool);
-			pool_reap(daemon->pool);
-			continue;
-		}
-		hr_log(HR_LOG_INFO, "ending on signal %u", info.ssi_signo);
-		daemon->ending = true;
-	}
+	while (read(daemon->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+		handle_signal(daemon, info.ssi_signo);
 }
 
 static void read_watch(struct daemon *daemon)
@@ -251,11 +311,9 @@ static int sooner(int a, int b)
 	return a < b ? a : b;
 }
 
-static int waiting_timeout(const struct daemon *daemon)
+static int until(int64_t ms)
 {
-	if (!daemon->waiting_count)
-		return -1;
-	int64_t left = daemon->waiting[0].until_ms - now_ms();
+	int64_t left = ms - now_ms();
 	return left > 0 ? (int)left : 0;
 }
 
@@ -268,7 +326,10 @@ static void turn(struct daemon *daemon)
 	};
 	int timeout = pool_refill(daemon->pool);
 	timeout = sooner(timeout, rc_door_timeout(daemon->door));
-	timeout = sooner(timeout, waiting_timeout(daemon));
+	if (daemon->waiting_count)
+		timeout = sooner(timeout, until(daemon->waiting[0].until_ms));
+	if (daemon->draining)
+		timeout = sooner(timeout, until(daemon->drain_until_ms));
 	size_t starting = pool_poll_set(daemon->pool, set + 3, STARTING_MAX);
 	if (poll(set, 3 + starting, timeout) < 0)
 		return;
@@ -278,6 +339,7 @@ static void turn(struct daemon *daemon)
 		read_watch(daemon);
 	pool_listen(daemon->pool);
 	announce(daemon);
+	check_drain(daemon);
 	rc_door_peer_t peer;
 	while (!daemon->ending && rc_door_next(daemon->door, &peer) == 1)
 		handle_peer(daemon, &peer);
@@ -289,18 +351,18 @@ static void turn(struct daemon *daemon)
 static int open_door(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
-	rc_door_policy_t policy = { .own_user_only = options->private_use, .encrypt = options->encrypt };
+	rc_door_policy_t policy;
+	int fds[SYSTEMD_SOCKETS_MAX];
+	size_t count = systemd_sockets(fds);
 	if (options->key_file && geteuid())
 		hr_log(HR_LOG_WARN, "this daemon is not root: its workers run as the same user and can read %s; a client that "
 		       "takes over a worker can take the key", options->key_file);
-	if (options->key_file) {
-		int error = rc_door_key_load(options->key_file, &policy.key);
-		if (error)
-			return error;
-		policy.have_key = true;
-	}
-	int error = rc_door_open(&policy, &daemon->door);
+	int error = load_policy(options, &policy);
+	if (!error)
+		error = rc_door_open(&policy, &daemon->door);
 	explicit_bzero(&policy, sizeof policy);
+	for (size_t i = 0; i < count && !error; i++)
+		error = rc_door_adopt(daemon->door, fds[i]);
 	for (size_t i = 0; i < options->place_count && !error; i++)
 		error = rc_door_listen(daemon->door, &options->places[i]);
 	/* Another user's daemon may have the port. That is no error, as clients can use the Unix socket. */
@@ -348,7 +410,7 @@ static int find_user(const char *name, uid_t *uid)
 		return 0;
 	}
 	if (!user) {
-		hr_log(HR_LOG_ERROR, "--user=%s: there is no such user", name);
+		hr_log(HR_LOG_ERROR, "option user, \"%s\": this host has no such user", name);
 		return -EINVAL;
 	}
 	*uid = user->pw_uid;
@@ -378,19 +440,18 @@ static int daemon_open(struct daemon *daemon)
 	return error ? error : daemon->waiting ? 0 : -ENOMEM;
 }
 
-int daemon_run(const struct daemon_options *options)
+int daemon_run(struct daemon_options *options, int argc, char **argv)
 {
-	struct daemon daemon = { .options = options, .signal_fd = -1, .status = EXIT_SUCCESS };
+	struct daemon daemon = { .options = options, .argc = argc, .argv = argv, .signal_fd = -1, .status = EXIT_SUCCESS };
 	if (daemon_open(&daemon))
 		daemon.status = EXIT_FAILURE;
 	else
 		while (!daemon.ending)
 			turn(&daemon);
-	notify_systemd("STOPPING=1");
+	systemd_notify("STOPPING=1");
 	/* The door is closed first, so that no client connects while the workers end. */
 	rc_door_close(daemon.door);
-	for (size_t i = 0; i < daemon.waiting_count; i++)
-		rc_door_peer_refuse(&daemon.waiting[i].peer, RC_DOOR_FAILED, "the server is ending");
+	refuse_waiting(&daemon);
 	pool_close(daemon.pool);
 	free(daemon.waiting);
 	if (daemon.signal_fd >= 0)

@@ -2,6 +2,8 @@
 /* headraced: the daemon, or with --worker one of its workers. */
 #include "cuda_remote/server/daemon/child.h"
 #include "cuda_remote/server/daemon/daemon.h"
+#include "cuda_remote/server/daemon/log_place.h"
+#include "cuda_remote/server/daemon/systemd.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ static void work(void)
 int main(int argc, char **argv)
 {
 	struct daemon_options options;
+	log_place_note();
 	if (argc == 2 && !strcmp(argv[1], CHILD_ARGUMENT))
 		work();
 	int status = daemon_options_parse(argc, argv, &options);
@@ -33,7 +36,12 @@ int main(int argc, char **argv)
 	setenv("HEADRACE_LOG", options.quiet ? "warn" : "info", 0);
 	if (options.make_key)
 		return rc_door_key_make(options.make_key) ? EXIT_FAILURE : EXIT_SUCCESS;
-	if (daemon_options_complete(&options))
+	if (log_place_open(options.log))
 		return EXIT_FAILURE;
-	return daemon_run(&options);
+	if (!daemon_options_complete(&options, systemd_activated()))
+		status = daemon_run(&options, argc, argv);
+	else
+		status = EXIT_FAILURE;
+	daemon_options_free(&options);
+	return status;
 }

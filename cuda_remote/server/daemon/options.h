@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headraced's command line. */
+/* headraced's command line and configuration file. */
 #ifndef RC_DAEMON_OPTIONS_H
 #define RC_DAEMON_OPTIONS_H
 
@@ -10,7 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define OPTION_KINDS_MAX 48
+
 struct daemon_options {
+	const char *config;      /* NULL: no configuration file */
+	char *text, *first_text; /* the file's text, as read last and first; values point into both */
+	uint64_t given[OPTION_KINDS_MAX]; /* of each option: a hash of its values; 0: not given */
 	rc_server_t places[16];  /* to listen at; must succeed */
 	size_t place_count;
 	bool loopback;           /* also at loopback's default port, if that is free */
@@ -23,6 +28,8 @@ struct daemon_options {
 	struct session_limits limits; /* 0: not set */
 	uint32_t workers;        /* kept ready */
 	uint32_t max_clients;
+	uint32_t drain_s;        /* after SIGTERM: time for sessions to end, s */
+	const char *log;         /* "stderr", "journal" or a file */
 	int ready_fd, watch_fd;  /* -1: none */
 	bool quiet;
 	bool encrypt;            /* require encryption from every TCP client */
@@ -30,10 +37,18 @@ struct daemon_options {
 	const char *make_key;    /* not NULL: write a key file there and end */
 };
 
-/* 0: run; 1: done (help, version); negative: a wrong option. Prints the help or the error. */
+/* Reads the command line, and the configuration file that it names. An option of the command line overrides the file's.
+ * 0: run; 1: done (help, version); negative: a wrong option. Prints the help or the error. */
 int daemon_options_parse(int argc, char **argv, struct daemon_options *options);
 
-/* Fills in the defaults of socket, limits and driver. Errors are logged. */
-int daemon_options_complete(struct daemon_options *options);
+/* Fills in the defaults of socket, limits and driver. activated: sockets came from systemd, so there is no default
+ * socket. Errors are logged. */
+int daemon_options_complete(struct daemon_options *options, bool activated);
+
+/* Reads command line and file again. Options that a running daemon cannot change keep their value; if one differs, the
+ * log names it. Negative, and *options is unchanged: a wrong option. */
+int daemon_options_reload(int argc, char **argv, struct daemon_options *options);
+
+void daemon_options_free(struct daemon_options *options);
 
 #endif

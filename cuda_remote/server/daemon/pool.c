@@ -50,6 +50,7 @@ struct pool {
 	struct pool_plan plan;
 	struct worker *first;
 	uint32_t gpus;
+	bool stopped; /* starts no workers */
 	uint64_t sessions; /* count of all sessions so far */
 	struct line line[1 + RC_DEVICES_MAX]; /* all GPUs; each GPU */
 };
@@ -149,8 +150,23 @@ static void line_drain(struct pool *pool, const struct line *line)
 		}
 }
 
+void pool_set_sizes(struct pool *pool, uint32_t ready, uint32_t max_clients)
+{
+	pool->plan.ready = ready;
+	pool->plan.max_clients = max_clients;
+}
+
+void pool_stop_starting(struct pool *pool)
+{
+	pool->stopped = true;
+	for (const struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
+		line_drain(pool, line);
+}
+
 int pool_refill(struct pool *pool)
 {
+	if (pool->stopped)
+		return -1;
 	struct pool_counts counts;
 	pool_count(pool, &counts);
 	int soonest = -1;

@@ -32,6 +32,12 @@ int pool_open(const struct pool_plan *plan, struct pool **pool);
 /* Ends every worker: SIGTERM, a second's grace, SIGKILL; reaps them. NULL is allowed. */
 void pool_close(struct pool *pool);
 
+/* Changes the plan's numbers. */
+void pool_set_sizes(struct pool *pool, uint32_t ready, uint32_t max_clients);
+
+/* Ends the workers that have no client, and starts no others. */
+void pool_stop_starting(struct pool *pool);
+
 /* Starts workers where fewer than planned are ready or starting. Returns the ms until its next call; -1: no need. */
 int pool_refill(struct pool *pool);
 

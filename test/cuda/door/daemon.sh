@@ -59,10 +59,10 @@ start_daemon() {
 	[ "$line" = ready ] || { fail "the daemon did not start: $*"; cat "$work/log"; return 1; }
 }
 
-# stop_daemon [SIGNAL]: ends it; sets status.
+# stop_daemon [SIGNAL]: ends it, by default without waiting for sessions; sets status.
 stop_daemon() {
 	local pid=$daemon
-	kill "-${1:-TERM}" "$pid"
+	kill "-${1:-INT}" "$pid"
 	wait "$pid" 2> "$work/null"
 	status=$?
 	daemon=

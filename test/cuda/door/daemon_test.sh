@@ -82,7 +82,7 @@ $knock "$server" status > "$work/null" || fail "the first daemon lost its socket
 
 echo "- an orderly end"
 workers=$(children "$daemon")
-stop_daemon
+stop_daemon TERM
 [ $status = 0 ] || fail "SIGTERM: exit status $status"
 [ ! -e "$socket" ] || fail "the socket file stays"
 for pid in $workers; do gone "$pid" || fail "worker $pid stays"; done

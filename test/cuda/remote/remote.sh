@@ -20,7 +20,7 @@ remote_stop() {
 	workers=
 	for each in "$daemon" "${others[@]}"; do
 		workers="$workers $(pgrep -P "$each")"
-		kill "$each" 2>/dev/null
+		kill -INT "$each" 2>/dev/null
 		wait "$each" 2>/dev/null
 	done
 	daemon=
