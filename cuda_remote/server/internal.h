@@ -294,10 +294,21 @@ uint64_t server_d2h_shipped(void);
 
 /* ---- usage.c ---- */
 
-/* Counts a call. */
+/* Count a call, and its end. */
 void server_usage_call(void);
+void server_usage_call_end(void);
 /* Replaces the driver's functions that allocate and free by counting ones. After the driver was loaded. */
 void server_usage_watch(void);
+
+/* ---- quota.c: the session's memory on each GPU. gpu: the server's index; any thread ---- */
+
+/* The GPU of the current context. */
+uint32_t server_quota_gpu(void);
+/* False if the session may not have that many bytes more; logged. Otherwise the caller allocates, or releases. */
+bool server_quota_charge(uint32_t gpu, uint64_t bytes);
+void server_quota_release(uint32_t gpu, uint64_t bytes);
+/* Lowers the two figures of cuMemGetInfo to what the quota leaves. */
+void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total);
 
 /* ---- output.c ---- */
 

@@ -243,6 +243,7 @@ static void execute(struct server_thread *thread)
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       rc_call_names[thread->head.function], (int)result);
+	server_usage_call_end();
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts for headrace-info: calls served, and device memory in use. The driver's functions that allocate and free are
- * replaced by functions that count and call them. Destroying or resetting a context subtracts the memory that was
+ * replaced by functions that charge the session's quota, count, and call them. Destroying or resetting a context subtracts the memory that was
  * allocated in it.
  */
 #include "cuda_remote/server/internal.h"
@@ -17,6 +17,7 @@ struct allocation {
 	CUdeviceptr address;
 	uint64_t bytes;
 	CUcontext context;
+	uint32_t gpu; /* charged there */
 };
 
 #define BUCKETS 1024
@@ -34,6 +35,11 @@ void worker_count_in(struct worker_usage *shared)
 void server_usage_call(void)
 {
 	__atomic_fetch_add(&usage->calls, 1, __ATOMIC_RELAXED);
+}
+
+void server_usage_call_end(void)
+{
+	__atomic_fetch_add(&usage->ended, 1, __ATOMIC_RELAXED);
 }
 
 static struct allocation **bucket_of(CUdeviceptr address)
@@ -54,9 +60,11 @@ static void insert(struct allocation *allocation)
 static void note_allocation(CUdeviceptr address, uint64_t bytes)
 {
 	struct allocation *allocation = malloc(sizeof *allocation);
-	if (!allocation)
-		return; /* it is not counted */
-	*allocation = (struct allocation){ .address = address, .bytes = bytes };
+	if (!allocation) {
+		server_quota_release(server_quota_gpu(), bytes); /* it is not counted */
+		return;
+	}
+	*allocation = (struct allocation){ .address = address, .bytes = bytes, .gpu = server_quota_gpu() };
 	real.cuCtxGetCurrent(&allocation->context);
 	insert(allocation);
 }
@@ -84,11 +92,18 @@ static struct allocation *take_at(CUdeviceptr address)
 	return allocation;
 }
 
+/* Frees a record. Its memory is no longer charged. */
+static void discard(struct allocation *allocation)
+{
+	server_quota_release(allocation->gpu, allocation->bytes);
+	free(allocation);
+}
+
 /* Frees the record of an allocation that the driver was asked to free; counts it again if the driver refused. */
 static CUresult settle(struct allocation *allocation, CUresult result)
 {
-	if (result == CUDA_SUCCESS)
-		free(allocation);
+	if (allocation && result == CUDA_SUCCESS)
+		discard(allocation);
 	else if (allocation)
 		insert(allocation);
 	return result;
@@ -100,7 +115,7 @@ static void note_context_end(CUcontext context)
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
 			if ((*at)->context == context)
-				free(take(at));
+				discard(take(at));
 			else
 				at = &(*at)->next;
 		}
@@ -109,35 +124,59 @@ static void note_context_end(CUcontext context)
 
 /* ---- functions that replace the driver's ---- */
 
-static CUresult count_alloc(CUdeviceptr *address, size_t bytes)
+/* After an allocation that has been charged: counts it, or if it failed takes the charge back. */
+static CUresult note(CUresult result, uint32_t gpu, const CUdeviceptr *address, uint64_t bytes)
 {
-	CUresult result = real.cuMemAlloc_v2(address, bytes);
 	if (result == CUDA_SUCCESS)
 		note_allocation(*address, bytes);
+	else
+		server_quota_release(gpu, bytes);
 	return result;
 }
 
+static CUresult count_alloc(CUdeviceptr *address, size_t bytes)
+{
+	uint32_t gpu = server_quota_gpu();
+	if (!server_quota_charge(gpu, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return note(real.cuMemAlloc_v2(address, bytes), gpu, address, bytes);
+}
+
+/* The driver chooses the pitch, so this is charged when it has. */
 static CUresult count_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	CUresult result = real.cuMemAllocPitch_v2(address, pitch, width, height, element);
-	if (result == CUDA_SUCCESS)
-		note_allocation(*address, *pitch * height);
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!server_quota_charge(server_quota_gpu(), *pitch * height)) {
+		(void)real.cuMemFree_v2(*address);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	note_allocation(*address, *pitch * height);
+	return CUDA_SUCCESS;
 }
 
 static CUresult count_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
-	CUresult result = real.cuMemAllocAsync(address, bytes, stream);
-	if (result == CUDA_SUCCESS)
-		note_allocation(*address, bytes);
-	return result;
+	uint32_t gpu = server_quota_gpu();
+	if (!server_quota_charge(gpu, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return note(real.cuMemAllocAsync(address, bytes, stream), gpu, address, bytes);
 }
 
 static CUresult count_alloc_from_pool(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-	CUresult result = real.cuMemAllocFromPoolAsync(address, bytes, pool, stream);
+	uint32_t gpu = server_quota_gpu();
+	if (!server_quota_charge(gpu, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return note(real.cuMemAllocFromPoolAsync(address, bytes, pool, stream), gpu, address, bytes);
+}
+
+static CUresult quota_info(size_t *free_bytes, size_t *total)
+{
+	CUresult result = real.cuMemGetInfo_v2(free_bytes, total);
 	if (result == CUDA_SUCCESS)
-		note_allocation(*address, bytes);
+		server_quota_report(server_quota_gpu(), free_bytes, total);
 	return result;
 }
 
@@ -182,6 +221,7 @@ void server_usage_watch(void)
 	WATCH(cuMemAllocPitch_v2, count_alloc_pitch)
 	WATCH(cuMemAllocAsync, count_alloc_async)
 	WATCH(cuMemAllocFromPoolAsync, count_alloc_from_pool)
+	WATCH(cuMemGetInfo_v2, quota_info)
 	WATCH(cuMemFree_v2, count_free)
 	WATCH(cuMemFreeAsync, count_free_async)
 	WATCH(cuCtxDestroy_v2, count_context_destroy)

@@ -18,9 +18,14 @@
 /* What a worker reports about its session, in memory that it shares with the daemon. Each member is changed by atomic
  * stores or additions only. */
 struct worker_usage {
-	uint64_t calls;  /* served */
+	uint64_t calls;  /* begun */
+	uint64_t ended;  /* of these */
 	uint64_t memory; /* bytes allocated by cuMemAlloc and its variants (pitch, async, from a pool) and not freed */
 };
+
+/* The bytes of device memory that the session may have on each GPU, by the server's index; 0: no quota. Before
+ * worker_prepare. */
+void worker_limit_memory(const uint64_t *bytes, uint32_t count);
 
 /* Counts there from here on. Before worker_prepare. */
 void worker_count_in(struct worker_usage *usage);

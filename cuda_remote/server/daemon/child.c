@@ -29,6 +29,7 @@ static int prepare(const struct child_plan *plan)
 	void *usage = mmap(NULL, sizeof(struct worker_usage), PROT_READ | PROT_WRITE, MAP_SHARED, CHILD_USAGE, 0);
 	if (usage != MAP_FAILED)
 		worker_count_in(usage);
+	worker_limit_memory(plan->memory, GPUS_MAX);
 	int error = worker_prepare(plan->driver, plan->gpu, &report.gpus);
 	if (error)
 		return error;

@@ -8,6 +8,8 @@
 #ifndef RC_DAEMON_CHILD_H
 #define RC_DAEMON_CHILD_H
 
+#include "cuda_remote/server/daemon/gpus.h"
+
 #include <limits.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +26,7 @@ enum {
 /* The daemon's first message. */
 struct child_plan {
 	char driver[PATH_MAX];
+	uint64_t memory[GPUS_MAX]; /* the session's quota on each GPU; 0: none */
 	uint32_t gpu;         /* the server's index of the only GPU that it may use, or RC_SERVER_ALL_GPUS */
 	uint32_t other_uid;   /* as root: the user to become for a client that is root or authenticated by key */
 	uint8_t root_workers; /* a client that is root gets a worker that is root */

@@ -96,6 +96,13 @@ static bool admit(struct daemon *daemon, const rc_door_peer_t *peer)
 	}
 	if (!counts.gpus && !counts.failures)
 		return false;
+	int in_use = pool_gpu_in_use(daemon->pool, peer);
+	if (in_use >= 0) {
+		rc_door_peer_refuse(peer, RC_DOOR_BUSY, peer->gpu == RC_SERVER_ALL_GPUS && counts.gpus > 1 ?
+				    "GPU %d is exclusive and another session has it; ask for another GPU (HOST/GPU)" :
+				    "GPU %d is exclusive and another session has it", in_use);
+		return true;
+	}
 	switch (pool_admit(daemon->pool, peer)) {
 	case 0: return true;
 	case -EAGAIN: return false;
@@ -253,6 +260,14 @@ static int load_policy(const struct daemon_options *options, rc_door_policy_t *p
 	return rc_door_key_load(options->key_file, &policy->key);
 }
 
+static void plan_numbers(const struct daemon_options *options, struct pool_plan *plan)
+{
+	plan->ready = options->workers;
+	plan->max_clients = options->max_clients;
+	plan->gpus = options->gpus;
+	plan->idle_s = options->idle_s;
+}
+
 /* SIGHUP: what is wrong is logged, and then nothing changes. */
 static void reload(struct daemon *daemon)
 {
@@ -263,7 +278,9 @@ static void reload(struct daemon *daemon)
 	if (daemon_options_reload(daemon->argc, daemon->argv, daemon->options)) {
 		hr_log(HR_LOG_ERROR, "%s has not been reloaded: the options stay as they were", daemon->options->config);
 	} else {
-		pool_set_sizes(daemon->pool, daemon->options->workers, daemon->options->max_clients);
+		struct pool_plan plan = { 0 };
+		plan_numbers(daemon->options, &plan);
+		pool_replan(daemon->pool, &plan);
 		if (load_policy(daemon->options, &policy) || rc_door_set_policy(daemon->door, &policy))
 			hr_log(HR_LOG_ERROR, "key-file and encrypt stay as they were");
 		explicit_bzero(&policy, sizeof policy);
@@ -328,6 +345,7 @@ static void turn(struct daemon *daemon)
 	timeout = sooner(timeout, rc_door_timeout(daemon->door));
 	if (daemon->waiting_count)
 		timeout = sooner(timeout, until(daemon->waiting[0].until_ms));
+	timeout = sooner(timeout, pool_end_idle(daemon->pool));
 	if (daemon->draining)
 		timeout = sooner(timeout, until(daemon->drain_until_ms));
 	size_t starting = pool_poll_set(daemon->pool, set + 3, STARTING_MAX);
@@ -420,7 +438,8 @@ static int find_user(const char *name, uid_t *uid)
 static int daemon_open(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
-	struct pool_plan plan = { .ready = options->workers, .max_clients = options->max_clients };
+	struct pool_plan plan = { 0 };
+	plan_numbers(options, &plan);
 	plan.worker.root_workers = options->root_workers;
 	plan.worker.root_only = options->root_workers && options->private_use && !options->key_file;
 	plan.worker.seccomp = options->seccomp;

@@ -7,6 +7,7 @@ cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
 	cuda_remote/server/daemon/confine.h cuda_remote/server/daemon/confine.c \
 	cuda_remote/server/daemon/daemon.h cuda_remote/server/daemon/daemon.c \
 	cuda_remote/server/daemon/filter.h \
+	cuda_remote/server/daemon/gpus.h cuda_remote/server/daemon/gpus.c \
 	cuda_remote/server/daemon/launch.h cuda_remote/server/daemon/launch.c \
 	cuda_remote/server/daemon/limits.h cuda_remote/server/daemon/limits.c \
 	cuda_remote/server/daemon/log_place.h cuda_remote/server/daemon/log_place.c \

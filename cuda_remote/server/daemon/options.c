@@ -37,6 +37,9 @@ static const char usage[] =
 	"                               where the daemon serves its own user only)\n"
 	"      --max-per-address=N      sessions from each address, by key (default: half of --max-clients)\n"
 	"      --max-per-key=N          sessions by key (default: three quarters of --max-clients)\n"
+	"      --gpu-mode=[GPU:]MODE    exclusive: one session at a time has the GPU; shared (default)\n"
+	"      --gpu-memory=[GPU:]SIZE  memory of the GPU that each session may have (default none: all)\n"
+	"      --idle-timeout=SECONDS   end sessions that make no call for so long (default 0: never)\n"
 	"  -u, --user=NAME              as root: the user of workers whose clients come by key or are root (default nobody)\n"
 	"      --root-workers           as root: root's clients get workers that are root\n"
 	"      --no-seccomp             do not filter the system calls of workers\n"
@@ -68,6 +71,9 @@ enum option_id {
 	OPTION_ROOT_WORKERS,
 	OPTION_NO_SECCOMP,
 	OPTION_PRIVATE,
+	OPTION_GPU_MODE,
+	OPTION_GPU_MEMORY,
+	OPTION_IDLE,
 	OPTION_DRAIN,
 	OPTION_LOG,
 	OPTION_READY_FD,
@@ -107,6 +113,9 @@ static const struct known_option {
 	[OPTION_ROOT_WORKERS] = { "root-workers", 0, 0 },
 	[OPTION_NO_SECCOMP] = { "no-seccomp", 0, 0 },
 	[OPTION_PRIVATE] = { "private", 0, 0 },
+	[OPTION_GPU_MODE] = { "gpu-mode", 0, VALUE | LIVE },
+	[OPTION_GPU_MEMORY] = { "gpu-memory", 0, VALUE | LIVE },
+	[OPTION_IDLE] = { "idle-timeout", 0, VALUE | LIVE },
 	[OPTION_DRAIN] = { "drain-timeout", 0, VALUE | LIVE },
 	[OPTION_LOG] = { "log", 0, VALUE },
 	[OPTION_READY_FD] = { "ready-fd", 0, VALUE | ONLY_COMMAND },
@@ -200,6 +209,14 @@ static int parse_driver(const struct origin *origin, enum option_id id, const ch
 	return 0;
 }
 
+static int parse_gpu(const struct origin *origin, enum option_id id, const char *value)
+{
+	const char *want;
+	struct gpu_settings *gpus = &origin->options->gpus;
+	int error = id == OPTION_GPU_MODE ? gpus_set_mode(gpus, value, &want) : gpus_set_memory(gpus, value, &want);
+	return error ? complain(origin, id, value, want) : 0;
+}
+
 static int parse_log(const struct origin *origin, enum option_id id, const char *value)
 {
 	if (log_place_check(value))
@@ -225,6 +242,9 @@ static int apply_value(const struct origin *origin, enum option_id id, const cha
 	case OPTION_PER_ADDRESS: return parse_number(origin, id, value, 1, 4096, &options->limits.address);
 	case OPTION_PER_KEY: return parse_number(origin, id, value, 1, 4096, &options->limits.key);
 	case OPTION_USER: return parse_text(origin, id, value, &options->user);
+	case OPTION_GPU_MODE:
+	case OPTION_GPU_MEMORY: return parse_gpu(origin, id, value);
+	case OPTION_IDLE: return parse_number(origin, id, value, 0, 30 * 86400, &options->idle_s);
 	case OPTION_DRAIN: return parse_number(origin, id, value, 0, 86400, &options->drain_s);
 	case OPTION_LOG: return parse_log(origin, id, value);
 	case OPTION_READY_FD: return parse_descriptor(origin, id, value, &options->ready_fd);
@@ -456,6 +476,8 @@ int daemon_options_reload(int argc, char **argv, struct daemon_options *options)
 	options->workers = fresh.workers;
 	options->max_clients = fresh.max_clients;
 	options->limits = fresh.limits;
+	options->gpus = fresh.gpus;
+	options->idle_s = fresh.idle_s;
 	options->drain_s = fresh.drain_s;
 	options->key_file = fresh.key_file;
 	/* Options that keep their value may point into the text that was read first. */

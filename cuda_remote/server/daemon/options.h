@@ -4,6 +4,7 @@
 #define RC_DAEMON_OPTIONS_H
 
 #include "cuda_remote/door/door.h"
+#include "cuda_remote/server/daemon/gpus.h"
 #include "cuda_remote/server/daemon/limits.h"
 
 #include <limits.h>
@@ -28,6 +29,8 @@ struct daemon_options {
 	struct session_limits limits; /* 0: not set */
 	uint32_t workers;        /* kept ready */
 	uint32_t max_clients;
+	struct gpu_settings gpus;
+	uint32_t idle_s;         /* a session without a call for this long ends; 0: never */
 	uint32_t drain_s;        /* after SIGTERM: time for sessions to end, s */
 	const char *log;         /* "stderr", "journal" or a file */
 	int ready_fd, watch_fd;  /* -1: none */

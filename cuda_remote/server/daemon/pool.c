@@ -36,12 +36,15 @@ struct worker {
 	struct launched process;
 	struct line *line;
 	enum worker_state state;
+	bool outdated; /* STARTING with a plan that has changed: ends when it is ready */
 	/* SERVING */
 	uint64_t number; /* of the session */
 	uint8_t token[RC_DOOR_TOKEN_BYTES];
 	struct session_owner owner;
 	uint32_t gpu;
 	int64_t since_ms;
+	uint64_t seen_calls; /* of the session when pool_end_idle looked last */
+	int64_t active_ms;   /* when it last saw a call */
 	char client[sizeof((rc_door_peer_t *)0)->name];
 	char program[RC_DOOR_PROGRAM_MAX];
 };
@@ -93,6 +96,7 @@ static int worker_start(struct pool *pool, struct line *line)
 		return -ENOMEM;
 	struct child_plan plan = pool->plan.worker;
 	plan.gpu = line->gpu;
+	memcpy(plan.memory, pool->plan.gpus.memory, sizeof plan.memory);
 	int error = launch(&plan, &pool->plan.signals, &worker->process);
 	if (error) {
 		free(worker);
@@ -140,27 +144,44 @@ static int line_refill(struct pool *pool, struct line *line, uint32_t wanted)
 	return -1;
 }
 
+static void end_worker(struct worker *worker)
+{
+	worker->state = ENDING;
+	kill(worker->process.pid, SIGKILL);
+}
+
 /* Ends the ready workers of a line that is no longer wanted. */
 static void line_drain(struct pool *pool, const struct line *line)
 {
 	for (struct worker *at = pool->first; at; at = at->next)
-		if (at->line == line && at->state == READY) {
-			at->state = ENDING;
-			kill(at->process.pid, SIGKILL);
-		}
+		if (at->line == line && at->state == READY)
+			end_worker(at);
 }
 
-void pool_set_sizes(struct pool *pool, uint32_t ready, uint32_t max_clients)
+static void drain_all(struct pool *pool)
 {
-	pool->plan.ready = ready;
-	pool->plan.max_clients = max_clients;
+	for (const struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
+		line_drain(pool, line);
+}
+
+void pool_replan(struct pool *pool, const struct pool_plan *plan)
+{
+	bool other_quota = memcmp(pool->plan.gpus.memory, plan->gpus.memory, sizeof plan->gpus.memory) != 0;
+	pool->plan.ready = plan->ready;
+	pool->plan.max_clients = plan->max_clients;
+	pool->plan.gpus = plan->gpus;
+	pool->plan.idle_s = plan->idle_s;
+	/* A worker gets its quota when it starts. */
+	for (struct worker *at = pool->first; at && other_quota; at = at->next)
+		at->outdated = at->state == STARTING;
+	if (other_quota)
+		drain_all(pool);
 }
 
 void pool_stop_starting(struct pool *pool)
 {
 	pool->stopped = true;
-	for (const struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
-		line_drain(pool, line);
+	drain_all(pool);
 }
 
 int pool_refill(struct pool *pool)
@@ -211,7 +232,49 @@ void pool_listen(struct pool *pool)
 		if (at->line == pool->line)
 			pool->gpus = report.gpus;
 		hr_log(HR_LOG_DEBUG, "worker %d is ready", (int)at->process.pid);
+		if (at->outdated)
+			end_worker(at);
 	}
+}
+
+/* ---- sessions that wait, and GPUs in use ---- */
+
+static bool is_active(struct worker *worker)
+{
+	const struct worker_usage *usage = worker->process.usage;
+	uint64_t calls = __atomic_load_n(&usage->calls, __ATOMIC_RELAXED);
+	bool active = calls != worker->seen_calls || calls != __atomic_load_n(&usage->ended, __ATOMIC_RELAXED);
+	worker->seen_calls = calls;
+	return active;
+}
+
+int pool_end_idle(struct pool *pool)
+{
+	int64_t limit = pool->plan.idle_s * INT64_C(1000), now = now_ms();
+	bool sessions = false;
+	for (struct worker *at = pool->first; at && limit; at = at->next) {
+		if (at->state != SERVING)
+			continue;
+		sessions = true;
+		if (is_active(at))
+			at->active_ms = now;
+		if (now - at->active_ms < limit)
+			continue;
+		hr_log(HR_LOG_WARN, "client %s has made no call for %u s (idle-timeout): its session ends", at->client,
+		       pool->plan.idle_s);
+		end_worker(at);
+	}
+	/* A look each quarter of the time: a session ends after 1 to 1.25 times idle_s. */
+	return sessions ? (int)(limit / 4) : -1;
+}
+
+int pool_gpu_in_use(const struct pool *pool, const rc_door_peer_t *peer)
+{
+	int gpu = -1;
+	for (const struct worker *at = pool->first; at && gpu < 0; at = at->next)
+		if (at->state == SERVING)
+			gpu = gpus_conflict(&pool->plan.gpus, pool->gpus, peer->gpu, at->gpu);
+	return gpu;
 }
 
 /* ---- ending ---- */
@@ -307,7 +370,7 @@ static void begin_session(struct pool *pool, struct worker *worker, const rc_doo
 	memcpy(worker->token, peer->token, sizeof worker->token);
 	worker->owner = limits_owner(peer);
 	worker->gpu = peer->gpu;
-	worker->since_ms = now_ms();
+	worker->since_ms = worker->active_ms = now_ms();
 	memcpy(worker->client, peer->name, sizeof worker->client);
 	memcpy(worker->program, peer->program, sizeof worker->program);
 	hr_log(HR_LOG_INFO, "client %s is served by worker %d", peer->name, (int)worker->process.pid);

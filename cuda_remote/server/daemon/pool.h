@@ -24,6 +24,8 @@ struct pool_plan {
 	struct child_plan worker; /* member gpu is not used */
 	uint32_t ready;           /* workers to keep ready for clients of all GPUs */
 	uint32_t max_clients;
+	struct gpu_settings gpus;
+	uint32_t idle_s;          /* as in struct daemon_options */
 	sigset_t signals;         /* mask of a worker */
 };
 
@@ -32,8 +34,14 @@ int pool_open(const struct pool_plan *plan, struct pool **pool);
 /* Ends every worker: SIGTERM, a second's grace, SIGKILL; reaps them. NULL is allowed. */
 void pool_close(struct pool *pool);
 
-/* Changes the plan's numbers. */
-void pool_set_sizes(struct pool *pool, uint32_t ready, uint32_t max_clients);
+/* Changes the members of the plan that follow its first. Sessions keep the quota that they have. */
+void pool_replan(struct pool *pool, const struct pool_plan *plan);
+
+/* Ends the sessions that have made no call for the plan's time. Returns the ms until its next call; -1: no need. */
+int pool_end_idle(struct pool *pool);
+
+/* The exclusive GPU that keeps this client out; -1: none. */
+int pool_gpu_in_use(const struct pool *pool, const rc_door_peer_t *peer);
 
 /* Ends the workers that have no client, and starts no others. */
 void pool_stop_starting(struct pool *pool);

@@ -7,6 +7,7 @@
  *	x	exits with 3
  *	g	answers with the GPU that it was prepared for and the one that the session is granted, "GPU GPU\n", -1: all
  *	s	asks for a packet socket, which no worker needs: answers with the errno, "ERRNO\n"
+ *	q	answers with the session's quota of memory of GPU 0, "BYTES\n"
  *	v	executes a program, which only an intruder does
  *
  * Others come back as they are. Each command counts as a call; 4 MiB are reported in use. Drivers: "echo" and whatever is called libcuda.so.1 have two GPUs; "!FILE" fails while
@@ -26,6 +27,7 @@
 
 static uint32_t prepared, granted;
 static struct worker_usage *counts;
+static uint64_t memory; /* quota of GPU 0 */
 
 /* Linked with --wrap: handing a client over fails once for each time that the file $HR_TEST_HAND_OVER is there. */
 int __real_rc_door_peer_send(int socket, const rc_door_peer_t *peer);
@@ -40,6 +42,11 @@ void worker_count_in(struct worker_usage *usage)
 {
 	counts = usage;
 	counts->memory = 4 << 20;
+}
+
+void worker_limit_memory(const uint64_t *bytes, uint32_t count)
+{
+	memory = count ? bytes[0] : 0;
 }
 
 int worker_prepare(const char *driver, uint32_t gpu, uint32_t *gpus)
@@ -64,7 +71,7 @@ static int take(const rc_door_peer_t *peer)
 }
 
 /* False: the client has gone. */
-static bool answer(int fd)
+static bool execute(int fd)
 {
 	char byte, text[32];
 	if (read(fd, &byte, 1) != 1)
@@ -79,6 +86,8 @@ static bool answer(int fd)
 	int n;
 	if (byte == 'g')
 		n = snprintf(text, sizeof text, "%d %d\n", (int)prepared, (int)granted);
+	else if (byte == 'q')
+		n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)memory);
 	else if (byte == 's')
 		n = snprintf(text, sizeof text, "%d\n", socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0);
 	else if (byte == 'p')
@@ -86,6 +95,13 @@ static bool answer(int fd)
 	else
 		return write(fd, &byte, 1) == 1;
 	return write(fd, text, (size_t)n) == n;
+}
+
+static bool answer(int fd)
+{
+	bool here = execute(fd);
+	__atomic_store_n(&counts->ended, __atomic_load_n(&counts->calls, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	return here;
 }
 
 int worker_serve(const rc_door_peer_t *first, int control)

@@ -50,11 +50,11 @@ remote_cleanup() {
 	exit $status
 }
 
-remote_start() {
+remote_start() { # OPTION…: of headraced
 	trap remote_cleanup EXIT
 	mkfifo "$folder/ready"
 	"$build/cuda_remote/server/headraced" --socket="$folder/socket" --driver="$driver" --private --no-loopback --quiet \
-		--ready-fd=3 3>"$folder/ready" 2>"$folder/log" &
+		--ready-fd=3 "$@" 3>"$folder/ready" 2>"$folder/log" &
 	daemon=$!
 	read -r _ <"$folder/ready" || fail "headraced did not start"
 	export HEADRACE_SERVER=unix:$folder/socket

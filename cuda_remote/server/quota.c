@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The session's quota of memory on each GPU. Every allocation is charged before the driver makes it and released when it
+ * has been freed. The caller charges; usage.c does so for the driver's functions that allocate.
+ */
+#include "cuda_remote/server/internal.h"
+
+#include <string.h>
+
+static uint64_t quota[RC_DEVICES_MAX]; /* by the server's index; 0: none. Set before the worker has a second thread */
+static uint64_t used[RC_DEVICES_MAX];  /* atomic; relaxed, as it guards no other data */
+
+void worker_limit_memory(const uint64_t *bytes, uint32_t count)
+{
+	memcpy(quota, bytes, sizeof *quota * (count < RC_DEVICES_MAX ? count : RC_DEVICES_MAX));
+}
+
+/* The server's index of the worker's GPU. */
+static uint32_t server_index(uint32_t gpu)
+{
+	return worker.grant == RC_SERVER_ALL_GPUS ? gpu : worker.grant;
+}
+
+uint32_t server_quota_gpu(void)
+{
+	CUcontext context = NULL;
+	CUdevice device;
+	driver.cuCtxGetCurrent(&context);
+	for (uint32_t i = 0; i < worker.gpus; i++)
+		if (context == __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED))
+			return server_index(i);
+	if (driver.cuCtxGetDevice && driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+		for (uint32_t i = 0; i < worker.gpus; i++)
+			if (worker.device[i] == device)
+				return server_index(i);
+	return server_index(0);
+}
+
+bool server_quota_charge(uint32_t gpu, uint64_t bytes)
+{
+	uint64_t limit = quota[gpu];
+	uint64_t before = __atomic_fetch_add(&used[gpu], bytes, __ATOMIC_RELAXED);
+	if (!limit || (bytes <= limit && before <= limit - bytes))
+		return true;
+	server_quota_release(gpu, bytes);
+	hr_log(HR_LOG_WARN, "refused: %llu bytes of memory of GPU %u, where the session has %llu of its %llu (gpu-memory)",
+	       (unsigned long long)bytes, gpu, (unsigned long long)before, (unsigned long long)limit);
+	return false;
+}
+
+void server_quota_release(uint32_t gpu, uint64_t bytes)
+{
+	__atomic_fetch_sub(&used[gpu], bytes, __ATOMIC_RELAXED);
+}
+
+void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total)
+{
+	uint64_t limit = quota[gpu], now = __atomic_load_n(&used[gpu], __ATOMIC_RELAXED);
+	if (!limit)
+		return;
+	uint64_t left = now < limit ? limit - now : 0;
+	if (*total > limit)
+		*total = limit;
+	if (*free_bytes > left)
+		*free_bytes = left;
+}
