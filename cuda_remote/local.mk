@@ -7,6 +7,7 @@ include cuda_remote/client/local.mk
 include cuda_remote/server/local.mk
 include cuda_remote/server/daemon/local.mk
 include cuda_remote/softgpu/local.mk
+include cuda_remote/nvml/local.mk
 include cuda_remote/runtime/local.mk
 include cuda_remote/relink/local.mk
 include cuda_remote/run/local.mk

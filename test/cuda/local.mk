@@ -6,6 +6,7 @@ include test/cuda/relink/local.mk
 include test/cuda/client/local.mk
 include test/cuda/door/local.mk
 include test/cuda/daemon/local.mk
+include test/cuda/nvml/local.mk
 include test/cuda/remote/local.mk
 include test/cuda/bad_input/local.mk
 include test/cuda/server/local.mk

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NVML as a monitor uses it: the library is found by its name, and the driver's answers are compared with it. */
+#include "cuda_remote/nvml/nvml_api.h"
+#include "test/cuda/softgpu/driver.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void *library;
+
+/* The function of this name. All of them return an int. */
+#define NVML(name, ...) ((int (*)(__VA_ARGS__))find(#name))
+static void *find(const char *name)
+{
+	void *function = dlsym(library, name);
+	CHECK(function != NULL);
+	return function;
+}
+
+static void check_versions(void)
+{
+	char text[96];
+	int version, expected;
+	OK(cuDriverGetVersion(&expected));
+	CHECK(NVML(nvmlSystemGetCudaDriverVersion_v2, int *)(&version) == 0 && version == expected);
+	CHECK(NVML(nvmlSystemGetDriverVersion, char *, unsigned)(text, sizeof text) == 0 && *text);
+	CHECK(NVML(nvmlSystemGetDriverVersion, char *, unsigned)(text, 2) == NVML_INSUFFICIENT_SIZE);
+	CHECK(!strncmp(((const char *(*)(int))find("nvmlErrorString"))(NVML_NOT_FOUND), "no such", 7));
+}
+
+static void check_identity(void *device, void *same(const char *name, const char *text))
+{
+	char text[96], name[96];
+	struct nvml_pci pci;
+	int major, minor, value;
+	CHECK(NVML(nvmlDeviceGetName, void *, char *, unsigned)(device, text, sizeof text) == 0);
+	OK(cuDeviceGetName(name, sizeof name, 0));
+	CHECK(!strcmp(text, name));
+	CHECK(NVML(nvmlDeviceGetUUID, void *, char *, unsigned)(device, text, sizeof text) == 0);
+	CHECK(!strncmp(text, "GPU-", 4) && strlen(text) == 40);
+	CHECK(same("nvmlDeviceGetHandleByUUID", text) == device);
+	CHECK(NVML(nvmlDeviceGetPciInfo_v3, void *, struct nvml_pci *)(device, &pci) == 0);
+	CHECK(same("nvmlDeviceGetHandleByPciBusId_v2", pci.id) == device);
+	CHECK(same("nvmlDeviceGetHandleByPciBusId", pci.old_id) == device);
+	OK(cuDeviceGetPCIBusId(name, sizeof name, 0));
+	CHECK(same("nvmlDeviceGetHandleByPciBusId_v2", name) == device);
+	CHECK(same("nvmlDeviceGetHandleByUUID", "GPU-none") == NULL);
+	CHECK(same("nvmlDeviceGetHandleByPciBusId_v2", "nonsense") == NULL);
+	CHECK(NVML(nvmlDeviceGetCudaComputeCapability, void *, int *, int *)(device, &major, &minor) == 0);
+	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+	CHECK(major == value);
+}
+
+static void *same(const char *name, const char *text)
+{
+	void *device = NULL;
+	int result = ((int (*)(const char *, void **))find(name))(text, &device);
+	CHECK((result == 0) == (device != NULL));
+	return device;
+}
+
+static void check_memory(void *device)
+{
+	struct nvml_memory before, after;
+	struct nvml_memory_2 second = { .version = NVML_MEMORY_2 };
+	CUdeviceptr memory;
+	CHECK(NVML(nvmlDeviceGetMemoryInfo, void *, struct nvml_memory *)(device, &before) == 0);
+	OK(cuMemAlloc(&memory, 8 * MIB));
+	CHECK(NVML(nvmlDeviceGetMemoryInfo, void *, struct nvml_memory *)(device, &after) == 0);
+	CHECK(after.used - before.used >= 8 * MIB && after.total == before.total && after.free + after.used == after.total);
+	CHECK(NVML(nvmlDeviceGetMemoryInfo_v2, void *, struct nvml_memory_2 *)(device, &second) == 0);
+	CHECK(second.used == after.used && second.total == after.total && second.reserved == 0);
+	second.version = 7;
+	CHECK(NVML(nvmlDeviceGetMemoryInfo_v2, void *, struct nvml_memory_2 *)(device, &second) ==
+	      NVML_ARGUMENT_VERSION_MISMATCH);
+	OK(cuMemFree(memory));
+}
+
+/* With a server, this process is one of its sessions. The local software GPU knows no other process. */
+static void check_processes(void *device)
+{
+	struct nvml_process list[8];
+	unsigned count = 8;
+	bool own = false;
+	int result = NVML(nvmlDeviceGetComputeRunningProcesses_v3, void *, unsigned *, struct nvml_process *)(device, &count,
+													    list);
+	if (!getenv("HEADRACE_SERVER")) {
+		CHECK(result == NVML_NOT_SUPPORTED);
+		return;
+	}
+	CHECK(result == 0);
+	for (unsigned i = 0; i < count; i++)
+		own |= list[i].pid == (unsigned)getpid();
+	CHECK(own);
+	count = 0;
+	CHECK(NVML(nvmlDeviceGetComputeRunningProcesses_v3, void *, unsigned *, struct nvml_process *)(device, &count, NULL) ==
+	      NVML_INSUFFICIENT_SIZE && count > 0);
+}
+
+/* Each name that nvml.h declares is there; those that are not implemented say so, whatever their arguments are. */
+static void check_names(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char name[96];
+	int names = 0;
+	CHECK(file != NULL);
+	while (fgets(name, sizeof name, file)) {
+		name[strcspn(name, "\n")] = 0;
+		names += *name != '#' && find(name) != NULL;
+	}
+	fclose(file);
+	CHECK(names > 400);
+	CHECK(NVML(nvmlDeviceGetTemperature, void *, int, unsigned *)(NULL, 0, NULL) == NVML_NOT_SUPPORTED);
+	CHECK(NVML(nvmlDeviceGetPowerUsage, void *, unsigned *)(NULL, NULL) == NVML_NOT_SUPPORTED);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned count;
+	void *device = NULL, *none = NULL;
+	library = argc == 2 ? dlopen("libnvidia-ml.so.1", RTLD_NOW) : NULL;
+	CHECK(library != NULL);
+	CHECK(NVML(nvmlDeviceGetCount_v2, unsigned *)(&count) == NVML_UNINITIALIZED);
+	CHECK(NVML(nvmlInit_v2, void)() == 0);
+	start();
+	CHECK(NVML(nvmlDeviceGetCount_v2, unsigned *)(&count) == 0 && count >= 1);
+	CHECK(NVML(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(0, &device) == 0);
+	CHECK(NVML(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(count, &none) == NVML_INVALID_ARGUMENT);
+	CHECK(NVML(nvmlDeviceGetIndex, void *, unsigned *)(&count, &count) == NVML_INVALID_ARGUMENT);
+	check_versions();
+	check_identity(device, same);
+	check_memory(device);
+	check_processes(device);
+	check_names(argv[1]);
+	CHECK(NVML(nvmlShutdown, void)() == 0);
+	CHECK(NVML(nvmlShutdown, void)() == NVML_UNINITIALIZED);
+	end();
+	return 0;
+}
