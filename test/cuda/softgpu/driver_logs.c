@@ -26,13 +26,14 @@ static void hear(void *data, CUlogLevel level, char *message, size_t length)
 		OK(cuLogsUnregisterCallback(heard->own));
 }
 
-static const char *const first_line = "warning: cuGetExportTable is not supported\n";
+static const char *const first_line = "warning: cuDeviceGetLuid is not supported\n";
 
 /* Three different messages, each logged once in the process. */
 static void say_first(void)
 {
-	const void *table;
-	EXPECT(cuGetExportTable(&table, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	char luid[8];
+	unsigned mask;
+	EXPECT(cuDeviceGetLuid(luid, &mask, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void say_second(void)
@@ -54,7 +55,7 @@ static void callbacks_hear_each_message_until_they_are_removed(void)
 	two.own = second;
 	say_first();
 	CHECK(one.count == 1 && one.level == CU_LOG_LEVEL_WARNING);
-	CHECK(!strcmp(one.last, "cuGetExportTable is not supported"));
+	CHECK(!strcmp(one.last, "cuDeviceGetLuid is not supported"));
 	CHECK(two.count == 1); /* and removed itself */
 	EXPECT(cuLogsUnregisterCallback(second), CUDA_ERROR_INVALID_VALUE);
 	say_second();

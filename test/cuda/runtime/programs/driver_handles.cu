@@ -32,7 +32,7 @@ DRIVER(cuCtxFromGreenCtx);
 DRIVER(cuCtxSetCurrent);
 DRIVER(cuCtxCreate_v4);
 DRIVER(cuCtxDestroy);
-DRIVER(cuGetExportTable);
+DRIVER(cuDeviceGetLuid);
 
 template <typename T> static void find(T &function, const char *name)
 {
@@ -183,7 +183,7 @@ static void a_green_context_has_the_same_variables(void)
 
 static void heard(void *data, cudaLogLevel level, char *message, size_t length)
 {
-	if (level == cudaLogLevelWarning && length == strlen(message) && strstr(message, "cuGetExportTable"))
+	if (level == cudaLogLevelWarning && length == strlen(message) && strstr(message, "cuDeviceGetLuid"))
 		++*(int *)data;
 }
 
@@ -194,13 +194,14 @@ static void the_drivers_log_is_the_runtimes(void)
 	size_t size = sizeof text;
 	cudaLogIterator at;
 	cudaLogsCallbackHandle handle;
-	const void *table;
+	char luid[8];
+	unsigned mask;
 	CHECK(cudaLogsRegisterCallback(heard, &count_of_messages, &handle));
 	CHECK(cudaLogsCurrent(&at, 0));
-	EXPECT(driver_cuGetExportTable(&table, NULL) == CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(driver_cuDeviceGetLuid(luid, &mask, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	EXPECT(count_of_messages == 1);
 	CHECK(cudaLogsDumpToMemory(&at, text, &size, 0));
-	EXPECT(!strcmp(text, "warning: cuGetExportTable is not supported\n") && size == strlen(text));
+	EXPECT(!strcmp(text, "warning: cuDeviceGetLuid is not supported\n") && size == strlen(text));
 	CHECK(cudaLogsUnregisterCallback(handle));
 	EXPECT_ERROR(cudaErrorInvalidValue, cudaLogsUnregisterCallback(handle));
 	EXPECT_ERROR(cudaErrorInvalidValue, cudaLogsCurrent(NULL, 0));
@@ -242,7 +243,7 @@ int main()
 	FIND(cuCtxSetCurrent);
 	find(driver_cuCtxCreate_v4, "cuCtxCreate");
 	find(driver_cuCtxDestroy, "cuCtxDestroy");
-	FIND(cuGetExportTable);
+	FIND(cuDeviceGetLuid);
 	cudaKernel_t kernel = a_kernel_has_one_handle();
 	the_handle_is_good_in_each_device(kernel);
 	a_context_of_the_programs_own_has_the_stubs_alone();

@@ -308,10 +308,14 @@ static void widths_of_linear_textures(void)
 int main(void)
 {
 	cudaGraph_t graph;
+	cudaGraphConditionalHandle handle;
 	skip_if_not_across("graphs", cudaGraphCreate(&graph, 0));
 	CHECK(cudaGraphDestroy(graph));
 	built_node_by_node();
 	captured_from_streams();
+	CHECK(cudaGraphCreate(&graph, 0));
+	skip_if_not_across("conditional nodes", cudaGraphConditionalHandleCreate(&handle, graph, 1, 0));
+	CHECK(cudaGraphDestroy(graph));
 	loops_that_kernels_end();
 	memory_of_graphs();
 	copies_of_arrays_are_told_in_texels();
