@@ -406,6 +406,8 @@ int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *by
 
 /* The stream with this handle is destroyed. */
 void rc_capture_stream_destroyed(uint64_t handle);
+/* The context has ended, with CUDA's own streams of it. */
+void rc_capture_context_ended(CUcontext context);
 
 /* ---- graph/capture_calls.c: hooks of the table; RC_ANSWERED: the call has become part of a graph ---- */
 

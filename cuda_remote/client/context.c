@@ -190,6 +190,7 @@ static void forget_stream(uint64_t handle, void *data, void *context)
 	struct rc_stream *stream = data;
 	if (!stream || stream->context != context)
 		return;
+	rc_capture_stream_destroyed(handle);
 	rc_handle_delete(handle);
 	rc_stream_recycle(stream);
 }
@@ -197,8 +198,11 @@ static void forget_stream(uint64_t handle, void *data, void *context)
 /* The data of these objects is their context. */
 static void forget_object(uint64_t handle, void *data, void *context)
 {
-	if (data == context)
-		rc_handle_delete(handle);
+	if (data != context)
+		return;
+	if (rc_handle_kind(handle) == RC_KIND_EVENT)
+		(void)capture_done_event((CUevent)(uintptr_t)handle);
+	rc_handle_delete(handle);
 }
 
 /* Forgets every object of a context that the worker has destroyed or reset. */
@@ -208,6 +212,7 @@ static void context_forget(CUcontext context)
 	rc_module_forget_context(context);
 	rc_textures_forget(context);
 	rc_handle_each(RC_KIND_STREAM, forget_stream, context);
+	rc_capture_context_ended(context);
 	static const enum rc_kind kinds[] = { RC_KIND_EVENT, RC_KIND_ARRAY, RC_KIND_MIPMAP, RC_KIND_TEXTURE_REF,
 					      RC_KIND_SURFACE_REF };
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

@@ -29,7 +29,11 @@ static bool pass(struct rc_session *session, const struct rc_wire_pin *ask, int 
 	if (rc_session_memory(session))
 		return false;
 	int error = rc_door_pass(session->memory, ask, sizeof *ask, fd);
-	ssize_t n = error ? -1 : recv(session->memory, &answer, sizeof answer, MSG_WAITALL);
+	ssize_t n = -1;
+	if (!error)
+		do
+			n = recv(session->memory, &answer, sizeof answer, MSG_WAITALL);
+		while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof answer && answer.pinned == ask->pinned)
 		return answer.result == CUDA_SUCCESS;
 	hr_log(HR_LOG_WARN, "a server on this host takes no further pinned memory: copies of it are slower");
@@ -124,7 +128,7 @@ CUresult rc_pinned_free(uint64_t handle, uint64_t sessions)
 
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span)
 {
-	return rc_memory_find(address, span) && span->kind == RC_MEMORY_HOST && span->shared_with >> session->index & 1 &&
+	return session && rc_memory_find(address, span) && span->kind == RC_MEMORY_HOST && span->shared_with >> session->index & 1 &&
 	       size <= span->size - (address - span->base);
 }
 

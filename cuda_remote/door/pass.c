@@ -49,10 +49,17 @@ int rc_door_take(int socket, void *bytes, size_t size, int *fd)
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	int taken = -1;
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	    header->cmsg_len == CMSG_LEN(sizeof taken))
+	int taken = -1, more = -1; /* the space has room for two */
+	bool right = header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS;
+	if (right && header->cmsg_len >= CMSG_LEN(sizeof taken))
 		memcpy(&taken, CMSG_DATA(header), sizeof taken);
+	if (right && header->cmsg_len >= CMSG_LEN(2 * sizeof taken))
+		memcpy(&more, CMSG_DATA(header) + sizeof taken, sizeof more);
+	if (more >= 0) {
+		close(more);
+		close(taken);
+		return -EPROTO;
+	}
 	if (n == (ssize_t)size && taken >= 0 && !(message.msg_flags & MSG_CTRUNC)) {
 		*fd = taken;
 		return 1;

@@ -57,7 +57,12 @@ static CUresult take_kernel(struct server_call *call, struct arrived *node)
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	CUDA_KERNEL_NODE_PARAMS_v3 *to = &node->params.kernel;
-	CUresult result = server_object(RC_KIND_FUNCTION, wire.function, (void **)&to->func);
+	/* The driver finds a library's kernel in the current context. */
+	CUresult result = node->context ? driver.cuCtxSetCurrent(node->context) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = server_object(RC_KIND_FUNCTION, wire.function, (void **)&to->func);
+	if (node->context)
+		(void)driver.cuCtxSetCurrent(call->thread->current);
 	if (result != CUDA_SUCCESS)
 		return result;
 	const uint8_t *block = server_take(call, ((uint64_t)wire.parameters + 7) / 8, 8);
@@ -112,7 +117,7 @@ static CUresult take_copy(struct server_call *call, struct graph *graph, struct 
 	if (wire.kind == RC_GRAPH_COPY_ACROSS)
 		return CUDA_SUCCESS;
 	uint64_t bytes = copy_bytes(&wire);
-	if (!bytes)
+	if (!bytes || node->wire.flags & RC_NODE_DISABLED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = server_host_node_new(&graph->hosts, wire.function, bytes, wire.kind == RC_GRAPH_COPY_UP, &node->host);
 	if (result != CUDA_SUCCESS)
@@ -428,11 +433,13 @@ CUresult serve_graph_destroy(struct server_call *call)
 }
 
 /* Copies to and from the host keep the direction that they have. */
-static CUresult change(struct graph *graph, struct node *node, struct arrived *arrived)
+/* *used: the executable graph uses the memory of arrived, also if the change then fails. */
+static CUresult change(struct graph *graph, struct node *node, struct arrived *arrived, bool *used)
 {
 	if (arrived->params.type != node->type || !arrived->host != !node->host)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = driver.cuGraphExecNodeSetParams(graph->exec, node->work, &arrived->params);
+	*used = result == CUDA_SUCCESS;
 	CUgraphNode asks = node->first == node->work ? node->last : node->first;
 	if (result == CUDA_SUCCESS && asks != node->work) {
 		CUgraphNodeParams host = { .type = CU_GRAPH_NODE_TYPE_HOST,
@@ -450,6 +457,7 @@ CUresult serve_graph_node(struct server_call *call)
 {
 	struct rc_wire_graph_change wire;
 	struct arrived arrived = { .wire = { 0 } };
+	bool used = false;
 	if (!server_take_into(call, &wire, sizeof wire) || !server_take_into(call, &arrived.wire, sizeof arrived.wire))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct graph *graph = server_object_data(RC_KIND_GRAPH_EXEC, wire.exec);
@@ -462,10 +470,10 @@ CUresult serve_graph_node(struct server_call *call)
 	graph->hosts = NULL;
 	CUresult result = take_node(call, graph, &arrived);
 	if (result == CUDA_SUCCESS)
-		result = change(graph, &graph->node[wire.node], &arrived);
+		result = change(graph, &graph->node[wire.node], &arrived, &used);
 	free(arrived.pointers);
 	/* The executable graph takes no more user objects: what it uses now stays until the worker ends. */
-	if (result == CUDA_SUCCESS)
+	if (used)
 		server_host_nodes_leave(&graph->hosts);
 	else
 		server_host_nodes_drop(&graph->hosts);

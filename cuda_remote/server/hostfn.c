@@ -190,7 +190,7 @@ CUresult server_host_node_new(struct server_host_node **list, uint64_t function,
 {
 	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct server_host_node *node = malloc(sizeof *node + bytes);
+	struct server_host_node *node = calloc(1, sizeof *node + bytes); /* the client may read all of it */
 	if (!node) {
 		server_limit_return(SERVER_LIMIT_ARGUMENTS, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -145,7 +145,11 @@ CUresult serve_pinned_free(struct server_call *call)
 	server_order_release(call);
 	if (used)
 		server_contexts_wait(call->thread);
+	/* The call names no context, and the driver takes memory out of its list in a current one. */
+	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
 	server_slot_unlist(&pinned->slot);
+	call->thread->context = 0;
+	(void)driver.cuCtxSetCurrent(NULL);
 	pinned_unmap(pinned);
 	return CUDA_SUCCESS;
 }

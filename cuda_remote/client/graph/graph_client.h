@@ -45,6 +45,8 @@ void rc_graph_hosts_launch(rc_graph_hosts_t *hosts);
 void rc_graph_hosts_not_launched(rc_graph_hosts_t *hosts);
 /* The graph launches the node's older entries no more: all but the newest. all: no entry of the graph any more. */
 void rc_graph_hosts_retire(rc_graph_hosts_t *hosts, uint32_t node);
+/* Removes those that are newer than `before`: the worker has refused their node. */
+void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *before);
 void rc_graph_hosts_end(rc_graph_hosts_t *hosts);
 
 /* ---- streams.c ---- */

@@ -132,6 +132,17 @@ void rc_graph_hosts_retire(rc_graph_hosts_t *hosts, uint32_t node)
 	pthread_mutex_unlock(&lock);
 }
 
+void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *before)
+{
+	pthread_mutex_lock(&lock);
+	while (hosts->first != before) {
+		struct rc_graph_host *host = hosts->first;
+		hosts->first = host->older;
+		retire(host);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 void rc_graph_hosts_end(rc_graph_hosts_t *hosts)
 {
 	pthread_mutex_lock(&lock);

@@ -307,11 +307,15 @@ CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node)
 	struct writer writer = { .run = exec->run };
 	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_SUCCESS;
+	const struct rc_graph_host *before = exec->run->hosts.first;
 	CUresult result = put_node(&writer, node);
 	if (result == CUDA_SUCCESS)
 		result = send_node(exec, node->number, &writer.bytes);
 	free(writer.bytes.at);
-	rc_graph_hosts_retire(&exec->run->hosts, node->number);
+	if (result == CUDA_SUCCESS)
+		rc_graph_hosts_retire(&exec->run->hosts, node->number);
+	else
+		rc_graph_hosts_undo(&exec->run->hosts, before);
 	return result;
 }
 

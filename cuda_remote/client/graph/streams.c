@@ -80,6 +80,34 @@ uint64_t rc_capture_stream_handle(CUstream stream)
 	return stream->handle;
 }
 
+static void stream_ended(CUstream stream)
+{
+	capture_stream_destroyed(stream);
+	graph_driver_stream_release(stream);
+}
+
+void rc_capture_context_ended(CUcontext context)
+{
+	CUstream ended = NULL;
+	pthread_mutex_lock(&lock);
+	for (CUstream *at = &first; *at;) {
+		CUstream stream = *at;
+		if (stream->context != context) {
+			at = &stream->next;
+			continue;
+		}
+		*at = stream->next;
+		stream->next = ended;
+		ended = stream;
+	}
+	pthread_mutex_unlock(&lock);
+	while (ended) {
+		CUstream stream = ended;
+		ended = stream->next;
+		stream_ended(stream);
+	}
+}
+
 void rc_capture_stream_destroyed(uint64_t handle)
 {
 	pthread_mutex_lock(&lock);
@@ -90,10 +118,8 @@ void rc_capture_stream_destroyed(uint64_t handle)
 	if (stream)
 		*at = stream->next;
 	pthread_mutex_unlock(&lock);
-	if (!stream)
-		return;
-	capture_stream_destroyed(stream);
-	graph_driver_stream_release(stream);
+	if (stream)
+		stream_ended(stream);
 }
 
 /* ---- for cuda_remote/graph ---- */
