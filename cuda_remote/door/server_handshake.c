@@ -413,6 +413,10 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 {
 	const struct door_request *request = &handshake->request;
 	struct door_proofs proofs = { 0 };
+	if (handshake->challenge.method == DOOR_BY_KEY && !door->policy.have_key) { /* a reload has taken the key away */
+		handshake_refuse(door, handshake, RC_DOOR_DENIED, "the server's key has changed");
+		return 0;
+	}
 	if (handshake->challenge.method == DOOR_BY_KEY) {
 		int error = door_proofs(&door->policy.key, &handshake->hello, &handshake->challenge, request, &proofs);
 		if (error || !door_proof_equal(proofs.client, request->proof)) {

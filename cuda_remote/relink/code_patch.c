@@ -136,8 +136,13 @@ enum code_patch_result code_patch_all(const char *path, const code_patch_t *patc
 		return result;
 	size_t bytes;
 	uint8_t *pages = pages_of(patches, count, &bytes);
-	if (!may_change_text(path) || mprotect(pages, bytes, PROT_READ | PROT_WRITE))
+	if (!may_change_text(path))
 		return CODE_PATCH_FORBIDDEN;
+	if (mprotect(pages, bytes, PROT_READ | PROT_WRITE)) {
+		if (mprotect(pages, bytes, PROT_READ | PROT_EXEC)) /* some pages may have changed */
+			_exit(126);
+		return CODE_PATCH_FORBIDDEN;
+	}
 	write_jumps(patches, count, largest);
 	if (!mprotect(pages, bytes, PROT_READ | PROT_EXEC))
 		return CODE_PATCH_DONE;

@@ -18,6 +18,7 @@ struct request {
 	const uint8_t *give; /* bytes that are sent with the request, or NULL */
 	uint8_t *take;       /* where the bytes of the answer go, or NULL */
 	uint64_t bytes;
+	bool accepted; /* an answer has begun to arrive: no other may */
 	bool done;
 };
 
@@ -33,6 +34,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
 static struct request *sent;                              /* sent, not answered; one at a time */
+static bool sending;  /* server_thread_send reads what `sent` gives */
+static bool early;    /* the answer is complete, but sending is not over: the request's memory must stay until then */
 static uint64_t tickets;
 static bool broken;
 static int wake = -1;
@@ -115,6 +118,25 @@ CUresult serve_host_function(struct server_call *call)
 	return driver.cuLaunchHostFunc ? driver.cuLaunchHostFunc(stream, host_function, argument) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* Under the lock. */
+static void end_request(void)
+{
+	sent->done = true;
+	sent = NULL;
+	pthread_cond_broadcast(&answered);
+	poke(); /* for the next one */
+}
+
+static void send_complete(void)
+{
+	pthread_mutex_lock(&lock);
+	sending = false;
+	if (early && sent)
+		end_request();
+	early = false;
+	pthread_mutex_unlock(&lock);
+}
+
 int server_host_serve(struct server_thread *first)
 {
 	uint64_t count;
@@ -132,6 +154,7 @@ int server_host_serve(struct server_thread *first)
 			waiting_end = &waiting;
 		request->next = NULL;
 		sent = request;
+		sending = true;
 		wire = request->wire;
 		give = request->give;
 		bytes = give ? request->bytes : 0;
@@ -144,7 +167,10 @@ int server_host_serve(struct server_thread *first)
 	if (!error)
 		error = server_output_ship(first);
 	wire.shipped = server_d2h_shipped();
-	return error ? error : server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, give, bytes);
+	if (!error)
+		error = server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, give, bytes);
+	send_complete();
+	return error;
 }
 
 /* The answer to the request that was sent is complete. */
@@ -154,10 +180,9 @@ static void answer_complete(void *context, int error, size_t bytes)
 	(void)bytes;
 	pthread_mutex_lock(&lock);
 	if (!error && sent) {
-		sent->done = true;
-		sent = NULL;
-		pthread_cond_broadcast(&answered);
-		poke(); /* for the next one */
+		early = sending;
+		if (!sending)
+			end_request();
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -171,9 +196,11 @@ int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	memcpy(&wire, incoming->header, sizeof wire);
 	int error = 0;
 	pthread_mutex_lock(&lock);
-	if (!sent || sent->wire.ticket != wire.ticket || incoming->payload_len != (sent->take ? sent->bytes : 0))
+	if (!sent || sent->accepted || sent->wire.ticket != wire.ticket || incoming->payload_len != (sent->take ? sent->bytes : 0))
 		error = -EPROTO;
-	else if (sent->take)
+	else
+		sent->accepted = true;
+	if (!error && sent->take)
 		sink->iov[0] = (struct iovec){ sent->take, sent->bytes };
 	pthread_mutex_unlock(&lock);
 	if (error)

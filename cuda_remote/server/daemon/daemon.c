@@ -272,7 +272,10 @@ static void plan_numbers(const struct daemon_options *options, struct pool_plan 
 static void reload(struct daemon *daemon)
 {
 	rc_door_policy_t policy;
-	systemd_notify_reloading();
+	if (daemon->draining)
+		return;
+	if (daemon->announced)
+		systemd_notify_reloading();
 	if (log_place_open(daemon->options->log))
 		hr_log(HR_LOG_ERROR, "the log stays where it was");
 	if (daemon_options_reload(daemon->argc, daemon->argv, daemon->options)) {
@@ -286,7 +289,8 @@ static void reload(struct daemon *daemon)
 		explicit_bzero(&policy, sizeof policy);
 		hr_log(HR_LOG_INFO, "%s has been reloaded", daemon->options->config);
 	}
-	systemd_notify("READY=1");
+	if (daemon->announced)
+		systemd_notify("READY=1");
 }
 
 static void handle_signal(struct daemon *daemon, unsigned signal)

@@ -18,15 +18,20 @@ receiver.bind(notify)
 
 def receive():
     with open(notices, "ab", buffering=0) as file:
-        while True:
-            file.write(receiver.recv(4096) + b"\n")
+        while notice := receiver.recv(4096):
+            file.write(notice + b"\n")
 
 
-threading.Thread(target=receive, daemon=True).start()
+receiving = threading.Thread(target=receive)
+receiving.start()
 if listener.fileno() != 3:
     os.dup2(listener.fileno(), 3)
 command = ["sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"] + sys.argv[4:]
 environment = dict(os.environ, LISTEN_FDS="1", NOTIFY_SOCKET=notify)
 program = subprocess.Popen(command, env=environment, pass_fds=[3])
 signal.signal(signal.SIGTERM, lambda *_: program.terminate())
-sys.exit(program.wait())
+status = program.wait()
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+    end.sendto(b"", notify)
+receiving.join()
+sys.exit(status)

@@ -66,10 +66,10 @@ eventually 20 quota $((3 << 30)) || fail "the quota is not that of the file: $(e
 stop_daemon
 
 echo "- a session without calls"
-write "idle-timeout = 1"
+write "idle-timeout = 5"
 start || finish
 hold "$server"
-eventually 20 has_line "$work/log" "has made no call for 1 s (idle-timeout): its session ends" || fail "it does not end"
+eventually 20 has_line "$work/log" "has made no call for 5 s (idle-timeout): its session ends" || fail "it does not end"
 release
 stop_daemon
 finish
