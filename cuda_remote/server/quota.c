@@ -38,11 +38,16 @@ uint32_t server_quota_gpu(void)
 
 bool server_quota_charge(uint32_t gpu, uint64_t bytes)
 {
-	uint64_t limit = quota[gpu];
-	uint64_t before = __atomic_fetch_add(&used[gpu], bytes, __ATOMIC_RELAXED);
-	if (!limit || (bytes <= limit && before <= limit - bytes))
-		return true;
-	server_quota_release(gpu, bytes);
+	uint64_t limit = quota[gpu], before;
+	if (limit && bytes > limit) {
+		/* Not added for a moment either: the sum could wrap, and another thread's allocation pass. */
+		before = __atomic_load_n(&used[gpu], __ATOMIC_RELAXED);
+	} else {
+		before = __atomic_fetch_add(&used[gpu], bytes, __ATOMIC_RELAXED);
+		if (!limit || before <= limit - bytes)
+			return true;
+		server_quota_release(gpu, bytes);
+	}
 	hr_log(HR_LOG_WARN, "refused: %llu bytes of memory of GPU %u, where the session has %llu of its %llu (gpu-memory)",
 	       (unsigned long long)bytes, gpu, (unsigned long long)before, (unsigned long long)limit);
 	return false;
