@@ -16,7 +16,7 @@ shared_memory() { find /dev/shm | sort; }
 # The worker of the client that came last.
 serving_worker() { worker=$(sed -n 's/.*served by worker \([0-9]*\).*/\1/p' "$work/log" | tail -1); }
 still_served() {
-	$run -s "$server" $program "$programs/copy_loop" 2 > "$work/out2" 2> "$work/err2" ||
+	$program $run -s "$server" "$programs/copy_loop" 2 > "$work/out2" 2> "$work/err2" ||
 		fail "$1: others are not served: $(cat "$work/err2")"
 }
 before=$(shared_memory)
@@ -28,14 +28,14 @@ $program $run --local "$programs/elf_only" > "$work/out" 2> "$work/err" || fail 
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
 
 echo "- wrong calls, remote"
-$run -s "$server" $program "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "remote: $(cat "$work/out" "$work/err")"
-$run -s "$server" $program "$programs/elf_only" > "$work/out" 2> "$work/err" ||
+$program $run -s "$server" "$programs/bad_calls" > "$work/out" 2> "$work/err" || fail "remote: $(cat "$work/out" "$work/err")"
+$program $run -s "$server" "$programs/elf_only" > "$work/out" 2> "$work/err" ||
 	fail "remote, machine code only: $(cat "$work/out")"
 
 echo "- the server does not have that, or is not there"
-$run -s "$server/7" $program "$programs/copy_loop" 2> "$work/err"
+$program $run -s "$server/7" "$programs/copy_loop" 2> "$work/err"
 refused 125 "no such GPU index 7: the server has 1" "GPU 7"
-$run -s "unix:$work/none" $program "$programs/copy_loop" 2> "$work/err"
+$program $run -s "unix:$work/none" "$programs/copy_loop" 2> "$work/err"
 refused 125 "no headraced listens there" "no server"
 
 echo "- without headrace-run to ask first, the program itself says so"
@@ -55,7 +55,7 @@ wait $other
 echo "- a client killed in mid-copy"
 for signal in KILL SEGV TERM; do
 	rm -f "$work/client"
-	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/null" &
+	$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/null" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
@@ -68,7 +68,7 @@ done
 echo "- a worker killed in mid-copy"
 for signal in KILL SEGV; do
 	rm -f "$work/client"
-	$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+	$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
@@ -82,7 +82,7 @@ done
 
 echo "- the daemon killed under a client"
 rm -f "$work/client"
-$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon KILL
@@ -92,7 +92,7 @@ wait $client
 echo "- a daemon that ends in order under a client"
 start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu || finish
 rm -f "$work/client"
-$run -s "$server" $program "$programs/copy_loop" > "$work/client" 2> "$work/err" &
+$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
 eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon
@@ -104,7 +104,7 @@ wait $client
 echo "- a server of its own, killed programs"
 for signal in INT TERM KILL; do
 	rm -f "$work/client"
-	env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu $program "$programs/copy_loop" \
+	$program env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu "$programs/copy_loop" \
 		> "$work/client" 2> "$work/err" &
 	client=$!
 	eventually 20 has_line "$work/client" copying || fail "the copy did not begin: $(cat "$work/err")"

@@ -17,20 +17,20 @@ start_daemon "${on_server[@]}" "$headraced" --socket="$work/sock" --no-loopback 
 	--key-file="$work/key" --listen=$server_address || finish
 
 echo "- the right key"
-"${on_client[@]}" $run -k "$work/key" -s $server_address $program "$programs/bad_calls" > "$work/out" 2> "$work/err" ||
+"${on_client[@]}" $program $run -k "$work/key" -s $server_address "$programs/bad_calls" > "$work/out" 2> "$work/err" ||
 	fail "calls: $(cat "$work/out" "$work/err")"
-"${on_client[@]}" $run -k "$work/key" -s $server_address $program "$programs/copy_loop" 2 > "$work/out" 2> "$work/err" ||
+"${on_client[@]}" $program $run -k "$work/key" -s $server_address "$programs/copy_loop" 2 > "$work/out" 2> "$work/err" ||
 	fail "copies: $(cat "$work/out" "$work/err")"
 
 echo "- the wrong key, and none"
-"${on_client[@]}" $run -k "$work/other" -s $server_address $program "$programs/copy_loop" 1 2> "$work/err"
+"${on_client[@]}" $program $run -k "$work/other" -s $server_address "$programs/copy_loop" 1 2> "$work/err"
 refused 125 "wrong key" "a wrong key"
-"${on_client[@]}" $run -s $server_address $program "$programs/copy_loop" 1 2> "$work/err"
+"${on_client[@]}" $program $run -s $server_address "$programs/copy_loop" 1 2> "$work/err"
 refused 125 "asks for a key" "no key"
 
 echo "- the cable cut in mid-copy"
 rm -f "$work/out"
-HEADRACE_TIMEOUT_MS=2000 "${on_client[@]}" $run -k "$work/key" -s $server_address $program "$programs/copy_loop" \
+HEADRACE_TIMEOUT_MS=2000 "${on_client[@]}" $program $run -k "$work/key" -s $server_address "$programs/copy_loop" \
 	> "$work/out" 2> "$work/err" &
 client=$!
 eventually 30 has_line "$work/out" copying || fail "the copy did not begin: $(cat "$work/err")"
@@ -38,7 +38,7 @@ eventually 30 has_line "$work/out" copying || fail "the copy did not begin: $(ca
 wait $client
 refused 3 cudaMemcpy "the client does not notice"
 "${on_client[@]}" ip link set "${namespace}c" up
-"${on_client[@]}" $run -k "$work/key" -s $server_address $program "$programs/copy_loop" 1 > "$work/out" 2> "$work/err" ||
+"${on_client[@]}" $program $run -k "$work/key" -s $server_address "$programs/copy_loop" 1 > "$work/out" 2> "$work/err" ||
 	fail "others are not served afterwards: $(cat "$work/err")"
 
 stop_daemon
