@@ -65,10 +65,11 @@ tell p
 echo "- garbage, idlers and floods"
 $knock "$server" garbage 300 || fail "garbage"
 coproc idlers { $knock "$server" idle 60; }
+idlers_pid=$idlers_PID # which bash unsets when the process has ended
 read -r -t 5 answer <&"${idlers[0]}"
 echo p | $knock "$server" new > "$work/null" || fail "idlers keep others out"
 eval "exec ${idlers[1]}>&-"
-wait "$idlers_PID" 2> "$work/null"
+wait "$idlers_pid" 2> "$work/null"
 $knock "$server" flood 40 > "$work/null" || fail "a flood of sessions"
 tell p
 [ "$answer" = "$survivor" ] || fail "the other session suffered from the flood"
