@@ -23,9 +23,9 @@ HANDLES = {
     "CUmipmappedArray": "MIPMAP", "CUtexref": "TEXTURE_REF", "CUsurfref": "SURFACE_REF",
     "CUmemGenericAllocationHandle": "ALLOCATION",
 }
-# Kinds whose objects end with their context, beside those that the client keeps more about.
+# Kinds of objects that end with their context. Of other such kinds the client keeps more than the context.
 OF_CONTEXT = ("ARRAY", "MIPMAP", "TEXTURE_REF", "SURFACE_REF")
-# Kinds that an alias may be of, and kinds whose end also ends the aliases of their objects.
+# ALIASES: the kinds of aliases. OWNERS: the kinds of objects whose aliases end with them.
 ALIASES = ("ARRAY", "POOL", "TEXTURE_REF")
 OWNERS = ("ARRAY", "MIPMAP")
 

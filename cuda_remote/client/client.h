@@ -394,7 +394,7 @@ bool rc_host_any(void);
 
 /* ---- graph/graph_host.c: what a graph that runs asks for ---- */
 
-/* True while a graph has been launched whose host functions or copies have not all run. */
+/* True while host functions or host copies of launched graphs have not all run. */
 bool rc_graph_host_any(void);
 /* True if the worker may send the id with this number of bytes now. */
 bool rc_graph_host_expects(const struct rc_session *session, uint64_t id, uint64_t bytes);

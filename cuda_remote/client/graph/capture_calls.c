@@ -153,7 +153,7 @@ CUresult capture_check_free(CUdeviceptr pointer)
 	return result == CUDA_SUCCESS ? memory_check_free(pointer) : result;
 }
 
-/* The events whose last recording was captured. */
+/* An event whose last cuEventRecord was in a capturing stream, and the mark of that capture. */
 struct marked {
 	struct marked *next;
 	CUevent event;
