@@ -322,6 +322,31 @@ struct rc_wire_host_function {
 	uint64_t stream, function;
 	uint32_t callback, reserved; /* callback: 1 for cuStreamAddCallback */
 };
+/* Placed memory: the client chooses the address of each allocation in a window of addresses, which it has reserved, within a
+ * budget of the device's memory. The calls act on the device of the call's context. */
+struct rc_wire_window { /* memory_window; its answer: struct rc_wire_placing */
+	uint64_t base, bytes;
+};
+struct rc_wire_placing { /* as in struct rc_placed_memory (placed_memory.h) */
+	uint64_t granule, small, page;
+};
+struct rc_wire_budget { /* memory_budget; its answer: u64 bytes added */
+	uint64_t least, most; /* client: bytes to add, multiples of the granule, 0 if less is not 0 */
+	uint64_t less;        /* client: bytes to take away */
+};
+struct rc_wire_place { /* memory_place */
+	uint64_t address, bytes;
+};
+struct rc_wire_address { /* memory_free; memory_unplace: for memory that no work uses, so that the driver does not wait */
+	uint64_t address;
+};
+struct rc_wire_bytes { /* memory_alloc: the driver chooses the address; its answer: u64 address */
+	uint64_t bytes;
+};
+struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch */
+	uint64_t width, height;
+	uint32_t element, reserved;
+};
 struct rc_wire_alloc { /* memory_alloc_async; its answer: u64 address */
 	uint64_t bytes, stream, pool; /* pool: 0 for the device's current one */
 };
@@ -329,7 +354,8 @@ struct rc_wire_free {
 	uint64_t address, stream;
 };
 static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct rc_wire_host_function) == 24 &&
-	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
+	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_window) == 16 && sizeof(struct rc_wire_placing) == 24 &&
+	      sizeof(struct rc_wire_budget) == 24 && sizeof(struct rc_wire_place) == 16 && sizeof(struct rc_wire_rows) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
 
 /* Number of function attributes that are sent with a kernel; the index is the CUfunction_attribute. */
 #define RC_KERNEL_ATTRIBUTES 16

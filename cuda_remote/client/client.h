@@ -8,7 +8,8 @@
  *	handle.c    handles, and the client's data of their objects
  *	alias.c     handles of objects inside of others
  *	context.c   current context, primary contexts       device.c  device queries
- *	memory.c    table of allocations, host memory       copy.c    copies between host and device
+ *	allocate.c  device memory: addresses, budget        window.c  the addresses of one device
+ *	memory.c    table of allocations                    copy.c    copies between host and device
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
@@ -54,6 +55,10 @@ struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
 	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host whose bytes are stored; atomic */
 	bool lost;                                      /* a connection broke; atomic */
+	bool sick;                /* a call returned an error that stays with its context; atomic */
+	bool several;             /* calls were made in more than one context; atomic */
+	uint32_t only;            /* index of the first context that a call was made in; atomic */
+	uint64_t settled;         /* while there is one context: the work of all calls up to this number is complete; atomic */
 	unsigned index;           /* of the session in the process, of the server in the list */
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
@@ -159,6 +164,15 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n);
 
+/* Posts a call that gives the devices no work and must not be issued while other work is under way. *posted false: nothing was
+ * sent, as work of earlier calls may be under way. */
+CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
+			      bool *posted);
+/* The work of all calls up to this number that were made in this context is complete. */
+void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number);
+/* The work of all calls up to the number returned is complete. */
+uint64_t rc_link_settled(const struct rc_session *session);
+
 /* Sends a chunk of a copy; the bytes may be reused once *request (NULL: at once) is complete. */
 CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, const struct iovec *iov, int n,
 		       ch3_request_t **request);
@@ -249,6 +263,7 @@ struct rc_span {
 	CUmodule module;   /* of a global: the module that it is part of */
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
+	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL */
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host memory: its handle with workers on this host, or 0 */
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
@@ -259,12 +274,23 @@ bool rc_memory_find(uint64_t address, struct rc_span *span);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
+/* Removes the device allocation, not a global, that begins at base. */
+bool rc_memory_take(uint64_t base, struct rc_span *taken);
 /* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
+
+/* ---- allocate.c ---- */
+
+/* Gives the session's unused budgets back to the server, which had no memory for a call. False: there are none. */
+bool rc_placing_return(struct rc_link *link);
+/* The allocation, which was removed from the table, no longer exists: its address may be used again. */
+void rc_placing_gone(const struct rc_span *span);
+/* The same once the work of the call with this number, and of those before it, is complete. */
+void rc_placing_leave(const struct rc_span *span, uint64_t number);
 
 /* ---- copy.c: copies to the host that are in progress ---- */
 
@@ -416,18 +442,13 @@ CUresult capture_check_event(CUevent event);
 CUresult capture_check_record(CUevent event, CUstream stream);
 CUresult capture_check_record_flags(CUevent event, CUstream stream, unsigned flags);
 CUresult capture_done_event(CUevent event);
-CUresult capture_check_free(CUdeviceptr pointer);
 CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size);
 CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
 				  CUstream stream);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 
-CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size);
-CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size);
-CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
-CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element);
-CUresult memory_check_free(CUdeviceptr pointer);
+CUresult memory_done_info(size_t *available, size_t *total);
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n);
 CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n);
 CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n);

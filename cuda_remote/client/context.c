@@ -230,8 +230,10 @@ static CUresult primary_reset(struct rc_device *device)
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		rc_link_settle(link->session, device->primary, message.head.number);
 		context_forget((CUcontext)(uintptr_t)device->primary);
+	}
 	return result;
 }
 
@@ -560,7 +562,10 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	result = rc_link_to(rc_handle_session(message.call.context), message.call.context, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return rc_link_call(link, RC_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
+	result = rc_link_call(link, RC_CALL_context_synchronize, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		rc_link_settle(link->session, message.call.context, message.head.number);
+	return result;
 }
 
 CUresult cuCtxSynchronize(void)

@@ -253,12 +253,59 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 	return result;
 }
 
-/* Numbers a call and sends it. After the number is taken, every failure must end the connection: the worker waits for each
- * number. */
+/* ---- what is known of the work of earlier calls ---- */
+
+/* True if the call gives the devices no work. */
+static bool is_idle(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_memory_window:
+	case RC_CALL_memory_budget:
+	case RC_CALL_memory_place:
+	case RC_CALL_memory_unplace:
+	case RC_CALL_cuMemGetInfo_v2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void note_call(struct rc_link *link, enum rc_call function, uint64_t number)
+{
+	struct rc_session *session = link->session;
+	uint32_t context = link->context, only = __atomic_load_n(&session->only, __ATOMIC_RELAXED);
+	if (context && context != only &&
+	    (only || (!__atomic_compare_exchange_n(&session->only, &only, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+		      only != context)))
+		__atomic_store_n(&session->several, true, __ATOMIC_SEQ_CST);
+	uint64_t before = number - 1;
+	if (is_idle(function))
+		__atomic_compare_exchange_n(&session->settled, &before, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number)
+{
+	uint64_t settled = __atomic_load_n(&session->settled, __ATOMIC_RELAXED);
+	if (rc_handle_index(context) != __atomic_load_n(&session->only, __ATOMIC_RELAXED))
+		return;
+	while (settled < number && !__atomic_compare_exchange_n(&session->settled, &settled, number, false, __ATOMIC_ACQ_REL,
+								__ATOMIC_RELAXED))
+		;
+}
+
+uint64_t rc_link_settled(const struct rc_session *session)
+{
+	return __atomic_load_n(&session->several, __ATOMIC_SEQ_CST) ? 0 : __atomic_load_n(&session->settled, __ATOMIC_ACQUIRE);
+}
+
+/* Numbers a call, unless it has a number, and sends it. After the number is taken, every failure must end the connection: the
+ * worker waits for each number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
 {
-	head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
+	if (!head->number)
+		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
+	note_call(link, function, head->number);
 	head->function = (uint16_t)function;
 	head->flags = flags;
 	head->context = link->context;
@@ -280,7 +327,26 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 {
 	if (link->error)
 		return RC_LOST;
+	head->number = 0;
 	return link_send(link, function, flags, head, len, iov, n);
+}
+
+CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
+			      bool *posted)
+{
+	uint64_t settled = rc_link_settled(link->session);
+	*posted = false;
+	if (link->error)
+		return RC_LOST;
+	if (link->context != __atomic_load_n(&link->session->only, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	/* The next number is taken only if the work of all calls with lower ones is complete. */
+	if (!__atomic_compare_exchange_n(&link->session->numbered, &settled, settled + 1, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	head->number = settled + 1;
+	*posted = true;
+	return link_send(link, function, 0, head, len, NULL, 0);
 }
 
 void rc_link_chunk_arrived(struct rc_session *session)
@@ -308,11 +374,13 @@ CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 	return __atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped ? CUDA_SUCCESS : RC_LOST;
 }
 
-CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
-		      const struct iovec *iov, int n)
+/* Sends a call and waits for its reply. */
+static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
+		     const struct iovec *iov, int n)
 {
 	if (link->error)
 		return RC_LOST;
+	head->number = 0;
 	CUresult result = link_send(link, function, flags | RC_CALL_WAIT, head, len, iov, n);
 	while (result == CUDA_SUCCESS && !link->answered)
 		result = link_progress(link);
@@ -327,6 +395,25 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu",
 		       rc_call_names[link->head.function], (unsigned long long)link->head.failed, (int)result,
 		       rc_call_names[function], (unsigned long long)head->number);
+	return result;
+}
+
+/* True for the errors that every later call in the context returns too. */
+static bool error_stays(CUresult result)
+{
+	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
+		      const struct iovec *iov, int n)
+{
+	CUresult result = call(link, function, flags, head, len, iov, n);
+	/* The unused budget is free memory: the call fails only without it. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && function != RC_CALL_memory_budget &&
+	    function != RC_CALL_memory_window && rc_placing_return(link))
+		result = call(link, function, flags, head, len, iov, n);
+	if (error_stays(result))
+		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
 	return result;
 }
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of allocations, sorted by address: device memory, at the worker driver's addresses; pinned host memory. */
+/* The table of allocations, sorted by address: device memory and pinned host memory. Fills of device memory. */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rc_span *spans;
@@ -123,13 +120,21 @@ void rc_memory_forget_module(CUmodule module)
 
 void rc_memory_forget_context(CUcontext context)
 {
+	size_t kept = 0, n = 0;
 	pthread_rwlock_wrlock(&lock);
-	size_t kept = 0;
-	for (size_t i = 0; i < n_spans; i++)
+	/* Without memory for the list, the addresses are not used again. */
+	struct rc_span *placed = malloc((n_spans ? n_spans : 1) * sizeof *placed);
+	for (size_t i = 0; i < n_spans; i++) {
 		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context)
 			spans[kept++] = spans[i];
+		else if (spans[i].placing && placed)
+			placed[n++] = spans[i];
+	}
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
+	while (n)
+		rc_placing_gone(&placed[--n]);
+	free(placed);
 }
 
 CUresult rc_memory_check_device(uint64_t address, uint64_t size)
@@ -148,97 +153,17 @@ bool rc_memory_is_device(uint64_t address)
 	return rc_memory_find(address, &span) && span.kind <= RC_MEMORY_GLOBAL;
 }
 
-/* ---- device memory: hooks of the generated calls ---- */
-
-CUresult memory_check_alloc(CUdeviceptr *pointer, size_t size)
+bool rc_memory_take(uint64_t base, struct rc_span *taken)
 {
-	CUresult unsafe = capture_refuse_unsafe();
-	if (unsafe != CUDA_SUCCESS)
-		return unsafe;
-	return pointer && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Frees memory that is not in the table. */
-static void give_back(CUdeviceptr pointer)
-{
-	struct {
-		struct rc_wire_call head;
-		struct rc_args_cuMemFree_v2 args;
-	} message = { .args = { pointer } };
-	struct rc_link *link;
-	if (rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link) == CUDA_SUCCESS)
-		rc_link_call(link, RC_CALL_cuMemFree_v2, 0, &message.head, sizeof message, NULL, 0);
-}
-
-/* Servers choose addresses without knowing of each other, or of the program's own memory. If one chooses an address that is
- * in use, it is asked again, and holds the memory meanwhile, so that it chooses another address. */
-#define TRIES 16
-static __thread int tries __attribute__((tls_model("initial-exec")));
-
-static bool try_again(CUdeviceptr pointer)
-{
-	if (tries < TRIES)
-		return true;
-	hr_log(HR_LOG_ERROR, "the server allocates memory at %#llx, where the program has other memory, %d times; run the program again",
-	       (unsigned long long)pointer, TRIES);
-	return false;
-}
-
-static CUresult add_device_memory(CUdeviceptr pointer, size_t size)
-{
-	return rc_memory_add(&(struct rc_span){ .base = pointer, .size = size, .kind = RC_MEMORY_DEVICE,
-						.session = rc_context_session(), .context = rc_context_current() });
-}
-
-CUresult memory_done_alloc(CUdeviceptr *pointer, size_t size)
-{
-	CUdeviceptr taken = *pointer;
-	CUresult result = add_device_memory(taken, size);
-	if (result != CUDA_ERROR_ALREADY_MAPPED)
-		return result;
-	tries++;
-	result = try_again(taken) ? cuMemAlloc_v2(pointer, size) : CUDA_ERROR_OUT_OF_MEMORY;
-	tries--;
-	give_back(taken);
-	return result;
-}
-
-CUresult memory_check_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
-{
-	if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
-		return CUDA_ERROR_INVALID_VALUE;
-	return capture_refuse_unsafe();
-}
-
-CUresult memory_done_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
-{
-	CUdeviceptr taken = *pointer;
-	CUresult result = add_device_memory(taken, *pitch * height);
-	if (result != CUDA_ERROR_ALREADY_MAPPED)
-		return result;
-	tries++;
-	result = try_again(taken) ? cuMemAllocPitch_v2(pointer, pitch, width, height, element) : CUDA_ERROR_OUT_OF_MEMORY;
-	tries--;
-	give_back(taken);
-	return result;
-}
-
-/* Removes the allocation from the table before the call is sent: afterwards another thread may get the same address. */
-CUresult memory_check_free(CUdeviceptr pointer)
-{
-	struct rc_context *context;
-	if (!pointer)
-		return CUDA_SUCCESS;
-	CUresult result = rc_context_get(&context);
-	if (result != CUDA_SUCCESS)
-		return result;
 	pthread_rwlock_wrlock(&lock);
-	struct rc_span *span = find(pointer);
-	bool found = span && span->base == pointer && span->kind == RC_MEMORY_DEVICE;
-	if (found)
+	struct rc_span *span = find(base);
+	bool found = span && span->base == base && span->kind == RC_MEMORY_DEVICE;
+	if (found) {
+		*taken = *span;
 		span_remove(span);
+	}
 	pthread_rwlock_unlock(&lock);
-	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return found;
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)

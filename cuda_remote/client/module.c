@@ -159,6 +159,12 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
 	if (result == CUDA_SUCCESS)
 		result = loaded(link, message.call.handle, &options, values, module);
+	/* The reply says so in its content: see rc_link_call. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && rc_placing_return(link)) {
+		result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
+		if (result == CUDA_SUCCESS)
+			result = loaded(link, message.call.handle, &options, values, module);
+	}
 	if (result != CUDA_SUCCESS)
 		rc_handle_delete(message.call.handle);
 	return result;

@@ -264,13 +264,15 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	return result;
 }
 
-static CUresult free_async(struct rc_link *link, CUdeviceptr pointer, uint64_t stream)
+static CUresult free_async(struct rc_link *link, CUdeviceptr pointer, uint64_t stream, uint64_t *number)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_free call;
 	} message = { .call = { pointer, stream } };
-	return rc_link_post(link, RC_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
+	CUresult result = rc_link_post(link, RC_CALL_memory_free_async, 0, &message.head, sizeof message, NULL, 0);
+	*number = message.head.number;
+	return result;
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
@@ -296,7 +298,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 		result = rc_link_call(link, RC_CALL_memory_alloc_async, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	uint64_t address;
+	uint64_t address, number;
 	if (link->reply_len != sizeof address)
 		return rc_link_broken(link, RC_CALL_memory_alloc_async);
 	memcpy(&address, link->reply, sizeof address);
@@ -307,7 +309,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 	if (result == CUDA_SUCCESS)
 		*pointer = address;
 	else
-		free_async(link, address, message.call.stream);
+		free_async(link, address, message.call.stream, &number);
 	if (result != CUDA_ERROR_ALREADY_MAPPED)
 		return result;
 	hr_log(HR_LOG_ERROR, "server %s allocates memory at %#llx, where the program has other memory; run the program again",
@@ -330,13 +332,19 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 	result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
 	if (result == CUDA_SUCCESS)
 		result = rc_route_address(&route, pointer);
-	if (result == CUDA_SUCCESS)
-		result = memory_check_free(pointer);
 	if (result != CUDA_SUCCESS || !pointer)
 		return result;
 	struct rc_link *link;
+	struct rc_span span;
+	uint64_t number;
 	result = rc_link_get(&route, true, &link);
-	return result == CUDA_SUCCESS ? free_async(link, pointer, (uint64_t)(uintptr_t)stream) : result;
+	if (result == CUDA_SUCCESS && !rc_memory_take(pointer, &span))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = free_async(link, pointer, (uint64_t)(uintptr_t)stream, &number);
+	if (result == CUDA_SUCCESS && span.placing)
+		rc_placing_leave(&span, number);
+	return result;
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)

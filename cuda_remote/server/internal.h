@@ -13,7 +13,7 @@
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions                             graph.c  executable graphs
- *	array_copy.c       copies with arrays
+ *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -297,6 +297,8 @@ uint64_t server_d2h_shipped(void);
 /* Count a call, and its end. */
 void server_usage_call(void);
 void server_usage_call_end(void);
+/* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
+void server_usage_placed(CUdeviceptr address, uint64_t bytes);
 /* Replaces the driver's functions that allocate and free by counting ones. After the driver was loaded. */
 void server_usage_watch(void);
 
@@ -365,6 +367,12 @@ CUresult serve_stream_destroy(struct server_call *call);
 CUresult serve_stream_get_attribute(struct server_call *call);
 CUresult serve_stream_set_attribute(struct server_call *call);
 CUresult serve_pool_create(struct server_call *call);
+CUresult serve_memory_window(struct server_call *call);
+CUresult serve_memory_budget(struct server_call *call);
+CUresult serve_memory_place(struct server_call *call);
+CUresult serve_memory_unplace(struct server_call *call);
+CUresult serve_memory_alloc(struct server_call *call);
+CUresult serve_memory_alloc_pitch(struct server_call *call);
 CUresult serve_memory_free(struct server_call *call);
 CUresult serve_memory_alloc_async(struct server_call *call);
 CUresult serve_memory_free_async(struct server_call *call);

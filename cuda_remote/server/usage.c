@@ -17,7 +17,8 @@ struct allocation {
 	CUdeviceptr address;
 	uint64_t bytes;
 	CUcontext context;
-	uint32_t gpu; /* charged there */
+	uint64_t charged; /* bytes of the quota that it holds; 0: its bytes are part of the budget (memory.c) */
+	uint32_t gpu;     /* charged there */
 };
 
 #define BUCKETS 1024
@@ -57,16 +58,28 @@ static void insert(struct allocation *allocation)
 	__atomic_fetch_add(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
 }
 
-static void note_allocation(CUdeviceptr address, uint64_t bytes)
+/* Makes a record of an allocation. False: there is no memory for it, and the allocation is not counted. */
+static bool record(CUdeviceptr address, uint64_t bytes, uint64_t charged)
 {
 	struct allocation *allocation = malloc(sizeof *allocation);
-	if (!allocation) {
-		server_quota_release(server_quota_gpu(), bytes); /* it is not counted */
-		return;
-	}
-	*allocation = (struct allocation){ .address = address, .bytes = bytes, .gpu = server_quota_gpu() };
+	if (!allocation)
+		return false;
+	*allocation = (struct allocation){ .address = address, .bytes = bytes, .charged = charged, .gpu = server_quota_gpu() };
 	real.cuCtxGetCurrent(&allocation->context);
 	insert(allocation);
+	return true;
+}
+
+/* Counts an allocation that has been charged. */
+static void note_allocation(CUdeviceptr address, uint64_t bytes)
+{
+	if (!record(address, bytes, bytes))
+		server_quota_release(server_quota_gpu(), bytes);
+}
+
+void server_usage_placed(CUdeviceptr address, uint64_t bytes)
+{
+	record(address, bytes, 0);
 }
 
 /* Removes *at from its list and subtracts its bytes. Under the lock. */
@@ -95,7 +108,7 @@ static struct allocation *take_at(CUdeviceptr address)
 /* Frees a record. Its memory is no longer charged. */
 static void discard(struct allocation *allocation)
 {
-	server_quota_release(allocation->gpu, allocation->bytes);
+	server_quota_release(allocation->gpu, allocation->charged);
 	free(allocation);
 }
 

@@ -53,7 +53,7 @@ static void reply_nearly(struct connection *to, const struct rc_wire_call *call)
 			uint32_t parameters[4];
 			char name[8];
 		} module;
-		uint64_t words[2];
+		uint64_t words[3];
 	} answer;
 	size_t len = 0;
 	memset(&answer, 0, sizeof answer);
@@ -70,7 +70,15 @@ static void reply_nearly(struct connection *to, const struct rc_wire_call *call)
 		answer.words[0] = 0x800000000;
 		answer.words[1] = 64;
 		len = 16;
-	} else if (call->function == RC_CALL_cuMemAlloc_v2 || call->function == RC_CALL_cuCtxGetLimit) {
+	} else if (call->function == RC_CALL_memory_window) {
+		answer.words[0] = 512;
+		answer.words[1] = 1 << 20;
+		answer.words[2] = 2 << 20;
+		len = 24;
+	} else if (call->function == RC_CALL_memory_budget) {
+		answer.words[0] = (COPY_BYTES + 511) / 512 * 512;
+		len = 8;
+	} else if (call->function == RC_CALL_memory_alloc || call->function == RC_CALL_cuCtxGetLimit) {
 		answer.words[0] = 0x700000000;
 		len = 8;
 	} else if (call->function == RC_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessor) {

@@ -73,7 +73,7 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	memset(reply_bytes, 0, sizeof reply_bytes);
 	memcpy(reply_bytes, (const uint8_t *)incoming->header + sizeof(struct rc_wire_reply), n);
 	(void)sink; /* what follows the header is dropped */
-	if (n >= 8 && (last_function == RC_CALL_cuMemAlloc_v2 || last_function == RC_CALL_memory_alloc_async))
+	if (n >= 8 && (last_function == RC_CALL_memory_alloc || last_function == RC_CALL_memory_alloc_async))
 		memcpy(&told_address, reply_bytes, 8);
 	client->answered = true;
 	return 0;

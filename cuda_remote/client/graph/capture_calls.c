@@ -147,12 +147,6 @@ CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr fr
 	return capture_check_peer_async(to, to_context, from, from_context, size, CU_STREAM_LEGACY);
 }
 
-CUresult capture_check_free(CUdeviceptr pointer)
-{
-	CUresult result = capture_refuse_unsafe();
-	return result == CUDA_SUCCESS ? memory_check_free(pointer) : result;
-}
-
 /* An event whose last cuEventRecord was in a capturing stream, and the mark of that capture. */
 struct marked {
 	struct marked *next;

@@ -35,7 +35,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/fatbin/linked.h \
 	cuda_remote/softgpu/fatbin/unpack.c \
 	cuda_remote/softgpu/fatbin/unpack.h \
-	cuda_remote/softgpu/space/bitmap.h \
+	cuda_remote/bitmap.h \
 	cuda_remote/softgpu/space/allocation.h \
 	cuda_remote/softgpu/space/registered.c \
 	cuda_remote/softgpu/space/registered.h \

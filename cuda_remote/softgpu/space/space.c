@@ -19,7 +19,7 @@
 #include "cuda_remote/softgpu/space/space.h"
 
 #include "cuda_remote/softgpu/memory_map.h"
-#include "cuda_remote/softgpu/space/bitmap.h"
+#include "cuda_remote/bitmap.h"
 #include "cuda_remote/softgpu/space/registered.h"
 #include "cuda_remote/softgpu/space/shared.h"
 #include "cuda_remote/softgpu/space/windows.h"

@@ -79,12 +79,16 @@ static void reply_hello(struct connection *to, const struct rc_wire_call *call)
 
 static void serve(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
-	const uint64_t address = 0x700000000;
+	const struct rc_wire_placing placing = { 512, 1 << 20, 2 << 20 };
+	struct rc_wire_budget wanted;
 	if (call->function == RC_CALL_hello)
 		reply_hello(from, call);
-	else if (call->function == RC_CALL_cuMemAlloc_v2)
-		reply(from, call, 0, &address, sizeof address);
-	else if (!scenario(from, call, arguments) && call->flags & RC_CALL_WAIT)
+	else if (call->function == RC_CALL_memory_window)
+		reply(from, call, 0, &placing, sizeof placing);
+	else if (call->function == RC_CALL_memory_budget) {
+		memcpy(&wanted, arguments, sizeof wanted);
+		reply(from, call, 0, &wanted.most, sizeof wanted.most);
+	} else if (!scenario(from, call, arguments) && call->flags & RC_CALL_WAIT)
 		reply(from, call, 0, "", 0);
 }
 

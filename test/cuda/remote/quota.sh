@@ -3,5 +3,6 @@
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 remote_start --gpu-memory=16M
 timeout 120 "$build/test/cuda/remote/quota" || exit
-grep -q "refused: 5242880 bytes of memory of GPU 0, where the session has 12582912 of its 16777216 (gpu-memory)" \
+# The client has all 16 MiB set aside, of which 4 MiB are unused, and asks for the rest of the 5 MiB.
+grep -q "refused: 1048576 bytes of memory of GPU 0, where the session has 16777216 of its 16777216 (gpu-memory)" \
 	"$folder/log" || fail "the refusal is not in the log"

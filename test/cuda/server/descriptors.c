@@ -181,8 +181,8 @@ int main(void)
 	CHECK(!raw_connect(&raw, NULL, RC_SERVER_ALL_GPUS));
 	context = raw_hello(&raw, ++number, 0, NULL);
 	CHECK(context);
-	struct rc_args_cuMemAlloc_v2 alloc = { .bytesize = MEGABYTE };
-	CHECK(!raw_call(&raw, ++number, RC_CALL_cuMemAlloc_v2, context, &alloc, sizeof alloc, NULL, 0));
+	struct rc_wire_bytes alloc = { MEGABYTE };
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &alloc, sizeof alloc, NULL, 0));
 	memcpy(&memory, raw.results, sizeof memory);
 	passing = open_passing(raw.token);
 	CHECK(passing >= 0);

@@ -244,7 +244,7 @@ static bool begin(void)
 		return false;
 	context = raw_hello(&raw, ++number, 0, NULL);
 	if (!context || raw_load(&raw, ++number, context, ptx, sizeof ptx, &module, &kernel) ||
-	    raw_call(&raw, ++number, RC_CALL_cuMemAlloc_v2, context, &bytes, sizeof bytes, NULL, 0))
+	    raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &bytes, sizeof bytes, NULL, 0))
 		return false;
 	memcpy(&memory, raw.results, sizeof memory);
 	if (draw(4) == 0 && raw_connect(&second, &raw, RC_SERVER_ALL_GPUS))

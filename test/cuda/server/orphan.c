@@ -23,7 +23,7 @@ static void synchronize(void)
 static uint64_t allocate(uint64_t bytes)
 {
 	uint64_t address = 0;
-	if (!raw_call(&raw, ++number, RC_CALL_cuMemAlloc_v2, context, &bytes, sizeof bytes, NULL, 0))
+	if (!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &bytes, sizeof bytes, NULL, 0))
 		memcpy(&address, raw.results, sizeof address);
 	return address;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a session may hold and touch: session connections | descriptors | arguments | replies | stream | grant. The script has
- * set the limits; "grant" wants a server with two GPUs.
+ * What a session may hold and touch: session connections | descriptors | arguments | replies | stream | placed | grant. The script
+ * has set the limits; "grant" wants a server with two GPUs.
  */
 #include "test/cuda/server/raw_client.h"
 
@@ -116,7 +116,7 @@ static void stream(void)
 	uint64_t size = 4 * RC_CHUNK_MAX, address = 0;
 	begin(RC_SERVER_ALL_GPUS);
 	CHECK(!raw_connect(&other, &raw, RC_SERVER_ALL_GPUS));
-	CHECK(!raw_call(&raw, ++number, RC_CALL_cuMemAlloc_v2, context, &size, sizeof size, NULL, 0));
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
 	memcpy(&address, raw.results, sizeof address);
 	struct rc_args_cuStreamCreate create = { .phStream = rc_handle_make(RC_KIND_STREAM, 77, 1) };
 	CHECK(!raw_send(&raw, ++number, RC_CALL_cuStreamCreate, context, &create, sizeof create, NULL, 0));
@@ -153,6 +153,65 @@ static void attributes(void)
 	properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* The result of a call that places memory: it has no reply, so the next call that waits tells it. */
+static CUresult place(uint64_t address, uint64_t bytes)
+{
+	struct rc_wire_place place = { address, bytes };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_place, context, &place, sizeof place, NULL, 0));
+	return (CUresult)raw_call_hello(&raw, ++number);
+}
+
+static CUresult budget(uint64_t least, uint64_t most, uint64_t less)
+{
+	struct rc_wire_budget args = { least, most, less };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_memory_budget, context, &args, sizeof args, NULL, 0);
+}
+
+static CUresult window(uint64_t base, uint64_t bytes)
+{
+	struct rc_wire_window args = { base, bytes };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_memory_window, context, &args, sizeof args, NULL, 0);
+}
+
+/* A client that names addresses and sizes that it may not use. The worker's own memory is never in a window. */
+static void placed(void)
+{
+	const uint64_t base = 50ull << 40, bytes = 1ull << 30, page = 2 << 20;
+	uint64_t wrong[] = { base - 512, base + bytes, base + 1, base + 256, 0, 512, UINT64_MAX, UINT64_MAX - 511,
+			     (uint64_t)(uintptr_t)&raw };
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(place(base, 512) == CUDA_ERROR_INVALID_VALUE); /* no window yet */
+	CHECK(budget(512, 512, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(window(base + 4096, bytes) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(window(base, bytes + 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(window(base, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(window(base, UINT64_MAX - page + 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(window(0, 1ull << 47) != CUDA_SUCCESS); /* all addresses, with the worker's own memory */
+	CHECK(window(base, bytes) == CUDA_SUCCESS);
+	CHECK(window(base + 2 * bytes, bytes) == CUDA_ERROR_ALREADY_MAPPED); /* a second one */
+	CHECK(budget(2, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(budget(1, 1, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(budget(512, 512, 512) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(budget(1ull << 62, UINT64_MAX, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(budget(8 * page, 8 * page, 0) == CUDA_SUCCESS);
+	CHECK(budget(0, 0, 9 * page) == CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		CHECK(place(wrong[i], 512) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(place(base, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(place(base, UINT64_MAX) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(place(base, 8 * page + 1) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(place(base, 3 * page) == CUDA_SUCCESS);
+	CHECK(place(base + 2 * page, 512) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(place(base, 3 * page) == CUDA_ERROR_ALREADY_MAPPED);
+	struct rc_wire_address inner = { base + 512 };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_unplace, context, &inner, sizeof inner, NULL, 0));
+	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_VALUE);
+	inner.address = base;
+	CHECK(!raw_send(&raw, ++number, RC_CALL_memory_unplace, context, &inner, sizeof inner, NULL, 0));
+	CHECK(answers(&raw));
+	CHECK(budget(0, 0, 8 * page) == CUDA_SUCCESS);
 }
 
 /* The session was given GPU 1 of two. Only its primary context has a handle. */
@@ -192,7 +251,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
-		      { "replies", replies }, { "stream", stream }, { "grant", grant } };
+		      { "replies", replies }, { "stream", stream }, { "placed", placed },
+		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs of bits in an array of 64-bit words: 1 is allocated, 0 is free. The caller holds a lock. */
-#ifndef SOFTGPU_BITMAP_H
-#define SOFTGPU_BITMAP_H
+#ifndef RC_CUDA_BITMAP_H
+#define RC_CUDA_BITMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuMemAlloc and cuMemFree. If the server lets the client choose addresses, each device has a window of the process's own
+ * addresses and a budget of the device's memory, which the server has set aside. An allocation inside of both needs no
+ * reply. A server whose driver chooses the addresses answers each allocation.
+ *
+ * A free needs no reply if all work before it is known to be complete (rc_link_post_settled): then the driver would not wait
+ * either. An address is used again once a later call of the session cannot overtake the free.
+ */
+#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/window.h"
+
+#include "rdma_channel/base/setting.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+HR_SETTING(window_setting, "HEADRACE_WINDOW", "0", 0, (uint64_t)1 << 46,
+	   "addresses that a program reserves for each remote GPU's memory, bytes; 0: four times the GPU's memory");
+
+#define ATTEMPTS 16                    /* to find addresses that are free in both processes */
+#define WINDOW_LEAST ((uint64_t)1 << 30)
+#define WINDOW_MOST ((uint64_t)1 << 45)
+#define AHEAD_MOST ((uint64_t)64 << 20) /* of budget, beyond what an allocation needs */
+#define PITCH_MAX 2147483647u
+
+/* Memory that cuMemFreeAsync was called for: its address is not used again until the call is known to be complete. */
+struct leaving {
+	struct leaving *next;
+	uint64_t address, bytes, number;
+};
+
+enum state { STATE_NEW, STATE_WINDOW, STATE_DRIVER };
+
+/* Of one device. The lock of its session guards it. */
+struct rc_placing {
+	struct rc_session *session;
+	uint64_t context; /* the device's primary context */
+	enum state state; /* STATE_DRIVER: the driver chooses addresses */
+	struct rc_window window;
+	uint64_t budget;  /* bytes that the server has set aside and no allocation uses */
+	uint64_t ahead;   /* bytes to ask for beyond what is needed */
+	struct leaving *leaving;
+};
+
+static struct rc_placing *placings[RC_SERVER_MAX * RC_DEVICES_MAX]; /* by the program's number of the device */
+static pthread_mutex_t locks[RC_SERVER_MAX] = { [0 ... RC_SERVER_MAX - 1] = PTHREAD_MUTEX_INITIALIZER };
+
+static void lock(const struct rc_session *session)
+{
+	pthread_mutex_lock(&locks[session->index]);
+}
+
+static void unlock(const struct rc_session *session)
+{
+	pthread_mutex_unlock(&locks[session->index]);
+}
+
+static uint64_t charge(const struct rc_placing *placing, uint64_t bytes)
+{
+	return (bytes + placing->window.granule - 1) & ~(placing->window.granule - 1);
+}
+
+/* ---- the window ---- */
+
+static uint64_t window_bytes(const struct rc_device *device)
+{
+	uint64_t bytes;
+	if (hr_setting_u64(&window_setting, &bytes) || !bytes)
+		bytes = device->wire.memory < WINDOW_MOST / 4 ? 4 * device->wire.memory : WINDOW_MOST;
+	if (bytes < WINDOW_LEAST)
+		return WINDOW_LEAST;
+	return (bytes + WINDOW_LEAST - 1) / WINDOW_LEAST * WINDOW_LEAST;
+}
+
+/* Offers a window to the server. CUDA_ERROR_ALREADY_MAPPED: the server has other memory there. */
+static CUresult window_offer(struct rc_link *link, struct rc_placing *placing, uint64_t base, uint64_t bytes)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_window call;
+	} message = { .call = { base, bytes } };
+	struct rc_wire_placing answer;
+	CUresult result = rc_link_call(link, RC_CALL_memory_window, 0, &message.head, sizeof message, NULL, 0);
+	/* An earlier call's failure says nothing about the window. */
+	if (result == CUDA_ERROR_NOT_SUPPORTED && link->head.failed == message.head.number)
+		placing->state = STATE_DRIVER;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->reply_len != sizeof answer)
+		return rc_link_broken(link, RC_CALL_memory_window);
+	memcpy(&answer, link->reply, sizeof answer);
+	placing->window = (struct rc_window){ .base = base, .bytes = bytes, .granule = answer.granule, .small = answer.small,
+					      .page = answer.page };
+	int error = rc_window_open(&placing->window);
+	if (error)
+		return error == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : rc_link_broken(link, RC_CALL_memory_window);
+	placing->state = STATE_WINDOW;
+	placing->ahead = (placing->ahead < AHEAD_MOST ? placing->ahead : AHEAD_MOST) / answer.page * answer.page;
+	return CUDA_SUCCESS;
+}
+
+/* Finds out who chooses the addresses of the device, which is the link's context's. */
+static CUresult window_open(struct rc_link *link, struct rc_placing *placing, const struct rc_device *device)
+{
+	uint64_t bytes = window_bytes(device);
+	CUresult result = CUDA_ERROR_ALREADY_MAPPED;
+	for (unsigned attempt = 0; attempt < ATTEMPTS && result == CUDA_ERROR_ALREADY_MAPPED; attempt++) {
+		uint64_t base = rc_window_reserve(bytes, attempt);
+		if (!base)
+			break;
+		result = window_offer(link, placing, base, bytes);
+		if (result != CUDA_SUCCESS)
+			rc_window_release(base, bytes);
+	}
+	if (result == CUDA_ERROR_ALREADY_MAPPED) {
+		hr_log(HR_LOG_WARN, "no %llu bytes of addresses are free here and at server %s: the server chooses the addresses of its memory; HEADRACE_WINDOW sets the size",
+		       (unsigned long long)bytes, link->server);
+		placing->state = STATE_DRIVER;
+	}
+	return placing->state == STATE_DRIVER ? CUDA_SUCCESS : result;
+}
+
+/* The struct of the current context's device. Its lock is held on success, and its window is open unless the driver chooses
+ * the addresses. */
+static CUresult placing_enter(struct rc_link *link, struct rc_placing **found)
+{
+	struct rc_context *context;
+	struct rc_device *device;
+	CUresult result = rc_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = rc_device_get(context->device, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	lock(link->session);
+	struct rc_placing *placing = placings[context->device];
+	if (!placing && (placing = calloc(1, sizeof *placing))) {
+		*placing = (struct rc_placing){ .session = device->session, .context = device->primary,
+						.ahead = device->wire.memory / 16 };
+		placings[context->device] = placing;
+	}
+	if (!placing)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (placing->state == STATE_NEW)
+		result = window_open(link, placing, device);
+	if (result != CUDA_SUCCESS)
+		unlock(link->session);
+	*found = placing;
+	return result;
+}
+
+/* ---- the budget ---- */
+
+static CUresult budget_call(struct rc_link *link, const struct rc_wire_budget *wanted, uint64_t *added)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_budget call;
+	} message = { .call = *wanted };
+	CUresult result = rc_link_call(link, RC_CALL_memory_budget, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->reply_len != sizeof *added)
+		return rc_link_broken(link, RC_CALL_memory_budget);
+	memcpy(added, link->reply, sizeof *added);
+	return *added < wanted->least || *added > wanted->most ? rc_link_broken(link, RC_CALL_memory_budget) : CUDA_SUCCESS;
+}
+
+/* Gives back the addresses of an allocation that no longer exists. */
+static void give(struct rc_placing *placing, uint64_t address, uint64_t bytes)
+{
+	rc_window_give(&placing->window, address, charge(placing, bytes));
+	placing->budget += charge(placing, bytes);
+}
+
+/* The same for those of the memory that cuMemFreeAsync was called for whose calls are complete. */
+static void give_left(struct rc_placing *placing)
+{
+	for (struct leaving **at = &placing->leaving, *left; (left = *at);) {
+		if (left->number > rc_link_settled(placing->session)) {
+			at = &left->next;
+			continue;
+		}
+		*at = left->next;
+		give(placing, left->address, left->bytes);
+		free(left);
+	}
+}
+
+/* Makes the budget at least bytes. */
+static CUresult budget_get(struct rc_link *link, struct rc_placing *placing, uint64_t bytes)
+{
+	uint64_t added;
+	give_left(placing);
+	if (bytes <= placing->budget)
+		return CUDA_SUCCESS;
+	uint64_t least = bytes - placing->budget;
+	CUresult result = budget_call(link, &(struct rc_wire_budget){ least, least + placing->ahead, 0 }, &added);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && placing->leaving && cuCtxSynchronize() == CUDA_SUCCESS) {
+		give_left(placing);
+		if (bytes <= placing->budget)
+			return CUDA_SUCCESS;
+		least = bytes - placing->budget;
+		result = budget_call(link, &(struct rc_wire_budget){ least, least + placing->ahead, 0 }, &added);
+	}
+	if (result == CUDA_SUCCESS)
+		placing->budget += added;
+	return result;
+}
+
+bool rc_placing_return(struct rc_link *link)
+{
+	bool any = false;
+	uint32_t context = link->context;
+	uint64_t added;
+	lock(link->session);
+	for (size_t i = 0; i < sizeof placings / sizeof placings[0]; i++) {
+		struct rc_placing *placing = placings[i];
+		if (!placing || placing->session != link->session || !placing->budget)
+			continue;
+		link->context = rc_handle_index(placing->context);
+		if (budget_call(link, &(struct rc_wire_budget){ 0, 0, placing->budget }, &added) != CUDA_SUCCESS)
+			continue;
+		placing->budget = 0;
+		any = true;
+	}
+	unlock(link->session);
+	link->context = context;
+	return any;
+}
+
+CUresult memory_done_info(size_t *available, size_t *total)
+{
+	struct rc_context *context;
+	(void)total;
+	if (rc_context_get(&context) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	struct rc_session *session = rc_context_session();
+	lock(session);
+	struct rc_placing *placing = placings[context->device];
+	if (placing) {
+		give_left(placing);
+		*available += placing->budget;
+	}
+	unlock(session);
+	return CUDA_SUCCESS;
+}
+
+/* ---- allocating ---- */
+
+/* Allocates at an address of the window. Under the session's lock. */
+static CUresult place(struct rc_link *link, struct rc_placing *placing, uint64_t size, CUdeviceptr *pointer)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_place call;
+	} message = { .call = { 0, size } };
+	if (size > placing->window.bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t bytes = charge(placing, size);
+	CUresult result = budget_get(link, placing, bytes);
+	while (result == CUDA_SUCCESS) {
+		message.call.address = rc_window_take(&placing->window, bytes);
+		if (!message.call.address) {
+			hr_log_once(HR_LOG_WARN, "the addresses of a remote GPU's memory are used up: HEADRACE_WINDOW sets their number");
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		result = rc_memory_add(&(struct rc_span){ .base = message.call.address, .size = size, .kind = RC_MEMORY_DEVICE,
+							  .session = link->session, .context = rc_context_current(),
+							  .placing = placing });
+		/* Another server's driver has placed memory of its own there: these addresses are never used. */
+		if (result == CUDA_ERROR_ALREADY_MAPPED)
+			result = CUDA_SUCCESS;
+		else
+			break;
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	placing->budget -= bytes;
+	result = rc_link_post(link, RC_CALL_memory_place, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		*pointer = message.call.address;
+	else
+		rc_memory_remove(message.call.address);
+	return result;
+}
+
+/* After an error that stays with the context, every call in it returns that error. */
+static CUresult check_health(struct rc_link *link)
+{
+	uint64_t added;
+	if (!__atomic_load_n(&link->session->sick, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	CUresult result = budget_call(link, &(struct rc_wire_budget){ 0, 0, 0 }, &added);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&link->session->sick, false, __ATOMIC_RELAXED);
+	return result;
+}
+
+/* *by_driver: the driver chooses the addresses of this device, and nothing was allocated. */
+static CUresult allocate(struct rc_link *link, uint64_t size, CUdeviceptr *pointer, bool *by_driver)
+{
+	struct rc_placing *placing;
+	CUresult result = placing_enter(link, &placing);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*by_driver = placing->state == STATE_DRIVER;
+	if (!*by_driver)
+		result = check_health(link);
+	if (!*by_driver && result == CUDA_SUCCESS)
+		result = place(link, placing, size, pointer);
+	unlock(link->session);
+	return result;
+}
+
+/* ---- addresses that the driver chooses ---- */
+
+static CUresult free_and_wait(struct rc_link *link, CUdeviceptr pointer, uint64_t *number)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_address call;
+	} message = { .call = { pointer } };
+	CUresult result = rc_link_call(link, RC_CALL_memory_free, 0, &message.head, sizeof message, NULL, 0);
+	*number = message.head.number;
+	return result;
+}
+
+/* Servers that choose addresses do not know of each other, or of the program's own memory. If one chooses an address that is
+ * in use, it is asked again, and holds the memory meanwhile, so that it chooses another address. */
+static CUresult ask(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len, unsigned tries,
+		    uint64_t answer[2])
+{
+	size_t bytes = function == RC_CALL_memory_alloc ? 8 : 16;
+	uint64_t height = answer[1], number;
+	CUresult result = rc_link_call(link, function, 0, head, len, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->reply_len != bytes)
+		return rc_link_broken(link, function);
+	memcpy(answer, link->reply, bytes);
+	struct rc_span span = { .base = answer[0], .size = bytes == 8 ? answer[1] : answer[1] * height, .kind = RC_MEMORY_DEVICE,
+				.session = link->session, .context = rc_context_current() };
+	result = rc_memory_add(&span);
+	if (result == CUDA_SUCCESS)
+		return result;
+	if (result == CUDA_ERROR_ALREADY_MAPPED && tries > 1) {
+		answer[1] = height;
+		result = ask(link, function, head, len, tries - 1, answer);
+	} else if (result == CUDA_ERROR_ALREADY_MAPPED) {
+		hr_log(HR_LOG_ERROR, "the server allocates memory at %#llx, where the program has other memory, %d times; run the program again",
+		       (unsigned long long)span.base, ATTEMPTS);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	free_and_wait(link, span.base, &number);
+	return result;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_bytes call;
+	} message = { .call = { size } };
+	struct rc_link *link;
+	bool by_driver = false;
+	CUresult result = capture_refuse_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pointer || !size)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result == CUDA_SUCCESS)
+		result = allocate(link, size, pointer, &by_driver);
+	if (!by_driver)
+		return result;
+	uint64_t answer[2] = { 0, size };
+	result = ask(link, RC_CALL_memory_alloc, &message.head, sizeof message, ATTEMPTS, answer);
+	if (result == CUDA_SUCCESS)
+		*pointer = answer[0];
+	return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_rows call;
+	} message = { .call = { width, height, element, 0 } };
+	struct rc_link *link;
+	struct rc_placing *placing;
+	uint64_t row, bytes;
+	if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = capture_refuse_unsafe();
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result == CUDA_SUCCESS)
+		result = placing_enter(link, &placing);
+	if (result != CUDA_SUCCESS)
+		return result;
+	bool by_driver = placing->state == STATE_DRIVER;
+	unlock(link->session);
+	if (by_driver) {
+		uint64_t answer[2] = { 0, height };
+		result = ask(link, RC_CALL_memory_alloc_pitch, &message.head, sizeof message, ATTEMPTS, answer);
+		*pointer = result == CUDA_SUCCESS ? answer[0] : *pointer;
+		*pitch = result == CUDA_SUCCESS ? answer[1] : *pitch;
+		return result;
+	}
+	if (width > PITCH_MAX || (row = charge(placing, width)) > PITCH_MAX ||
+	    __builtin_mul_overflow(row, (uint64_t)height, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = allocate(link, bytes, pointer, &by_driver);
+	if (result == CUDA_SUCCESS)
+		*pitch = row;
+	return result;
+}
+
+/* ---- freeing ---- */
+
+/* The allocation is no longer in the table, so that no other thread can free it too. */
+static CUresult free_placed(struct rc_link *link, const struct rc_span *span)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_address call;
+	} message = { .call = { span->base } };
+	bool posted;
+	uint64_t number;
+	lock(span->session);
+	CUresult result = rc_link_post_settled(link, RC_CALL_memory_unplace, &message.head, sizeof message, &posted);
+	if (posted)
+		give(span->placing, span->base, span->size);
+	unlock(span->session);
+	if (posted || result != CUDA_SUCCESS)
+		return result;
+	result = free_and_wait(link, span->base, &number);
+	if (result != CUDA_SUCCESS)
+		return result; /* the memory may exist, so its address is not used again */
+	rc_link_settle(link->session, (uint64_t)(uintptr_t)span->context, number);
+	rc_placing_gone(span);
+	return result;
+}
+
+void rc_placing_gone(const struct rc_span *span)
+{
+	lock(span->session);
+	give(span->placing, span->base, span->size);
+	unlock(span->session);
+}
+
+void rc_placing_leave(const struct rc_span *span, uint64_t number)
+{
+	struct leaving *left = malloc(sizeof *left);
+	if (!left)
+		return; /* the address is not used again */
+	lock(span->session);
+	*left = (struct leaving){ span->placing->leaving, span->base, span->size, number };
+	span->placing->leaving = left;
+	unlock(span->session);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+	struct rc_route route = { NULL, 0, false };
+	struct rc_link *link;
+	struct rc_span span = { .placing = NULL };
+	uint64_t number;
+	CUresult result = capture_refuse_unsafe();
+	if (result == CUDA_SUCCESS)
+		result = rc_route_address(&route, pointer);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result == CUDA_SUCCESS && pointer && !rc_memory_take(pointer, &span))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return span.placing ? free_placed(link, &span) : free_and_wait(link, pointer, &number);
+}

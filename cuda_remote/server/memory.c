@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Device memory. If the driver has the interface of placed_memory.h, the client chooses the addresses. The driver checks
+ * each address and size, and that the budget is kept. Else the driver chooses the addresses, and each allocation is answered.
+ */
+#include "cuda_remote/placed_memory.h"
+#include "cuda_remote/server/internal.h"
+
+#include "rdma_channel/base/setting.h"
+
+HR_SETTING(placed_setting, "HEADRACE_PLACED_MEMORY", "1", 0, 1,
+	   "1: clients choose the addresses of their allocations, if the driver can do that; 0: the driver chooses them");
+
+static const struct rc_placed_memory *placed; /* NULL: the driver does not have it */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_placed(void)
+{
+	static const CUuuid id = RC_PLACED_MEMORY_UUID;
+	const void *table;
+	uint64_t wanted;
+	if (hr_setting_u64(&placed_setting, &wanted) || !wanted || !driver.cuGetExportTable ||
+	    driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return;
+	const struct rc_placed_memory *found = table;
+	if (found->size == sizeof *found)
+		placed = found;
+}
+
+static CUresult find(void)
+{
+	pthread_once(&once, find_placed);
+	return placed && driver.cuMemGetInfo_v2 && driver.cuMemFree_v2 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_memory_window(struct server_call *call)
+{
+	struct rc_wire_window args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find();
+	if (result == CUDA_SUCCESS)
+		result = placed->window(args.base, args.bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct rc_wire_placing placing = { placed->granule, placed->small, placed->page };
+	return server_give_bytes(call, &placing, sizeof placing);
+}
+
+/* Sets bytes aside, and charges the session's quota with them. */
+static CUresult budget_take(uint64_t bytes)
+{
+	uint32_t gpu = server_quota_gpu();
+	if (!server_quota_charge(gpu, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = placed->budget(bytes, 0);
+	if (result != CUDA_SUCCESS)
+		server_quota_release(gpu, bytes);
+	return result;
+}
+
+/* Adds as much as is free, between least and most. */
+static CUresult budget_more(uint64_t least, uint64_t most, uint64_t *added)
+{
+	size_t available, total;
+	CUresult result = driver.cuMemGetInfo_v2(&available, &total);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*added = (most < available ? most : available) / placed->granule * placed->granule;
+	if (*added < least)
+		*added = least;
+	if (!*added)
+		return CUDA_SUCCESS;
+	result = budget_take(*added);
+	/* Another thread may have allocated meanwhile. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && least && *added > least) {
+		*added = least;
+		result = budget_take(least);
+	}
+	return result;
+}
+
+static CUresult budget_less(uint64_t bytes)
+{
+	CUresult result = placed->budget(0, bytes);
+	if (result == CUDA_SUCCESS)
+		server_quota_release(server_quota_gpu(), bytes);
+	return result;
+}
+
+CUresult serve_memory_budget(struct server_call *call)
+{
+	struct rc_wire_budget args;
+	uint64_t added = 0;
+	if (!server_take_into(call, &args, sizeof args) || args.least > args.most || (args.most && args.less))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find();
+	if (result == CUDA_SUCCESS && (args.least % placed->granule || args.less % placed->granule))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = args.less ? budget_less(args.less) : budget_more(args.least, args.most, &added);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &added, sizeof added) : result;
+}
+
+CUresult serve_memory_place(struct server_call *call)
+{
+	struct rc_wire_place args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find();
+	if (result == CUDA_SUCCESS)
+		result = placed->place(args.address, args.bytes);
+	if (result == CUDA_SUCCESS)
+		server_usage_placed(args.address, args.bytes);
+	return result;
+}
+
+/* The client knows that no work uses the memory, so the driver does not wait, and the call keeps its place in the order. */
+CUresult serve_memory_unplace(struct server_call *call)
+{
+	struct rc_wire_address args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(args.address) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_memory_free(struct server_call *call)
+{
+	struct rc_wire_address args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	server_order_release(call);
+	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(args.address) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_memory_alloc(struct server_call *call)
+{
+	struct rc_wire_bytes args;
+	CUdeviceptr address;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuMemAlloc_v2 ? driver.cuMemAlloc_v2(&address, args.bytes) : CUDA_ERROR_NOT_SUPPORTED;
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &address, sizeof address) : result;
+}
+
+CUresult serve_memory_alloc_pitch(struct server_call *call)
+{
+	struct rc_wire_rows args;
+	CUdeviceptr address;
+	size_t pitch;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuMemAllocPitch_v2 ?
+				  driver.cuMemAllocPitch_v2(&address, &pitch, args.width, args.height, args.element) :
+				  CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = server_give_bytes(call, &address, sizeof address);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &pitch, sizeof pitch) : result;
+}
