@@ -54,6 +54,8 @@ enum rc_packet {
 enum rc_call_flags {
 	RC_CALL_WAIT = 1u << 0,       /* the client waits for a REPLY */
 	RC_CALL_PER_THREAD = 1u << 1, /* the function's _ptds variant: the default stream is the thread's own */
+	RC_CALL_OWN = 1u << 2,        /* a waiting call of the client library's own threads: does not report the failure of an
+				       * earlier call, which the program's next waiting call must report */
 };
 
 struct rc_wire_call {
@@ -356,6 +358,30 @@ struct rc_wire_free {
 static_assert(sizeof(struct rc_wire_function_attribute) == 24 && sizeof(struct rc_wire_host_function) == 24 &&
 	      sizeof(struct rc_wire_alloc) == 24 && sizeof(struct rc_wire_window) == 16 && sizeof(struct rc_wire_placing) == 24 &&
 	      sizeof(struct rc_wire_budget) == 24 && sizeof(struct rc_wire_place) == 16 && sizeof(struct rc_wire_rows) == 24 && sizeof(struct rc_wire_global) == 16, "wire format");
+
+/*
+ * Gates: how a stream waits for another server. The client names a gate. peer_gate puts it into a stream: when the stream
+ * arrives, peer_wait reports the gate (TELL), and the stream waits until peer_open opens it (HOLD). peer_event: peer_wait
+ * reports the gate when the event, as it was last recorded, is complete.
+ */
+enum rc_peer_gate_flags { RC_PEER_TELL = 1u << 0, RC_PEER_HOLD = 1u << 1 };
+
+struct rc_wire_peer_gate {
+	uint64_t stream, gate;
+	uint32_t flags, reserved; /* client: set of enum rc_peer_gate_flags */
+};
+struct rc_wire_peer_event {
+	uint64_t event, gate;
+};
+/* The argument of peer_open, and an element of the answer to peer_wait, which blocks until there is one. */
+struct rc_wire_peer_state {
+	uint64_t gate;
+	int32_t result;    /* why what the stream waits for has failed; why the stream or the event has failed */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct rc_wire_peer_gate) == 24 && sizeof(struct rc_wire_peer_event) == 16 &&
+	      sizeof(struct rc_wire_peer_state) == 16, "wire format");
+#define RC_PEER_STATES_MAX 64 /* elements of one answer to peer_wait */
 
 /* Number of function attributes that are sent with a kernel; the index is the CUfunction_attribute. */
 #define RC_KERNEL_ATTRIBUTES 16

@@ -98,7 +98,7 @@ class Call:
     def __init__(self, place, mode, name, function=None, options=(), what=None):
         self.place, self.mode, self.name, self.function = place, mode, name, function
         self.options = dict(option.split("=", 1) if "=" in option else (option, True) for option in options)
-        unknown = set(self.options) - {"ptds", "ptsz", "check", "done", "server", "anywhere"}
+        unknown = set(self.options) - {"ptds", "ptsz", "check", "done", "server", "anywhere", "peer"}
         if unknown:
             fail(place, f"{name}: unknown option {' '.join(sorted(unknown))}")
         self.arguments = []
@@ -326,6 +326,8 @@ def client_stub(call):
     signature = call.function.signature()
     flags = "uint16_t rc_flags" + (", " + signature if signature != "void" else "")
     out = [f"static CUresult call_{call.name}({flags})", "{", "\tCUresult result;"]
+    if "peer" in call.options:
+        out += [f"\tif ({call.options['peer']}(rc_flags, {arguments_by_name(call)}, &result))", "\t\treturn result;"]
     out.append("\tstruct rc_route route = { NULL, 0, false };")
     for a in call.arguments:
         if a.role == "value" and a.base == "CUdeviceptr":

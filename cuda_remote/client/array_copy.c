@@ -153,6 +153,26 @@ static bool may_change(const struct rc_route *route, const CUDA_MEMCPY3D *copy)
 	       rc_pinned_in(session, (uint64_t)(uintptr_t)copy->srcHost, 1, &span);
 }
 
+/* The session that has one side of a copy; NULL: the host. */
+static struct rc_session *session_of(CUmemorytype type, CUdeviceptr device, CUarray array)
+{
+	struct rc_span span;
+	if (type == CU_MEMORYTYPE_ARRAY)
+		return rc_handle_session((uint64_t)(uintptr_t)array);
+	return type == CU_MEMORYTYPE_DEVICE && rc_memory_find(device, &span) ? span.session : NULL;
+}
+
+/* Copies between servers are of linear memory (peer_calls.c). */
+static CUresult check_sessions(const CUDA_MEMCPY3D *copy)
+{
+	const struct rc_session *to = session_of(copy->dstMemoryType, copy->dstDevice, copy->dstArray);
+	const struct rc_session *from = session_of(copy->srcMemoryType, copy->srcDevice, copy->srcArray);
+	if (!to || !from || to == from)
+		return CUDA_SUCCESS;
+	hr_log_once(HR_LOG_WARN, "a copy with an array between two servers is not supported; copy through host memory");
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
 {
 	CUDA_MEMCPY3D copy = *given, sent;
@@ -162,6 +182,8 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
 	settle_sides(&copy);
 	bool up = copy.srcMemoryType == CU_MEMORYTYPE_HOST, down = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
 	CUresult result = capture_check_stream(stream);
+	if (result == CUDA_SUCCESS)
+		result = check_sessions(&copy);
 	if (result == CUDA_SUCCESS)
 		result = rc_send_CUDA_MEMCPY3D(&route, &copy, &sent);
 	if (result == CUDA_SUCCESS)

@@ -13,6 +13,7 @@
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
+ *	peer*.c     copies between servers, and streams of one server that wait for another
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
  * takes no lock. Functions here return CUresult; outputs come last and are set only on success.
@@ -106,6 +107,7 @@ struct rc_link {
 	int error;              /* the connection failed with this */
 	uint64_t waiting;       /* number of the call that waits for its reply; 0: none */
 	bool answered;
+	bool own;               /* of a thread of this library, see struct rc_thread */
 	struct rc_wire_reply head;
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
@@ -233,6 +235,7 @@ struct rc_context {
 /* What the client keeps for each of the program's threads. */
 struct rc_thread {
 	struct rc_link *link[RC_SERVER_MAX]; /* to each session; NULL: not opened */
+	bool own;  /* a thread of this library: its waiting calls leave the failures of earlier calls to the program's */
 	int depth; /* of the context stack; the current one is on top */
 	struct {
 		CUcontext handle;
@@ -445,6 +448,29 @@ CUresult capture_done_event(CUevent event);
 CUresult capture_check_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size);
 CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
 				  CUstream stream);
+
+/* ---- peer.c, peer_calls.c: what concerns two servers ---- */
+
+/* Reads HEADRACE_PEER. CUDA_ERROR_INVALID_VALUE, logged. */
+CUresult rc_peer_prepare(void);
+/* True if the two addresses are in device memory of different servers. */
+bool rc_peer_apart(uint64_t one, uint64_t other);
+/* Copies a box to another server, in the order of a stream. */
+CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream);
+/* Waits for the copies that use the allocation at this address: it is about to be freed. */
+void rc_peer_settle_allocation(CUdeviceptr pointer);
+/* Waits for the copies and waits that use a context: it is about to end. */
+void rc_peer_settle(CUcontext context);
+
+/* ---- hooks of the table (api/calls): peer_* before all else ---- */
+
+bool peer_dtod(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUresult *result);
+bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, CUresult *result);
+bool peer_copy(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+	       CUresult *result);
+bool peer_copy_async(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+		     size_t size, CUstream stream, CUresult *result);
+bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned event_flags, CUresult *result);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 

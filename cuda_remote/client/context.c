@@ -226,6 +226,7 @@ static CUresult primary_reset(struct rc_device *device)
 		struct rc_wire_context call;
 	} message = { .call.context = device->primary };
 	struct rc_link *link;
+	rc_peer_settle((CUcontext)(uintptr_t)device->primary);
 	CUresult result = rc_link_to(device->session, 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -525,6 +526,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 		struct rc_wire_context call;
 	} message = { .call.context = (uint64_t)(uintptr_t)handle };
 	struct rc_link *link;
+	rc_peer_settle(handle);
 	result = rc_link_to(rc_handle_session(message.call.context), 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -547,6 +547,10 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 		result = side_check(from, width, height, depth);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (to->device && from->device && rc_peer_apart(to->address, from->address)) {
+		struct rc_wire_box target = box_of(to, width, height, depth), source = box_of(from, width, height, depth);
+		return rc_peer_copy(&target, &source, stream);
+	}
 	bool captured;
 	struct rc_capture_side into = { to->device, to->address, to->pitch, to->slice };
 	struct rc_capture_side out_of = { from->device, from->address, from->pitch, from->slice };

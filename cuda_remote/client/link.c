@@ -223,6 +223,7 @@ CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link
 		CUresult result = rc_session_join(session, mine);
 		if (result != CUDA_SUCCESS)
 			return result;
+		(*mine)->own = thread->own;
 	}
 	(*mine)->context = rc_handle_index(context);
 	*link = *mine;
@@ -264,6 +265,8 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_memory_place:
 	case RC_CALL_memory_unplace:
 	case RC_CALL_cuMemGetInfo_v2:
+	case RC_CALL_peer_open:
+	case RC_CALL_peer_wait:
 		return true;
 	default:
 		return false;
@@ -381,7 +384,8 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 	if (link->error)
 		return RC_LOST;
 	head->number = 0;
-	CUresult result = link_send(link, function, flags | RC_CALL_WAIT, head, len, iov, n);
+	uint16_t own = link->own ? RC_CALL_OWN : 0;
+	CUresult result = link_send(link, function, flags | RC_CALL_WAIT | own, head, len, iov, n);
 	while (result == CUDA_SUCCESS && !link->answered)
 		result = link_progress(link);
 	link->waiting = 0;

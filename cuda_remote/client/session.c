@@ -290,7 +290,9 @@ static CUresult set_up(void)
 {
 	uint32_t before = 0;
 	process.driver_version = CUDA_VERSION;
-	CUresult result = find_servers();
+	CUresult result = rc_peer_prepare();
+	if (result == CUDA_SUCCESS)
+		result = find_servers();
 	for (unsigned i = 0; i < process.sessions && result == CUDA_SUCCESS; i++)
 		result = open_session(i, &before);
 	if (result == CUDA_SUCCESS)

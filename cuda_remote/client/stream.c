@@ -103,10 +103,11 @@ CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags)
 	CUresult captured = rc_capture_wait(stream, event, flags);
 	if (captured != CUDA_SUCCESS)
 		return captured;
+	/* An event of another server that exists is waited for by peer_wait_event. */
 	if (rc_stream_is_special(waits))
-		return rc_route_same(RC_KIND_EVENT, waited, CUDA_ERROR_NOT_SUPPORTED);
+		return rc_route_same(RC_KIND_EVENT, waited, CUDA_ERROR_INVALID_HANDLE);
 	struct rc_session *of = rc_handle_session(waits), *other = rc_handle_session(waited);
-	return !of || !other || of == other ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	return !of || !other || of == other ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult stream_check_destroy(CUstream stream)

@@ -33,6 +33,7 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);
 	server_numbers_forget(context);
+	server_peer_forget(context);
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	server_streams_unlock();
 	server_order_release(call);

@@ -14,6 +14,7 @@
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions                             graph.c  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
+ *	peer.c             streams that wait for another server
  *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -343,6 +344,17 @@ CUresult server_host_nodes_keep(CUgraph graph, struct server_host_node **list);
 void server_host_nodes_leave(struct server_host_node **list);
 /* Frees them. */
 void server_host_nodes_drop(struct server_host_node **list);
+
+/* ---- peer.c ---- */
+
+/* The worker is ending: opens every gate, also those to come, and ends every peer_wait. */
+void server_peer_break(void);
+/* A context is about to end, and with it the memory that was allocated in it. */
+void server_peer_forget(CUcontext context);
+CUresult serve_peer_gate(struct server_call *call);
+CUresult serve_peer_event(struct server_call *call);
+CUresult serve_peer_open(struct server_call *call);
+CUresult serve_peer_wait(struct server_call *call);
 
 /* ---- the calls written by hand ---- */
 

@@ -204,6 +204,23 @@ static void arguments_shrink(struct server_thread *thread)
 	}
 }
 
+/* A call that waits for streams also reports a failure that occurred while it waited: of a copy between servers, which ends
+ * when the client says so. */
+static bool waits_for_streams(uint16_t function)
+{
+	switch (function) {
+	case RC_CALL_cuStreamSynchronize:
+	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_context_synchronize:
+	case RC_CALL_copy_down:
+	case RC_CALL_copy_pinned_wait:
+	case RC_CALL_array_down:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 {
 	struct server_thread *thread = call->thread;
@@ -211,7 +228,7 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	CUresult result;
 	/* A call that frees does so all the same; the next call that waits reports the failure. */
 	bool frees = thread->head.function == RC_CALL_memory_free || thread->head.function == RC_CALL_pinned_free;
-	bool reports = call->flags & RC_CALL_WAIT && !frees;
+	bool reports = call->flags & RC_CALL_WAIT && !(call->flags & RC_CALL_OWN) && !frees;
 	if (reports && server_latch_take(&reply->failed, &reply->function, &result))
 		return result;
 	result = server_thread_follow(thread, thread->head.context);
@@ -219,7 +236,11 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 		result = thread->refused;
 	if (result != CUDA_SUCCESS)
 		return thread->head.function == RC_CALL_copy_up ? server_h2d_refuse(call, result) : result;
-	return entry->serve(call);
+	CUresult served = entry->serve(call);
+	if (served == CUDA_SUCCESS && reports && waits_for_streams(thread->head.function) &&
+	    server_latch_take(&reply->failed, &reply->function, &result))
+		return result;
+	return served;
 }
 
 static void execute(struct server_thread *thread)
@@ -233,7 +254,10 @@ static void execute(struct server_thread *thread)
 			thread->error = error;
 		return;
 	}
-	server_usage_call();
+	/* A thread of the client library waits in peer_wait as long as the session lasts: it does not make the session busy. */
+	bool counts = thread->head.function != RC_CALL_peer_wait;
+	if (counts)
+		server_usage_call();
 	CUresult result = serve(&call, &reply);
 	arguments_shrink(thread);
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
@@ -243,7 +267,8 @@ static void execute(struct server_thread *thread)
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       rc_call_names[thread->head.function], (int)result);
-	server_usage_call_end();
+	if (counts)
+		server_usage_call_end();
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)
@@ -282,7 +307,7 @@ static void call_arrived(void *context, int error, size_t bytes)
 /* True if the function exists and the flags are right for it. */
 static bool head_is_sound(const struct rc_wire_call *head)
 {
-	if (!head->function || head->function >= RC_CALLS || head->flags & ~(RC_CALL_WAIT | RC_CALL_PER_THREAD))
+	if (!head->function || head->function >= RC_CALLS || head->flags & ~(RC_CALL_WAIT | RC_CALL_PER_THREAD | RC_CALL_OWN))
 		return false;
 	return (server_entries[head->function].mode == SERVER_ASYNC) == !(head->flags & RC_CALL_WAIT);
 }

@@ -25,6 +25,7 @@ void server_worker_break(int error)
 		return;
 	server_order_break();
 	server_host_break();
+	server_peer_break();
 	server_watch_end();
 }
 

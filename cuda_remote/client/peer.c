@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that concern several sessions. A call posts the gates of an operation to the servers and returns. For each
+ * session that reports gates, a thread of this library waits for the reports (peer_wait). The thread that receives the
+ * last report of an operation ends it, or gives it to a thread that copies.
+ */
+#include "cuda_remote/client/peer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gates of the operations that are issued at the same time are in the same order on all servers. Otherwise two operations
+ * could wait for each other. */
+static pthread_mutex_t posting = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t one_has_ended = PTHREAD_COND_INITIALIZER;
+static struct rc_peer_op *ops;
+static uint64_t n_ops; /* atomic */
+static uint64_t newest;
+static bool watched[RC_SERVER_MAX]; /* a thread waits for this session's reports */
+
+CUresult rc_peer_thread(void *(*run)(void *), void *argument)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int error = pthread_create(&thread, NULL, run, argument);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_detach(thread);
+	return CUDA_SUCCESS;
+}
+
+/* The gate's id says which part of which operation it is. */
+static uint64_t gate_of(const struct rc_peer_op *op, unsigned part)
+{
+	return op->id * RC_PEER_PARTS + part;
+}
+
+/* ---- the end ---- */
+
+static void part_open(const struct rc_peer_op *op, unsigned i)
+{
+	const struct rc_peer_part *part = &op->part[i];
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_peer_state call;
+	} message = { .call = { gate_of(op, i), op->result, 0 } };
+	struct rc_link *link;
+	/* If this fails, the server is lost, and its streams with it. */
+	if (rc_link_to(part->session, (uint64_t)(uintptr_t)part->context, &link) == CUDA_SUCCESS)
+		rc_link_post(link, RC_CALL_peer_open, 0, &message.head, sizeof message, NULL, 0);
+}
+
+void rc_peer_end(struct rc_peer_op *op, CUresult result)
+{
+	if (op->result == CUDA_SUCCESS)
+		op->result = result;
+	if (op->result != CUDA_SUCCESS)
+		hr_log(HR_LOG_INFO, "%s between servers failed with CUresult %d", op->copies ? "a copy" : "a wait for an event",
+		       (int)op->result);
+	for (unsigned i = 0; i < op->parts; i++)
+		if (op->part[i].holds)
+			part_open(op, i);
+	pthread_mutex_lock(&lock);
+	struct rc_peer_op **at = &ops;
+	while (*at != op)
+		at = &(*at)->next;
+	*at = op->next;
+	__atomic_sub_fetch(&n_ops, 1, __ATOMIC_RELEASE);
+	op->ended = true;
+	if (!op->awaited)
+		free(op);
+	pthread_cond_broadcast(&one_has_ended);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- reports ---- */
+
+/* True, once, if nothing is left to wait for. Under the lock. */
+static bool may_start(struct rc_peer_op *op)
+{
+	if (!op->posted)
+		return false;
+	for (unsigned i = 0; i < op->parts; i++)
+		if (op->part[i].tells && !op->part[i].told)
+			return false;
+	bool first = !op->started;
+	op->started = true;
+	return first;
+}
+
+static void start(struct rc_peer_op *op)
+{
+	CUresult result = op->result;
+	if (result == CUDA_SUCCESS && op->copies) {
+		result = rc_peer_move(op);
+		if (result == CUDA_SUCCESS)
+			return;
+	}
+	rc_peer_end(op, result);
+}
+
+/* A server's report. It may name only gates of its own session, each once. */
+static void on_report(const struct rc_session *session, const struct rc_wire_peer_state *state)
+{
+	unsigned i = (unsigned)(state->gate % RC_PEER_PARTS);
+	pthread_mutex_lock(&lock);
+	struct rc_peer_op *op = ops;
+	while (op && op->id != state->gate / RC_PEER_PARTS)
+		op = op->next;
+	bool ready = false;
+	if (op && i < op->parts && op->part[i].session == session && op->part[i].tells && !op->part[i].told) {
+		op->part[i].told = true;
+		if (op->result == CUDA_SUCCESS)
+			op->result = (CUresult)state->result;
+		ready = may_start(op);
+	}
+	pthread_mutex_unlock(&lock);
+	if (ready)
+		start(op);
+}
+
+/* An operation that waits for this session, whose reports have ended. It fails. Under the lock. */
+static struct rc_peer_op *op_of_lost(const struct rc_session *session)
+{
+	for (struct rc_peer_op *op = ops; op; op = op->next)
+		for (unsigned i = 0; i < op->parts; i++) {
+			struct rc_peer_part *part = &op->part[i];
+			if (part->session != session || !part->tells || part->told)
+				continue;
+			part->told = true;
+			op->result = RC_LOST;
+			if (may_start(op))
+				return op;
+		}
+	return NULL;
+}
+
+static void session_is_lost(const struct rc_session *session)
+{
+	struct rc_peer_op *op;
+	pthread_mutex_lock(&lock);
+	watched[session->index] = false;
+	while ((op = op_of_lost(session))) {
+		pthread_mutex_unlock(&lock);
+		start(op);
+		pthread_mutex_lock(&lock);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult receive_reports(struct rc_session *session)
+{
+	struct {
+		struct rc_wire_call head;
+	} message = { 0 };
+	struct rc_wire_peer_state states[RC_PEER_STATES_MAX];
+	struct rc_link *link;
+	CUresult result = rc_link_to(session, session->primary, &link);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_call(link, RC_CALL_peer_wait, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!link->reply_len || link->reply_len % sizeof *states || link->reply_len > sizeof states)
+		return rc_link_broken(link, RC_CALL_peer_wait);
+	size_t n = link->reply_len / sizeof *states;
+	memcpy(states, link->reply, link->reply_len); /* a report may make this thread call again over the link */
+	for (size_t i = 0; i < n; i++)
+		on_report(session, &states[i]);
+	return CUDA_SUCCESS;
+}
+
+static void *watch(void *argument)
+{
+	struct rc_session *session = argument;
+	struct rc_thread *thread = rc_thread_get();
+	if (thread) {
+		thread->own = true;
+		while (receive_reports(session) == CUDA_SUCCESS)
+			;
+	}
+	session_is_lost(session);
+	return NULL;
+}
+
+/* Under the lock. */
+static CUresult watch_start(struct rc_session *session)
+{
+	if (watched[session->index])
+		return CUDA_SUCCESS;
+	if (__atomic_load_n(&session->lost, __ATOMIC_RELAXED))
+		return RC_LOST;
+	CUresult result = rc_peer_thread(watch, session);
+	watched[session->index] = result == CUDA_SUCCESS;
+	return result;
+}
+
+/* ---- the beginning ---- */
+
+static CUresult part_post(const struct rc_peer_op *op, unsigned i)
+{
+	const struct rc_peer_part *part = &op->part[i];
+	struct {
+		struct rc_wire_call head;
+		union {
+			struct rc_wire_peer_gate gate;
+			struct rc_wire_peer_event event;
+		} call;
+	} message;
+	memset(&message, 0, sizeof message);
+	struct rc_link *link;
+	CUresult result = rc_link_to(part->session, (uint64_t)(uintptr_t)part->context, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (part->event) {
+		message.call.event = (struct rc_wire_peer_event){ part->object, gate_of(op, i) };
+		return rc_link_post(link, RC_CALL_peer_event, 0, &message.head,
+				    sizeof message.head + sizeof message.call.event, NULL, 0);
+	}
+	uint32_t flags = (part->tells ? RC_PEER_TELL : 0) | (part->holds ? RC_PEER_HOLD : 0);
+	message.call.gate = (struct rc_wire_peer_gate){ part->object, gate_of(op, i), flags, 0 };
+	return rc_link_post(link, RC_CALL_peer_gate, 0, &message.head, sizeof message.head + sizeof message.call.gate, NULL, 0);
+}
+
+/* Enters a copy of the operation into the list. */
+static CUresult op_add(const struct rc_peer_op *what, struct rc_peer_op **added)
+{
+	struct rc_peer_op *op = malloc(sizeof *op);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*op = *what;
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < op->parts && result == CUDA_SUCCESS; i++)
+		if (op->part[i].tells)
+			result = watch_start(op->part[i].session);
+	if (result == CUDA_SUCCESS) {
+		op->id = ++newest;
+		op->next = ops;
+		ops = op;
+		__atomic_add_fetch(&n_ops, 1, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	if (result == CUDA_SUCCESS)
+		*added = op;
+	else
+		free(op);
+	return result;
+}
+
+/* Posts the gates. If one cannot be posted, the operation fails, and does not wait for that part and those that follow. True
+ * if the calling thread has to start the operation. */
+static bool op_post(struct rc_peer_op *op, CUresult *result)
+{
+	*result = CUDA_SUCCESS;
+	unsigned i = 0, n = op->parts;
+	pthread_mutex_lock(&posting);
+	while (i < n && (*result = part_post(op, i)) == CUDA_SUCCESS)
+		i++;
+	pthread_mutex_unlock(&posting);
+	pthread_mutex_lock(&lock);
+	if (op->result == CUDA_SUCCESS)
+		op->result = *result;
+	for (; i < n; i++) {
+		op->part[i].told = true;
+		op->part[i].holds = false;
+	}
+	op->posted = true;
+	bool ready = may_start(op);
+	pthread_mutex_unlock(&lock);
+	return ready; /* if not, the operation may have ended */
+}
+
+CUresult rc_peer_issue(const struct rc_peer_op *what)
+{
+	struct rc_peer_op *op;
+	CUresult result = op_add(what, &op);
+	if (result == CUDA_SUCCESS && op_post(op, &result))
+		start(op);
+	return result;
+}
+
+CUresult rc_peer_perform(const struct rc_peer_op *what)
+{
+	struct rc_peer_op awaited = *what, *op;
+	awaited.awaited = true;
+	CUresult result = op_add(&awaited, &op);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (op_post(op, &result))
+		start(op);
+	pthread_mutex_lock(&lock);
+	while (!op->ended)
+		pthread_cond_wait(&one_has_ended, &lock);
+	pthread_mutex_unlock(&lock);
+	result = op->result;
+	free(op);
+	return result;
+}
+
+/* ---- what must not end before an operation does ---- */
+
+static bool uses_context(const struct rc_peer_op *op, CUcontext context)
+{
+	for (unsigned i = 0; i < op->parts; i++)
+		if (op->part[i].context == context)
+			return true;
+	return op->copies && (op->to.context == context || op->from.context == context);
+}
+
+static bool box_within(const struct rc_wire_box *box, uint64_t address, uint64_t size)
+{
+	return box->device - address < size;
+}
+
+static bool uses_memory(const struct rc_peer_op *op, uint64_t address, uint64_t size)
+{
+	return op->copies && (box_within(&op->to.box, address, size) || box_within(&op->from.box, address, size));
+}
+
+static bool any_uses(CUcontext context, uint64_t address, uint64_t size)
+{
+	for (struct rc_peer_op *op = ops; op; op = op->next)
+		if ((context && uses_context(op, context)) || (size && uses_memory(op, address, size)))
+			return true;
+	return false;
+}
+
+static void settle(CUcontext context, uint64_t address, uint64_t size)
+{
+	if (!__atomic_load_n(&n_ops, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&lock);
+	while (any_uses(context, address, size))
+		pthread_cond_wait(&one_has_ended, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_peer_settle(CUcontext context)
+{
+	settle(context, 0, 0);
+}
+
+void rc_peer_settle_memory(uint64_t address, uint64_t size)
+{
+	settle(NULL, address, size);
+}

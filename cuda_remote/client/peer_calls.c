@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The driver's calls on objects of two servers. As in CUDA, a copy is ordered in its stream. One in a default stream is
+ * ordered in the default streams of both devices. cuMemcpyPeer waits for all work of both contexts.
+ */
+#include "cuda_remote/client/peer.h"
+
+#include "rdma_channel/base/setting.h"
+
+#include <string.h>
+
+HR_SETTING(path, "HEADRACE_PEER", "client", 0, 0,
+	   "how copies between GPUs of two servers travel; client: by way of the program's process");
+
+CUresult rc_peer_prepare(void)
+{
+	const char *text = hr_setting_text(&path);
+	if (!strcmp(text, "client"))
+		return CUDA_SUCCESS;
+	hr_log(HR_LOG_ERROR, "HEADRACE_PEER=%s is not supported by this version of Headrace; unset it, or set it to client",
+	       text);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool several_sessions(void)
+{
+	struct rc_process *process;
+	return rc_process_get(&process) == CUDA_SUCCESS && process->sessions > 1;
+}
+
+static bool find_device_memory(uint64_t address, struct rc_span *span)
+{
+	return rc_memory_find(address, span) && span->kind <= RC_MEMORY_GLOBAL && span->session;
+}
+
+bool rc_peer_apart(uint64_t one, uint64_t other)
+{
+	struct rc_span a, b;
+	return several_sessions() && find_device_memory(one, &a) && find_device_memory(other, &b) && a.session != b.session;
+}
+
+/* ---- operations ---- */
+
+/* The context of a stream; of one of CUDA's own, the current context. */
+static CUresult context_of(uint64_t stream, CUcontext *context)
+{
+	CUresult result = rc_handle_check(RC_KIND_STREAM, stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (rc_stream_is_special(stream)) {
+		*context = rc_context_current();
+		return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	}
+	struct rc_stream *known = rc_handle_data(RC_KIND_STREAM, stream);
+	if (!known)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*context = known->context;
+	return CUDA_SUCCESS;
+}
+
+static struct rc_peer_part *part_add(struct rc_peer_op *op, CUcontext context, uint64_t object)
+{
+	struct rc_peer_part *part = &op->part[op->parts++];
+	*part = (struct rc_peer_part){ .session = rc_handle_session((uint64_t)(uintptr_t)context), .context = context,
+				       .object = object };
+	return part;
+}
+
+/* The operation waits for the stream, and the stream for the operation. A stream counts once. */
+static void part_add_both(struct rc_peer_op *op, CUcontext context, uint64_t stream)
+{
+	for (unsigned i = 0; i < op->parts; i++)
+		if (op->part[i].context == context)
+			return;
+	struct rc_peer_part *part = part_add(op, context, stream);
+	part->tells = part->holds = true;
+}
+
+static CUresult side_of(const struct rc_wire_box *box, struct rc_peer_side *side)
+{
+	struct rc_span span;
+	if (!find_device_memory(box->device, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	*side = (struct rc_peer_side){ span.session, span.context, *box };
+	return CUDA_SUCCESS;
+}
+
+static CUresult op_of_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, struct rc_peer_op *op)
+{
+	*op = (struct rc_peer_op){ .copies = true };
+	CUresult result = side_of(to, &op->to);
+	return result == CUDA_SUCCESS ? side_of(from, &op->from) : result;
+}
+
+CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *from, CUstream stream)
+{
+	struct rc_peer_op op;
+	CUcontext context = NULL;
+	uint64_t named = (uint64_t)(uintptr_t)stream;
+	CUresult result = op_of_copy(to, from, &op);
+	if (result == CUDA_SUCCESS)
+		result = context_of(named, &context);
+	/* No node of a graph copies to another server. */
+	if (result == CUDA_SUCCESS)
+		result = capture_check_stream(stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	part_add_both(&op, context, named);
+	if (rc_stream_is_special(named)) {
+		part_add_both(&op, op.to.context, named);
+		part_add_both(&op, op.from.context, named);
+	}
+	return rc_peer_issue(&op);
+}
+
+/* ---- the hooks: true if the call concerns two servers ---- */
+
+static struct rc_wire_box line_of(CUdeviceptr address, size_t size)
+{
+	return (struct rc_wire_box){ address, 0, 0, size, 1, 1 };
+}
+
+/* A call on memory of two servers needs a current context, and memory of the size. */
+static CUresult line_check(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	if (!rc_context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = rc_memory_check_device(to, size);
+	return result == CUDA_SUCCESS ? rc_memory_check_device(from, size) : result;
+}
+
+bool peer_dtod_async(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, CUresult *result)
+{
+	(void)flags;
+	if (!rc_peer_apart(to, from))
+		return false;
+	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
+	*result = line_check(to, from, size);
+	if (*result == CUDA_SUCCESS)
+		*result = rc_handle_check(RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);
+	if (*result == CUDA_SUCCESS && size)
+		*result = rc_peer_copy(&target, &source, stream);
+	return true;
+}
+
+bool peer_dtod(uint16_t flags, CUdeviceptr to, CUdeviceptr from, size_t size, CUresult *result)
+{
+	return peer_dtod_async(flags, to, from, size, flags & RC_CALL_PER_THREAD ? CU_STREAM_PER_THREAD : NULL, result);
+}
+
+/* cuMemcpyPeer and its like name the contexts too. NULL is the current context. */
+static CUresult contexts_check(CUcontext to, CUcontext from)
+{
+	CUresult result = to ? rc_handle_check(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)to) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS && from)
+		result = rc_handle_check(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)from);
+	return result;
+}
+
+bool peer_copy_async(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+		     size_t size, CUstream stream, CUresult *result)
+{
+	if (!rc_peer_apart(to, from))
+		return false;
+	*result = contexts_check(to_context, from_context);
+	return *result != CUDA_SUCCESS || peer_dtod_async(flags, to, from, size, stream, result);
+}
+
+/* Waits for all work of both contexts and of the current one. */
+static CUresult synchronize(CUcontext one, CUcontext other)
+{
+	CUresult result = cuCtxSynchronize_v2(one);
+	if (result == CUDA_SUCCESS)
+		result = cuCtxSynchronize_v2(other);
+	return result == CUDA_SUCCESS ? cuCtxSynchronize_v2(NULL) : result;
+}
+
+bool peer_copy(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+	       CUresult *result)
+{
+	(void)flags;
+	if (!rc_peer_apart(to, from))
+		return false;
+	struct rc_wire_box target = line_of(to, size), source = line_of(from, size);
+	struct rc_peer_op op;
+	*result = contexts_check(to_context, from_context);
+	if (*result == CUDA_SUCCESS)
+		*result = line_check(to, from, size);
+	if (*result == CUDA_SUCCESS)
+		*result = capture_check_stream(CU_STREAM_LEGACY);
+	if (*result == CUDA_SUCCESS)
+		*result = op_of_copy(&target, &source, &op);
+	if (*result == CUDA_SUCCESS)
+		*result = synchronize(op.to.context, op.from.context);
+	if (*result == CUDA_SUCCESS && size)
+		*result = rc_peer_perform(&op);
+	return true;
+}
+
+bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned event_flags, CUresult *result)
+{
+	struct rc_peer_op op = { .copies = false };
+	uint64_t waits = (uint64_t)(uintptr_t)stream, waited = (uint64_t)(uintptr_t)event;
+	CUcontext context, of_event = several_sessions() ? rc_handle_data(RC_KIND_EVENT, waited) : NULL;
+	(void)flags;
+	if (!of_event || context_of(waits, &context) != CUDA_SUCCESS ||
+	    rc_handle_session(waited) == rc_handle_session((uint64_t)(uintptr_t)context))
+		return false;
+	if (event_flags) {
+		*result = CUDA_ERROR_INVALID_VALUE;
+		return true;
+	}
+	/* A capture cannot reach another server: neither may the stream be captured nor the event's last recording. */
+	*result = capture_check_stream(stream);
+	if (*result == CUDA_SUCCESS)
+		*result = capture_check_event(event);
+	if (*result != CUDA_SUCCESS)
+		return true;
+	part_add(&op, context, waits)->holds = true;
+	struct rc_peer_part *part = part_add(&op, of_event, waited);
+	part->event = part->tells = true;
+	*result = rc_peer_issue(&op);
+	return true;
+}
+
+/* No other server's work would be waited for when the memory is freed. */
+void rc_peer_settle_allocation(CUdeviceptr pointer)
+{
+	struct rc_span span;
+	if (pointer && several_sessions() && find_device_memory(pointer, &span))
+		rc_peer_settle_memory(span.base, span.size);
+}
+
+/* ---- cuMemcpy3DPeer: addresses say which device they belong to, so the contexts add nothing ---- */
+
+static CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER *p)
+{
+	return (CUDA_MEMCPY3D){
+		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD,
+		.srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice, .srcArray = p->srcArray,
+		.srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD,
+		.dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray,
+		.dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth,
+	};
+}
+
+static CUresult copy_3d_async(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	CUresult result = p ? contexts_check(p->dstContext, p->srcContext) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = capture_check_stream(stream); /* there is no node for it */
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUDA_MEMCPY3D copy = without_contexts(p);
+	return cuMemcpy3DAsync_v2(&copy, stream);
+}
+
+/* CUDA orders the copy with all work of both contexts. */
+static CUresult copy_3d(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	CUresult result = p ? contexts_check(p->dstContext, p->srcContext) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = capture_check_stream(stream);
+	if (result == CUDA_SUCCESS)
+		result = synchronize(p->dstContext, p->srcContext);
+	if (result == CUDA_SUCCESS)
+		result = copy_3d_async(p, stream);
+	return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
+{
+	return copy_3d(p, NULL);
+}
+
+CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *p)
+{
+	return copy_3d(p, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	return copy_3d_async(p, stream);
+}
+
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	return copy_3d_async(p, stream ? stream : CU_STREAM_PER_THREAD);
+}

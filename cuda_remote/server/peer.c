@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gates, by which streams of this server wait for another server (struct rc_wire_peer_gate). A gate is a word of pinned
+ * host memory, and the stream waits for its value: no thread waits with it, so gates cannot block each other. Callbacks
+ * of the driver report the gates that streams have reached; one thread of the client waits for the reports in peer_wait.
+ */
+#include "cuda_remote/server/internal.h"
+
+#include <stdlib.h>
+
+#define WORDS 1024
+#define GATES_MAX 65536
+#define BUCKETS 256
+
+/* Pinned memory. Its words are used again: each use waits for a larger value. */
+struct page {
+	struct page *next;
+	CUcontext context; /* that it was allocated in; NULL: that context has ended, and the memory with it */
+	uint32_t *memory;
+	unsigned n_unused;
+	uint16_t unused[WORDS];
+	uint32_t value[WORDS]; /* that the newest use waits for */
+};
+
+struct gate {
+	struct gate *next;
+	uint64_t id;
+	struct page *page;
+	uint16_t word; /* of the page */
+};
+
+/* A report that the client does not have yet. */
+struct report {
+	struct report *next;
+	struct rc_wire_peer_state state;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reported = PTHREAD_COND_INITIALIZER;
+static struct page *pages;
+static struct gate *gates[BUCKETS];
+static unsigned n_gates;
+static struct report *reports, **reports_end = &reports;
+static bool broken;
+
+/* ---- reports ---- */
+
+static void report(struct report *what, CUresult result)
+{
+	pthread_mutex_lock(&lock);
+	what->state.result = result;
+	what->next = NULL;
+	*reports_end = what;
+	reports_end = &what->next;
+	pthread_cond_signal(&reported);
+	pthread_mutex_unlock(&lock);
+}
+
+/* On a thread of the driver. */
+static void arrived(CUstream stream, CUresult result, void *argument)
+{
+	(void)stream;
+	report(argument, result);
+}
+
+static struct report *report_new(uint64_t gate)
+{
+	struct report *made = calloc(1, sizeof *made);
+	if (made)
+		made->state.gate = gate;
+	return made;
+}
+
+CUresult serve_peer_wait(struct server_call *call)
+{
+	struct rc_wire_peer_state states[RC_PEER_STATES_MAX];
+	size_t n = 0;
+	server_order_release(call);
+	pthread_mutex_lock(&lock);
+	while (!reports && !broken)
+		pthread_cond_wait(&reported, &lock);
+	while (reports && n < RC_PEER_STATES_MAX) {
+		struct report *first = reports;
+		states[n++] = first->state;
+		reports = first->next;
+		free(first);
+	}
+	if (!reports)
+		reports_end = &reports;
+	pthread_mutex_unlock(&lock);
+	return n ? server_give_bytes(call, states, n * sizeof *states) : CUDA_ERROR_UNKNOWN;
+}
+
+/* ---- gates ---- */
+
+/* One more page, in the first device's primary context, which lasts unless the client resets it. Under the lock. */
+static CUresult page_add(struct server_thread *thread)
+{
+	CUcontext context = __atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED);
+	struct page *page = calloc(1, sizeof *page);
+	void *memory = NULL;
+	if (!page)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = driver.cuMemHostAlloc ? driver.cuCtxSetCurrent(context) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemHostAlloc(&memory, WORDS * sizeof *page->memory,
+					       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+	driver.cuCtxSetCurrent(thread->current);
+	if (result != CUDA_SUCCESS) {
+		free(page);
+		return result;
+	}
+	page->context = context;
+	page->memory = memory;
+	for (uint16_t i = 0; i < WORDS; i++) {
+		page->memory[i] = 0;
+		page->unused[page->n_unused++] = i;
+	}
+	page->next = pages;
+	pages = page;
+	return CUDA_SUCCESS;
+}
+
+static struct page *page_with_room(void)
+{
+	struct page *page = pages;
+	while (page && (!page->context || !page->n_unused))
+		page = page->next;
+	return page;
+}
+
+/* A device that sees the value also sees what was copied to it before: the client opens a gate after that copy. */
+static void gate_let_go(struct gate *gate)
+{
+	struct page *page = gate->page;
+	if (page->context) {
+		__atomic_store_n(&page->memory[gate->word], page->value[gate->word], __ATOMIC_RELEASE);
+		page->unused[page->n_unused++] = gate->word;
+	}
+	free(gate);
+	n_gates--;
+}
+
+/* A closed gate, or, if the worker is ending, an open one. Under the lock. */
+static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t **word, uint32_t *value)
+{
+	struct page *page = page_with_room();
+	CUresult result = n_gates < GATES_MAX ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS && !page) {
+		result = page_add(thread);
+		page = pages;
+	}
+	struct gate *gate = result == CUDA_SUCCESS ? malloc(sizeof *gate) : NULL;
+	if (!gate)
+		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	*gate = (struct gate){ gates[id % BUCKETS], id, page, page->unused[--page->n_unused] };
+	*word = &page->memory[gate->word];
+	*value = ++page->value[gate->word];
+	n_gates++;
+	if (broken)
+		gate_let_go(gate);
+	else
+		gates[id % BUCKETS] = gate;
+	return CUDA_SUCCESS;
+}
+
+static void gate_open(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct gate **at = &gates[id % BUCKETS];
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	struct gate *found = *at;
+	if (found) {
+		*at = found->next;
+		gate_let_go(found);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Puts a closed gate into the stream. */
+static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
+{
+	uint32_t *word, value;
+	if (!driver.cuStreamWaitValue32_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	pthread_mutex_lock(&lock);
+	CUresult result = gate_make(thread, id, &word, &value);
+	pthread_mutex_unlock(&lock);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)word, value, CU_STREAM_WAIT_VALUE_GEQ);
+	if (result != CUDA_SUCCESS)
+		gate_open(id);
+	return result;
+}
+
+/* Reports the gate when the stream arrives. If that fails, the failure is reported, as the client waits for the report. */
+static CUresult tell(CUstream stream, uint64_t id, CUresult result)
+{
+	struct report *made = report_new(id);
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, arrived, made, 0) :
+						      CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_SUCCESS)
+		report(made, result);
+	return result;
+}
+
+CUresult serve_peer_gate(struct server_call *call)
+{
+	struct rc_wire_peer_gate args;
+	void *stream = NULL;
+	if (!server_take_into(call, &args, sizeof args) || !args.flags || args.flags & ~(RC_PEER_TELL | RC_PEER_HOLD))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
+	if (args.flags & RC_PEER_TELL)
+		result = tell(stream, args.gate, result);
+	if (result == CUDA_SUCCESS && args.flags & RC_PEER_HOLD)
+		result = hold(call->thread, stream, args.gate);
+	return result;
+}
+
+/* A stream of its own waits for the event, so that no event waits for another one's report. */
+CUresult serve_peer_event(struct server_call *call)
+{
+	struct rc_wire_peer_event args;
+	CUstream stream = NULL;
+	void *event;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_EVENT, args.event, &event);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamCreate && driver.cuStreamDestroy_v2 && driver.cuStreamWaitEvent ?
+				 driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) :
+				 CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamWaitEvent(stream, event, 0);
+	result = tell(stream, args.gate, result);
+	if (stream)
+		driver.cuStreamDestroy_v2(stream); /* the driver ends the stream when its work is done */
+	return result;
+}
+
+/* A gate that the client does not have is one that could not be made, which has been reported. */
+CUresult serve_peer_open(struct server_call *call)
+{
+	struct rc_wire_peer_state args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Latched before the stream goes on: the call that waits for the stream reports it. */
+	if (args.result)
+		server_latch_set(call->number, RC_CALL_peer_open, (CUresult)args.result);
+	gate_open(args.gate);
+	return CUDA_SUCCESS;
+}
+
+void server_peer_break(void)
+{
+	pthread_mutex_lock(&lock);
+	broken = true;
+	for (int i = 0; i < BUCKETS; i++)
+		while (gates[i]) {
+			struct gate *gate = gates[i];
+			gates[i] = gate->next;
+			gate_let_go(gate);
+		}
+	pthread_cond_broadcast(&reported);
+	pthread_mutex_unlock(&lock);
+}
+
+void server_peer_forget(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (struct page *page = pages; page; page = page->next)
+		if (page->context == context)
+			page->context = NULL;
+	pthread_mutex_unlock(&lock);
+}

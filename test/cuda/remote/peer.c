@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies and waits between the GPUs of three servers.
+ *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring
+ *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define DEVICES 3
+#define BYTES ((9u << 20) + 12) /* several pieces of a copy by way of the client, and a rest */
+#define WORDS (BYTES / 4)
+
+static struct place {
+	CUcontext context;
+	CUstream stream, other; /* neither waits for the default stream */
+	CUevent event;
+	CUdeviceptr memory;
+} places[DEVICES];
+
+static uint32_t *there, *back; /* WORDS words */
+
+static void use(int device)
+{
+	OK(cuCtxSetCurrent(places[device].context));
+}
+
+static void set_up(void)
+{
+	there = malloc(BYTES);
+	back = malloc(BYTES);
+	for (int i = 0; i < DEVICES; i++) {
+		struct place *place = &places[i];
+		OK(cuDevicePrimaryCtxRetain(&place->context, i));
+		use(i);
+		OK(cuStreamCreate(&place->stream, CU_STREAM_NON_BLOCKING));
+		OK(cuStreamCreate(&place->other, CU_STREAM_NON_BLOCKING));
+		OK(cuEventCreate(&place->event, 0));
+		OK(cuMemAlloc(&place->memory, BYTES));
+	}
+}
+
+static void tear_down(struct place *place)
+{
+	OK(cuCtxSetCurrent(place->context));
+	OK(cuMemFree(place->memory));
+	OK(cuEventDestroy(place->event));
+	OK(cuStreamDestroy(place->other));
+	OK(cuStreamDestroy(place->stream));
+	OK(cuCtxSynchronize());
+}
+
+static void fill(uint32_t seed)
+{
+	for (uint32_t i = 0; i < WORDS; i++)
+		there[i] = i * 2654435761u + seed;
+}
+
+/* Reads device memory; whatever is current. */
+static void expect_at(CUdeviceptr at, const void *bytes, size_t size)
+{
+	memset(back, 0xee, size);
+	OK(cuMemcpyDtoH(back, at, size));
+	CHECK(!memcmp(back, bytes, size));
+}
+
+static void expect_word(CUdeviceptr at, uint32_t value)
+{
+	uint32_t found;
+	OK(cuMemcpyDtoH(&found, at, 4));
+	CHECK(found == value);
+}
+
+/* ---- a stream that waits until the test lets it go on ---- */
+
+struct held {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool released;
+};
+
+static void hold_function(void *argument)
+{
+	struct held *held = argument;
+	pthread_mutex_lock(&held->lock);
+	while (!held->released)
+		pthread_cond_wait(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+static void hold_stream(struct held *held, CUstream stream)
+{
+	pthread_mutex_init(&held->lock, NULL);
+	pthread_cond_init(&held->changed, NULL);
+	held->released = false;
+	OK(cuLaunchHostFunc(stream, hold_function, held));
+}
+
+static void release(struct held *held)
+{
+	pthread_mutex_lock(&held->lock);
+	held->released = true;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+/* ---- shapes and directions ---- */
+
+/* cuMemcpy is what cudaMemcpyDefault becomes: it finds out what each address is. */
+static void default_copies_in_all_directions(void)
+{
+	static const size_t sizes[] = { 4, 1000, 65537, BYTES };
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		for (int from = 0; from < DEVICES; from++) {
+			int to = (from + 1) % DEVICES;
+			size_t size = sizes[i];
+			fill((uint32_t)(7 * i) + (uint32_t)from);
+			use((int)i % DEVICES);
+			OK(cuMemcpy(places[from].memory, (CUdeviceptr)(uintptr_t)there, size));
+			OK(cuMemcpy(places[to].memory, places[from].memory, size));
+			memset(back, 0, size);
+			OK(cuMemcpy((CUdeviceptr)(uintptr_t)back, places[to].memory, size));
+			CHECK(!memcmp(there, back, size));
+			use(to);
+			OK(cuMemsetD8(places[from].memory, 1, size));
+			OK(cuMemcpyAsync(places[from].memory, places[to].memory, size, places[to].stream));
+			OK(cuStreamSynchronize(places[to].stream));
+			expect_at(places[from].memory, there, size);
+		}
+}
+
+static void peer_copies(void)
+{
+	struct place *a = &places[0], *b = &places[1];
+	fill(99);
+	use(2);
+	OK(cuMemcpyHtoD(a->memory, there, BYTES));
+	OK(cuMemcpyPeer(b->memory, b->context, a->memory, a->context, BYTES));
+	expect_at(b->memory, there, BYTES);
+	OK(cuMemsetD8(a->memory, 5, BYTES));
+	OK(cuCtxSynchronize());
+	OK(cuMemcpyPeerAsync(a->memory + 4, a->context, b->memory, b->context, BYTES - 4, places[2].stream));
+	OK(cuStreamSynchronize(places[2].stream));
+	expect_at(a->memory + 4, there, BYTES - 4);
+	expect_word(a->memory, 0x05050505);
+	OK(cuMemcpyDtoD(places[2].memory, a->memory + 4, 400));
+	expect_at(places[2].memory, there, 400);
+	OK(cuMemcpyPeer(b->memory, b->context, a->memory, a->context, 0));
+	EXPECT(cuMemcpyPeer(b->memory, (CUcontext)1, a->memory, a->context, 4), CUDA_ERROR_INVALID_CONTEXT);
+	EXPECT(cuMemcpyPeer(b->memory + 8, b->context, a->memory, a->context, BYTES), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemcpyDtoD(b->memory, a->memory + 8, BYTES), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxSynchronize());
+}
+
+/* A box in a and the same box in b, with other pitches; the bytes around it must stay. */
+static void one_box(size_t width, size_t height, size_t depth, size_t rows_a, size_t rows_b, int how)
+{
+	size_t pitch_a = width + 5, pitch_b = width + 32, slice = width * height;
+	struct place *a = &places[0], *b = &places[1];
+	CUDA_MEMCPY3D in = {
+		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = there, .srcPitch = width, .srcHeight = height,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = a->memory, .dstPitch = pitch_a, .dstHeight = rows_a,
+		.dstXInBytes = 3, .dstY = 1, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CUDA_MEMCPY3D across = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a->memory, .srcPitch = pitch_a, .srcHeight = rows_a,
+		.srcXInBytes = 3, .srcY = 1,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = b->memory, .dstPitch = pitch_b, .dstHeight = rows_b,
+		.dstXInBytes = 9, .dstY = 2, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CUDA_MEMCPY3D_PEER peer = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a->memory, .srcPitch = pitch_a, .srcHeight = rows_a,
+		.srcXInBytes = 3, .srcY = 1, .srcContext = a->context,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = b->memory, .dstPitch = pitch_b, .dstHeight = rows_b,
+		.dstXInBytes = 9, .dstY = 2, .dstContext = b->context, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CUDA_MEMCPY3D out = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = b->memory, .srcPitch = pitch_b, .srcHeight = rows_b,
+		.srcXInBytes = 9, .srcY = 2, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = width,
+		.dstHeight = height, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CHECK((rows_b * depth + 2) * pitch_b + 9 <= BYTES && rows_b >= height + 2 && rows_a >= height + 1);
+	use(0);
+	OK(cuMemcpy3D(&in));
+	use(1);
+	OK(cuMemsetD8(b->memory, 0xaa, BYTES));
+	OK(cuCtxSynchronize());
+	if (how == 0)
+		OK(cuMemcpy3D(&across));
+	else if (how == 1)
+		OK(cuMemcpy3DAsync(&across, b->stream));
+	else if (how == 2)
+		OK(cuMemcpy3DPeer(&peer));
+	else
+		OK(cuMemcpy3DPeerAsync(&peer, b->stream));
+	OK(cuStreamSynchronize(b->stream));
+	memset(back, 0, slice * depth);
+	OK(cuMemcpy3D(&out));
+	CHECK(!memcmp(back, there, slice * depth));
+	/* What lies before and behind each row. */
+	OK(cuMemcpyDtoH(back, b->memory, BYTES));
+	const uint8_t *all = (const uint8_t *)back;
+	size_t inside = 0;
+	for (size_t i = 0; i < BYTES; i++) {
+		size_t x = i % pitch_b, y = i / pitch_b % rows_b, z = i / pitch_b / rows_b;
+		bool in_box = x >= 9 && x < 9 + width && y >= 2 && y < 2 + height && z < depth;
+		inside += in_box;
+		CHECK(in_box || all[i] == 0xaa);
+	}
+	CHECK(inside == slice * depth);
+}
+
+static void boxes(void)
+{
+	fill(3);
+	for (int how = 0; how < 4; how++) {
+		one_box(100, 7, 1, 8, 9, how);
+		one_box(33, 5, 6, 6, 7, how);
+		one_box(300000, 4, 3, 5, 6, how);
+		one_box(1000, 1500, 4, 1501, 1502, how);
+	}
+	CUDA_MEMCPY2D flat = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = places[2].memory, .srcPitch = 64,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = places[0].memory, .dstPitch = 48,
+		.WidthInBytes = 48, .Height = 10,
+	};
+	OK(cuMemcpyHtoD(places[2].memory, there, 640));
+	OK(cuMemcpy2D(&flat));
+	OK(cuMemcpyDtoH(back, places[0].memory, 480));
+	for (size_t y = 0; y < 10; y++)
+		CHECK(!memcmp((uint8_t *)back + 48 * y, (uint8_t *)there + 64 * y, 48));
+}
+
+/* ---- order ---- */
+
+/* The copy reads the source when its stream arrives, and its stream waits for it. The call does not. */
+static void a_copy_is_in_its_streams_order(int from, int to, int stream_of)
+{
+	struct held held;
+	struct place *place = &places[stream_of];
+	CUstream stream = place->stream;
+	use(from);
+	OK(cuMemsetD32(places[from].memory, 1, WORDS));
+	OK(cuCtxSynchronize());
+	use(to);
+	OK(cuMemsetD32(places[to].memory, 2, WORDS));
+	OK(cuCtxSynchronize());
+	use(stream_of);
+	hold_stream(&held, stream);
+	OK(cuMemcpyPeerAsync(places[to].memory, places[to].context, places[from].memory, places[from].context, BYTES, stream));
+	OK(cuEventRecord(place->event, stream));
+	EXPECT(cuEventQuery(place->event), CUDA_ERROR_NOT_READY);
+	/* Other streams do not wait for it. */
+	OK(cuMemsetD32Async(places[from].memory, 3, WORDS, places[from].other));
+	OK(cuStreamSynchronize(places[from].other));
+	expect_word(places[to].memory, 2);
+	EXPECT(cuEventQuery(place->event), CUDA_ERROR_NOT_READY);
+	release(&held);
+	OK(cuEventSynchronize(place->event));
+	expect_word(places[to].memory, 3);
+	expect_word(places[to].memory + BYTES - 4, 3);
+}
+
+/* In the default stream, a copy comes after the earlier work of both devices' default streams, and before the later. */
+static void default_streams_of_both(int current)
+{
+	struct held held;
+	use(0);
+	OK(cuMemsetD32(places[0].memory, 1, WORDS));
+	OK(cuCtxSynchronize());
+	hold_stream(&held, NULL);
+	OK(cuMemsetD32Async(places[0].memory, 7, WORDS, NULL));
+	use(1);
+	OK(cuMemsetD32Async(places[1].memory, 5, WORDS, NULL));
+	use(current);
+	OK(cuMemcpyDtoD(places[1].memory, places[0].memory, BYTES - 4));
+	use(0);
+	OK(cuMemsetD32Async(places[0].memory, 8, WORDS, NULL));
+	use(1);
+	OK(cuMemsetD32Async(places[1].memory, 9, 1, NULL));
+	EXPECT(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	release(&held);
+	OK(cuStreamSynchronize(NULL));
+	expect_word(places[1].memory, 9);
+	expect_word(places[1].memory + 4, 7);
+	expect_word(places[1].memory + BYTES - 8, 7);
+	expect_word(places[1].memory + BYTES - 4, 5);
+	use(0);
+	OK(cuStreamSynchronize(NULL));
+	expect_word(places[0].memory, 8);
+}
+
+static void events_of_another_server(void)
+{
+	struct held held;
+	struct place *a = &places[0], *b = &places[1];
+	CUevent none;
+	use(0);
+	OK(cuEventCreate(&none, CU_EVENT_DISABLE_TIMING));
+	use(1);
+	/* An event that was never recorded is complete. */
+	OK(cuStreamWaitEvent(b->stream, none, 0));
+	OK(cuStreamSynchronize(b->stream));
+	use(0);
+	hold_stream(&held, a->stream);
+	OK(cuEventRecord(a->event, a->stream));
+	use(1);
+	OK(cuStreamWaitEvent(b->stream, a->event, 0));
+	OK(cuStreamWaitEvent(NULL, a->event, 0));
+	OK(cuEventRecord(b->event, b->stream));
+	EXPECT(cuEventQuery(b->event), CUDA_ERROR_NOT_READY);
+	EXPECT(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	/* The wait is for the record before it, not for a later one. */
+	use(0);
+	OK(cuEventRecord(a->event, a->other));
+	OK(cuEventSynchronize(a->event));
+	EXPECT(cuEventQuery(b->event), CUDA_ERROR_NOT_READY);
+	use(1);
+	OK(cuStreamWaitEvent(b->other, a->event, 0));
+	OK(cuStreamSynchronize(b->other));
+	/* Once the wait is issued the event may be destroyed. */
+	use(0);
+	OK(cuEventDestroy(none));
+	release(&held);
+	OK(cuEventSynchronize(b->event));
+	OK(cuStreamSynchronize(a->stream));
+	use(1);
+	OK(cuStreamSynchronize(NULL));
+	EXPECT(cuStreamWaitEvent(b->stream, none, 0), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* Streams of two servers that wait for each other in turns, several at once, and no host function blocks another. */
+static void waits_cross(void)
+{
+	for (int round = 0; round < 50; round++)
+		for (int i = 0; i < DEVICES; i++) {
+			struct place *here = &places[i], *next = &places[(i + 1) % DEVICES];
+			use(i);
+			OK(cuEventRecord(here->event, here->stream));
+			OK(cuStreamWaitEvent(next->other, here->event, 0));
+			OK(cuStreamWaitEvent(next->stream, here->event, 0));
+			use((i + 1) % DEVICES);
+			OK(cuEventRecord(next->event, next->other));
+			OK(cuStreamWaitEvent(here->stream, next->event, 0));
+		}
+	for (int i = 0; i < DEVICES; i++) {
+		OK(cuStreamSynchronize(places[i].stream));
+		OK(cuStreamSynchronize(places[i].other));
+	}
+}
+
+/* Two threads copy between the default streams of the same servers, in opposite directions. */
+static void *opposite(void *argument)
+{
+	int from = argument ? 1 : 0, to = 1 - from;
+	for (int round = 0; round < 40; round++) {
+		use(round % DEVICES);
+		OK(cuMemcpyDtoD(places[to].memory + (from ? 4096 : 0), places[from].memory + (from ? 4096 : 0), 4096));
+	}
+	return NULL;
+}
+
+static void threads_do_not_block_each_other(void)
+{
+	pthread_t threads[2];
+	fill(11);
+	OK(cuMemcpyHtoD(places[0].memory, there, 8192));
+	OK(cuMemcpyHtoD(places[1].memory + 4096, there, 4096));
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, opposite, i ? places : NULL));
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < DEVICES; i++) {
+		use(i);
+		OK(cuCtxSynchronize());
+	}
+	expect_at(places[1].memory, there, 4096);
+	expect_at(places[0].memory + 4096, there, 4096);
+}
+
+/* Memory, contexts and streams may be given up while a copy that uses them is under way. */
+static void ends_wait_for_copies(void)
+{
+	for (int round = 0; round < 5; round++) {
+		CUcontext made;
+		CUdeviceptr extra;
+		CUstream stream;
+		OK(cuCtxCreate(&made, NULL, 0, 0));
+		OK(cuMemAlloc(&extra, BYTES));
+		OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		OK(cuMemsetD32Async(extra, (uint32_t)round, WORDS, stream));
+		OK(cuMemcpyDtoDAsync(places[1].memory, extra, BYTES, stream));
+		OK(cuStreamDestroy(stream));
+		if (round % 2)
+			OK(cuMemFree(extra));
+		OK(cuCtxDestroy(made));
+		expect_word(places[1].memory, (uint32_t)round);
+		expect_word(places[1].memory + BYTES - 4, (uint32_t)round);
+	}
+}
+
+/* ---- captures ---- */
+
+static void capture_fails(CUstream stream)
+{
+	CUgraph graph;
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+/* No graph reaches another server: what would, is refused, and ends the capture. Other streams copy meanwhile. */
+static void captures_stay_on_a_server(void)
+{
+	struct place *a = &places[0], *b = &places[1];
+	CUgraph graph;
+	use(0);
+	OK(cuMemsetD32(a->memory, 77, 4));
+	OK(cuCtxSynchronize());
+	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuMemcpyPeerAsync(b->memory, b->context, a->memory, a->context, 4, a->stream),
+	       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	capture_fails(a->stream);
+	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuMemcpyAsync(b->memory, a->memory, 4, a->stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	capture_fails(a->stream);
+	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuStreamWaitEvent(a->stream, b->event, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	capture_fails(a->stream);
+	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuEventRecord(a->event, a->stream));
+	use(1);
+	EXPECT(cuStreamWaitEvent(b->stream, a->event, 0), CUDA_ERROR_CAPTURED_EVENT);
+	use(0);
+	capture_fails(a->stream);
+	OK(cuEventRecord(a->event, a->other));
+	OK(cuStreamBeginCapture(a->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemcpyPeerAsync(b->memory, b->context, a->memory, a->context, 16, a->other));
+	OK(cuStreamSynchronize(a->other));
+	OK(cuStreamEndCapture(a->stream, &graph));
+	OK(cuGraphDestroy(graph));
+	expect_word(b->memory + 12, 77);
+}
+
+/* An array is copied within its server only. */
+static void arrays_stay_on_a_server(void)
+{
+	CUarray array;
+	CUDA_ARRAY_DESCRIPTOR row = { .Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1 };
+	use(0);
+	OK(cuArrayCreate(&array, &row));
+	EXPECT(cuMemcpyDtoA(array, 0, places[1].memory, 256), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemcpyAtoD(places[1].memory, array, 0, 256), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemcpyDtoA(array, 0, places[0].memory, 256));
+	OK(cuArrayDestroy(array));
+	OK(cuCtxSynchronize());
+}
+
+/* ---- the ring ---- */
+
+/* One round: every server passes its block on to the next and then marks it. Events order what streams do not. */
+static void ring_round(uint32_t round, uint32_t words)
+{
+	for (int i = 0; i < DEVICES; i++) {
+		struct place *here = &places[i], *next = &places[(i + 1) % DEVICES];
+		OK(cuCtxSetCurrent(here->context));
+		OK(cuMemsetD32Async(here->memory + 4 * (size_t)i, round, 1, here->stream));
+		OK(cuMemcpyAsync(next->memory, here->memory, 4 * (size_t)words, here->stream));
+		OK(cuEventRecord(here->event, here->stream));
+		OK(cuStreamWaitEvent(next->stream, here->event, 0));
+	}
+}
+
+static void ring(void)
+{
+	fill(21);
+	uint32_t words = 100000;
+	OK(cuMemcpyHtoD(places[0].memory, there, 4 * words));
+	for (uint32_t round = 1; round <= 30; round++)
+		ring_round(round, words);
+	for (int i = 0; i < DEVICES; i++) {
+		OK(cuCtxSetCurrent(places[i].context));
+		OK(cuStreamSynchronize(places[i].stream));
+	}
+	OK(cuMemcpyDtoH(back, places[0].memory, 4 * words));
+	for (uint32_t i = 0; i < words; i++)
+		CHECK(back[i] == (i < DEVICES ? 30 : there[i]));
+}
+
+static void all(void)
+{
+	set_up();
+	default_copies_in_all_directions();
+	peer_copies();
+	boxes();
+	a_copy_is_in_its_streams_order(0, 1, 0);
+	a_copy_is_in_its_streams_order(0, 1, 1);
+	a_copy_is_in_its_streams_order(0, 1, 2);
+	default_streams_of_both(0);
+	default_streams_of_both(1);
+	default_streams_of_both(2);
+	events_of_another_server();
+	waits_cross();
+	threads_do_not_block_each_other();
+	ends_wait_for_copies();
+	captures_stay_on_a_server();
+	arrays_stay_on_a_server();
+	ring();
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
+/* ---- a server dies ---- */
+
+/* What the lost server held up fails, at most two operations of each round. Each failure is reported by one call, which may
+ * return before later ones occur. Then the session works. */
+static void recovers(int device)
+{
+	int failures = 0;
+	use(device);
+	for (CUresult result = CUDA_ERROR_UNKNOWN; result != CUDA_SUCCESS; failures += result != CUDA_SUCCESS) {
+		result = cuCtxSynchronize();
+		CHECK(result == CUDA_SUCCESS || (result == CUDA_ERROR_DEVICE_UNAVAILABLE && failures < 6));
+	}
+	CHECK(failures);
+	OK(cuCtxSynchronize());
+}
+
+static void death(void)
+{
+	struct held held;
+	set_up();
+	fill(5);
+	OK(cuMemcpyHtoD(places[0].memory, there, BYTES));
+	ring_round(1, WORDS);
+	use(2);
+	OK(cuStreamSynchronize(places[2].stream));
+	expect_at(places[2].memory + 12, there + 3, BYTES - 12);
+	/* The second server's stream is held, and so is what waits for it. */
+	use(1);
+	hold_stream(&held, places[1].stream);
+	for (uint32_t round = 2; round < 5; round++)
+		ring_round(round, WORDS);
+	puts("ready");
+	fflush(stdout);
+	CHECK(getchar() == '\n');
+	release(&held);
+	use(1);
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	EXPECT(cuMemcpyDtoD(places[0].memory, places[1].memory, 4), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	EXPECT(cuMemcpyPeer(places[1].memory, places[1].context, places[0].memory, places[0].context, 4),
+	       CUDA_ERROR_DEVICE_UNAVAILABLE);
+	use(0);
+	EXPECT(cuStreamWaitEvent(places[0].stream, places[1].event, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	recovers(2);
+	recovers(0);
+	OK(cuMemcpyHtoD(places[0].memory, there, BYTES));
+	OK(cuMemcpyPeerAsync(places[2].memory, places[2].context, places[0].memory, places[0].context, BYTES,
+			     places[0].stream));
+	OK(cuEventRecord(places[0].event, places[0].stream));
+	OK(cuStreamWaitEvent(places[2].stream, places[0].event, 0));
+	use(2);
+	OK(cuStreamSynchronize(places[2].stream));
+	expect_at(places[2].memory, there, BYTES);
+	tear_down(&places[2]);
+	tear_down(&places[0]);
+}
+
+int main(int argc, char **argv)
+{
+	CUresult result = cuInit(0);
+	if (argc == 2 && !strcmp(argv[1], "refused")) {
+		EXPECT(result, CUDA_ERROR_INVALID_VALUE);
+		return 0;
+	}
+	OK(result);
+	if (argc == 2 && !strcmp(argv[1], "all"))
+		all();
+	else if (argc == 2 && !strcmp(argv[1], "death"))
+		death();
+	else
+		return 2;
+	free(there);
+	free(back);
+	return 0;
+}
