@@ -143,14 +143,11 @@ static void settle_sides(CUDA_MEMCPY3D *copy)
 	}
 }
 
-/* Returns whether a host function, or a copy to the host, may still write the host side of a copy. The worker writes
- * pinned memory that it has mapped, without the client. */
-static bool may_change(const struct rc_route *route, const CUDA_MEMCPY3D *copy)
+/* Returns whether a host function, or a copy to the host, may still write the host side of a copy. Workers write pinned
+ * memory that they have mapped without the client, also another server's, for whose event the stream waits. */
+static bool may_change(const CUDA_MEMCPY3D *copy)
 {
-	const struct rc_session *session = route->session ? route->session : rc_context_session();
-	struct rc_span span;
-	return rc_host_any() || rc_copy_any_later() ||
-	       rc_pinned_in(session, (uint64_t)(uintptr_t)copy->srcHost, 1, &span);
+	return rc_host_any() || rc_copy_any_later() || rc_pinned_shared((uint64_t)(uintptr_t)copy->srcHost);
 }
 
 /* The session that has one side of a copy; NULL: the host. */
@@ -191,7 +188,7 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
 	if (result == CUDA_SUCCESS)
 		result = rc_route_handle(&route, RC_KIND_STREAM, named);
 	/* The bytes are read now, and earlier work of the stream may still write them. */
-	if (result == CUDA_SUCCESS && up && may_change(&route, &copy))
+	if (result == CUDA_SUCCESS && up && may_change(&copy))
 		result = rc_copy_wait_for_turn(named);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);

@@ -345,6 +345,8 @@ CUresult rc_pinned_make(size_t size, void **memory, uint64_t *handle, uint64_t *
 CUresult rc_pinned_free(uint64_t handle, uint64_t sessions);
 /* True if the session's worker has mapped these bytes; *span is their allocation. */
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span);
+/* True if a worker has mapped the host memory at this address, and so may write it without the client. */
+bool rc_pinned_shared(uint64_t address);
 /* Copies between such memory and the device in the stream's order. wait: until the copy is complete. */
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
 

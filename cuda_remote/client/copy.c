@@ -522,8 +522,9 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 		return copy_down(route, &box, &place, stream,
 				 asynchronous && !elsewhere && is_pinned(host->address, bytes));
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
-	 * host, or a host function, which may write anywhere. So wait for it. */
-	if (!elsewhere && (rc_host_any() || rc_copy_pending(host->address, bytes)))
+	 * host, a host function, which may write anywhere, or another server's worker, which has mapped them and for whose
+	 * event the stream waits. So wait for it. */
+	if (!elsewhere && (rc_host_any() || rc_copy_pending(host->address, bytes) || rc_pinned_shared(host->address)))
 		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = copy_up(route, &box, &place, stream);

@@ -132,6 +132,12 @@ bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t s
 	       size <= span->size - (address - span->base);
 }
 
+bool rc_pinned_shared(uint64_t address)
+{
+	struct rc_span span;
+	return rc_memory_find(address, &span) && span.kind == RC_MEMORY_HOST && span.shared_with;
+}
+
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait)
 {
 	struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies and waits between the GPUs of three servers.
- *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring
+ *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring; the second server
+ *	              maps no pinned memory
  *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -401,6 +402,30 @@ static void ends_wait_for_copies(void)
 	}
 }
 
+/* ---- pinned memory ---- */
+
+/* What one server writes to pinned memory another one reads after it, whether the two have mapped the memory or not. */
+static void pinned_memory_is_awaited(int from, int to)
+{
+	struct place *a = &places[from], *b = &places[to];
+	void *pinned;
+	use(from);
+	OK(cuMemHostAlloc(&pinned, BYTES, CU_MEMHOSTALLOC_PORTABLE));
+	for (uint32_t round = 1; round <= 10; round++) {
+		use(from);
+		OK(cuMemsetD32Async(a->memory, round, WORDS, a->stream));
+		OK(cuMemcpyDtoHAsync(pinned, a->memory, BYTES, a->stream));
+		OK(cuEventRecord(a->event, a->stream));
+		use(to);
+		OK(cuStreamWaitEvent(b->stream, a->event, 0));
+		OK(cuMemcpyHtoDAsync(b->memory, pinned, BYTES, b->stream));
+		OK(cuStreamSynchronize(b->stream));
+		expect_word(b->memory, round);
+		expect_word(b->memory + BYTES - 4, round);
+	}
+	OK(cuMemFreeHost(pinned));
+}
+
 /* ---- captures ---- */
 
 static void capture_fails(CUstream stream)
@@ -503,6 +528,9 @@ static void all(void)
 	waits_cross();
 	threads_do_not_block_each_other();
 	ends_wait_for_copies();
+	pinned_memory_is_awaited(0, 1);
+	pinned_memory_is_awaited(1, 0);
+	pinned_memory_is_awaited(0, 2);
 	captures_stay_on_a_server();
 	arrays_stay_on_a_server();
 	ring();
