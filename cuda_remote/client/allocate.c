@@ -199,7 +199,9 @@ static CUresult budget_get(struct rc_link *link, struct rc_placing *placing, uin
 		return CUDA_SUCCESS;
 	uint64_t least = bytes - placing->budget;
 	CUresult result = budget_call(link, &(struct rc_wire_budget){ least, least + placing->ahead, 0 }, &added);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && placing->leaving && cuCtxSynchronize() == CUDA_SUCCESS) {
+	/* cuCtxSynchronize would end a capture, which an allocation need not do. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && placing->leaving && !capture_possible() &&
+	    cuCtxSynchronize() == CUDA_SUCCESS) {
 		give_left(placing);
 		if (bytes <= placing->budget)
 			return CUDA_SUCCESS;

@@ -408,13 +408,20 @@ static bool error_stays(CUresult result)
 	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* True if allocate.c may make the call while it holds the lock that rc_placing_return takes. */
+static bool is_made_by_allocate(enum rc_call function)
+{
+	return function == RC_CALL_memory_budget || function == RC_CALL_memory_window ||
+	       function == RC_CALL_context_synchronize;
+}
+
 CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
 	CUresult result = call(link, function, flags, head, len, iov, n);
 	/* The unused budget is free memory: the call fails only without it. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && function != RC_CALL_memory_budget &&
-	    function != RC_CALL_memory_window && rc_placing_return(link))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && !is_made_by_allocate(function) &&
+	    rc_placing_return(link))
 		result = call(link, function, flags, head, len, iov, n);
 	if (error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
