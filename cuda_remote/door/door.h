@@ -187,8 +187,8 @@ int rc_door_listen(rc_door_t *door, const rc_server_t *place);
  * as above; -EPROTOTYPE and others: no listening stream socket. Logged. */
 int rc_door_adopt(rc_door_t *door, int fd);
 
-/* Replaces key, encrypt and own_user_only, for clients that come from now on. A handshake that has begun fails if the key
- * has changed. -EPERM: the door listens beyond loopback and the new policy has no key; logged. */
+/* Replaces key, encrypt and own_user_only, for clients that come from now on. A handshake that has begun ends if one of
+ * them has changed. -EPERM: the door listens beyond loopback and the new policy has no key; logged. */
 int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy);
 
 /* For a process forked from the server: closes its descriptors and overwrites its key. The server's door, its socket

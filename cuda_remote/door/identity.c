@@ -81,6 +81,16 @@ static uid_t socket_owner(const union address *source, const union address *dest
 	return uid;
 }
 
+/* A socket for both families has IPv4 addresses in the form of IPv6. The kernel's tables, and limits, count them as IPv4. */
+static void unmap(union address *address)
+{
+	if (address->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&address->in6.sin6_addr))
+		return;
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = address->in6.sin6_port };
+	memcpy(&in.sin_addr, (const uint8_t *)&address->in6.sin6_addr + 12, sizeof in.sin_addr);
+	address->in = in;
+}
+
 static bool is_loopback(const union address *address)
 {
 	if (address->any.sa_family == AF_INET)
@@ -143,6 +153,8 @@ int door_identify(int fd, struct door_identity *peer)
 		return -errno;
 	if (theirs.any.sa_family == AF_UNIX)
 		return identify_unix(fd, peer);
+	unmap(&theirs);
+	unmap(&ours);
 	if (theirs.any.sa_family != AF_INET && theirs.any.sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
 	identify_inet(&theirs, &ours, peer);

@@ -126,23 +126,6 @@ int rc_door_adopt(rc_door_t *door, int fd)
 	return watch(door, fresh->fd, fresh);
 }
 
-int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy)
-{
-	for (size_t i = 0; i < door->listener_count && !policy->have_key; i++)
-		if (door_listens_to_network(&door->listeners[i])) {
-			hr_log(HR_LOG_ERROR, "this daemon listens to the network, so it needs a key: give key-file");
-			return -EPERM;
-		}
-	door->policy.have_key = policy->have_key;
-	door->policy.key = policy->key;
-	door->policy.encrypt = policy->encrypt;
-	door->policy.own_user_only = policy->own_user_only;
-	memset(door->key_id, 0, sizeof door->key_id);
-	if (policy->have_key)
-		door_key_id(&door->policy.key, door->key_id);
-	return 0;
-}
-
 /* ---- handshakes ---- */
 
 /* Removes a handshake from the list and frees it. Returns its descriptor, which the caller owns. */
@@ -170,6 +153,32 @@ static void handshake_drop(struct rc_door *door, struct handshake *handshake, co
 {
 	hr_log(HR_LOG_INFO, "%s dropped: %s", handshake->peer.name, why);
 	close(handshake_take(door, handshake));
+}
+
+static bool same_policy(const rc_door_policy_t *a, const rc_door_policy_t *b)
+{
+	return a->have_key == b->have_key && a->encrypt == b->encrypt && a->own_user_only == b->own_user_only &&
+	       (!a->have_key || !memcmp(&a->key, &b->key, sizeof a->key));
+}
+
+/* A challenge says what the policy demands, so handshakes that began under another policy end. */
+int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy)
+{
+	for (size_t i = 0; i < door->listener_count && !policy->have_key; i++)
+		if (door_listens_to_network(&door->listeners[i])) {
+			hr_log(HR_LOG_ERROR, "this daemon listens to the network, so it needs a key: give key-file");
+			return -EPERM;
+		}
+	while (door->first && !same_policy(&door->policy, policy))
+		handshake_drop(door, door->first, "the daemon was given another policy; connect again");
+	door->policy.have_key = policy->have_key;
+	door->policy.key = policy->key;
+	door->policy.encrypt = policy->encrypt;
+	door->policy.own_user_only = policy->own_user_only;
+	memset(door->key_id, 0, sizeof door->key_id);
+	if (policy->have_key)
+		door_key_id(&door->policy.key, door->key_id);
+	return 0;
 }
 
 static void expire(struct rc_door *door)

@@ -200,6 +200,67 @@ START_TEST(a_connection_that_nobody_has_accepted_has_no_user)
 }
 END_TEST
 
+/* On a socket for IPv4 and IPv6, the addresses of IPv4 clients have the form of IPv6. */
+START_TEST(ipv4_is_recognised_on_a_socket_for_both_families)
+{
+	rc_server_t place = tcp_place();
+	struct sockaddr_in6 both = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT, .sin6_port = htons(place.port) };
+	struct door_identity client;
+	int no = 0, listener = socket(AF_INET6, SOCK_STREAM, 0);
+	if (listener < 0)
+		return; /* this kernel has no IPv6 */
+	ck_assert_int_eq(setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no), 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&both, sizeof both), 0);
+	ck_assert_int_eq(listen(listener, 4), 0);
+	int fd = connect_tcp(place), accepted = accept(listener, NULL, NULL);
+	ck_assert_int_ge(accepted, 0);
+	ck_assert_int_eq(door_identify(accepted, &client), 0);
+	ck_assert_int_eq(strncmp(client.name, "127.0.0.1:", 10), 0);
+	ck_assert(client.loopback);
+	ck_assert_uint_eq(client.uid, getuid());
+	close(fd);
+	close(accepted);
+	close(listener);
+}
+END_TEST
+
+/* The server's part of a handshake up to its challenge. */
+static int challenged_client(rc_door_t *door, rc_server_t place)
+{
+	struct door_hello hello = good_hello();
+	struct door_challenge challenge;
+	rc_door_peer_t peer;
+	int fd = connect_raw(place);
+	ck_assert_int_eq(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), (ssize_t)sizeof hello);
+	while (recv(fd, &challenge, sizeof challenge, MSG_DONTWAIT) < 0)
+		ck_assert_int_eq(rc_door_next(door, &peer), 0);
+	ck_assert_uint_eq(challenge.header.kind, DOOR_CHALLENGE);
+	return fd;
+}
+
+START_TEST(a_handshake_does_not_outlive_its_policy)
+{
+	rc_door_policy_t policy = key_policy(key_path), none = { 0 };
+	rc_server_t place = unix_place("a");
+	rc_door_t *door;
+	char byte;
+	ck_assert_int_eq(rc_door_open(&none, &door), 0);
+	ck_assert_int_eq(rc_door_listen(door, &place), 0);
+	int fd = challenged_client(door, place);
+	ck_assert_int_eq(rc_door_set_policy(door, &none), 0);
+	ck_assert_int_lt(recv(fd, &byte, 1, MSG_DONTWAIT), 0); /* the same policy: it goes on */
+	ck_assert_int_eq(rc_door_set_policy(door, &policy), 0);
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), 0); /* closed */
+	close(fd);
+	fd = challenged_client(door, place);
+	policy = key_policy(other_key_path);
+	ck_assert_int_eq(rc_door_set_policy(door, &policy), 0);
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), 0); /* closed */
+	close(fd);
+	rc_door_close(door);
+}
+END_TEST
+
 START_TEST(a_refusal_reaches_the_client_as_its_error)
 {
 	struct test_server server;
@@ -221,9 +282,11 @@ void add_entering(TCase *tests)
 	tcase_add_test(tests, loopback_knows_the_user_without_a_key);
 	tcase_add_test(tests, a_report_carries_the_sessions);
 	tcase_add_test(tests, a_connection_that_nobody_has_accepted_has_no_user);
+	tcase_add_test(tests, ipv4_is_recognised_on_a_socket_for_both_families);
 	tcase_add_test(tests, a_refusal_reaches_the_client_as_its_error);
 	if (!rc_door_keys_supported())
 		return;
 	tcase_add_test(tests, a_report_is_proved_with_the_key);
 	tcase_add_test(tests, a_peer_says_what_to_count_it_against);
+	tcase_add_test(tests, a_handshake_does_not_outlive_its_policy);
 }
