@@ -88,6 +88,10 @@ struct rc_process {
 
 /* CUDA_SUCCESS after cuInit; in a child of fork, and before, CUDA_ERROR_NOT_INITIALIZED. */
 CUresult rc_process_get(struct rc_process **process);
+/* This thread enters (true) or leaves (false) a host function of the program, in which CUDA forbids calls:
+ * rc_callback_check returns CUDA_ERROR_NOT_PERMITTED there. */
+void rc_callback_enter(bool inside);
+CUresult rc_callback_check(void);
 /* The device with this number in the program; CUDA_ERROR_INVALID_DEVICE if there is none. */
 CUresult rc_device_get(CUdevice device, struct rc_device **found);
 /* An attribute as the server described it; 0 if the server did not know it. */

@@ -70,6 +70,8 @@ CUresult rc_context_get(struct rc_context **context)
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
+	if (result == CUDA_SUCCESS)
+		result = rc_callback_check();
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_context *current = context_of(rc_context_current());

@@ -108,10 +108,12 @@ bool rc_host_any(void)
 static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
 	struct host_function *function = take(link->session, request->function);
+	rc_callback_enter(true);
 	if (function && function->callback)
 		function->callback(function->stream, (CUresult)request->status, function->argument);
 	else if (function)
 		function->function(function->argument);
+	rc_callback_enter(false);
 	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c). A call that waited for the
 	 * stream sees what the function wrote. A later chunk does not overwrite what the function is still reading. */
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);

@@ -101,6 +101,8 @@ CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
+	if (result == CUDA_SUCCESS)
+		result = rc_callback_check();
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t current = (uint64_t)(uintptr_t)rc_context_current();

@@ -33,6 +33,18 @@ static void after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
+static __thread bool in_callback __attribute__((tls_model("initial-exec")));
+
+void rc_callback_enter(bool inside)
+{
+	in_callback = inside;
+}
+
+CUresult rc_callback_check(void)
+{
+	return in_callback ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
 /* Acquire pairs with the release at the end of cuInit: a thread that reads STATE_UP sees all sessions. */
 CUresult rc_process_get(struct rc_process **found)
 {

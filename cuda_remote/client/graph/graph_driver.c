@@ -4,18 +4,16 @@
 
 #include <string.h>
 
-static __thread bool in_callback __attribute__((tls_model("initial-exec")));
-
 CUresult graph_driver_enter(void)
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
-	return result == CUDA_SUCCESS && in_callback ? CUDA_ERROR_NOT_PERMITTED : result;
+	return result == CUDA_SUCCESS ? rc_callback_check() : result;
 }
 
 void graph_driver_in_callback(bool inside)
 {
-	in_callback = inside;
+	rc_callback_enter(inside);
 }
 
 CUresult graph_driver_context(CUcontext *context)

@@ -23,6 +23,30 @@ static void write_host(void *argument)
 }
 
 static CUstream stream;
+static CUresult refused[5];
+
+static void call_cuda(void *argument)
+{
+	CUdeviceptr *device = argument, other;
+	void *memory;
+	refused[0] = cuMemAlloc(&other, 4);
+	refused[1] = cuStreamSynchronize(stream);
+	refused[2] = cuMemsetD32Async(*device, 1, 1, stream);
+	refused[3] = cuMemFree(*device);
+	refused[4] = cuMemHostAlloc(&memory, 4, 0);
+}
+
+static void calls_are_refused(CUdeviceptr device)
+{
+	uint32_t value;
+	OK(cuMemsetD32(device, 7, 1));
+	OK(cuLaunchHostFunc(stream, call_cuda, &device));
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < 5; i++)
+		CHECK(refused[i] == CUDA_ERROR_NOT_PERMITTED);
+	OK(cuMemcpyDtoH(&value, device, 4));
+	CHECK(value == 7);
+}
 
 static void look_with_status(CUstream given, CUresult status, void *argument)
 {
@@ -60,6 +84,7 @@ int main(void)
 		OK(cuMemcpyDtoH(host, device, 4));
 		CHECK(host[0] == value);
 	}
+	calls_are_refused(device);
 	EXPECT(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuLaunchHostFunc((CUstream)0x99, look, NULL), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuStreamDestroy(stream));
