@@ -13,6 +13,7 @@
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	stream.c    streams and events                      hostfn.c  host functions
+ *	pool.c      memory pools                            copy_batch.c  batches of copies
  *	peer*.c     copies between servers, and streams of one server that wait for another
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
@@ -508,6 +509,9 @@ CUresult stream_check_destroy(CUstream stream);
 CUresult stream_done_destroy(CUstream stream);
 CUresult context_check_peer(CUcontext peer, unsigned flags);
 CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags);
+CUresult pool_check_destroy(CUmemoryPool pool);
+CUresult pool_check_set(CUdevice device, CUmemoryPool pool);
+CUresult pool_done_set(CUdevice device, CUmemoryPool pool);
 CUresult texture_done_create(CUtexObject *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
 			     const CUDA_RESOURCE_VIEW_DESC *view);
 CUresult texture_done_destroy(CUtexObject object);

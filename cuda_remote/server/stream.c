@@ -120,7 +120,9 @@ CUresult serve_pool_create(struct server_call *call)
 	CUdevice device;
 	if (!server_take_into(call, &handle, sizeof handle) || !server_take_into(call, &properties, sizeof properties))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuMemPoolCreate || !driver.cuMemPoolDestroy || properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuMemPoolCreate || !driver.cuMemPoolDestroy ||
 	    properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.handleTypes || properties.win32SecurityAttributes)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = server_device((uint32_t)properties.location.id, &device);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory pools and batches of copies over a worker. */
+#include "test/cuda/softgpu/driver.h"
+
+#include <stdbool.h>
+
+static CUstream stream, other;
+static CUdeviceptr flag; /* in device memory: blocks a stream until it is set */
+
+static void block(void)
+{
+	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuCtxSynchronize());
+	hold(stream, flag);
+}
+
+static void unblock(void)
+{
+	OK(cuMemsetD32Async(flag, 1, 1, other));
+	OK(cuStreamSynchronize(stream));
+}
+
+static CUmemoryPool make_pool(void)
+{
+	CUmemoryPool pool;
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	OK(cuMemPoolCreate(&pool, &props));
+	return pool;
+}
+
+static uint64_t used(CUmemoryPool pool)
+{
+	cuuint64_t bytes;
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+	return bytes;
+}
+
+static void a_device_has_a_default_and_a_current_pool(void)
+{
+	CUmemoryPool first, again, own;
+	CUdeviceptr memory;
+	CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+	OK(cuDeviceGetDefaultMemPool(&first, 0));
+	OK(cuDeviceGetDefaultMemPool(&again, 0));
+	CHECK(first && first == again);
+	OK(cuDeviceGetMemPool(&again, 0));
+	CHECK(first == again);
+	EXPECT(cuDeviceGetDefaultMemPool(&again, 5), CUDA_ERROR_INVALID_DEVICE);
+	EXPECT(cuMemPoolDestroy(first), CUDA_ERROR_INVALID_VALUE);
+	own = make_pool();
+	OK(cuDeviceSetMemPool(0, own));
+	OK(cuMemGetMemPool(&again, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+	CHECK(again == own);
+	OK(cuMemGetDefaultMemPool(&again, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+	CHECK(again == first);
+	uint64_t before = used(first);
+	OK(cuMemAllocAsync(&memory, 1 << 20, stream));
+	CHECK(used(own) == 1 << 20 && used(first) == before);
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(!used(own));
+	OK(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, first));
+	OK(cuMemAllocAsync(&memory, 1 << 20, stream));
+	CHECK(!used(own) && used(first) == before + (1 << 20));
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuDeviceSetMemPool(0, own));
+	OK(cuMemPoolDestroy(own));
+	OK(cuDeviceGetMemPool(&again, 0));
+	CHECK(again == first);
+	EXPECT(cuDeviceSetMemPool(0, own), CUDA_ERROR_INVALID_HANDLE);
+	here.type = CU_MEM_LOCATION_TYPE_HOST;
+	EXPECT(cuMemGetMemPool(&again, &here, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void a_pool_has_limits_and_access(void)
+{
+	CUmemoryPool pool = make_pool();
+	CUmemAccess_flags access;
+	CUmemAccessDesc list[2] = { { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+				      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE } };
+	list[1] = list[0];
+	cuuint64_t threshold = 12345;
+	int reuse = 0;
+	OK(cuMemPoolSetAccess(pool, list, 2));
+	access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	OK(cuMemPoolGetAccess(&access, pool, &list[0].location));
+	CHECK(access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	list[1].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	EXPECT(cuMemPoolSetAccess(pool, list, 2), CUDA_ERROR_INVALID_VALUE);
+	list[1].location.id = 7;
+	EXPECT(cuMemPoolSetAccess(pool, list, 2), CUDA_ERROR_INVALID_DEVICE);
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
+	threshold = 0;
+	reuse = 1;
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
+	CHECK(threshold == 12345 && !reuse);
+	OK(cuMemPoolTrimTo(pool, 0));
+	OK(cuMemPoolDestroy(pool));
+	EXPECT(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_HANDLE);
+}
+
+#define BYTES 100000
+
+static void sources_are_read_when_the_attributes_say(void)
+{
+	enum { COPIES = 3 };
+	static char pageable[BYTES], back[COPIES][BYTES];
+	char *pinned[2];
+	CUdeviceptr to[COPIES], from[COPIES];
+	size_t sizes[COPIES] = { BYTES, 1, BYTES }, starts[2] = { 0, 2 };
+	CUmemcpyAttributes attributes[2] = { { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL },
+					     { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM } };
+	for (int i = 0; i < 2; i++)
+		OK(cuMemAllocHost((void **)&pinned[i], BYTES));
+	for (int i = 0; i < COPIES; i++) {
+		OK(cuMemAlloc(&to[i], BYTES));
+		OK(cuMemsetD8(to[i], 0, BYTES));
+		from[i] = (CUdeviceptr)(uintptr_t)(i ? pinned[i - 1] : pageable);
+		memset((void *)(uintptr_t)from[i], i + 1, BYTES);
+	}
+	block();
+	OK(cuMemcpyBatchAsync(to, from, sizes, COPIES, attributes, starts, 2, stream));
+	for (int i = 0; i < COPIES; i++)
+		memset((void *)(uintptr_t)from[i], 77, BYTES);
+	unblock();
+	for (int i = 0; i < COPIES; i++)
+		OK(cuMemcpyDtoH(back[i], to[i], BYTES));
+	CHECK(back[0][0] == 1 && back[0][BYTES - 1] == 1);
+	CHECK(back[1][0] == 2 && back[1][1] == 0);
+	CHECK(back[2][0] == 77 && back[2][BYTES - 1] == 77);
+	/* Pageable memory in the order of the stream: the call may wait for the stream. */
+	attributes[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	from[2] = from[0];
+	OK(cuMemcpyBatchAsync(to, from, sizes, COPIES, attributes, starts, 1, stream));
+	OK(cuMemcpyDtoHAsync(back[2], to[2], BYTES, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(back[2][BYTES / 2] == 77);
+	for (int i = 0; i < COPIES; i++)
+		OK(cuMemFree(to[i]));
+	for (int i = 0; i < 2; i++)
+		OK(cuMemFreeHost(pinned[i]));
+}
+
+typedef CUresult batch_12_8(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
+			    size_t *starts, size_t sets, size_t *failed, CUstream in);
+
+static void one_wrong_copy_and_none_is_made(void)
+{
+	CUdeviceptr device, to[2], from[2];
+	static char host[64], back[64];
+	size_t sizes[2] = { 16, 65 }, start = 0, failed = 9;
+	CUmemcpyAttributes attributes = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY };
+	CUdriverProcAddressQueryResult status;
+	void *older;
+	OK(cuMemAlloc(&device, 64));
+	OK(cuMemsetD8(device, 5, 64));
+	to[0] = to[1] = device;
+	from[0] = from[1] = (CUdeviceptr)(uintptr_t)host;
+	EXPECT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuGetProcAddress("cuMemcpyBatchAsync", &older, 12080, 0, &status));
+	CHECK(status == CU_GET_PROC_ADDRESS_SUCCESS && older != (void *)(uintptr_t)cuMemcpyBatchAsync);
+	EXPECT(((batch_12_8 *)(uintptr_t)older)(to, from, sizes, 2, &attributes, &start, 1, &failed, stream),
+	       CUDA_ERROR_INVALID_VALUE);
+	CHECK(failed == 1);
+	EXPECT(((batch_12_8 *)(uintptr_t)older)(to, from, sizes, 2, &attributes, &start, 1, &failed, NULL),
+	       CUDA_ERROR_INVALID_VALUE);
+	CHECK(failed == SIZE_MAX);
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(back, device, 64));
+	CHECK(back[0] == 5 && back[15] == 5);
+	sizes[1] = 64;
+	start = 1;
+	EXPECT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	start = 0;
+	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
+	EXPECT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(device));
+}
+
+static void boxes_have_rows_and_layers(void)
+{
+	unsigned char host[2][4][6], back[64];
+	CUdeviceptr device;
+	for (int i = 0; i < 48; i++)
+		((unsigned char *)host)[i] = (unsigned char)i;
+	OK(cuMemAlloc(&device, 64));
+	OK(cuMemsetD8(device, 99, 64));
+	OK(cuCtxSynchronize());
+	/* 3 x 2 x 2 bytes out of 6 x 4 x 2 into rows of 5 and layers of 3 rows. */
+	CUDA_MEMCPY3D_BATCH_OP op = { .extent = { 3, 2, 2 }, .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL };
+	op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+	op.src.op.ptr.ptr = (CUdeviceptr)(uintptr_t)&host[0][1][2];
+	op.src.op.ptr.rowLength = 6;
+	op.src.op.ptr.layerHeight = 4;
+	op.dst.op.ptr.ptr = device;
+	op.dst.op.ptr.rowLength = 5;
+	op.dst.op.ptr.layerHeight = 3;
+	OK(cuMemcpy3DBatchAsync(1, &op, 0, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(back, device, 64));
+	for (int at = 0; at < 64; at++) {
+		int z = at / 15, y = at % 15 / 5, x = at % 5;
+		bool copied = z < 2 && y < 2 && x < 3;
+		CHECK(back[at] == (copied ? host[z][1 + y][2 + x] : 99));
+	}
+	op.extent.width = 6; /* more than a row of the target */
+	EXPECT(cuMemcpy3DBatchAsync(1, &op, 0, stream), CUDA_ERROR_INVALID_VALUE);
+	op.extent.width = 3;
+	op.extent.depth = 5; /* more than the allocation */
+	EXPECT(cuMemcpy3DBatchAsync(1, &op, 0, stream), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(device));
+}
+
+static void a_captured_batch_becomes_nodes(void)
+{
+	CUdeviceptr device, to[2], from[2];
+	static char host[64], back[64];
+	size_t sizes[2] = { 32, 32 }, start = 0, nodes;
+	CUmemcpyAttributes attributes = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
+	CUgraph graph;
+	CUgraphExec exec;
+	OK(cuMemAlloc(&device, 64));
+	memset(host, 1, sizeof host);
+	to[0] = device;
+	to[1] = device + 32;
+	from[0] = from[1] = (CUdeviceptr)(uintptr_t)host;
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &nodes));
+	CHECK(nodes == 2);
+	memset(host, 2, sizeof host);
+	OK(cuGraphInstantiate(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(back, device, 64));
+	CHECK(back[0] == 2 && back[63] == 2);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	OK(cuMemFree(device));
+}
+
+int main(void)
+{
+	start();
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&flag, 4));
+	a_device_has_a_default_and_a_current_pool();
+	a_pool_has_limits_and_access();
+	sources_are_read_when_the_attributes_say();
+	one_wrong_copy_and_none_is_made();
+	boxes_have_rows_and_layers();
+	a_captured_batch_becomes_nodes();
+	OK(cuMemFree(flag));
+	return 0;
+}
