@@ -293,6 +293,34 @@ struct rc_wire_load {
 };
 static_assert(sizeof(struct rc_wire_load) == 32, "wire format");
 
+/*
+ * The JIT linker. The answers to link_add and link_complete are a struct rc_wire_linked, the two logs, and of link_complete
+ * the image.
+ */
+struct rc_wire_link_create {
+	uint64_t link;    /* client: handle */
+	uint32_t options; /* count of JIT options that follow, as in struct rc_wire_load */
+	uint32_t log_info, log_error; /* bytes of the logs that the caller has room for */
+	uint32_t reserved;
+};
+struct rc_wire_link_add { /* the input, its name and its options follow */
+	uint64_t link, bytes;
+	uint32_t type;    /* CUjitInputType */
+	uint32_t name;    /* bytes of the name, without a NUL */
+	uint32_t options; /* count */
+	uint32_t reserved;
+};
+struct rc_wire_link { /* link_complete, link_destroy */
+	uint64_t link;
+};
+struct rc_wire_linked {
+	int32_t result;   /* worker: CUresult; the reply's own is success, as logs follow a failure too */
+	uint32_t log_info, log_error; /* worker: bytes of the two logs */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct rc_wire_link_create) == 24 && sizeof(struct rc_wire_link_add) == 32 &&
+	      sizeof(struct rc_wire_linked) == 16, "wire format");
+
 struct rc_wire_module {
 	int32_t result;   /* worker: CUresult of the load; the reply's own is success, as logs follow a failure too */
 	uint32_t kernels; /* worker: number of kernels that follow, at most RC_KERNELS_MAX */
@@ -434,7 +462,7 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
 	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KIND_ARRAY, RC_KIND_MIPMAP,
-	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KINDS
+	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KIND_LINK, RC_KINDS
 };
 
 /* Objects that the driver names by numbers, which kernels read. The client does not choose these. */

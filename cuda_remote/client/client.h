@@ -12,6 +12,7 @@
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
+ *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
  *	pool.c      memory pools                            copy_batch.c  batches of copies
  *	peer*.c     copies between servers, and streams of one server that wait for another

@@ -3,6 +3,7 @@
 #include "cuda_remote/client/image.h"
 
 #include "cuda_remote/fatbin.h"
+#include "cuda_remote/linked_image.h"
 #include "rdma_channel/base/log.h"
 
 #include <elf.h>
@@ -65,6 +66,10 @@ CUresult rc_image_find(const void *bytes, struct rc_image *image)
 {
 	struct fatbin_wrapper wrapper = { 0 };
 	*image = (struct rc_image){ .n = 0 };
+	if (linked_is(bytes)) {
+		add_piece(image, bytes, linked_bytes(bytes));
+		return CUDA_SUCCESS;
+	}
 	/* Text may be shorter than a magic number. */
 	uint8_t first = *(const uint8_t *)bytes;
 	if (first != ELFMAG0 && first != (uint8_t)FATBIN_WRAPPER_MAGIC && first != (uint8_t)FATBIN_MAGIC) {
@@ -93,7 +98,7 @@ CUresult rc_image_find(const void *bytes, struct rc_image *image)
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_image_read(const char *path, void **image)
+CUresult rc_image_read(const char *path, void **image, size_t *size)
 {
 	FILE *file = fopen(path, "rb");
 	if (!file)
@@ -115,6 +120,7 @@ CUresult rc_image_read(const char *path, void **image)
 	fclose(file);
 	bytes[len] = '\0';
 	*image = bytes;
+	*size = len;
 	return CUDA_SUCCESS;
 
 close_file:

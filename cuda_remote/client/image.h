@@ -23,8 +23,8 @@ struct rc_image {
 /* Finds the bytes to send. CUDA_ERROR_INVALID_IMAGE if the format is unknown or the image is damaged. */
 CUresult rc_image_find(const void *bytes, struct rc_image *image);
 
-/* Reads a file, with a NUL behind it. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
-CUresult rc_image_read(const char *path, void **image);
+/* Reads a file, with a NUL behind it, which *size does not count. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
+CUresult rc_image_read(const char *path, void **image, size_t *size);
 
 struct rc_image_options {
 	unsigned n;

@@ -226,9 +226,10 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
 	void *image;
+	size_t size;
 	if (!module || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_image_read(path, &image);
+	CUresult result = rc_image_read(path, &image, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = cuModuleLoadData(module, image);
@@ -274,9 +275,10 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 			       CUlibraryOption *library_options, void **library_values, unsigned library_n)
 {
 	void *image;
+	size_t size;
 	if (!library || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_image_read(path, &image);
+	CUresult result = rc_image_read(path, &image, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = cuLibraryLoadData(library, image, options, values, n, library_options, library_values, library_n);

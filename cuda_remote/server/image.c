@@ -2,7 +2,7 @@
 /*
  * Images from the wire. A driver takes an image as a pointer without a length, and follows whatever lengths and pointers the
  * image holds. So the worker hands over only what it has checked to lie inside the message: PTX text, fat-binary containers,
- * and ELF files. Everything else is refused, among it .nvFatBinSegment (pointers) and the software GPU's own linked images.
+ * ELF files, and images of the software GPU's linker. Everything else is refused, among it .nvFatBinSegment (pointers).
  *
  * The driver reads a private copy. Zeros follow the copy, and a page without access follows the zeros: a driver that reads
  * too far finds the end of a text or a page fault, never another client's or the worker's own data.
@@ -11,13 +11,12 @@
 #include "cuda_remote/server/image.h"
 
 #include "cuda_remote/fatbin.h"
+#include "cuda_remote/linked_image.h"
 
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define LINKED_MAGIC "HRPTXLNK" /* softgpu/fatbin/linked.h */
 
 /* ---- fat-binary containers ---- */
 
@@ -121,6 +120,8 @@ bool server_image_is_sound(const uint8_t *image, uint64_t size)
 {
 	if (size >= SELFMAG && !memcmp(image, ELFMAG, SELFMAG))
 		return elf_is_inside(image, size);
+	if (size >= sizeof(struct linked_header) && linked_is(image))
+		return linked_is_sound(image, size);
 	return server_image_container(image, size) == size || is_text(image, size);
 }
 

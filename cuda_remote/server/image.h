@@ -9,7 +9,8 @@
 
 /*
  * True if size bytes are one image that lies inside them altogether: PTX text (one NUL, at its end), a fat-binary container
- * (server_image_container), or a 64-bit ELF file whose headers, sections and segments are inside.
+ * (server_image_container), a 64-bit ELF file whose headers, sections and segments are inside, or a linked image
+ * (linked_image.h).
  */
 bool server_image_is_sound(const uint8_t *image, uint64_t size);
 

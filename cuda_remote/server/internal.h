@@ -15,7 +15,7 @@
  *	hostfn.c           host functions                             graph.c  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server
- *	hello.c, context.c, module.c, launch.c, stream.c              the calls written by hand
+ *	hello.c, context.c, module.c, linker.c, launch.c, stream.c    the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
  */
@@ -400,6 +400,12 @@ CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);
 CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);
+CUresult serve_link_create(struct server_call *call);
+CUresult serve_link_add(struct server_call *call);
+CUresult serve_link_complete(struct server_call *call);
+CUresult serve_link_destroy(struct server_call *call);
+/* Takes count JIT options, at most RC_JIT_OPTIONS_MAX, and checks that they are numbers (api/jit_options.h). */
+CUresult server_jit_options(struct server_call *call, uint32_t count, CUjit_option *names, void **values);
 CUresult serve_module_load(struct server_call *call);
 /* What the worker keeps of a module or library. */
 struct server_module {

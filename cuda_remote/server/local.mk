@@ -2,12 +2,12 @@
 # The worker: what serves one client. Link it with cuda_remote/door/libhrdoor.la and ch3/libhrch3.la.
 noinst_LTLIBRARIES += cuda_remote/server/libworker.la
 cuda_remote_server_libworker_la_SOURCES = \
-	cuda_remote/wire.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
+	cuda_remote/wire.h cuda_remote/linked_image.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
 	cuda_remote/server/array_copy.c cuda_remote/server/call_order.c cuda_remote/server/context.c \
 	cuda_remote/server/copy_pinned.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph.c cuda_remote/server/hello.c \
 	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h cuda_remote/server/latch.c \
-	cuda_remote/server/launch.c cuda_remote/server/limits.c cuda_remote/server/memory.c cuda_remote/server/module.c \
+	cuda_remote/server/launch.c cuda_remote/server/limits.c cuda_remote/server/linker.c cuda_remote/server/memory.c cuda_remote/server/module.c \
 	cuda_remote/server/numbers.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/peer.c \
 	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c \
 	cuda_remote/server/thread.c \

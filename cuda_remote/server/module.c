@@ -63,25 +63,35 @@ static CUresult take_image(struct server_call *call, struct load *load)
 	return sound ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-static CUresult load_take(struct server_call *call, struct load *load)
+CUresult server_jit_options(struct server_call *call, uint32_t count, CUjit_option *names, void **values)
 {
-	if (!server_take_into(call, &load->wire, sizeof load->wire) || load->wire.options > RC_JIT_OPTIONS_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = take_image(call, load);
-	if (result != CUDA_SUCCESS)
-		return result;
-	const uint8_t *options = server_take(call, load->wire.options, 16);
+	const uint8_t *options = count <= RC_JIT_OPTIONS_MAX ? server_take(call, count, 16) : NULL;
 	if (!options)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (uint32_t i = 0; i < load->wire.options; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint32_t name;
 		uint64_t value;
 		memcpy(&name, options + 16 * i, sizeof name);
 		memcpy(&value, options + 16 * i + 8, sizeof value);
 		if (!rc_jit_option_travels(name))
 			return CUDA_ERROR_INVALID_VALUE;
-		add_option(load, (CUjit_option)name, value);
+		names[i] = (CUjit_option)name;
+		values[i] = (void *)(uintptr_t)value;
 	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult load_take(struct server_call *call, struct load *load)
+{
+	if (!server_take_into(call, &load->wire, sizeof load->wire))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = take_image(call, load);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_jit_options(call, load->wire.options, load->name, load->value);
+	if (result != CUDA_SUCCESS)
+		return result;
+	load->n = load->wire.options;
 	uint32_t info = load->wire.log_info < LOG_MAX ? load->wire.log_info : LOG_MAX;
 	uint32_t error = load->wire.log_error < LOG_MAX ? load->wire.log_error : LOG_MAX;
 	load->info = calloc(1, info + 1);

@@ -5,21 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char magic[8] = "HRPTXLNK";
-
-struct linked_header {
-	char magic[8];
-	uint32_t version, units;
-	uint64_t bytes;
-};
-
-struct linked_entry {
-	uint64_t text_bytes;
-	uint32_t name_bytes, on_demand;
-};
-_Static_assert(sizeof(struct linked_header) == LINKED_HEADER_BYTES && sizeof(struct linked_entry) == 16,
-	       "the layout of the image");
-
 CUresult linked_add(linked_units_t *units, const char *name, const fatbin_ptx_t *ptx, bool on_demand)
 {
 	if (units->count == units->room) {
@@ -59,7 +44,7 @@ static size_t entry_bytes(const softgpu_unit_t *unit)
 CUresult linked_join(const linked_units_t *units, fatbin_ptx_t *image)
 {
 	struct linked_header header = { .version = 1, .units = (uint32_t)units->count, .bytes = sizeof header };
-	memcpy(header.magic, magic, sizeof magic);
+	memcpy(header.magic, LINKED_MAGIC, sizeof header.magic);
 	for (size_t n = 0; n < units->count; n++)
 		header.bytes += entry_bytes(&units->unit[n]);
 	char *bytes = calloc(1, (size_t)header.bytes);
@@ -79,41 +64,15 @@ CUresult linked_join(const linked_units_t *units, fatbin_ptx_t *image)
 	return CUDA_SUCCESS;
 }
 
-bool linked_is(const void *data)
-{
-	/* Compares the version's bytes too: a text that begins with the same letters may be shorter than a header. */
-	static const char version[4] = { 1 };
-	const char *bytes = data;
-	for (size_t n = 0; n < sizeof magic + sizeof version; n++)
-		if (bytes[n] != (n < sizeof magic ? magic[n] : version[n - sizeof magic]))
-			return false;
-	return true;
-}
-
-size_t linked_bytes(const void *data)
-{
-	struct linked_header header;
-	memcpy(&header, data, sizeof header);
-	return (size_t)header.bytes;
-}
-
 /* Reads the unit at *at, with *left bytes left. False: damaged. */
 static bool take_unit(const char **at, size_t *left, softgpu_unit_t *unit)
 {
 	struct linked_entry entry;
-	if (*left < sizeof entry)
+	size_t bytes = linked_unit_bytes(*at, *left, &entry);
+	if (!bytes)
 		return false;
-	memcpy(&entry, *at, sizeof entry);
-	size_t rest = *left - sizeof entry;
-	if (entry.name_bytes >= rest || entry.text_bytes >= rest - entry.name_bytes - 1)
-		return false;
-	*unit = (softgpu_unit_t){ *at + sizeof entry, *at + sizeof entry + entry.name_bytes + 1,
-				  (size_t)entry.text_bytes, entry.on_demand != 0 };
-	if (unit->name[entry.name_bytes] || unit->text[unit->length] || strlen(unit->name) != entry.name_bytes)
-		return false;
-	size_t bytes = entry_bytes(unit);
-	if (bytes > *left)
-		return false;
+	const char *name = *at + sizeof entry;
+	*unit = (softgpu_unit_t){ name, name + entry.name_bytes + 1, (size_t)entry.text_bytes, entry.on_demand != 0 };
 	*at += bytes;
 	*left -= bytes;
 	return true;
@@ -125,7 +84,7 @@ CUresult linked_split(const void *data, size_t length, linked_units_t *units)
 	if (length < sizeof header || !linked_is(data))
 		return CUDA_ERROR_INVALID_IMAGE;
 	memcpy(&header, data, sizeof header);
-	if (header.version != 1 || header.bytes != length || header.units > length / sizeof(struct linked_entry))
+	if (header.bytes != length || header.units > length / sizeof(struct linked_entry))
 		return CUDA_ERROR_INVALID_IMAGE;
 	*units = (linked_units_t){ .unit = calloc(header.units + 1u, sizeof *units->unit), .borrowed = true };
 	if (!units->unit)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
 HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies \
-	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/order \
+	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/peer test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/usage test/cuda/remote/victim
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
 	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh \
-	test/cuda/remote/order.sh test/cuda/remote/peer.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
+	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/peer.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/pools.sh \
 	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh
@@ -38,6 +38,9 @@ test_cuda_remote_errors_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_hostfn_SOURCES = test/cuda/remote/hostfn.c
 test_cuda_remote_hostfn_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_hostfn_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_linker_SOURCES = test/cuda/remote/linker.c test/cuda/softgpu/driver.h
+test_cuda_remote_linker_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_linker_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_order_SOURCES = test/cuda/remote/order.c test/cuda/softgpu/driver.h
 test_cuda_remote_order_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_order_LDADD = cuda_remote/client/libcuda.la

@@ -40,6 +40,11 @@ static void pointers(void)
 	linked.magic[7] = 'K';
 	check("a linked image", &linked, sizeof linked, CUDA_ERROR_INVALID_IMAGE);
 	check("a linked image's letters", "HRPTXLNK", 9, CUDA_ERROR_INVALID_IMAGE);
+	linked.bytes = sizeof linked;
+	linked.end = 1ull << 40;
+	check("a linked image's unit", &linked, sizeof linked, CUDA_ERROR_INVALID_IMAGE);
+	linked.units = UINT32_MAX;
+	check("a linked image's number of units", &linked, sizeof linked, CUDA_ERROR_INVALID_IMAGE);
 }
 
 static void containers(void)

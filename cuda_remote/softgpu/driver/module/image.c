@@ -13,7 +13,7 @@
 
 #define LOG_ROOM 16384
 #define ELF_MAGIC 0x464C457Fu
-#define LINKED_MAGIC 0x54505248u /* the first four bytes of an image of the linker */
+#define LINKED_START 0x54505248u /* the first four bytes of an image of the linker */
 
 static uint64_t now(void)
 {
@@ -246,7 +246,7 @@ CUresult image_from_memory(const void *image, softgpu_log_t *log, fatbin_ptx_t *
 		return fatbin_unpack(image, SIZE_MAX, device_capability(), log, ptx);
 	case ELF_MAGIC:
 		return refuse_elf(log);
-	case LINKED_MAGIC:
+	case LINKED_START:
 		if (linked_is(image))
 			return from_linked(image, linked_bytes(image), log, ptx);
 		return from_text(text, strlen(text), log, ptx);
