@@ -377,6 +377,21 @@ struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch 
 	uint64_t width, height;
 	uint32_t element, reserved;
 };
+/* Virtual memory management. Memory has a handle of kind ALLOCATION, which the client releases after its last mapping. */
+struct rc_wire_reserve { /* virtual_reserve; its answer: u64 address */
+	uint64_t bytes, alignment, hint; /* as given to cuMemAddressReserve */
+};
+struct rc_wire_range { /* virtual_unreserve, virtual_unmap */
+	uint64_t address, bytes;
+};
+struct rc_wire_memory { /* virtual_release; virtual_properties, its answer: allocFlags of CUmemAllocationProp */
+	uint64_t memory;
+};
+struct rc_wire_map { /* virtual_map */
+	uint64_t address, bytes, offset, memory;
+};
+static_assert(sizeof(struct rc_wire_reserve) == 24 && sizeof(struct rc_wire_range) == 16 &&
+	      sizeof(struct rc_wire_map) == 32, "wire format");
 struct rc_wire_alloc { /* memory_alloc_async; its answer: u64 address */
 	uint64_t bytes, stream, pool; /* pool: 0 for the device's current one */
 };

@@ -22,7 +22,7 @@ HR_CALL_TABLE = \
 	cuda_remote/api/calls/device.api cuda_remote/api/calls/graph.api \
 	cuda_remote/api/calls/launch.api cuda_remote/api/calls/memory.api cuda_remote/api/calls/module.api \
 	cuda_remote/api/calls/peer.api cuda_remote/api/calls/pool.api cuda_remote/api/calls/stream.api \
-	cuda_remote/api/calls/texture.api
+	cuda_remote/api/calls/texture.api cuda_remote/api/calls/virtual.api
 HR_CALL_GENERATED = cuda_remote/api/calls.h cuda_remote/api/names.c cuda_remote/api/driver.h cuda_remote/api/wire.txt cuda_remote/api/fuzz.h \
 	cuda_remote/client/calls.c cuda_remote/server/calls.c
 HR_CALL_INPUTS = cuda_remote/api/calls.py cuda_remote/api/header.py cuda_remote/api/widths.py $(HR_CALL_TABLE)

@@ -10,6 +10,7 @@
  *	context.c   current context, primary contexts       device.c  device queries
  *	allocate.c  device memory: addresses, budget        window.c  the addresses of one device
  *	memory.c    table of allocations                    copy.c    copies between host and device
+ *	virtual.c   virtual memory management
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	linker.c    the JIT linker                          image.c   images and JIT options
@@ -272,6 +273,7 @@ struct rc_span {
 	CUmodule module;   /* of a global: the module that it is part of */
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
+	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
 	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL */
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host memory: its handle with workers on this host, or 0 */
@@ -291,6 +293,13 @@ void rc_memory_forget_context(CUcontext context);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
+
+/* ---- virtual.c ---- */
+
+/* True if size bytes of a reservation are mapped, and a device may access them. */
+bool rc_virtual_covers(uint64_t address, uint64_t size);
+/* The device of the memory that is mapped at address. False: nothing is. */
+bool rc_virtual_device(uint64_t address, CUdevice *device);
 
 /* ---- allocate.c ---- */
 
@@ -513,6 +522,10 @@ CUresult stream_check_wait_event(CUstream stream, CUevent event, unsigned flags)
 CUresult pool_check_destroy(CUmemoryPool pool);
 CUresult pool_check_set(CUdevice device, CUmemoryPool pool);
 CUresult pool_done_set(CUdevice device, CUmemoryPool pool);
+CUresult virtual_done_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+			     unsigned long long flags);
+CUresult virtual_check_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list, size_t count);
+CUresult virtual_done_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *list, size_t count);
 CUresult texture_done_create(CUtexObject *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
 			     const CUDA_RESOURCE_VIEW_DESC *view);
 CUresult texture_done_destroy(CUtexObject object);

@@ -158,7 +158,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 	bool device = span->kind <= RC_MEMORY_GLOBAL;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (span->pooled)
+		if (span->pooled || span->reserved)
 			*(CUcontext *)data = NULL;
 		else
 			*(CUcontext *)data = span->context;
@@ -182,7 +182,9 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(unsigned *)data = 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		return device_of(span, data);
+		if (!span->reserved)
+			return device_of(span, data);
+		return rc_virtual_device(pointer, data) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)data = span->base;
 		return CUDA_SUCCESS;

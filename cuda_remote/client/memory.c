@@ -125,7 +125,7 @@ void rc_memory_forget_context(CUcontext context)
 	/* Without memory for the list, the addresses are not used again. */
 	struct rc_span *placed = malloc((n_spans ? n_spans : 1) * sizeof *placed);
 	for (size_t i = 0; i < n_spans; i++) {
-		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context)
+		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
 		else if (spans[i].placing && placed)
 			placed[n++] = spans[i];
@@ -144,7 +144,7 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 		return CUDA_SUCCESS;
 	if (!rc_memory_find(address, &span) || span.kind > RC_MEMORY_GLOBAL || size > span.size - (address - span.base))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return !span.reserved || rc_virtual_covers(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool rc_memory_is_device(uint64_t address)
@@ -157,7 +157,7 @@ bool rc_memory_take(uint64_t base, struct rc_span *taken)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct rc_span *span = find(base);
-	bool found = span && span->base == base && span->kind == RC_MEMORY_DEVICE;
+	bool found = span && span->base == base && span->kind == RC_MEMORY_DEVICE && !span->reserved;
 	if (found) {
 		*taken = *span;
 		span_remove(span);

@@ -38,20 +38,25 @@ static uint64_t reserve_anywhere(uint64_t bytes)
 	return base;
 }
 
+bool rc_window_reserve_at(uint64_t base, uint64_t bytes)
+{
+	void *at = mmap((void *)(uintptr_t)base, bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (at == MAP_FAILED)
+		return false;
+	if ((uintptr_t)at == base)
+		return true;
+	munmap(at, bytes); /* a kernel before 4.17 takes the address as a hint */
+	return false;
+}
+
 uint64_t rc_window_reserve(uint64_t bytes, unsigned attempt)
 {
 	uint32_t drawn;
 	if (attempt >= DRAWN_ATTEMPTS || getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
 		return reserve_anywhere(bytes);
 	uint64_t base = PLACES_BEGIN + (drawn & PLACES_MASK) * PLACES_UNIT;
-	void *at = mmap((void *)(uintptr_t)base, bytes, PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (at == MAP_FAILED)
-		return reserve_anywhere(bytes);
-	if ((uintptr_t)at == base)
-		return base;
-	munmap(at, bytes); /* a kernel before 4.17 takes the address as a hint */
-	return reserve_anywhere(bytes);
+	return rc_window_reserve_at(base, bytes) ? base : reserve_anywhere(bytes);
 }
 
 void rc_window_release(uint64_t base, uint64_t bytes)

@@ -3,6 +3,7 @@
 #ifndef RC_CUDA_WINDOW_H
 #define RC_CUDA_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct rc_window {
 
 /* Reserves bytes of addresses, where the kernel or chance puts them. attempt: which place is tried. 0: no such addresses. */
 uint64_t rc_window_reserve(uint64_t bytes, unsigned attempt);
+/* Reserves these addresses. False: part of them is in use. */
+bool rc_window_reserve_at(uint64_t base, uint64_t bytes);
 void rc_window_release(uint64_t base, uint64_t bytes);
 
 /* The fields from base to page are set. -ENOMEM; -EINVAL: they do not fit together. */

@@ -14,7 +14,7 @@
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions                             graph.c  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
- *	peer.c             streams that wait for another server
+ *	peer.c             streams that wait for another server      virtual.c  virtual memory management
  *	hello.c, context.c, module.c, linker.c, launch.c, stream.c    the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -300,11 +300,16 @@ void server_usage_call(void);
 void server_usage_call_end(void);
 /* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
 void server_usage_placed(CUdeviceptr address, uint64_t bytes);
+/* Count memory that has no address of its own, and its end. */
+void server_usage_add(uint64_t bytes);
+void server_usage_sub(uint64_t bytes);
 /* Replaces the driver's functions that allocate and free by counting ones. After the driver was loaded. */
 void server_usage_watch(void);
 
 /* ---- quota.c: the session's memory on each GPU. gpu: the server's index; any thread ---- */
 
+/* The server's index of the session's GPU with this number. */
+uint32_t server_quota_index(uint32_t number);
 /* The GPU of the current context. */
 uint32_t server_quota_gpu(void);
 /* False if the session may not have that many bytes more; logged. Otherwise the caller allocates, or releases. */
@@ -388,6 +393,14 @@ CUresult serve_memory_alloc_pitch(struct server_call *call);
 CUresult serve_memory_free(struct server_call *call);
 CUresult serve_memory_alloc_async(struct server_call *call);
 CUresult serve_memory_free_async(struct server_call *call);
+CUresult server_read_CUmemAllocationProp(CUmemAllocationProp *to);
+CUresult serve_virtual_reserve(struct server_call *call);
+CUresult serve_virtual_unreserve(struct server_call *call);
+CUresult serve_virtual_create(struct server_call *call);
+CUresult serve_virtual_properties(struct server_call *call);
+CUresult serve_virtual_release(struct server_call *call);
+CUresult serve_virtual_map(struct server_call *call);
+CUresult serve_virtual_unmap(struct server_call *call);
 CUresult serve_copy_up(struct server_call *call);
 CUresult serve_copy_up_end(struct server_call *call);
 CUresult serve_copy_down(struct server_call *call);

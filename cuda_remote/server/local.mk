@@ -11,7 +11,7 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/numbers.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/peer.c \
 	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c \
 	cuda_remote/server/thread.c \
-	cuda_remote/server/usage.c cuda_remote/server/watch.c cuda_remote/server/worker.c
+	cuda_remote/server/usage.c cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
 nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c
 cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 

@@ -15,8 +15,7 @@ void worker_limit_memory(const uint64_t *bytes, uint32_t count)
 	memcpy(quota, bytes, sizeof *quota * (count < RC_DEVICES_MAX ? count : RC_DEVICES_MAX));
 }
 
-/* The server's index of the worker's GPU. */
-static uint32_t server_index(uint32_t gpu)
+uint32_t server_quota_index(uint32_t gpu)
 {
 	return worker.grant == RC_SERVER_ALL_GPUS ? gpu : worker.grant;
 }
@@ -28,12 +27,12 @@ uint32_t server_quota_gpu(void)
 	driver.cuCtxGetCurrent(&context);
 	for (uint32_t i = 0; i < worker.gpus; i++)
 		if (context == __atomic_load_n(&worker.primary[i], __ATOMIC_RELAXED))
-			return server_index(i);
+			return server_quota_index(i);
 	if (driver.cuCtxGetDevice && driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
 		for (uint32_t i = 0; i < worker.gpus; i++)
 			if (worker.device[i] == device)
-				return server_index(i);
-	return server_index(0);
+				return server_quota_index(i);
+	return server_quota_index(0);
 }
 
 bool server_quota_charge(uint32_t gpu, uint64_t bytes)

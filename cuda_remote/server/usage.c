@@ -82,6 +82,16 @@ void server_usage_placed(CUdeviceptr address, uint64_t bytes)
 	record(address, bytes, 0);
 }
 
+void server_usage_add(uint64_t bytes)
+{
+	__atomic_fetch_add(&usage->memory, bytes, __ATOMIC_RELAXED);
+}
+
+void server_usage_sub(uint64_t bytes)
+{
+	__atomic_fetch_sub(&usage->memory, bytes, __ATOMIC_RELAXED);
+}
+
 /* Removes *at from its list and subtracts its bytes. Under the lock. */
 static struct allocation *take(struct allocation **at)
 {

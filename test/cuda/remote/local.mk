@@ -4,13 +4,13 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/peer test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/threads \
-	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/usage test/cuda/remote/victim
+	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
 	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh \
 	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/peer.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/pools.sh \
 	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/threads.sh \
-	test/cuda/remote/usage.sh
+	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
 TESTS += $(HR_REMOTE_RUNS)
@@ -75,6 +75,9 @@ test_cuda_remote_usage_LDADD = cuda_remote/client/libcuda.la cuda_remote/door/li
 test_cuda_remote_victim_SOURCES = test/cuda/remote/victim.c
 test_cuda_remote_victim_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_victim_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_virtual_SOURCES = test/cuda/remote/virtual.c test/cuda/softgpu/driver.h
+test_cuda_remote_virtual_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_virtual_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_rogue_SOURCES = test/cuda/remote/rogue.c
 nodist_test_cuda_remote_rogue_SOURCES = cuda_remote/api/names.c
 test_cuda_remote_rogue_CPPFLAGS = $(REMOTE_CPPFLAGS)
