@@ -377,6 +377,19 @@ struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch 
 	uint64_t width, height;
 	uint32_t element, reserved;
 };
+/* Memory operations of a stream: stream_memory, followed by its operations, of which the driver gets one batch. */
+#define RC_MEMOPS_MAX 255
+struct rc_wire_memops {
+	uint64_t stream;
+	uint32_t count, reserved; /* client: 1 to RC_MEMOPS_MAX; 0 */
+};
+struct rc_wire_memop {
+	uint32_t operation, flags; /* client: CUstreamBatchMemOpType; as CUDA's struct has them */
+	uint64_t address;          /* client: of the word; of pinned memory: its offset there */
+	uint64_t value;
+	uint64_t pinned;           /* client: handle of pinned memory that the worker has mapped; 0: device memory */
+};
+static_assert(sizeof(struct rc_wire_memops) == 16 && sizeof(struct rc_wire_memop) == 32, "wire format");
 /* Virtual memory management. Memory has a handle of kind ALLOCATION, which the client releases after its last mapping. */
 struct rc_wire_reserve { /* virtual_reserve; its answer: u64 address */
 	uint64_t bytes, alignment, hint; /* as given to cuMemAddressReserve */

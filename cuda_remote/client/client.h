@@ -10,7 +10,7 @@
  *	context.c   current context, primary contexts       device.c  device queries
  *	allocate.c  device memory: addresses, budget        window.c  the addresses of one device
  *	memory.c    table of allocations                    copy.c    copies between host and device
- *	virtual.c   virtual memory management
+ *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	linker.c    the JIT linker                          image.c   images and JIT options

@@ -15,7 +15,7 @@
  *	hostfn.c           host functions                             graph.c  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
- *	hello.c, context.c, module.c, linker.c, launch.c, stream.c    the calls written by hand
+ *	hello.c, context.c, module.c, linker.c, launch.c, stream*.c   the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
  */
@@ -410,6 +410,7 @@ CUresult serve_array_up(struct server_call *call);
 CUresult serve_array_down(struct server_call *call);
 /* Replaces the handles of a struct that has arrived (api/widths.py: TRANSLATED). Generated. */
 CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);
+CUresult serve_stream_memory(struct server_call *call);
 CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);

@@ -9,7 +9,7 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h cuda_remote/server/latch.c \
 	cuda_remote/server/launch.c cuda_remote/server/limits.c cuda_remote/server/linker.c cuda_remote/server/memory.c cuda_remote/server/module.c \
 	cuda_remote/server/numbers.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/peer.c \
-	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c \
+	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c cuda_remote/server/stream_memory.c \
 	cuda_remote/server/thread.c \
 	cuda_remote/server/usage.c cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
 nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c

@@ -4,12 +4,12 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/peer test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/threads \
-	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
+	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
 	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh \
 	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/peer.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/pools.sh \
-	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/threads.sh \
+	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/stream_memory.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
@@ -66,6 +66,9 @@ test_cuda_remote_occupy_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-versio
 test_cuda_remote_servers_SOURCES = test/cuda/remote/servers.c test/cuda/softgpu/driver.h
 test_cuda_remote_servers_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_servers_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_stream_memory_SOURCES = test/cuda/remote/stream_memory.c test/cuda/softgpu/driver.h
+test_cuda_remote_stream_memory_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_stream_memory_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_threads_SOURCES = test/cuda/remote/threads.c
 test_cuda_remote_threads_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_threads_LDADD = cuda_remote/client/libcuda.la

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory operations of streams: waiting for a value and writing one. The word is in device memory, or in pinned memory that the
+ * server's worker has mapped. The calls need no reply: what the driver would refuse is refused here.
+ */
+#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
+
+static bool is_64(CUstreamBatchMemOpType operation)
+{
+	return operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+/* Fills in where the word is. */
+static CUresult set_place(struct rc_route *route, uint64_t address, uint64_t bytes, struct rc_wire_memop *sent)
+{
+	struct rc_span span;
+	if (address % bytes || !rc_memory_find(address, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	sent->address = address;
+	if (span.kind <= RC_MEMORY_GLOBAL) {
+		CUresult result = rc_memory_check_device(address, bytes);
+		return result == CUDA_SUCCESS ? rc_route_address(route, address) : result;
+	}
+	if (bytes > span.size - (address - span.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!rc_pinned_in(route->session ? route->session : rc_context_session(), address, bytes, &span)) {
+		hr_log_once(HR_LOG_WARN, "a stream can wait for or write host memory only if the server is on this host and the memory is of cuMemHostAlloc; use device memory");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	sent->address = address - span.base;
+	sent->pinned = span.pinned;
+	return CUDA_SUCCESS;
+}
+
+/* first_version: of the calls of CUDA 11, which have no barriers, and whose writes need not be ordered behind others. */
+static CUresult translate(struct rc_route *route, const CUstreamBatchMemOpParams *given, bool first_version,
+			  struct rc_wire_memop *sent)
+{
+	CUstreamBatchMemOpType operation = given->operation;
+	*sent = (struct rc_wire_memop){ .operation = operation };
+	switch (operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		if (given->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
+			return CUDA_ERROR_NOT_SUPPORTED; /* as the attribute CAN_FLUSH_REMOTE_WRITES says */
+		if (given->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR)
+			return CUDA_ERROR_INVALID_VALUE;
+		sent->flags = given->waitValue.flags;
+		sent->value = is_64(operation) ? given->waitValue.value64 : given->waitValue.value;
+		return set_place(route, given->waitValue.address, is_64(operation) ? 8 : 4, sent);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		if (given->writeValue.flags > (first_version ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER : 0))
+			return CUDA_ERROR_INVALID_VALUE;
+		sent->value = is_64(operation) ? given->writeValue.value64 : given->writeValue.value;
+		return set_place(route, given->writeValue.address, is_64(operation) ? 8 : 4, sent);
+	case CU_STREAM_MEM_OP_BARRIER:
+		sent->flags = given->memoryBarrier.flags;
+		return !first_version && sent->flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_SUCCESS :
+											     CUDA_ERROR_INVALID_VALUE;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult batch(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *list, unsigned flags, bool first_version)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_memops call;
+	} message = { .call = { (uint64_t)(uintptr_t)stream, count, 0 } };
+	struct rc_wire_memop sent[RC_MEMOPS_MAX];
+	struct rc_route route = { NULL, 0, false };
+	struct rc_context *context;
+	struct rc_link *link;
+	CUresult result = rc_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!list || !count || count > RC_MEMOPS_MAX || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		result = translate(&route, &list[i], first_version, &sent[i]);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	result = capture_check_stream(stream); /* the client's graphs have no such node */
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct iovec iov = { sent, count * sizeof *sent };
+	return rc_link_post(link, RC_CALL_stream_memory, 0, &message.head, sizeof message, &iov, 1);
+}
+
+static CUresult write_value(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, uint64_t value,
+			    unsigned flags, bool first_version)
+{
+	CUstreamBatchMemOpParams one = { .writeValue = { .operation = operation, .address = address, .flags = flags } };
+	if (is_64(operation))
+		one.writeValue.value64 = value;
+	else
+		one.writeValue.value = (cuuint32_t)value;
+	return batch(stream, 1, &one, 0, first_version);
+}
+
+static CUresult wait_value(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, uint64_t value,
+			   unsigned flags, bool first_version)
+{
+	CUstreamBatchMemOpParams one = { .waitValue = { .operation = operation, .address = address, .flags = flags } };
+	if (is_64(operation))
+		one.waitValue.value64 = value;
+	else
+		one.waitValue.value = (cuuint32_t)value;
+	return batch(stream, 1, &one, 0, first_version);
+}
+
+static CUstream given(CUstream stream)
+{
+	return stream;
+}
+
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+/* The calls of one version, for one meaning of the default stream. */
+#define CALLS(suffix, first_version, which) \
+	CUresult cuStreamWriteValue32##suffix(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) \
+	{ \
+		return write_value(which(stream), CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags, first_version); \
+	} \
+	CUresult cuStreamWriteValue64##suffix(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) \
+	{ \
+		return write_value(which(stream), CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags, first_version); \
+	} \
+	CUresult cuStreamWaitValue32##suffix(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) \
+	{ \
+		return wait_value(which(stream), CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags, first_version); \
+	} \
+	CUresult cuStreamWaitValue64##suffix(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) \
+	{ \
+		return wait_value(which(stream), CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags, first_version); \
+	} \
+	CUresult cuStreamBatchMemOp##suffix(CUstream stream, unsigned count, CUstreamBatchMemOpParams *list, unsigned flags) \
+	{ \
+		return batch(which(stream), count, list, flags, first_version); \
+	}
+
+CALLS(, true, given)
+CALLS(_ptsz, true, own)
+CALLS(_v2, false, given)
+CALLS(_v2_ptsz, false, own)
