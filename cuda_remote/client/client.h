@@ -402,6 +402,7 @@ struct rc_kernel {
 	} *parameter;
 	uint32_t known;
 	int32_t attribute[RC_KERNEL_ATTRIBUTES];
+	uint64_t resident; /* of launch.c: blocks that fit a multiprocessor, as last asked for; atomic */
 	struct rc_module *module;
 };
 

@@ -166,6 +166,7 @@ static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int 
 		result = rc_link_call(link, RC_CALL_function_attribute, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS && (unsigned)attribute < RC_KERNEL_ATTRIBUTES)
 		__atomic_store_n(&kernel->attribute[attribute], value, __ATOMIC_RELAXED);
+	__atomic_store_n(&kernel->resident, 0, __ATOMIC_RELAXED); /* the attribute may change how many blocks fit */
 	return result;
 }
 

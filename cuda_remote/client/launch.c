@@ -60,6 +60,37 @@ CUresult rc_launch_check_shape(const struct rc_kernel *kernel, const uint32_t *g
 	return fixed + shared > allowed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/*
+ * The blocks of a cooperative launch must all be resident. The server's driver knows how many fit; its last answer is kept
+ * with the kernel: 16 bits of blocks, 11 of threads, 9 of the device, 28 of dynamic shared memory.
+ */
+static CUresult check_cooperative(struct rc_kernel *kernel, const struct launch *launch)
+{
+	struct rc_context *context;
+	struct rc_device *device;
+	CUresult result = rc_context_get(&context);
+	if (result == CUDA_SUCCESS)
+		result = rc_device_get(context->device, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+	uint64_t key = (uint64_t)launch->shared << 36 | (uint64_t)context->device << 27 | threads << 16;
+	uint64_t known = __atomic_load_n(&kernel->resident, __ATOMIC_RELAXED);
+	bool fits = threads < 1u << 11 && launch->shared < 1u << 28 && context->device < 1 << 9;
+	if (!fits || known >> 16 << 16 != key) {
+		int blocks;
+		result = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch->function, (int)threads, launch->shared);
+		if (result != CUDA_SUCCESS)
+			return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : result; /* the driver will say */
+		known = key | ((unsigned)blocks & 0xffff);
+		if (fits)
+			__atomic_store_n(&kernel->resident, known, __ATOMIC_RELAXED);
+	}
+	uint64_t most = (known & 0xffff) * (uint64_t)rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	return (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE :
+										     CUDA_SUCCESS;
+}
+
 /* The parameter block that a launch gives by its argument "extra". */
 static CUresult extra_block(void **extra, const void **block, size_t *size)
 {
@@ -126,6 +157,8 @@ static CUresult launch(const struct launch *launch)
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = launch_check(launch, kernel);
+	if (result == CUDA_SUCCESS && launch->flags & RC_LAUNCH_COOPERATIVE)
+		result = check_cooperative(kernel, launch);
 	if (result != CUDA_SUCCESS)
 		return result;
 	bool captured;

@@ -28,6 +28,32 @@ static void launches(void)
 	OK(cuCtxSynchronize());
 }
 
+/* A grid that cannot be resident at once is refused, however often the kernel was launched with other shapes. */
+static void cooperative_launches(void)
+{
+	CUfunction nothing = kernel("nothing");
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = { .cooperative = 1 } };
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+				  .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1 };
+	int blocks, processors;
+	OK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+	for (unsigned threads = 32; threads <= 512; threads *= 4) {
+		OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, (int)threads, 0));
+		unsigned most = (unsigned)(blocks * processors);
+		for (int i = 0; i < 2; i++) {
+			OK(cuLaunchCooperativeKernel(nothing, most, 1, 1, threads, 1, 1, 0, NULL, NULL));
+			EXPECT(cuLaunchCooperativeKernel(nothing, most + 1, 1, 1, threads, 1, 1, 0, NULL, NULL),
+			       CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+		}
+		config.blockDimX = threads;
+		config.gridDimX = most;
+		OK(cuLaunchKernelEx(&config, nothing, NULL, NULL));
+		config.gridDimX++;
+		EXPECT(cuLaunchKernelEx(&config, nothing, NULL, NULL), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	}
+	OK(cuCtxSynchronize());
+}
+
 static void handles(void)
 {
 	CUevent event;
@@ -181,6 +207,7 @@ int main(void)
 	before_init();
 	start();
 	launches();
+	cooperative_launches();
 	handles();
 	streams_tell_what_they_are();
 	modules();
