@@ -234,6 +234,7 @@ struct rc_context {
 	CUdevice device;
 	unsigned flags, api_version;
 	bool primary;
+	unsigned attached; /* uses beyond the first one (cuCtxAttach); atomic */
 	uint64_t id;
 };
 

@@ -513,6 +513,37 @@ CUresult cuCtxCreate_v4(CUcontext *handle, CUctxCreateParams *parameters, unsign
 	return context_create(handle, flags, device, 3040);
 }
 
+/* cuCtxCreate counts as one use. A context whose count becomes 0 is destroyed. */
+CUresult cuCtxAttach(CUcontext *handle, unsigned flags)
+{
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	__atomic_add_fetch(&context->attached, 1, __ATOMIC_RELAXED);
+	*handle = context->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext handle)
+{
+	struct rc_context *context;
+	CUresult result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle || handle != context->handle || context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	unsigned attached = __atomic_load_n(&context->attached, __ATOMIC_RELAXED);
+	while (attached && !__atomic_compare_exchange_n(&context->attached, &attached, attached - 1, false,
+							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return attached ? CUDA_SUCCESS : cuCtxDestroy_v2(handle);
+}
+
 CUresult cuCtxDestroy_v2(CUcontext handle)
 {
 	struct rc_context *context;

@@ -148,15 +148,6 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice number)
 }
 
 /* CUDA 2's call, with a 32-bit size: 4 GiB or more are reported as UINT32_MAX. */
-CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice number)
-{
-	size_t wide;
-	CUresult result = bytes ? cuDeviceTotalMem_v2(&wide, number) : CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*bytes = wide < UINT32_MAX ? (unsigned)wide : UINT32_MAX;
-	return result;
-}
-
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice number)
 {
 	struct rc_device *device;

@@ -163,6 +163,19 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 	return result;
 }
 
+/* A stream here is of no green context. */
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
+{
+	struct rc_stream known;
+	CUresult result = stream_get(stream, context, &known);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*context = known.context;
+	if (green)
+		*green = NULL;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	struct rc_stream known;
@@ -197,6 +210,11 @@ CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned *flags)
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *context)
 {
 	return cuStreamGetCtx(own(stream), context);
+}
+
+CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext *context, CUgreenCtx *green)
+{
+	return cuStreamGetCtx_v2(own(stream), context, green);
 }
 
 CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *device)

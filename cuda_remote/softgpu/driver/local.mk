@@ -20,9 +20,7 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES = \
 	cuda_remote/softgpu/driver/init.h \
 	cuda_remote/softgpu/driver/ipc_handle.c \
 	cuda_remote/softgpu/driver/ipc_handle.h \
-	cuda_remote/softgpu/driver/logs.c \
 	cuda_remote/softgpu/driver/notification.c \
-	cuda_remote/softgpu/driver/old_names.c \
 	cuda_remote/softgpu/tensor_map.h \
 	cuda_remote/softgpu/texture.h \
 	cuda_remote/softgpu/fatbin/complain.c \

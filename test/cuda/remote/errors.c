@@ -54,6 +54,52 @@ static void cooperative_launches(void)
 	OK(cuCtxSynchronize());
 }
 
+static unsigned called;
+
+static void count_message(void *data, CUlogLevel level, char *text, size_t length)
+{
+	called += data == &called && level == CU_LOG_LEVEL_WARNING && strlen(text) == length;
+}
+
+/* What the client refuses and logs is in its log, whatever is printed. */
+static void messages(void)
+{
+	CUlogsCallbackHandle callback;
+	CUlogIterator since;
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW };
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+				  .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1 };
+	char text[1000];
+	size_t size = sizeof text;
+	OK(cuLogsRegisterCallback(count_message, &called, &callback));
+	OK(cuLogsCurrent(&since, 0));
+	EXPECT(cuLaunchKernelEx(&config, kernel("nothing"), NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuLogsDumpToMemory(&since, text, &size, 0));
+	CHECK(size == strlen(text) && strstr(text, "warning: launch attribute 1 ") && called == 1);
+	OK(cuLogsUnregisterCallback(callback));
+	EXPECT(cuLogsUnregisterCallback(callback), CUDA_ERROR_INVALID_VALUE);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+/* A context that was attached to twice is destroyed by the third detach. */
+static void uses_of_a_context(void)
+{
+	CUcontext context, same, before;
+	OK(cuCtxGetCurrent(&before));
+	EXPECT(cuCtxAttach(&same, 0), CUDA_ERROR_INVALID_CONTEXT); /* a primary context */
+	OK(cuCtxCreate(&context, NULL, 0, 0));
+	for (int i = 0; i < 2; i++) {
+		OK(cuCtxAttach(&same, 0));
+		CHECK(same == context);
+	}
+	for (int i = 0; i < 3; i++)
+		OK(cuCtxDetach(context));
+	EXPECT(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxSetCurrent(before));
+}
+#pragma GCC diagnostic pop
+
 static void handles(void)
 {
 	CUevent event;
@@ -208,6 +254,8 @@ int main(void)
 	start();
 	launches();
 	cooperative_launches();
+	messages();
+	uses_of_a_context();
 	handles();
 	streams_tell_what_they_are();
 	modules();

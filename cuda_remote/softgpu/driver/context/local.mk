@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Contexts: life, state, primary and green contexts, the objects a context owns.
 cuda_remote_softgpu_libsgdriver_la_SOURCES += \
+	cuda_remote/softgpu/driver/context/attach.c \
 	cuda_remote/softgpu/driver/context/context.c \
 	cuda_remote/softgpu/driver/context/context.h \
 	cuda_remote/softgpu/driver/context/context_event.c \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The driver's messages for programs (cuda.h, "Error Log Management Functions"): all errors and warnings that the
- * software GPU logs, whatever HEADRACE_LOG lets it print. The last LOG_BYTES of them are kept.
+ * library logs, whatever HEADRACE_LOG lets it print. The last LOG_BYTES of them are kept.
  */
-#include "cuda_remote/softgpu/driver/cuda_api.h"
 #include "rdma_channel/base/log.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions of CUDA 3.1 and before with 32-bit sizes, which cuda.h still declares for old programs, as far as they work
- * with 64-bit device addresses. Functions that take or return a device address of 32 bits are not supported. Also the
- * usage count of contexts.
+ * with 64-bit device addresses. Functions that take or return a device address of 32 bits are not supported.
  */
-#include "cuda_remote/softgpu/driver/context/context.h"
-
-#include <string.h>
+#include <cuda.h>
+#include <stdint.h>
 
 /* Clamps a size to 32 bits for these programs. */
 static unsigned clip(size_t size)
@@ -182,35 +180,4 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
 {
 	return cuTexRefSetAddress2D_v3(hTexRef, desc, dptr, Pitch);
-}
-
-/* cuCtxCreate counts as one use. A context whose count becomes 0 is destroyed. */
-CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	if (!pctx || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (context->primary)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	__atomic_add_fetch(&context->attached, 1, __ATOMIC_RELAXED);
-	*pctx = context;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxDetach(CUcontext ctx)
-{
-	CUcontext context;
-	CUresult result = context_enter(&context);
-	if (result)
-		return result;
-	if (!ctx || ctx != context || context->primary)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	unsigned attached = __atomic_load_n(&context->attached, __ATOMIC_RELAXED);
-	while (attached && !__atomic_compare_exchange_n(&context->attached, &attached, attached - 1, false,
-							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-	return attached ? CUDA_SUCCESS : cuCtxDestroy_v2(ctx);
 }
