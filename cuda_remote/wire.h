@@ -169,16 +169,22 @@ static_assert(sizeof(struct rc_wire_across) == 104, "wire format");
  * Pinned memory of a client on the same host is a memfd that the client passes to the worker: struct rc_wire_pin with the
  * descriptor, over the socket of an RC_DOOR_MEMORY; struct rc_wire_pinned answers. The client may close the descriptor then.
  * The memfd is sealed against shrinking, so that the worker's accesses cannot fail. pinned_free ends the pinning.
+ *
+ * Mapped and managed memory is such a memfd that client and worker map at the same address.
  */
 struct rc_wire_pin {
-	uint64_t pinned; /* client: handle */
-	uint64_t bytes;  /* client: size, at most that of the memfd */
+	uint64_t pinned;  /* client: handle */
+	uint64_t bytes;   /* client: size, at most that of the memfd */
+	uint64_t address; /* client: where it has mapped the memfd and the worker shall map it, at least RC_PIN_LOWEST; 0: the
+			   * worker may map it anywhere */
 };
 struct rc_wire_pinned {
 	uint64_t pinned; /* worker: of the request */
-	int32_t result;  /* worker: CUresult; after a failure copies of this memory go in chunks */
-	uint32_t reserved;
+	int32_t result;  /* worker: CUresult; CUDA_ERROR_ALREADY_MAPPED: the worker has other memory at the address. After
+			  * another failure copies of this memory go in chunks */
+	uint32_t mapped; /* worker: 1: kernels may use the memory at the client's address */
 };
+#define RC_PIN_LOWEST (1ull << 32)
 
 /* copy_pinned, copy_pinned_wait: the worker copies between its own mapping of pinned memory and the device, when the stream
  * gets there. */
@@ -194,7 +200,7 @@ struct rc_wire_copy_pinned {
 struct rc_wire_pinned_free {
 	uint64_t pinned;
 };
-static_assert(sizeof(struct rc_wire_pin) == 16 && sizeof(struct rc_wire_pinned) == 16 &&
+static_assert(sizeof(struct rc_wire_pin) == 24 && sizeof(struct rc_wire_pinned) == 16 &&
 	      sizeof(struct rc_wire_copy_pinned) == 96, "wire format");
 
 struct rc_wire_launch {
@@ -462,8 +468,9 @@ struct rc_wire_hello {
 	uint32_t devices;
 	int32_t driver_version;
 	uint64_t staging; /* limit of the bytes that asynchronous copies to the host may have in progress */
+	uint64_t pinned;  /* limit of the bytes of pinned memory that a worker on the same host maps */
 };
-static_assert(sizeof(struct rc_wire_hello) == 16, "wire format");
+static_assert(sizeof(struct rc_wire_hello) == 24, "wire format");
 
 #define RC_DEVICE_ATTRIBUTES 160 /* room for CU_DEVICE_ATTRIBUTE_MAX of this and some later CUDA */
 

@@ -8,7 +8,8 @@
  *	handle.c    handles, and the client's data of their objects
  *	alias.c     handles of objects inside of others
  *	context.c   current context, primary contexts       device.c  device queries
- *	allocate.c  device memory: addresses, budget        window.c  the addresses of one device
+ *	allocate.c  device memory: addresses, budget        window.c  windows of addresses
+ *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
@@ -67,6 +68,7 @@ struct rc_session {
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
 	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
+	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
 	bool local;               /* the server is reached over a Unix socket, so it is on this host */
@@ -97,7 +99,7 @@ void rc_callback_enter(bool inside);
 CUresult rc_callback_check(void);
 /* The device with this number in the program; CUDA_ERROR_INVALID_DEVICE if there is none. */
 CUresult rc_device_get(CUdevice device, struct rc_device **found);
-/* An attribute as the server described it; 0 if the server did not know it. */
+/* An attribute as the server described it; 0 if the server did not know it, or if a client cannot use the ability. */
 int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attribute);
 /* Opens another connection to this session's worker. */
 CUresult rc_session_join(struct rc_session *session, struct rc_link **link);
@@ -279,6 +281,8 @@ struct rc_span {
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host memory: its handle with workers on this host, or 0 */
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
+	uint64_t mapped_by;   /* those of them whose kernels may use it at this address */
+	uint64_t place;       /* bytes of addresses that rc_shared_take gave for it; 0: it lies elsewhere */
 };
 
 /* The allocation that holds address. */
@@ -291,7 +295,7 @@ bool rc_memory_take(uint64_t base, struct rc_span *taken);
 /* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context);
-/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation on a device, or size is 0. */
+/* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
 
@@ -354,17 +358,27 @@ void rc_copy_forget(uint64_t address, uint64_t size);
 
 /* ---- pinned.c: pinned memory that workers on this host map ---- */
 
-/* Maps memory and shares it with the workers on this host. sessions: the set of those that took it, bit i for session i; 0
- * is not an error. */
-CUresult rc_pinned_make(size_t size, void **memory, uint64_t *handle, uint64_t *sessions);
-/* Ends the sharing: waits for the workers' copies from and to the memory. Does not unmap the client's memory. */
-CUresult rc_pinned_free(uint64_t handle, uint64_t sessions);
+/* Maps memory of span->size bytes and shares it with the workers on this host. Sets the span's fields from pinned to place,
+ * and base. That no worker takes it is not an error. */
+CUresult rc_pinned_make(struct rc_span *span);
+/* Ends the sharing: waits for the workers' copies from and to the memory, and for kernels. Does not unmap the client's
+ * memory. */
+CUresult rc_pinned_free(const struct rc_span *span);
+/* Unmaps the client's memory, which no worker shares any more. */
+void rc_pinned_unmap(const struct rc_span *span);
 /* True if the session's worker has mapped these bytes; *span is their allocation. */
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span);
 /* True if a worker has mapped the host memory at this address, and so may write it without the client. */
 bool rc_pinned_shared(uint64_t address);
 /* Copies between such memory and the device in the stream's order. wait: until the copy is complete. */
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
+
+/* ---- shared_window.c: addresses of memory that client and workers map ---- */
+
+/* Finds addresses for bytes, a multiple of the page size, at which the caller may map memory. 0: there are none. */
+uint64_t rc_shared_take(uint64_t bytes);
+/* Unmaps what is mapped there, and ends the use of the addresses. */
+void rc_shared_give(uint64_t address, uint64_t bytes);
 
 /* ---- array.c, array_copy.c, texture.c ---- */
 

@@ -11,11 +11,31 @@
 #include <string.h>
 #include <strings.h>
 
-/* Abilities that the device may have but that a program on another host cannot use. They are reported as absent. */
-static bool cannot_be_forwarded(CUdevice_attribute attribute)
+/* Abilities that a program can use if the device's server maps its memory (pinned.c). */
+static bool needs_mapping(CUdevice_attribute attribute)
 {
 	switch ((int)attribute) {
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* True if the server is on this host and lets kernels use memory of the program at the program's address. */
+static bool can_map(const struct rc_device *device)
+{
+	return device->session->local && device->session->pinned &&
+	       device->wire.attribute[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] &&
+	       device->wire.attribute[CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM];
+}
+
+/* Abilities that the device may have but that a program cannot use. They are reported as absent. */
+static bool cannot_be_forwarded(CUdevice_attribute attribute)
+{
+	switch ((int)attribute) {
 	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
 	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
@@ -23,8 +43,6 @@ static bool cannot_be_forwarded(CUdevice_attribute attribute)
 	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
 	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
 	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
@@ -60,7 +78,7 @@ int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attri
 		return 0;
 	if (cannot_be_forwarded(attribute)) /* -1: the host does not support NUMA, as cuda.h defines it */
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
-	return device->wire.attribute[attribute];
+	return needs_mapping(attribute) && !can_map(device) ? 0 : device->wire.attribute[attribute];
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice number)

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
- * the workers on this host (pinned.c). It is not mapped into the device. Flags that ask for a mapping are refused, and the
- * device attributes say so.
+ * the workers on this host (pinned.c), whose kernels may use it. Devices on other hosts cannot use it: their attributes say
+ * so, and flags that ask for it are refused.
  */
 #include "cuda_remote/client/client.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+/* True if kernels of the current context may use the memory. */
+static bool is_mapped(const struct rc_span *span)
+{
+	const struct rc_session *session = rc_context_session();
+	if (session && span->mapped_by >> session->index & 1)
+		return true;
+	hr_log_once(HR_LOG_WARN, "kernels cannot use this host memory: only memory of cuMemHostAlloc and cuMemAllocHost, within "
+				 "HEADRACE_SESSION_PINNED, on a server of this host that is reached by its Unix socket");
+	return false;
+}
 
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
@@ -19,23 +29,18 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
-		hr_log_once(HR_LOG_WARN, "host memory mapped into a remote device is not supported");
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	void *memory;
 	struct rc_span span = { .size = size, .kind = RC_MEMORY_HOST, .context = context->handle, .flags = flags };
-	result = rc_pinned_make(size, &memory, &span.pinned, &span.shared_with);
+	result = rc_pinned_make(&span);
 	if (result != CUDA_SUCCESS)
 		return result;
-	span.base = (uint64_t)(uintptr_t)memory;
-	result = rc_memory_add(&span);
+	bool missing = flags & CU_MEMHOSTALLOC_DEVICEMAP && !is_mapped(&span);
+	result = missing ? CUDA_ERROR_NOT_SUPPORTED : rc_memory_add(&span);
 	if (result != CUDA_SUCCESS) {
-		rc_pinned_free(span.pinned, span.shared_with);
-		munmap(memory, size);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		rc_pinned_free(&span);
+		rc_pinned_unmap(&span);
+		return missing ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*pointer = memory;
+	*pointer = (void *)(uintptr_t)span.base;
 	return CUDA_SUCCESS;
 }
 
@@ -81,12 +86,12 @@ CUresult cuMemFreeHost(void *pointer)
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
-	CUresult freed = rc_pinned_free(span.pinned, span.shared_with);
+	CUresult freed = rc_pinned_free(&span);
 	if (result == CUDA_SUCCESS)
 		result = freed;
 	/* Memory that a copy may still write to is not given back: something else could be mapped there. */
 	if (rc_memory_remove(address) && result != RC_LOST && !rc_copy_pending(address, span.size))
-		munmap(pointer, span.size);
+		rc_pinned_unmap(&span);
 	return result;
 }
 
@@ -101,7 +106,24 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
 		return result;
 	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = span.flags;
+	*flags = span.flags | (span.mapped_by ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsigned flags)
+{
+	struct rc_context *context;
+	struct rc_span span;
+	if (!device || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind < RC_MEMORY_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_mapped(&span))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*device = (CUdeviceptr)(uintptr_t)pointer;
 	return CUDA_SUCCESS;
 }
 
@@ -167,8 +189,8 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(CUdeviceptr *)data = device ? pointer : 0;
-		return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*(CUdeviceptr *)data = device || span->mapped_by ? pointer : 0;
+		return device || span->mapped_by ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*(void **)data = device ? NULL : (void *)(uintptr_t)pointer;
 		return device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -192,7 +214,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(size_t *)data = span->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = device;
+		*(unsigned *)data = device || span->mapped_by;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -11,6 +11,7 @@ cuda_client_but_session = \
 	cuda_remote/client/kernel.c cuda_remote/client/launch.c cuda_remote/client/link.c cuda_remote/client/linker.c cuda_remote/client/memory.c \
 	cuda_remote/client/module.c cuda_remote/client/peer.c cuda_remote/client/peer.h cuda_remote/client/peer_calls.c \
 	cuda_remote/client/peer_copy.c cuda_remote/client/pinned.c cuda_remote/client/pool.c cuda_remote/client/route.c cuda_remote/client/stream.c cuda_remote/client/stream_memory.c \
+	cuda_remote/client/shared_window.c \
 	cuda_remote/client/graph/capture_calls.c cuda_remote/client/graph/capture_calls.h \
 	cuda_remote/client/graph/graph_client.h cuda_remote/client/graph/graph_driver.c \
 	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/streams.c \

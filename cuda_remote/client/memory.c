@@ -142,7 +142,8 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 	struct rc_span span;
 	if (!size)
 		return CUDA_SUCCESS;
-	if (!rc_memory_find(address, &span) || span.kind > RC_MEMORY_GLOBAL || size > span.size - (address - span.base))
+	if (!rc_memory_find(address, &span) || (span.kind > RC_MEMORY_GLOBAL && !span.mapped_by) ||
+	    size > span.size - (address - span.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	return !span.reserved || rc_virtual_covers(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

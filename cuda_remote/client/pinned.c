@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory that a server on the same host shares: a memfd that each such server's worker maps. The worker copies from
- * and to it itself, when the stream gets there; the client sends one message and no byte. Servers on other hosts, and those
- * that refuse the memory, get its bytes in chunks (copy.c).
+ * Pinned memory that a server on the same host shares: a memfd that each such server's worker maps, at the same address if it
+ * can. The worker copies from and to it itself, when the stream gets there; the client sends one message and no byte. Its
+ * kernels use the memory at that address. Servers on other hosts, and those that refuse the memory, get its bytes in chunks
+ * (copy.c).
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "cuda_remote/client/client.h"
@@ -18,16 +19,18 @@
 
 /* From this size on the kernel is asked for huge pages. */
 #define HUGE (2u << 20)
+#define ATTEMPTS 8 /* to find addresses that are free in all workers */
 
 /* Guards the sockets over which memory is passed: one request at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Passes the memory to a session's worker. False: the worker is on another host, or does not take it. Under the lock. */
-static bool pass(struct rc_session *session, const struct rc_wire_pin *ask, int fd)
+/* Passes the memory to a session's worker. The answer's result is CUDA_ERROR_NOT_SUPPORTED if the worker is on another host,
+ * or takes no memory. Under the lock. */
+static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wire_pin *ask, int fd)
 {
-	struct rc_wire_pinned answer;
+	struct rc_wire_pinned answer, none = { .pinned = ask->pinned, .result = CUDA_ERROR_NOT_SUPPORTED };
 	if (rc_session_memory(session))
-		return false;
+		return none;
 	int error = rc_door_pass(session->memory, ask, sizeof *ask, fd);
 	ssize_t n = -1;
 	if (!error)
@@ -35,43 +38,63 @@ static bool pass(struct rc_session *session, const struct rc_wire_pin *ask, int 
 			n = recv(session->memory, &answer, sizeof answer, MSG_WAITALL);
 		while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof answer && answer.pinned == ask->pinned)
-		return answer.result == CUDA_SUCCESS;
+		return answer;
 	hr_log(HR_LOG_WARN, "a server on this host takes no further pinned memory: copies of it are slower");
 	close(session->memory);
 	session->memory = -1;
-	return false;
+	return none;
 }
 
-/* Passes the memory to all sessions. Returns the set of those that took it, bit i for session i. */
-static uint64_t pass_all(uint64_t handle, uint64_t size, int fd)
+/* Passes the memory to all sessions, and notes in the span which of them took it. False: a worker has other memory at these
+ * addresses. */
+static bool pass_all(struct rc_span *span, uint64_t bytes, int fd)
 {
 	struct rc_process *process;
-	struct rc_wire_pin ask = { handle, size };
-	uint64_t taken = 0;
+	struct rc_wire_pin ask = { span->pinned, bytes, span->place ? span->base : 0 };
+	bool fits = true;
 	if (rc_process_get(&process) != CUDA_SUCCESS)
-		return 0;
+		return true;
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < process->sessions; i++)
-		if (pass(&process->session[i], &ask, fd))
-			taken |= 1ull << i;
+	for (unsigned i = 0; i < process->sessions && fits; i++) {
+		struct rc_wire_pinned answer = pass(&process->session[i], &ask, fd);
+		if (answer.result == CUDA_SUCCESS)
+			span->shared_with |= 1ull << i;
+		if (answer.result == CUDA_SUCCESS && answer.mapped && ask.address)
+			span->mapped_by |= 1ull << i;
+		fits = answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address;
+	}
 	pthread_mutex_unlock(&lock);
-	return taken;
+	return fits;
 }
 
-/* Memory of a sealed memfd. MAP_FAILED: this kernel or this process cannot have one. */
-static void *map_shared(size_t size, int *fd)
+/* A sealed memfd. -1: this kernel or this process cannot have one. */
+static int make_file(uint64_t bytes)
 {
-	*fd = memfd_create("headrace-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return MAP_FAILED;
-	void *memory = MAP_FAILED;
-	if (!ftruncate(*fd, (off_t)size) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	if (memory == MAP_FAILED)
-		close(*fd);
-	else if (size >= HUGE)
-		(void)madvise(memory, size, MADV_HUGEPAGE); /* without huge pages copies are slower */
-	return memory;
+	int fd = memfd_create("headrace-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -1;
+	if (!ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Maps the file: in the window if that has room and in_window is set, else anywhere. False: no memory. */
+static bool map_file(int fd, uint64_t bytes, bool in_window, struct rc_span *span)
+{
+	uint64_t address = in_window ? rc_shared_take(bytes) : 0;
+	void *memory = mmap((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (address ? MAP_FIXED : 0), fd,
+			    0);
+	if (memory == MAP_FAILED) {
+		if (address)
+			rc_shared_give(address, bytes);
+		return false;
+	}
+	if (bytes >= HUGE)
+		(void)madvise(memory, bytes, MADV_HUGEPAGE); /* without huge pages copies are slower */
+	span->base = (uint64_t)(uintptr_t)memory;
+	span->place = address ? bytes : 0;
+	return true;
 }
 
 /* True if a worker may take memory: then it is worth a memfd. */
@@ -86,43 +109,72 @@ static bool any_local(void)
 	return local;
 }
 
-CUresult rc_pinned_make(size_t size, void **memory, uint64_t *handle, uint64_t *sessions)
+/* Maps the file and shares it. The last attempt is content with memory that kernels cannot use. False: no memory. */
+static bool share(int fd, uint64_t bytes, struct rc_span *span)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), rounded;
-	int fd;
-	*handle = *sessions = 0;
-	if (__builtin_add_overflow((uint64_t)size, page - 1, &rounded) || rounded > INT64_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	rounded &= ~(page - 1);
-	*memory = any_local() ? map_shared(rounded, &fd) : MAP_FAILED;
-	if (*memory == MAP_FAILED) {
-		*memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return *memory == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	uint64_t refused[ATTEMPTS];
+	unsigned n = 0;
+	bool done = false;
+	while (!done && map_file(fd, bytes, n < ATTEMPTS, span)) {
+		if (rc_handle_new(RC_KIND_PINNED, NULL, &span->pinned) != CUDA_SUCCESS || pass_all(span, bytes, fd)) {
+			done = true;
+			break;
+		}
+		rc_pinned_free(span);
+		refused[n++] = span->base;
+		span->pinned = span->shared_with = span->mapped_by = 0;
 	}
-	if (rc_handle_new(RC_KIND_PINNED, NULL, handle) == CUDA_SUCCESS)
-		*sessions = pass_all(*handle, rounded, fd);
-	close(fd); /* each worker has its own */
+	while (n)
+		rc_shared_give(refused[--n], bytes);
+	return done;
+}
+
+CUresult rc_pinned_make(struct rc_span *span)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
+	span->pinned = span->shared_with = span->mapped_by = span->place = 0;
+	if (__builtin_add_overflow(span->size, page - 1, &bytes) || bytes > INT64_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	bytes &= ~(page - 1);
+	int fd = any_local() ? make_file(bytes) : -1;
+	bool shared = fd >= 0 && share(fd, bytes, span);
+	if (fd >= 0)
+		close(fd); /* each worker has its own */
+	if (shared)
+		return CUDA_SUCCESS;
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	span->base = (uint64_t)(uintptr_t)memory;
 	return CUDA_SUCCESS;
 }
 
-CUresult rc_pinned_free(uint64_t handle, uint64_t sessions)
+void rc_pinned_unmap(const struct rc_span *span)
+{
+	if (span->place)
+		rc_shared_give(span->base, span->place);
+	else
+		munmap((void *)(uintptr_t)span->base, span->size);
+}
+
+CUresult rc_pinned_free(const struct rc_span *span)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_pinned_free call;
-	} message = { .call = { handle } };
+	} message = { .call = { span->pinned } };
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
-	for (unsigned i = 0; result == CUDA_SUCCESS && sessions >> i; i++) {
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++) {
 		struct rc_link *link;
-		if (!(sessions >> i & 1) || rc_link_to(&process->session[i], 0, &link) != CUDA_SUCCESS)
+		if (!(span->shared_with >> i & 1) || rc_link_to(&process->session[i], 0, &link) != CUDA_SUCCESS)
 			continue; /* a session that is lost has no copies */
 		result = rc_link_call(link, RC_CALL_pinned_free, 0, &message.head, sizeof message, NULL, 0);
 		if (result == RC_LOST)
 			result = CUDA_SUCCESS;
 	}
-	if (handle)
-		rc_handle_delete(handle);
+	if (span->pinned)
+		rc_handle_delete(span->pinned);
 	return result;
 }
 

@@ -279,6 +279,7 @@ static CUresult hello(struct rc_session *session, uint32_t *before)
 	if (answer.driver_version < process.driver_version)
 		process.driver_version = answer.driver_version;
 	session->staging = answer.staging;
+	session->pinned = answer.pinned;
 	result = keep_devices(session, devices, answer.devices, *before);
 	*before += answer.devices;
 	free(devices);

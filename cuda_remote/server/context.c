@@ -142,6 +142,8 @@ CUresult serve_context_reset(struct server_call *call)
 	if (result == CUDA_SUCCESS) {
 		__atomic_store_n(&worker.primary[i], again, __ATOMIC_RELAXED);
 		server_object_replace(handle, again);
+		if (i == 0)
+			server_pinned_renew();
 	}
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELEASE);
 	call->thread->context = 0;

@@ -83,7 +83,8 @@ static CUresult name_primaries(uint64_t first)
 CUresult serve_hello(struct server_call *call)
 {
 	struct rc_wire_greeting greeting;
-	struct rc_wire_hello hello = { .devices = worker.gpus, .staging = worker.staging };
+	struct rc_wire_hello hello = { .devices = worker.gpus, .staging = worker.staging,
+				       .pinned = server_limit(SERVER_LIMIT_PINNED) };
 	if (!server_take_into(call, &greeting, sizeof greeting))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = name_primaries(greeting.primary);

@@ -264,6 +264,9 @@ void server_pinned_serve(const rc_door_peer_t *peer);
 /* The pinned memory of a handle, pinned in the driver. Called in the call order: no other call can free it until the
  * caller lets the next call be issued. */
 CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
+/* The context that pinned memory was pinned in has been reset: pins the memory again, as kernels may use it without a call
+ * that names it. Makes the primary context of GPU 0 current. */
+void server_pinned_renew(void);
 CUresult serve_pinned_free(struct server_call *call);
 
 /* ---- copy_pinned.c ---- */

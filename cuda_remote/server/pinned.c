@@ -5,7 +5,7 @@
  * The client chooses the descriptor. An access to the mapping must not fail with SIGBUS, whatever the client does: the file
  * must be one of shared memory that nobody can shrink, and not of huge pages, of which the host may have none left.
  */
-#define _GNU_SOURCE /* F_GET_SEALS */
+#define _GNU_SOURCE /* F_GET_SEALS, MAP_FIXED_NOREPLACE */
 #include "cuda_remote/server/internal.h"
 
 #include <errno.h>
@@ -24,8 +24,33 @@
 
 struct pinned {
 	struct server_slot slot; /* its memory and size: the mapping, a multiple of the page size */
-	bool used;               /* a copy was issued; under the call order */
+	struct pinned *next;     /* in the list */
+	bool used;               /* a copy was issued, or kernels find the memory; under the call order */
 };
+
+/* Guards the list, and the pinning of its memory. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pinned *first;
+
+static void list(struct pinned *pinned)
+{
+	pthread_mutex_lock(&lock);
+	pinned->next = first;
+	first = pinned;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Takes the memory off the list, and unpins it in the current context. */
+static void unlist(struct pinned *pinned)
+{
+	pthread_mutex_lock(&lock);
+	struct pinned **at = &first;
+	while (*at != pinned)
+		at = &(*at)->next;
+	*at = pinned->next;
+	server_slot_unlist(&pinned->slot);
+	pthread_mutex_unlock(&lock);
+}
 
 /* Unmaps the memory and returns it to the session's limit. */
 static void pinned_unmap(struct pinned *pinned)
@@ -50,37 +75,67 @@ static const char *fault_of(int fd, uint64_t size)
 	return NULL;
 }
 
-/* Maps size bytes, which are within the session's limit, of a descriptor without fault. */
-static CUresult pinned_map(int fd, uint64_t size, uint64_t handle)
+/* Maps the file at the address; 0: anywhere. CUDA_ERROR_ALREADY_MAPPED: other memory is there. */
+static CUresult map_file(int fd, uint64_t address, uint64_t size, uint8_t **memory)
 {
+	void *wanted = (void *)(uintptr_t)address;
+	void *at = mmap(wanted, size, PROT_READ | PROT_WRITE, MAP_SHARED | (address ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+	if (at == MAP_FAILED)
+		return address && errno == EEXIST ? CUDA_ERROR_ALREADY_MAPPED : CUDA_ERROR_OUT_OF_MEMORY;
+	if (address && at != wanted) { /* a kernel before 4.17 takes the address as a hint */
+		munmap(at, size);
+		return CUDA_ERROR_ALREADY_MAPPED;
+	}
+	*memory = at;
+	return CUDA_SUCCESS;
+}
+
+/* True if the driver lets kernels use the pinned memory, at the address that it is mapped at. */
+static bool is_found_by_kernels(const uint8_t *memory)
+{
+	CUdeviceptr device;
+	return driver.cuMemHostGetDevicePointer_v2 &&
+	       driver.cuMemHostGetDevicePointer_v2(&device, (void *)(uintptr_t)memory, 0) == CUDA_SUCCESS &&
+	       device == (uintptr_t)memory;
+}
+
+/* Maps size bytes, which are within the session's limit, of a descriptor without fault. */
+static CUresult pinned_map(int fd, const struct rc_wire_pin *ask, uint64_t size, bool *mapped)
+{
+	uint8_t *memory;
 	struct pinned *pinned = calloc(1, sizeof *pinned);
-	void *memory = pinned ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-	if (memory == MAP_FAILED) {
+	CUresult result = pinned ? map_file(fd, ask->address, size, &memory) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
 		free(pinned);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	}
 	if (size >= HUGE)
 		(void)madvise(memory, size, MADV_HUGEPAGE); /* without huge pages copies are slower */
 	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
-	CUresult result = server_slot_list(&pinned->slot, memory, size);
+	result = server_slot_list(&pinned->slot, memory, size);
 	if (result != CUDA_SUCCESS) {
 		munmap(memory, size);
 		free(pinned);
 		return result;
 	}
-	result = server_object_bind(RC_KIND_PINNED, handle, memory, pinned);
+	/* Kernels use the memory without a call that names its handle. */
+	*mapped = pinned->used = ask->address && is_found_by_kernels(memory);
+	list(pinned);
+	result = server_object_bind(RC_KIND_PINNED, ask->pinned, memory, pinned);
 	if (result != CUDA_SUCCESS) {
-		server_slot_unlist(&pinned->slot);
+		unlist(pinned);
 		munmap(memory, size);
 		free(pinned);
 	}
 	return result;
 }
 
-static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, int fd)
+static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin *ask, int fd, bool *mapped)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size;
 	if (!ask->bytes || __builtin_add_overflow(ask->bytes, page - 1, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ask->address && (ask->address % page || ask->address < RC_PIN_LOWEST))
 		return CUDA_ERROR_INVALID_VALUE;
 	size &= ~(page - 1);
 	const char *fault = fault_of(fd, size);
@@ -93,7 +148,7 @@ static CUresult pinned_make(const rc_door_peer_t *peer, const struct rc_wire_pin
 			    peer->name, (unsigned long long)server_limit(SERVER_LIMIT_PINNED));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	CUresult result = pinned_map(fd, size, ask->pinned);
+	CUresult result = pinned_map(fd, ask, size, mapped);
 	if (result != CUDA_SUCCESS)
 		server_limit_return(SERVER_LIMIT_PINNED, size);
 	return result;
@@ -107,7 +162,9 @@ void server_pinned_serve(const rc_door_peer_t *peer)
 		got = rc_door_take(peer->fd, &ask, sizeof ask, &fd);
 		if (got != 1)
 			break;
-		struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = pinned_make(peer, &ask, fd) };
+		bool mapped = false;
+		struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = pinned_make(peer, &ask, fd, &mapped) };
+		answer.mapped = answer.result == CUDA_SUCCESS && mapped;
 		close(fd);
 		if (send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
 			got = 0;
@@ -122,13 +179,25 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes)
 	struct pinned *pinned = server_object_data(RC_KIND_PINNED, handle);
 	if (!pinned)
 		return CUDA_ERROR_INVALID_HANDLE;
+	pthread_mutex_lock(&lock);
 	CUresult result = server_slot_repin(&pinned->slot);
+	pthread_mutex_unlock(&lock);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pinned->used = true;
 	*memory = pinned->slot.memory;
 	*bytes = pinned->slot.size;
 	return CUDA_SUCCESS;
+}
+
+void server_pinned_renew(void)
+{
+	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	pthread_mutex_lock(&lock);
+	for (struct pinned *pinned = first; pinned; pinned = pinned->next)
+		if (server_slot_repin(&pinned->slot) != CUDA_SUCCESS)
+			hr_log_once(HR_LOG_WARN, "the driver does not pin a client's memory again after a reset: kernels cannot use it");
+	pthread_mutex_unlock(&lock);
 }
 
 /* The handle ends in the call order, so no later copy finds the memory. The earlier ones may still use it. */
@@ -147,7 +216,7 @@ CUresult serve_pinned_free(struct server_call *call)
 		server_contexts_wait(call->thread);
 	/* The call names no context, and the driver takes memory out of its list in a current one. */
 	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
-	server_slot_unlist(&pinned->slot);
+	unlist(pinned);
 	call->thread->context = 0;
 	(void)driver.cuCtxSetCurrent(NULL);
 	pinned_unmap(pinned);

@@ -58,7 +58,7 @@ static void reply_nearly(struct connection *to, const struct rc_wire_call *call)
 	size_t len = 0;
 	memset(&answer, 0, sizeof answer);
 	if (call->function == RC_CALL_hello) {
-		answer.hello.head = (struct rc_wire_hello){ 1, CUDA_VERSION, 1u << 24 };
+		answer.hello.head = (struct rc_wire_hello){ 1, CUDA_VERSION, 1u << 24, 1u << 24 };
 		len = sizeof answer.hello;
 	} else if (call->function == RC_CALL_module_load) {
 		answer.module.head = (struct rc_wire_module){ .kernels = 1 };

@@ -55,17 +55,31 @@ static int file(uint64_t size, unsigned seals)
 	return fd;
 }
 
+static struct rc_wire_pinned last;
+
 /* Passes a descriptor and closes it. The worker's result; -1: it closed the socket. */
-static int pass(uint64_t named, uint64_t bytes, int fd)
+static int pass_at(uint64_t named, uint64_t bytes, uint64_t address, int fd)
 {
-	struct rc_wire_pin ask = { named, bytes };
-	struct rc_wire_pinned answer;
+	struct rc_wire_pin ask = { named, bytes, address };
 	int error = rc_door_pass(passing, &ask, sizeof ask, fd);
 	close(fd);
-	if (error || recv(passing, &answer, sizeof answer, MSG_WAITALL) != (ssize_t)sizeof answer)
+	if (error || recv(passing, &last, sizeof last, MSG_WAITALL) != (ssize_t)sizeof last)
 		return -1;
-	CHECK(answer.pinned == named);
-	return answer.result;
+	CHECK(last.pinned == named);
+	return last.result;
+}
+
+static int pass(uint64_t named, uint64_t bytes, int fd)
+{
+	int result = pass_at(named, bytes, 0, fd);
+	CHECK(result || !last.mapped);
+	return result;
+}
+
+static int free_pinned(uint64_t named)
+{
+	struct rc_wire_pinned_free args = { named };
+	return raw_call(&raw, ++number, RC_CALL_pinned_free, context, &args, sizeof args, NULL, 0);
 }
 
 static void unsuitable_descriptors(void)
@@ -90,6 +104,23 @@ static void unsuitable_descriptors(void)
 		CHECK(pass(handle(1), MEGABYTE, huge) == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The client's address: the worker never replaces memory of its own. */
+static void unsuitable_addresses(void)
+{
+	static const uint64_t wrong[] = { 1, 4096, RC_PIN_LOWEST - 4096, RC_PIN_LOWEST + 1, 1ull << 63, UINT64_MAX - 4095,
+					  (1ull << 47) - 4096 };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		CHECK(pass_at(handle(3), 2 * 4096, wrong[i], file(2 * 4096, SEALS)) != CUDA_SUCCESS && !last.mapped);
+	uint64_t free_address = 0x123456789000;
+	CHECK(pass_at(handle(3), 4096, free_address, file(4096, SEALS)) == CUDA_SUCCESS && last.mapped == 1);
+	CHECK(pass_at(handle(4), 4096, free_address, file(4096, SEALS)) == CUDA_ERROR_ALREADY_MAPPED && !last.mapped);
+	CHECK(pass_at(handle(4), 2 * 4096, free_address - 4096, file(2 * 4096, SEALS)) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(pass_at(handle(4), 4096, memory & ~4095ull, file(4096, SEALS)) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(free_pinned(handle(3)) == CUDA_SUCCESS);
+	CHECK(pass_at(handle(4), 4096, free_address, file(4096, SEALS)) == CUDA_SUCCESS && last.mapped == 1);
+	CHECK(free_pinned(handle(4)) == CUDA_SUCCESS);
+}
+
 static void unsuitable_handles(void)
 {
 	CHECK(pass(rc_handle_make(RC_KIND_STREAM, 5, 1), 4096, file(4096, SEALS)) == CUDA_ERROR_INVALID_HANDLE);
@@ -97,12 +128,6 @@ static void unsuitable_handles(void)
 	CHECK(pass(UINT64_MAX, 4096, file(4096, SEALS)) == CUDA_ERROR_INVALID_HANDLE);
 	CHECK(pass(handle(2), 4096, file(4096, SEALS)) == CUDA_SUCCESS);
 	CHECK(pass(handle(2), 4096, file(4096, SEALS)) == CUDA_ERROR_INVALID_HANDLE);
-}
-
-static int free_pinned(uint64_t named)
-{
-	struct rc_wire_pinned_free args = { named };
-	return raw_call(&raw, ++number, RC_CALL_pinned_free, context, &args, sizeof args, NULL, 0);
 }
 
 /* The limit counts what is mapped: freed memory makes room, refused memory takes none. */
@@ -160,7 +185,7 @@ static void bounds(void)
 static void broken_requests(void)
 {
 	static const uint8_t wrong[RC_DOOR_TOKEN_BYTES] = { 1 };
-	struct rc_wire_pin ask = { handle(40), 4096 };
+	struct rc_wire_pin ask = { handle(40), 4096, 0 };
 	char byte;
 	CHECK(send(passing, &ask, sizeof ask, MSG_NOSIGNAL) == (ssize_t)sizeof ask);
 	CHECK(recv(passing, &byte, 1, 0) <= 0);
@@ -187,6 +212,7 @@ int main(void)
 	passing = open_passing(raw.token);
 	CHECK(passing >= 0);
 	unsuitable_descriptors();
+	unsuitable_addresses();
 	unsuitable_handles();
 	limit();
 	bounds();

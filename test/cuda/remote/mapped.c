@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pinned memory that kernels use at the host's address: mapped | refused. With "refused" the worker maps no memory, and the
+ * device says that it cannot.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+enum { LOG = 1 << 20 };
+
+static CUcontext context;
+static CUstream stream;
+
+static int attribute(CUdevice_attribute which)
+{
+	int value;
+	OK(cuDeviceGetAttribute(&value, which, 0));
+	return value;
+}
+
+static uint32_t *mapped(size_t bytes)
+{
+	void *memory;
+	CUdeviceptr device;
+	OK(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	OK(cuMemHostGetDevicePointer(&device, memory, 0));
+	CHECK(device == (uintptr_t)memory);
+	memset(memory, 0, bytes);
+	return memory;
+}
+
+static CUdeviceptr at(const void *memory)
+{
+	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* A kernel waits for what the host writes, and the host for what a kernel writes, without a call between. */
+static void host_and_kernel_talk(void)
+{
+	uint32_t *words = mapped(4096);
+	for (uint32_t round = 1; round <= 20; round++) {
+		uint32_t go = round * 2;
+		CUdeviceptr there = at(&words[1]);
+		OK(launch("meet", stream, &there, &go)); /* adds 1 and waits for the host's 1 */
+		while (__atomic_load_n(&words[1], __ATOMIC_ACQUIRE) != round * 2 - 1)
+			sched_yield();
+		__atomic_add_fetch(&words[1], 1, __ATOMIC_RELEASE);
+		OK(cuStreamSynchronize(stream));
+	}
+	OK(cuMemFreeHost(words));
+}
+
+/* A kernel writes whole allocations of several sizes, and nothing beyond them: two share a page of the window. */
+static void sizes(void)
+{
+	static const uint32_t bytes[] = { 1, 4096, 5000, 1 << 20, (1 << 20) + 1, 5 << 20 };
+	uint8_t *memory[6];
+	for (int i = 0; i < 6; i++)
+		memory[i] = (uint8_t *)mapped(bytes[i]);
+	for (int i = 0; i < 6; i++) {
+		CUdeviceptr there = at(memory[i]);
+		uint32_t n = bytes[i];
+		OK(launch("write", stream, &there, &n));
+	}
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < 6; i++) {
+		for (uint32_t b = 0; b < bytes[i]; b++)
+			CHECK(memory[i][b] == 0xA5);
+		OK(cuMemFreeHost(memory[i]));
+	}
+}
+
+static void attributes(void)
+{
+	uint8_t *memory = (uint8_t *)mapped(6000);
+	CUdeviceptr device, there = at(memory + 100);
+	void *host;
+	unsigned type, flags;
+	bool is;
+	OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, there));
+	CHECK(device == there);
+	OK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, there));
+	CHECK(host == memory + 100);
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, there));
+	CHECK(type == CU_MEMORYTYPE_HOST);
+	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_MAPPED, there));
+	CHECK(is);
+	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_IS_MANAGED, there));
+	CHECK(!is);
+	OK(cuMemHostGetFlags(&flags, memory));
+	CHECK(flags == CU_MEMHOSTALLOC_DEVICEMAP);
+	EXPECT(cuMemHostGetDevicePointer(&device, memory, 1), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemHostGetDevicePointer(&device, &device, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFreeHost(memory));
+	EXPECT(cuMemHostGetDevicePointer(&device, memory, 0), CUDA_ERROR_INVALID_VALUE);
+	/* Memory without the flag is mapped too: the address space is unified. */
+	OK(cuMemAllocHost(&host, 64));
+	OK(cuMemHostGetDevicePointer(&device, host, 0));
+	OK(cuMemFreeHost(host));
+}
+
+/* The device pointer is valid where a call takes the address of device memory, in the order of streams. */
+static void copies_and_fills(void)
+{
+	uint32_t *words = mapped(LOG), *flag = mapped(4), value = 7;
+	CUdeviceptr device;
+	OK(cuMemAlloc(&device, LOG));
+	hold(stream, at(flag));
+	OK(cuMemsetD32Async(at(words), 5, LOG / 4, stream));
+	OK(cuMemcpyDtoDAsync(device, at(words), LOG, stream));
+	OK(cuMemsetD32Async(at(words), 6, LOG / 4, stream));
+	OK(cuMemcpyHtoDAsync(at(words), &value, 4, stream));
+	CHECK(words[0] == 0);
+	let_go(flag);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 7 && words[1] == 6 && words[LOG / 4 - 1] == 6);
+	OK(cuMemcpyDtoH(words, device, LOG));
+	CHECK(words[0] == 5 && words[LOG / 4 - 1] == 5);
+	EXPECT(cuMemcpyDtoD(device, at(words) + 1, LOG), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(words));
+	OK(cuMemFreeHost(flag));
+}
+
+static void *let_kernels_go(void *flag)
+{
+	let_go(flag);
+	return NULL;
+}
+
+/* Memory that a kernel uses is freed once the kernel has ended; the next allocation may have its address. */
+static void freed_in_use(void)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		uint32_t *words = mapped(8192), *flag = mapped(4), bytes = 8192;
+		CUdeviceptr there = at(words);
+		pthread_t thread;
+		hold(stream, at(flag));
+		OK(launch("write", stream, &there, &bytes));
+		CHECK(!pthread_create(&thread, NULL, let_kernels_go, flag));
+		OK(cuMemFreeHost(words));
+		OK(cuStreamQuery(stream));
+		uint32_t *again = mapped(8192);
+		for (int i = 0; i < 2048; i++)
+			CHECK(!again[i]);
+		pthread_join(thread, NULL);
+		OK(cuMemFreeHost(again));
+		OK(cuMemFreeHost(flag));
+	}
+}
+
+/* Kernels still find memory that was pinned in a context that was reset since. */
+static void after_reset(void)
+{
+	uint32_t *log = mapped(4096), value = 9;
+	CUdeviceptr there = at(log);
+	CUmodule module;
+	CUfunction append;
+	OK(cuDevicePrimaryCtxReset(0));
+	context = start();
+	OK(cuModuleLoadData(&module, "double\nappend\n"));
+	OK(cuModuleGetFunction(&append, module, "append"));
+	void *parameters[] = { &there, &value };
+	OK(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(log[0] == 1 && log[1] == 9);
+	OK(cuMemFreeHost(log));
+}
+
+static void refused(void)
+{
+	void *memory;
+	CUdeviceptr device;
+	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY));
+	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED));
+	EXPECT(cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemHostAlloc(&memory, 4096, 0));
+	EXPECT(cuMemHostGetDevicePointer(&device, memory, 0), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at(memory)), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemsetD8(at(memory), 1, 4096), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFreeHost(memory));
+}
+
+int main(int argc, char **argv)
+{
+	context = start();
+	if (argc > 1 && !strcmp(argv[1], "refused")) {
+		refused();
+		return 0;
+	}
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) == 1);
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	host_and_kernel_talk();
+	sizes();
+	attributes();
+	copies_and_fills();
+	freed_in_use();
+	after_reset();
+	return 0;
+}
