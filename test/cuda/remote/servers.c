@@ -191,7 +191,7 @@ static void host_functions_of_both(void)
 static void failures_stay_apart(void)
 {
 	OK(cuCtxSetCurrent(places[1].context));
-	OK(cuCtxSetLimit((CUlimit)99, 1));
+	OK(cuCtxSetCacheConfig((CUfunc_cache)99));
 	OK(cuCtxSetCurrent(places[0].context));
 	OK(cuCtxSynchronize());
 	OK(cuCtxSetCurrent(places[1].context));
