@@ -477,9 +477,11 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 		result = rc_route_address(&route, pointer);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
+	if (result == CUDA_SUCCESS && rc_managed_free(pointer, &result))
+		return result;
 	if (result == CUDA_SUCCESS)
 		rc_peer_settle_allocation(pointer);
-	if (result == CUDA_SUCCESS && pointer && !rc_memory_take(pointer, &span))
+	if (result == CUDA_SUCCESS && pointer && !rc_memory_take(pointer, RC_MEMORY_DEVICE, &span))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -13,6 +13,7 @@
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
+ *	managed.c   managed memory                          hostmem.c  pinned and registered memory
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
@@ -266,7 +267,8 @@ CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
 
 /* ---- memory.c ---- */
 
-enum rc_memory_kind { RC_MEMORY_DEVICE, RC_MEMORY_GLOBAL, RC_MEMORY_HOST, RC_MEMORY_REGISTERED };
+/* Up to RC_MEMORY_GLOBAL: what calls see as memory of a device. */
+enum rc_memory_kind { RC_MEMORY_DEVICE, RC_MEMORY_MANAGED, RC_MEMORY_GLOBAL, RC_MEMORY_HOST, RC_MEMORY_REGISTERED };
 
 struct rc_span {
 	uint64_t base, size;
@@ -279,7 +281,7 @@ struct rc_span {
 	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
 	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL */
 	uint64_t id;       /* unique in the process */
-	uint64_t pinned;   /* of host memory: its handle with workers on this host, or 0 */
+	uint64_t pinned;   /* of host and managed memory: its handle with workers on this host, or 0 */
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
 	uint64_t mapped_by;   /* those of them whose kernels may use it at this address */
 	uint64_t place;       /* bytes of addresses that rc_shared_take gave for it; 0: it lies elsewhere */
@@ -290,8 +292,8 @@ bool rc_memory_find(uint64_t address, struct rc_span *span);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
-/* Removes the device allocation, not a global, that begins at base. */
-bool rc_memory_take(uint64_t base, struct rc_span *taken);
+/* Removes the allocation of this kind that begins at base. */
+bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken);
 /* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context);
@@ -379,6 +381,17 @@ CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_
 uint64_t rc_shared_take(uint64_t bytes);
 /* Unmaps what is mapped there, and ends the use of the addresses. */
 void rc_shared_give(uint64_t address, uint64_t bytes);
+
+/* ---- managed.c ---- */
+
+/* True if the address is in managed memory. */
+bool rc_managed_at(uint64_t address);
+/* Frees managed memory once the work that may use it is complete. False: the address is not in managed memory. */
+bool rc_managed_free(CUdeviceptr pointer, CUresult *result);
+/* The same for an allocation that is not in the table any more. */
+CUresult rc_managed_end(const struct rc_span *span);
+/* If the host may use the memory at address itself: waits for the stream's earlier work. */
+CUresult rc_managed_settle(uint64_t address, uint64_t stream);
 
 /* ---- array.c, array_copy.c, texture.c ---- */
 
@@ -523,6 +536,13 @@ CUresult memset_check_d2d16_async(CUdeviceptr to, size_t pitch, unsigned short v
 				  CUstream stream);
 CUresult memset_check_d2d32_async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
 				  CUstream stream);
+CUresult managed_done_d8(CUdeviceptr to, unsigned char value, size_t n);
+CUresult managed_done_d16(CUdeviceptr to, unsigned short value, size_t n);
+CUresult managed_done_d32(CUdeviceptr to, unsigned value, size_t n);
+CUresult managed_done_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height);
+CUresult managed_done_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height);
+CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height);
+CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
 CUresult stream_check_create(CUstream *stream, unsigned flags);

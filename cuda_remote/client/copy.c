@@ -531,8 +531,8 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context) : result;
 }
 
-/* Every copy comes through here. asynchronous: the caller allows the copy to complete after the call. */
-static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+/* Every copy comes through here, or through copy below. asynchronous: the caller allows the copy to complete after the call. */
+static CUresult issue(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
 		     CUstream stream, bool asynchronous)
 {
 	struct rc_context *context;
@@ -572,14 +572,29 @@ static CUresult copy(const struct side *to, const struct side *from, uint64_t wi
 	}
 	return copy_with_host(&route, to, from, width, height, depth, named, asynchronous, elsewhere);
 }
+
+/* issue does not wait for copies to and between devices. If the host may use such memory itself, this call does. */
+static CUresult copy(const struct side *to, const struct side *from, uint64_t width, uint64_t height, uint64_t depth,
+		     CUstream stream, bool asynchronous)
+{
+	CUresult result = issue(to, from, width, height, depth, stream, asynchronous);
+	if (result == CUDA_SUCCESS && !asynchronous && to->device)
+		result = rc_managed_settle(to->address, (uint64_t)(uintptr_t)stream);
+	if (result == CUDA_SUCCESS && !asynchronous && to->device && from->device)
+		result = rc_managed_settle(from->address, (uint64_t)(uintptr_t)stream);
+	return result;
+}
+
 static CUresult copy_line(const struct side *to, const struct side *from, size_t size, CUstream stream, bool asynchronous)
 {
 	return copy(to, from, size, size ? 1 : 0, 1, stream, asynchronous);
 }
 
+/* Managed memory is copied by the worker, wherever a call takes its address. */
 static struct side host_side(const void *pointer)
 {
-	return (struct side){ .address = (uint64_t)(uintptr_t)pointer };
+	uint64_t address = (uint64_t)(uintptr_t)pointer;
+	return (struct side){ .device = rc_managed_at(address), .address = address };
 }
 
 static struct side device_side(CUdeviceptr pointer)

@@ -119,7 +119,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsign
 	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) || span.kind < RC_MEMORY_HOST)
+	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) ||
+	    (span.kind < RC_MEMORY_HOST && span.kind != RC_MEMORY_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_mapped(&span))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -177,7 +178,7 @@ static CUresult device_of(const struct rc_span *span, CUdevice *device)
 
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, const struct rc_span *span, CUdeviceptr pointer)
 {
-	bool device = span->kind <= RC_MEMORY_GLOBAL;
+	bool device = span->kind <= RC_MEMORY_GLOBAL, managed = span->kind == RC_MEMORY_MANAGED;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		if (span->pooled || span->reserved)
@@ -192,16 +193,18 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(CUdeviceptr *)data = device || span->mapped_by ? pointer : 0;
 		return device || span->mapped_by ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*(void **)data = device ? NULL : (void *)(uintptr_t)pointer;
-		return device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		*(void **)data = device && !managed ? NULL : (void *)(uintptr_t)pointer;
+		return device && !managed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)data = span->id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(bool *)data = managed;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*(unsigned *)data = 0;
+		*(bool *)data = false;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		if (!span->reserved)
@@ -214,7 +217,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(size_t *)data = span->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)data = device || span->mapped_by;
+		*(bool *)data = device || span->mapped_by;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -250,8 +253,11 @@ static void pointer_attribute_none(void *data, CUpointer_attribute attribute)
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)data = -2;
 		break;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)data = 0;
+		break;
 	default:
-		memset(data, 0, 4);
+		*(bool *)data = false;
 	}
 }
 

@@ -12,13 +12,14 @@ cuda_client_but_session = \
 	cuda_remote/client/module.c cuda_remote/client/peer.c cuda_remote/client/peer.h cuda_remote/client/peer_calls.c \
 	cuda_remote/client/peer_copy.c cuda_remote/client/pinned.c cuda_remote/client/pool.c cuda_remote/client/route.c cuda_remote/client/stream.c cuda_remote/client/stream_memory.c \
 	cuda_remote/client/shared_window.c \
+	cuda_remote/client/managed.c \
 	cuda_remote/client/graph/capture_calls.c cuda_remote/client/graph/capture_calls.h \
 	cuda_remote/client/graph/graph_client.h cuda_remote/client/graph/graph_driver.c \
 	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/streams.c \
-	$(GRAPH_SOURCES) $(GRAPH_TWICE)
+	$(GRAPH_SOURCES) $(GRAPH_TWICE) $(MANAGED_SOURCES) $(MANAGED_TWICE)
 # The calls that have a variant for programs with a default stream for each thread.
 noinst_LTLIBRARIES += cuda_remote/client/libgraphtwice.la
-cuda_remote_client_libgraphtwice_la_SOURCES = $(GRAPH_TWICE)
+cuda_remote_client_libgraphtwice_la_SOURCES = $(GRAPH_TWICE) $(MANAGED_TWICE)
 cuda_remote_client_libgraphtwice_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS) -DCUDA_PER_THREAD
 cuda_remote_client_libcuda_la_SOURCES = $(cuda_client_but_session) cuda_remote/client/session.c
 nodist_cuda_remote_client_libcuda_la_SOURCES = cuda_remote/client/calls.c cuda_remote/api/names.c

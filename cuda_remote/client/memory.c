@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of allocations, sorted by address: device memory and pinned host memory. Fills of device memory. */
+/* The table of allocations, sorted by address: memory of devices, managed memory and pinned host memory. Fills of device memory. */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
 
@@ -123,18 +123,21 @@ void rc_memory_forget_context(CUcontext context)
 	size_t kept = 0, n = 0;
 	pthread_rwlock_wrlock(&lock);
 	/* Without memory for the list, the addresses are not used again. */
-	struct rc_span *placed = malloc((n_spans ? n_spans : 1) * sizeof *placed);
+	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
 		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
-		else if (spans[i].placing && placed)
-			placed[n++] = spans[i];
+		else if ((spans[i].placing || spans[i].kind == RC_MEMORY_MANAGED) && gone)
+			gone[n++] = spans[i];
 	}
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
-	while (n)
-		rc_placing_gone(&placed[--n]);
-	free(placed);
+	while (n--)
+		if (gone[n].placing)
+			rc_placing_gone(&gone[n]);
+		else
+			(void)rc_managed_end(&gone[n]);
+	free(gone);
 }
 
 CUresult rc_memory_check_device(uint64_t address, uint64_t size)
@@ -154,11 +157,11 @@ bool rc_memory_is_device(uint64_t address)
 	return rc_memory_find(address, &span) && span.kind <= RC_MEMORY_GLOBAL;
 }
 
-bool rc_memory_take(uint64_t base, struct rc_span *taken)
+bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct rc_span *span = find(base);
-	bool found = span && span->base == base && span->kind == RC_MEMORY_DEVICE && !span->reserved;
+	bool found = span && span->base == base && span->kind == kind && !span->reserved;
 	if (found) {
 		*taken = *span;
 		span_remove(span);

@@ -194,7 +194,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 	struct rc_span span;
 	uint64_t number;
 	result = rc_link_get(&route, true, &link);
-	if (result == CUDA_SUCCESS && !rc_memory_take(pointer, &span))
+	if (result == CUDA_SUCCESS && !rc_memory_take(pointer, RC_MEMORY_DEVICE, &span))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = free_async(link, pointer, (uint64_t)(uintptr_t)stream, &number);

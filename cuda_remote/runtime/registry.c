@@ -243,9 +243,9 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 	uint64_t address;
 	if (symbol->kind != RUNTIME_MANAGED)
 		return cudaSuccess;
-	if (!runtime_device_attribute(context->device, cudaDevAttrManagedMemory)) {
-		hr_log(HR_LOG_ERROR, "device %d does not support managed memory: cannot use __managed__ variable %s",
-		       context->device, symbol->name);
+	if (!runtime_device_attribute(context->device, cudaDevAttrDirectManagedMemAccessFromHost)) {
+		hr_log(HR_LOG_ERROR, "the host cannot access the memory of device %d: cannot use __managed__ variable %s; allocate the "
+		       "memory with cudaMallocManaged instead", context->device, symbol->name);
 		return cudaErrorNotSupported;
 	}
 	cudaError_t error = query(instance, symbol, &address);

@@ -4,6 +4,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/peer test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/mapped \
+	test/cuda/remote/managed \
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
@@ -12,7 +13,8 @@ HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda
 	test/cuda/remote/pools.sh \
 	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/stream_memory.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh \
-	test/cuda/remote/mapped.sh
+	test/cuda/remote/mapped.sh \
+	test/cuda/remote/managed.sh
 check_PROGRAMS += $(HR_REMOTE_CHECKS)
 dist_check_SCRIPTS += $(HR_REMOTE_RUNS)
 TESTS += $(HR_REMOTE_RUNS)
@@ -43,6 +45,9 @@ test_cuda_remote_hostfn_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_linker_SOURCES = test/cuda/remote/linker.c test/cuda/softgpu/driver.h
 test_cuda_remote_linker_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_linker_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_managed_SOURCES = test/cuda/remote/managed.c test/cuda/softgpu/driver.h
+test_cuda_remote_managed_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_managed_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_mapped_SOURCES = test/cuda/remote/mapped.c test/cuda/softgpu/driver.h
 test_cuda_remote_mapped_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_mapped_LDADD = cuda_remote/client/libcuda.la

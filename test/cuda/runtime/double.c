@@ -107,7 +107,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
 	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
 	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X: *value = 1024; break;
 	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 65535; break;
-	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: *value = 0; break;
+	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST: *value = 0; break;
 	default: *value = 1000 + (int)attribute;
 	}
 	return CUDA_SUCCESS;

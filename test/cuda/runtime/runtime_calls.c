@@ -371,7 +371,7 @@ START_TEST(attributes_and_properties_are_asked_once)
 }
 END_TEST
 
-START_TEST(a_managed_variable_needs_managed_memory)
+START_TEST(a_managed_variable_needs_access_by_the_host)
 {
 	managed = NULL;
 	__cudaRegisterManagedVar(handle, &managed, NULL, "shared_counter", 0, 4, 0, 0);
@@ -491,7 +491,7 @@ static Suite *runtime_suite(void)
 	tcase_add_test(tests, a_reset_device_loads_again);
 	tcase_add_test(tests, launches_follow_the_context_that_the_program_sets);
 	tcase_add_test(tests, attributes_and_properties_are_asked_once);
-	tcase_add_test(tests, a_managed_variable_needs_managed_memory);
+	tcase_add_test(tests, a_managed_variable_needs_access_by_the_host);
 	tcase_add_test(tests, a_kernel_registered_twice_survives_the_first_object);
 	tcase_add_test(tests, many_kernels_are_all_found);
 	tcase_add_test(tests, threads_that_meet_at_first_use_load_once);

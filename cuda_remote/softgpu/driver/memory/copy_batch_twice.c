@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches of copies and prefetches, legacy and per-thread (see cuda_api.h): compiled twice. */
+/* Batches of copies, legacy and per-thread (see cuda_api.h): compiled twice. */
 #include "cuda_remote/softgpu/driver/memory/copy_batch.h"
-#include "cuda_remote/softgpu/driver/memory/managed.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 
 /* CUDA 12.8's form of the calls, which outputs the index of a failed copy. */
@@ -29,27 +28,4 @@ CUresult PTSZ(cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *op
 				       CUstream hStream)
 {
 	return PTSZ(cuMemcpy3DBatchAsync)(numOps, opList, NULL, flags, hStream);
-}
-
-CUresult PTSZ(cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-				       size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
-				       CUstream hStream)
-{
-	managed_batch_t batch = { dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs };
-	return managed_prefetch_batch(STREAM_OR_DEFAULT(hStream), &batch, flags, false);
-}
-
-CUresult PTSZ(cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
-				      CUstream hStream)
-{
-	managed_batch_t batch = { .addresses = dptrs, .sizes = sizes, .count = count };
-	return managed_discard_batch(STREAM_OR_DEFAULT(hStream), &batch, flags);
-}
-
-CUresult PTSZ(cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-						 CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-						 size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
-{
-	managed_batch_t batch = { dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs };
-	return managed_prefetch_batch(STREAM_OR_DEFAULT(hStream), &batch, flags, true);
 }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Device memory: allocation, pools, virtual memory, managed memory, copies, IPC.
-SOFTGPU_TWICE += \
+SOFTGPU_TWICE += $(MANAGED_TWICE) \
 	cuda_remote/softgpu/driver/memory/allocation_twice.c \
 	cuda_remote/softgpu/driver/memory/copy_batch_twice.c \
 	cuda_remote/softgpu/driver/memory/copy_twice.c
-cuda_remote_softgpu_libsgdriver_la_SOURCES += \
+cuda_remote_softgpu_libsgdriver_la_SOURCES += $(MANAGED_SOURCES) \
 	cuda_remote/softgpu/driver/memory/allocation.c \
 	cuda_remote/softgpu/driver/memory/copy.c \
 	cuda_remote/softgpu/driver/memory/copy.h \
@@ -13,9 +13,6 @@ cuda_remote_softgpu_libsgdriver_la_SOURCES += \
 	cuda_remote/softgpu/driver/memory/copy_box.h \
 	cuda_remote/softgpu/driver/memory/ipc.c \
 	cuda_remote/softgpu/driver/memory/managed.c \
-	cuda_remote/softgpu/driver/memory/managed.h \
-	cuda_remote/softgpu/driver/memory/managed_range.c \
-	cuda_remote/softgpu/driver/memory/managed_range.h \
 	cuda_remote/placed_memory.h \
 	cuda_remote/softgpu/driver/memory/placed.c \
 	cuda_remote/softgpu/driver/memory/pointer.c \

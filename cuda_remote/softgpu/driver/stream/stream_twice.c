@@ -141,18 +141,3 @@ CUresult PTSZ(cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, 
 		return result;
 	return flags ? CUDA_ERROR_INVALID_VALUE : host_callback_submit(stream, hStream, callback, userData);
 }
-
-/* Managed memory is always visible to every stream and to the host: an attachment changes nothing. */
-CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
-{
-	CUstream stream;
-	CUresult result = enter_stream(hStream, &stream);
-	if (result)
-		return result;
-	softgpu_allocation_t found;
-	bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-	if (!one || (flags == CU_MEM_ATTACH_SINGLE && stream->legacy) || !softgpu_space_find(dptr, &found) ||
-	    found.kind != SOFTGPU_SPACE_MANAGED || (length && (dptr != found.base || length != found.size)))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
-}

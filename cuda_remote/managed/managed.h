@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Managed memory: prefetches and advice, which are only recorded: one memory serves host and devices. */
-#ifndef SOFTGPU_MANAGED_H
-#define SOFTGPU_MANAGED_H
+/*
+ * Managed memory, where one memory serves host and devices: prefetches and advice are only recorded. The software GPU and
+ * the forwarding client each compile these files, and define the functions that are named managed_driver_. Contexts and
+ * streams: cuda_remote/graph/driver.h.
+ */
+#ifndef RC_MANAGED_H
+#define RC_MANAGED_H
 
-#include "cuda_remote/softgpu/driver/cuda_api.h"
-
+#include <cuda.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#define MANAGED_DEVICES 64 /* that advice can name */
+
+/* An allocation. id: never used twice. */
+typedef struct managed_memory {
+	uint64_t base, size, id;
+} managed_memory_t;
+
+/* The managed allocation that holds address. */
+bool managed_driver_find(CUdeviceptr address, managed_memory_t *found);
+/* True if the program has a device of this number, which is below MANAGED_DEVICES. */
+bool managed_driver_device(CUdevice device);
 
 /*
  * Records that the range was prefetched; nothing moves. CUDA_ERROR_INVALID_VALUE: part of the range is not managed

@@ -3,7 +3,7 @@
  * Segments that do not overlap, in one array sorted by address. Addresses between them have no state. A segment belongs
  * to the allocation whose id it has; segments of a freed allocation are dropped when their addresses are used again.
  */
-#include "cuda_remote/softgpu/driver/memory/managed_range.h"
+#include "cuda_remote/managed/range.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,11 +59,11 @@ static void take_out(size_t at, size_t how_many)
 }
 
 /* Drops segments of freed allocations that had addresses in this range. */
-static void drop_old(const softgpu_allocation_t *allocation)
+static void drop_old(const managed_memory_t *memory)
 {
-	size_t at = position(allocation->base);
-	while (at < count && segments[at].base < allocation->base + allocation->size)
-		if (segments[at].id != allocation->id)
+	size_t at = position(memory->base);
+	while (at < count && segments[at].base < memory->base + memory->size)
+		if (segments[at].id != memory->id)
 			take_out(at, 1);
 		else
 			at++;
@@ -122,17 +122,17 @@ static bool fill_gaps(uint64_t base, uint64_t end, uint64_t id)
 	return true;
 }
 
-CUresult managed_range_change(const softgpu_allocation_t *allocation, uint64_t base, uint64_t bytes,
+CUresult managed_range_change(const managed_memory_t *memory, uint64_t base, uint64_t bytes,
 			      void (*change)(managed_state_t *state, const void *argument), const void *argument)
 {
 	uint64_t end = base + bytes;
 	pthread_mutex_lock(&lock);
-	drop_old(allocation);
+	drop_old(memory);
 	bool done = make_room(2);
 	if (done) {
 		split(base);
 		split(end);
-		done = fill_gaps(base, end, allocation->id);
+		done = fill_gaps(base, end, memory->id);
 	}
 	for (size_t at = position(base); done && at < count && segments[at].base < end; at++)
 		change(&segments[at].state, argument);
@@ -141,13 +141,13 @@ CUresult managed_range_change(const softgpu_allocation_t *allocation, uint64_t b
 	return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void managed_range_each(const softgpu_allocation_t *allocation, uint64_t base, uint64_t bytes,
+void managed_range_each(const managed_memory_t *memory, uint64_t base, uint64_t bytes,
 			void (*look)(const managed_state_t *state, void *argument), void *argument)
 {
 	const managed_state_t nothing = { false };
 	uint64_t end = base + bytes;
 	pthread_mutex_lock(&lock);
-	drop_old(allocation);
+	drop_old(memory);
 	for (size_t at = position(base); base < end; at++) {
 		if (at == count || segments[at].base >= end) {
 			look(&nothing, argument);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Managed memory on a server of this host: a memfd that client and worker map at one address, as mapped pinned memory is
+ * (pinned.c). The calls that copy and fill see it as memory of the device. So the worker copies it in the order of streams,
+ * and a call that CUDA lets wait waits for that. Devices on other hosts have none: their attributes say so.
+ */
+#include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/managed/managed.h"
+
+#include <stdlib.h>
+
+static uint64_t live; /* allocations; atomic */
+
+bool rc_managed_at(uint64_t address)
+{
+	struct rc_span span;
+	return __atomic_load_n(&live, __ATOMIC_RELAXED) && rc_memory_find(address, &span) && span.kind == RC_MEMORY_MANAGED;
+}
+
+bool managed_driver_find(CUdeviceptr address, managed_memory_t *found)
+{
+	struct rc_span span;
+	if (!rc_memory_find(address, &span) || span.kind != RC_MEMORY_MANAGED)
+		return false;
+	*found = (managed_memory_t){ span.base, span.size, span.id };
+	return true;
+}
+
+bool managed_driver_device(CUdevice device)
+{
+	struct rc_device *found;
+	return device >= 0 && device < MANAGED_DEVICES && rc_device_get(device, &found) == CUDA_SUCCESS;
+}
+
+static CUresult check_device(const struct rc_context *context)
+{
+	struct rc_device *device;
+	CUresult result = rc_device_get(context->device, &device);
+	if (result != CUDA_SUCCESS || rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY))
+		return result;
+	hr_log_once(HR_LOG_WARN, "device %d has no managed memory: its server must be on this host, be reached by its Unix socket, and "
+				 "map pinned memory (HEADRACE_SESSION_PINNED)", (int)context->device);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Maps and shares the memory. CUDA_ERROR_OUT_OF_MEMORY: also if the worker does not take it. */
+static CUresult make(struct rc_span *span)
+{
+	CUresult result = rc_pinned_make(span);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (span->mapped_by >> span->session->index & 1)
+		result = rc_memory_add(span);
+	else
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		rc_pinned_free(span);
+		rc_pinned_unmap(span);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
+{
+	struct rc_context *context;
+	CUresult result = capture_refuse_unsafe();
+	if (result == CUDA_SUCCESS)
+		result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pointer || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct rc_span span = { .size = size, .kind = RC_MEMORY_MANAGED, .session = rc_context_session(),
+				.context = context->handle, .flags = flags };
+	result = check_device(context);
+	if (result == CUDA_SUCCESS)
+		result = make(&span);
+	if (result == CUDA_SUCCESS)
+		*pointer = span.base;
+	return result;
+}
+
+CUresult rc_managed_end(const struct rc_span *span)
+{
+	CUresult result = rc_pinned_free(span);
+	rc_pinned_unmap(span);
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+	return result;
+}
+
+bool rc_managed_free(CUdeviceptr pointer, CUresult *result)
+{
+	struct rc_span span;
+	if (!rc_managed_at(pointer))
+		return false;
+	rc_peer_settle_allocation(pointer);
+	if (rc_memory_take(pointer, RC_MEMORY_MANAGED, &span))
+		*result = rc_managed_end(&span);
+	else
+		*result = CUDA_ERROR_INVALID_VALUE;
+	return true;
+}
+
+/* ---- calls that do not wait for device memory: the host may use managed and mapped memory when they return ---- */
+
+CUresult rc_managed_settle(uint64_t address, uint64_t stream)
+{
+	struct rc_span span;
+	bool host = rc_memory_find(address, &span) && span.mapped_by;
+	return host ? rc_copy_wait_for_turn(stream) : CUDA_SUCCESS;
+}
+
+/* The legacy stream waits for the threads' own default streams, so it serves both variants of a call. */
+static CUresult settle(CUdeviceptr address)
+{
+	return rc_managed_settle(address, (uint64_t)(uintptr_t)CU_STREAM_LEGACY);
+}
+
+CUresult managed_done_d8(CUdeviceptr to, unsigned char value, size_t n)
+{
+	(void)value;
+	(void)n;
+	return settle(to);
+}
+
+CUresult managed_done_d16(CUdeviceptr to, unsigned short value, size_t n)
+{
+	(void)value;
+	(void)n;
+	return settle(to);
+}
+
+CUresult managed_done_d32(CUdeviceptr to, unsigned value, size_t n)
+{
+	(void)value;
+	(void)n;
+	return settle(to);
+}
+
+CUresult managed_done_d2d8(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
+{
+	(void)pitch;
+	(void)value;
+	(void)width;
+	(void)height;
+	return settle(to);
+}
+
+CUresult managed_done_d2d16(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height)
+{
+	(void)pitch;
+	(void)value;
+	(void)width;
+	(void)height;
+	return settle(to);
+}
+
+CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height)
+{
+	(void)pitch;
+	(void)value;
+	(void)width;
+	(void)height;
+	return settle(to);
+}
+
+CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	(void)size;
+	CUresult result = settle(to);
+	return result == CUDA_SUCCESS ? settle(from) : result;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Managed memory of a server on this host: managed | limited | refused. With "limited" the worker maps 16 MB, with "refused"
+ * none or it is reached over TCP.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+enum { WORDS = 300000, BYTES = WORDS * 4 };
+
+static CUcontext context;
+static CUstream stream;
+
+static int attribute(CUdevice_attribute which)
+{
+	int value;
+	OK(cuDeviceGetAttribute(&value, which, 0));
+	return value;
+}
+
+static void *managed(size_t bytes)
+{
+	CUdeviceptr address;
+	OK(cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL));
+	return (void *)(uintptr_t)address;
+}
+
+static CUdeviceptr at(const void *memory)
+{
+	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* The kernel spins on a word until the host has changed it, and the host until the kernel has. */
+static void host_and_kernel_talk(void)
+{
+	uint32_t *word = managed(4);
+	*word = 0;
+	for (uint32_t round = 1; round <= 20; round++) {
+		uint32_t go = round * 2;
+		CUdeviceptr there = at(word);
+		OK(launch("meet", stream, &there, &go));
+		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != round * 2 - 1)
+			sched_yield();
+		__atomic_add_fetch(word, 1, __ATOMIC_RELEASE);
+		OK(cuStreamSynchronize(stream));
+	}
+	OK(cuMemFree(at(word)));
+}
+
+/* The kernel of another stream holds this one, while the host writes the bytes between those that the device writes. */
+static void neighbours(void)
+{
+	uint8_t *bytes = managed(1024);
+	uint32_t *flag = managed(4), width = 1;
+	memset(bytes, 0, 1024);
+	*flag = 0;
+	hold(stream, at(flag));
+	for (int i = 0; i < 1024; i += 2) {
+		CUdeviceptr there = at(bytes + i);
+		OK(launch("write", stream, &there, &width));
+	}
+	let_go(flag);
+	for (int i = 1; i < 1024; i += 2)
+		bytes[i] = (uint8_t)i;
+	OK(cuStreamSynchronize(stream));
+	for (int i = 0; i < 1024; i++)
+		CHECK(bytes[i] == (i % 2 ? (uint8_t)i : 0xA5));
+	OK(cuMemFree(at(bytes)));
+	OK(cuMemFree(at(flag)));
+}
+
+/* System calls read and write managed memory. */
+static void system_calls(void)
+{
+	uint32_t *words = managed(16), value = 3;
+	CUdeviceptr there = at(words);
+	uint32_t sent[4] = { 1, 77, 0, 0 }, back[4];
+	int ends[2];
+	CHECK(!pipe(ends));
+	CHECK(write(ends[1], sent, sizeof sent) == (ssize_t)sizeof sent);
+	CHECK(read(ends[0], words, sizeof sent) == (ssize_t)sizeof sent);
+	OK(launch("append", stream, &there, &value)); /* words[++words[0]] = 3 */
+	OK(cuStreamSynchronize(stream));
+	CHECK(write(ends[1], words, sizeof back) == (ssize_t)sizeof back);
+	CHECK(read(ends[0], back, sizeof back) == (ssize_t)sizeof back);
+	CHECK(back[0] == 2 && back[1] == 77 && back[2] == 3);
+	close(ends[0]);
+	close(ends[1]);
+	OK(cuMemFree(there));
+}
+
+static void fill(uint32_t *words, uint32_t value)
+{
+	for (uint32_t i = 0; i < WORDS; i++)
+		words[i] = value + i;
+}
+
+static void expect(const uint32_t *words, uint32_t value)
+{
+	for (uint32_t i = 0; i < WORDS; i++)
+		CHECK(words[i] == value + i);
+}
+
+/* The host reads what a call that waits has written as soon as it returns, in all directions and by every call. */
+static void waiting_calls(void)
+{
+	uint32_t *one = managed(BYTES), *two = managed(BYTES), *plain = malloc(BYTES);
+	CUdeviceptr device;
+	CHECK(plain);
+	OK(cuMemAlloc(&device, BYTES));
+	for (uint32_t round = 0; round < 10; round++) {
+		fill(plain, round);
+		OK(cuMemcpyHtoD(at(one), plain, BYTES));
+		expect(one, round);
+		OK(cuMemcpyHtoD(device, one, BYTES));
+		fill(one, 0);
+		OK(cuMemcpyDtoH(two, device, BYTES));
+		expect(two, round);
+		OK(cuMemcpyDtoD(at(one), at(two), BYTES));
+		expect(one, round);
+		fill(two, round + 5);
+		OK(cuMemcpy(at(one), at(two), BYTES));
+		expect(one, round + 5);
+		OK(cuMemcpy((CUdeviceptr)(uintptr_t)plain, at(one), BYTES));
+		expect(plain, round + 5);
+		OK(cuMemsetD32(at(one), round, WORDS));
+		CHECK(one[0] == round && one[WORDS - 1] == round);
+		OK(cuMemsetD8(at(one), 9, BYTES));
+		CHECK(one[WORDS - 1] == 0x09090909);
+	}
+	EXPECT(cuMemcpyDtoD(at(one), at(two) + 1, BYTES), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemsetD8(at(one), 0, BYTES + 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(device));
+	OK(cuMemFree(at(one)));
+	OK(cuMemFree(at(two)));
+	free(plain);
+}
+
+/* Asynchronous calls return while the stream is held, and take place in its order; once by calls, once in a graph. */
+static void in_order(bool graph)
+{
+	uint32_t *one = managed(BYTES), *two = managed(BYTES), *flag = managed(4);
+	CUgraphExec exec = NULL;
+	CUgraph captured;
+	*flag = 0;
+	fill(one, 1);
+	fill(two, 2);
+	hold(stream, at(flag));
+	if (graph)
+		OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuMemcpyDtoHAsync(two, at(one), BYTES, stream));
+	OK(cuMemsetD32Async(at(one), 8, WORDS, stream));
+	OK(cuMemcpyHtoDAsync(at(two), one, 4, stream));
+	if (graph) {
+		OK(cuStreamEndCapture(stream, &captured));
+		OK(cuGraphInstantiate(&exec, captured, 0));
+		OK(cuGraphDestroy(captured));
+		OK(cuGraphLaunch(exec, stream));
+	}
+	CHECK(one[0] == 1 && two[0] == 2);
+	fill(one, 30);
+	let_go(flag);
+	OK(cuStreamSynchronize(stream));
+	CHECK(one[0] == 8 && one[WORDS - 1] == 8 && two[0] == 8 && two[1] == 31);
+	if (graph)
+		OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(at(one)));
+	OK(cuMemFree(at(two)));
+	OK(cuMemFree(at(flag)));
+}
+
+static void *let_kernels_go(void *flag)
+{
+	let_go(flag);
+	return NULL;
+}
+
+/* Memory is freed once the work that uses it is complete. */
+static void freed_in_use(void)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		uint32_t *words = managed(8192), *flag = managed(4), bytes = 8192;
+		CUdeviceptr there = at(words);
+		pthread_t thread;
+		*flag = 0;
+		hold(stream, at(flag));
+		OK(launch("write", stream, &there, &bytes));
+		CHECK(!pthread_create(&thread, NULL, let_kernels_go, flag));
+		OK(cuMemFree(there));
+		OK(cuStreamQuery(stream));
+		EXPECT(cuMemFree(there), CUDA_ERROR_INVALID_VALUE);
+		pthread_join(thread, NULL);
+		OK(cuMemFree(at(flag)));
+	}
+}
+
+static void pointers(void)
+{
+	uint8_t *memory = managed(10000);
+	CUdeviceptr base, device, there = at(memory + 10);
+	void *host;
+	size_t size;
+	unsigned type;
+	bool is;
+	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_IS_MANAGED, there));
+	CHECK(is);
+	OK(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_MAPPED, there));
+	CHECK(is);
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, there));
+	CHECK(type == CU_MEMORYTYPE_DEVICE);
+	OK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, there));
+	OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, there));
+	CHECK(host == memory + 10 && device == there);
+	OK(cuMemGetAddressRange(&base, &size, there));
+	CHECK(base == at(memory) && size == 10000);
+	EXPECT(cuMemFree(there), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(base));
+	EXPECT(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_IS_MANAGED, there), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void advice(void)
+{
+	CUdeviceptr there = at(managed(100000)), device;
+	const CUmemLocation gpu = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+	const CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST }, absent = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 63 };
+	int value, accessors[3];
+	OK(cuMemPrefetchAsync(there, 100000, gpu, 0, stream));
+	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, there, 100000));
+	CHECK(value == 0);
+	OK(cuMemPrefetchAsync(there, 4096, host, 0, NULL));
+	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, there, 4096));
+	CHECK(value == CU_DEVICE_CPU);
+	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, there, 100000));
+	CHECK(value == CU_DEVICE_INVALID);
+	OK(cuMemAdvise(there, 50000, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu));
+	OK(cuMemAdvise(there, 100000, CU_MEM_ADVISE_SET_ACCESSED_BY, gpu));
+	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, there, 50000));
+	CHECK(value == 1);
+	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, there, 50001));
+	CHECK(value == 0);
+	OK(cuMemRangeGetAttribute(accessors, sizeof accessors, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, there, 100000));
+	CHECK(accessors[0] == 0 && accessors[1] == CU_DEVICE_INVALID);
+	OK(cuStreamAttachMemAsync(stream, there, 0, CU_MEM_ATTACH_SINGLE));
+	EXPECT(cuStreamAttachMemAsync(stream, there, 4096, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemPrefetchAsync(there, 100001, gpu, 0, stream), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemPrefetchAsync(there, 100000, absent, 0, stream), CUDA_ERROR_INVALID_DEVICE);
+	OK(cuMemAlloc(&device, 4096));
+	EXPECT(cuMemAdvise(device, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, gpu), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(device));
+	OK(cuMemFree(there));
+}
+
+static void wrong_arguments(void)
+{
+	CUdeviceptr address;
+	EXPECT(cuMemAllocManaged(&address, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemAllocManaged(NULL, 4, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemAllocManaged(&address, 4, 7), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemAllocManaged(&address, (size_t)1 << 62, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+	EXPECT(cuMemAllocManaged(&address, SIZE_MAX, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* A reset frees managed memory. */
+static void ends_with_its_context(void)
+{
+	CUdeviceptr there = at(managed(4096));
+	bool is;
+	OK(cuDevicePrimaryCtxReset(0));
+	context = start();
+	EXPECT(cuPointerGetAttribute(&is, CU_POINTER_ATTRIBUTE_IS_MANAGED, there), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuMemFree(there), CUDA_ERROR_INVALID_VALUE);
+	uint32_t *words = managed(8);
+	words[0] = 0;
+	OK(cuMemsetD32(at(words), 5, 2));
+	CHECK(words[1] == 5);
+	OK(cuMemFree(at(words)));
+}
+
+static void limited(void)
+{
+	CUdeviceptr address;
+	for (int i = 0; i < 3; i++) {
+		EXPECT(cuMemAllocManaged(&address, 17 << 20, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+		OK(cuMemAllocManaged(&address, 10 << 20, CU_MEM_ATTACH_GLOBAL));
+		OK(cuMemFree(address));
+	}
+}
+
+static void refused(void)
+{
+	CUdeviceptr address;
+	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) && !attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS));
+	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) && !attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
+	EXPECT(cuMemAllocManaged(&address, 4, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+int main(int argc, char **argv)
+{
+	const char *part = argc > 1 ? argv[1] : "managed";
+	context = start();
+	if (!strcmp(part, "refused")) {
+		refused();
+		return 0;
+	}
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) == 1 && attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 1);
+	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
+	if (!strcmp(part, "limited")) {
+		limited();
+		return 0;
+	}
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	kernel("wait"); /* loaded before a stream is held */
+	host_and_kernel_talk();
+	neighbours();
+	system_calls();
+	waiting_calls();
+	in_order(false);
+	in_order(true);
+	freed_in_use();
+	pointers();
+	advice();
+	wrong_arguments();
+	ends_with_its_context();
+	return 0;
+}

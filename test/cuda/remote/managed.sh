@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Managed memory: on a server of this host, on one that maps little, and on those that have none.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+remote_start
+timeout 60 "$build/test/cuda/remote/managed" managed || fail "managed memory"
+remote_stop
+for limit in 16M 0; do
+	rm "$folder/ready"
+	HEADRACE_SESSION_PINNED=$limit remote_start
+	part=limited
+	[ "$limit" != 0 ] || part=refused
+	timeout 60 "$build/test/cuda/remote/managed" $part || fail "a worker that maps $limit"
+	remote_stop
+done
