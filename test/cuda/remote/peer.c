@@ -400,6 +400,18 @@ static void ends_wait_for_copies(void)
 		expect_word(places[1].memory, (uint32_t)round);
 		expect_word(places[1].memory + BYTES - 4, (uint32_t)round);
 	}
+	/* The target too: a copy into freed memory would fail, and a later call would report it. */
+	for (int round = 0; round < 5; round++) {
+		CUdeviceptr extra;
+		use(0);
+		OK(cuMemAlloc(&extra, BYTES));
+		use(1);
+		OK(cuMemcpyDtoDAsync(extra, places[1].memory, BYTES, places[1].stream));
+		OK(cuMemFree(extra));
+		OK(cuCtxSynchronize());
+		use(0);
+		OK(cuCtxSynchronize());
+	}
 }
 
 /* ---- pinned memory ---- */
