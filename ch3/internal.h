@@ -165,8 +165,7 @@ struct ch3_vc {
 	bool is_active;
 	struct ch3_peer *peer; /* on demand: its entry in engine->peers, owned; NULL: its card is not known */
 	uint32_t number; /* engine->numbers.vc[number] is this virtual connection; CH3_NO_NUMBER: it has none */
-	/* *watch is the address of a word that is 0 as long as hr_conn_peek returns HR_NOT_ARRIVED; NULL: not known. */
-	const uint64_t *const *watch;
+	const struct hr_awaited *watch; /* what the next bytes will change (hr_conn_watch); NULL: not known */
 	int error;      /* error of a failed connection; its requests are complete and on_failure has been called */
 	int send_error; /* a send failed: bytes that have arrived are still received, then the connection fails */
 	uint64_t send_sequence; /* number of packets sent; the low 8 bits go into the next packet */

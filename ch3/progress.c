@@ -163,7 +163,7 @@ static inline bool is_quiet(const ch3_vc_t *vc)
 	if (!vc->watch)
 		return vc->error;
 	/* Relaxed: hr_conn_peek orders what is read of the record. */
-	return !__atomic_load_n(*vc->watch, __ATOMIC_RELAXED) && !receive->in_payload && receive->begin == receive->end &&
+	return __atomic_load_n(vc->watch->word, __ATOMIC_RELAXED) >> 32 != vc->watch->high && !receive->in_payload && receive->begin == receive->end &&
 	       !vc->queue && !vc->writing && !vc->accesses && !vc->send_error;
 }
 

@@ -41,7 +41,7 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 	conn->stats.get_bytes += count;
 }
 
-const uint64_t *const *hr_conn_watch(hr_conn_t *conn)
+const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
 {
 	return conn->phase == HR_PHASE_UP && conn->transport->watch ? conn->transport->watch(conn->data) : NULL;
 }

@@ -144,7 +144,7 @@ struct hr_transport {
 	void (*commit)(void *conn, size_t len);
 	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
 	void (*consume)(void *conn, size_t count);
-	const uint64_t *const *(*watch)(void *conn); /* may be NULL alone */
+	const struct hr_awaited *(*watch)(void *conn); /* may be NULL alone */
 
 	/* ---- sleeping ---- */
 

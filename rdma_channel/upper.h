@@ -59,12 +59,18 @@ enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len
 void hr_conn_consume(hr_conn_t *conn, size_t count);
 
 /*
- * hr_conn_watch is for callers that poll much more often than bytes arrive. It returns the address of a pointer to a word, or
- * NULL; both stay valid until hr_conn_abort or hr_conn_close. The pointer changes when bytes are received. As long as the word
- * is 0, hr_conn_peek would return HR_NOT_ARRIVED, but for errors: call it from time to time all the same. The caller loads the
- * word with __ATOMIC_RELAXED; if it is not 0, it calls hr_conn_peek, which orders what is read.
+ * hr_conn_watch is for callers that poll much more often than bytes arrive. It returns the address of what the next
+ * bytes will change, or NULL; it stays valid until hr_conn_abort or hr_conn_close, and its contents change when
+ * bytes are received. As long as *word is 0 or its high half is not `high`, hr_conn_peek would return
+ * HR_NOT_ARRIVED, but for errors: call it from time to time all the same. The caller loads the word with
+ * __ATOMIC_RELAXED; if its high half is `high`, it calls hr_conn_peek, which orders what is read.
  */
-const uint64_t *const *hr_conn_watch(hr_conn_t *conn);
+struct hr_awaited {
+	const uint64_t *word;
+	uint32_t high;
+};
+
+const struct hr_awaited *hr_conn_watch(hr_conn_t *conn);
 
 /* As hr_channel_wait, but waits for an event of this one connection and ignores the others. */
 int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms);

@@ -15,14 +15,16 @@
  * Positions count lines, modulo 2^32, and start at SHM_FIRST_POSITION: so even a connection with little traffic passes
  * the overflow to zero, not only a connection that has moved 256 GB. The ring's size is a power of two.
  *
- * put:   The words of the two lines after the last record are zero. So the receiver never takes old contents for a
- *        header word. The sender writes the payload, zeroes the word after the record if the record has more than one
- *        line (otherwise that word is zero already), stores the header word (release), and then zeroes the second word
- *        after the record. The receiver's cache was the last to hold that line; as it is zeroed last, a small message
- *        does not wait for the line to be fetched. Two lines always stay free for these zero words.
- * get:   The receiver loads the word at its position (acquire). Zero means that there is no record. When the receiver
- *        has copied a whole record out, it goes on to the next. After each eighth of the ring it stores its position
- *        in tail (release).
+ * put:   The first words of the two lines after the last record are clean: zero, or the header word of an earlier record.
+ *        So the receiver never takes a payload for a header word. The sender notes in which lines it has put payload
+ *        (shm_sender.payload). It writes the payload, zeroes the word after the record if that line holds payload,
+ *        stores the header word (release), and then does the same with the second line after the record. Words that are
+ *        clean are zeroed too, as this brings lines that were last in the receiver's cache into the sender's before a
+ *        record needs them; after a short record this happens when the header is stored, so that the header does not
+ *        wait for a line. Two lines always stay free for these words.
+ * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
+ *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
+ *        it stores its position in tail (release).
  * Room:  The sender keeps the last tail that it loaded, and loads it again (acquire) only if the room up to that tail
  *        is too small. The tail is a separate word here; over verbs it travels with data of the other direction.
  *        Storing the word costs the receiver little, as it does not wait for the store, and a sender that only puts
@@ -33,14 +35,16 @@
 
 #include "rdma_channel/iov.h"
 #include "rdma_channel/shm/copy.h"
+#include "rdma_channel/upper.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SHM_LINE 64u
-#define SHM_SPARE 2u /* lines after the last record whose words are zero */
+#define SHM_SPARE 2u /* lines after the last record whose first words are clean */
 #define SHM_OFFER (1u << 31)
+#define SHM_FEW_LINES 8u /* after a record of at most so many lines, words that are clean are zeroed late */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
 #define SHM_FRONT_MAX 56u
@@ -80,14 +84,14 @@ struct shm_sender {
 	uint32_t mask; /* number of lines - 1 */
 	uint32_t head; /* position of the next record */
 	uint32_t tail; /* control->tail as last loaded */
+	uint64_t *payload; /* one bit for each line: its first word is payload. Owned */
 };
 
 struct shm_receiver {
 	struct shm_control *control;
 	uint8_t *lines;
 	uint32_t mask;
-	const uint64_t *word; /* the header word of the record at `at` */
-	uint32_t at;       /* position of the current record, or of the next if there is no current record */
+	struct hr_awaited next; /* header word and position of the current record, or of the next if there is none */
 	uint32_t length;   /* payload bytes of the current record; 0: no current record */
 	uint32_t offset;   /* of its payload from the start of the record, bytes */
 	bool offer;        /* the current record has SHM_OFFER */
@@ -150,41 +154,72 @@ static inline uint32_t shm_sender_usable(const struct shm_sender *sender)
 	return usable < to_end ? usable : to_end;
 }
 
+/* Notes that `lines` lines from this position on hold payload. They do not wrap. */
+static inline void shm_sender_note(struct shm_sender *sender, uint32_t position, uint32_t lines)
+{
+	uint32_t first = position & sender->mask, end = first + lines;
+	while (first < end) {
+		uint32_t bit = first % 64, count = 64 - bit < end - first ? 64 - bit : end - first;
+		sender->payload[first / 64] |= (~0ull >> (64 - count)) << bit;
+		first += count;
+	}
+}
+
+static inline bool shm_holds_payload(const struct shm_sender *sender, uint32_t position)
+{
+	uint32_t line = position & sender->mask;
+	return sender->payload[line / 64] >> line % 64 & 1;
+}
+
+/* Zeroes the first word of a free line. Relaxed: no receiver reaches this word before a record whose word is stored with
+ * release later, or the word is clean already, and it makes no difference to the receiver when it becomes zero. */
+static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
+{
+	uint32_t line = position & sender->mask;
+	sender->payload[line / 64] &= ~(1ull << line % 64);
+	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
+}
+
 /* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0 or SHM_OFFER. */
 static inline void shm_sender_publish(struct shm_sender *sender, uint32_t offset, uint32_t length, uint32_t kind)
 {
 	uint32_t lines = shm_record_lines(offset, length), next = sender->head + lines;
-	/* Relaxed: a receiver reaches this word only from this record, whose word is stored with release below. */
-	if (lines > 1)
-		__atomic_store_n(shm_sender_word(sender, next), 0, __ATOMIC_RELAXED);
+	/* Before a record of one line the last record has zeroed that word. */
+	if (lines > 1 && (lines > SHM_FEW_LINES || shm_holds_payload(sender, next)))
+		shm_sender_zero(sender, next);
 	uint64_t word = (uint64_t)sender->head << 32 | kind | offset / 8 << 16 | length;
-	/* Release: a receiver that sees the word sees the payload and the zeros; pairs with shm_receiver_look. */
+	/* Release: a receiver that sees the word sees the payload and the clean word after it; pairs with
+	 * shm_receiver_look. */
 	__atomic_store_n(shm_sender_word(sender, sender->head), word, __ATOMIC_RELEASE);
+	if (lines > 1)
+		shm_sender_note(sender, sender->head + 1, lines - 1);
 	sender->head = next;
-	/* Relaxed: no receiver reaches this word before the next record, which is published with release. */
-	__atomic_store_n(shm_sender_word(sender, next + 1), 0, __ATOMIC_RELAXED);
+	/* Also if they are clean: the next records find their lines in this processor's cache. */
+	if (lines > 1 && lines <= SHM_FEW_LINES)
+		shm_sender_zero(sender, next);
+	shm_sender_zero(sender, next + 1);
 }
 
 /* ---- receiver ---- */
 
 static inline void shm_receiver_go(struct shm_receiver *receiver, uint32_t position)
 {
-	receiver->at = position;
-	receiver->word = (const uint64_t *)(const void *)(receiver->lines + (size_t)(position & receiver->mask) * SHM_LINE);
+	receiver->next.high = position;
+	receiver->next.word = (const uint64_t *)(const void *)(receiver->lines + (size_t)(position & receiver->mask) * SHM_LINE);
 }
 
-/* Looks for a record to copy from. Returns 1 if there is one, 0 if not, -1 if the header word is invalid. */
+/* Looks for a record to copy from. Returns 1 if there is one, 0 if not, -1 if its header word is invalid. */
 static inline int shm_receiver_look(struct shm_receiver *receiver)
 {
 	if (receiver->length)
 		return 1;
 	/* Acquire: pairs with the release in shm_sender_publish; the payload is read after it. */
-	uint64_t word = __atomic_load_n(receiver->word, __ATOMIC_ACQUIRE);
-	if (!word)
-		return 0;
-	uint32_t index = receiver->at & receiver->mask;
+	uint64_t word = __atomic_load_n(receiver->next.word, __ATOMIC_ACQUIRE);
+	if (!word || (uint32_t)(word >> 32) != receiver->next.high)
+		return 0; /* nothing, or the header word of an earlier record */
+	uint32_t index = receiver->next.high & receiver->mask;
 	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_OFFER) >> 16;
-	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 || (uint32_t)(word >> 32) != receiver->at ||
+	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 ||
 	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
 		return -1;
 	receiver->length = length;
@@ -197,7 +232,7 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 /* Returns the first byte of the current record that has not been copied out. */
 static inline const uint8_t *shm_receiver_payload(const struct shm_receiver *receiver)
 {
-	return (const uint8_t *)receiver->word + receiver->offset + receiver->taken;
+	return (const uint8_t *)receiver->next.word + receiver->offset + receiver->taken;
 }
 
 /* Counts `count` bytes of the current record as copied out. Returns true if the tail should be stored now. */
@@ -206,16 +241,16 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	shm_receiver_go(receiver, receiver->at + shm_record_lines(receiver->offset, receiver->length));
+	shm_receiver_go(receiver, receiver->next.high + shm_record_lines(receiver->offset, receiver->length));
 	receiver->length = 0;
-	return receiver->at - receiver->reported > receiver->mask / 8;
+	return receiver->next.high - receiver->reported > receiver->mask / 8;
 }
 
 /* Stores the tail. Release: the loads from the lines that it frees come before; pairs with shm_sender_refresh. */
 static inline void shm_receiver_report(struct shm_receiver *receiver)
 {
-	receiver->reported = receiver->at;
-	__atomic_store_n(&receiver->control->tail, receiver->at, __ATOMIC_RELEASE);
+	receiver->reported = receiver->next.high;
+	__atomic_store_n(&receiver->control->tail, receiver->next.high, __ATOMIC_RELEASE);
 }
 
 #endif

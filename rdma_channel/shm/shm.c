@@ -209,9 +209,10 @@ static uint32_t round_to_power(uint32_t bytes)
 static size_t shm_conn_bytes(void *context, uint32_t ring_bytes)
 {
 	const struct shm_context *shm = context;
-	size_t segment = shm_segment_bytes(&shm->placement, round_to_power(ring_bytes));
+	uint32_t bytes = round_to_power(ring_bytes);
+	size_t segment = shm_segment_bytes(&shm->placement, bytes);
 	/* Own ring and peer's ring: they have the same size unless the two channels ask for different sizes. */
-	return sizeof(struct shm_conn) + 2 * segment;
+	return sizeof(struct shm_conn) + 2 * segment + bytes / SHM_LINE / 8;
 }
 
 static int make_own_ring(struct shm_conn *conn, uint32_t bytes, int *fd, bool *huge)
@@ -274,7 +275,8 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
 	conn->out.head = conn->out.tail = SHM_FIRST_POSITION;
-	return 0;
+	conn->out.payload = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.payload);
+	return conn->out.payload ? 0 : -ENOMEM;
 }
 
 /* Returns whether the peer runs as this process's user. The peer itself says which pid to read and write. If this
@@ -317,7 +319,8 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 		close(peer->fds[i]);
 	if (error)
 		return error;
-	conn->env->stats->memory_bytes = sizeof *conn + conn->in_segment.size + conn->out_segment.size;
+	conn->env->stats->memory_bytes = sizeof *conn + conn->in_segment.size + conn->out_segment.size +
+					 (conn->out.mask + 1) / 8;
 	conn->both_heavy = conn->context->heavy && (le32toh(wire.flags) & SHM_HALF_HEAVY);
 	join_process(conn, &wire, stream);
 	conn->stream = stream;
@@ -354,6 +357,7 @@ static void shm_conn_close(void *data)
 	struct shm_conn *conn = data;
 	shm_segment_unmap(&conn->in_segment);
 	shm_segment_unmap(&conn->out_segment);
+	free(conn->out.payload);
 	free(conn);
 }
 
@@ -845,10 +849,10 @@ static void shm_consume(void *data, size_t count)
 }
 
 /* The word of a record that is taken only in part stays. While an offer is open, the caller has a payload to get. */
-static const uint64_t *const *shm_watch(void *data)
+static const struct hr_awaited *shm_watch(void *data)
 {
 	const struct shm_conn *conn = data;
-	return &conn->in.word;
+	return &conn->in.next;
 }
 
 /* ---- sleeping ---- */

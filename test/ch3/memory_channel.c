@@ -239,7 +239,7 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 	conn->in->len -= count;
 }
 
-const uint64_t *const *hr_conn_watch(hr_conn_t *conn)
+const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)
 {
 	(void)conn;
 	return NULL;

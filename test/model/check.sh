@@ -70,6 +70,8 @@ breaks shm stuck -DM_NO_WAKE_FOR_ROOM
 breaks shm stuck -DM_LATE_TAIL
 breaks shm wrong -DM_EARLY_TAIL
 breaks shm wrong -DM_NO_ZERO
+breaks shm wrong -DM_NO_NOTE
+breaks shm wrong -DM_NO_POSITION
 breaks shm wrong -DM_NO_SFENCE
 breaks shm wrong -DM_NO_SPARE_LINE
 

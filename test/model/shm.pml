@@ -24,7 +24,7 @@
 #ifndef POSITIONS
 #define POSITIONS 8 /* positions are modulo this, as in C modulo 2^32; a multiple of LINES */
 #endif
-#define EIGHTH 1 /* lines consumed that need not be told: mask / 8 */
+#define EIGHTH 0 /* lines consumed that need not be told: mask / 8 */
 
 #define MINUS(a, b) (((a) + POSITIONS - (b)) % POSITIONS)
 
@@ -32,6 +32,12 @@
 #define NOTHING 0
 #define GARBAGE 255 /* payload where a header is looked for: whatever the bytes are, reading them so is an error */
 #define HEADER(position, lines) (2 + 2 * (position) + (lines) - 1)
+/* Whether a word is the header of the record at this position, and not that of an earlier record. */
+#ifdef M_NO_POSITION
+#define HEADS(word, position) ((word) != NOTHING)
+#else
+#define HEADS(word, position) ((word) != NOTHING && ((word) - 2) / 2 == (position))
+#endif
 
 /* ---- memory ---- */
 
@@ -51,6 +57,7 @@ chan streaming_buffer = [1] of { byte, byte }; /* line, position of the record *
 bit wake_putter, wake_getter;
 
 byte head, seen;   /* shm_sender: where the next record starts; the last tail seen */
+bit holds_payload[LINES]; /* shm_sender: the first word of the line is payload */
 byte at, reported; /* shm_receiver: where the next record starts; the tail last told */
 bool stopped;      /* the putter will put nothing more */
 #define ALL_GOT (stopped && at == head)
@@ -145,10 +152,11 @@ inline wake_if_armed(buffer, armed, wake)
 
 #define FREE (LINES - MINUS(head, seen))
 #ifdef M_NO_SPARE_LINE
-#define USABLE FREE
+#define SPARE 1
 #else
-#define USABLE (FREE - 1)
+#define SPARE 2
 #endif
+#define USABLE (FREE > SPARE -> FREE - SPARE : 0)
 #define TO_END (LINES - head % LINES)
 
 /* shm_sender_refresh; a tail that no receiver can have is the error EPROTO. */
@@ -176,6 +184,13 @@ inline fit(want, lines)
 	}
 }
 
+/* shm_sender_zero */
+inline zero(line)
+{
+	put_buffer!WORD(line, NOTHING);
+	holds_payload[line] = 0
+}
+
 /* fill_record and shm_sender_publish. A record of two lines stands for one of SHM_STREAM_MIN bytes and more. */
 inline publish(lines)
 {
@@ -187,13 +202,27 @@ inline publish(lines)
 #endif
 	:: else -> put_buffer!PAYLOAD(head % LINES, head)
 	fi;
+#ifndef M_NO_NOTE
+	holds_payload[(head + 1) % LINES] = holds_payload[(head + 1) % LINES] | (lines == 2);
+#endif
 #ifndef M_NO_ZERO
-	put_buffer!WORD((head + lines) % LINES, NOTHING);
+	assert(lines == 2 || !holds_payload[(head + 1) % LINES]);
+	if /* before the header if the word is payload; otherwise before it, after it, or not at all */
+	:: zero((head + lines) % LINES)
+	:: !holds_payload[(head + lines) % LINES] -> skip
+	fi;
 #endif
 	atomic {
 		put_buffer!WORD(head % LINES, HEADER(head, lines));
 		head = (head + lines) % POSITIONS
-	}
+	};
+#ifndef M_NO_ZERO
+	if
+	:: lines == 2 -> zero(head % LINES)
+	:: else
+	fi;
+	zero((head + 1) % LINES) /* also if it is clean */
+#endif
 }
 
 /* hr_channel_arm and the sleep of hr_channel_wait, with want_put and the last put short. */
@@ -229,7 +258,7 @@ active proctype putter()
 		:: want = 2
 		fi;
 		if
-		:: FREE < want + 1 -> refresh()
+		:: FREE < want + SPARE -> refresh()
 		:: else
 		fi;
 		fit(want, lines);
@@ -285,7 +314,7 @@ inline sleep_for_data()
 #endif
 	if
 #ifndef M_NO_SECOND_LOOK
-	:: word[at % LINES] != NOTHING -> skip
+	:: HEADS(word[at % LINES], at) -> skip
 	:: else ->
 #else
 	:: true ->
@@ -303,10 +332,11 @@ active proctype getter()
 	do
 	:: true ->
 		found = word[at % LINES]; /* shm_receiver_look */
+		assert(found != GARBAGE);
 		if
-		:: found == NOTHING -> sleep_for_data()
+		:: !HEADS(found, at) -> sleep_for_data()
 		:: else ->
-			assert(found != GARBAGE && (found - 2) / 2 == at); /* else -EPROTO */
+			assert((found - 2) / 2 == at); /* not an earlier record's */
 			lines = 1 + (found - 2) % 2;
 #ifdef M_EARLY_TAIL
 			d_step { at = (at + lines) % POSITIONS; reported = at };
