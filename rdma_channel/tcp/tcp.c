@@ -12,6 +12,13 @@
  * the rest of a long frame directly into the caller's memory, and in the same system call the next few bytes (lengths
  * and small messages) into a buffer, so that a small message costs one system call.
  *
+ * Between loopback addresses the kernel gathers small frames (Nagle's algorithm): while one is not acknowledged, the
+ * next ones wait in the kernel and leave as one segment. A segment costs some microseconds, so a window of small
+ * messages takes a fraction of the time. The receiver has to acknowledge early, whether it gathers itself or not: if a
+ * read finds nothing after reads that found bytes, or if the receiver goes to sleep, it makes the kernel acknowledge.
+ * The same system call then delivers the bytes that waited. So bytes wait only for a receiver that does not read.
+ * Between hosts they would wait for the network. A side with small kernel buffers (tcp_shares_of) does not gather.
+ *
  * With keys (hr_connect_attr_t.cipher) encrypted records replace the frames (secret.h).
  *
  * Memory: the kernel's two buffers and the buffer of struct tcp_conn. If the ring size is KERNEL_SIZES or more, the
@@ -28,6 +35,7 @@
 
 #include "rdma_channel/clock.h"
 #include "rdma_channel/iov.h"
+#include "rdma_channel/pacing.h"
 #include "rdma_channel/transport.h"
 
 #include "rdma_channel/base/copy.h"
@@ -60,6 +68,10 @@
 struct tcp_conn {
 	int stream; /* owned by the channel */
 	bool is_unix;
+	bool gathers;      /* this side lets the kernel gather small frames, from its first put on */
+	bool gathering;    /* it has begun */
+	bool acknowledges; /* the peer's kernel may be gathering frames */
+	bool owes;         /* acknowledges, and bytes have been read since the last acknowledgement */
 	bool armed;   /* conn_arm was called after the last put and get: bytes that arrive raise an event */
 	bool drained; /* the last read found nothing more; cleared by an event */
 	const struct hr_conn_env *env;
@@ -183,6 +195,11 @@ static int tcp_conn_establish(void *data, const struct hr_half *peer, int stream
 		set_stream_option(conn, IPPROTO_TCP, TCP_USER_TIMEOUT, 0); /* see "Dead peers" above */
 	/* The kernel doubles the values of SO_RCVBUF and SO_SNDBUF, for its own bookkeeping. */
 	struct tcp_shares shares = tcp_shares_of(conn->env->ring_bytes);
+	conn->acknowledges = !conn->is_unix && !conn->secret && hr_stream_is_local(stream);
+	conn->owes = conn->acknowledges; /* the peer's last message of the set-up, which the channel reads */
+	/* A socket with a small buffer has no room until its frames are acknowledged, so each acknowledgement would be
+	 * an event. */
+	conn->gathers = conn->acknowledges && !shares.kernel_send;
 	if (shares.kernel_receive)
 		set_stream_option(conn, SOL_SOCKET, SO_RCVBUF, (int)shares.kernel_receive / 2);
 	if (shares.kernel_send)
@@ -275,16 +292,32 @@ static void check_sometimes(struct tcp_conn *conn)
 
 /* ---- get ---- */
 
-/* recvmsg without waiting. */
-static ssize_t receive(const struct tcp_conn *conn, struct iovec *pieces, int n)
+/* Makes the kernel acknowledge what was read, if no frame of this side has done that. */
+static void acknowledge(struct tcp_conn *conn)
+{
+	conn->owes = false;
+	set_stream_option(conn, IPPROTO_TCP, TCP_QUICKACK, 1);
+	/* Later reads do not acknowledge: often an answer does. */
+	set_stream_option(conn, IPPROTO_TCP, TCP_QUICKACK, 0);
+}
+
+/* recvmsg without waiting. If nothing has arrived, but the peer's kernel may be gathering bytes, acknowledges and looks
+ * again. */
+static ssize_t receive(struct tcp_conn *conn, struct iovec *pieces, int n)
 {
 	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = (size_t)n };
-	ssize_t got;
-	do
-		got = n == 1 ? recv(conn->stream, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT) :
-			       recvmsg(conn->stream, &message, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
-	return got;
+	for (;;) {
+		ssize_t got = n == 1 ? recv(conn->stream, pieces->iov_base, pieces->iov_len, MSG_DONTWAIT) :
+				       recvmsg(conn->stream, &message, MSG_DONTWAIT);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && conn->owes && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			acknowledge(conn);
+			continue;
+		}
+		conn->owes |= conn->acknowledges && got > 0;
+		return got;
+	}
 }
 
 /* Evaluates the result of a read. Returns the number of bytes, 0 if the read would block, or -1 at the end of the
@@ -580,6 +613,13 @@ static int put_secret(struct tcp_conn *conn, const struct iovec *iov, int n, siz
 	return 0;
 }
 
+/* Not earlier: the channel, which reads the messages of the set-up, does not acknowledge at once. */
+static void begin_gathering(struct tcp_conn *conn)
+{
+	conn->gathering = true;
+	set_stream_option(conn, IPPROTO_TCP, TCP_NODELAY, 0);
+}
+
 static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct tcp_conn *conn = data;
@@ -589,6 +629,8 @@ static int tcp_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	*accepted = 0;
 	if (conn->secret)
 		return put_secret(conn, iov, n, accepted);
+	if (__builtin_expect(conn->gathers != conn->gathering, 0))
+		begin_gathering(conn);
 	size_t total = hr_iov_total(iov, n), done = 0;
 	if (total - 1 < COPIED_MAX && !conn->out.left)
 		return put_copied(conn, iov, n, total, accepted);
@@ -668,6 +710,8 @@ static int tcp_conn_arm(void *data, bool want_put)
 	struct tcp_conn *conn = data;
 	(void)want_put;
 	conn->armed = true;
+	if (conn->owes)
+		acknowledge(conn);
 	return 0;
 }
 

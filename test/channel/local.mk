@@ -21,6 +21,7 @@ check_PROGRAMS += test/channel/tcp_within_host
 TESTS += test/channel/tcp_within_host
 test_channel_tcp_within_host_SOURCES = test/channel/tcp_within_host.c
 test_channel_tcp_within_host_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_channel_tcp_within_host_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt
 test_channel_tcp_within_host_LDADD = rdma_channel/libhrchannel.la $(CHECK_LIBS)
 
 # Host names and messages from peers.
