@@ -499,6 +499,8 @@ CUresult capture_check_peer_async(CUdeviceptr to, CUcontext to_context, CUdevice
 
 /* Reads HEADRACE_PEER. CUDA_ERROR_INVALID_VALUE, logged. */
 CUresult rc_peer_prepare(void);
+/* True if there are several servers. */
+bool rc_peer_possible(void);
 /* True if the two addresses are in device memory of different servers. */
 bool rc_peer_apart(uint64_t one, uint64_t other);
 /* Copies a box to another server, in the order of a stream. */

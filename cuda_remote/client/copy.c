@@ -528,7 +528,12 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = copy_up(route, &box, &place, stream);
-	return result == CUDA_SUCCESS && elsewhere ? cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context) : result;
+	if (result == CUDA_SUCCESS && elsewhere)
+		return cuCtxSynchronize_v2((CUcontext)(uintptr_t)route->context);
+	/* A copy between servers may read these bytes next, in a stream that does not wait for this one. */
+	if (result == CUDA_SUCCESS && !asynchronous && rc_peer_possible())
+		return cuStreamSynchronize((CUstream)(uintptr_t)stream);
+	return result;
 }
 
 /* Every copy comes through here, or through copy below. asynchronous: the caller allows the copy to complete after the call. */

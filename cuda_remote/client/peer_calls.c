@@ -22,7 +22,7 @@ CUresult rc_peer_prepare(void)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-static bool several_sessions(void)
+bool rc_peer_possible(void)
 {
 	struct rc_process *process;
 	return rc_process_get(&process) == CUDA_SUCCESS && process->sessions > 1;
@@ -36,7 +36,7 @@ static bool find_device_memory(uint64_t address, struct rc_span *span)
 bool rc_peer_apart(uint64_t one, uint64_t other)
 {
 	struct rc_span a, b;
-	return several_sessions() && find_device_memory(one, &a) && find_device_memory(other, &b) && a.session != b.session;
+	return rc_peer_possible() && find_device_memory(one, &a) && find_device_memory(other, &b) && a.session != b.session;
 }
 
 /* ---- operations ---- */
@@ -201,7 +201,7 @@ bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned ev
 {
 	struct rc_peer_op op = { .copies = false };
 	uint64_t waits = (uint64_t)(uintptr_t)stream, waited = (uint64_t)(uintptr_t)event;
-	CUcontext context, of_event = several_sessions() ? rc_handle_data(RC_KIND_EVENT, waited) : NULL;
+	CUcontext context, of_event = rc_peer_possible() ? rc_handle_data(RC_KIND_EVENT, waited) : NULL;
 	(void)flags;
 	if (!of_event || context_of(waits, &context) != CUDA_SUCCESS ||
 	    rc_handle_session(waited) == rc_handle_session((uint64_t)(uintptr_t)context))
@@ -227,7 +227,7 @@ bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned ev
 void rc_peer_settle_allocation(CUdeviceptr pointer)
 {
 	struct rc_span span;
-	if (pointer && several_sessions() && find_device_memory(pointer, &span))
+	if (pointer && rc_peer_possible() && find_device_memory(pointer, &span))
 		rc_peer_settle_memory(span.base, span.size);
 }
 
