@@ -19,7 +19,7 @@
 
 /* From this size on the kernel is asked for huge pages. */
 #define HUGE (2u << 20)
-#define ATTEMPTS 8 /* to find addresses that are free in all workers */
+#define ATTEMPTS 64 /* to find addresses and a handle that are free in all workers */
 
 /* Guards the sockets over which memory is passed: one request at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +46,7 @@ static struct rc_wire_pinned pass(struct rc_session *session, const struct rc_wi
 }
 
 /* Passes the memory to all sessions, and notes in the span which of them took it. False: a worker has other memory at these
- * addresses. */
+ * addresses, or an object of this handle whose end, a call that nobody waited for, it has not seen. */
 static bool pass_all(struct rc_span *span, uint64_t bytes, int fd)
 {
 	struct rc_process *process;
@@ -61,7 +61,7 @@ static bool pass_all(struct rc_span *span, uint64_t bytes, int fd)
 			span->shared_with |= 1ull << i;
 		if (answer.result == CUDA_SUCCESS && answer.mapped && ask.address)
 			span->mapped_by |= 1ull << i;
-		fits = answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address;
+		fits = answer.result != CUDA_ERROR_INVALID_HANDLE && (answer.result != CUDA_ERROR_ALREADY_MAPPED || !ask.address);
 	}
 	pthread_mutex_unlock(&lock);
 	return fits;
@@ -109,10 +109,29 @@ static bool any_local(void)
 	return local;
 }
 
-/* Maps the file and shares it. The last attempt is content with memory that kernels cannot use. False: no memory. */
+static CUresult end_sharing(const struct rc_span *span)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_pinned_free call;
+	} message = { .call = { span->pinned } };
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++) {
+		struct rc_link *link;
+		if (!(span->shared_with >> i & 1) || rc_link_to(&process->session[i], 0, &link) != CUDA_SUCCESS)
+			continue; /* a session that is lost has no copies */
+		result = rc_link_call(link, RC_CALL_pinned_free, 0, &message.head, sizeof message, NULL, 0);
+		if (result == RC_LOST)
+			result = CUDA_SUCCESS;
+	}
+	return result;
+}
+
+/* Maps the file and shares it. Refused places and handles are kept meanwhile, so that the next attempt has others. The last attempt is content with memory that kernels cannot use. False: no memory. */
 static bool share(int fd, uint64_t bytes, struct rc_span *span)
 {
-	uint64_t refused[ATTEMPTS];
+	struct rc_span refused[ATTEMPTS];
 	unsigned n = 0;
 	bool done = false;
 	while (!done && map_file(fd, bytes, n < ATTEMPTS, span)) {
@@ -120,12 +139,21 @@ static bool share(int fd, uint64_t bytes, struct rc_span *span)
 			done = true;
 			break;
 		}
-		rc_pinned_free(span);
-		refused[n++] = span->base;
+		if (n == ATTEMPTS) {
+			end_sharing(span);
+			rc_pinned_unmap(span);
+			rc_handle_delete(span->pinned);
+			span->pinned = span->shared_with = span->mapped_by = span->place = 0;
+			break;
+		}
+		end_sharing(span);
+		refused[n++] = *span;
 		span->pinned = span->shared_with = span->mapped_by = 0;
 	}
-	while (n)
-		rc_shared_give(refused[--n], bytes);
+	while (n--) {
+		rc_pinned_unmap(&refused[n]);
+		rc_handle_delete(refused[n].pinned);
+	}
 	return done;
 }
 
@@ -159,20 +187,7 @@ void rc_pinned_unmap(const struct rc_span *span)
 
 CUresult rc_pinned_free(const struct rc_span *span)
 {
-	struct {
-		struct rc_wire_call head;
-		struct rc_wire_pinned_free call;
-	} message = { .call = { span->pinned } };
-	struct rc_process *process;
-	CUresult result = rc_process_get(&process);
-	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++) {
-		struct rc_link *link;
-		if (!(span->shared_with >> i & 1) || rc_link_to(&process->session[i], 0, &link) != CUDA_SUCCESS)
-			continue; /* a session that is lost has no copies */
-		result = rc_link_call(link, RC_CALL_pinned_free, 0, &message.head, sizeof message, NULL, 0);
-		if (result == RC_LOST)
-			result = CUDA_SUCCESS;
-	}
+	CUresult result = end_sharing(span);
 	if (span->pinned)
 		rc_handle_delete(span->pinned);
 	return result;

@@ -254,6 +254,18 @@ static void advice(void)
 	OK(cuMemFree(there));
 }
 
+/* An allocation may get the handle of an event whose end the worker has not seen yet. */
+static void handles_used_again(void)
+{
+	for (int round = 0; round < 200; round++) {
+		CUevent event;
+		OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+		OK(cuEventRecord(event, stream));
+		OK(cuEventDestroy(event));
+		OK(cuMemFree(at(managed(4096))));
+	}
+}
+
 static void wrong_arguments(void)
 {
 	CUdeviceptr address;
@@ -323,6 +335,7 @@ int main(int argc, char **argv)
 	freed_in_use();
 	pointers();
 	advice();
+	handles_used_again();
 	wrong_arguments();
 	ends_with_its_context();
 	return 0;
