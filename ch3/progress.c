@@ -163,8 +163,8 @@ static inline bool is_quiet(const ch3_vc_t *vc)
 	if (!vc->watch)
 		return vc->error;
 	/* Relaxed: hr_conn_peek orders what is read of the record. */
-	return __atomic_load_n(vc->watch->word, __ATOMIC_RELAXED) >> 32 != vc->watch->high && !receive->in_payload && receive->begin == receive->end &&
-	       !vc->queue && !vc->writing && !vc->accesses && !vc->send_error;
+	return __atomic_load_n(vc->watch->word, __ATOMIC_RELAXED) >> 32 != vc->watch->high && !receive->in_payload &&
+	       receive->begin == receive->end && !vc->queue && !vc->writing && !vc->accesses && !vc->send_error;
 }
 
 /* Leaves the units of the processor's core to its other hardware thread for a moment: that thread may be the peer. */

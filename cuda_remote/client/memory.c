@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of allocations, sorted by address: memory of devices, managed memory and pinned host memory. Fills of device memory. */
+/*
+ * The table of allocations, sorted by address: memory of devices, managed memory and pinned host memory. Fills of device
+ * memory.
+ */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
 

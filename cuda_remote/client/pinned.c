@@ -128,7 +128,8 @@ static CUresult end_sharing(const struct rc_span *span)
 	return result;
 }
 
-/* Maps the file and shares it. Refused places and handles are kept meanwhile, so that the next attempt has others. The last attempt is content with memory that kernels cannot use. False: no memory. */
+/* Maps the file and shares it. Refused places and handles are kept meanwhile, so that the next attempt has others. The last
+ * attempt is content with memory that kernels cannot use. False: no memory. */
 static bool share(int fd, uint64_t bytes, struct rc_span *span)
 {
 	struct rc_span refused[ATTEMPTS];

@@ -72,7 +72,8 @@ void rc_window_release(uint64_t base, uint64_t bytes)
 
 int rc_window_open(struct rc_window *window)
 {
-	if (!window->granule || window->page < PAGE_LEAST || window->granule & (window->granule - 1) || window->page & (window->page - 1) ||
+	if (!window->granule || window->page < PAGE_LEAST || window->granule & (window->granule - 1) ||
+	    window->page & (window->page - 1) ||
 	    window->granule > window->page || window->small > window->page || window->page / window->granule > GRANULES_MAX ||
 	    window->base % window->page || window->bytes < window->page)
 		return -EINVAL;

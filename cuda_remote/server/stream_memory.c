@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory operations of streams: the words of pinned memory are in the worker's own mapping. The driver checks device addresses. */
+/* Memory operations of streams. The words of pinned memory are in the worker's own mapping; the driver checks addresses of
+ * device memory. */
 #include "cuda_remote/server/internal.h"
 
 static bool is_64(uint32_t operation)

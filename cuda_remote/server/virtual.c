@@ -44,7 +44,8 @@ CUresult serve_virtual_unreserve(struct server_call *call)
 	return driver.cuMemAddressFree ? driver.cuMemAddressFree(args.address, args.bytes) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult create(const struct rc_args_cuMemCreate *args, const CUmemAllocationProp *properties, struct allocation *allocation)
+static CUresult create(const struct rc_args_cuMemCreate *args, const CUmemAllocationProp *properties,
+		       struct allocation *allocation)
 {
 	if (!server_quota_charge(allocation->gpu, args->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
