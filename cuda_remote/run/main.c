@@ -178,6 +178,8 @@ static int use_server(const char *list)
 	int error = use_libraries(&client);
 	if (!error)
 		error = preload_relink();
+	if (!error)
+		error = preload_nvrtc();
 	if (!error && setenv("HEADRACE_SERVER", list, 1))
 		error = -errno;
 	return error;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program that compiles a kernel for sm_XX with NVIDIA's run-time compiler and loads the "cubin" runs under headrace-run;
-# without the library that it preloads the driver refuses the machine code.
+# A program that compiles a kernel for sm_XX with NVIDIA's run-time compiler and loads the "cubin" runs under headrace-run,
+# local and remote; without the library that headrace-run preloads the driver refuses the machine code. If the device is
+# no software GPU, the program gets the machine code.
 set -euo pipefail
 [ -n "${NVCC:-}" ] || { echo "skipped: there is no nvcc"; exit 77; }
 runtime=$top_builddir/cuda_remote/runtime/.libs
@@ -38,7 +39,7 @@ static nvrtcProgram compiled(const char *architecture)
 	return program;
 }
 
-int main()
+int main(int argc, char **)
 {
 	size_t size = 1;
 	nvrtcProgram ptx_alone = compiled("--gpu-architecture=compute_75");
@@ -51,6 +52,8 @@ int main()
 	std::string image(size, 'x');
 	OK(nvrtcGetCUBIN(program, &image[0]));
 	OK(nvrtcDestroyProgram(&program));
+	if (argc > 1)
+		return image.compare(0, 4, "\177ELF") ? printf("no machine code\n"), 1 : 0;
 	CUcontext context;
 	CUmodule module;
 	CUfunction function;
@@ -71,7 +74,7 @@ int main()
 	return 0;
 }
 CC
-"$NVCC" -cudart none -o "$work/program" "$work/program.cpp" -lnvrtc -lcuda -L"$softgpu" 2>"$work/log" || {
+"$NVCC" -cudart none -o "$work/program" "$work/program.cpp" -lnvrtc -lcuda -L"$softgpu" -Xlinker -z,lazy 2>"$work/log" || {
 	grep -q nvrtc "$work/log" && { echo "skipped: the toolkit has no libnvrtc"; exit 77; }
 	cat "$work/log"
 	exit 1
@@ -79,6 +82,18 @@ CC
 nvrtc=$(find "$(dirname "$(readlink -f "$(command -v "$NVCC")")")/.." -name 'libnvrtc.so.*' -print -quit)
 export LD_LIBRARY_PATH=${nvrtc%/*}
 timeout 100 "$top_builddir/cuda_remote/run/headrace-run" --local "$work/program"
+timeout 100 "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu "$work/program"
 status=0
 LD_LIBRARY_PATH=$runtime:$softgpu:$LD_LIBRARY_PATH timeout 100 "$work/program" 2>/dev/null >"$work/log" || status=$?
 [ $status -eq 3 ] || { echo "without the preloaded library the status is $status"; cat "$work/log"; exit 1; }
+mkdir "$work/other"
+cat >"$work/other.c" <<'C'
+#include <string.h>
+int cuInit(unsigned flags) { return (int)flags; }
+int cuGetExportTable(const void **table, const void *id) { *table = id; return 801; } /* the compiler calls it */
+int cuCtxGetDevice(int *device) { (void)device; return 201; }
+int cuDeviceGet(int *device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char *name, int bytes, int device) { strncpy(name, "Other GPU", (size_t)bytes); return device; }
+C
+"${CC:-cc}" -shared -fPIC -o "$work/other/libcuda.so.1" "$work/other.c"
+LD_PRELOAD=$softgpu/libheadrace-nvrtc.so LD_LIBRARY_PATH=$work/other:$runtime:$LD_LIBRARY_PATH timeout 100 "$work/program" machine
