@@ -227,10 +227,11 @@ static uint64_t dial_share(const struct hr_conn *conn, uint64_t now)
 	return now + (untried > 1 ? left / (uint64_t)untried : left);
 }
 
-/* Returns the error for put and get when dialling fails. A refused connection means that the peer is gone. */
+/* Returns the error for put and get when dialling fails. A refused connection means that the peer is gone. So does EPIPE:
+ * the peer closed its Unix socket during connect. */
 static int error_of_dial(int error)
 {
-	return error == -ECONNREFUSED ? -ECONNRESET : error;
+	return error == -ECONNREFUSED || error == -EPIPE ? -ECONNRESET : error;
 }
 
 /* Goes on to the next address; without one, the connection fails. */
