@@ -72,7 +72,7 @@ static void reply_hello(struct connection *to, const struct rc_wire_call *call)
 	static struct {
 		struct rc_wire_hello head;
 		struct rc_wire_device device;
-	} answer = { .head = { 1, CUDA_VERSION, 1u << 30 },
+	} answer = { .head = { .devices = 1, .driver_version = CUDA_VERSION, .staging = 1u << 30 },
 		     .device = { .name = "hostile", .memory = 1u << 30, .peers = { 1 } } };
 	reply(to, call, 0, &answer, sizeof answer);
 }
