@@ -5,9 +5,14 @@
  *
  *	client → worker   CALL       struct rc_wire_call, the call's arguments (api/calls: fixed ones first); waiting or not
  *	                  CHUNK      struct rc_wire_chunk, bytes of the copy to the device that is in progress
+ *	                  STAGED     struct rc_wire_staged: such bytes are in the connection's staging area
+ *	                  CREDIT     struct rc_wire_credit: staged chunks to the host that the client has read
+ *	                  WANT       struct rc_wire_credit: the client waits for a CREDIT of at least this
  *	                  HOST_DONE  struct rc_wire_host: the host function has returned; the bytes that a graph copies
  *	worker → client   REPLY      struct rc_wire_reply, the call's results; one for each waiting call
  *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
+ *	                  STAGED     struct rc_wire_staged: such bytes are in the connection's staging area
+ *	                  CREDIT     struct rc_wire_credit: chunks to the device whose slots are free again
  *	                  TEXT       struct rc_wire_text, what device code or the driver printed
  *	                  HOST       struct rc_wire_host: call this host function, or read or write (bytes) host memory of a
  *	                             graph's copy
@@ -19,6 +24,13 @@
  * Order. Calls are numbered from 1 without a gap, over all connections of the client process. The worker issues them in
  * that order. A call that may block in the driver lets the next call go before it blocks. A long copy to the device takes
  * two numbers, for its start and for its last byte; other calls may be issued between the two.
+ *
+ * Chunks that are staged, and all chunks to the device, are counted on each connection. Chunk n has slot n % RC_WINDOW:
+ * of the staging area, or of the worker's memory. The client sends a chunk to the device only if its slot is free: fewer
+ * than RC_WINDOW chunks have been sent since the last CREDIT. So the worker never waits for a slot when a chunk arrives,
+ * and a call that follows a chunk never waits for the device. The worker sends a CREDIT only if the client has to read it
+ * before it can send the last chunk of the copy, so that none is unread when the client closes the connection. Likewise
+ * the worker fills a slot for the host only if it is free.
  *
  * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
  * of an asynchronous copy may come on any connection. No chunk may exceed the bytes of its copy that are left.
@@ -40,13 +52,18 @@ enum rc_packet {
 	RC_PACKET_TEXT,
 	RC_PACKET_HOST,
 	RC_PACKET_HOST_DONE,
+	RC_PACKET_STAGED,
+	RC_PACKET_CREDIT,
+	RC_PACKET_WANT,
 };
 
 /* Limits that both sides observe. */
 #define RC_CALL_BYTES_MAX (1ull << 30)   /* arguments of one call: a module's image is the largest */
 #define RC_REPLY_BYTES_MAX (64ull << 20) /* results of one call */
-#define RC_CHUNK_MAX (512u << 10)        /* bytes of one CHUNK; rc_box_chunk gives the size of each */
+#define RC_CHUNK_MAX (256u << 10)        /* bytes of one chunk; rc_box_chunk gives the size of each */
+#define RC_WINDOW 16u                    /* chunks to the device that may be under way on a connection */
 #define RC_INLINE_COPY (64u << 10)       /* a copy to the device of at most this size is sent with its call */
+#define RC_REPLY_COPY 4096u               /* a waiting copy to the host of at most this size, in one part, is in its REPLY */
 #define RC_DEVICES_MAX 64
 #define RC_TEXT_MAX (1u << 20)           /* bytes of a name among the arguments, its NUL included */
 #define RC_STRUCTS_MAX 128u              /* structs with handles or devices in one list among the arguments */
@@ -86,6 +103,22 @@ struct rc_wire_chunk {
 	uint64_t offset; /* sender: where the bytes belong in the copy, as if it were contiguous */
 };
 static_assert(sizeof(struct rc_wire_chunk) == 16, "wire format");
+
+/* A chunk whose bytes are in its slot of the staging area, which client and worker on one host share. The client may change
+ * the bytes at any time; so may the worker. */
+struct rc_wire_staged {
+	uint64_t copy, offset; /* as in struct rc_wire_chunk */
+	uint64_t bytes;        /* sender: size of the chunk, at most RC_CHUNK_MAX */
+};
+static_assert(sizeof(struct rc_wire_staged) == 24, "wire format");
+
+/* CREDIT, WANT: all chunks of the connection before this number have left their slots. After a WANT the client sends nothing
+ * until its answer. */
+struct rc_wire_credit {
+	uint64_t chunks;
+	uint64_t answer; /* worker: 1 if this CREDIT answers a WANT; otherwise 0 */
+};
+static_assert(sizeof(struct rc_wire_credit) == 16, "wire format");
 
 /* Where the client writes a TEXT's payload. */
 enum rc_text_stream { RC_TEXT_STDOUT = 1, RC_TEXT_STDERR = 2 };
@@ -137,16 +170,32 @@ static inline uint64_t rc_box_extent(const struct rc_wire_box *box)
 	return extent;
 }
 
-/* The chunk of a copy that starts at offset: part of one row of the box, or whole rows of one slice. */
-static inline uint64_t rc_box_chunk(const struct rc_wire_box *box, uint64_t offset)
+/* The part of a box that starts at offset and has at most limit > 0 bytes: part of one row of the box, or whole rows of one
+ * slice. */
+static inline uint64_t rc_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t limit)
 {
 	uint64_t x = offset % box->width, y = offset / box->width % box->height;
-	if (x || box->width > RC_CHUNK_MAX) {
+	if (x || box->width > limit) {
 		uint64_t left = box->width - x;
-		return left < RC_CHUNK_MAX ? left : RC_CHUNK_MAX;
+		return left < limit ? left : limit;
 	}
-	uint64_t rows = RC_CHUNK_MAX / box->width, left = box->height - y;
+	uint64_t rows = limit / box->width, left = box->height - y;
 	return (rows < left ? rows : left) * box->width;
+}
+
+/* The number of chunks of a copy whose box has less than 2^63 bytes. */
+static inline uint64_t rc_box_chunks(const struct rc_wire_box *box)
+{
+	uint64_t rows = box->width > RC_CHUNK_MAX ? 1 : RC_CHUNK_MAX / box->width;
+	if (box->width > RC_CHUNK_MAX)
+		return (box->width + RC_CHUNK_MAX - 1) / RC_CHUNK_MAX * box->height * box->depth;
+	return (box->height + rows - 1) / rows * box->depth;
+}
+
+/* The chunk of a copy that starts at offset. */
+static inline uint64_t rc_box_chunk(const struct rc_wire_box *box, uint64_t offset)
+{
+	return rc_box_part(box, offset, RC_CHUNK_MAX);
 }
 
 /* Arguments of the calls that are not a driver function of their own (api/calls: internal). */
@@ -155,8 +204,15 @@ struct rc_wire_copy {
 	uint64_t copy;   /* client: the copy's number, also in its chunks; 0 if the bytes are in this call's payload */
 	uint64_t stream; /* client: handle, or one of CUDA's special values */
 	struct rc_wire_box box;
+	uint32_t staged;   /* client: 1 if the chunks are STAGED packets; copy_up and copy_down only */
+	uint32_t reserved; /* client: 0 */
 };
-static_assert(sizeof(struct rc_wire_copy) == 64, "wire format");
+static_assert(sizeof(struct rc_wire_copy) == 72, "wire format");
+
+/* The connection's staging area: pinned memory of RC_WINDOW slots of RC_CHUNK_MAX bytes, which ends with the connection. */
+struct rc_wire_staging {
+	uint64_t pinned; /* client: handle, as in struct rc_wire_pin; the worker ends it */
+};
 
 /* Between two boxes of device memory of the same width, height and depth. */
 struct rc_wire_across {
@@ -213,6 +269,7 @@ struct rc_wire_launch {
 	uint32_t attributes; /* count of CUlaunchAttribute that follow the block */
 };
 static_assert(sizeof(struct rc_wire_launch) == 56, "wire format");
+/* occupancy_clusters, occupancy_cluster_size: struct rc_wire_launch without parameters, the attributes; the answer: int. */
 
 enum rc_launch_flags {
 	RC_LAUNCH_COOPERATIVE = 1u << 0,
@@ -338,12 +395,20 @@ static_assert(sizeof(struct rc_wire_module) == 16, "wire format");
 struct rc_wire_context { /* context_reset, context_destroy, context_synchronize */
 	uint64_t context;
 };
+struct rc_wire_context_event {
+	uint64_t context, event;
+	uint32_t wait, reserved; /* client: 1: the context waits for the event; 0: the event is recorded in the context */
+};
 struct rc_wire_context_create {
 	uint64_t context;
 	uint32_t flags, device; /* device: the server's number */
 };
 struct rc_wire_unload {
 	uint64_t module; /* or library */
+};
+struct rc_wire_library_module { /* library_module; its answer: as that to a load, without logs */
+	uint64_t library;
+	uint64_t module; /* client: handle of the library's module in the call's context. It ends with the library */
 };
 struct rc_wire_global { /* its answer: u64 address, u64 bytes */
 	uint64_t module;
@@ -379,10 +444,44 @@ struct rc_wire_address { /* memory_free; memory_unplace: for memory that no work
 struct rc_wire_bytes { /* memory_alloc: the driver chooses the address; its answer: u64 address */
 	uint64_t bytes;
 };
+/* IPC: a handle, which the client passes on as it is. Only workers read it (server/ipc/meeting.c). */
+struct rc_wire_shared { /* answer to ipc_get_memory (struct rc_wire_address) and ipc_get_event (struct rc_wire_event) */
+	uint8_t magic[8];
+	uint8_t place[16];  /* worker: names the exporting worker's socket */
+	uint8_t secret[16]; /* worker: names the object; drawn at random */
+	uint32_t kind;
+	uint8_t reserved[20];
+};
+struct rc_wire_event {
+	uint64_t event; /* handle */
+};
+struct rc_wire_open { /* ipc_open_memory; ipc_open_event, which has no answer. ipc_close_memory: struct rc_wire_address */
+	struct rc_wire_shared handle;
+	uint64_t event;           /* client: handle of the new event; 0 for memory */
+	uint32_t flags, reserved; /* client: as given to cuIpcOpenMemHandle; 0 */
+};
+struct rc_wire_opened { /* answer to ipc_open_memory */
+	uint64_t address, bytes;
+};
+static_assert(sizeof(struct rc_wire_shared) == 64 && sizeof(struct rc_wire_open) == 80, "wire format");
 struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch */
 	uint64_t width, height;
 	uint32_t element, reserved;
 };
+/* tensor_map, tensor_map_address: the arguments of cuTensorMapEncodeTiled and cuTensorMapReplaceAddress. The answer: the map. */
+#define RC_TENSOR_RANK_MAX 5
+#define RC_TENSOR_MAP_BYTES 128
+struct rc_wire_tensor {
+	uint64_t address;
+	uint64_t dimensions[RC_TENSOR_RANK_MAX], strides[RC_TENSOR_RANK_MAX - 1]; /* those beyond the rank: 0 */
+	uint32_t box[RC_TENSOR_RANK_MAX], steps[RC_TENSOR_RANK_MAX];
+	uint32_t type, rank, interleave, swizzle, promotion, fill; /* client: rank 1 to RC_TENSOR_RANK_MAX */
+};
+struct rc_wire_tensor_address {
+	uint64_t address;
+	uint8_t map[RC_TENSOR_MAP_BYTES];
+};
+static_assert(sizeof(struct rc_wire_tensor) == 144 && sizeof(struct rc_wire_tensor_address) == 136, "wire format");
 /* Memory operations of a stream: stream_memory, followed by its operations, of which the driver gets one batch. */
 #define RC_MEMOPS_MAX 255
 struct rc_wire_memops {
@@ -406,6 +505,17 @@ struct rc_wire_range { /* virtual_unreserve, virtual_unmap */
 struct rc_wire_memory { /* virtual_release; virtual_properties, its answer: allocFlags of CUmemAllocationProp */
 	uint64_t memory;
 };
+/* virtual_export (struct rc_wire_memory), pool_export (u64, the pool) and pool_export_pointer (struct rc_wire_address): the answer
+ * is a struct rc_wire_shared. */
+struct rc_wire_import { /* virtual_import; pool_import, which has no answer; pool_import_pointer: struct rc_wire_opened */
+	struct rc_wire_shared handle;
+	uint64_t object; /* client: handle of the imported memory or pool; of a pointer: of its imported pool */
+};
+struct rc_wire_imported { /* answer to virtual_import */
+	uint64_t bytes;
+	uint32_t device, reserved; /* worker: the server's number */
+};
+static_assert(sizeof(struct rc_wire_import) == 72 && sizeof(struct rc_wire_imported) == 16, "wire format");
 struct rc_wire_map { /* virtual_map */
 	uint64_t address, bytes, offset, memory;
 };
@@ -435,15 +545,123 @@ struct rc_wire_peer_gate {
 struct rc_wire_peer_event {
 	uint64_t event, gate;
 };
+enum rc_peer_state_flags { RC_PEER_LINK_FAILED = 1u << 0 };
+
 /* The argument of peer_open, and an element of the answer to peer_wait, which blocks until there is one. */
 struct rc_wire_peer_state {
-	uint64_t gate;
-	int32_t result;    /* why what the stream waits for has failed; why the stream or the event has failed */
-	uint32_t reserved;
+	uint64_t gate;     /* of a transfer: its number */
+	int32_t result;    /* why what the stream waits for has failed; why the stream, the event or the transfer has failed */
+	uint32_t flags;    /* worker: set of enum rc_peer_state_flags; peer_open: 0 */
 };
 static_assert(sizeof(struct rc_wire_peer_gate) == 24 && sizeof(struct rc_wire_peer_event) == 16 &&
 	      sizeof(struct rc_wire_peer_state) == 16, "wire format");
+
+/*
+ * Links: connections between the workers of two sessions, over which copies go from the source to the target. The client
+ * names a link and asks one of the two workers for an invitation (peer_invite), which it gives to the other (peer_join).
+ * For each copy it then sends peer_send to the source and peer_receive to the target, in the same order for all copies of
+ * the link. peer_wait reports the end of both.
+ */
+#define RC_PEER_TICKET_BYTES 32
+#define RC_PEER_TIMEOUT_MAX 60000u     /* ms */
+#define RC_PEER_BUFFERS_MAX 64u
+#define RC_PEER_CHUNK_MIN 4096u
+#define RC_PEER_CHUNK_MAX (64u << 20)
+
+enum rc_peer_link_flags {
+	RC_PEER_SOURCE = 1u << 0,  /* client: this worker is the source, else the target */
+	RC_PEER_ENCRYPT = 1u << 1, /* client: encrypt the link, unless it stays on one host; worker: it does so in any case */
+	RC_PEER_DIRECT = 1u << 2,  /* worker: device memory is memory of the host, so the connection can use it directly */
+};
+
+struct rc_wire_peer_invite { /* its answer: struct rc_wire_peer_invitation */
+	uint64_t link;       /* client: number of the link */
+	uint32_t flags;      /* client: set of enum rc_peer_link_flags */
+	uint32_t timeout_ms; /* client: the invitation ends after this time, at most RC_PEER_TIMEOUT_MAX */
+};
+struct rc_wire_peer_invitation {
+	uint8_t ticket[RC_PEER_TICKET_BYTES]; /* worker: secret; valid once */
+	char name[32];       /* worker: Unix socket in the abstract namespace, or "" */
+	char address[64];    /* worker: IP address as text */
+	uint32_t port;
+	uint32_t flags;      /* worker: set of enum rc_peer_link_flags */
+	uint32_t reserved;
+	uint32_t card_bytes; /* worker: of the channel's card, at most HR_CARD_MAX */
+	uint8_t card[HR_CARD_MAX];
+};
+struct rc_wire_peer_join { /* followed by the invitation; its answer: struct rc_wire_peer_joined */
+	uint64_t link;
+	uint32_t flags, timeout_ms; /* as in struct rc_wire_peer_invite */
+};
+struct rc_wire_peer_joined {
+	uint32_t flags;      /* worker: set of enum rc_peer_link_flags */
+	uint32_t on_host;    /* worker: 1 if the link stays on one host */
+};
+struct rc_wire_peer_close { /* peer_close: the link's copies end with a failure */
+	uint64_t link;
+};
+static_assert(sizeof(struct rc_wire_peer_invite) == 16 && sizeof(struct rc_wire_peer_join) == 16 &&
+	      sizeof(struct rc_wire_peer_invitation) == 144 + HR_CARD_MAX && sizeof(struct rc_wire_peer_joined) == 8,
+	      "wire format");
+
+/* Where the bytes are between the connection and the device memory that is copied. */
+enum rc_peer_way {
+	RC_PEER_BY_NONE,   /* nowhere: the connection uses the memory itself */
+	RC_PEER_BY_DEVICE, /* in buffers in device memory */
+	RC_PEER_BY_HOST,   /* in buffers in pinned memory */
+	RC_PEER_WAYS,
+};
+struct rc_wire_peer_plan {
+	uint32_t way;     /* client: enum rc_peer_way */
+	uint32_t buffers; /* client: 1 to RC_PEER_BUFFERS_MAX; 0 without buffers */
+	uint32_t chunk;   /* client: bytes of one buffer, RC_PEER_CHUNK_MIN to RC_PEER_CHUNK_MAX; 0 without buffers */
+	uint32_t reserved;
+};
+struct rc_wire_peer_transfer { /* peer_send, peer_receive */
+	uint64_t link, transfer; /* client: transfer: the number that peer_wait reports */
+	struct rc_wire_peer_plan plan;
+	struct rc_wire_box box;
+};
+/* peer_trial: measures a copy of memory of the workers' own. Sent to the target (the worker answers at once), then to the
+ * source, which answers with u64 ns of the fastest round. */
+#define RC_PEER_TRIAL_MAX (16u << 20)
+#define RC_PEER_ROUNDS_MAX 64u
+struct rc_wire_peer_trial {
+	uint64_t link;
+	uint32_t bytes, rounds; /* client: at most RC_PEER_TRIAL_MAX, RC_PEER_ROUNDS_MAX */
+	struct rc_wire_peer_plan plan;
+};
+static_assert(sizeof(struct rc_wire_peer_plan) == 16 && sizeof(struct rc_wire_peer_transfer) == 80 &&
+	      sizeof(struct rc_wire_peer_trial) == 32, "wire format");
 #define RC_PEER_STATES_MAX 64 /* elements of one answer to peer_wait */
+
+/*
+ * Between two workers. The side that joins sends the hello, the other answers with the welcome; the proofs are of the ticket
+ * (rc_door_secret_proof). Then the socket becomes that of a channel connection. In it the source sends frames. After the
+ * last frame of a round of a trial the target answers with a frame without bytes.
+ */
+#define RC_PEER_MAGIC "HRLINK1"
+struct rc_wire_peer_hello {
+	char magic[8];
+	uint8_t nonce[32];   /* random */
+	uint32_t card_bytes; /* of the joining side's channel card, at most HR_CARD_MAX */
+	uint32_t encrypt;    /* 1: the connection is encrypted; 0 is refused if the other side demands encryption */
+	uint8_t card[HR_CARD_MAX];
+	uint8_t proof[32];   /* label "headrace link hello", of the bytes before */
+};
+struct rc_wire_peer_welcome {
+	uint8_t nonce[32];   /* random */
+	uint8_t proof[32];   /* label "headrace link welcome", of the hello and the nonce */
+};
+struct rc_wire_peer_frame { /* followed by bytes */
+	uint64_t transfer; /* source: number of the transfer, 0 for a trial */
+	uint64_t total;    /* source: bytes of the transfer */
+	uint64_t offset;   /* source: of the first byte in the transfer; frames come in this order */
+	uint32_t bytes;    /* source: that follow; 0: the transfer ends here, as it failed */
+	int32_t result;    /* source: CUresult of a transfer that failed */
+};
+static_assert(sizeof(struct rc_wire_peer_hello) == 80 + HR_CARD_MAX && sizeof(struct rc_wire_peer_welcome) == 64 &&
+	      sizeof(struct rc_wire_peer_frame) == 32, "wire format");
 
 /* Number of function attributes that are sent with a kernel; the index is the CUfunction_attribute. */
 #define RC_KERNEL_ATTRIBUTES 16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_man_MANS += %D%/man/headrace-perf.1
+dist_man_MANS += %D%/man/headrace.7 %D%/man/headrace-perf.1
 # Installed as they lie in the tree, so that the links between README, docs/, figures and examples hold there too.
 dist_doc_DATA += CONTRIBUTING.md
 docsdir = $(docdir)/docs

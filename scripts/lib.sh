@@ -15,10 +15,10 @@ die() { printf '%s\n' "$*" >&2; exit 1; }
 # make figures. Name every package that the tree uses directly, also one that another package on the list depends on:
 # .ci/fresh-machine compares these lists with .ci/uses.
 build_packages=(gcc g++ binutils make autoconf automake libtool pkg-config python3 git ca-certificates
-	libibverbs-dev libnuma-dev libpmix-dev libzstd-dev liblz4-dev libsodium-dev libseccomp-dev)
+	libibverbs-dev libnuma-dev libpmix-dev libzstd-dev liblz4-dev libsodium-dev libmunge-dev libseccomp-dev)
 cuda_packages=(python3-venv)
-test_packages=(check libmpfr-dev openmpi-bin libopenmpi-dev mpich gfortran iproute2 procps util-linux spin xz-utils
-	ibverbs-utils perftest)
+test_packages=(check libmpfr-dev openmpi-bin libopenmpi-dev mpich gfortran iproute2 procps util-linux spin xz-utils munge
+	environment-modules ibverbs-utils perftest)
 ci_packages=(ccache clang libclang-rt-14-dev shellcheck debootstrap)
 vm_packages=(qemu-system-x86 busybox-static cpio kmod rdma-core ibverbs-providers ibverbs-utils perftest)
 figure_packages=(gnuplot-nox)

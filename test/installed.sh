@@ -47,7 +47,14 @@ printf '#include <headrace/channel.h>\nint main() { return hr_channel_version()[
 ${CXX:-c++} -Wall -Wextra "$work/v.cc" $(pkg-config --cflags --libs headrace-channel) -o "$work/v"
 LD_LIBRARY_PATH=$prefix/lib "$work/v"
 
+echo "the module file"
+grep -q "^prepend-path PATH \"$prefix/bin\"" "$prefix"/share/headrace/modulefiles/headrace/*
+
 if [ -f "$prefix/include/headrace/mpi/mpi.h" ]; then
+	echo "an MPI program with pkg-config"
+	# shellcheck disable=SC2046
+	${CC:-cc} "$prefix/share/doc/headrace/examples/ring.c" $(pkg-config --cflags --libs headrace-mpi) -o "$work/ring"
+	LD_LIBRARY_PATH=$prefix/lib "$work/ring"
 	echo "an MPI program, alone and under mpirun"
 	hrmpicc "$prefix/share/doc/headrace/examples/ring.c" -o "$work/ring"
 	"$work/ring"
@@ -71,6 +78,6 @@ done
 headrace-perf cuda
 
 echo "man pages"
-for page in hr_channel.7 hr_channel_init.3 hr_channel_get.3 headrace-run.1 headraced.8 headrace-info.1 headrace-perf.1; do
+for page in hr_channel.7 hr_channel_init.3 hr_channel_get.3 headrace.7 headrace-run.1 headraced.8 headraced.conf.5 headrace-info.1 headrace-perf.1; do
 	test -s "$prefix/share/man/man${page##*.}/$page"
 done

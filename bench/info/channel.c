@@ -46,6 +46,11 @@ static const struct {
 #else
 	{ "sodium", false },
 #endif
+#if defined HAVE_MUNGE && defined HAVE_SODIUM
+	{ "munge", true },
+#else
+	{ "munge", false },
+#endif
 #ifdef HAVE_SECCOMP
 	{ "seccomp", true },
 #else

@@ -15,7 +15,7 @@ bench_info_headrace_info_LDFLAGS = $(AM_LDFLAGS) -Wl,-u,ch3_open
 bench_info_headrace_info_LDADD =
 if HAVE_CUDA
 bench_info_headrace_info_SOURCES += bench/info/devices.c bench/info/libraries.c \
-	bench/info/sessions.h bench/info/sessions.c
+	bench/info/counters.h bench/info/counters.c bench/info/sessions.h bench/info/sessions.c
 bench_info_headrace_info_LDADD += cuda_remote/door/libhrdoor.la cuda_remote/run/libhrlayout.la
 else
 bench_info_headrace_info_SOURCES += bench/info/no_devices.c bench/info/no_libraries.c

@@ -2,6 +2,8 @@
 /* Prints the sessions of a server. Two reports, half a second apart, give the rate of calls. */
 #include "bench/info/sessions.h"
 
+#include "bench/info/counters.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +44,8 @@ int print_sessions(const rc_server_t *server)
 	rc_door_welcome_t welcome;
 	rc_door_report_t *reports = calloc(2, sizeof *reports);
 	int error = reports ? rc_door_ask_report(&ask, &welcome, &reports[0]) : -1;
+	if (!error)
+		print_counters(&reports[0].counters);
 	if (!error && reports[0].count) {
 		nanosleep(&(struct timespec){ .tv_nsec = INTERVAL_NS }, NULL);
 		error = rc_door_ask_report(&ask, &welcome, &reports[1]);

@@ -5,8 +5,8 @@
 
 #include "options.h"
 
-/* headrace-perf cuda: measures the channel, runs this program as a CUDA program under headrace-run, and measures the
- * channel again. */
+/* headrace-perf cuda: runs this program as a CUDA program under headrace-run --local; measures the channel, runs it under
+ * headrace-run, and measures the channel again. */
 int measure_cuda(const struct options *options, const char *self);
 
 /* headrace-perf cuda-client: the CUDA program. Writes its results to options->result_fd. */

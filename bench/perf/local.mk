@@ -2,7 +2,7 @@
 bin_PROGRAMS += headrace-perf
 headrace_perf_SOURCES = \
 	%D%/contest.c %D%/contest.h %D%/endpoint.c %D%/endpoint.h %D%/machine.c %D%/machine.h %D%/main.c \
-	%D%/measure.c %D%/measure.h %D%/options.c %D%/options.h %D%/pair.c %D%/pair.h %D%/raw_verbs.h \
+	%D%/measure.c %D%/measure.h %D%/options.c %D%/options.h %D%/pair.c %D%/pair.h %D%/peer_version.c %D%/peer_version.h %D%/raw_verbs.h \
 	%D%/remote.c %D%/remote.h %D%/report.c %D%/report.h %D%/stats.c %D%/stats.h %D%/sweep.c %D%/sweep.h %D%/variant.c %D%/variant.h \
 	%D%/wake.c %D%/wake.h
 headrace_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(CUDA_CPPFLAGS)
@@ -15,5 +15,6 @@ else
 headrace_perf_SOURCES += %D%/no_raw_verbs.c
 endif
 if HAVE_CUDA
-headrace_perf_SOURCES += %D%/cuda_calls.c %D%/cuda_calls.h
+headrace_perf_SOURCES += %D%/cuda_calls.c %D%/cuda_calls.h %D%/cuda_client.c %D%/cuda_driver.c %D%/cuda_driver.h %D%/cuda_rows.h \
+	%D%/cuda_run.c %D%/cuda_run.h %D%/peer_client.c %D%/peer_copies.c %D%/peer_copies.h
 endif

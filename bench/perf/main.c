@@ -5,6 +5,7 @@
 #include "cuda_calls.h"
 #include "measure.h"
 #include "options.h"
+#include "peer_copies.h"
 #include "remote.h"
 #include "wake.h"
 
@@ -18,8 +19,12 @@ static int run(const struct options *options, const char *self)
 		return measure_cuda(options, self);
 	if (options->test == TEST_CUDA_CLIENT)
 		return measure_cuda_client(options);
+	if (options->test == TEST_PEER)
+		return measure_peer(options, self);
+	if (options->test == TEST_PEER_CLIENT)
+		return measure_peer_client(options);
 #else
-	if (options->test == TEST_CUDA || options->test == TEST_CUDA_CLIENT) {
+	if (options->test >= TEST_CUDA) {
 		fprintf(stderr, "%s: built without the CUDA toolkit: no remote CUDA here\n", self);
 		return -1;
 	}

@@ -233,13 +233,13 @@ int measure_messages(const struct options *options)
 	return error || options->format == FORMAT_CSV ? error : machine_measure(options);
 }
 
-static void channel_latency(struct pair *pair, void *argument)
+static void one_size(struct pair *pair, void *argument)
 {
 	struct job *job = argument;
 	struct contest contest;
 	struct cell cell;
 	contest_open(&contest, pair, job->options);
-	measure_size(&contest, 8, &cell);
+	measure_size(&contest, job->options->size[0], &cell);
 	job->result[0] = cell.median_us;
 	job->result[1] = cell.floor_us;
 	contest_close(&contest);
@@ -251,10 +251,22 @@ int measure_channel_latency(uint32_t transports, double *median_us, double *floo
 				   .variant = { { .layer = LAYER_CHANNEL, .transports = transports } } };
 	double result[2];
 	struct job job = { .options = &options, .result = result };
-	int error = pair_run(channel_latency, &job);
+	int error = pair_run(one_size, &job);
 	if (error)
 		return error;
 	*median_us = result[0];
 	*floor_us = result[1];
 	return 0;
+}
+
+int measure_tcp_stream(size_t size, double *median_us)
+{
+	struct options options = { .test = TEST_BW, .control = -1, .variants = 1, .size = { size }, .sizes = 1, .seconds = 1.5,
+				   .window = 1, .variant = { { .layer = LAYER_CHANNEL, .transports = HR_TRANSPORT_TCP } } };
+	double result[2];
+	struct job job = { .options = &options, .result = result };
+	int error = pair_run(one_size, &job);
+	if (!error)
+		*median_us = result[1];
+	return error;
 }

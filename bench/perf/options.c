@@ -13,16 +13,16 @@
 
 const char *argp_program_version = "headrace-perf " PACKAGE_VERSION;
 
-const char *const test_names[] = { "lat", "bw", "rate", "sweep", "wake", "cuda", "cuda-client" };
+const char *const test_names[] = { "lat", "bw", "rate", "sweep", "wake", "cuda", "peer", "cuda-client", "peer-client" };
 
-#define TESTS_WANTED "lat, bw, rate, sweep, wake or cuda"
+#define TESTS_WANTED "lat, bw, rate, sweep, wake, cuda or peer"
 
 static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20 };
 
 enum {
 	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
 	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_SLEEP, OPTION_QUICK,
-	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT,
+	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT, OPTION_PEER,
 };
 
 static const struct argp_option option_table[] = {
@@ -38,7 +38,9 @@ static const struct argp_option option_table[] = {
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
 	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
 	{ "sleep", OPTION_SLEEP, NULL, 0, "both sides sleep after a short spin, as if they shared processors", 0 },
-	{ "quick", OPTION_QUICK, NULL, 0, "sweep: eight sizes instead of 22, a tenth of the time each", 0 },
+	{ "quick", OPTION_QUICK, NULL, 0,
+	  "sweep: eight sizes instead of 22, a tenth of the time each; peer: four sizes, one round", 0 },
+	{ "peer", OPTION_PEER, "VERSION[,...]", 0, "peer: values of HEADRACE_PEER, 3a and 3b also as 3b:8x256k; or sweep", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
 	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
 	{ "listen", OPTION_LISTEN, "[ADDRESS][:PORT]", OPTION_ARG_OPTIONAL,
@@ -196,6 +198,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	case OPTION_QUICK: o->quick = true; break;
 	case OPTION_JSON: o->format = FORMAT_JSON; break;
 	case OPTION_CSV: o->format = FORMAT_CSV; break;
+	case OPTION_PEER:
+		if (!peer_versions_parse(&o->peer, text))
+			argp_error(state, "--peer %s: want sweep, or up to %d of " PEER_VERSIONS_WANTED, text,
+				   PEER_VERSIONS_MAX);
+		break;
 	case OPTION_RESULT_FD: o->result_fd = atoi(text); break;
 	case OPTION_LISTEN: o->listen = text ? text : ""; break;
 	case OPTION_CONNECT: o->connect = text; break;
@@ -211,7 +218,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 			argp_error(state, "no test named: want " TESTS_WANTED);
 		break;
 	case ARGP_KEY_END:
-		if (o->listen && (name_index(o->listen, test_names, TEST_CUDA + 1) >= 0 || o->test_named || o->connect))
+		if (o->listen && (name_index(o->listen, test_names, TEST_PEER + 1) >= 0 || o->test_named || o->connect))
 			argp_error(state, "--listen: want no test and no --connect; the connecting side names the test");
 		break;
 	default: return ARGP_ERR_UNKNOWN;
@@ -272,15 +279,20 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 		argp_error(state, "sweep, --design, --qps, --depth and --chunk are for --transport verbs");
 	if (of_verbs)
 		o->transports = HR_TRANSPORT_VERBS;
-	if (o->test >= TEST_WAKE && (o->layers.n || of_verbs || o->rendezvous.n || o->sizes || o->iters || o->seconds ||
-				     o->sleeps))
+	bool is_peer = o->test == TEST_PEER || o->test == TEST_PEER_CLIENT;
+	bool of_messages = o->layers.n || of_verbs || o->rendezvous.n || o->iters || o->sleeps;
+	if (o->test >= TEST_WAKE && !is_peer && (of_messages || o->sizes || o->seconds))
 		argp_error(state, "wake and cuda want no options but --json or --csv, and wake --transport");
+	if (is_peer && (of_messages || o->transports))
+		argp_error(state, "peer wants no options but --peer, --size, --seconds, --quick, --json and --csv");
+	if (o->peer.n && !is_peer)
+		argp_error(state, "--peer is for peer");
 	if (o->connect && o->test > TEST_WAKE)
-		argp_error(state, "--connect is not for cuda: name the server in HEADRACE_SERVER");
+		argp_error(state, "--connect is not for cuda and peer: name the servers in HEADRACE_SERVER");
 	if (o->window && o->test != TEST_BW && o->test != TEST_RATE && o->test != TEST_SWEEP)
 		argp_error(state, "--window is for bw, rate and sweep");
-	if (o->quick && o->test != TEST_SWEEP)
-		argp_error(state, "--quick is for sweep");
+	if (o->quick && o->test != TEST_SWEEP && !is_peer)
+		argp_error(state, "--quick is for sweep and peer");
 	if (o->rendezvous.n && !(o->layers.n == 1 && o->layers.value[0] == LAYER_CH3))
 		argp_error(state, "--rendezvous is for --layer ch3");
 	if (o->test == TEST_SWEEP && (o->qps.n || o->depths.n))
@@ -292,10 +304,27 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 	return 0;
 }
 
+/* The defaults of the test peer. */
+static void peer_fill(struct options *options)
+{
+	static const size_t sizes[] = { 4, 1024, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20 };
+	static const size_t quick[] = { 4, 65536, 1 << 20, 16 << 20 };
+	if (!options->seconds)
+		options->seconds = 0.02;
+	if (!options->sizes && options->quick)
+		memcpy(options->size, quick, sizeof quick);
+	else if (!options->sizes)
+		memcpy(options->size, sizes, sizeof sizes);
+	if (!options->sizes)
+		options->sizes = options->quick ? sizeof quick / sizeof *quick : sizeof sizes / sizeof *sizes;
+	if (!options->peer.n)
+		peer_versions_parse(&options->peer, PEER_VERSIONS_ALL);
+}
+
 void options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct argp parser = {
-		option_table, check_options, "lat|bw|rate|sweep|wake|cuda",
+		option_table, check_options, "lat|bw|rate|sweep|wake|cuda|peer",
 		"Measures latency, bandwidth or message rate between two processes of this host or of two hosts, the effect "
 		"of queue pairs and depths over verbs, or the cost of remote CUDA calls, beside a floor in the same run.",
 		NULL, NULL, NULL,
@@ -305,6 +334,8 @@ void options_parse(struct options *options, int argc, char **argv)
 	argp_parse(&parser, argc, argv, 0, NULL, options);
 	if (options->test == TEST_SWEEP)
 		sweep_fill(options);
+	if (options->test == TEST_PEER)
+		peer_fill(options);
 	if (!options->seconds)
 		options->seconds = 0.4;
 	if (!options->sizes && options->test == TEST_RATE)

@@ -3,13 +3,14 @@
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
+#include "peer_version.h"
 #include "variant.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_SWEEP, TEST_WAKE, TEST_CUDA, TEST_CUDA_CLIENT };
+enum test { TEST_LAT, TEST_BW, TEST_RATE, TEST_SWEEP, TEST_WAKE, TEST_CUDA, TEST_PEER, TEST_CUDA_CLIENT, TEST_PEER_CLIENT };
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV };
 
@@ -35,9 +36,10 @@ struct options {
 	unsigned window; /* messages before an answer (bw, rate); 0: all of a sample */
 	double seconds;  /* time for the samples of one variant and size */
 	bool sleeps;     /* for all variants */
-	bool quick;      /* sweep: fewer sizes, less time */
+	bool quick;      /* sweep, peer: fewer sizes, less time */
+	struct peer_versions peer; /* TEST_PEER */
 	enum format format;
-	int result_fd; /* TEST_CUDA_CLIENT: descriptor to write the results to */
+	int result_fd; /* TEST_CUDA_CLIENT, TEST_PEER_CLIENT: descriptor to write the results to */
 	const char *listen;  /* [ADDRESS][:PORT] on which to serve measurements of other hosts; NULL: do not listen */
 	const char *connect; /* HOST[:PORT] of the listening host; NULL: both processes run on this host */
 	int control, rank;   /* two hosts: socket to the other process, own rank; control is -1 on one host */

@@ -124,11 +124,12 @@ class Call:
 class Table:
     def __init__(self, functions, paths):
         self.functions, self.calls, self.local, self.hand, self.use, self.struct = functions, [], [], [], [], []
+        self.refuse = []
         for path in paths:
             with open(path, encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     self.line(f"{path}:{number}", line.split("#")[0])
-        names = [call.name for call in self.calls] + self.local + self.hand
+        names = [call.name for call in self.calls] + self.local + self.hand + self.refuse
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             sys.exit(f"more than once in the table: {' '.join(sorted(twice))}")
@@ -139,7 +140,7 @@ class Table:
         if not words:
             return
         mode, names = words[0], words[1:]
-        if mode in ("local", "hand", "use"):
+        if mode in ("local", "hand", "use", "refuse"):
             for name in names:
                 self.known(place, name)
             getattr(self, mode).extend(names)
@@ -193,9 +194,10 @@ class Table:
         return sorted(names)
 
     def coverage(self):
-        """{symbol: 'forwarded' | 'local' | 'hand-written'}; what is missing is not supported."""
+        """{symbol: 'forwarded' | 'local' | 'hand-written' | 'refused'}; what is missing is not supported."""
         kinds = {name: "local" for name in self.local}
         kinds.update({name: "hand-written" for name in self.hand})
+        kinds.update({name: "refused" for name in self.refuse})
         for call in self.calls:
             if call.function:
                 kinds[call.name] = "forwarded"
@@ -420,6 +422,10 @@ def fields(struct, act, deny):
     return out
 
 
+def only_descriptors(member):
+    return [f"if (to->{member} & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)", "\treturn CUDA_ERROR_NOT_SUPPORTED;"]
+
+
 def client_struct(name):
     """A function that copies a struct as it travels: handles are checked, devices have the server's numbers."""
     def act(member, what):
@@ -429,6 +435,8 @@ def client_struct(name):
             return [f"result = rc_route_address(route, to->{member});", "if (result != CUDA_SUCCESS)", "\treturn result;"]
         if what == "zero":
             return [f"if (to->{member})", "\treturn CUDA_ERROR_NOT_SUPPORTED;"]
+        if what == "descriptor":
+            return only_descriptors(member)
         if what == "clear":
             return [f"to->{member} = 0;"]
         return [f"result = rc_route_handle(route, RC_KIND_{widths.HANDLES[what]}, (uint64_t)(uintptr_t)to->{member});",
@@ -446,6 +454,8 @@ def server_struct(name):
                     "\treturn result;", f"to->{member} = device;"]
         if what == "address":
             return []
+        if what == "descriptor":
+            return only_descriptors(member)
         if what in ("zero", "clear"):
             return [f"to->{member} = 0;"] if what == "clear" else [f"if (to->{member})", "\treturn CUDA_ERROR_NOT_SUPPORTED;"]
         return [f"result = server_object(RC_KIND_{widths.HANDLES[what]}, (uint64_t)(uintptr_t)to->{member}, &object);",
@@ -544,7 +554,7 @@ def server_bind(call, argument, destroyer):
     if argument.role == "alias":
         owner = next((f"args.{a.name}" for a in call.arguments if a.role == "handle"), "0")
         return ["\tif (result == CUDA_SUCCESS)",
-                f"\t\tresult = server_object_bind_alias(RC_KIND_{argument.kind}, args.{name}, (void *)(uintptr_t){name}, {owner});"]
+                f"\t\tresult = server_object_bind_alias(RC_KIND_{argument.kind}, args.{name}, (void *)(uintptr_t){name}, NULL, {owner});"]
     return ["\tif (result == CUDA_SUCCESS) {",
             f"\t\tresult = server_object_bind(RC_KIND_{argument.kind}, args.{name}, (void *)(uintptr_t){name}, NULL);", *undo]
 
@@ -600,8 +610,9 @@ def server_c(table):
 
 
 def wire_txt(table):
-    """What both sides must have in common, in words: comments and names of hooks make no difference."""
-    out = [f"struct {name}" for name in table.structs()]
+    """What both sides must have in common, in words: comments and names of hooks make no difference. A struct that is
+    "own" may be part of the messages of Headrace's own calls."""
+    out = [f"struct {name}" + (" own" if name in table.struct else "") for name in table.structs()]
     out += [f"translated {name} {widths.TRANSLATED[name]}" for name in table.translated()]
     for number, call in enumerate(table.calls, 1):
         fixed = [f"{a.name}:{a.wire_type()}" for a in call.fixed()]

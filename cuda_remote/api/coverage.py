@@ -71,7 +71,8 @@ versions (`_v2`) and per-thread variants (`_ptds`, `_ptsz`). Columns:
 
 - *forwarding client*: the libcuda.so.1 of remote programs. *forwarded*: a line of the table of calls; the client's
   stub and the worker's side are generated. *local*: answered in the client. *hand-written*: made in the client of
-  other calls.
+  other calls. *refused*: it returns CUDA_ERROR_NOT_SUPPORTED, as CUDA does where a device or a system lacks the feature
+  (the table says which), and logs its name once.
 - *software GPU*: *implemented* if the library has a definition of its own.
 - A function with *-* is not supported: it returns CUDA_ERROR_NOT_SUPPORTED and logs its name once.
 """
@@ -94,7 +95,7 @@ def disagreements(functions, kinds, client):
     """What the table names must be defined in the library, and nothing else may be."""
     for symbol in sorted(functions):
         kind = kinds.get(symbol, "not supported")
-        if client.get(symbol) != (kind != "not supported"):
+        if client.get(symbol) != (kind not in ("not supported", "refused")):
             yield (f"{symbol}: the table says {kind}, the library "
                    + {True: "defines it", False: "does not", None: "does not export it"}[client.get(symbol)])
 
@@ -112,7 +113,7 @@ def main():
         kind = kinds.get(symbol, "not supported")
         counts[kind] = counts.get(kind, 0) + 1
     text = (f"{len(functions)} functions. Forwarding client: "
-            + ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in ("forwarded", "local", "hand-written", "not supported"))
+            + ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in ("forwarded", "local", "hand-written", "refused", "not supported"))
             + f".\nSoftware GPU: {sum(softgpu.get(symbol, False) for symbol in functions)} implemented.")
     write_page(page, functions, kinds, softgpu, text)
     print(text)

@@ -9,9 +9,10 @@ its value? A number may be added. A handle that the driver follows as a pointer 
 NUMBERS = {
     "uint8_t": ("unsigned char",),
     "uint16_t": ("unsigned short",),
-    "uint32_t": ("int", "unsigned int", "unsigned", "cuuint32_t", "CUaddress_mode", "CUarray_format", "CUdevice",
-                 "CUexecAffinityType", "CUfilter_mode", "CUfunc_cache", "CUlimit", "CUmemAccess_flags",
-                 "CUmemAllocationGranularity_flags", "CUmemPool_attribute", "CUstreamAttrID"),
+    "uint32_t": ("int", "unsigned int", "unsigned", "cuuint32_t", "CUaddress_mode", "CUarray_format", "CUatomicOperation", "CUdevice",
+                 "CUexecAffinityType", "CUfilter_mode", "CUflushGPUDirectRDMAWritesScope",
+                 "CUflushGPUDirectRDMAWritesTarget", "CUfunc_cache", "CUlimit", "CUmemAccess_flags",
+                 "CUmemAllocationGranularity_flags", "CUmemPool_attribute", "CUpointer_attribute", "CUstreamAttrID"),
     "uint64_t": ("size_t", "unsigned long long", "cuuint64_t", "CUdeviceptr", "CUsurfObject", "CUtexObject"),
     "float": ("float",),
 }
@@ -36,7 +37,8 @@ NUMBERED = {"CUtexObject": "TEXTURE", "CUsurfObject": "SURFACE"}
 # Structs that travel as they lie in memory. They hold no pointer into the process.
 STRUCTS = (
     "CUDA_ARRAY_DESCRIPTOR", "CUDA_ARRAY3D_DESCRIPTOR", "CUDA_ARRAY_MEMORY_REQUIREMENTS", "CUDA_ARRAY_SPARSE_PROPERTIES",
-    "CUDA_MEMCPY3D", "CUDA_RESOURCE_DESC", "CUDA_RESOURCE_VIEW_DESC", "CUDA_TEXTURE_DESC", "CUgraphEdgeData",
+    "CUDA_MEMCPY3D", "CUDA_RESOURCE_DESC", "CUDA_RESOURCE_VIEW_DESC", "CUDA_TEXTURE_DESC", "CUexecAffinityParam",
+    "CUgraphEdgeData",
     "CUlaunchAttribute", "CUlaunchAttributeValue",
     "CUmemAccessDesc", "CUmemAllocationProp", "CUmemLocation", "CUmemPoolProps", "CUstreamAttrValue",
     "CUstreamBatchMemOpParams",
@@ -44,7 +46,8 @@ STRUCTS = (
 
 # Structs with members that must be translated: ((tag, {value of the tag: ((member, what), ...)}), ...), error for other
 # values of a tag. A tag of None: always. what: a type of HANDLES; device; address (of device memory: it decides which server
-# the call goes to); zero (must be 0, as it would be a pointer into the process or a file of it); clear (becomes 0).
+# the call goes to); zero (must be 0, as it would be a pointer into the process or a file of it); clear (becomes 0);
+# descriptor (no other type of shareable handles).
 _ON_DEVICE = "CU_MEM_LOCATION_TYPE_DEVICE"
 TRANSLATED = {
     "CUDA_RESOURCE_DESC": ((
@@ -64,7 +67,7 @@ TRANSLATED = {
     "CUmemLocation": ((("type", {_ON_DEVICE: (("id", "device"),)}),), "CUDA_ERROR_NOT_SUPPORTED"),
     "CUmemAllocationProp": ((
         ("location.type", {_ON_DEVICE: (("location.id", "device"),)}),
-        (None, (("requestedHandleTypes", "zero"), ("win32HandleMetaData", "zero")))), "CUDA_ERROR_NOT_SUPPORTED"),
+        (None, (("requestedHandleTypes", "descriptor"), ("win32HandleMetaData", "zero")))), "CUDA_ERROR_NOT_SUPPORTED"),
     "CUstreamBatchMemOpParams": ((
         ("operation", {"CU_STREAM_MEM_OP_WAIT_VALUE_32": (("waitValue.address", "address"),),
                        "CU_STREAM_MEM_OP_WAIT_VALUE_64": (("waitValue.address", "address"),),

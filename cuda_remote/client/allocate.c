@@ -27,10 +27,16 @@ HR_SETTING(window_setting, "HEADRACE_WINDOW", "0", 0, (uint64_t)1 << 46,
 #define AHEAD_MOST ((uint64_t)64 << 20) /* of budget, beyond what an allocation needs */
 #define PITCH_MAX 2147483647u
 
-/* Memory that cuMemFreeAsync was called for: its address is not used again until the call is known to be complete. */
+/*
+ * Memory whose address is not used again until the call with this number, and all before it, are known to be complete:
+ * cuMemFreeAsync was called for it, or no graph uses it any more. The latter is then still to be freed at the server.
+ */
 struct leaving {
 	struct leaving *next;
 	uint64_t address, bytes, number;
+	bool by_client; /* the client has chosen the address */
+	bool to_free;   /* at the server, where it belongs to this context */
+	CUcontext context;
 };
 
 enum state { STATE_NEW, STATE_WINDOW, STATE_DRIVER };
@@ -169,6 +175,17 @@ static CUresult budget_call(struct rc_link *link, const struct rc_wire_budget *w
 	return *added < wanted->least || *added > wanted->most ? rc_link_broken(link, RC_CALL_memory_budget) : CUDA_SUCCESS;
 }
 
+static CUresult free_and_wait(struct rc_link *link, CUdeviceptr pointer, uint64_t *number)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_address call;
+	} message = { .call = { pointer } };
+	CUresult result = rc_link_call(link, RC_CALL_memory_free, 0, &message.head, sizeof message, NULL, 0);
+	*number = message.head.number;
+	return result;
+}
+
 /* Gives back the addresses of an allocation that no longer exists. */
 static void give(struct rc_placing *placing, uint64_t address, uint64_t bytes)
 {
@@ -176,33 +193,70 @@ static void give(struct rc_placing *placing, uint64_t address, uint64_t bytes)
 	placing->budget += charge(placing, bytes);
 }
 
-/* The same for those of the memory that cuMemFreeAsync was called for whose calls are complete. */
-static void give_left(struct rc_placing *placing)
+/* Ends an entry of the list. Its memory does not exist at the server any more. */
+static void left(struct rc_placing *placing, struct leaving **at)
 {
-	for (struct leaving **at = &placing->leaving, *left; (left = *at);) {
-		if (left->number > rc_link_settled(placing->session)) {
-			at = &left->next;
-			continue;
-		}
-		*at = left->next;
+	struct leaving *left = *at;
+	*at = left->next;
+	if (left->by_client)
 		give(placing, left->address, left->bytes);
-		free(left);
+	free(left);
+}
+
+static bool is_settled(const struct rc_placing *placing, const struct leaving *left)
+{
+	return left->number <= rc_link_settled(placing->session);
+}
+
+/* Ends the entries whose calls are complete, and frees their memory at the server. */
+static void give_left(struct rc_link *link, struct rc_placing *placing)
+{
+	for (struct leaving **at = &placing->leaving; *at;) {
+		struct {
+			struct rc_wire_call head;
+			struct rc_wire_address call;
+		} message = { .call = { (*at)->address } };
+		if (!is_settled(placing, *at) ||
+		    ((*at)->to_free && rc_link_post(link, RC_CALL_memory_unplace, 0, &message.head, sizeof message, NULL, 0)))
+			at = &(*at)->next;
+		else
+			left(placing, at);
 	}
+}
+
+/* Frees the memory of this context that graphs have used, also if the client does not know which calls are complete. */
+static void give_unused(struct rc_link *link, struct rc_placing *placing)
+{
+	uint64_t number;
+	for (struct leaving **at = &placing->leaving; *at;)
+		if ((*at)->to_free && (*at)->context == rc_context_current() &&
+		    free_and_wait(link, (*at)->address, &number) == CUDA_SUCCESS)
+			left(placing, at);
+		else
+			at = &(*at)->next;
+}
+
+/* The device has no memory left: frees what only waits for the end of earlier calls. False: there is nothing such. */
+static bool make_room(struct rc_link *link, struct rc_placing *placing)
+{
+	/* cuCtxSynchronize would end a capture, which an allocation need not do. */
+	if (!placing->leaving || capture_possible() || cuCtxSynchronize() != CUDA_SUCCESS)
+		return false;
+	give_left(link, placing);
+	give_unused(link, placing);
+	return true;
 }
 
 /* Makes the budget at least bytes. */
 static CUresult budget_get(struct rc_link *link, struct rc_placing *placing, uint64_t bytes)
 {
 	uint64_t added;
-	give_left(placing);
+	give_left(link, placing);
 	if (bytes <= placing->budget)
 		return CUDA_SUCCESS;
 	uint64_t least = bytes - placing->budget;
 	CUresult result = budget_call(link, &(struct rc_wire_budget){ least, least + placing->ahead, 0 }, &added);
-	/* cuCtxSynchronize would end a capture, which an allocation need not do. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && placing->leaving && !capture_possible() &&
-	    cuCtxSynchronize() == CUDA_SUCCESS) {
-		give_left(placing);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room(link, placing)) {
 		if (bytes <= placing->budget)
 			return CUDA_SUCCESS;
 		least = bytes - placing->budget;
@@ -244,7 +298,9 @@ CUresult memory_done_info(size_t *available, size_t *total)
 	lock(session);
 	struct rc_placing *placing = placings[context->device];
 	if (placing) {
-		give_left(placing);
+		for (const struct leaving *left = placing->leaving; left; left = left->next)
+			if (is_settled(placing, left))
+				*available += left->by_client ? charge(placing, left->bytes) : left->bytes;
 		*available += placing->budget;
 	}
 	unlock(session);
@@ -314,22 +370,13 @@ static CUresult allocate(struct rc_link *link, uint64_t size, CUdeviceptr *point
 		result = check_health(link);
 	if (!*by_driver && result == CUDA_SUCCESS)
 		result = place(link, placing, size, pointer);
+	else if (*by_driver)
+		give_left(link, placing);
 	unlock(link->session);
 	return result;
 }
 
 /* ---- addresses that the driver chooses ---- */
-
-static CUresult free_and_wait(struct rc_link *link, CUdeviceptr pointer, uint64_t *number)
-{
-	struct {
-		struct rc_wire_call head;
-		struct rc_wire_address call;
-	} message = { .call = { pointer } };
-	CUresult result = rc_link_call(link, RC_CALL_memory_free, 0, &message.head, sizeof message, NULL, 0);
-	*number = message.head.number;
-	return result;
-}
 
 /* Servers that choose addresses do not know of each other, or of the program's own memory. If one chooses an address that is
  * in use, it is asked again, and holds the memory meanwhile, so that it chooses another address. */
@@ -361,7 +408,18 @@ static CUresult ask(struct rc_link *link, enum rc_call function, struct rc_wire_
 	return result;
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+/* True if another request may succeed after CUDA_ERROR_OUT_OF_MEMORY. */
+static bool driver_has_room(struct rc_link *link)
+{
+	struct rc_placing *placing;
+	if (placing_enter(link, &placing) != CUDA_SUCCESS)
+		return false;
+	bool made = make_room(link, placing);
+	unlock(link->session);
+	return made;
+}
+
+CUresult rc_memory_allocate(size_t size, CUdeviceptr *pointer)
 {
 	struct {
 		struct rc_wire_call head;
@@ -369,21 +427,28 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 	} message = { .call = { size } };
 	struct rc_link *link;
 	bool by_driver = false;
-	CUresult result = capture_refuse_unsafe();
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pointer || !size)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	CUresult result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = allocate(link, size, pointer, &by_driver);
 	if (!by_driver)
 		return result;
 	uint64_t answer[2] = { 0, size };
 	result = ask(link, RC_CALL_memory_alloc, &message.head, sizeof message, ATTEMPTS, answer);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && driver_has_room(link)) {
+		answer[1] = size;
+		result = ask(link, RC_CALL_memory_alloc, &message.head, sizeof message, ATTEMPTS, answer);
+	}
 	if (result == CUDA_SUCCESS)
 		*pointer = answer[0];
 	return result;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+	CUresult result = capture_refuse_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
+	return pointer && size ? rc_memory_allocate(size, pointer) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -434,7 +499,7 @@ static CUresult free_placed(struct rc_link *link, const struct rc_span *span)
 	bool posted;
 	uint64_t number;
 	lock(span->session);
-	CUresult result = rc_link_post_settled(link, RC_CALL_memory_unplace, &message.head, sizeof message, &posted);
+	CUresult result = rc_link_post_settled(link, RC_CALL_memory_unplace, &message.head, sizeof message, NULL, 0, &posted);
 	if (posted)
 		give(span->placing, span->base, span->size);
 	unlock(span->session);
@@ -455,29 +520,76 @@ void rc_placing_gone(const struct rc_span *span)
 	unlock(span->session);
 }
 
-void rc_placing_leave(const struct rc_span *span, uint64_t number)
+static void leave(struct rc_placing *placing, const struct leaving *what)
 {
 	struct leaving *left = malloc(sizeof *left);
 	if (!left)
 		return; /* the address is not used again */
-	lock(span->session);
-	*left = (struct leaving){ span->placing->leaving, span->base, span->size, number };
-	span->placing->leaving = left;
-	unlock(span->session);
+	lock(placing->session);
+	*left = *what;
+	left->next = placing->leaving;
+	placing->leaving = left;
+	unlock(placing->session);
+}
+
+void rc_placing_leave(const struct rc_span *span, uint64_t number)
+{
+	leave(span->placing, &(struct leaving){ .address = span->base, .bytes = span->size, .number = number,
+						.by_client = true });
+}
+
+/* The placing that was found when the memory was allocated stays. */
+void rc_memory_leave(const struct rc_span *span)
+{
+	struct rc_context *context = rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)span->context);
+	if (context)
+		leave(placings[context->device],
+		      &(struct leaving){ .address = span->base, .bytes = span->size, .by_client = span->placing, .to_free = true,
+					 .context = span->context,
+					 .number = __atomic_load_n(&span->session->numbered, __ATOMIC_RELAXED) });
+}
+
+void rc_memory_left_with(CUcontext context)
+{
+	for (size_t i = 0; i < sizeof placings / sizeof placings[0]; i++) {
+		struct rc_placing *placing = placings[i];
+		if (!placing)
+			continue;
+		lock(placing->session);
+		for (struct leaving **at = &placing->leaving; *at;)
+			if ((*at)->to_free && (*at)->context == context)
+				left(placing, at);
+			else
+				at = &(*at)->next;
+		unlock(placing->session);
+	}
+}
+
+bool rc_memory_renew(const struct rc_span *span)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_place call;
+	} message = { .call = { span->base, span->size } };
+	struct rc_link *link;
+	uint64_t number;
+	return span->placing && rc_link_to(span->session, (uint64_t)(uintptr_t)span->context, &link) == CUDA_SUCCESS &&
+	       free_and_wait(link, span->base, &number) == CUDA_SUCCESS &&
+	       rc_link_post(link, RC_CALL_memory_place, 0, &message.head, sizeof message, NULL, 0) == CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
 	struct rc_route route = { NULL, 0, false };
 	struct rc_link *link;
-	struct rc_span span = { .placing = NULL };
+	struct rc_span span = { .placing = NULL, .imported = false };
 	uint64_t number;
 	CUresult result = capture_refuse_unsafe();
 	if (result == CUDA_SUCCESS)
 		result = rc_route_address(&route, pointer);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
-	if (result == CUDA_SUCCESS && rc_managed_free(pointer, &result))
+	if (result == CUDA_SUCCESS && (rc_managed_free(pointer, &result) || rc_graph_memory_free(pointer, &result)))
 		return result;
 	if (result == CUDA_SUCCESS)
 		rc_peer_settle_allocation(pointer);
@@ -485,5 +597,10 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	return span.placing ? free_placed(link, &span) : free_and_wait(link, pointer, &number);
+	if (span.placing)
+		return free_placed(link, &span);
+	result = free_and_wait(link, pointer, &number);
+	if (span.imported)
+		rc_ipc_gone(&span);
+	return result;
 }

@@ -11,14 +11,17 @@
  *	allocate.c  device memory: addresses, budget        window.c  windows of addresses
  *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
+ *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	managed.c   managed memory                          hostmem.c  pinned and registered memory
  *	module.c    modules, libraries, kernels             launch.c  launches
+ *	ipc/        memory and events of other processes    small/    events of contexts, launches of CUDA 3.2,
+ *	                                                              tensor maps, notifications, references' arrays
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
  *	pool.c      memory pools                            copy_batch.c  batches of copies
- *	peer*.c     copies between servers, and streams of one server that wait for another
+ *	peer*.c     copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
  * takes no lock. Functions here return CUresult; outputs come last and are set only on success.
@@ -72,7 +75,9 @@ struct rc_session {
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
+	uint16_t *call_number;    /* NULL, or of each call of this build the server's number; 0: the server does not have it */
 	bool local;               /* the server is reached over a Unix socket, so it is on this host */
+	bool encrypted;           /* TCP connections of the server's worker for this process are to be encrypted */
 	bool memory_opened;       /* rc_session_memory was called; under the lock of pinned.c, as the next */
 	int memory;               /* socket over which memory is passed to the worker; -1: there is none */
 	/* Of the thread that serves the first connection (hostfn.c). */
@@ -122,6 +127,12 @@ struct rc_link {
 	uint8_t *reply;         /* results of the last call that waited: reply_len bytes, valid until the next such call */
 	size_t reply_len, reply_size;
 	uint8_t *scratch;       /* RC_CHUNK_MAX bytes for scattered copies, allocated when first needed */
+	uint64_t chunks;        /* to the device, and staged chunks to the host, so far */
+	uint64_t freed;         /* all chunks before this one have left their slots */
+	bool asking;            /* a WANT is not answered yet */
+	uint64_t staging;       /* handle of the staging area; 0: there is none */
+	uint8_t *stage;         /* RC_WINDOW slots of RC_CHUNK_MAX bytes, or NULL */
+	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	char server[300];       /* name of the server, for messages */
 };
@@ -176,18 +187,20 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n);
 
-/* Posts a call that gives the devices no work and must not be issued while other work is under way. *posted false: nothing was
- * sent, as work of earlier calls may be under way. */
+/* Posts a call that must not be issued while other work is under way, and that leaves no work when the next call is issued.
+ * *posted false: nothing was sent, as work of earlier calls may be under way. */
 CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
-			      bool *posted);
+			      const struct iovec *iov, int n, bool *posted);
 /* The work of all calls up to this number that were made in this context is complete. */
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number);
 /* The work of all calls up to the number returned is complete. */
 uint64_t rc_link_settled(const struct rc_session *session);
 
-/* Sends a chunk of a copy; the bytes may be reused once *request (NULL: at once) is complete. */
-CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, const struct iovec *iov, int n,
-		       ch3_request_t **request);
+/* Sends a packet; the bytes may be reused once *request (NULL: at once) is complete. */
+CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *header, size_t len, const struct iovec *iov,
+			int n, ch3_request_t **request);
+/* One step of progress; sleeps while there is nothing to do. */
+CUresult rc_link_progress(struct rc_link *link);
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
@@ -278,7 +291,10 @@ struct rc_span {
 	CUmodule module;   /* of a global: the module that it is part of */
 	unsigned flags;    /* of host memory: as given */
 	bool pooled;       /* from cuMemAllocAsync */
+	bool of_graph;     /* an allocation node's */
 	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
+	bool imported;     /* memory of another process (ipc/): if it is of a pool, it is freed, else closed */
+	bool synchronous;  /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
 	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL */
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host and managed memory: its handle with workers on this host, or 0 */
@@ -292,7 +308,9 @@ bool rc_memory_find(uint64_t address, struct rc_span *span);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
-/* Removes the allocation of this kind that begins at base. */
+/* Marks the allocation as an allocation node's. */
+void rc_memory_set_of_graph(uint64_t base);
+/* Removes the allocation of this kind that begins at base, unless it is an allocation node's. */
 bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken);
 /* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
@@ -300,6 +318,10 @@ void rc_memory_forget_context(CUcontext context);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);
+/* True if other processes may open it: memory of cuMemAlloc. */
+bool rc_memory_exportable(const struct rc_span *span);
+/* Sets the attribute SYNC_MEMOPS of the allocation that holds address. */
+void rc_memory_set_synchronous(uint64_t address, bool synchronous);
 
 /* ---- virtual.c ---- */
 
@@ -307,6 +329,16 @@ bool rc_memory_is_device(uint64_t address);
 bool rc_virtual_covers(uint64_t address, uint64_t size);
 /* The device of the memory that is mapped at address. False: nothing is. */
 bool rc_virtual_device(uint64_t address, CUdevice *device);
+
+/* ---- ipc/ ---- */
+
+/* The answer to a call that has mapped memory of another process: keeps its addresses, and adds it to the table. Logged:
+ * CUDA_ERROR_MAP_FAILED: the process has other memory there. */
+CUresult rc_ipc_keep(struct rc_link *link, enum rc_call call, const struct rc_wire_opened *memory, bool pooled);
+/* Memory of another process, which was removed from the table, is not mapped any more. */
+void rc_ipc_gone(const struct rc_span *span);
+/* A call on this event was posted. If other processes use the event: waits until the worker has issued the call. */
+CUresult rc_ipc_event_settle(CUevent event);
 
 /* ---- allocate.c ---- */
 
@@ -316,6 +348,46 @@ bool rc_placing_return(struct rc_link *link);
 void rc_placing_gone(const struct rc_span *span);
 /* The same once the work of the call with this number, and of those before it, is complete. */
 void rc_placing_leave(const struct rc_span *span, uint64_t number);
+
+/* Allocates as cuMemAlloc, also during a capture. */
+CUresult rc_memory_allocate(size_t size, CUdeviceptr *pointer);
+/* The allocation was removed from the table, and no later call uses it: frees it, without a wait, once the work of earlier calls
+ * is known to be complete. */
+void rc_memory_leave(const struct rc_span *span);
+/* The context has ended, and with it the memory that is still to be freed. */
+void rc_memory_left_with(CUcontext context);
+/* Frees the allocation after all work of its context, and allocates it again at its address: it takes no pages of the device
+ * until it is used. False: not possible. */
+bool rc_memory_renew(const struct rc_span *span);
+
+/* ---- chunks.c ---- */
+
+struct rc_copy;
+
+/* True if the connection has a staging area. The first call makes it, if the worker is on this host. */
+bool rc_chunks_staged(struct rc_link *link);
+/* Unmaps the staging area of a connection that is being closed. */
+void rc_chunks_end(struct rc_link *link);
+/* Sends the bytes of a copy to the device, whose call has been sent, in chunks. They may be reused on return. */
+CUresult rc_chunks_send(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy);
+/* The pieces of bytes to send, at most CH3_IOV_MAX. If they are more, they are gathered in the connection's scratch memory.
+ * -1: no memory. */
+int rc_chunks_pieces(struct rc_link *link, const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
+		     bool *gathered);
+/* Handlers of the packets CHUNK, STAGED and CREDIT. context: the link. */
+int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+int rc_staged_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+int rc_credit_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+
+/* ---- rows.c: where the bytes of a copy lie on the host ---- */
+
+/* The places of the bytes offset..offset+len-1 of a copy: up to max pieces. Returns the number of pieces; 0 if that is
+ * more than max; -1 if the bytes lie outside the copy. */
+int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
+/* Copy such bytes, which lie inside the copy, from contiguous memory to their places, and back. */
+void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
+void rc_copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes);
+uint64_t rc_copy_bytes(const struct rc_copy *copy);
 
 /* ---- copy.c: copies to the host that are in progress ---- */
 
@@ -334,11 +406,6 @@ struct rc_copy {
 	bool listed;        /* a chunk may name it */
 };
 
-/* Where the bytes offset..offset+len-1 of a copy belong: up to max pieces. Returns the number of pieces; 0 if that is
- * more than max; -1 if the bytes lie outside the copy. */
-int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max);
-/* Copies bytes into their pieces, where these are more than rc_copy_pieces can list. */
-void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes);
 /*
  * The server has announced a chunk of this size on link. Returns its copy, which stays until rc_copy_arrived or
  * rc_copy_failed. NULL: the server may not send it: no such copy, one that another connection waits for, or more bytes
@@ -368,6 +435,8 @@ CUresult rc_pinned_make(struct rc_span *span);
 CUresult rc_pinned_free(const struct rc_span *span);
 /* Unmaps the client's memory, which no worker shares any more. */
 void rc_pinned_unmap(const struct rc_span *span);
+/* Maps memory of this size, a multiple of the page size, and shares it with one session's worker. */
+CUresult rc_pinned_lend(struct rc_session *session, uint64_t bytes, uint64_t *handle, uint8_t **memory);
 /* True if the session's worker has mapped these bytes; *span is their allocation. */
 bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t size, struct rc_span *span);
 /* True if a worker has mapped the host memory at this address, and so may write it without the client. */
@@ -390,7 +459,8 @@ bool rc_managed_at(uint64_t address);
 bool rc_managed_free(CUdeviceptr pointer, CUresult *result);
 /* The same for an allocation that is not in the table any more. */
 CUresult rc_managed_end(const struct rc_span *span);
-/* If the host may use the memory at address itself: waits for the stream's earlier work. */
+/* If the host may use the memory at address itself, or the program wants calls on it to wait: waits for the stream's earlier
+ * work. */
 CUresult rc_managed_settle(uint64_t address, uint64_t stream);
 
 /* ---- array.c, array_copy.c, texture.c ---- */
@@ -430,6 +500,7 @@ struct rc_kernel {
 	} *parameter;
 	uint32_t known;
 	int32_t attribute[RC_KERNEL_ATTRIBUTES];
+	struct rc_old_launch *old_launch; /* what the calls of CUDA 3.2 have set, or NULL; allocated */
 	uint64_t resident; /* of launch.c: blocks that fit a multiprocessor, as last asked for; atomic */
 	struct rc_module *module;
 };
@@ -438,6 +509,7 @@ struct rc_module {
 	uint64_t handle;
 	CUcontext context; /* of a module; NULL for a library */
 	bool library;
+	uint64_t of_library; /* a library's module: the library's handle; else 0 */
 	uint32_t n;
 	struct rc_kernel *kernel;
 };
@@ -483,6 +555,11 @@ int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *by
 void rc_capture_stream_destroyed(uint64_t handle);
 /* The context has ended, with CUDA's own streams of it. */
 void rc_capture_context_ended(CUcontext context);
+/* cuMemFree and cuMemFreeAsync of an allocation node's memory. False: the address is not in such memory. */
+bool rc_graph_memory_free(CUdeviceptr address, CUresult *result);
+bool rc_graph_memory_free_async(CUdeviceptr address, CUresult *result);
+/* The context has ended, and the memory of its allocation nodes with it. */
+void rc_graph_memory_context_ended(CUcontext context);
 
 /* ---- graph/capture_calls.c: hooks of the table; RC_ANSWERED: the call has become part of a graph ---- */
 
@@ -509,6 +586,8 @@ CUresult rc_peer_copy(const struct rc_wire_box *to, const struct rc_wire_box *fr
 void rc_peer_settle_allocation(CUdeviceptr pointer);
 /* Waits for the copies and waits that use a context: it is about to end. */
 void rc_peer_settle(CUcontext context);
+/* The session has device memory. If others have too, links between their workers are opened, ahead of the first copy. */
+void rc_peer_expect(struct rc_session *session);
 
 /* ---- hooks of the table (api/calls): peer_* before all else ---- */
 
@@ -523,6 +602,10 @@ bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned ev
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 
 CUresult memory_done_info(size_t *available, size_t *total);
+CUresult pointer_check_set(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer);
+CUresult pointer_done_set(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer);
+CUresult device_check_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count, CUdevice from,
+			      CUdevice to);
 CUresult memset_check_d8(CUdeviceptr to, unsigned char value, size_t n);
 CUresult memset_check_d16(CUdeviceptr to, unsigned short value, size_t n);
 CUresult memset_check_d32(CUdeviceptr to, unsigned value, size_t n);
@@ -569,7 +652,18 @@ CUresult texture_done_create(CUtexObject *object, const CUDA_RESOURCE_DESC *reso
 CUresult texture_done_destroy(CUtexObject object);
 CUresult surface_done_create(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource);
 CUresult surface_done_destroy(CUsurfObject object);
+CUresult reference_done_array(CUtexref reference, CUarray array, unsigned flags);
+CUresult reference_done_mipmap(CUtexref reference, CUmipmappedArray array, unsigned flags);
+CUresult reference_done_surface(CUsurfref reference, CUarray array, unsigned flags);
+CUresult reference_check_destroy(CUtexref reference);
+CUresult reference_check_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
+CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
+CUresult reference_done_address_2d(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR *shape, CUdeviceptr address, size_t pitch);
 CUresult event_check_create(CUevent *event, unsigned flags);
 CUresult event_done_create(CUevent *event, unsigned flags);
+CUresult event_done_destroy(CUevent event);
+CUresult event_done_record(CUevent event, CUstream stream);
+CUresult event_done_record_flags(CUevent event, CUstream stream, unsigned flags);
+CUresult stream_done_wait_event(CUstream stream, CUevent event, unsigned flags);
 
 #endif

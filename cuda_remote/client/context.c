@@ -214,6 +214,8 @@ static void context_forget(CUcontext context)
 	rc_module_forget_context(context);
 	rc_textures_forget(context);
 	rc_handle_each(RC_KIND_STREAM, forget_stream, context);
+	rc_graph_memory_context_ended(context);
+	rc_memory_left_with(context);
 	rc_capture_context_ended(context);
 	static const enum rc_kind kinds[] = { RC_KIND_EVENT, RC_KIND_ARRAY, RC_KIND_MIPMAP, RC_KIND_TEXTURE_REF,
 					      RC_KIND_SURFACE_REF };

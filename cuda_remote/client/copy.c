@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies between host and device. To the device, the bytes go out with the call, or in chunks after it; once the last chunk
- * has been sent the caller may reuse its memory. To the host, the worker sends chunks as the device produces them. Each
- * chunk names its copy. A copy to pageable memory waits, as in CUDA. A copy to pinned memory is asynchronous: it is complete
- * when a later call that waits for its stream returns, and any connection may bring its chunks. From and to pinned memory
- * that a worker on this host has mapped, the worker copies by itself (pinned.c).
+ * Copies between host and device. To the device, the bytes go out with the call, or in chunks after it (chunks.c); once
+ * the last chunk has been sent the caller may reuse its memory. To the host, the worker sends chunks as the device
+ * produces them. Each chunk names its copy. A copy to pageable memory waits, as in CUDA. A copy to pinned memory is
+ * asynchronous: it is complete when a later call that waits for its stream returns, and any connection may bring its
+ * chunks. From and to pinned memory that a worker on this host has mapped, the worker copies by itself (pinned.c).
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
@@ -12,11 +12,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Chunks that are being sent at a time. */
-#define WINDOW 4
-/* Pieces of one message. A chunk of more rows is gathered first. */
-#define PIECES CH3_IOV_MAX
 
 /* ---- the table of copies to the host ---- */
 
@@ -27,11 +22,6 @@ static struct rc_copy *buckets[BUCKETS];
 static uint64_t later; /* asynchronous copies in progress; atomic */
 static uint64_t newest; /* id of the newest copy of the process; atomic */
 static pthread_cond_t chunk_has_ended = PTHREAD_COND_INITIALIZER;
-
-static uint64_t copy_bytes(const struct rc_copy *copy)
-{
-	return copy->width * copy->height * copy->depth;
-}
 
 /* Adds a new copy with the same host side as *host to the table. NULL: no memory. */
 static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_copy *host, const struct rc_link *link)
@@ -44,7 +34,7 @@ static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_co
 	copy->session = session;
 	copy->link = link;
 	copy->later = !link;
-	copy->left = copy->unclaimed = copy_bytes(copy);
+	copy->left = copy->unclaimed = rc_copy_bytes(copy);
 	copy->receiving = 0;
 	copy->listed = true;
 	if (copy->later)
@@ -72,7 +62,7 @@ static void unlist(struct rc_copy *copy)
 	*at = copy->next;
 	copy->listed = false;
 	if (copy->later) {
-		__atomic_sub_fetch(&copy->session->staged, copy_bytes(copy), __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&copy->session->staged, rc_copy_bytes(copy), __ATOMIC_RELAXED);
 		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
 	}
 	free_if_unused(copy);
@@ -178,115 +168,7 @@ void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes)
 	rc_link_chunk_arrived(session);
 }
 
-/* ---- where the bytes of a copy lie on the host ---- */
-
-/* The address of the byte at offset; *left: bytes from there to the end of its row. */
-static uint8_t *row_at(const struct rc_copy *copy, uint64_t offset, uint64_t *left)
-{
-	uint64_t row = offset / copy->width, x = offset % copy->width;
-	*left = copy->width - x;
-	return copy->host + row / copy->height * copy->slice + row % copy->height * copy->pitch + x;
-}
-
-int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov, int max)
-{
-	uint64_t bytes = copy_bytes(copy);
-	if (offset > bytes || len > bytes - offset)
-		return -1;
-	int n = 0;
-	while (len) {
-		uint64_t left;
-		if (n == max)
-			return 0;
-		uint8_t *at = row_at(copy, offset, &left);
-		if (left > len)
-			left = len;
-		iov[n++] = (struct iovec){ at, left };
-		offset += left;
-		len -= left;
-	}
-	return n;
-}
-
-void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, const uint8_t *bytes)
-{
-	while (len) {
-		uint64_t left;
-		uint8_t *at = row_at(copy, offset, &left);
-		if (left > len)
-			left = len;
-		memcpy(at, bytes, left);
-		bytes += left;
-		offset += left;
-		len -= left;
-	}
-}
-
-static void copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes)
-{
-	while (len) {
-		uint64_t left;
-		const uint8_t *at = row_at(copy, offset, &left);
-		if (left > len)
-			left = len;
-		memcpy(bytes, at, left);
-		bytes += left;
-		offset += left;
-		len -= left;
-	}
-}
-
-/* The pieces of a chunk to send. If they are too many they are gathered in the connection's scratch memory. */
-static int chunk_pieces(struct rc_link *link, const struct rc_copy *copy, uint64_t offset, uint64_t len, struct iovec *iov,
-			bool *gathered)
-{
-	int n = rc_copy_pieces(copy, offset, len, iov, PIECES);
-	*gathered = !n;
-	if (n)
-		return n;
-	if (!link->scratch && !(link->scratch = malloc(RC_CHUNK_MAX)))
-		return -1;
-	copy_gather(copy, offset, len, link->scratch);
-	iov[0] = (struct iovec){ link->scratch, len };
-	return 1;
-}
-
 /* ---- to the device ---- */
-
-static CUresult send_chunks(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy)
-{
-	ch3_request_t *window[WINDOW] = { NULL };
-	struct rc_wire_chunk chunk = { call->copy, 0 };
-	CUresult result = CUDA_SUCCESS;
-	uint64_t total = copy_bytes(copy);
-	unsigned slot = 0;
-	while (result == CUDA_SUCCESS && chunk.offset < total) {
-		struct iovec iov[PIECES];
-		bool gathered;
-		uint64_t len = rc_box_chunk(&call->box, chunk.offset);
-		int n = chunk_pieces(link, copy, chunk.offset, len, iov, &gathered);
-		if (n < 0) {
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-			break;
-		}
-		result = rc_link_finish(link, window[slot]);
-		window[slot] = NULL;
-		if (result == CUDA_SUCCESS)
-			result = rc_link_chunk(link, &chunk, iov, n, &window[slot]);
-		if (gathered && result == CUDA_SUCCESS) {
-			result = rc_link_finish(link, window[slot]);
-			window[slot] = NULL;
-		}
-		slot = (slot + 1) % WINDOW;
-		chunk.offset += len;
-	}
-	for (int i = 0; i < WINDOW; i++) {
-		CUresult finished = rc_link_finish(link, window[i]);
-		if (result == CUDA_SUCCESS)
-			result = finished;
-	}
-	return result;
-}
 
 static CUresult copy_up(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *copy,
 			uint64_t stream)
@@ -299,27 +181,63 @@ static CUresult copy_up(const struct rc_route *route, const struct rc_wire_box *
 	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	uint64_t total = copy_bytes(copy);
+	uint64_t total = rc_copy_bytes(copy);
 	if (total <= RC_INLINE_COPY) {
-		struct iovec iov[PIECES];
+		struct iovec iov[CH3_IOV_MAX];
 		bool gathered;
-		int n = chunk_pieces(link, copy, 0, total, iov, &gathered);
+		int n = rc_chunks_pieces(link, copy, 0, total, iov, &gathered);
 		if (n < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, iov, n);
 	}
 	message.call.copy = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+	message.call.staged = rc_chunks_staged(link);
 	result = rc_link_post(link, RC_CALL_copy_up, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The end is sent after a failure too: the worker waits for it, and finds the copy incomplete. */
-	CUresult sent = send_chunks(link, &message.call, copy);
+	CUresult sent = rc_chunks_send(link, &message.call, copy);
 	result = rc_link_post(link, RC_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
 			      0);
 	return sent != CUDA_SUCCESS ? sent : result;
 }
 
+/* A small copy that the program must find complete. If nothing else is under way, the worker completes it before it issues the
+ * next call, so this call need not wait. *posted: that is the case. */
+static CUresult copy_up_settled(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *copy,
+				uint64_t stream, bool *posted)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_copy call;
+	} message = { .call = { .stream = stream, .box = *box } };
+	struct rc_link *link;
+	struct iovec iov[CH3_IOV_MAX];
+	bool gathered;
+	*posted = false;
+	CUresult result = rc_link_get(route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	int n = rc_chunks_pieces(link, copy, 0, rc_copy_bytes(copy), iov, &gathered);
+	if (n < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return rc_link_post_settled(link, RC_CALL_copy_up_settled, &message.head, sizeof message, iov, n, posted);
+}
+
 /* ---- to the host ---- */
+
+/* A small copy, whose bytes the reply has. They are stored after those of earlier copies, which arrive before the call returns. */
+static CUresult copy_down_reply(struct rc_link *link, struct rc_wire_call *head, const struct rc_wire_copy *call,
+				const struct rc_copy *host)
+{
+	uint64_t bytes = rc_copy_bytes(host);
+	CUresult result = rc_link_call(link, RC_CALL_copy_down_reply, 0, head, sizeof *head + sizeof *call, NULL, 0);
+	if (result == CUDA_SUCCESS && link->reply_len != bytes)
+		return rc_link_broken(link, RC_CALL_copy_down_reply);
+	if (result == CUDA_SUCCESS)
+		rc_copy_scatter(host, 0, bytes, link->reply);
+	return result;
+}
 
 static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call,
 			      const struct rc_copy *host)
@@ -328,6 +246,7 @@ static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, s
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	call->copy = copy->id;
+	call->staged = rc_copy_bytes(host) > RC_INLINE_COPY && rc_chunks_staged(link);
 	CUresult result = rc_link_call(link, RC_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
 	uint64_t left = __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE);
 	copy_end(copy);
@@ -354,10 +273,12 @@ static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box
 	CUresult result = rc_link_get(route, true, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	uint64_t bytes = copy_bytes(host);
+	uint64_t bytes = rc_copy_bytes(host);
 	struct rc_copy *copy = NULL;
 	if (may_be_later && staging_take(link->session, bytes) && !(copy = copy_begin(link->session, host, NULL)))
 		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
+	if (!copy && bytes <= RC_REPLY_COPY && rc_box_chunk(box, 0) == bytes)
+		return copy_down_reply(link, &message.head, &message.call, host);
 	if (!copy)
 		return copy_down_now(link, &message.head, &message.call, host);
 	message.call.copy = copy->id;
@@ -378,9 +299,13 @@ static bool is_pinned(uint64_t address, uint64_t size)
 	return rc_memory_find(address, &span) && span.kind >= RC_MEMORY_HOST && size <= span.size - (address - span.base);
 }
 
-/* Turns a box without gaps into one row. */
+/* Turns a box without gaps into one row, and slices that follow each other without a gap into one. */
 static void flatten(uint64_t pitch, uint64_t slice, uint64_t *width, uint64_t *height, uint64_t *depth)
 {
+	if (*depth > 1 && slice == *height * pitch) {
+		*height *= *depth;
+		*depth = 1;
+	}
 	if (*height == 1 || pitch == *width) {
 		if (*depth == 1 || slice == *width * *height) {
 			*width *= *height * *depth;
@@ -512,12 +437,18 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	struct rc_wire_box extent = box_of(host, width, height, depth);
 	uint64_t bytes = rc_box_extent(&extent);
 	const struct rc_session *session = route->session ? route->session : rc_context_session();
-	if (rc_pinned_in(session, host->address, bytes, &span))
-		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
 	struct rc_copy place = host_of(host, width, height, depth);
 	uint64_t row = width, rows = height, slices = depth;
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
 	struct rc_wire_box box = box_of(device, row, rows, slices);
+	if (rc_pinned_in(session, host->address, bytes, &span)) {
+		bool posted = false;
+		if (to->device && !asynchronous && !elsewhere && rc_copy_bytes(&place) <= RC_INLINE_COPY)
+			result = copy_up_settled(route, &box, &place, stream, &posted);
+		if (posted || result != CUDA_SUCCESS)
+			return result;
+		return copy_pinned(route, to, from, width, height, depth, stream, !asynchronous || elsewhere, &span);
+	}
 	if (!to->device)
 		return copy_down(route, &box, &place, stream,
 				 asynchronous && !elsewhere && is_pinned(host->address, bytes));

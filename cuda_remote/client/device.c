@@ -43,20 +43,17 @@ static bool cannot_be_forwarded(CUdevice_attribute attribute)
 	case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
 	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
 	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
 	case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
@@ -78,6 +75,8 @@ int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attri
 		return 0;
 	if (cannot_be_forwarded(attribute)) /* -1: the host does not support NUMA, as cuda.h defines it */
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
+	if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) /* others do not cross the connection */
+		return device->wire.attribute[attribute] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	return needs_mapping(attribute) && !can_map(device) ? 0 : device->wire.attribute[attribute];
 }
 
@@ -296,4 +295,20 @@ CUresult cuProfilerStop(void)
 {
 	struct rc_context *context;
 	return rc_context_get(&context);
+}
+
+/* Devices of two servers have no atomic operations on each other's memory. */
+CUresult device_check_atomics(unsigned *capabilities, const CUatomicOperation *operations, unsigned count, CUdevice from,
+			      CUdevice to)
+{
+	struct rc_device *device, *other;
+	CUresult result = rc_device_get(from, &device);
+	if (result == CUDA_SUCCESS)
+		result = rc_device_get(to, &other);
+	if (result != CUDA_SUCCESS || device->session == other->session)
+		return result;
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(capabilities, 0, count * sizeof *capabilities);
+	return RC_ANSWERED;
 }

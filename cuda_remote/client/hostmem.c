@@ -202,9 +202,13 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, con
 		*(bool *)data = managed;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(bool *)data = rc_memory_exportable(span);
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		*(bool *)data = false;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(bool *)data = span->synchronous;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		if (!span->reserved)
@@ -278,5 +282,28 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, voi
 		if (result != CUDA_SUCCESS)
 			pointer_attribute_none(data[i], attributes[i]);
 	}
+	return CUDA_SUCCESS;
+}
+
+/* Only SYNC_MEMOPS can be set. Calls on host memory wait in any case, so the server need not know of it. */
+CUresult pointer_check_set(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+	struct rc_context *context;
+	struct rc_span span;
+	CUresult result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !rc_memory_find(pointer, &span))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (span.kind == RC_MEMORY_DEVICE || span.kind == RC_MEMORY_GLOBAL)
+		return CUDA_SUCCESS;
+	(void)pointer_done_set(value, attribute, pointer);
+	return RC_ANSWERED;
+}
+
+CUresult pointer_done_set(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+	(void)attribute;
+	rc_memory_set_synchronous(pointer, *(const unsigned *)value != 0);
 	return CUDA_SUCCESS;
 }

@@ -71,7 +71,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (kernel->module->library)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return cuLibraryGetModule(module, (CUlibrary)(uintptr_t)kernel->module->handle);
 	*module = (CUmodule)(uintptr_t)kernel->module->handle;
 	return CUDA_SUCCESS;
 }

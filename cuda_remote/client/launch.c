@@ -329,3 +329,53 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
 							 dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT);
 }
+
+/* ---- occupancy of clusters: the driver answers ---- */
+
+static CUresult ask_clusters(enum rc_call call, int *answer, CUfunction function, const CUlaunchConfig *config)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_launch call;
+	} message;
+	CUlaunchAttribute kept[RC_LAUNCH_ATTRIBUTES_MAX];
+	if (!answer || !config || config->numAttrs > sizeof kept / sizeof kept[0] || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct launch this = { .function = function };
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++)
+		result = keep_attribute(&config->attrs[i], &this, kept);
+	struct rc_route route = { NULL, 0, false };
+	struct rc_link *link;
+	if (result == CUDA_SUCCESS)
+		result = rc_route_handle(&route, RC_KIND_FUNCTION, (uint64_t)(uintptr_t)function);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)config->hStream);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	message.call = (struct rc_wire_launch){
+		.function = (uint64_t)(uintptr_t)function, .stream = (uint64_t)(uintptr_t)config->hStream,
+		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
+		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
+		.shared = config->sharedMemBytes, .flags = this.flags, .attributes = this.n_attributes,
+	};
+	struct iovec iov = { kept, this.n_attributes * sizeof *kept };
+	result = rc_link_call(link, call, 0, &message.head, sizeof message, &iov, 1);
+	if (result == CUDA_SUCCESS && link->reply_len != sizeof *answer)
+		result = rc_link_broken(link, call);
+	if (result == CUDA_SUCCESS)
+		memcpy(answer, link->reply, sizeof *answer);
+	return result;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	return ask_clusters(RC_CALL_occupancy_clusters, numClusters, func, config);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	return ask_clusters(RC_CALL_occupancy_cluster_size, clusterSize, func, config);
+}

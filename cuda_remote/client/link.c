@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread's connection to the worker: sends calls; receives replies, chunks of copies, and text to print. */
+/* A thread's connection to the worker: sends calls; receives replies, and text to print. */
 #include "cuda_remote/client/client.h"
 
 #include <errno.h>
@@ -81,58 +81,6 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	return 0;
 }
 
-/* A chunk that is being received: one at a time on a connection. */
-struct arriving {
-	struct rc_link *link;
-	struct rc_copy *copy;
-	uint64_t offset, bytes;
-	bool scattered;
-};
-
-static void chunk_done(void *context, int error, size_t bytes)
-{
-	struct arriving *arriving = context;
-	if (!error && bytes == arriving->bytes) {
-		if (arriving->scattered)
-			rc_copy_scatter(arriving->copy, arriving->offset, bytes, arriving->link->scratch);
-		rc_copy_arrived(arriving->copy, bytes);
-	} else {
-		rc_copy_failed(arriving->copy);
-	}
-	free(arriving);
-}
-
-static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
-{
-	struct rc_link *link = context;
-	struct rc_wire_chunk chunk;
-	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > RC_CHUNK_MAX)
-		return -EPROTO;
-	memcpy(&chunk, incoming->header, sizeof chunk);
-	/* Acquire pairs with the release after a host function (hostfn.c), which may have read the memory written here. */
-	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
-	struct rc_copy *copy = rc_copy_claim(link, chunk.copy, incoming->payload_len);
-	if (!copy)
-		return -EPROTO;
-	int pieces = rc_copy_pieces(copy, chunk.offset, incoming->payload_len, sink->iov,
-				    (int)(sizeof sink->iov / sizeof sink->iov[0]));
-	struct arriving *arriving = pieces < 0 ? NULL : malloc(sizeof *arriving);
-	if (!pieces && !link->scratch)
-		link->scratch = malloc(RC_CHUNK_MAX);
-	if (!arriving || (!pieces && !link->scratch)) {
-		rc_copy_failed(copy);
-		free(arriving);
-		return pieces < 0 ? -EPROTO : -ENOMEM;
-	}
-	*arriving = (struct arriving){ link, copy, chunk.offset, incoming->payload_len, !pieces };
-	if (!pieces)
-		sink->iov[0] = (struct iovec){ link->scratch, incoming->payload_len };
-	sink->n = pieces ? pieces : 1;
-	sink->done = chunk_done;
-	sink->context = arriving;
-	return 0;
-}
-
 struct text {
 	size_t len;
 	FILE *to;
@@ -188,7 +136,9 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 	snprintf(link->server, sizeof link->server, "%s", server);
 	ch3_on_failure(engine, on_failure, link);
 	ch3_register(engine, RC_PACKET_REPLY, on_reply, link);
-	ch3_register(engine, RC_PACKET_CHUNK, on_chunk, link);
+	ch3_register(engine, RC_PACKET_CHUNK, rc_chunk_arrived, link);
+	ch3_register(engine, RC_PACKET_STAGED, rc_staged_arrived, link);
+	ch3_register(engine, RC_PACKET_CREDIT, rc_credit_arrived, link);
 	ch3_register(engine, RC_PACKET_TEXT, on_text, link);
 	ch3_register(engine, RC_PACKET_HOST, rc_host_arrived, link);
 	int error = ch3_connect(engine, card, attr, link, &link->vc);
@@ -204,6 +154,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 void rc_link_close(struct rc_link *link)
 {
 	ch3_close(link->engine);
+	rc_chunks_end(link);
 	free(link->reply);
 	free(link->scratch);
 	free(link);
@@ -230,8 +181,7 @@ CUresult rc_link_to(struct rc_session *session, uint64_t context, struct rc_link
 	return CUDA_SUCCESS;
 }
 
-/* One step of progress; sleeps while there is nothing to do. */
-static CUresult link_progress(struct rc_link *link)
+CUresult rc_link_progress(struct rc_link *link)
 {
 	if (link->error)
 		return RC_LOST;
@@ -247,7 +197,7 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 		return CUDA_SUCCESS;
 	CUresult result = CUDA_SUCCESS;
 	while (result == CUDA_SUCCESS && !ch3_request_test(request))
-		result = link_progress(link);
+		result = rc_link_progress(link);
 	if (result == CUDA_SUCCESS && ch3_request_error(request))
 		result = link_lost(link, ch3_request_error(request));
 	ch3_request_free(request);
@@ -264,9 +214,13 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_memory_budget:
 	case RC_CALL_memory_place:
 	case RC_CALL_memory_unplace:
+	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
 	case RC_CALL_cuMemGetInfo_v2:
 	case RC_CALL_peer_open:
 	case RC_CALL_peer_wait:
+	case RC_CALL_peer_invite:
+	case RC_CALL_peer_join:
+	case RC_CALL_peer_close:
 		return true;
 	default:
 		return false;
@@ -301,6 +255,33 @@ uint64_t rc_link_settled(const struct rc_session *session)
 	return __atomic_load_n(&session->several, __ATOMIC_SEQ_CST) ? 0 : __atomic_load_n(&session->settled, __ATOMIC_ACQUIRE);
 }
 
+/* ---- a server of another build ---- */
+
+/* True if the server does not have this call. Logged once for each call. */
+static bool is_missing(const struct rc_link *link, enum rc_call function)
+{
+	static uint8_t logged[RC_CALLS];
+	const uint16_t *numbers = link->session->call_number;
+	if (!numbers || numbers[function])
+		return false;
+	if (!__atomic_exchange_n(&logged[function], 1, __ATOMIC_RELAXED))
+		hr_log(HR_LOG_ERROR, "%s is not supported: the server is of another build of Headrace and does not have it, or another "
+		       "version of it", rc_call_names[function]);
+	return true;
+}
+
+/* The number that this build has for a call of the server; RC_CALLS: none. */
+static uint16_t own_number(const struct rc_link *link, uint16_t theirs)
+{
+	const uint16_t *numbers = link->session->call_number;
+	uint16_t n = 1;
+	if (!numbers)
+		return theirs;
+	while (n < RC_CALLS && numbers[n] != theirs)
+		n++;
+	return n;
+}
+
 /* Numbers a call, unless it has a number, and sends it. After the number is taken, every failure must end the connection: the
  * worker waits for each number. */
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
@@ -309,7 +290,7 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 	if (!head->number)
 		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
 	note_call(link, function, head->number);
-	head->function = (uint16_t)function;
+	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	head->flags = flags;
 	head->context = link->context;
 	if (hr_log_enabled(HR_LOG_DEBUG))
@@ -330,17 +311,21 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 {
 	if (link->error)
 		return RC_LOST;
+	if (is_missing(link, function))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	head->number = 0;
 	return link_send(link, function, flags, head, len, iov, n);
 }
 
 CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
-			      bool *posted)
+			      const struct iovec *iov, int n, bool *posted)
 {
 	uint64_t settled = rc_link_settled(link->session);
 	*posted = false;
 	if (link->error)
 		return RC_LOST;
+	if (is_missing(link, function))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (link->context != __atomic_load_n(&link->session->only, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
 	/* The next number is taken only if the work of all calls with lower ones is complete. */
@@ -349,7 +334,7 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 		return CUDA_SUCCESS;
 	head->number = settled + 1;
 	*posted = true;
-	return link_send(link, function, 0, head, len, NULL, 0);
+	return link_send(link, function, 0, head, len, iov, n);
 }
 
 void rc_link_chunk_arrived(struct rc_session *session)
@@ -383,11 +368,13 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 {
 	if (link->error)
 		return RC_LOST;
+	if (is_missing(link, function))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	head->number = 0;
 	uint16_t own = link->own ? RC_CALL_OWN : 0;
 	CUresult result = link_send(link, function, flags | RC_CALL_WAIT | own, head, len, iov, n);
 	while (result == CUDA_SUCCESS && !link->answered)
-		result = link_progress(link);
+		result = rc_link_progress(link);
 	link->waiting = 0;
 	link->answered = false;
 	if (result != CUDA_SUCCESS)
@@ -395,9 +382,9 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 	result = rc_link_await_chunks(link, link->head.shipped);
 	if (result == CUDA_SUCCESS)
 		result = (CUresult)link->head.result;
-	if (link->head.failed != head->number && link->head.function < RC_CALLS)
-		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu",
-		       rc_call_names[link->head.function], (unsigned long long)link->head.failed, (int)result,
+	uint16_t failed = own_number(link, link->head.function);
+	if (link->head.failed != head->number && failed < RC_CALLS)
+		hr_log(HR_LOG_INFO, "%s, call %llu, failed with CUresult %d; reported by %s, call %llu", rc_call_names[failed], (unsigned long long)link->head.failed, (int)result,
 		       rc_call_names[function], (unsigned long long)head->number);
 	return result;
 }
@@ -428,12 +415,12 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 	return result;
 }
 
-CUresult rc_link_chunk(struct rc_link *link, const struct rc_wire_chunk *chunk, const struct iovec *iov, int n,
-		       ch3_request_t **request)
+CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *header, size_t len, const struct iovec *iov,
+			int n, ch3_request_t **request)
 {
 	if (link->error)
 		return RC_LOST;
-	int error = ch3_send(link->vc, RC_PACKET_CHUNK, chunk, sizeof *chunk, iov, n, CH3_SEND_EAGER, request);
+	int error = ch3_send(link->vc, type, header, len, iov, n, CH3_SEND_EAGER, request);
 	return error ? link_lost(link, error) : CUDA_SUCCESS;
 }
 

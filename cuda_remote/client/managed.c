@@ -109,8 +109,8 @@ bool rc_managed_free(CUdeviceptr pointer, CUresult *result)
 CUresult rc_managed_settle(uint64_t address, uint64_t stream)
 {
 	struct rc_span span;
-	bool host = rc_memory_find(address, &span) && span.mapped_by;
-	return host ? rc_copy_wait_for_turn(stream) : CUDA_SUCCESS;
+	bool waits = rc_memory_find(address, &span) && (span.mapped_by || span.synchronous);
+	return waits ? rc_copy_wait_for_turn(stream) : CUDA_SUCCESS;
 }
 
 /* The legacy stream waits for the threads' own default streams, so it serves both variants of a call. */

@@ -96,6 +96,8 @@ CUresult rc_memory_add(const struct rc_span *span)
 		n_spans++;
 	}
 	pthread_rwlock_unlock(&lock);
+	if (result == CUDA_SUCCESS && span->session && span->kind <= RC_MEMORY_MANAGED)
+		rc_peer_expect(span->session);
 	return result;
 }
 
@@ -130,7 +132,7 @@ void rc_memory_forget_context(CUcontext context)
 	for (size_t i = 0; i < n_spans; i++) {
 		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
-		else if ((spans[i].placing || spans[i].kind == RC_MEMORY_MANAGED) && gone)
+		else if ((spans[i].placing || spans[i].imported || spans[i].kind == RC_MEMORY_MANAGED) && gone)
 			gone[n++] = spans[i];
 	}
 	n_spans = kept;
@@ -138,6 +140,8 @@ void rc_memory_forget_context(CUcontext context)
 	while (n--)
 		if (gone[n].placing)
 			rc_placing_gone(&gone[n]);
+		else if (gone[n].imported)
+			rc_ipc_gone(&gone[n]);
 		else
 			(void)rc_managed_end(&gone[n]);
 	free(gone);
@@ -160,11 +164,35 @@ bool rc_memory_is_device(uint64_t address)
 	return rc_memory_find(address, &span) && span.kind <= RC_MEMORY_GLOBAL;
 }
 
+void rc_memory_set_of_graph(uint64_t base)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *span = find(base);
+	if (span)
+		span->of_graph = true;
+	pthread_rwlock_unlock(&lock);
+}
+
+bool rc_memory_exportable(const struct rc_span *span)
+{
+	return span->kind == RC_MEMORY_DEVICE && !span->pooled && !span->reserved && !span->imported && !span->of_graph;
+}
+
+void rc_memory_set_synchronous(uint64_t address, bool synchronous)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct rc_span *found = find(address);
+	if (found)
+		found->synchronous = synchronous;
+	pthread_rwlock_unlock(&lock);
+}
+
 bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken)
 {
 	pthread_rwlock_wrlock(&lock);
 	struct rc_span *span = find(base);
-	bool found = span && span->base == base && span->kind == kind && !span->reserved;
+	bool found = span && span->base == base && span->kind == kind && !span->reserved && !span->of_graph &&
+		     (!span->imported || span->pooled);
 	if (found) {
 		*taken = *span;
 		span_remove(span);

@@ -23,6 +23,7 @@ static void module_free(struct rc_module *module)
 	for (uint32_t i = 0; i < module->n; i++) {
 		free(module->kernel[i].name);
 		free(module->kernel[i].parameter);
+		free(module->kernel[i].old_launch);
 	}
 	free(module->kernel);
 	free(module);
@@ -170,6 +171,17 @@ static CUresult load(const void *image, bool library, unsigned n_options, CUjit_
 	return result;
 }
 
+/* Ends a library's module in some context, when the library ends. */
+static void end_module_of(uint64_t handle, void *data, void *library)
+{
+	struct rc_module *module = data;
+	if (!module || module->of_library != *(const uint64_t *)library)
+		return;
+	rc_memory_forget_module((CUmodule)(uintptr_t)handle);
+	rc_handle_delete(handle);
+	module_free(module);
+}
+
 static CUresult unload(struct rc_module *module)
 {
 	struct {
@@ -182,6 +194,10 @@ static CUresult unload(struct rc_module *module)
 		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (module->library) {
+		rc_handle_each(RC_KIND_MODULE, end_module_of, &module->handle);
+		rc_alias_forget(module->handle);
+	}
 	rc_memory_forget_module((CUmodule)(uintptr_t)module->handle);
 	rc_handle_delete(module->handle);
 	module_free(module);
@@ -251,6 +267,8 @@ CUresult cuModuleUnload(CUmodule handle)
 {
 	struct rc_module *module;
 	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	if (result == CUDA_SUCCESS && module->of_library)
+		result = CUDA_ERROR_NOT_PERMITTED;
 	return result == CUDA_SUCCESS ? unload(module) : result;
 }
 
@@ -291,6 +309,75 @@ CUresult cuLibraryUnload(CUlibrary handle)
 	struct rc_module *library;
 	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
 	return result == CUDA_SUCCESS ? unload(library) : result;
+}
+
+/* Asks for a library's module in the current context, and keeps its handle as an alias of the library. */
+static CUresult ask_library_module(const struct rc_module *library, struct rc_module **found)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_library_module call;
+	} message = { .call = { .library = library->handle } };
+	struct rc_route route = { NULL, 0, false };
+	struct rc_wire_module wire;
+	struct rc_link *link;
+	CUresult result = rc_route_handle(&route, RC_KIND_LIBRARY, library->handle);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, &link);
+	if (result == CUDA_SUCCESS)
+		result = rc_handle_new(RC_KIND_MODULE, link->session, &message.call.module);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = rc_link_call(link, RC_CALL_library_module, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS) {
+		struct reader reader = { link->reply, link->reply_len };
+		*found = take(&reader, &wire, sizeof wire) ? read_module(&reader, &wire, message.call.module) : NULL;
+		if (!*found)
+			result = rc_link_broken(link, RC_CALL_library_module);
+	}
+	if (result != CUDA_SUCCESS) {
+		rc_handle_delete(message.call.module);
+		return result;
+	}
+	(*found)->of_library = library->handle;
+	return rc_alias_add(RC_CALL_library_module, library->handle, (uint64_t)(uintptr_t)rc_context_current(), "",
+			    message.call.module);
+}
+
+CUresult cuLibraryGetModule(CUmodule *handle, CUlibrary library)
+{
+	struct rc_context *context;
+	struct rc_module *loaded, *module;
+	uint64_t known;
+	CUresult result = rc_context_get(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, &loaded);
+	if (result == CUDA_SUCCESS)
+		result = rc_route_same(RC_KIND_LIBRARY, loaded->handle, CUDA_ERROR_INVALID_HANDLE);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!rc_alias_find(RC_KIND_MODULE, RC_CALL_library_module, loaded->handle, (uint64_t)(uintptr_t)context->handle, "",
+			   &known)) {
+		result = ask_library_module(loaded, &module);
+		if (result != CUDA_SUCCESS)
+			return result;
+		known = module->handle;
+	}
+	*handle = (CUmodule)(uintptr_t)known;
+	return CUDA_SUCCESS;
+}
+
+/* The devices have no unified function pointers (cuda.h): none is ever found. */
+CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name)
+{
+	struct rc_module *loaded;
+	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, &loaded);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return function && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- what is in a module ---- */

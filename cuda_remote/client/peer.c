@@ -2,7 +2,8 @@
 /*
  * Operations that concern several sessions. A call posts the gates of an operation to the servers and returns. For each
  * session that reports gates, a thread of this library waits for the reports (peer_wait). The thread that receives the
- * last report of an operation ends it, or gives it to a thread that copies.
+ * last report of an operation ends it, or lets its bytes be moved. While workers move them, the operation waits for the
+ * reports of both.
  */
 #include "cuda_remote/client/peer.h"
 
@@ -82,17 +83,24 @@ void rc_peer_end(struct rc_peer_op *op, CUresult result)
 
 /* ---- reports ---- */
 
-/* True, once, if nothing is left to wait for. Under the lock. */
-static bool may_start(struct rc_peer_op *op)
+enum step { STEP_NONE, STEP_START, STEP_END };
+
+/* What the calling thread has to do next, as nothing is left to wait for. Under the lock. */
+static enum step next_step(struct rc_peer_op *op)
 {
 	if (!op->posted)
-		return false;
+		return STEP_NONE;
 	for (unsigned i = 0; i < op->parts; i++)
 		if (op->part[i].tells && !op->part[i].told)
-			return false;
-	bool first = !op->started;
-	op->started = true;
-	return first;
+			return STEP_NONE;
+	if (!op->started) {
+		op->started = true;
+		return STEP_START;
+	}
+	if (!op->moving)
+		return STEP_NONE;
+	op->moving = false;
+	return STEP_END;
 }
 
 static void start(struct rc_peer_op *op)
@@ -106,28 +114,67 @@ static void start(struct rc_peer_op *op)
 	rc_peer_end(op, result);
 }
 
+/* The workers have ended their transfer. If the link failed although both live, the copy is repeated without it. */
+static void moved(struct rc_peer_op *op)
+{
+	CUresult result = op->result;
+	if (op->link_failed)
+		rc_peer_link_failed(op);
+	if (op->link_failed && result == CUDA_SUCCESS) {
+		result = rc_peer_move_here(op);
+		if (result == CUDA_SUCCESS)
+			return;
+	}
+	rc_peer_end(op, result);
+}
+
+static void take_step(struct rc_peer_op *op, enum step step)
+{
+	if (step == STEP_START)
+		start(op);
+	else if (step == STEP_END)
+		moved(op);
+}
+
+/* Under the lock. NULL: it has ended. */
+static struct rc_peer_op *find(uint64_t id)
+{
+	struct rc_peer_op *op = ops;
+	while (op && op->id != id)
+		op = op->next;
+	return op;
+}
+
+/* The part that a report is about; RC_PEER_PARTS: none. */
+static unsigned part_of_report(const struct rc_peer_op *op, const struct rc_session *session, unsigned i)
+{
+	if (i == RC_PEER_TRANSFER && op->moving)
+		i = op->part[op->parts - 1].session == session ? op->parts - 1 : op->parts - 2;
+	const struct rc_peer_part *part = &op->part[i];
+	return i < op->parts && part->session == session && part->tells && !part->told ? i : RC_PEER_PARTS;
+}
+
 /* A server's report. It may name only gates of its own session, each once. */
 static void on_report(const struct rc_session *session, const struct rc_wire_peer_state *state)
 {
-	unsigned i = (unsigned)(state->gate % RC_PEER_PARTS);
+	enum step step = STEP_NONE;
 	pthread_mutex_lock(&lock);
-	struct rc_peer_op *op = ops;
-	while (op && op->id != state->gate / RC_PEER_PARTS)
-		op = op->next;
-	bool ready = false;
-	if (op && i < op->parts && op->part[i].session == session && op->part[i].tells && !op->part[i].told) {
+	struct rc_peer_op *op = find(state->gate / RC_PEER_PARTS);
+	unsigned i = op ? part_of_report(op, session, (unsigned)(state->gate % RC_PEER_PARTS)) : RC_PEER_PARTS;
+	if (i < RC_PEER_PARTS) {
 		op->part[i].told = true;
-		if (op->result == CUDA_SUCCESS)
+		if (op->moving && state->flags & RC_PEER_LINK_FAILED)
+			op->link_failed = true;
+		else if (op->result == CUDA_SUCCESS)
 			op->result = (CUresult)state->result;
-		ready = may_start(op);
+		step = next_step(op);
 	}
 	pthread_mutex_unlock(&lock);
-	if (ready)
-		start(op);
+	take_step(op, step);
 }
 
 /* An operation that waits for this session, whose reports have ended. It fails. Under the lock. */
-static struct rc_peer_op *op_of_lost(const struct rc_session *session)
+static struct rc_peer_op *op_of_lost(const struct rc_session *session, enum step *step)
 {
 	for (struct rc_peer_op *op = ops; op; op = op->next)
 		for (unsigned i = 0; i < op->parts; i++) {
@@ -136,20 +183,58 @@ static struct rc_peer_op *op_of_lost(const struct rc_session *session)
 				continue;
 			part->told = true;
 			op->result = RC_LOST;
-			if (may_start(op))
+			*step = next_step(op);
+			if (*step != STEP_NONE)
 				return op;
 		}
 	return NULL;
 }
 
+/* ---- transfers ---- */
+
+static CUresult watch_start(struct rc_session *session);
+
+CUresult rc_peer_transfer_begin(struct rc_peer_op *op)
+{
+	struct rc_peer_side *side[] = { &op->from, &op->to };
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < 2 && result == CUDA_SUCCESS; i++)
+		result = watch_start(side[i]->session);
+	for (int i = 0; i < 2 && result == CUDA_SUCCESS; i++)
+		op->part[op->parts++] = (struct rc_peer_part){ .session = side[i]->session, .context = side[i]->context,
+							       .tells = true };
+	op->moving = result == CUDA_SUCCESS;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+void rc_peer_transfer_refused(uint64_t id, const struct rc_session *session, CUresult result)
+{
+	enum step step = STEP_NONE;
+	pthread_mutex_lock(&lock);
+	struct rc_peer_op *op = find(id);
+	unsigned i = op && op->moving ? part_of_report(op, session, RC_PEER_TRANSFER) : RC_PEER_PARTS;
+	if (i < RC_PEER_PARTS) {
+		op->part[i].told = true;
+		if (op->result == CUDA_SUCCESS)
+			op->result = result;
+		step = next_step(op);
+	}
+	pthread_mutex_unlock(&lock);
+	take_step(op, step);
+}
+
 static void session_is_lost(const struct rc_session *session)
 {
 	struct rc_peer_op *op;
+	enum step step;
+	rc_peer_links_lost(session);
 	pthread_mutex_lock(&lock);
 	watched[session->index] = false;
-	while ((op = op_of_lost(session))) {
+	while ((op = op_of_lost(session, &step))) {
 		pthread_mutex_unlock(&lock);
-		start(op);
+		take_step(op, step);
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
@@ -272,7 +357,7 @@ static bool op_post(struct rc_peer_op *op, CUresult *result)
 		op->part[i].holds = false;
 	}
 	op->posted = true;
-	bool ready = may_start(op);
+	bool ready = next_step(op) == STEP_START;
 	pthread_mutex_unlock(&lock);
 	return ready; /* if not, the operation may have ended */
 }

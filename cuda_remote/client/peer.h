@@ -4,7 +4,8 @@
  * does nothing, then lets streams go on. Streams are held at gates (wire.h).
  *
  *	peer.c        operations: issued, reported by the servers, ended     peer_calls.c  the driver's calls
- *	peer_copy.c   moves the bytes, by way of this process
+ *	peer_link.c   links between the workers, which move the bytes        peer_plan.c   by which way, in which buffers
+ *	peer_copy.c   moves the bytes by way of this process
  */
 #ifndef RC_CUDA_PEER_H
 #define RC_CUDA_PEER_H
@@ -29,7 +30,8 @@ struct rc_peer_part {
 	bool told;
 };
 
-#define RC_PEER_PARTS 4
+#define RC_PEER_PARTS 8
+#define RC_PEER_TRANSFER (RC_PEER_PARTS - 1) /* in place of a part: the operation's transfer over a link */
 
 struct rc_peer_op {
 	struct rc_peer_op *next; /* in the list of all operations */
@@ -42,6 +44,8 @@ struct rc_peer_op {
 	CUresult result;         /* the first failure */
 	bool posted;             /* the gates are posted */
 	bool started;            /* it copies, or it is ending */
+	bool moving;             /* workers copy; the last two parts are the ends of their transfer */
+	bool link_failed;        /* while they did */
 	bool awaited;            /* a call waits for its end, and frees it */
 	bool ended;
 };
@@ -57,7 +61,44 @@ void rc_peer_settle_memory(uint64_t address, uint64_t size);
 /* Starts a thread of this library, with all signals blocked: the program's own threads receive them. */
 CUresult rc_peer_thread(void *(*run)(void *), void *argument);
 
-/* Moves the bytes on a thread of this library, which then calls rc_peer_end. */
+/* ---- peer_link.c ---- */
+
+/* Moves the bytes of an operation, by the workers or by way of this process; then the operation is ended. */
 CUresult rc_peer_move(struct rc_peer_op *op);
+/* The link of this operation has failed: later copies go by way of this process. */
+void rc_peer_link_failed(const struct rc_peer_op *op);
+/* A session is lost: ends what the workers of the others still wait for. */
+void rc_peer_links_lost(const struct rc_session *session);
+
+/* In peer.c: the operation waits for the reports of both workers, in addition. */
+CUresult rc_peer_transfer_begin(struct rc_peer_op *op);
+/* This session will not report to the operation with this id, which may have ended. */
+void rc_peer_transfer_refused(uint64_t id, const struct rc_session *session, CUresult result);
+static inline uint64_t rc_peer_transfer_number(const struct rc_peer_op *op)
+{
+	return op->id * RC_PEER_PARTS + RC_PEER_TRANSFER;
+}
+
+/* ---- peer_copy.c ---- */
+
+/* Moves the bytes on a thread of this library, which then calls rc_peer_end. */
+CUresult rc_peer_move_here(struct rc_peer_op *op);
+
+/* ---- peer_plan.c ---- */
+
+/* The plans of the version hybrid for copies up to some sizes. */
+#define RC_PEER_CLASSES 4
+struct rc_peer_plans {
+	bool direct; /* both workers can use device memory directly */
+	struct rc_wire_peer_plan best[RC_PEER_CLASSES];
+};
+
+/* True if HEADRACE_PEER asks for links. */
+bool rc_peer_by_link(void);
+/* How a copy of that size is to travel. CUDA_ERROR_NOT_SUPPORTED, logged: the servers cannot do what HEADRACE_PEER wants. */
+CUresult rc_peer_plan(const struct rc_peer_plans *plans, uint64_t bytes, struct rc_wire_peer_plan *plan);
+/* Chooses the plans of the version hybrid. measure: asks the workers how long a copy of that size takes. */
+typedef CUresult (*rc_peer_measure_fn)(void *context, const struct rc_wire_peer_plan *plan, uint32_t bytes, uint64_t *ns);
+void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measure, void *context);
 
 #endif

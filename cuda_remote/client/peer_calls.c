@@ -5,23 +5,6 @@
  */
 #include "cuda_remote/client/peer.h"
 
-#include "rdma_channel/base/setting.h"
-
-#include <string.h>
-
-HR_SETTING(path, "HEADRACE_PEER", "client", 0, 0,
-	   "how copies between GPUs of two servers travel; client: by way of the program's process");
-
-CUresult rc_peer_prepare(void)
-{
-	const char *text = hr_setting_text(&path);
-	if (!strcmp(text, "client"))
-		return CUDA_SUCCESS;
-	hr_log(HR_LOG_ERROR, "HEADRACE_PEER=%s is not supported by this version of Headrace; unset it, or set it to client",
-	       text);
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
 bool rc_peer_possible(void)
 {
 	struct rc_process *process;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies between servers by way of this process (HEADRACE_PEER=client). For each server that is a target, a thread of this
- * library copies piece by piece into a buffer and from there to the target. It calls the driver API like a thread of the
+ * Copies between servers by way of this process: with HEADRACE_PEER=client, or if there is no link. For each server that is
+ * a target, a thread of this library copies piece by piece into a buffer and from there to the target. It calls the driver API like a thread of the
  * program, in streams of its own, which wait for nothing but these copies.
  */
 #include "cuda_remote/client/peer.h"
@@ -173,7 +173,7 @@ static void *move(void *argument)
 	return NULL;
 }
 
-CUresult rc_peer_move(struct rc_peer_op *op)
+CUresult rc_peer_move_here(struct rc_peer_op *op)
 {
 	struct mover *mover = &movers[op->to.session->index];
 	CUresult result = CUDA_SUCCESS;

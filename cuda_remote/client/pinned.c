@@ -97,6 +97,32 @@ static bool map_file(int fd, uint64_t bytes, bool in_window, struct rc_span *spa
 	return true;
 }
 
+CUresult rc_pinned_lend(struct rc_session *session, uint64_t bytes, uint64_t *handle, uint8_t **memory)
+{
+	struct rc_wire_pin ask = { .bytes = bytes };
+	int fd = make_file(bytes);
+	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CUresult result = at == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : rc_handle_new(RC_KIND_PINNED, NULL, &ask.pinned);
+	if (result == CUDA_SUCCESS) {
+		(void)madvise(at, bytes, MADV_HUGEPAGE);
+		pthread_mutex_lock(&lock);
+		result = (CUresult)pass(session, &ask, fd).result;
+		pthread_mutex_unlock(&lock);
+		if (result != CUDA_SUCCESS)
+			rc_handle_delete(ask.pinned);
+	}
+	if (fd >= 0)
+		close(fd); /* the worker has its own */
+	if (result != CUDA_SUCCESS) {
+		if (at != MAP_FAILED)
+			munmap(at, bytes);
+		return result;
+	}
+	*handle = ask.pinned;
+	*memory = at;
+	return CUDA_SUCCESS;
+}
+
 /* True if a worker may take memory: then it is worth a memfd. */
 static bool any_local(void)
 {

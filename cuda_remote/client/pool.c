@@ -21,7 +21,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	struct rc_device *device;
 	if (!pool || !properties)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes)
+	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    (properties->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = rc_device_get(properties->location.id, &device);
 	if (result != CUDA_SUCCESS)
@@ -190,6 +191,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 		result = rc_route_address(&route, pointer);
 	if (result != CUDA_SUCCESS || !pointer)
 		return result;
+	if (rc_graph_memory_free_async(pointer, &result))
+		return result;
 	struct rc_link *link;
 	struct rc_span span;
 	uint64_t number;
@@ -200,6 +203,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 		result = free_async(link, pointer, (uint64_t)(uintptr_t)stream, &number);
 	if (result == CUDA_SUCCESS && span.placing)
 		rc_placing_leave(&span, number);
+	if (result == CUDA_SUCCESS && span.imported)
+		rc_ipc_gone(&span);
 	return result;
 }
 

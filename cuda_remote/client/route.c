@@ -108,6 +108,9 @@ CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_
 	uint64_t current = (uint64_t)(uintptr_t)rc_context_current();
 	if (need_context && !current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	/* A context that was destroyed while another one was current is still on the stack. */
+	if (!need_context && current && rc_handle_check(RC_KIND_CONTEXT, current) != CUDA_SUCCESS)
+		current = 0;
 	if (!route->session || route->session == rc_context_session()) {
 		struct rc_session *session = current ? rc_context_session() : &process->session[0];
 		return rc_link_to(session, current, link);

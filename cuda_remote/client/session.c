@@ -66,6 +66,22 @@ static CUresult error_of_visit(int error)
 	}
 }
 
+_Static_assert(RC_CALLS <= RC_DOOR_CALLS_MAX, "call numbers");
+
+/* Keeps the numbers that the server has for this build's calls, if they are others. */
+static int note_calls(struct rc_session *session, const rc_door_welcome_t *welcome)
+{
+	free(session->call_number);
+	session->call_number = NULL;
+	if (!welcome->other_calls)
+		return 0;
+	session->call_number = malloc(sizeof welcome->call_number);
+	if (!session->call_number)
+		return -ENOMEM;
+	memcpy(session->call_number, welcome->call_number, sizeof welcome->call_number);
+	return 0;
+}
+
 /* Makes the handshake with the server (door.h) and connects. */
 static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, struct rc_link **link)
 {
@@ -86,9 +102,16 @@ static CUresult visit(struct rc_session *session, enum rc_door_purpose purpose, 
 		ch3_close(engine);
 		return error_of_visit(error);
 	}
-	if (purpose == RC_DOOR_NEW)
+	if (purpose == RC_DOOR_NEW) { /* later visits find the same, beside threads that read it */
 		memcpy(token, welcome.token, sizeof welcome.token);
-	session->local = welcome.local;
+		session->local = welcome.local;
+		session->encrypted = welcome.encrypted || welcome.encrypts;
+	}
+	if (purpose == RC_DOOR_NEW && note_calls(session, &welcome)) {
+		close(welcome.fd);
+		ch3_close(engine);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	char name[sizeof ((struct rc_link *)0)->server];
 	rc_server_name(server, name, sizeof name);
 	hr_connect_attr_t connect = HR_CONNECT_ATTR_INIT;

@@ -234,15 +234,8 @@ CUresult event_check_create(CUevent *event, unsigned flags)
 	const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 	if (!event || flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
-	return flags & CU_EVENT_INTERPROCESS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
-/* An event ends with its context (context.c). */
-CUresult event_done_create(CUevent *event, unsigned flags)
-{
-	(void)flags;
-	rc_handle_attach((uint64_t)(uintptr_t)*event, rc_context_current());
-	return CUDA_SUCCESS;
+	/* Other processes cannot read the time. */
+	return flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult cuEventDestroy(CUevent event)

@@ -57,16 +57,16 @@ int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *repo
 	struct {
 		struct door_report head;
 		struct door_session session[RC_DOOR_SESSIONS_MAX];
-	} message = { .head = { .count = report->count, .hidden = report->hidden } };
+	} message = { .head = { .count = report->count, .hidden = report->hidden, .counters = report->counters } };
 	if (report->count > RC_DOOR_SESSIONS_MAX)
 		return -EINVAL;
 	size_t size = sizeof message.head + report->count * sizeof *message.session;
 	door_header_set(&message.head.header, DOOR_REPORT, size);
 	for (uint32_t i = 0; i < report->count; i++)
 		fill_entry(&report->session[i], &message.session[i]);
-	if (peer->by_key) {
+	if (peer->by_key || peer->by_munge) {
 		uint8_t proof[RC_DOOR_KEY_BYTES];
-		int error = door_report_proof(peer->seal, &message.head, size, proof);
+		int error = door_message_proof(peer->seal, &message.head, size, proof);
 		if (error)
 			return error;
 		memcpy(message.head.proof, proof, sizeof proof);
@@ -74,6 +74,20 @@ int rc_door_peer_report(const rc_door_peer_t *peer, const rc_door_report_t *repo
 	/* A new socket's buffer may be smaller than the largest report. */
 	setsockopt(peer->fd, SOL_SOCKET, SO_SNDBUF, &(int){ 2 * (int)sizeof message }, sizeof(int));
 	return send_whole(peer->fd, &message, size);
+}
+
+static int send_calls(const rc_door_peer_t *peer)
+{
+	struct door_calls message;
+	door_calls_fill(&message);
+	if (peer->by_key || peer->by_munge) {
+		uint8_t proof[RC_DOOR_KEY_BYTES];
+		int error = door_message_proof(peer->seal, &message, sizeof message, proof);
+		if (error)
+			return error;
+		memcpy(message.proof, proof, sizeof proof);
+	}
+	return send_whole(peer->fd, &message, sizeof message);
 }
 
 int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint32_t gpus, uint32_t clients,
@@ -90,7 +104,7 @@ int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint
 		memcpy(welcome.card, card->data, card->len);
 	}
 	snprintf(welcome.text, sizeof welcome.text, "%s", text);
-	if (peer->by_key) {
+	if (peer->by_key || peer->by_munge) {
 		int error = door_welcome_proof(peer->seal, &welcome, welcome.proof);
 		if (error)
 			return error;
@@ -98,5 +112,6 @@ int rc_door_peer_welcome(const rc_door_peer_t *peer, const hr_card_t *card, uint
 	int flags = fcntl(peer->fd, F_GETFL);
 	if (flags < 0 || fcntl(peer->fd, F_SETFL, flags & ~O_NONBLOCK))
 		return -errno;
-	return send_whole(peer->fd, &welcome, sizeof welcome);
+	int error = send_whole(peer->fd, &welcome, sizeof welcome);
+	return error || !peer->send_calls ? error : send_calls(peer);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""build.py CALLS HEADER...: prints build.c, what two builds must have in common (wire.h: struct door_build).
+"""build.py CALLS HEADER...: prints build.c, what two builds must have in common (wire.h: struct door_build), and the list
+of calls with a hash of each (struct door_call).
 
 CALLS: the table of calls in words (api/calls.py, wire.txt). HEADER: the headers that define messages; their comments and
 spaces do not count. CUDA's version and the sizes of its structs are filled in by the compiler.
@@ -9,14 +10,28 @@ import re
 import sys
 
 
-def digest(text):
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+def digest(text, size=4):
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "little")
 
 
 def code_of(path):
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", file.read(), flags=re.S)
     return " ".join(text.split())
+
+
+def call_entry(line, structs, own, translated):
+    """The line of one call without its number. The compiler adds the sizes of the structs that the call sends; the messages
+    of a call of Headrace's own may contain each struct of own."""
+    _, _, mode, name, rest = line.split(" ", 4)
+    needed = not name.startswith("cu")
+    words = set(re.findall(r"\w+", rest))
+    sent = [struct for struct in structs if (needed and struct in own) or struct in words]
+    text = "\n".join([f"{mode} {name} {rest}"] + [translated[struct] for struct in sent if struct in translated])
+    value = f"UINT64_C(0x{digest(text, 8):016x})"
+    for struct in sent:
+        value = f"DOOR_MIX_64({value}, sizeof({struct}))"
+    return f'\t{{ {value}, "{name}", {str(needed).lower()} }},'
 
 
 def main():
@@ -34,7 +49,17 @@ def main():
     print("\t.cuda = CUDA_VERSION,")
     print(f"\t.structs = {sizes},")
     print("\t.wire = 0x%08x," % digest("\n".join(map(code_of, sys.argv[2:]))))
-    print("};")
+    print("};\n")
+    print("#define DOOR_MIX_64(hash, n) (((hash) ^ (uint64_t)(n)) * UINT64_C(1099511628211))\n")
+    print("const struct door_call door_call_list[] = {")
+    translated = {line.split()[1]: line for line in lines if line.startswith("translated ")}
+    calls = [line for line in lines if line.startswith("call ")]
+    own = {line.split()[1] for line in lines if line.startswith("struct ") and line.endswith(" own")}
+    for line in calls:
+        print(call_entry(line, structs, own, translated))
+    print("};\n")
+    print(f"const uint32_t door_call_count = {len(calls)};")
+    print(f"_Static_assert({len(calls)} < RC_DOOR_CALLS_MAX, \"wire\");")
 
 
 main()

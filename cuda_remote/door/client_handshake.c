@@ -2,6 +2,7 @@
 /* The client's side of the handshake: connects, authenticates itself and the server, returns the socket. */
 #define _GNU_SOURCE /* EAI_ADDRFAMILY */
 #include "cuda_remote/door/identity.h"
+#include "cuda_remote/door/munge.h"
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
@@ -22,6 +23,8 @@
 HR_SETTING(key_file, "HEADRACE_KEY_FILE", "", 0, 0, "key file; over TCP a server must prove that it has the key");
 HR_SETTING(key_unix, "HEADRACE_KEY_UNIX", "0", 0, 1,
 	   "1: a server at a Unix socket must prove that it has the key too");
+HR_SETTING(credential, "HEADRACE_CREDENTIAL", "key", 0, 0,
+	   "how a client authenticates itself over TCP: key: by the key file, or by its user on loopback; munge: by MUNGE");
 HR_SETTING(encrypt, "HEADRACE_ENCRYPT", "0", 0, 1,
 	   "1: demand that TCP connections to servers are encrypted; 0: only if the server demands it");
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
@@ -35,14 +38,16 @@ struct attempt {
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
 	struct door_identity peer;
-	bool by_key;
-	bool want_key, want_encryption; /* demanded by this side */
+	bool by_key, by_munge; /* proofs are exchanged */
+	bool want_key, want_munge, want_encryption; /* demanded by this side */
+	bool encrypts;                              /* demanded of TCP connections */
 	struct door_exchange exchange;
 	rc_door_key_t key;
 	struct door_hello hello;
 	struct door_challenge challenge;
 	struct door_request request;
 	struct door_proofs proofs;
+	uint16_t call_number[RC_DOOR_CALLS_MAX]; /* if the request has send_calls */
 };
 
 static int64_t now_ns(void)
@@ -281,6 +286,8 @@ static int set_flags(struct attempt *attempt)
 		hello->flags |= DOOR_ENCRYPT;
 	if (attempt->want_key)
 		hello->flags |= DOOR_WANT_KEY;
+	if (attempt->want_munge)
+		hello->flags |= DOOR_WANT_MUNGE;
 	return 0;
 }
 
@@ -340,6 +347,21 @@ static int judge_user(const struct attempt *attempt)
 	return -EKEYREJECTED;
 }
 
+/* The server says which user it is. Only this user can decode the credential, so a lie does not help it. */
+static int judge_munge(struct attempt *attempt)
+{
+	uid_t server = attempt->challenge.uid;
+	if (!attempt->want_munge || attempt->challenge.method != DOOR_BY_MUNGE)
+		return not_headrace(attempt);
+	if (server != 0 && server != geteuid()) {
+		hr_log(HR_LOG_ERROR, "server %s: is run by user %u, neither this user nor root; not trusted", attempt->server,
+		       (unsigned)server);
+		return -EKEYREJECTED;
+	}
+	attempt->by_munge = true;
+	return door_munge_encode(server, &attempt->key, attempt->request.credential);
+}
+
 /* The server has answered, so its process has accepted the connection and the kernel can name its user. */
 static int judge_challenge(struct attempt *attempt)
 {
@@ -350,6 +372,8 @@ static int judge_challenge(struct attempt *attempt)
 		hr_log(HR_LOG_ERROR, "server %s: does not encrypt, and HEADRACE_ENCRYPT=1 demands it", attempt->server);
 		return -EOPNOTSUPP;
 	}
+	if (attempt->want_munge || attempt->challenge.method == DOOR_BY_MUNGE)
+		return judge_munge(attempt);
 	if (attempt->challenge.method == DOOR_BY_KEY) {
 		attempt->by_key = true;
 		if (attempt->peer.local && !door_client_trusts(&attempt->peer))
@@ -368,13 +392,15 @@ static int make_request(struct attempt *attempt)
 	request->gpu = wanted->server.gpu;
 	if (wanted->purpose == RC_DOOR_JOIN || wanted->purpose == RC_DOOR_MEMORY)
 		memcpy(request->token, wanted->token, sizeof request->token);
-	if (wanted->purpose == RC_DOOR_NEW)
+	if (wanted->purpose == RC_DOOR_NEW) {
 		snprintf(request->program, sizeof request->program, "%s", program_invocation_short_name);
+		request->send_calls = door_calls_differ(&door_build, &attempt->challenge.build);
+	}
 	if (door_has_card(wanted->purpose)) {
 		request->card_len = wanted->card->len;
 		memcpy(request->card, wanted->card->data, wanted->card->len);
 	}
-	if (!attempt->by_key)
+	if (!attempt->by_key && !attempt->by_munge)
 		return 0;
 	int error = door_proofs(&attempt->key, &attempt->hello, &attempt->challenge, request, &attempt->proofs);
 	memcpy(request->proof, attempt->proofs.client, sizeof request->proof);
@@ -384,11 +410,12 @@ static int make_request(struct attempt *attempt)
 static int check_welcome(struct attempt *attempt, struct door_welcome *answer)
 {
 	bool card_expected = door_has_card(attempt->wanted->purpose);
-	if (attempt->by_key) {
+	if (attempt->by_key || attempt->by_munge) {
 		uint8_t proof[RC_DOOR_KEY_BYTES];
 		int error = door_welcome_proof(attempt->proofs.seal, answer, proof);
 		if (error || !door_proof_equal(proof, answer->proof)) {
-			hr_log(HR_LOG_ERROR, "server %s: does not have our key; not trusted", attempt->server);
+			hr_log(HR_LOG_ERROR, "server %s: %s; not trusted", attempt->server,
+			       attempt->by_key ? "does not have our key" : "cannot decode our credential of MUNGE");
 			return -EKEYREJECTED;
 		}
 	}
@@ -422,21 +449,46 @@ static int receive_report(struct attempt *attempt)
 		return error;
 	size_t size = sizeof *head + (size_t)head->count * sizeof *message.session;
 	if (memcmp(head->header.magic, DOOR_MAGIC, sizeof head->header.magic) || head->header.kind != DOOR_REPORT ||
-	    head->count > RC_DOOR_SESSIONS_MAX || head->header.length != size)
+	    head->count > RC_DOOR_SESSIONS_MAX || head->header.length != size ||
+	    head->counters.gpus > RC_COUNTERS_GPUS)
 		return not_headrace(attempt);
 	error = receive_all(attempt, message.session, size - sizeof *head);
 	memcpy(proof, head->proof, sizeof proof);
 	memset(head->proof, 0, sizeof head->proof);
-	if (!error && attempt->by_key &&
-	    (door_report_proof(attempt->proofs.seal, head, size, computed) || !door_proof_equal(proof, computed))) {
+	if (!error && (attempt->by_key || attempt->by_munge) &&
+	    (door_message_proof(attempt->proofs.seal, head, size, computed) || !door_proof_equal(proof, computed))) {
 		hr_log(HR_LOG_ERROR, "server %s: its report was changed on the way; not trusted", attempt->server);
 		error = -EKEYREJECTED;
 	}
 	attempt->report->count = head->count;
 	attempt->report->hidden = head->hidden;
+	attempt->report->counters = head->counters;
 	for (uint32_t i = 0; i < head->count && !error; i++)
 		fill_session(&message.session[i], &attempt->report->session[i]);
 	return error;
+}
+
+/* The server's list of calls, which is another one than this build's. */
+static int receive_calls(struct attempt *attempt)
+{
+	struct door_calls calls;
+	uint8_t proof[RC_DOOR_KEY_BYTES], computed[RC_DOOR_KEY_BYTES];
+	char text[RC_DOOR_TEXT_MAX];
+	int error = receive_message(attempt, DOOR_CALLS, &calls, sizeof calls);
+	if (error)
+		return error;
+	memcpy(proof, calls.proof, sizeof proof);
+	memset(calls.proof, 0, sizeof calls.proof);
+	if ((attempt->by_key || attempt->by_munge) &&
+	    (door_message_proof(attempt->proofs.seal, &calls, sizeof calls, computed) || !door_proof_equal(proof, computed))) {
+		hr_log(HR_LOG_ERROR, "server %s: its list of calls was changed on the way; not trusted", attempt->server);
+		return -EKEYREJECTED;
+	}
+	if (calls.count > RC_DOOR_CALLS_MAX)
+		return not_headrace(attempt);
+	int missing = door_calls_match(&calls, attempt->call_number, text);
+	hr_log(missing < 0 ? HR_LOG_ERROR : missing ? HR_LOG_WARN : HR_LOG_INFO, "server %s: %s", attempt->server, text);
+	return missing < 0 ? missing : 0;
 }
 
 static void fill_welcome(const struct attempt *attempt, const struct door_welcome *answer, rc_door_welcome_t *welcome)
@@ -451,15 +503,18 @@ static void fill_welcome(const struct attempt *attempt, const struct door_welcom
 	welcome->workers = answer->workers;
 	memcpy(welcome->text, answer->text, sizeof welcome->text);
 	welcome->local = attempt->peer.local;
+	welcome->other_calls = attempt->request.send_calls;
+	memcpy(welcome->call_number, attempt->call_number, sizeof welcome->call_number);
 }
 
 /* Makes the keys of the channel, if it is to be encrypted. */
 static int make_cipher(const struct attempt *attempt, rc_door_welcome_t *welcome)
 {
+	welcome->encrypts = attempt->encrypts;
 	welcome->encrypted = attempt->challenge.flags & DOOR_ENCRYPT;
 	if (!welcome->encrypted)
 		return 0;
-	int error = door_exchange_keys(&attempt->exchange, attempt->by_key ? &attempt->key : NULL, &attempt->hello,
+	int error = door_exchange_keys(&attempt->exchange, attempt->by_key || attempt->by_munge ? &attempt->key : NULL, &attempt->hello,
 				       &attempt->challenge, &attempt->request, false, &welcome->cipher);
 	if (error)
 		hr_log(HR_LOG_ERROR, "server %s: its public key is invalid", attempt->server);
@@ -484,6 +539,8 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 		error = check_welcome(attempt, &answer);
 	if (!error && attempt->report)
 		error = receive_report(attempt);
+	if (!error && attempt->request.send_calls)
+		error = receive_calls(attempt);
 	if (!error) {
 		int flags = fcntl(attempt->fd, F_GETFL);
 		if (flags < 0 || fcntl(attempt->fd, F_SETFL, flags & ~O_NONBLOCK))
@@ -496,6 +553,19 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 	return error;
 }
 
+static int read_credential(struct attempt *attempt)
+{
+	const char *kind = hr_setting_text(&credential);
+	bool munge = !strcmp(kind, "munge");
+	if (!munge && strcmp(kind, "key") != 0) {
+		hr_log(HR_LOG_ERROR, "HEADRACE_CREDENTIAL=%s: want key or munge", kind);
+		return -EINVAL;
+	}
+	/* Over a Unix socket the kernel names the user. */
+	attempt->want_munge = munge && !*attempt->wanted->server.path;
+	return 0;
+}
+
 /* Reads the time-out, and what this side demands. */
 static int read_settings(struct attempt *attempt, uint64_t *timeout_ms)
 {
@@ -503,10 +573,13 @@ static int read_settings(struct attempt *attempt, uint64_t *timeout_ms)
 	uint64_t number = 0;
 	int error = hr_setting_u64(&encrypt, &number);
 	/* Unix sockets are not encrypted, as their bytes do not leave the kernel. */
-	attempt->want_encryption = !*wanted->server.path && (wanted->encrypt || number);
+	attempt->encrypts = wanted->encrypt || number;
+	attempt->want_encryption = !*wanted->server.path && attempt->encrypts;
 	if (!error)
 		error = hr_setting_u64(&key_unix, &number);
 	attempt->want_key = *wanted->server.path && number;
+	if (!error)
+		error = read_credential(attempt);
 	*timeout_ms = wanted->timeout_ms;
 	if (!error && !*timeout_ms)
 		error = hr_setting_u64(&connect_timeout, timeout_ms);

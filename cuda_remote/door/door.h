@@ -21,6 +21,11 @@
  * loopback too, as a forwarder may own the port. A proof is a keyed hash of all messages before it, with the nonces of
  * both sides. So the key is never sent, a replayed proof is invalid, and both sides prove that they have the key.
  *
+ * Authentication by MUNGE. A client that is configured for it sends a credential of MUNGE, which tells the server the
+ * client's user and a fresh secret. The secret takes the place of the key: the proofs and the encrypted channel's keys are
+ * as above. A server accepts such clients if its configuration says so; it then serves them as users of its own host with
+ * the same user number.
+ *
  * Encryption. HELLO and CHALLENGE carry fresh X25519 public keys. If either side demands encryption, the channel gets
  * keys (hr_connect_attr_t.cipher) derived from that exchange, the whole handshake and the key file's key. An attacker
  * who records the traffic and gets the key file later cannot decrypt it. The handshake itself, and the answers to
@@ -32,6 +37,7 @@
 #ifndef RC_DOOR_H
 #define RC_DOOR_H
 
+#include "cuda_remote/door/counters.h"
 #include "cuda_remote/door/server_name.h"
 #include "headrace/channel.h"
 
@@ -40,20 +46,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RC_DOOR_VERSION 8      /* of the handshake and of all messages after it; equal in client and server */
+#define RC_DOOR_VERSION 10     /* of the handshake and of all messages after it; equal in client and server */
 #define RC_DOOR_TOKEN_BYTES 16
 #define RC_DOOR_KEY_BYTES 32
 #define RC_DOOR_KEY_ID_BYTES 8
 #define RC_DOOR_SOURCE_BYTES 16
 #define RC_DOOR_TEXT_MAX 160   /* bytes of a refusal's or a welcome's text, NUL included */
 #define RC_DOOR_PROGRAM_MAX 32 /* bytes of a program's name, NUL included */
+#define RC_DOOR_CALLS_MAX 512    /* more than the calls of a build */
 #define RC_DOOR_SESSIONS_MAX 256 /* sessions of one report */
 
 enum rc_door_purpose {
 	RC_DOOR_NEW = 1,    /* a new client, which gets a worker of its own */
 	RC_DOOR_JOIN = 2,   /* one more connection (thread) of the client that holds the token */
 	RC_DOOR_STATUS = 3, /* a query: no worker, no card; the welcome has text and counts only */
-	RC_DOOR_REPORT = 4, /* as STATUS, and the sessions that this client may see follow the welcome */
+	RC_DOOR_REPORT = 4, /* as STATUS, and the daemon's counters and the sessions that this client may see follow */
 	RC_DOOR_MEMORY = 5, /* over a Unix socket: the client that holds the token passes its pinned memory to its worker; no
 			     * card, struct rc_wire_pin follows the welcome */
 };
@@ -86,6 +93,9 @@ typedef struct rc_door_key {
 	uint8_t bytes[RC_DOOR_KEY_BYTES];
 } rc_door_key_t;
 
+/* True if this build can use credentials of MUNGE (libmunge and libsodium were found). */
+bool rc_door_munge_supported(void);
+
 /* True if this build can use key files (libsodium was found). */
 bool rc_door_keys_supported(void);
 
@@ -115,6 +125,9 @@ typedef struct rc_door_welcome {
 	uint32_t gpus;              /* GPUs that the server has */
 	uint32_t clients, workers;  /* STATUS: clients being served; workers that are ready */
 	char text[RC_DOOR_TEXT_MAX]; /* the server's version and driver, as text for users */
+	bool other_calls;           /* NEW: the server's table of calls is another one, see call_number */
+	uint16_t call_number[RC_DOOR_CALLS_MAX]; /* the server's number of each call of this build; 0: it has none */
+	bool encrypts;              /* this process demands encryption over TCP */
 	bool encrypted;             /* the caller gives cipher to hr_channel_connect, and wipes it */
 	hr_cipher_keys_t cipher;
 	bool local;                 /* over a Unix socket, so on the same host */
@@ -132,6 +145,7 @@ int rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *welcome)
 typedef struct rc_door_report {
 	uint32_t count;    /* in session[] */
 	uint32_t hidden;   /* count of sessions that this client may not see, or that exceed the report's size */
+	struct rc_counters counters;
 	rc_door_session_t session[RC_DOOR_SESSIONS_MAX];
 } rc_door_report_t;
 
@@ -146,6 +160,7 @@ typedef struct rc_door rc_door_t;
 typedef struct rc_door_policy {
 	bool have_key;
 	rc_door_key_t key;
+	bool munge;             /* accept credentials of MUNGE over TCP */
 	bool encrypt;           /* demand it of every TCP client */
 	bool own_user_only;     /* over Unix sockets and loopback: only this user and root, even if this is root */
 	uint32_t max_handshakes; /* at a time over Unix sockets, and as many again over TCP. 0: 256 */
@@ -161,7 +176,8 @@ typedef struct rc_door_peer {
 	uint32_t gpu;            /* index or RC_SERVER_ALL_GPUS */
 	hr_card_t card;          /* of the client's channel; len 0 for STATUS */
 	uid_t uid;               /* (uid_t)-1: unknown, as the client authenticated by key over TCP */
-	bool by_key, local;      /* local: Unix socket */
+	bool by_key, by_munge, local; /* local: Unix socket */
+	bool send_calls;         /* NEW: the welcome is followed by the list of calls */
 	/* For limits. source: the peer's user if it is on this host, else its address. key_id: a fingerprint of the key
 	 * that it authenticated by, which does not reveal the key; 0 if it used none. Compare the bytes. */
 	uint8_t source[RC_DOOR_SOURCE_BYTES];
@@ -169,9 +185,10 @@ typedef struct rc_door_peer {
 	pid_t pid;               /* over a Unix socket, else 0 */
 	char program[RC_DOOR_PROGRAM_MAX]; /* NEW: as the client sent it, without control characters */
 	char name[80];           /* for messages: "unix:pid 12", "10.0.0.2:4711" */
+	bool encrypts;           /* the server encrypts every TCP connection */
 	bool encrypted;          /* the process that connects the channel gives cipher to it, and wipes it */
 	hr_cipher_keys_t cipher;
-	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key: the key of the welcome's proof; for this handshake only */
+	uint8_t seal[RC_DOOR_KEY_BYTES]; /* by_key, by_munge: the key of the welcome's proof; for this handshake only */
 } rc_door_peer_t;
 
 int rc_door_open(const rc_door_policy_t *policy, rc_door_t **door);
@@ -203,6 +220,10 @@ int rc_door_timeout(const rc_door_t *door);
 /* Continues the handshakes. 1: *peer has authenticated itself, and its descriptor is the caller's; 0: none has. */
 int rc_door_next(rc_door_t *door, rc_door_peer_t *peer);
 
+/* Sets the members of *counters that the door has counted: handshakes, and of refused the clients that it has refused or
+ * dropped itself. */
+void rc_door_count(const rc_door_t *door, struct rc_counters *counters);
+
 /* Sends the welcome, clears O_NONBLOCK and leaves the descriptor open, for hr_channel_connect. Called by the worker for
  * NEW and JOIN with its channel's card, by the daemon for STATUS and REPORT (card NULL). -EPIPE and other errors of
  * send(2): the peer has closed the connection. */
@@ -222,6 +243,11 @@ int rc_door_peer_receive(int socket, rc_door_peer_t *peer);
  * descriptor. */
 int rc_door_pass(int socket, const void *bytes, size_t size, int fd);
 int rc_door_take(int socket, void *bytes, size_t size, int *fd);
+
+/* Proves, without sending it, that this side has a secret of RC_DOOR_KEY_BYTES: a keyed hash of a label and size bytes. In a
+ * build without libsodium, which serves its own host only, the proof is the secret itself. */
+void rc_door_secret_proof(const uint8_t *secret, const char *label, const void *bytes, size_t size,
+			  uint8_t proof[RC_DOOR_KEY_BYTES]);
 
 /* Sends a refusal with its reason and closes the peer's descriptor. */
 void rc_door_peer_refuse(const rc_door_peer_t *peer, enum rc_door_reason reason, const char *format, ...)

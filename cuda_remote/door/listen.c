@@ -193,7 +193,7 @@ static int listen_inet(const rc_server_t *place, bool allow_network, struct door
 		if (!allow_network && beyond_loopback(at->ai_addr)) {
 			hr_log(HR_LOG_ERROR,
 			       "will not listen at %s without a credential: whoever reaches that address could run "
-			       "code here; give --key-file (headraced --make-key FILE writes one)",
+			       "code here; give --key-file (headraced --make-key FILE writes one) or --credential=munge",
 			       name);
 			error = -EPERM;
 			break;
@@ -264,7 +264,7 @@ int door_adopt(int fd, bool allow_network, struct door_listener *listener)
 {
 	int error = check_adopted(fd, allow_network);
 	if (error == -EPERM)
-		hr_log(HR_LOG_ERROR, "will not serve the network at descriptor %d (LISTEN_FDS) without a credential: give --key-file",
+		hr_log(HR_LOG_ERROR, "will not serve the network at descriptor %d (LISTEN_FDS) without a credential: give --key-file or --credential=munge",
 		       fd);
 	else if (error)
 		hr_log(HR_LOG_ERROR, "descriptor %d (LISTEN_FDS): %s; want a listening stream socket of TCP or Unix", fd,

@@ -6,7 +6,7 @@
  *	client's proof = H(key, "headrace client" ‖ hello ‖ challenge ‖ request without its proof)
  *	seal           = H(key, "headrace seal"   ‖ hello ‖ challenge ‖ request without its proof)
  *	server's proof = H(seal, welcome without its proof)
- *	report's proof = H(seal, report with a proof of zeros)
+ *	report's proof, and that of the list of calls = H(seal, the message with a proof of zeros)
  *
  * As the labels differ, no hash can be used in the place of another. The daemon gives the worker the seal, not the key.
  * The seal is enough for the worker to make the server's proof.
@@ -27,9 +27,10 @@ int door_proofs(const rc_door_key_t *key, const struct door_hello *hello, const 
 int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_welcome *welcome,
 		       uint8_t proof[RC_DOOR_KEY_BYTES]);
 
-/* report: size bytes, the entries included. Its member proof is 0. */
-int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_report *report, size_t size,
-		      uint8_t proof[RC_DOOR_KEY_BYTES]);
+/* A message of size bytes that follows the welcome: a report with its entries, or the list of calls. Its member proof is
+ * 0. */
+int door_message_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const void *message, size_t size,
+		       uint8_t proof[RC_DOOR_KEY_BYTES]);
 
 /* A fingerprint of a key: the keyed hash of a label. It distinguishes keys, but hides them. 0 without libsodium. */
 void door_key_id(const rc_door_key_t *key, uint8_t id[RC_DOOR_KEY_ID_BYTES]);

@@ -44,10 +44,10 @@ int door_welcome_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_
 	return 0;
 }
 
-int door_report_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const struct door_report *report, size_t size,
-		      uint8_t proof[RC_DOOR_KEY_BYTES])
+int door_message_proof(const uint8_t seal[RC_DOOR_KEY_BYTES], const void *message, size_t size,
+		       uint8_t proof[RC_DOOR_KEY_BYTES])
 {
-	crypto_auth_hmacsha512256(proof, (const unsigned char *)report, size, seal);
+	crypto_auth_hmacsha512256(proof, message, size, seal);
 	return 0;
 }
 
@@ -92,4 +92,15 @@ int door_exchange_keys(const struct door_exchange *exchange, const rc_door_key_t
 bool door_proof_equal(const uint8_t a[RC_DOOR_KEY_BYTES], const uint8_t b[RC_DOOR_KEY_BYTES])
 {
 	return sodium_memcmp(a, b, RC_DOOR_KEY_BYTES) == 0;
+}
+
+void rc_door_secret_proof(const uint8_t *secret, const char *label, const void *bytes, size_t size,
+			  uint8_t proof[RC_DOOR_KEY_BYTES])
+{
+	crypto_auth_hmacsha512256_state state;
+	crypto_auth_hmacsha512256_init(&state, secret, RC_DOOR_KEY_BYTES);
+	crypto_auth_hmacsha512256_update(&state, (const unsigned char *)label, strlen(label) + 1);
+	crypto_auth_hmacsha512256_update(&state, bytes, size);
+	crypto_auth_hmacsha512256_final(&state, proof);
+	sodium_memzero(&state, sizeof state);
 }

@@ -15,6 +15,7 @@
 #include "cuda_remote/door/answer.h"
 #include "cuda_remote/door/listen.h"
 #include "cuda_remote/door/identity.h"
+#include "cuda_remote/door/munge.h"
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 
@@ -33,7 +34,7 @@
 #define DEFAULT_HANDSHAKES 256
 #define DEFAULT_TIMEOUT_MS 5000
 
-enum state { AWAIT_HELLO, AWAIT_REQUEST };
+enum state { AWAIT_HELLO, AWAIT_REQUEST, AWAIT_MUNGE };
 
 struct handshake {
 	struct handshake *next; /* in order of arrival, so also of deadline */
@@ -46,6 +47,8 @@ struct handshake {
 	struct door_hello hello;
 	struct door_request request;
 	size_t have; /* bytes received of the message that is expected */
+	uint64_t number; /* different for each handshake */
+	struct door_munge_result munge; /* BY_MUNGE, after the answer of munged */
 };
 
 struct rc_door {
@@ -56,6 +59,9 @@ struct rc_door {
 	size_t listener_count;
 	struct handshake *first;
 	uint8_t key_id[RC_DOOR_KEY_ID_BYTES];
+	struct door_munge_queue *munge; /* NULL until the policy accepts MUNGE */
+	uint64_t handshakes; /* begun; with those turned away */
+	uint64_t refused[RC_REFUSED_KINDS];
 };
 
 static int64_t now_ms(void)
@@ -63,6 +69,23 @@ static int64_t now_ms(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static int watch(const struct rc_door *door, int fd, void *pointer)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = pointer };
+	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* The thread that asks munged stays when the policy changes. epoll's data for its results is the address of the door. */
+static int open_munge(struct rc_door *door, const rc_door_policy_t *policy)
+{
+	if (!policy->munge || door->munge)
+		return 0;
+	if (!rc_door_munge_supported())
+		return -ENOTSUP;
+	int error = door_munge_open(&door->munge);
+	return error ? error : watch(door, door_munge_fd(door->munge), door);
 }
 
 int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
@@ -84,6 +107,11 @@ int rc_door_open(const rc_door_policy_t *policy, rc_door_t **out)
 	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (door->policy.have_key)
 		door_key_id(&door->policy.key, door->key_id);
+	int error = open_munge(door, policy);
+	if (error) {
+		rc_door_abandon(door);
+		return error;
+	}
 	*out = door;
 	return 0;
 }
@@ -95,17 +123,11 @@ static bool is_listener(const struct rc_door *door, const void *pointer)
 	return at >= (const char *)door->listeners && at < (const char *)(door->listeners + DOOR_LISTENERS_MAX);
 }
 
-static int watch(const struct rc_door *door, int fd, void *pointer)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = pointer };
-	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
 int rc_door_listen(rc_door_t *door, const rc_server_t *place)
 {
 	size_t n;
 	struct door_listener *fresh = door->listeners + door->listener_count;
-	int error = door_listen(place, door->policy.have_key, fresh, DOOR_LISTENERS_MAX - door->listener_count, &n);
+	int error = door_listen(place, door->policy.have_key || door->policy.munge, fresh, DOOR_LISTENERS_MAX - door->listener_count, &n);
 	if (error)
 		return error;
 	door->listener_count += n;
@@ -119,7 +141,7 @@ int rc_door_adopt(rc_door_t *door, int fd)
 	struct door_listener *fresh = door->listeners + door->listener_count;
 	if (door->listener_count == DOOR_LISTENERS_MAX)
 		return -ENOSPC;
-	int error = door_adopt(fd, door->policy.have_key, fresh);
+	int error = door_adopt(fd, door->policy.have_key || door->policy.munge, fresh);
 	if (error)
 		return error;
 	door->listener_count++;
@@ -142,36 +164,54 @@ static int handshake_take(struct rc_door *door, struct handshake *handshake)
 	return fd;
 }
 
+static enum rc_refused kind_of(enum rc_door_reason reason)
+{
+	switch (reason) {
+	case RC_DOOR_BAD_VERSION: return RC_REFUSED_VERSION;
+	case RC_DOOR_DENIED: return RC_REFUSED_DENIED;
+	case RC_DOOR_MALFORMED: return RC_REFUSED_MALFORMED;
+	case RC_DOOR_ENCRYPTION: return RC_REFUSED_ENCRYPTION;
+	case RC_DOOR_BUSY: return RC_REFUSED_DROPPED;
+	default: return RC_REFUSED_FAILED;
+	}
+}
+
 static void handshake_refuse(struct rc_door *door, struct handshake *handshake, enum rc_door_reason reason, const char *text)
 {
 	char name[sizeof handshake->peer.name];
 	memcpy(name, handshake->peer.name, sizeof name);
+	door->refused[kind_of(reason)]++;
 	door_refuse(handshake_take(door, handshake), name, reason, text);
 }
 
 static void handshake_drop(struct rc_door *door, struct handshake *handshake, const char *why)
 {
 	hr_log(HR_LOG_INFO, "%s dropped: %s", handshake->peer.name, why);
+	door->refused[RC_REFUSED_DROPPED]++;
 	close(handshake_take(door, handshake));
 }
 
 static bool same_policy(const rc_door_policy_t *a, const rc_door_policy_t *b)
 {
-	return a->have_key == b->have_key && a->encrypt == b->encrypt && a->own_user_only == b->own_user_only &&
+	return a->have_key == b->have_key && a->munge == b->munge && a->encrypt == b->encrypt && a->own_user_only == b->own_user_only &&
 	       (!a->have_key || !memcmp(&a->key, &b->key, sizeof a->key));
 }
 
 /* A challenge says what the policy demands, so handshakes that began under another policy end. */
 int rc_door_set_policy(rc_door_t *door, const rc_door_policy_t *policy)
 {
-	for (size_t i = 0; i < door->listener_count && !policy->have_key; i++)
+	for (size_t i = 0; i < door->listener_count && !policy->have_key && !policy->munge; i++)
 		if (door_listens_to_network(&door->listeners[i])) {
-			hr_log(HR_LOG_ERROR, "this daemon listens to the network, so it needs a key: give key-file");
+			hr_log(HR_LOG_ERROR, "this daemon listens to the network, so it needs a credential: give key-file, or credential = munge");
 			return -EPERM;
 		}
+	int error = open_munge(door, policy);
+	if (error)
+		return error;
 	while (door->first && !same_policy(&door->policy, policy))
 		handshake_drop(door, door->first, "the daemon was given another policy; connect again");
 	door->policy.have_key = policy->have_key;
+	door->policy.munge = policy->munge;
 	door->policy.key = policy->key;
 	door->policy.encrypt = policy->encrypt;
 	door->policy.own_user_only = policy->own_user_only;
@@ -242,6 +282,8 @@ static void turn_away(struct rc_door *door, const struct door_listener *listener
 	hr_log_once(HR_LOG_ERROR, "accept: %s", strerror(errno));
 	close(door->spare_fd);
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	door->handshakes += fd >= 0;
+	door->refused[RC_REFUSED_DROPPED] += fd >= 0;
 	if (fd >= 0)
 		door_refuse(fd, "a client", RC_DOOR_BUSY, "the server is out of descriptors; try again");
 	door->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -256,22 +298,27 @@ static void accept_handshake(struct rc_door *door, const struct door_listener *l
 			turn_away(door, listener);
 		return;
 	}
+	door->handshakes++;
 	if (door_identify(fd, &peer)) { /* the client's socket is connected, so it has an owner already */
+		door->refused[RC_REFUSED_DROPPED]++;
 		close(fd);
 		return;
 	}
 	if (!make_place(door, &peer)) {
+		door->refused[RC_REFUSED_DROPPED]++;
 		door_refuse(fd, peer.name, RC_DOOR_BUSY, "too many handshakes are under way; try again");
 		return;
 	}
 	struct handshake *handshake = calloc(1, sizeof *handshake);
 	if (!handshake || watch(door, fd, handshake)) {
 		free(handshake);
+		door->refused[RC_REFUSED_FAILED]++;
 		door_refuse(fd, peer.name, RC_DOOR_BUSY, "the server is out of memory; try again");
 		return;
 	}
 	handshake->fd = fd;
 	handshake->peer = peer;
+	handshake->number = door->handshakes;
 	handshake->deadline_ms = now_ms() + door->policy.timeout_ms;
 	struct handshake **last = &door->first;
 	while (*last)
@@ -330,18 +377,37 @@ static const char *user_fault(const struct rc_door *door, const struct handshake
 	return text;
 }
 
+/* Chooses how this client authenticates itself. Why it is refused, or NULL. */
+static const char *method_fault(const struct rc_door *door, struct handshake *handshake, char *text, size_t size)
+{
+	const rc_door_policy_t *policy = &door->policy;
+	uint32_t flags = handshake->hello.flags;
+	bool local = handshake->peer.local, by_key = policy->have_key && (!local || (flags & DOOR_WANT_KEY));
+	if (!local && (flags & DOOR_WANT_MUNGE)) {
+		handshake->challenge.method = DOOR_BY_MUNGE;
+		handshake->challenge.uid = geteuid();
+		return policy->munge ? NULL : "this daemon does not accept MUNGE: unset HEADRACE_CREDENTIAL, or credential = munge";
+	}
+	handshake->challenge.method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
+	if (by_key && !local)
+		return NULL;
+	if (!by_key && policy->munge && !local && !handshake->peer.loopback)
+		return "this daemon asks for MUNGE: set HEADRACE_CREDENTIAL=munge";
+	const char *fault = user_fault(door, handshake, text, size);
+	if (!fault && (flags & DOOR_WANT_KEY) && !by_key)
+		fault = "the client demands a key, and this daemon has none";
+	return fault;
+}
+
 /* Decides how this client authenticates itself, and whether the channel is encrypted. False: it was refused. */
 static bool choose_method(struct rc_door *door, struct handshake *handshake)
 {
 	const struct door_hello *hello = &handshake->hello;
 	struct door_challenge *challenge = &handshake->challenge;
 	bool local = handshake->peer.local;
-	bool wanted = hello->flags & DOOR_WANT_KEY, by_key = door->policy.have_key && (!local || wanted);
 	bool encrypt = !local && (door->policy.encrypt || (hello->flags & DOOR_ENCRYPT));
 	char text[RC_DOOR_TEXT_MAX];
-	const char *fault = by_key && !local ? NULL : user_fault(door, handshake, text, sizeof text);
-	if (!fault && wanted && !by_key)
-		fault = "the client demands a key, and this daemon has none";
+	const char *fault = method_fault(door, handshake, text, sizeof text);
 	if (fault) {
 		handshake_refuse(door, handshake, RC_DOOR_DENIED, fault);
 		return false;
@@ -356,7 +422,6 @@ static bool choose_method(struct rc_door *door, struct handshake *handshake)
 				 "the client demands encryption, and this daemon's build has none (no libsodium)");
 		return false;
 	}
-	challenge->method = by_key ? DOOR_BY_KEY : DOOR_BY_USER;
 	challenge->flags = encrypt ? DOOR_ENCRYPT : 0;
 	return true;
 }
@@ -365,6 +430,7 @@ static void challenge_handshake(struct rc_door *door, struct handshake *handshak
 {
 	struct door_challenge *challenge = &handshake->challenge;
 	door_header_set(&challenge->header, DOOR_CHALLENGE, sizeof *challenge);
+	challenge->build = door_build;
 	if (!choose_method(door, handshake))
 		return;
 	if (door_random(challenge->nonce, sizeof challenge->nonce) ||
@@ -395,9 +461,13 @@ static void fill_peer(const struct rc_door *door, const struct handshake *handsh
 	peer->card.len = request->card_len;
 	memcpy(peer->card.data, request->card, request->card_len);
 	memcpy(peer->token, request->token, sizeof peer->token);
+	peer->send_calls = request->purpose == RC_DOOR_NEW && request->send_calls;
 	peer->by_key = handshake->challenge.method == DOOR_BY_KEY;
+	peer->by_munge = handshake->challenge.method == DOOR_BY_MUNGE;
 	peer->local = handshake->peer.local;
 	peer->uid = peer->by_key && !peer->local ? DOOR_UID_UNKNOWN : handshake->peer.uid;
+	if (peer->by_munge)
+		peer->uid = handshake->munge.uid;
 	peer->pid = handshake->peer.pid;
 	memcpy(peer->source, handshake->peer.source, sizeof peer->source);
 	memcpy(peer->program, request->program, sizeof peer->program);
@@ -408,12 +478,23 @@ static void fill_peer(const struct rc_door *door, const struct handshake *handsh
 	memcpy(peer->seal, proofs->seal, sizeof peer->seal);
 }
 
+/* The key that both sides prove to have; NULL: they prove nothing. */
+static const rc_door_key_t *key_of(const struct rc_door *door, const struct handshake *handshake)
+{
+	switch (handshake->challenge.method) {
+	case DOOR_BY_KEY: return &door->policy.key;
+	case DOOR_BY_MUNGE: return &handshake->munge.secret;
+	default: return NULL;
+	}
+}
+
 /* Makes the keys of the channel, if it is to be encrypted. False: the client's public key is invalid. */
 static bool make_cipher(const struct rc_door *door, const struct handshake *handshake, rc_door_peer_t *peer)
 {
+	peer->encrypts = door->policy.encrypt;
 	peer->encrypted = handshake->challenge.flags & DOOR_ENCRYPT;
 	return !peer->encrypted ||
-	       !door_exchange_keys(&handshake->exchange, peer->by_key ? &door->policy.key : NULL, &handshake->hello,
+	       !door_exchange_keys(&handshake->exchange, key_of(door, handshake), &handshake->hello,
 				   &handshake->challenge, &handshake->request, true, &peer->cipher);
 }
 
@@ -426,12 +507,15 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 		handshake_refuse(door, handshake, RC_DOOR_DENIED, "the server's key has changed");
 		return 0;
 	}
-	if (handshake->challenge.method == DOOR_BY_KEY) {
-		int error = door_proofs(&door->policy.key, &handshake->hello, &handshake->challenge, request, &proofs);
+	const rc_door_key_t *key = key_of(door, handshake);
+	if (key) {
+		int error = door_proofs(key, &handshake->hello, &handshake->challenge, request, &proofs);
 		if (error || !door_proof_equal(proofs.client, request->proof)) {
 			door_forget(&proofs, sizeof proofs);
 			handshake_refuse(door, handshake, RC_DOOR_DENIED,
-				       "wrong key: client and server have different key files");
+				       handshake->challenge.method == DOOR_BY_KEY ?
+				       "wrong key: client and server have different key files" :
+				       "MUNGE: the credential is another client's");
 			return 0;
 		}
 	}
@@ -457,9 +541,57 @@ static int admit_handshake(struct rc_door *door, struct handshake *handshake, rc
 	return 1;
 }
 
+/* Gives the credential of a complete request to the thread that asks munged. */
+static int ask_munge(struct rc_door *door, struct handshake *handshake)
+{
+	const char *credential = handshake->request.credential;
+	struct epoll_event none = { .data.ptr = handshake };
+	if (!*credential || !memchr(credential, 0, DOOR_CREDENTIAL_BYTES)) {
+		handshake_refuse(door, handshake, RC_DOOR_MALFORMED, "a credential that is empty or has no end");
+		return 0;
+	}
+	/* Until munged answers, what else the client sends does not count. */
+	if (!door->munge || door_munge_ask(door->munge, handshake->number, credential) ||
+	    epoll_ctl(door->epoll_fd, EPOLL_CTL_MOD, handshake->fd, &none)) {
+		handshake_refuse(door, handshake, RC_DOOR_BUSY, "too many clients wait for the server's munged; try again");
+		return 0;
+	}
+	handshake->state = AWAIT_MUNGE;
+	return 0;
+}
+
+/* Takes an answer of munged. 1: *peer is set. */
+static int hear_munge(struct rc_door *door, rc_door_peer_t *peer)
+{
+	struct door_munge_result result;
+	struct handshake *handshake = door->first;
+	int admitted = 0;
+	if (!door_munge_take(door->munge, &result))
+		return 0;
+	while (handshake && handshake->number != result.number)
+		handshake = handshake->next;
+	if (handshake && !result.error) {
+		/* The client is not the owner of a socket of this host, but its user number is a user's of this host. */
+		handshake->munge = result;
+		struct door_identity user = { .uid = result.uid };
+		if (door_server_trusts(&user, door->policy.own_user_only))
+			admitted = admit_handshake(door, handshake, peer);
+		else
+			handshake_refuse(door, handshake, RC_DOOR_DENIED, "MUNGE: this daemon does not serve your user");
+	} else if (handshake) {
+		handshake_refuse(door, handshake, result.error == -EACCES ? RC_DOOR_DENIED : RC_DOOR_FAILED, result.text);
+	}
+	door_forget(&result, sizeof result);
+	return admitted;
+}
+
 static int handshake_step(struct rc_door *door, struct handshake *handshake, rc_door_peer_t *peer)
 {
 	bool hello = handshake->state == AWAIT_HELLO;
+	if (handshake->state == AWAIT_MUNGE) { /* only the end of the connection is reported */
+		handshake_drop(door, handshake, "hung up");
+		return 0;
+	}
 	struct door_header *header = hello ? &handshake->hello.header : &handshake->request.header;
 	size_t size = hello ? sizeof handshake->hello : sizeof handshake->request;
 	int status = read_on(handshake, header, size);
@@ -470,7 +602,8 @@ static int handshake_step(struct rc_door *door, struct handshake *handshake, rc_
 	if (refuse_header(door, handshake, header, hello ? DOOR_HELLO : DOOR_REQUEST, size) || !status)
 		return 0;
 	if (!hello)
-		return admit_handshake(door, handshake, peer);
+		return handshake->challenge.method == DOOR_BY_MUNGE ? ask_munge(door, handshake) :
+			admit_handshake(door, handshake, peer);
 	char text[RC_DOOR_TEXT_MAX];
 	if (door_build_differs(&handshake->hello.build, &door_build, text))
 		handshake_refuse(door, handshake, RC_DOOR_BAD_VERSION, text);
@@ -491,10 +624,16 @@ int rc_door_next(rc_door_t *door, rc_door_peer_t *peer)
 			return n < 0 && errno != EINTR ? -errno : 0;
 		if (is_listener(door, event.data.ptr))
 			accept_handshake(door, event.data.ptr);
-		else if (handshake_step(door, event.data.ptr, peer))
+		else if (event.data.ptr == door ? hear_munge(door, peer) : handshake_step(door, event.data.ptr, peer))
 			return 1;
 	}
 	return 0;
+}
+
+void rc_door_count(const rc_door_t *door, struct rc_counters *counters)
+{
+	counters->handshakes_total = door->handshakes;
+	memcpy(counters->refused_total, door->refused, sizeof door->refused);
 }
 
 int rc_door_fd(const rc_door_t *door)
@@ -525,6 +664,7 @@ void rc_door_abandon(rc_door_t *door)
 		close(at->fd);
 		free(at);
 	}
+	door_munge_close(door->munge);
 	close(door->epoll_fd);
 	close(door->spare_fd);
 	door_forget(door, sizeof *door);

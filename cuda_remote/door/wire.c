@@ -26,17 +26,20 @@ void door_text_clean(char *text, size_t size)
 			*c = '?';
 }
 
+bool door_calls_differ(const struct door_build *client, const struct door_build *server)
+{
+	return client->calls != server->calls || client->structs != server->structs;
+}
+
 bool door_build_differs(const struct door_build *client, const struct door_build *server, char text[RC_DOOR_TEXT_MAX])
 {
 	char cuda[64] = "", list[RC_DOOR_TEXT_MAX];
-	if (!memcmp(client, server, sizeof *client))
+	if (client->cuda == server->cuda && client->wire == server->wire)
 		return false;
 	if (client->cuda != server->cuda)
 		snprintf(cuda, sizeof cuda, " CUDA version (server %u.%u, client %u.%u),", server->cuda / 1000 % 1000,
 			 server->cuda % 1000 / 10, client->cuda / 1000 % 1000, client->cuda % 1000 / 10);
-	int n = snprintf(list, sizeof list, "%s%s%s%s", client->calls != server->calls ? " table of calls," : "", cuda,
-			 client->structs != server->structs ? " sizes of CUDA's structs," : "",
-			 client->wire != server->wire ? " wire headers," : "");
+	int n = snprintf(list, sizeof list, "%s%s", cuda, client->wire != server->wire ? " wire headers," : "");
 	snprintf(text, RC_DOOR_TEXT_MAX, "builds differ:%.*s; install the same build of Headrace on both hosts", n - 1, list);
 	return true;
 }

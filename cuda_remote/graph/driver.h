@@ -60,29 +60,32 @@ bool graph_driver_array_there(CUarray array, uint64_t id);
 CUresult graph_driver_check_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *fill);
 CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags);
 
-/* ---- memory of allocation nodes ---- */
+/* ---- memory of allocation nodes (graph_memory.h) ---- */
 
 typedef struct graph_memory graph_memory_t;
+typedef struct graph_memory_part graph_memory_part_t; /* the driver's */
 
-/* Creates memory with one reference. CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE: no such device. */
-CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **memory);
-void graph_memory_hold(graph_memory_t *memory);
-void graph_memory_release(graph_memory_t *memory);
-CUdeviceptr graph_memory_address(const graph_memory_t *memory);
+/* Bytes of one device's graphs. */
+typedef struct graph_usage {
+	uint64_t used, used_high, reserved, reserved_high;
+} graph_usage_t;
 
-/* False once its context was destroyed, and the memory with it. */
-bool graph_memory_there(const graph_memory_t *memory);
-
-/* The memory of the allocation node with this address, with a reference for the caller; NULL: none. */
-graph_memory_t *graph_memory_find(CUdeviceptr address);
-
+/* The device's struct, which is zero at first and stays. CUDA_ERROR_INVALID_DEVICE. */
+CUresult graph_driver_usage(CUdevice device, graph_usage_t **usage);
 /*
- * Records that the graph with this id has a free node for the allocation. CUDA_ERROR_INVALID_VALUE: this graph has one
- * already, or both the allocation's own graph and another graph would free it.
+ * Allocates. The context owns the memory: if it is destroyed first, the driver calls graph_memory_lost and then frees the
+ * memory. CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED.
  */
-CUresult graph_memory_note_free(graph_memory_t *memory, uint64_t graph);
-/* Records the id of the graph that allocates it. */
-void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph);
+CUresult graph_driver_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t *memory,
+				 graph_memory_part_t **part, CUdeviceptr *address);
+/* Frees it; launches that use it may be running only if they hold its graph. False: its context is being destroyed and will
+ * call graph_memory_lost. Does not block. */
+bool graph_driver_memory_free(graph_memory_part_t *part);
+/* Between begin and end, no other thread can launch a graph with memory nodes, if the driver's discard needs that. */
+void graph_driver_trim_begin(void);
+void graph_driver_trim_end(void);
+/* Gives unused memory back to the device; the address stays reserved. False: not possible now. */
+bool graph_driver_memory_discard(graph_memory_part_t *part);
 
 /* ---- conditional handles ---- */
 

@@ -264,6 +264,20 @@ CUgraph *graph_below(CUgraphNode node, unsigned *count)
 	return conditional ? node->params.conditional.phGraph_out : NULL;
 }
 
+CUresult graph_visit(CUgraph graph, CUresult (*visit)(CUgraphNode node, void *with), void *with)
+{
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		CUresult result = visit(node, with);
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		for (unsigned i = 0; i < count && !result; i++)
+			result = graph_visit(below[i], visit, with);
+		if (result)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUgraphNode graph_find(CUgraph graph, uint64_t origin)
 {
 	for (CUgraphNode node = graph->first; node; node = node->next) {

@@ -129,6 +129,9 @@ CUgraphNode graph_find(CUgraph graph, uint64_t origin);
 /* The graphs below a node: a child graph, or the bodies of a conditional. */
 CUgraph *graph_below(CUgraphNode node, unsigned *count);
 
+/* Calls visit for each node of the graph and of the graphs below it, until a call fails. */
+CUresult graph_visit(CUgraph graph, CUresult (*visit)(CUgraphNode node, void *with), void *with);
+
 /* True if the graph, or with deep a graph below it, has a node of this type. */
 bool graph_has(CUgraph graph, CUgraphNodeType type, bool deep);
 

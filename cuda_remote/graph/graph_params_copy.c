@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of nodes: checks them and keeps the node's own copy. */
-#include "cuda_remote/graph/graph.h"
+#include "cuda_remote/graph/graph_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,6 +16,8 @@ GRAPH_SOURCES = \
 	cuda_remote/graph/graph_dot.c \
 	cuda_remote/graph/graph_exec.c \
 	cuda_remote/graph/graph_exec.h \
+	cuda_remote/graph/graph_memory.c \
+	cuda_remote/graph/graph_memory.h \
 	cuda_remote/graph/graph_node_params.c \
 	cuda_remote/graph/graph_params_copy.c \
 	cuda_remote/graph/graph_topology.c \

@@ -29,11 +29,13 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	pthread_mutex_lock(&lock);
 	ending++;
 	pthread_mutex_unlock(&lock);
+	server_links_bar_trials();
 	server_streams_lock();
 	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);
 	server_numbers_forget(context);
 	server_peer_forget(context);
+	server_links_forget(context);
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	server_streams_unlock();
 	server_order_release(call);
@@ -44,6 +46,7 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 static void context_has_ended(uint64_t end)
 {
 	server_slots_forget(end);
+	server_links_allow_trials();
 	pthread_mutex_lock(&lock);
 	if (!--ending)
 		pthread_cond_broadcast(&none_is_ending);
@@ -163,4 +166,20 @@ CUresult serve_context_synchronize(struct server_call *call)
 	call->thread->current = context;
 	server_order_release(call);
 	return driver.cuCtxSynchronize ? driver.cuCtxSynchronize() : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_context_event(struct server_call *call)
+{
+	struct rc_wire_context_event args;
+	void *context, *event;
+	if (!server_take_into(call, &args, sizeof args) || args.wait > 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_CONTEXT, args.context, &context);
+	if (result == CUDA_SUCCESS)
+		result = server_object(RC_KIND_EVENT, args.event, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (args.wait ? !driver.cuCtxWaitEvent : !driver.cuCtxRecordEvent)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return args.wait ? driver.cuCtxWaitEvent(context, event) : driver.cuCtxRecordEvent(context, event);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies to the device, and between device addresses. A small copy comes with its call. A long copy comes in chunks. Each
- * chunk is received into a pinned slot, and the device copies from there while the connection brings the next chunk.
+ * chunk is received into a pinned slot, or is in the staging area already, and the device copies from there while the
+ * connection brings the next chunk.
  */
 #include "cuda_remote/server/internal.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define WINDOW (sizeof ((struct server_h2d *)0)->window / sizeof ((struct server_h2d *)0)->window[0])
 
 bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes)
 {
@@ -56,9 +55,10 @@ static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes,
 }
 
 /* Begins a copy that comes in chunks. A failure is kept until the copy's end, as the client sends the chunks
- * nevertheless. The slots of the window are kept from copy to copy. */
-static void h2d_begin(struct server_h2d *h2d, const struct rc_wire_copy *copy, uint64_t bytes, CUresult result)
+ * nevertheless. */
+static void h2d_begin(struct server_thread *thread, const struct rc_wire_copy *copy, uint64_t bytes, CUresult result)
 {
+	struct server_h2d *h2d = &thread->h2d;
 	h2d->active = true;
 	h2d->result = result;
 	h2d->copy = copy->copy;
@@ -66,11 +66,12 @@ static void h2d_begin(struct server_h2d *h2d, const struct rc_wire_copy *copy, u
 	h2d->bytes = bytes;
 	h2d->box = copy->box;
 	h2d->stream = copy->stream;
+	h2d->staged = copy->staged;
+	server_ring_expect(thread, rc_box_chunks(&copy->box));
 }
 
 CUresult serve_copy_up(struct server_call *call)
 {
-	struct server_h2d *h2d = &call->thread->h2d;
 	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
@@ -83,8 +84,25 @@ CUresult serve_copy_up(struct server_call *call)
 			result = CUDA_ERROR_INVALID_VALUE;
 		return result == CUDA_SUCCESS ? small_h2d(&copy, from, bytes, stream) : result;
 	}
-	h2d_begin(h2d, &copy, bytes, result);
+	h2d_begin(call->thread, &copy, bytes, result);
 	return CUDA_SUCCESS;
+}
+
+/* As copy_up with its bytes, complete before the next call is issued. The client sends it if the device is idle. */
+CUresult serve_copy_up_settled(struct server_call *call)
+{
+	struct rc_wire_copy copy;
+	uint64_t bytes;
+	void *stream;
+	if (!server_take_into(call, &copy, sizeof copy) || copy.copy || !server_box_is_sound(&copy.box, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	const uint8_t *from = server_take(call, bytes, 1);
+	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
+	if (result == CUDA_SUCCESS && !from)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = small_h2d(&copy, from, bytes, stream);
+	return result == CUDA_SUCCESS ? driver.cuStreamSynchronize(stream) : result;
 }
 
 CUresult server_h2d_refuse(struct server_call *call, CUresult result)
@@ -93,94 +111,92 @@ CUresult server_h2d_refuse(struct server_call *call, CUresult result)
 	uint64_t bytes;
 	if (!server_take_into(call, &copy, sizeof copy) || !copy.copy || !server_box_is_sound(&copy.box, &bytes))
 		return result;
-	h2d_begin(&call->thread->h2d, &copy, bytes, result);
+	h2d_begin(call->thread, &copy, bytes, result);
 	return CUDA_SUCCESS;
 }
 
-/* The window's next slot. Waits until the device has read what the slot held. */
-static CUresult window_slot(struct server_h2d *h2d, struct server_slot **slot)
-{
-	struct server_slot **at = &h2d->window[h2d->next];
-	CUresult result = *at ? server_slot_wait(*at) : server_slot_get(RC_CHUNK_MAX, at);
-	*slot = *at;
-	return result;
-}
-
-/* Issues the copy of the chunk in the window's next slot. Looks the stream up again: since the copy began, another
+/* Issues the copy of a chunk from memory, which its slot guards. Looks the stream up again: since the copy began, another
  * thread of the client may have destroyed it. */
-static CUresult chunk_issue(struct server_thread *thread, size_t len)
+static CUresult chunk_issue(struct server_thread *thread, struct server_slot *slot, const uint8_t *memory, size_t len)
 {
 	struct server_h2d *h2d = &thread->h2d;
-	struct server_slot *slot = h2d->window[h2d->next];
 	CUstream stream;
 	CUresult result = server_stream_hold(thread, h2d->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = part_h2d(&h2d->box, h2d->offset, len, slot->memory, stream);
+	result = part_h2d(&h2d->box, h2d->offset, len, memory, stream);
 	if (result == CUDA_SUCCESS)
 		result = server_slot_record(slot, stream);
 	server_stream_let_go();
 	return result;
 }
 
+/* The chunk is there. A failure is kept: the client sends the other chunks nevertheless. */
+static void chunk_take(struct server_thread *thread, struct server_slot *slot, const uint8_t *memory, size_t len)
+{
+	struct server_h2d *h2d = &thread->h2d;
+	if (h2d->result == CUDA_SUCCESS)
+		h2d->result = !slot ? CUDA_ERROR_OUT_OF_MEMORY : chunk_issue(thread, slot, memory, len);
+	h2d->offset += len;
+	server_ring_advance(thread);
+}
+
 static void chunk_arrived(void *context, int error, size_t len)
 {
 	struct server_thread *thread = context;
-	struct server_h2d *h2d = &thread->h2d;
-	if (error || thread->error)
-		return;
-	if (h2d->result == CUDA_SUCCESS)
-		h2d->result = chunk_issue(thread, len);
-	h2d->next = (h2d->next + 1) % WINDOW;
-	h2d->offset += len;
+	struct server_slot *slot = thread->ring.slot[thread->ring.chunks % RC_WINDOW];
+	if (!error && !thread->error)
+		chunk_take(thread, slot, slot ? slot->memory : NULL, len);
 }
 
-static void chunk_dropped(void *context, int error, size_t len)
+/* True if a chunk of the copy may arrive now, and this one is the next. */
+static bool chunk_is_next(const struct server_thread *thread, uint64_t copy, uint64_t offset, uint64_t bytes)
 {
-	(void)context;
-	(void)error;
-	(void)len;
+	const struct server_h2d *h2d = &thread->h2d;
+	return h2d->active && !thread->busy && !thread->deferred && !thread->ring.wanted && copy == h2d->copy &&
+	       offset == h2d->offset && offset < h2d->bytes && bytes == rc_box_chunk(&h2d->box, offset);
 }
 
 int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct server_thread *thread = context;
-	struct server_h2d *h2d = &thread->h2d;
 	struct rc_wire_chunk chunk;
+	struct server_slot *slot;
 	if (thread->error)
 		return thread->error;
-	if (incoming->header_len != sizeof chunk || incoming->rndv || !h2d->active || thread->busy || thread->deferred)
+	if (incoming->header_len != sizeof chunk || incoming->rndv || thread->h2d.staged)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
-	if (chunk.copy != h2d->copy || chunk.offset != h2d->offset || chunk.offset >= h2d->bytes ||
-	    incoming->payload_len != rc_box_chunk(&h2d->box, chunk.offset))
+	if (!chunk_is_next(thread, chunk.copy, chunk.offset, incoming->payload_len))
 		return -EPROTO;
-	struct server_slot *slot;
-	if (h2d->result == CUDA_SUCCESS)
-		h2d->result = window_slot(h2d, &slot);
+	int error = server_ring_slot(thread, RC_CHUNK_MAX, &slot);
+	if (error)
+		return error;
 	sink->context = thread;
-	if (h2d->result != CUDA_SUCCESS) {
-		h2d->offset += incoming->payload_len;
-		sink->done = chunk_dropped;
-		return 0;
-	}
-	sink->iov[0] = (struct iovec){ slot->memory, incoming->payload_len };
-	sink->n = 1;
 	sink->done = chunk_arrived;
+	if (slot) /* without memory the chunk is received and dropped */
+		sink->iov[sink->n++] = (struct iovec){ slot->memory, incoming->payload_len };
 	return 0;
 }
 
-/* Returns the slots of the window, after the device has finished with them. */
-void server_h2d_abandon(struct server_thread *thread)
+int server_h2d_staged(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
-	struct server_h2d *h2d = &thread->h2d;
-	for (size_t i = 0; i < WINDOW; i++) {
-		if (h2d->window[i])
-			server_slot_wait(h2d->window[i]);
-		server_slot_put(h2d->window[i]);
-		h2d->window[i] = NULL;
-	}
-	h2d->active = false;
+	struct server_thread *thread = context;
+	struct rc_wire_staged chunk;
+	struct server_slot *slot;
+	(void)sink;
+	if (thread->error)
+		return thread->error;
+	if (incoming->header_len != sizeof chunk || incoming->payload_len || !thread->h2d.staged)
+		return -EPROTO;
+	memcpy(&chunk, incoming->header, sizeof chunk);
+	uint8_t *memory = server_staging_place(thread);
+	if (!memory || !chunk_is_next(thread, chunk.copy, chunk.offset, chunk.bytes))
+		return -EPROTO;
+	int error = server_ring_slot(thread, 1, &slot);
+	if (!error)
+		chunk_take(thread, slot, memory, chunk.bytes);
+	return error;
 }
 
 /* The last chunk was issued before this call, so the calls with higher numbers are issued after the whole copy. */
@@ -194,6 +210,7 @@ CUresult serve_copy_up_end(struct server_call *call)
 	if (result == CUDA_SUCCESS && h2d->offset != h2d->bytes)
 		result = CUDA_ERROR_UNKNOWN; /* the client stopped half-way */
 	h2d->active = false;
+	server_ring_expect(call->thread, 0);
 	return result;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies to the host. A copy that its caller waits for goes through a window of slots: the device fills the next slots
- * while the connection sends the first. An asynchronous copy gets all its slots at once, so that its place in the
- * stream is that of the call. Its bytes are sent by the next call that waits and finds the copy complete, over the
- * connection of that call and before its reply.
+ * while the connection sends the first. (Through the staging area: copy_staged.c.) An asynchronous copy gets all its
+ * slots at once, so that its place in the stream is that of the call. Its bytes are sent by the next call that waits
+ * and finds the copy complete, over the connection of that call and before its reply.
  */
 #include "cuda_remote/server/internal.h"
 
@@ -43,16 +43,20 @@ uint64_t server_d2h_shipped(void)
 	return __atomic_load_n(&shipped, __ATOMIC_SEQ_CST);
 }
 
+void server_d2h_count(void)
+{
+	__atomic_add_fetch(&shipped, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Counts the chunk before it is sent, so that no chunk can reach the client uncounted. */
 static int send_part(struct server_thread *thread, uint64_t copy, const struct part *part)
 {
 	struct rc_wire_chunk chunk = { copy, part->offset };
-	__atomic_add_fetch(&shipped, 1, __ATOMIC_SEQ_CST);
+	server_d2h_count();
 	return server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, part->slot->memory, part->len);
 }
 
-/* Copies a chunk of a box to contiguous host memory. */
-static CUresult part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
+CUresult server_part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream)
 {
 	CUdeviceptr from;
 	uint64_t width, rows;
@@ -88,7 +92,7 @@ static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *c
 		result = server_stream_hold(thread, copy->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = part_d2h(box, offset, part->len, part->slot->memory, stream);
+	result = server_part_d2h(box, offset, part->len, part->slot->memory, stream);
 	if (result == CUDA_SUCCESS)
 		result = server_slot_record(part->slot, stream);
 	server_stream_let_go();
@@ -145,7 +149,33 @@ CUresult serve_copy_down(struct server_call *call)
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
-	return result == CUDA_SUCCESS ? d2h(call, &copy, bytes) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return copy.staged ? server_staged_down(call, &copy, bytes) : d2h(call, &copy, bytes);
+}
+
+/* A small copy: its bytes are in the reply. */
+CUresult serve_copy_down_reply(struct server_call *call)
+{
+	struct part part = { NULL, 0, 0 };
+	struct rc_wire_copy copy;
+	uint64_t bytes;
+	void *stream;
+	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes) || bytes > RC_REPLY_COPY ||
+	    rc_box_chunk(&copy.box, 0) != bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
+	if (result == CUDA_SUCCESS)
+		result = issue(call->thread, &copy, 0, &part);
+	server_order_release(call);
+	if (part.slot) {
+		CUresult waited = server_slot_wait(part.slot);
+		result = result == CUDA_SUCCESS ? waited : result;
+		if (result == CUDA_SUCCESS)
+			result = server_give_bytes(call, part.slot->memory, bytes);
+		server_slot_put(part.slot);
+	}
+	return result;
 }
 
 /* ---- asynchronous ---- */

@@ -34,6 +34,7 @@ int server_driver_load(const char *path)
 		return -ENOENT;
 	}
 	server_usage_watch();
+	server_traffic_watch();
 	int version;
 	if (driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version < 12040) {
 		hr_log(HR_LOG_ERROR, "%s: CUDA driver %d.%d is too old: 12.4 or later is needed", path, version / 1000,

@@ -11,10 +11,13 @@
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
+ *	copy_staged.c      slots for chunks, and the staging area that a client on this host shares
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions                             graph.c  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
+ *	peer/              links to other workers, and the copies that they carry
+ *	ipc/               memory and events of other sessions
  *	hello.c, context.c, module.c, linker.c, launch.c, stream*.c   the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -49,7 +52,8 @@ const char *server_error_name(CUresult result);
 /* ---- limits.c ---- */
 
 enum server_limit {
-	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMIT_PINNED, SERVER_LIMITS
+	SERVER_LIMIT_CONNECTIONS, SERVER_LIMIT_ARGUMENTS, SERVER_LIMIT_REPLIES, SERVER_LIMIT_OUTPUT, SERVER_LIMIT_PINNED,
+	SERVER_LIMIT_LINKS, SERVER_LIMITS
 };
 /* Reads the settings. -EINVAL, logged. */
 int server_limits_prepare(void);
@@ -62,6 +66,21 @@ void server_limit_return(enum server_limit which, uint64_t amount);
 
 struct server_slot;
 
+struct pinned; /* of pinned.c */
+
+/* The slots of a connection's chunks (copy_staged.c). Chunk n, counted from 0 in both directions, has slot n % RC_WINDOW. */
+struct server_ring {
+	struct server_slot *slot[RC_WINDOW]; /* NULL: not used yet */
+	uint64_t chunks;          /* so far */
+	uint64_t freed;           /* all chunks before this one have left their slots */
+	uint64_t told;            /* freed, as the client knows it */
+	uint64_t last;            /* chunks, when the copy to the device that is arriving is complete */
+	uint64_t wanted;          /* the client sends nothing until freed is at least this; 0: it does not wait */
+	uint64_t taken;           /* chunks that the client has read, of a staged copy to the host */
+	ch3_request_t *telling;   /* the last CREDIT, or NULL */
+	struct pinned *staging; /* NULL: the client shares none */
+};
+
 /* A copy to the device whose chunks are arriving. */
 struct server_h2d {
 	bool active;
@@ -69,8 +88,7 @@ struct server_h2d {
 	uint64_t copy, offset, bytes;
 	struct rc_wire_box box;
 	uint64_t stream; /* handle */
-	unsigned next;   /* slot of the window */
-	struct server_slot *window[4];
+	bool staged;
 };
 
 struct server_thread {
@@ -94,6 +112,7 @@ struct server_thread {
 	bool began;             /* a call has arrived */
 	uint32_t told_limits;   /* a bit for each enum server_limit whose message the client was sent */
 	struct server_h2d h2d;
+	struct server_ring ring;
 };
 
 /* A call being served. */
@@ -144,6 +163,14 @@ int server_thread_send(struct server_thread *thread, enum rc_packet type, const 
 
 /* ---- worker.c ---- */
 
+/* Whose session it is. It has no padding, and is compared as bytes. */
+struct server_owner {
+	uint32_t by_key; /* 1: the client has proved a key; 0: it is a known user */
+	uint32_t user;   /* that user; 0 if by_key. The worker may have another user */
+	uint8_t key_id[RC_DOOR_KEY_ID_BYTES]; /* as in rc_door_peer_t */
+};
+static_assert(sizeof(struct server_owner) == 8 + RC_DOOR_KEY_ID_BYTES, "no padding");
+
 struct server_worker {
 	uint32_t gpus;  /* number of GPUs that the client sees */
 	uint32_t grant; /* index of the only GPU that may be used, or RC_SERVER_ALL_GPUS */
@@ -151,6 +178,7 @@ struct server_worker {
 	CUcontext primary[RC_DEVICES_MAX]; /* atomic: a reset, outside of the call order, may change it */
 	uint64_t primary_handle; /* of device 0's primary context, as in struct rc_wire_greeting; 0 before hello */
 	uint64_t staging; /* bytes, as in struct rc_wire_hello */
+	struct server_owner owner;
 };
 extern struct server_worker worker;
 /* Ends the worker: the client broke the protocol, or one of its connections failed. Any thread. */
@@ -198,8 +226,9 @@ void *server_object_data(enum rc_kind kind, uint64_t handle);
 /* Gives the object a handle that the client chose; data: the worker's own. CUDA_ERROR_INVALID_HANDLE: not a handle of this
  * kind, or its index is in use. */
 CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, void *data);
-/* As server_object_bind, for an object that belongs to another one: its handle ends with the owner's. owner 0: none. */
-CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, uint64_t owner);
+/* As server_object_bind, for an object that belongs to another one: its handle ends with the owner's. owner 0: none. data: NULL,
+ * or a struct server_module, which is freed then. */
+CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, void *data, uint64_t owner);
 /* Also ends the handles of the object's aliases. */
 void server_object_unbind(uint64_t handle);
 /* Replaces the driver's object of a handle. */
@@ -244,6 +273,8 @@ void server_slot_put(struct server_slot *slot);
 /* record: marks in the stream the end of the copy that uses the slot. wait: waits for that. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
+/* True if a wait would not block. */
+bool server_slot_is_free(struct server_slot *slot);
 /* end: a context is about to end; returns a number for it. No slot is recorded in it any more. forget: it has ended: its
  * events no longer exist, and memory that was pinned in it is no longer pinned. Between the two the driver may give the
  * context's address to a new one, whose slots must not be forgotten. */
@@ -268,16 +299,46 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes);
  * that names it. Makes the primary context of GPU 0 current. */
 void server_pinned_renew(void);
 CUresult serve_pinned_free(struct server_call *call);
+/* Takes pinned memory of at least this size for the staging of one connection; its handle ends. CUDA_ERROR_INVALID_HANDLE,
+ * CUDA_ERROR_INVALID_VALUE. */
+CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **staging);
+/* The memory, pinned in the driver if the driver can. */
+uint8_t *server_staging_memory(struct pinned *staging);
+/* Unmaps it. No copy uses it any more. */
+void server_staging_drop(struct pinned *staging);
 
 /* ---- copy_pinned.c ---- */
 
 CUresult serve_copy_pinned(struct server_call *call);
 CUresult serve_copy_pinned_wait(struct server_call *call);
 
+/* ---- copy_staged.c ---- */
+
+CUresult serve_copy_staging(struct server_call *call);
+/* The slot of the next chunk, with at least this much memory of its own; NULL: no memory. -EPROTO: the client has sent more
+ * chunks than it may. */
+int server_ring_slot(struct server_thread *thread, size_t size, struct server_slot **slot);
+/* A copy of this many chunks begins; 0: it has ended. Tells the client which slots are free, if it needs to know. */
+void server_ring_expect(struct server_thread *thread, uint64_t chunks);
+/* Counts the chunk, whose slot has been recorded, or is free or NULL. Tells the client likewise. */
+void server_ring_advance(struct server_thread *thread);
+/* Handlers of CREDIT and WANT. */
+int server_ring_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+int server_ring_want(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+/* If the client waits for slots: waits until they are free, and tells it. */
+void server_ring_serve(struct server_thread *thread);
+/* Ends the slots and the staging area of a connection, after the device has finished with them. */
+void server_ring_end(struct server_thread *thread);
+/* The next chunk's place in the staging area; NULL: there is none. */
+uint8_t *server_staging_place(struct server_thread *thread);
+/* A copy to the host through the staging area, for a call that waits. */
+CUresult server_staged_down(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes);
+
 /* ---- copy_to_device.c ---- */
 
+/* Handlers of CHUNK and STAGED. */
 int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
-void server_h2d_abandon(struct server_thread *thread);
+int server_h2d_staged(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 /* Refuses a copy_up. Its chunks arrive nevertheless and are dropped. Returns the call's result: success if the call
  * copy_up_end will report the failure. */
 CUresult server_h2d_refuse(struct server_call *call, CUresult result);
@@ -289,6 +350,10 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 
 /* ---- copy_to_host.c ---- */
 
+/* Copies the chunk of len bytes at offset of a box to contiguous host memory, in the stream's order. */
+CUresult server_part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream);
+/* Counts a chunk that is about to be sent. */
+void server_d2h_count(void);
 /* Send the bytes of asynchronous copies to the host. ship_stream: waits for all copies of this stream (a handle) and
  * sends them, and sends those of other streams that are complete. ship: only sends the copies that are complete. */
 CUresult server_d2h_ship_stream(struct server_thread *thread, uint64_t stream);
@@ -303,11 +368,20 @@ void server_usage_call(void);
 void server_usage_call_end(void);
 /* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
 void server_usage_placed(CUdeviceptr address, uint64_t bytes);
-/* Count memory that has no address of its own, and its end. */
-void server_usage_add(uint64_t bytes);
-void server_usage_sub(uint64_t bytes);
+/* Count memory that has no address of its own, and its end. gpu: the server's index. */
+void server_usage_add(uint32_t gpu, uint64_t bytes);
+void server_usage_sub(uint32_t gpu, uint64_t bytes);
 /* Replaces the driver's functions that allocate and free by counting ones. After the driver was loaded. */
 void server_usage_watch(void);
+
+/* A connection after the first begins or ends. */
+void server_usage_connection(bool begins);
+
+/* ---- traffic.c: counts of launches and of bytes copied ---- */
+
+void server_traffic_count_in(struct worker_usage *usage);
+/* Replaces the driver's functions that launch and copy by functions that count. Once, after server_usage_watch. */
+void server_traffic_watch(void);
 
 /* ---- quota.c: the session's memory on each GPU. gpu: the server's index; any thread ---- */
 
@@ -318,6 +392,10 @@ uint32_t server_quota_gpu(void);
 /* False if the session may not have that many bytes more; logged. Otherwise the caller allocates, or releases. */
 bool server_quota_charge(uint32_t gpu, uint64_t bytes);
 void server_quota_release(uint32_t gpu, uint64_t bytes);
+/* False if more bytes, of a kind of which the session has these already, exceed the quota; logged. Charges nothing. */
+bool server_quota_covers(uint32_t gpu, uint64_t already, uint64_t more);
+/* Counts the charged bytes there from here on, an element for each GPU. Before worker_prepare. */
+void server_quota_count_in(uint64_t *bytes);
 /* Lowers the two figures of cuMemGetInfo to what the quota leaves. */
 void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total);
 
@@ -359,10 +437,33 @@ void server_host_nodes_drop(struct server_host_node **list);
 void server_peer_break(void);
 /* A context is about to end, and with it the memory that was allocated in it. */
 void server_peer_forget(CUcontext context);
+/* A report that the client waits for (peer_wait), made before the work whose end it reports, and given to the
+ * client in any case. NULL: no memory, or too many reports are outstanding. */
+struct server_report *server_peer_report_new(uint64_t gate);
+/* Gives the report to the client. flags: set of enum rc_peer_state_flags. Any thread. */
+void server_peer_report(struct server_report *report, CUresult result, uint32_t flags);
 CUresult serve_peer_gate(struct server_call *call);
 CUresult serve_peer_event(struct server_call *call);
 CUresult serve_peer_open(struct server_call *call);
 CUresult serve_peer_wait(struct server_call *call);
+
+/* ---- peer/ ---- */
+
+/* Notes the address at which the client has reached this worker: other workers reach it there too. */
+void server_links_prepare(const rc_door_peer_t *first);
+/* The worker is ending: ends every link. */
+void server_links_break(void);
+/* A context is about to end. Called with the streams locked. */
+void server_links_forget(CUcontext context);
+/* From before that until the driver has ended the context, no trial of a link runs. The first one waits for trials. */
+void server_links_bar_trials(void);
+void server_links_allow_trials(void);
+CUresult serve_peer_invite(struct server_call *call);
+CUresult serve_peer_join(struct server_call *call);
+CUresult serve_peer_close(struct server_call *call);
+CUresult serve_peer_send(struct server_call *call);
+CUresult serve_peer_receive(struct server_call *call);
+CUresult serve_peer_trial(struct server_call *call);
 
 /* ---- the calls written by hand ---- */
 
@@ -374,12 +475,15 @@ CUresult serve_context_create(struct server_call *call);
 CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);
 CUresult serve_context_synchronize(struct server_call *call);
+CUresult serve_context_event(struct server_call *call);
 /* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order. */
 void server_contexts_wait(struct server_thread *thread);
 /* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until
  * server_stream_let_go. Makes the thread's context current. Any result but success: nothing is held. */
 CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstream *stream);
 void server_stream_let_go(void);
+/* The same for the context of that index, which it makes current on the calling thread. */
+CUresult server_context_hold(uint32_t index, CUcontext *context);
 /* Held while a stream or a context is destroyed or reset. */
 void server_streams_lock(void);
 void server_streams_unlock(void);
@@ -387,6 +491,11 @@ CUresult serve_stream_destroy(struct server_call *call);
 CUresult serve_stream_get_attribute(struct server_call *call);
 CUresult serve_stream_set_attribute(struct server_call *call);
 CUresult serve_pool_create(struct server_call *call);
+CUresult serve_pool_destroy(struct server_call *call);
+CUresult serve_pool_export(struct server_call *call);
+CUresult serve_pool_import(struct server_call *call);
+CUresult serve_pool_export_pointer(struct server_call *call);
+CUresult serve_pool_import_pointer(struct server_call *call);
 CUresult serve_memory_window(struct server_call *call);
 CUresult serve_memory_budget(struct server_call *call);
 CUresult serve_memory_place(struct server_call *call);
@@ -394,6 +503,7 @@ CUresult serve_memory_unplace(struct server_call *call);
 CUresult serve_memory_alloc(struct server_call *call);
 CUresult serve_memory_alloc_pitch(struct server_call *call);
 CUresult serve_memory_free(struct server_call *call);
+CUresult serve_pointer_attribute(struct server_call *call);
 CUresult serve_memory_alloc_async(struct server_call *call);
 CUresult serve_memory_free_async(struct server_call *call);
 CUresult server_read_CUmemAllocationProp(CUmemAllocationProp *to);
@@ -402,11 +512,29 @@ CUresult serve_virtual_unreserve(struct server_call *call);
 CUresult serve_virtual_create(struct server_call *call);
 CUresult serve_virtual_properties(struct server_call *call);
 CUresult serve_virtual_release(struct server_call *call);
+CUresult serve_virtual_export(struct server_call *call);
+CUresult serve_virtual_import(struct server_call *call);
 CUresult serve_virtual_map(struct server_call *call);
 CUresult serve_virtual_unmap(struct server_call *call);
+CUresult serve_ipc_get_memory(struct server_call *call);
+CUresult serve_ipc_open_memory(struct server_call *call);
+CUresult serve_ipc_close_memory(struct server_call *call);
+CUresult serve_ipc_get_event(struct server_call *call);
+CUresult serve_ipc_open_event(struct server_call *call);
+/* Count memory of another session that this session maps. False: it maps too much; logged. */
+bool server_ipc_map(uint32_t gpu, uint64_t bytes);
+void server_ipc_unmap(uint32_t gpu, uint64_t bytes);
+/* Counts memory that the current context has opened, perhaps not for the first time. pooled: it is freed, not closed. */
+CUresult server_ipc_opened(CUdeviceptr address, uint64_t bytes, bool pooled);
+/* The client frees memory; if it is memory of another session's pool, it is counted no more. */
+void server_ipc_freed(CUdeviceptr address);
+/* A context has ended, and with it what was opened in it. */
+void server_ipc_forget(CUcontext context);
 CUresult serve_copy_up(struct server_call *call);
 CUresult serve_copy_up_end(struct server_call *call);
+CUresult serve_copy_up_settled(struct server_call *call);
 CUresult serve_copy_down(struct server_call *call);
+CUresult serve_copy_down_reply(struct server_call *call);
 CUresult serve_copy_down_later(struct server_call *call);
 CUresult serve_copy_across(struct server_call *call);
 CUresult serve_array_up(struct server_call *call);
@@ -427,15 +555,21 @@ CUresult serve_module_load(struct server_call *call);
 /* What the worker keeps of a module or library. */
 struct server_module {
 	bool library;
+	bool of_library; /* a library's module: it ends with the library */
 	uint32_t n;
 	struct server_kernel *kernel;
 };
 void server_module_free(struct server_module *module);
 CUresult serve_module_unload(struct server_call *call);
 CUresult serve_module_global(struct server_call *call);
+CUresult serve_library_module(struct server_call *call);
+CUresult serve_tensor_map(struct server_call *call);
+CUresult serve_tensor_map_address(struct server_call *call);
 CUresult serve_function_attribute(struct server_call *call);
 CUresult serve_function_cache(struct server_call *call);
 CUresult serve_launch(struct server_call *call);
+CUresult serve_occupancy_clusters(struct server_call *call);
+CUresult serve_occupancy_cluster_size(struct server_call *call);
 CUresult serve_graph_instantiate(struct server_call *call);
 CUresult serve_graph_node(struct server_call *call);
 CUresult serve_graph_launch(struct server_call *call);

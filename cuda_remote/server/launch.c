@@ -18,6 +18,22 @@ struct launch {
 	CUlaunchAttribute attributes[RC_LAUNCH_ATTRIBUTES_MAX + 1]; /* and the cooperative flag */
 };
 
+/* The cooperative flag becomes one more attribute. */
+static CUlaunchConfig make_config(struct launch *launch)
+{
+	const uint32_t *grid = launch->wire.grid, *block = launch->wire.block;
+	unsigned n = launch->wire.attributes;
+	if (launch->wire.flags & RC_LAUNCH_COOPERATIVE) {
+		launch->attributes[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+		launch->attributes[n++].value.cooperative = 1;
+	}
+	return (CUlaunchConfig){
+		.gridDimX = grid[0], .gridDimY = grid[1], .gridDimZ = grid[2],
+		.blockDimX = block[0], .blockDimY = block[1], .blockDimZ = block[2],
+		.sharedMemBytes = launch->wire.shared, .hStream = launch->stream, .attrs = launch->attributes, .numAttrs = n,
+	};
+}
+
 static CUresult issue(struct launch *launch)
 {
 	const uint32_t *grid = launch->wire.grid, *block = launch->wire.block;
@@ -30,16 +46,7 @@ static CUresult issue(struct launch *launch)
 							block[2], launch->wire.shared, launch->stream, launch->parameters);
 	if (!driver.cuLaunchKernelEx)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	unsigned n = launch->wire.attributes;
-	if (cooperative) {
-		launch->attributes[n].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-		launch->attributes[n++].value.cooperative = 1;
-	}
-	CUlaunchConfig config = {
-		.gridDimX = grid[0], .gridDimY = grid[1], .gridDimZ = grid[2],
-		.blockDimX = block[0], .blockDimY = block[1], .blockDimZ = block[2],
-		.sharedMemBytes = launch->wire.shared, .hStream = launch->stream, .attrs = launch->attributes, .numAttrs = n,
-	};
+	CUlaunchConfig config = make_config(launch);
 	return driver.cuLaunchKernelEx(&config, launch->function, launch->parameters, NULL);
 }
 
@@ -84,4 +91,38 @@ CUresult serve_launch(struct server_call *call)
 	if (launch.parameters != few)
 		free(launch.parameters);
 	return result;
+}
+
+/* ---- occupancy of clusters ---- */
+
+typedef CUresult (*cluster_query)(int *answer, CUfunction function, const CUlaunchConfig *config);
+
+static CUresult ask_clusters(struct server_call *call, cluster_query query)
+{
+	struct launch launch;
+	int answer;
+	if (!server_take_into(call, &launch.wire, sizeof launch.wire) || launch.wire.parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!query)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = server_object(RC_KIND_FUNCTION, launch.wire.function, (void **)&launch.function);
+	if (result == CUDA_SUCCESS)
+		result = server_object(RC_KIND_STREAM, launch.wire.stream, (void **)&launch.stream);
+	if (result == CUDA_SUCCESS)
+		result = take_attributes(call, &launch);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CUlaunchConfig config = make_config(&launch);
+	result = query(&answer, launch.function, &config);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &answer, sizeof answer) : result;
+}
+
+CUresult serve_occupancy_clusters(struct server_call *call)
+{
+	return ask_clusters(call, driver.cuOccupancyMaxActiveClusters);
+}
+
+CUresult serve_occupancy_cluster_size(struct server_call *call)
+{
+	return ask_clusters(call, driver.cuOccupancyMaxPotentialClusterSize);
 }

@@ -16,12 +16,16 @@ HR_SETTING(output, "HEADRACE_SESSION_OUTPUT", "64M", 1u << 20, 1ull << 40,
 HR_SETTING(pinned, "HEADRACE_SESSION_PINNED", "16G", 0, 1ull << 44,
 	   "bytes of its client's pinned memory that a worker on the same host maps; copies of further memory go in chunks");
 
+HR_SETTING(links, "HEADRACE_SESSION_LINKS", "64", 0, 4096,
+	   "links of one session to workers of other servers; 0: copies between servers go through the client");
+
 static const struct hr_setting *const settings[SERVER_LIMITS] = {
 	[SERVER_LIMIT_CONNECTIONS] = &connections,
 	[SERVER_LIMIT_ARGUMENTS] = &arguments,
 	[SERVER_LIMIT_REPLIES] = &replies,
 	[SERVER_LIMIT_OUTPUT] = &output,
 	[SERVER_LIMIT_PINNED] = &pinned,
+	[SERVER_LIMIT_LINKS] = &links,
 };
 
 static uint64_t limit[SERVER_LIMITS];

@@ -4,14 +4,19 @@ noinst_LTLIBRARIES += cuda_remote/server/libworker.la
 cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/wire.h cuda_remote/linked_image.h cuda_remote/handle_table.h cuda_remote/server/worker.h cuda_remote/server/internal.h \
 	cuda_remote/server/array_copy.c cuda_remote/server/call_order.c cuda_remote/server/context.c \
-	cuda_remote/server/copy_pinned.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
+	cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph.c cuda_remote/server/hello.c \
-	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h cuda_remote/server/latch.c \
+	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h \
+	cuda_remote/handle_files.h cuda_remote/server/ipc/ipc.c cuda_remote/server/ipc/ipc_pool.c \
+	cuda_remote/server/ipc/meeting.c cuda_remote/server/ipc/meeting.h \
+	cuda_remote/server/latch.c \
 	cuda_remote/server/launch.c cuda_remote/server/limits.c cuda_remote/server/linker.c cuda_remote/server/memory.c cuda_remote/server/module.c \
 	cuda_remote/server/numbers.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/peer.c \
+	cuda_remote/server/peer/device.c cuda_remote/server/peer/link.c cuda_remote/server/peer/link.h cuda_remote/server/peer/meet.c \
+	cuda_remote/server/peer/transfer.c \
 	cuda_remote/server/pinned.c cuda_remote/server/quota.c cuda_remote/server/slots.c cuda_remote/server/stream.c cuda_remote/server/stream_memory.c \
-	cuda_remote/server/thread.c \
-	cuda_remote/server/usage.c cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
+	cuda_remote/server/tensor_map.c cuda_remote/server/thread.c \
+	cuda_remote/server/traffic.c cuda_remote/server/usage.c cuda_remote/server/virtual.c cuda_remote/server/watch.c cuda_remote/server/worker.c
 nodist_cuda_remote_server_libworker_la_SOURCES = cuda_remote/server/calls.c cuda_remote/api/names.c
 cuda_remote_server_libworker_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 

@@ -157,3 +157,15 @@ CUresult serve_memory_alloc_pitch(struct server_call *call)
 		result = server_give_bytes(call, &address, sizeof address);
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &pitch, sizeof pitch) : result;
 }
+
+/* Of the attributes, the driver may set only the one whose value is a number. */
+CUresult serve_pointer_attribute(struct server_call *call)
+{
+	struct rc_args_cuPointerSetAttribute args;
+	unsigned value;
+	if (!server_take_into(call, &args, sizeof args) || !server_take_into(call, &value, sizeof value) ||
+	    args.attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return driver.cuPointerSetAttribute ? driver.cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, args.ptr) :
+					      CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -328,6 +328,8 @@ CUresult serve_module_unload(struct server_call *call)
 	struct server_module *module = server_object_data(kind, args.module);
 	if (result != CUDA_SUCCESS || !module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (module->of_library)
+		return CUDA_ERROR_NOT_PERMITTED;
 	if (module->library ? !driver.cuLibraryUnload : !driver.cuModuleUnload)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* The driver waits for the kernels of the module. No call that is issued meanwhile finds the module. */
@@ -338,6 +340,36 @@ CUresult serve_module_unload(struct server_call *call)
 		return result;
 	server_module_free(module);
 	return result;
+}
+
+CUresult serve_library_module(struct server_call *call)
+{
+	struct rc_wire_library_module args;
+	struct rc_wire_module wire = { 0 };
+	void *library;
+	CUmodule object;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_LIBRARY, args.library, &library);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuLibraryGetModule ? driver.cuLibraryGetModule(&object, library) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct server_module *module = server_give(call, 1, sizeof wire) ? calloc(1, sizeof *module) : NULL;
+	if (!module)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	module->of_library = true;
+	result = describe_all(call, false, object, module);
+	if (result == CUDA_SUCCESS)
+		result = server_object_bind_alias(RC_KIND_MODULE, args.module, object, module, args.library);
+	if (result != CUDA_SUCCESS) {
+		server_module_free(module);
+		return result;
+	}
+	wire.kernels = module->n;
+	memcpy(call->thread->results, &wire, sizeof wire);
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_module_global(struct server_call *call)

@@ -83,9 +83,9 @@ CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, vo
 	return result;
 }
 
-CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, uint64_t owner)
+CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, void *data, uint64_t owner)
 {
-	CUresult result = server_object_bind(kind, handle, object, NULL);
+	CUresult result = server_object_bind(kind, handle, object, data);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
@@ -125,7 +125,10 @@ static void clear_aliases(uint64_t owner)
 			continue;
 		uint64_t alias = (uint64_t)entry->word << RC_HANDLE_INDEX_BITS | i;
 		bool owns = entry->owns;
+		struct server_module *module = rc_handle_kind(alias) == RC_KIND_MODULE ? entry->data : NULL;
 		entry_clear(entry);
+		if (module)
+			server_module_free(module);
 		if (owns)
 			clear_aliases(alias);
 	}

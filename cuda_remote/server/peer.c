@@ -10,6 +10,7 @@
 
 #define WORDS 1024
 #define GATES_MAX 65536
+#define REPORTS_MAX 65536 /* that the client does not have yet, or that are still to come */
 #define BUCKETS 256
 
 /* Pinned memory. Its words are used again: each use waits for a larger value. */
@@ -30,8 +31,8 @@ struct gate {
 };
 
 /* A report that the client does not have yet. */
-struct report {
-	struct report *next;
+struct server_report {
+	struct server_report *next;
 	struct rc_wire_peer_state state;
 };
 
@@ -40,15 +41,17 @@ static pthread_cond_t reported = PTHREAD_COND_INITIALIZER;
 static struct page *pages;
 static struct gate *gates[BUCKETS];
 static unsigned n_gates;
-static struct report *reports, **reports_end = &reports;
+static struct server_report *reports, **reports_end = &reports;
+static unsigned n_reports;
 static bool broken;
 
 /* ---- reports ---- */
 
-static void report(struct report *what, CUresult result)
+void server_peer_report(struct server_report *what, CUresult result, uint32_t flags)
 {
 	pthread_mutex_lock(&lock);
 	what->state.result = result;
+	what->state.flags = flags;
 	what->next = NULL;
 	*reports_end = what;
 	reports_end = &what->next;
@@ -60,14 +63,18 @@ static void report(struct report *what, CUresult result)
 static void arrived(CUstream stream, CUresult result, void *argument)
 {
 	(void)stream;
-	report(argument, result);
+	server_peer_report(argument, result, 0);
 }
 
-static struct report *report_new(uint64_t gate)
+struct server_report *server_peer_report_new(uint64_t gate)
 {
-	struct report *made = calloc(1, sizeof *made);
-	if (made)
+	struct server_report *made = NULL;
+	pthread_mutex_lock(&lock);
+	if (n_reports < REPORTS_MAX && (made = calloc(1, sizeof *made))) {
 		made->state.gate = gate;
+		n_reports++;
+	}
+	pthread_mutex_unlock(&lock);
 	return made;
 }
 
@@ -80,9 +87,10 @@ CUresult serve_peer_wait(struct server_call *call)
 	while (!reports && !broken)
 		pthread_cond_wait(&reported, &lock);
 	while (reports && n < RC_PEER_STATES_MAX) {
-		struct report *first = reports;
+		struct server_report *first = reports;
 		states[n++] = first->state;
 		reports = first->next;
+		n_reports--;
 		free(first);
 	}
 	if (!reports)
@@ -198,14 +206,14 @@ static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
 /* Reports the gate when the stream arrives. If that fails, the failure is reported, as the client waits for the report. */
 static CUresult tell(CUstream stream, uint64_t id, CUresult result)
 {
-	struct report *made = report_new(id);
+	struct server_report *made = server_peer_report_new(id);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, arrived, made, 0) :
 						      CUDA_ERROR_NOT_SUPPORTED;
 	if (result != CUDA_SUCCESS)
-		report(made, result);
+		server_peer_report(made, result, 0);
 	return result;
 }
 

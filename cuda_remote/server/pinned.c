@@ -190,6 +190,36 @@ CUresult server_pinned_find(uint64_t handle, uint8_t **memory, uint64_t *bytes)
 	return CUDA_SUCCESS;
 }
 
+CUresult server_pinned_adopt(uint64_t handle, uint64_t bytes, struct pinned **staging)
+{
+	struct pinned *pinned = server_object_data(RC_KIND_PINNED, handle);
+	if (!pinned)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (pinned->slot.size < bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	server_object_unbind(handle);
+	*staging = pinned;
+	return CUDA_SUCCESS;
+}
+
+/* A failure to pin the memory again is not one of the copy: without it the copy is slower. */
+uint8_t *server_staging_memory(struct pinned *staging)
+{
+	pthread_mutex_lock(&lock);
+	(void)server_slot_repin(&staging->slot);
+	pthread_mutex_unlock(&lock);
+	return staging->slot.memory;
+}
+
+void server_staging_drop(struct pinned *staging)
+{
+	/* The driver takes memory out of its list in a current context. */
+	(void)driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	unlist(staging);
+	(void)driver.cuCtxSetCurrent(NULL);
+	pinned_unmap(staging);
+}
+
 void server_pinned_renew(void)
 {
 	driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));

@@ -8,7 +8,15 @@
 #include <string.h>
 
 static uint64_t quota[RC_DEVICES_MAX]; /* by the server's index; 0: none. Set before the worker has a second thread */
-static uint64_t used[RC_DEVICES_MAX];  /* atomic; relaxed, as it guards no other data */
+static uint64_t own[RC_DEVICES_MAX];
+static uint64_t *used = own; /* atomic; relaxed, as it guards no other data */
+
+_Static_assert(RC_DEVICES_MAX == WORKER_GPUS_MAX, "struct worker_usage");
+
+void server_quota_count_in(uint64_t *bytes)
+{
+	used = bytes;
+}
 
 void worker_limit_memory(const uint64_t *bytes, uint32_t count)
 {
@@ -55,6 +63,16 @@ bool server_quota_charge(uint32_t gpu, uint64_t bytes)
 void server_quota_release(uint32_t gpu, uint64_t bytes)
 {
 	__atomic_fetch_sub(&used[gpu], bytes, __ATOMIC_RELAXED);
+}
+
+bool server_quota_covers(uint32_t gpu, uint64_t already, uint64_t more)
+{
+	uint64_t limit = quota[gpu];
+	if (!limit || (more <= limit && already <= limit - more))
+		return true;
+	hr_log(HR_LOG_WARN, "refused: %llu bytes of GPU %u that another session has exported, where this session has %llu; the limit is "
+	       "its quota, %llu (gpu-memory)", (unsigned long long)more, gpu, (unsigned long long)already, (unsigned long long)limit);
+	return false;
 }
 
 void server_quota_report(uint32_t gpu, size_t *free_bytes, size_t *total)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Slots: pinned memory that copies go through, in three sizes, kept for later copies. A slot's event is complete when
  * the device no longer uses the slot. */
+#include "cuda_remote/kept_memory.h"
 #include "cuda_remote/server/internal.h"
 
 #include "rdma_channel/base/setting.h"
@@ -23,6 +24,18 @@ static struct server_slot *unused[SIZES];
 static struct server_slot *made; /* all slots; those of this file are never freed */
 static uint64_t allocated;       /* bytes */
 
+/* Tells the software GPU that the memory, which it has registered, stays mapped. */
+static void keep(const void *memory)
+{
+	static const CUuuid id = RC_KEPT_MEMORY_UUID;
+	const void *table;
+	if (!driver.cuGetExportTable || driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return;
+	const struct rc_kept_memory *kept = table;
+	if (kept->size == sizeof *kept)
+		(void)kept->keep(memory);
+}
+
 /* Pins the memory. If the driver cannot, copies through the slot are slower. The end of the context unpins the memory; it
  * stays mapped. */
 static CUresult slot_pin(struct server_slot *slot)
@@ -32,7 +45,10 @@ static CUresult slot_pin(struct server_slot *slot)
 	__atomic_store_n(&slot->pinned, context, __ATOMIC_RELAXED);
 	if (!driver.cuMemHostRegister_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
+	CUresult result = driver.cuMemHostRegister_v2(slot->memory, slot->size, CU_MEMHOSTREGISTER_PORTABLE);
+	if (result == CUDA_SUCCESS)
+		keep(slot->memory);
+	return result;
 }
 
 static void slot_list(struct server_slot *slot)
@@ -223,6 +239,15 @@ CUresult server_slot_record(struct server_slot *slot, CUstream stream)
 	}
 	slot->recorded = result == CUDA_SUCCESS;
 	return result;
+}
+
+bool server_slot_is_free(struct server_slot *slot)
+{
+	slot_renew(slot);
+	if (slot->recorded && driver.cuEventQuery(slot->event) == CUDA_ERROR_NOT_READY)
+		return false;
+	slot->recorded = false;
+	return true;
 }
 
 CUresult server_slot_wait(struct server_slot *slot)

@@ -18,6 +18,17 @@ CUresult server_stream_hold(struct server_thread *thread, uint64_t handle, CUstr
 	return result;
 }
 
+CUresult server_context_hold(uint32_t index, CUcontext *context)
+{
+	pthread_rwlock_rdlock(&streams);
+	CUresult result = server_object_context(index, context);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuCtxSetCurrent(*context);
+	if (result != CUDA_SUCCESS)
+		pthread_rwlock_unlock(&streams);
+	return result;
+}
+
 void server_stream_let_go(void)
 {
 	pthread_rwlock_unlock(&streams);
@@ -111,7 +122,7 @@ CUresult serve_stream_set_attribute(struct server_call *call)
 	return result == CUDA_SUCCESS ? driver.cuStreamSetAttribute(stream, (CUstreamAttrID)args.attr, &value) : result;
 }
 
-/* Accepts only a pool on a device of the session that cannot be exported to another process. */
+/* Accepts only a pool on a device of the session, which may be exported as a descriptor. */
 CUresult serve_pool_create(struct server_call *call)
 {
 	uint64_t handle;
@@ -123,7 +134,8 @@ CUresult serve_pool_create(struct server_call *call)
 	if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver.cuMemPoolCreate || !driver.cuMemPoolDestroy ||
-	    properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.handleTypes || properties.win32SecurityAttributes)
+	    properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.win32SecurityAttributes ||
+	    (properties.handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = server_device((uint32_t)properties.location.id, &device);
 	if (result != CUDA_SUCCESS)

@@ -213,6 +213,7 @@ static bool waits_for_streams(uint16_t function)
 	case RC_CALL_cuEventSynchronize:
 	case RC_CALL_context_synchronize:
 	case RC_CALL_copy_down:
+	case RC_CALL_copy_down_reply:
 	case RC_CALL_copy_pinned_wait:
 	case RC_CALL_array_down:
 		return true;
@@ -318,7 +319,7 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	if (thread->error)
 		return thread->error;
 	if (incoming->header_len < sizeof thread->head || incoming->rndv || incoming->payload_len > RC_CALL_BYTES_MAX ||
-	    thread->deferred || thread->busy)
+	    thread->deferred || thread->busy || thread->ring.wanted)
 		return -EPROTO;
 	memcpy(&thread->head, incoming->header, sizeof thread->head);
 	thread->began = true;
@@ -407,6 +408,9 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 	ch3_on_failure(thread->engine, on_failure, thread);
 	ch3_register(thread->engine, RC_PACKET_CALL, on_call, thread);
 	ch3_register(thread->engine, RC_PACKET_CHUNK, server_h2d_arrived, thread);
+	ch3_register(thread->engine, RC_PACKET_STAGED, server_h2d_staged, thread);
+	ch3_register(thread->engine, RC_PACKET_CREDIT, server_ring_credit, thread);
+	ch3_register(thread->engine, RC_PACKET_WANT, server_ring_want, thread);
 	ch3_register(thread->engine, RC_PACKET_HOST_DONE, server_host_done, thread);
 	error = rc_door_peer_welcome(&thread->peer, &card, gpus, 0, 0, "");
 	if (error) {
@@ -424,7 +428,7 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 
 void server_thread_close(struct server_thread *thread)
 {
-	server_h2d_abandon(thread);
+	server_ring_end(thread);
 	ch3_close(thread->engine);
 	for (struct server_reply *reply = thread->replies, *next; reply; reply = next) {
 		next = reply->next;
@@ -445,6 +449,7 @@ int server_thread_run(struct server_thread *thread)
 		if (ran < 0 && !thread->error)
 			thread->error = ran;
 		server_thread_deferred(thread);
+		server_ring_serve(thread);
 	}
 	return thread->error;
 }

@@ -31,6 +31,13 @@ static struct server_driver real;
 void worker_count_in(struct worker_usage *shared)
 {
 	usage = shared;
+	server_quota_count_in(shared->gpu_charged);
+	server_traffic_count_in(shared);
+}
+
+void server_usage_connection(bool begins)
+{
+	__atomic_fetch_add(begins ? &usage->connections : &usage->connections_ended, 1, __ATOMIC_RELAXED);
 }
 
 void server_usage_call(void)
@@ -41,6 +48,18 @@ void server_usage_call(void)
 void server_usage_call_end(void)
 {
 	__atomic_fetch_add(&usage->ended, 1, __ATOMIC_RELAXED);
+}
+
+void server_usage_add(uint32_t gpu, uint64_t bytes)
+{
+	__atomic_fetch_add(&usage->memory, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&usage->gpu_used[gpu], bytes, __ATOMIC_RELAXED);
+}
+
+void server_usage_sub(uint32_t gpu, uint64_t bytes)
+{
+	__atomic_fetch_sub(&usage->memory, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&usage->gpu_used[gpu], bytes, __ATOMIC_RELAXED);
 }
 
 static struct allocation **bucket_of(CUdeviceptr address)
@@ -55,7 +74,7 @@ static void insert(struct allocation *allocation)
 	allocation->next = *bucket;
 	*bucket = allocation;
 	pthread_mutex_unlock(&lock);
-	__atomic_fetch_add(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
+	server_usage_add(allocation->gpu, allocation->bytes);
 }
 
 /* Makes a record of an allocation. False: there is no memory for it, and the allocation is not counted. */
@@ -82,22 +101,12 @@ void server_usage_placed(CUdeviceptr address, uint64_t bytes)
 	record(address, bytes, 0);
 }
 
-void server_usage_add(uint64_t bytes)
-{
-	__atomic_fetch_add(&usage->memory, bytes, __ATOMIC_RELAXED);
-}
-
-void server_usage_sub(uint64_t bytes)
-{
-	__atomic_fetch_sub(&usage->memory, bytes, __ATOMIC_RELAXED);
-}
-
 /* Removes *at from its list and subtracts its bytes. Under the lock. */
 static struct allocation *take(struct allocation **at)
 {
 	struct allocation *allocation = *at;
 	*at = allocation->next;
-	__atomic_fetch_sub(&usage->memory, allocation->bytes, __ATOMIC_RELAXED);
+	server_usage_sub(allocation->gpu, allocation->bytes);
 	return allocation;
 }
 
@@ -134,6 +143,7 @@ static CUresult settle(struct allocation *allocation, CUresult result)
 
 static void note_context_end(CUcontext context)
 {
+	server_ipc_forget(context);
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct allocation **at = &buckets[i]; *at;) {
@@ -207,12 +217,16 @@ static CUresult quota_info(size_t *free_bytes, size_t *total)
 static CUresult count_free(CUdeviceptr address)
 {
 	struct allocation *allocation = take_at(address);
+	if (!allocation)
+		server_ipc_freed(address);
 	return settle(allocation, real.cuMemFree_v2(address));
 }
 
 static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 {
 	struct allocation *allocation = take_at(address);
+	if (!allocation)
+		server_ipc_freed(address);
 	return settle(allocation, real.cuMemFreeAsync(address, stream));
 }
 

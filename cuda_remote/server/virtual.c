@@ -3,9 +3,10 @@
  * Virtual memory management. The session's quota is charged with memory from its creation to its release. The client may
  * release memory only when it has unmapped it: else the memory would stay, and nobody would be charged.
  */
-#include "cuda_remote/server/internal.h"
+#include "cuda_remote/server/ipc/meeting.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The worker's data of a handle of kind ALLOCATION. */
 struct allocation {
@@ -13,6 +14,8 @@ struct allocation {
 	uint64_t bytes;
 	uint32_t gpu;      /* whose quota is charged */
 	unsigned mappings;
+	bool imported;     /* memory of another session, which is charged there */
+	uint64_t id;       /* of exported memory: unique in the worker; else 0 */
 };
 
 struct mapping {
@@ -53,7 +56,7 @@ static CUresult create(const struct rc_args_cuMemCreate *args, const CUmemAlloca
 	if (result == CUDA_SUCCESS) {
 		result = server_object_bind(RC_KIND_ALLOCATION, args->handle, (void *)(uintptr_t)allocation->object, allocation);
 		if (result == CUDA_SUCCESS) {
-			server_usage_add(args->size);
+			server_usage_add(allocation->gpu, args->size);
 			return CUDA_SUCCESS;
 		}
 		driver.cuMemRelease(allocation->object);
@@ -100,6 +103,116 @@ CUresult serve_virtual_properties(struct server_call *call)
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &properties.allocFlags, sizeof properties.allocFlags) : result;
 }
 
+/* Memory that other sessions may import, as they get to know it. */
+struct exported {
+	uint64_t bytes, id;
+	uint8_t zero[CU_IPC_HANDLE_SIZE - 16];
+};
+static_assert(sizeof(struct exported) == CU_IPC_HANDLE_SIZE, "in the place of a driver's handle");
+
+CUresult serve_virtual_export(struct server_call *call)
+{
+	static uint64_t last_id; /* under the call order */
+	struct rc_wire_memory args;
+	struct rc_wire_shared handle;
+	int file;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct allocation *allocation = server_object_data(RC_KIND_ALLOCATION, args.memory);
+	if (!allocation)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (allocation->imported || !driver.cuMemExportToShareableHandle)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuMemExportToShareableHandle(&file, allocation->object,
+							      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!allocation->id)
+		allocation->id = ++last_id;
+	struct exported native = { .bytes = allocation->bytes, .id = allocation->id };
+	result = meeting_export_file(MEETING_ALLOCATION, &native, file, &handle);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &handle, sizeof handle) : result;
+}
+
+/* The session's number of the device that the memory is on. */
+static CUresult device_of(CUmemGenericAllocationHandle object, uint32_t *number)
+{
+	CUmemAllocationProp properties;
+	CUresult result = driver.cuMemGetAllocationPropertiesFromHandle(&properties, object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (*number = 0; *number < worker.gpus; ++*number)
+		if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE && worker.device[*number] == properties.location.id)
+			return CUDA_SUCCESS;
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult import(const struct rc_wire_import *args, struct allocation *allocation, struct rc_wire_imported *answer)
+{
+	struct meeting_found found;
+	struct exported native;
+	CUresult result = meeting_import(MEETING_ALLOCATION, &args->handle, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&native, found.native, sizeof native);
+	result = driver.cuMemImportFromShareableHandle(&allocation->object, (void *)(intptr_t)found.file,
+						       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	meeting_done(&found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*answer = (struct rc_wire_imported){ .bytes = native.bytes };
+	result = device_of(allocation->object, &answer->device);
+	allocation->gpu = server_quota_index(answer->device < worker.gpus ? answer->device : 0);
+	allocation->bytes = native.bytes;
+	allocation->imported = true;
+	if (result == CUDA_SUCCESS && !server_ipc_map(allocation->gpu, allocation->bytes))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		result = server_object_bind(RC_KIND_ALLOCATION, args->object, (void *)(uintptr_t)allocation->object, allocation);
+		if (result != CUDA_SUCCESS)
+			server_ipc_unmap(allocation->gpu, allocation->bytes);
+	}
+	if (result != CUDA_SUCCESS)
+		driver.cuMemRelease(allocation->object);
+	return result;
+}
+
+CUresult serve_virtual_import(struct server_call *call)
+{
+	struct rc_wire_import args;
+	struct rc_wire_imported answer;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuMemImportFromShareableHandle || !driver.cuMemGetAllocationPropertiesFromHandle || !driver.cuMemRelease ||
+	    !driver.cuMemMap || !driver.cuMemUnmap)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct allocation *allocation = calloc(1, sizeof *allocation);
+	if (!allocation)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	server_order_release(call); /* another worker answers */
+	CUresult result = import(&args, allocation, &answer);
+	if (result != CUDA_SUCCESS) {
+		free(allocation);
+		return result;
+	}
+	return server_give_bytes(call, &answer, sizeof answer);
+}
+
+/* The driver has released the memory. */
+static void end(struct allocation *allocation)
+{
+	struct exported native = { .bytes = allocation->bytes, .id = allocation->id };
+	if (allocation->id)
+		meeting_end(MEETING_ALLOCATION, &native);
+	if (allocation->imported) {
+		server_ipc_unmap(allocation->gpu, allocation->bytes);
+	} else {
+		server_quota_release(allocation->gpu, allocation->bytes);
+		server_usage_sub(allocation->gpu, allocation->bytes);
+	}
+	free(allocation);
+}
+
 CUresult serve_virtual_release(struct server_call *call)
 {
 	struct rc_wire_memory args;
@@ -112,9 +225,7 @@ CUresult serve_virtual_release(struct server_call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	server_object_unbind(args.memory);
-	server_quota_release(allocation->gpu, allocation->bytes);
-	server_usage_sub(allocation->bytes);
-	free(allocation);
+	end(allocation);
 	return CUDA_SUCCESS;
 }
 

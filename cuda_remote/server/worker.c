@@ -26,6 +26,7 @@ void server_worker_break(int error)
 	server_order_break();
 	server_host_break();
 	server_peer_break();
+	server_links_break();
 	server_watch_end();
 }
 
@@ -131,8 +132,10 @@ static void *serve_thread(void *argument)
 		server_pinned_serve(&thread->peer);
 		free(thread);
 	} else {
+		server_usage_connection(true);
 		serve_connection(thread);
 		server_thread_close(thread);
+		server_usage_connection(false);
 	}
 	server_limit_return(SERVER_LIMIT_CONNECTIONS, 1);
 	return NULL;
@@ -218,6 +221,8 @@ int worker_serve(const rc_door_peer_t *peer, int control)
 		return -ENOMEM;
 	}
 	first->peer = *peer;
+	worker.owner = (struct server_owner){ .by_key = peer->by_key, .user = peer->by_key ? 0 : peer->uid };
+	memcpy(worker.owner.key_id, peer->key_id, sizeof worker.owner.key_id);
 	signal(SIGPIPE, SIG_IGN);
 	int error = server_grant_narrow(peer->gpu);
 	if (!error)
@@ -233,6 +238,7 @@ int worker_serve(const rc_door_peer_t *peer, int control)
 		free(first);
 		return error;
 	}
+	server_links_prepare(peer);
 	driver.cuCtxSetCurrent(worker.primary[0]);
 	error = server_thread_open(first, worker.gpus);
 	if (!error)

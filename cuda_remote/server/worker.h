@@ -15,12 +15,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define WORKER_GPUS_MAX 64
+
 /* What a worker reports about its session, in memory that it shares with the daemon. Each member is changed by atomic
  * stores or additions only. */
 struct worker_usage {
 	uint64_t calls;  /* begun */
 	uint64_t ended;  /* of these */
 	uint64_t memory; /* bytes allocated by cuMemAlloc and its variants (pitch, async, from a pool) and not freed */
+	uint64_t kernel_launches, graph_launches;
+	uint64_t to_devices, from_devices; /* bytes copied between host and devices; graphs' own copies do not count */
+	uint64_t connections; /* after the first: begun */
+	uint64_t connections_ended;
+	/* Bytes on each GPU, by the server's index: allocated; charged, which includes what the client may allocate without a
+	 * question to the worker. */
+	uint64_t gpu_used[WORKER_GPUS_MAX];
+	uint64_t gpu_charged[WORKER_GPUS_MAX];
 };
 
 /* The bytes of device memory that the session may have on each GPU, by the server's index; 0: no quota. Before

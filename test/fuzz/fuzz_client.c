@@ -109,6 +109,8 @@ static void send_one(struct connection *to, const struct rc_wire_call *call, uin
 		uint8_t header[CH3_HEADER_MAX];
 		size_t len = fuzz_take(&input, header, fuzz_u8(&input) % 48);
 		enum rc_packet type = what % 8 == 6 ? RC_PACKET_HOST : RC_PACKET_TEXT;
+		if (what & 8)
+			type = what & 16 ? RC_PACKET_STAGED : RC_PACKET_CREDIT;
 		ch3_send(to->vc, type, header, len, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	}
 }
@@ -188,6 +190,7 @@ int __wrap_rc_door_connect(const rc_door_connect_t *wanted, rc_door_welcome_t *w
 	ch3_register(fresh->engine, RC_PACKET_CALL, on_call, fresh);
 	ch3_register(fresh->engine, RC_PACKET_CHUNK, on_other, fresh);
 	ch3_register(fresh->engine, RC_PACKET_HOST_DONE, on_other, fresh);
+	ch3_register(fresh->engine, RC_PACKET_WANT, on_other, fresh);
 	welcome->fd = fds[0];
 	connect.fd = fds[1];
 	if (ch3_connect(fresh->engine, wanted->card, &connect, fresh, &fresh->vc))

@@ -187,6 +187,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		exit(2);
 	}
 	worker.primary_handle = PRIMARY;
+	server_links_break();
 	server_peer_break(); /* no call waits for a report or a gate, which would need another client */
 	if (server_object_bind(RC_KIND_CONTEXT, PRIMARY, worker.primary[0], NULL))
 		abort();

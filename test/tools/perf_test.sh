@@ -43,9 +43,14 @@ refused 'is for --layer ch3' lat --rendezvous write
 refused 'are for --transport verbs' sweep --transport shm
 refused 'sweep goes through the queue pairs and depths itself' sweep --depth 4
 refused '--window is for bw, rate and sweep' lat --window 3
-refused '--quick is for sweep' bw --quick
+refused '--quick is for sweep and peer' bw --quick
 refused 'wake and cuda want no options but' wake --size 8
 refused 'wake and cuda want no options but' cuda --design basic
+refused 'peer wants no options but' peer --iters 3
+refused '--peer is for peer' lat --peer 3b
+for wrong in 5 3b: 3b:x 3b:4x 3b:x64k 3b:4x64q 4b:4x64k 3b, 3b:12345x4k '' "$(printf '1,%.0s' {1..40})1"; do
+	refused "--peer $wrong: want sweep, or up to 32 of client" peer --peer="$wrong"
+done
 refused 'more than 32 combinations' lat --qps 1,2,4 --depth 2,4,8,16 --chunk 4k,8k,16k
 if $perf --help >/dev/null && $top_builddir/bench/info/headrace-info settings | grep -q HEADRACE_IB_QPS; then
 	refused '--qps 1,999: want numbers from 1 to ' lat --qps 1,999

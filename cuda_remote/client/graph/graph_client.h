@@ -3,6 +3,7 @@
  * Graphs and captures in the client. The model is cuda_remote/graph; here is what it needs of this driver (graph/driver.h):
  *
  *	graph_driver.c    how handles are looked up, and parameters are checked
+ *	graph_allocation.c  memory of allocation nodes
  *	graph_send.c      executable graphs: sent once, changed node by node, launched
  *	graph_host.c      host functions and host memory of graphs, which the worker asks for while a graph runs
  *	streams.c         the streams of captures
@@ -23,6 +24,13 @@ struct rc_graph_side {
 };
 /* CUDA_ERROR_NOT_SUPPORTED: arrays; CUDA_ERROR_INVALID_VALUE: the copy leaves its memory. */
 CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to, struct rc_graph_side *from);
+
+/* ---- graph_allocation.c ---- */
+
+/* Before and after a launch of a graph with memory nodes is sent. CUDA_ERROR_INVALID_VALUE: memory of the graph is still
+ * allocated. If the first succeeds, the second must follow. */
+CUresult rc_graph_memory_launch(CUgraphExec exec);
+void rc_graph_memory_launched(CUgraphExec exec, bool sent);
 
 /* ---- graph_host.c ---- */
 

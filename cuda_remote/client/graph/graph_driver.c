@@ -206,57 +206,6 @@ CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, un
 	return missing("memory operations (cuStreamWaitValue32 and its like)");
 }
 
-CUresult graph_memory_new(CUcontext context, CUdevice device, size_t bytes, graph_memory_t **memory)
-{
-	(void)context;
-	(void)device;
-	(void)bytes;
-	(void)memory;
-	return missing("allocation nodes");
-}
-
-graph_memory_t *graph_memory_find(CUdeviceptr address)
-{
-	(void)address;
-	return NULL;
-}
-
-/* There is no graph_memory_t: the functions that take one are never called. */
-void graph_memory_hold(graph_memory_t *memory)
-{
-	(void)memory;
-}
-
-void graph_memory_release(graph_memory_t *memory)
-{
-	(void)memory;
-}
-
-CUdeviceptr graph_memory_address(const graph_memory_t *memory)
-{
-	(void)memory;
-	return 0;
-}
-
-bool graph_memory_there(const graph_memory_t *memory)
-{
-	(void)memory;
-	return false;
-}
-
-CUresult graph_memory_note_free(graph_memory_t *memory, uint64_t graph)
-{
-	(void)memory;
-	(void)graph;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-void graph_memory_note_owner(graph_memory_t *memory, uint64_t graph)
-{
-	(void)memory;
-	(void)graph;
-}
-
 CUresult graph_driver_conditional_new(CUcontext context, unsigned initial, uint64_t *handle)
 {
 	(void)context;

@@ -14,6 +14,7 @@ struct graph_runner {
 	struct rc_session *session;
 	uint64_t handle;
 	uint32_t nodes; /* numbered so far */
+	bool memory;    /* some node allocates or frees memory */
 	rc_graph_hosts_t hosts;
 };
 
@@ -173,6 +174,8 @@ static CUresult put_node(struct writer *writer, CUgraphNode node)
 		return result;
 	if (head.type == CU_GRAPH_NODE_TYPE_MEMCPY)
 		return put_copy(writer, &head, node);
+	if (node->memory) /* allocated by the client: graph_allocation.c */
+		head.type = CU_GRAPH_NODE_TYPE_EMPTY;
 	put(&writer->bytes, &head, sizeof head);
 	switch (node->params.type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -189,6 +192,8 @@ static CUresult put_node(struct writer *writer, CUgraphNode node)
 		put(&writer->bytes, &node->named[0], sizeof node->named[0]);
 		return check_session(writer->run, node->named[0]);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -263,6 +268,7 @@ CUresult graph_driver_instantiate(CUgraphExec exec)
 	}
 	exec->run = run;
 	run->session = rc_context_session();
+	run->memory = graph_has_memory(exec->graph);
 	struct writer writer = { .run = run };
 	result = rc_handle_new(RC_KIND_GRAPH_EXEC, run->session, &run->handle);
 	if (result == CUDA_SUCCESS)
@@ -394,11 +400,15 @@ CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 	struct rc_link *link;
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
+	if (result == CUDA_SUCCESS && exec->run->memory)
+		result = rc_graph_memory_launch(exec);
 	if (result != CUDA_SUCCESS)
 		return result;
 	rc_graph_hosts_launch(&exec->run->hosts);
 	result = rc_link_post(link, RC_CALL_graph_launch, 0, &message.head, sizeof message, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		rc_graph_hosts_not_launched(&exec->run->hosts);
+	if (exec->run->memory)
+		rc_graph_memory_launched(exec, result == CUDA_SUCCESS);
 	return result;
 }

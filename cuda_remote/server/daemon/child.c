@@ -41,13 +41,14 @@ static int confine_for(const struct child_plan *plan, const rc_door_peer_t *peer
 {
 	bool known = !peer->by_key && peer->uid != (uid_t)-1;
 	struct confinement limits = { .uid = known ? peer->uid : plan->other_uid };
-	if (!limits.uid && !plan->root_workers)
+	/* Root of another host is not root here. */
+	if (!limits.uid && (!plan->root_workers || peer->by_munge))
 		limits.uid = plan->other_uid;
 	if (geteuid())
 		limits.uid = geteuid();
 	/* Single copy needs the client to read the worker's memory. It may if client and daemon have the same user. */
-	limits.readable = known && limits.uid == peer->uid && limits.uid == geteuid();
-	limits.reach = !known ? CONFINE_REACH_NONE : peer->pid ? peer->pid : CONFINE_REACH_ANY;
+	limits.readable = known && !peer->by_munge && limits.uid == peer->uid && limits.uid == geteuid();
+	limits.reach = !known || peer->by_munge ? CONFINE_REACH_NONE : peer->pid ? peer->pid : CONFINE_REACH_ANY;
 	int error = confine(&limits);
 	if (!error)
 		error = child_follow(daemon);

@@ -4,6 +4,7 @@
 
 #include "cuda_remote/server/daemon/filter.h"
 #include "cuda_remote/server/daemon/log_place.h"
+#include "cuda_remote/server/daemon/metrics.h"
 #include "cuda_remote/server/daemon/pool.h"
 #include "cuda_remote/server/daemon/systemd.h"
 #include "rdma_channel/base/log.h"
@@ -12,6 +13,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +38,14 @@ struct daemon {
 	char **argv;
 	rc_door_t *door;
 	struct pool *pool;
+	struct metrics *metrics; /* NULL: none */
 	int signal_fd;
 	bool announced, ending;
 	bool draining; /* no new session; ends with the last one, or at drain_until_ms */
 	int64_t drain_until_ms;
 	int status; /* exit status */
+	int64_t since_ms;
+	uint64_t refused[RC_REFUSED_KINDS]; /* by the daemon, after the handshake */
 	struct waiting *waiting; /* NEW clients, in order of arrival */
 	size_t waiting_count;
 };
@@ -71,6 +76,16 @@ static void answer_status(struct daemon *daemon, const rc_door_peer_t *peer)
 	close(peer->fd);
 }
 
+static void count(struct daemon *daemon, struct rc_counters *counters)
+{
+	memset(counters, 0, sizeof *counters);
+	counters->uptime_us = (uint64_t)(now_ms() - daemon->since_ms) * 1000;
+	rc_door_count(daemon->door, counters);
+	for (int i = 0; i < RC_REFUSED_KINDS; i++)
+		counters->refused_total[i] += daemon->refused[i];
+	pool_tally(daemon->pool, counters);
+}
+
 static void answer_report(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	struct pool_counts counts;
@@ -78,10 +93,29 @@ static void answer_report(struct daemon *daemon, const rc_door_peer_t *peer)
 	rc_door_report_t report;
 	pool_count(daemon->pool, &counts);
 	pool_report(daemon->pool, peer, &report);
+	count(daemon, &report.counters);
 	describe(daemon, text, sizeof text);
 	if (!rc_door_peer_welcome(peer, NULL, counts.gpus, counts.serving, counts.ready, text))
 		(void)rc_door_peer_report(peer, &report);
 	close(peer->fd);
+}
+
+/* Refuses a client and counts that. */
+static void __attribute__((format(printf, 4, 5)))
+refuse(struct daemon *daemon, const rc_door_peer_t *peer, enum rc_refused kind, const char *format, ...)
+{
+	static const enum rc_door_reason reasons[RC_REFUSED_KINDS] = {
+		[RC_REFUSED_NO_GPU] = RC_DOOR_NO_GPU, [RC_REFUSED_NO_SESSION] = RC_DOOR_NO_SESSION,
+		[RC_REFUSED_LIMIT] = RC_DOOR_BUSY, [RC_REFUSED_EXCLUSIVE] = RC_DOOR_BUSY,
+		[RC_REFUSED_NO_WORKER] = RC_DOOR_BUSY,
+	};
+	char text[RC_DOOR_TEXT_MAX];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	daemon->refused[kind]++;
+	rc_door_peer_refuse(peer, reasons[kind] ? reasons[kind] : RC_DOOR_FAILED, "%s", text);
 }
 
 /* Gives a client to a worker or refuses it. False: neither, because no worker is ready yet; the client must wait. */
@@ -90,28 +124,27 @@ static bool admit(struct daemon *daemon, const rc_door_peer_t *peer)
 	struct pool_counts counts;
 	pool_count(daemon->pool, &counts);
 	if (counts.gpus && peer->gpu != RC_SERVER_ALL_GPUS && peer->gpu >= counts.gpus) {
-		rc_door_peer_refuse(peer, RC_DOOR_NO_GPU, "no such GPU index %u: the server has %u", peer->gpu,
-				     counts.gpus);
+		refuse(daemon, peer, RC_REFUSED_NO_GPU, "no such GPU index %u: the server has %u", peer->gpu, counts.gpus);
 		return true;
 	}
 	if (!counts.gpus && !counts.failures)
 		return false;
 	int in_use = pool_gpu_in_use(daemon->pool, peer);
 	if (in_use >= 0) {
-		rc_door_peer_refuse(peer, RC_DOOR_BUSY, peer->gpu == RC_SERVER_ALL_GPUS && counts.gpus > 1 ?
-				    "GPU %d is exclusive and another session has it; ask for another GPU (HOST/GPU)" :
-				    "GPU %d is exclusive and another session has it", in_use);
+		refuse(daemon, peer, RC_REFUSED_EXCLUSIVE, peer->gpu == RC_SERVER_ALL_GPUS && counts.gpus > 1 ?
+		       "GPU %d is exclusive and another session has it; ask for another GPU (HOST/GPU)" :
+		       "GPU %d is exclusive and another session has it", in_use);
 		return true;
 	}
 	switch (pool_admit(daemon->pool, peer)) {
 	case 0: return true;
 	case -EAGAIN: return false;
 	case -EBUSY:
-		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "the server has as many clients as it takes (%u)",
-				     daemon->options->max_clients);
+		refuse(daemon, peer, RC_REFUSED_LIMIT, "the server has as many clients as it takes (%u)",
+		       daemon->options->max_clients);
 		return true;
 	default:
-		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the server cannot start a worker: its log says why");
+		refuse(daemon, peer, RC_REFUSED_FAILED, "the server cannot start a worker: its log says why");
 		return true;
 	}
 }
@@ -129,7 +162,7 @@ static bool within_limits(struct daemon *daemon, const rc_door_peer_t *peer)
 	}
 	if (limits_allow(&daemon->options->limits, &owner, &counts, text, sizeof text))
 		return true;
-	rc_door_peer_refuse(peer, RC_DOOR_BUSY, "%s", text);
+	refuse(daemon, peer, RC_REFUSED_LIMIT, "%s", text);
 	return false;
 }
 
@@ -146,13 +179,13 @@ static bool is_behind(const struct daemon *daemon, const rc_door_peer_t *peer, s
 static void handle_new(struct daemon *daemon, const rc_door_peer_t *peer)
 {
 	if (daemon->draining) {
-		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the server is ending and takes no new clients");
+		refuse(daemon, peer, RC_REFUSED_ENDING, "the server is ending and takes no new clients");
 		return;
 	}
 	if (!within_limits(daemon, peer) || (!is_behind(daemon, peer, daemon->waiting_count) && admit(daemon, peer)))
 		return;
 	if (daemon->waiting_count == WAITING_MAX) {
-		rc_door_peer_refuse(peer, RC_DOOR_BUSY, "too many clients wait for a worker; try again");
+		refuse(daemon, peer, RC_REFUSED_NO_WORKER, "too many clients wait for a worker; try again");
 		return;
 	}
 	daemon->waiting[daemon->waiting_count++] = (struct waiting){ *peer, now_ms() + WAITING_MS };
@@ -167,7 +200,7 @@ static void handle_peer(struct daemon *daemon, const rc_door_peer_t *peer)
 	case RC_DOOR_JOIN:
 	case RC_DOOR_MEMORY:
 		if (pool_join(daemon->pool, peer))
-			rc_door_peer_refuse(peer, RC_DOOR_NO_SESSION, "no such session: its worker has ended");
+			refuse(daemon, peer, RC_REFUSED_NO_SESSION, "no such session: its worker has ended");
 		break;
 	}
 }
@@ -182,7 +215,7 @@ static void serve_waiting(struct daemon *daemon)
 		if (at->until_ms > now_ms())
 			daemon->waiting[left++] = *at;
 		else
-			rc_door_peer_refuse(&at->peer, RC_DOOR_BUSY, "no worker became ready in %d s", WAITING_MS / 1000);
+			refuse(daemon, &at->peer, RC_REFUSED_NO_WORKER, "no worker became ready in %d s", WAITING_MS / 1000);
 	}
 	daemon->waiting_count = left;
 }
@@ -219,7 +252,7 @@ static void announce(struct daemon *daemon)
 static void refuse_waiting(struct daemon *daemon)
 {
 	for (size_t i = 0; i < daemon->waiting_count; i++)
-		rc_door_peer_refuse(&daemon->waiting[i].peer, RC_DOOR_FAILED, "the server is ending");
+		refuse(daemon, &daemon->waiting[i].peer, RC_REFUSED_ENDING, "the server is ending");
 	daemon->waiting_count = 0;
 }
 
@@ -253,7 +286,8 @@ static void check_drain(struct daemon *daemon)
 /* Reads key file and policy. Negative: the door keeps its old ones. */
 static int load_policy(const struct daemon_options *options, rc_door_policy_t *policy)
 {
-	*policy = (rc_door_policy_t){ .own_user_only = options->private_use, .encrypt = options->encrypt };
+	*policy = (rc_door_policy_t){ .own_user_only = options->private_use, .encrypt = options->encrypt,
+				       .munge = options->munge };
 	if (!options->key_file)
 		return 0;
 	policy->have_key = true;
@@ -285,7 +319,7 @@ static void reload(struct daemon *daemon)
 		plan_numbers(daemon->options, &plan);
 		pool_replan(daemon->pool, &plan);
 		if (load_policy(daemon->options, &policy) || rc_door_set_policy(daemon->door, &policy))
-			hr_log(HR_LOG_ERROR, "key-file and encrypt stay as they were");
+			hr_log(HR_LOG_ERROR, "key-file, credential and encrypt stay as they were");
 		explicit_bzero(&policy, sizeof policy);
 		hr_log(HR_LOG_INFO, "%s has been reloaded", daemon->options->config);
 	}
@@ -338,27 +372,40 @@ static int until(int64_t ms)
 	return left > 0 ? (int)left : 0;
 }
 
+static void tell_metrics(struct daemon *daemon)
+{
+	struct rc_counters counters;
+	if (!metrics_asked(daemon->metrics))
+		return;
+	count(daemon, &counters);
+	metrics_answer(daemon->metrics, &counters);
+}
+
 static void turn(struct daemon *daemon)
 {
-	struct pollfd set[3 + STARTING_MAX] = {
+	int timeout = metrics_keep(daemon->metrics); /* may change its descriptor */
+	struct pollfd set[4 + STARTING_MAX] = {
 		{ .fd = daemon->signal_fd, .events = POLLIN },
 		{ .fd = rc_door_fd(daemon->door), .events = POLLIN },
 		{ .fd = daemon->options->watch_fd, .events = POLLIN }, /* poll ignores -1 */
+		{ .fd = metrics_fd(daemon->metrics), .events = POLLIN },
 	};
-	int timeout = pool_refill(daemon->pool);
+	timeout = sooner(timeout, pool_refill(daemon->pool));
 	timeout = sooner(timeout, rc_door_timeout(daemon->door));
 	if (daemon->waiting_count)
 		timeout = sooner(timeout, until(daemon->waiting[0].until_ms));
 	timeout = sooner(timeout, pool_end_idle(daemon->pool));
 	if (daemon->draining)
 		timeout = sooner(timeout, until(daemon->drain_until_ms));
-	size_t starting = pool_poll_set(daemon->pool, set + 3, STARTING_MAX);
-	if (poll(set, 3 + starting, timeout) < 0)
+	size_t starting = pool_poll_set(daemon->pool, set + 4, STARTING_MAX);
+	if (poll(set, 4 + starting, timeout) < 0)
 		return;
 	if (set[0].revents)
 		read_signals(daemon);
 	if (set[2].revents)
 		read_watch(daemon);
+	if (set[3].revents)
+		tell_metrics(daemon);
 	pool_listen(daemon->pool);
 	announce(daemon);
 	check_drain(daemon);
@@ -439,13 +486,22 @@ static int find_user(const char *name, uid_t *uid)
 	return 0;
 }
 
+static int open_metrics(struct daemon *daemon, const struct pool_plan *plan)
+{
+	const struct daemon_options *options = daemon->options;
+	struct metrics_options wanted = { .place = options->metrics_place, .uid = plan->worker.other_uid,
+					  .seccomp = options->seccomp, .signals = plan->signals,
+					  .driver = options->software ? "software GPU" : "NVIDIA" };
+	return options->metrics ? metrics_open(&wanted, &daemon->metrics) : 0;
+}
+
 static int daemon_open(struct daemon *daemon)
 {
 	const struct daemon_options *options = daemon->options;
 	struct pool_plan plan = { 0 };
 	plan_numbers(options, &plan);
 	plan.worker.root_workers = options->root_workers;
-	plan.worker.root_only = options->root_workers && options->private_use && !options->key_file;
+	plan.worker.root_only = options->root_workers && options->private_use && !options->key_file && !options->munge;
 	plan.worker.seccomp = options->seccomp;
 	memcpy(plan.worker.driver, options->driver, sizeof plan.worker.driver);
 	raise_descriptor_limit();
@@ -459,13 +515,16 @@ static int daemon_open(struct daemon *daemon)
 		error = open_signals(daemon, &plan.signals);
 	if (!error)
 		error = pool_open(&plan, &daemon->pool);
+	if (!error)
+		error = open_metrics(daemon, &plan);
 	daemon->waiting = calloc(WAITING_MAX, sizeof *daemon->waiting);
 	return error ? error : daemon->waiting ? 0 : -ENOMEM;
 }
 
 int daemon_run(struct daemon_options *options, int argc, char **argv)
 {
-	struct daemon daemon = { .options = options, .argc = argc, .argv = argv, .signal_fd = -1, .status = EXIT_SUCCESS };
+	struct daemon daemon = { .options = options, .argc = argc, .argv = argv, .signal_fd = -1, .status = EXIT_SUCCESS,
+				 .since_ms = now_ms() };
 	if (daemon_open(&daemon))
 		daemon.status = EXIT_FAILURE;
 	else
@@ -475,6 +534,7 @@ int daemon_run(struct daemon_options *options, int argc, char **argv)
 	/* The door is closed first, so that no client connects while the workers end. */
 	rc_door_close(daemon.door);
 	refuse_waiting(&daemon);
+	metrics_close(daemon.metrics);
 	pool_close(daemon.pool);
 	free(daemon.waiting);
 	if (daemon.signal_fd >= 0)

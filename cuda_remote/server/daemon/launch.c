@@ -5,6 +5,7 @@
 
 #include "rdma_channel/base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 /* Variables for the daemon only, removed from a worker's environment. */
 static const char *const withheld[] = { "HEADRACE_KEY_FILE", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC",
 					"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "CREDENTIALS_DIRECTORY" };
+
+static_assert(CHILD_CONTROL == 3 && CHILD_USAGE == 4 && CHILD_DESCRIPTORS == 5, "launch");
 
 /* ---- environment ---- */
 
@@ -69,51 +72,56 @@ static int make_usage(const struct worker_usage **usage)
 
 /* ---- in the new process ---- */
 
-static void close_others(void)
+static void close_others(unsigned first)
 {
 #ifdef SYS_close_range
-	if (!syscall(SYS_close_range, CHILD_DESCRIPTORS, ~0u, 0))
+	if (!syscall(SYS_close_range, first, ~0u, 0))
 		return;
 #endif
-	for (int fd = CHILD_DESCRIPTORS, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++)
+	for (int fd = (int)first, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++)
 		close(fd);
 }
 
 /* Duplicates the descriptors above the target numbers first, so that no dup2 closes one that is still needed. */
-static bool place_descriptors(int control, int usage)
+static bool place_descriptors(const int *descriptors, size_t count)
 {
+	int high[LAUNCH_DESCRIPTORS_MAX];
 	int null = open("/dev/null", O_RDWR);
-	null = fcntl(null, F_DUPFD, 16);
-	control = fcntl(control, F_DUPFD, 16);
-	usage = fcntl(usage, F_DUPFD, 16);
-	return dup2(null, 0) >= 0 && dup2(control, CHILD_CONTROL) >= 0 && dup2(usage, CHILD_USAGE) >= 0;
+	null = fcntl(null, F_DUPFD, 3 + LAUNCH_DESCRIPTORS_MAX);
+	for (size_t i = 0; i < count; i++)
+		high[i] = fcntl(descriptors[i], F_DUPFD, 3 + LAUNCH_DESCRIPTORS_MAX);
+	bool placed = dup2(null, 0) >= 0;
+	for (size_t i = 0; i < count; i++)
+		placed = dup2(high[i], 3 + (int)i) >= 0 && placed;
+	return placed;
 }
 
-static void become_worker(int control, int usage, const sigset_t *signals, char **environment, pid_t daemon)
+static void become(const char *argument, const int *descriptors, size_t count, const sigset_t *signals,
+		   char **environment, pid_t daemon)
 {
-	static char *const arguments[] = { "headraced", CHILD_ARGUMENT, NULL };
-	if (child_follow(daemon) || !place_descriptors(control, usage))
+	char *const arguments[] = { "headraced", (char *)(uintptr_t)argument, NULL };
+	if (child_follow(daemon) || !place_descriptors(descriptors, count))
 		_exit(EXIT_FAILURE);
-	close_others();
+	close_others(3 + (unsigned)count);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, signals, NULL);
 	/* This is the running program even if its file has been replaced. */
 	execve("/proc/self/exe", arguments, environment);
-	hr_log(HR_LOG_ERROR, "cannot start a worker from /proc/self/exe: %s", strerror(errno));
+	hr_log(HR_LOG_ERROR, "cannot start a process from /proc/self/exe: %s", strerror(errno));
 	_exit(EXIT_FAILURE);
 }
 
 /* ---- in the daemon ---- */
 
-static int start(const sigset_t *signals, int control, int usage, pid_t *pid)
+int launch_process(const char *argument, const int *descriptors, size_t count, const sigset_t *signals, pid_t *pid)
 {
-	char **environment = make_environment();
+	char **environment = count <= LAUNCH_DESCRIPTORS_MAX ? make_environment() : NULL;
 	if (!environment)
 		return -ENOMEM;
 	pid_t daemon = getpid();
 	*pid = fork();
 	if (*pid == 0)
-		become_worker(control, usage, signals, environment, daemon);
+		become(argument, descriptors, count, signals, environment, daemon);
 	int error = *pid < 0 ? -errno : 0;
 	free(environment);
 	return error;
@@ -130,7 +138,7 @@ int launch(const struct child_plan *plan, const sigset_t *signals, struct launch
 	if (!error && send(pair[0], plan, sizeof *plan, MSG_NOSIGNAL) != (ssize_t)sizeof *plan)
 		error = -errno;
 	if (!error)
-		error = start(signals, pair[1], usage, &worker->pid);
+		error = launch_process(CHILD_ARGUMENT, (int[]){ pair[1], usage }, 2, signals, &worker->pid);
 	if (!error && fcntl(pair[0], F_SETFL, O_NONBLOCK))
 		error = -errno;
 	if (worker->control >= 0)

@@ -11,8 +11,13 @@ cuda_remote_server_daemon_libhrdaemon_la_SOURCES = \
 	cuda_remote/server/daemon/launch.h cuda_remote/server/daemon/launch.c \
 	cuda_remote/server/daemon/limits.h cuda_remote/server/daemon/limits.c \
 	cuda_remote/server/daemon/log_place.h cuda_remote/server/daemon/log_place.c \
+	cuda_remote/server/daemon/metrics.h cuda_remote/server/daemon/metrics.c \
+	cuda_remote/server/daemon/metrics_http.h cuda_remote/server/daemon/metrics_http.c \
+	cuda_remote/server/daemon/metrics_process.h cuda_remote/server/daemon/metrics_process.c \
+	cuda_remote/server/daemon/metrics_text.h cuda_remote/server/daemon/metrics_text.c \
 	cuda_remote/server/daemon/options.h cuda_remote/server/daemon/options.c \
 	cuda_remote/server/daemon/pool.h cuda_remote/server/daemon/pool.c \
+	cuda_remote/server/daemon/tally.h cuda_remote/server/daemon/tally.c \
 	cuda_remote/server/daemon/systemd.h cuda_remote/server/daemon/systemd.c \
 	cuda_remote/server/daemon/main.c
 cuda_remote_server_daemon_libhrdaemon_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_VERSION='"$(PACKAGE_VERSION)"'

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* headraced: the daemon, or with --worker one of its workers. */
+/* headraced: the daemon, or with --worker one of its workers, or with --metrics-process the process of its metrics. */
 #include "cuda_remote/server/daemon/child.h"
 #include "cuda_remote/server/daemon/daemon.h"
 #include "cuda_remote/server/daemon/log_place.h"
+#include "cuda_remote/server/daemon/metrics_process.h"
 #include "cuda_remote/server/daemon/systemd.h"
 
 #include <stdio.h>
@@ -29,6 +30,8 @@ int main(int argc, char **argv)
 	log_place_note();
 	if (argc == 2 && !strcmp(argv[1], CHILD_ARGUMENT))
 		work();
+	if (argc == 2 && !strcmp(argv[1], METRICS_ARGUMENT))
+		return metrics_process_run();
 	int status = daemon_options_parse(argc, argv, &options);
 	if (status)
 		return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -27,6 +27,7 @@ static const char usage[] =
 	"  -s, --socket=PATH            listen at this Unix socket, not at the default one; @NAME: abstract\n"
 	"      --no-loopback            do not listen at loopback's port 27180\n"
 	"  -k, --key-file=FILE          ask every TCP client for the key in FILE (mode 0600)\n"
+	"      --credential=KIND        munge: accept credentials of MUNGE too; key (default): the key file only\n"
 	"      --encrypt                encrypt every TCP connection; refuse clients that cannot\n"
 	"      --make-key=FILE          write a new key to FILE and end\n"
 	"  -d, --driver=PATH            system: NVIDIA's libcuda.so.1; softgpu: the software GPU; or a path to one;\n"
@@ -40,6 +41,7 @@ static const char usage[] =
 	"      --gpu-mode=[GPU:]MODE    exclusive: one session at a time has the GPU; shared (default)\n"
 	"      --gpu-memory=[GPU:]SIZE  memory of the GPU that each session may have (default none: all)\n"
 	"      --idle-timeout=SECONDS   end sessions that make no call for so long (default 0: never)\n"
+	"      --metrics=PLACE          answer HTTP GET /metrics (Prometheus) at ADDRESS:PORT or at the Unix socket PATH\n"
 	"  -u, --user=NAME              as root: the user of workers whose clients come by key or are root (default nobody)\n"
 	"      --root-workers           as root: root's clients get workers that are root\n"
 	"      --no-seccomp             do not filter the system calls of workers\n"
@@ -59,6 +61,7 @@ enum option_id {
 	OPTION_SOCKET,
 	OPTION_NO_LOOPBACK,
 	OPTION_KEY_FILE,
+	OPTION_CREDENTIAL,
 	OPTION_ENCRYPT,
 	OPTION_MAKE_KEY,
 	OPTION_DRIVER,
@@ -76,6 +79,7 @@ enum option_id {
 	OPTION_IDLE,
 	OPTION_DRAIN,
 	OPTION_LOG,
+	OPTION_METRICS,
 	OPTION_READY_FD,
 	OPTION_WATCH_FD,
 	OPTION_QUIET,
@@ -101,6 +105,7 @@ static const struct known_option {
 	[OPTION_SOCKET] = { "socket", 's', VALUE },
 	[OPTION_NO_LOOPBACK] = { "no-loopback", 0, 0 },
 	[OPTION_KEY_FILE] = { "key-file", 'k', VALUE | LIVE },
+	[OPTION_CREDENTIAL] = { "credential", 0, VALUE | LIVE },
 	[OPTION_ENCRYPT] = { "encrypt", 0, LIVE },
 	[OPTION_MAKE_KEY] = { "make-key", 0, VALUE | ONLY_COMMAND },
 	[OPTION_DRIVER] = { "driver", 'd', VALUE },
@@ -118,6 +123,7 @@ static const struct known_option {
 	[OPTION_IDLE] = { "idle-timeout", 0, VALUE | LIVE },
 	[OPTION_DRAIN] = { "drain-timeout", 0, VALUE | LIVE },
 	[OPTION_LOG] = { "log", 0, VALUE },
+	[OPTION_METRICS] = { "metrics", 0, VALUE },
 	[OPTION_READY_FD] = { "ready-fd", 0, VALUE | ONLY_COMMAND },
 	[OPTION_WATCH_FD] = { "watch-fd", 0, VALUE | ONLY_COMMAND },
 	[OPTION_QUIET] = { "quiet", 'q', 0 },
@@ -217,12 +223,36 @@ static int parse_gpu(const struct origin *origin, enum option_id id, const char 
 	return error ? complain(origin, id, value, want) : 0;
 }
 
+static int parse_credential(const struct origin *origin, enum option_id id, const char *value)
+{
+	bool munge = !strcmp(value, "munge");
+	if (!munge && strcmp(value, "key") != 0)
+		return complain(origin, id, value, "want key or munge");
+	if (munge && !rc_door_munge_supported())
+		return complain(origin, id, value, "this build has no MUNGE: it needs libmunge and libsodium");
+	origin->options->munge = munge;
+	return 0;
+}
+
 static int parse_log(const struct origin *origin, enum option_id id, const char *value)
 {
 	if (log_place_check(value))
 		return complain(origin, id, value, "want stderr, journal or the path of a file, which begins with /");
 	origin->options->log = value;
 	return 0;
+}
+
+/* A path, "@NAME" or ADDRESS:PORT. The port is not left out, as the default port is headraced's. */
+static int parse_metrics(const struct origin *origin, enum option_id id, const char *value)
+{
+	struct daemon_options *options = origin->options;
+	char place[sizeof options->places->path + 8];
+	bool socket = *value == '/' || *value == '@';
+	const char *bracket = strrchr(value, ']'), *colon = strchr(bracket ? bracket : value, ':');
+	int n = snprintf(place, sizeof place, "%s%s", socket ? "unix:" : "", value);
+	options->metrics = (socket || (colon && colon[1])) && (size_t)n < sizeof place &&
+			   !rc_server_parse_place(place, &options->metrics_place);
+	return options->metrics ? 0 : complain(origin, id, value, "want ADDRESS:PORT, or the path of a Unix socket, or @NAME");
 }
 
 /* Options with a value. */
@@ -234,6 +264,7 @@ static int apply_value(const struct origin *origin, enum option_id id, const cha
 	case OPTION_LISTEN:
 	case OPTION_SOCKET: return parse_place(origin, id, value);
 	case OPTION_KEY_FILE: return parse_text(origin, id, value, &options->key_file);
+	case OPTION_CREDENTIAL: return parse_credential(origin, id, value);
 	case OPTION_MAKE_KEY: return parse_text(origin, id, value, &options->make_key);
 	case OPTION_DRIVER: return parse_driver(origin, id, value);
 	case OPTION_WORKERS: return parse_number(origin, id, value, 1, 64, &options->workers);
@@ -247,6 +278,7 @@ static int apply_value(const struct origin *origin, enum option_id id, const cha
 	case OPTION_IDLE: return parse_number(origin, id, value, 0, 30 * 86400, &options->idle_s);
 	case OPTION_DRAIN: return parse_number(origin, id, value, 0, 86400, &options->drain_s);
 	case OPTION_LOG: return parse_log(origin, id, value);
+	case OPTION_METRICS: return parse_metrics(origin, id, value);
 	case OPTION_READY_FD: return parse_descriptor(origin, id, value, &options->ready_fd);
 	case OPTION_WATCH_FD: return parse_descriptor(origin, id, value, &options->watch_fd);
 	default: return -EINVAL;
@@ -480,6 +512,7 @@ int daemon_options_reload(int argc, char **argv, struct daemon_options *options)
 	options->idle_s = fresh.idle_s;
 	options->drain_s = fresh.drain_s;
 	options->key_file = fresh.key_file;
+	options->munge = fresh.munge;
 	/* Options that keep their value may point into the text that was read first. */
 	if (options->first_text)
 		free(options->text);

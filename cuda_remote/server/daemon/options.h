@@ -21,6 +21,7 @@ struct daemon_options {
 	size_t place_count;
 	bool loopback;           /* also at loopback's default port, if that is free */
 	const char *key_file;    /* NULL: none */
+	bool munge;              /* accept credentials of MUNGE */
 	char driver[PATH_MAX];   /* for dlopen */
 	bool software;           /* the driver is the software GPU */
 	const char *user;        /* daemon as root: user of workers whose client is root or authenticated by key */
@@ -30,6 +31,8 @@ struct daemon_options {
 	uint32_t workers;        /* kept ready */
 	uint32_t max_clients;
 	struct gpu_settings gpus;
+	bool metrics;            /* answer HTTP requests for counters at metrics_place */
+	rc_server_t metrics_place;
 	uint32_t idle_s;         /* a session without a call for this long ends; 0: never */
 	uint32_t drain_s;        /* after SIGTERM: time for sessions to end, s */
 	const char *log;         /* "stderr", "journal" or a file */

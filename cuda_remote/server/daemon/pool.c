@@ -3,6 +3,7 @@
 #include "cuda_remote/server/daemon/pool.h"
 
 #include "cuda_remote/server/daemon/launch.h"
+#include "cuda_remote/server/daemon/tally.h"
 #include "cuda_remote/wire.h"
 #include "rdma_channel/base/log.h"
 
@@ -37,6 +38,7 @@ struct worker {
 	struct line *line;
 	enum worker_state state;
 	bool outdated; /* STARTING with a plan that has changed: ends when it is ready */
+	struct tally tally;
 	/* SERVING */
 	uint64_t number; /* of the session */
 	uint8_t token[RC_DOOR_TOKEN_BYTES];
@@ -55,6 +57,7 @@ struct pool {
 	uint32_t gpus;
 	bool stopped; /* starts no workers */
 	uint64_t sessions; /* count of all sessions so far */
+	struct rc_counters past; /* of sessions and workers that have ended */
 	struct line line[1 + RC_DEVICES_MAX]; /* all GPUs; each GPU */
 };
 
@@ -279,6 +282,17 @@ int pool_gpu_in_use(const struct pool *pool, const rc_door_peer_t *peer)
 
 /* ---- ending ---- */
 
+static enum rc_exit exit_of(const struct worker *worker, int status)
+{
+	if (worker->state == ENDING)
+		return RC_EXIT_DAEMON;
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGSYS ? RC_EXIT_FILTER : RC_EXIT_SIGNAL;
+	if (worker->state == SERVING)
+		return WEXITSTATUS(status) ? RC_EXIT_ERROR : RC_EXIT_CLIENT;
+	return worker->state == STARTING ? RC_EXIT_START : RC_EXIT_UNUSED;
+}
+
 static void log_end(const struct worker *worker, int status)
 {
 	const char *client = worker->state == SERVING ? worker->client : "none";
@@ -313,6 +327,9 @@ void pool_reap(struct pool *pool)
 			continue;
 		}
 		log_end(worker, status);
+		pool->past.exits_total[exit_of(worker, status)]++;
+		tally_look(&worker->tally, worker->process.usage);
+		tally_add(&worker->tally, &pool->past);
 		if (worker->state == STARTING)
 			note_failure(worker->line);
 		*at = worker->next;
@@ -434,6 +451,31 @@ void pool_count_sessions(const struct pool *pool, const struct session_owner *ow
 	for (const struct worker *at = pool->first; at; at = at->next)
 		if (at->state == SERVING)
 			limits_count(owner, &at->owner, counts);
+}
+
+void pool_tally(struct pool *pool, struct rc_counters *counters)
+{
+	const struct gpu_settings *settings = &pool->plan.gpus;
+	memcpy(counters->exits_total, pool->past.exits_total, sizeof counters->exits_total);
+	counters->gpus = pool->gpus < RC_COUNTERS_GPUS ? pool->gpus : RC_COUNTERS_GPUS;
+	for (uint32_t i = 0; i < counters->gpus; i++)
+		counters->gpu[i] = (struct rc_gpu_counters){ .quota = settings->memory[i], .exclusive = settings->exclusive[i] };
+	tally_add(&(struct tally){ .calls = pool->past.calls_total, .kernel_launches = pool->past.kernel_launches_total,
+				   .graph_launches = pool->past.graph_launches_total,
+				   .to_devices = pool->past.to_devices_total, .from_devices = pool->past.from_devices_total,
+				   .connections = pool->past.connections_total }, counters);
+	/* The first connection of a session is not among those that its worker counts. */
+	counters->connections_total += pool->sessions;
+	counters->sessions_total = pool->sessions;
+	for (struct worker *at = pool->first; at; at = at->next) {
+		counters->workers_ready += at->state == READY && at->line == pool->line;
+		tally_look(&at->tally, at->process.usage);
+		tally_add(&at->tally, counters);
+		if (at->state != SERVING)
+			continue;
+		counters->sessions++;
+		tally_add_session(at->process.usage, at->gpu, counters);
+	}
 }
 
 static bool may_see(const rc_door_peer_t *peer, const struct worker *worker)

@@ -73,6 +73,9 @@ struct pool_counts {
 };
 void pool_count(const struct pool *pool, struct pool_counts *counts);
 
+/* Sets the members of *counters that are about sessions, workers and GPUs; leaves the others. */
+void pool_tally(struct pool *pool, struct rc_counters *counters);
+
 /* Adds the sessions that count against this owner. */
 void pool_count_sessions(const struct pool *pool, const struct session_owner *owner, struct session_limits *counts);
 

@@ -4,11 +4,14 @@
 
 #include "cuda_remote/softgpu/space/shared.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MAGIC "HRSGIPC1"
+
+static __thread int offered = -1; /* ipc_offer */
 
 CUresult ipc_describe(int file, ipc_handle_t *handle)
 {
@@ -36,7 +39,7 @@ CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, in
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (handle->process == (int32_t)getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	int own = softgpu_shared_open(handle->process, handle->file);
+	int own = offered >= 0 ? fcntl(offered, F_DUPFD_CLOEXEC, 0) : softgpu_shared_open(handle->process, handle->file);
 	if (own < 0)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!softgpu_shared_check(own, purpose, device, bytes) || !ipc_describes(handle, own)) {
@@ -45,4 +48,24 @@ CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, in
 	}
 	*file = own;
 	return CUDA_SUCCESS;
+}
+
+void ipc_offer(int file)
+{
+	offered = file;
+}
+
+int ipc_file(const void *handle)
+{
+	ipc_handle_t described;
+	memcpy(&described, handle, sizeof described);
+	if (described.process != (int32_t)getpid() || described.file < 0)
+		return -1;
+	/* The descriptor is looked at once it is this function's own: another thread may close the number meanwhile. */
+	int own = fcntl(described.file, F_DUPFD_CLOEXEC, 0);
+	if (own >= 0 && !ipc_describes(&described, own)) {
+		close(own);
+		own = -1;
+	}
+	return own;
 }

@@ -32,6 +32,10 @@ CUresult ipc_describe(int file, ipc_handle_t *handle);
  */
 CUresult ipc_open(const ipc_handle_t *handle, const char *purpose, int *file, int *device, uint64_t *bytes);
 
+/* The functions of struct rc_handle_files (handle_files.h). */
+int ipc_file(const void *handle);
+void ipc_offer(int file);
+
 /* True if the handle is valid in form and describes this file. */
 bool ipc_describes(const ipc_handle_t *handle, int file);
 

@@ -26,6 +26,7 @@ typedef struct softgpu_allocation {
 	bool hidden;            /* mapped without access rights: kernels and copies do not find it */
 	bool sync_memops;       /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
 	bool imported;          /* created by another process */
+	bool kept;              /* registered memory that stays mapped */
 	const void *owner;      /* set by the caller: the context */
 	const void *pool;       /* set by the caller: the memory pool of the allocation, or NULL */
 } softgpu_allocation_t;

@@ -12,6 +12,7 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static softgpu_allocation_t *table;
 static size_t count, room;
+static size_t unkept; /* ranges to be verified; read without the lock too */
 
 /* Returns the index of the first entry that ends after address. */
 static size_t position(uint64_t address)
@@ -29,6 +30,8 @@ static size_t position(uint64_t address)
 
 static void take_out(size_t at)
 {
+	if (!table[at].kept)
+		__atomic_store_n(&unkept, unkept - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&count, count - 1, __ATOMIC_RELAXED);
 	memmove(&table[at], &table[at + 1], (count - at) * sizeof *table);
 }
@@ -51,6 +54,8 @@ static int insert(const softgpu_allocation_t *range)
 	}
 	memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
 	table[at] = *range;
+	table[at].kept = false;
+	__atomic_store_n(&unkept, unkept + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&count, count + 1, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -83,6 +88,19 @@ void softgpu_registered_remove_owned(const void *owner)
 	pthread_rwlock_unlock(&lock);
 }
 
+int softgpu_registered_keep(uint64_t base)
+{
+	pthread_rwlock_wrlock(&lock);
+	size_t at = position(base);
+	bool found = at < count && table[at].base == base && !table[at].hidden;
+	if (found && !table[at].kept) {
+		table[at].kept = true;
+		__atomic_store_n(&unkept, unkept - 1, __ATOMIC_RELAXED);
+	}
+	pthread_rwlock_unlock(&lock);
+	return found ? 0 : -EINVAL;
+}
+
 /* True if every page of the range is mapped. */
 static bool is_mapped(const softgpu_allocation_t *range)
 {
@@ -93,15 +111,26 @@ static bool is_mapped(const softgpu_allocation_t *range)
 bool softgpu_registered_verify(void)
 {
 	/* Relaxed: a range that is registered concurrently is mapped, so it need not be checked. */
-	if (!__atomic_load_n(&count, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&unkept, __ATOMIC_RELAXED))
 		return false;
 	bool changed = false;
 	pthread_rwlock_wrlock(&lock);
 	for (size_t i = 0; i < count; i++)
-		if (!table[i].hidden && !is_mapped(&table[i]))
+		if (!table[i].hidden && !table[i].kept && !is_mapped(&table[i]))
 			changed = table[i].hidden = true;
 	pthread_rwlock_unlock(&lock);
 	return changed;
+}
+
+bool softgpu_registered_verify_at(uint64_t address)
+{
+	if (!__atomic_load_n(&unkept, __ATOMIC_RELAXED))
+		return false;
+	pthread_rwlock_rdlock(&lock);
+	size_t at = position(address);
+	bool gone = at < count && address >= table[at].base && !table[at].hidden && !table[at].kept && !is_mapped(&table[at]);
+	pthread_rwlock_unlock(&lock);
+	return gone && softgpu_registered_verify();
 }
 
 bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found)

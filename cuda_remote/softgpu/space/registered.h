@@ -10,11 +10,15 @@ int softgpu_registered_add(const softgpu_allocation_t *range);
 /* Returns 0, or -EINVAL if no range starts at base. */
 int softgpu_registered_remove(uint64_t base);
 void softgpu_registered_remove_owned(const void *owner);
+/* The range at base stays mapped until it is removed: it is not verified. -EINVAL: no range starts there. */
+int softgpu_registered_keep(uint64_t base);
 /*
  * Hides ranges that the program has unmapped since their registration, completely or in part. Hidden ranges are not
  * found. Returns whether a range was hidden by this call.
  */
 bool softgpu_registered_verify(void);
+/* The same for the range that contains address. If it is mapped, the others are not looked at. */
+bool softgpu_registered_verify_at(uint64_t address);
 bool softgpu_registered_find(uint64_t address, softgpu_allocation_t *found);
 
 #endif

@@ -864,10 +864,21 @@ int softgpu_space_unregister(uint64_t base)
 	return error;
 }
 
+int softgpu_space_keep(uint64_t base)
+{
+	return softgpu_registered_keep(base);
+}
+
 void softgpu_space_verify_registered(void)
 {
 	/* Invalidates cached results of lookups; pairs with the acquire in softgpu_memory_generation. */
 	if (softgpu_registered_verify())
+		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
+}
+
+void softgpu_space_verify_registered_at(uint64_t address)
+{
+	if (softgpu_registered_verify_at(address))
 		__atomic_add_fetch(&space.generation, 1, __ATOMIC_RELEASE);
 }
 

@@ -70,12 +70,16 @@ void softgpu_space_free_owned(const void *owner, void (*freed)(const softgpu_all
 int softgpu_space_register(const softgpu_allocation_t *range);
 /* Removes a registration. -EINVAL: no registered range starts at base. */
 int softgpu_space_unregister(uint64_t base);
+/* The range at base stays mapped until its registration ends. -EINVAL: no registered range starts at base. */
+int softgpu_space_keep(uint64_t base);
 
 /*
  * Checks all registered ranges: a range that the program has unmapped since its registration is not found any more.
  * Call it before a command uses addresses. If the program unmaps a range while a kernel uses it, the process is killed.
  */
 void softgpu_space_verify_registered(void);
+/* Checks the range that contains address. */
+void softgpu_space_verify_registered_at(uint64_t address);
 
 /* Finds the allocation that contains address. Returns false if there is none, or if a kernel allocated it with malloc:
  * host calls must not use such memory. */

@@ -82,7 +82,7 @@ TABLE
 [[ $source == *'server_object(RC_KIND_ARRAY, (uint64_t)(uintptr_t)to->res.array.hArray'* ]] || fail "an array is not looked up: $source"
 [[ $source == *'name[args.name_bytes - 1]'* ]] || fail "a text may lack its end: $source"
 [[ $source == *'args.pResViewDesc_given ? '*' : NULL'* ]] || fail "an absent struct is not NULL: $source"
-[[ $source == *'server_object_bind_alias(RC_KIND_TEXTURE_REF, args.pTexRef, (void *)(uintptr_t)pTexRef, args.hmod)'* ]] ||
+[[ $source == *'server_object_bind_alias(RC_KIND_TEXTURE_REF, args.pTexRef, (void *)(uintptr_t)pTexRef, NULL, args.hmod)'* ]] ||
 	fail "an alias does not end with its owner: $source"
 
 # The description of a build: comments and the names of hooks make no difference, an argument or a member does.

@@ -47,12 +47,12 @@ for bad in "unix:$work/none" "$server/7" "127.0.0.1:1"; do
 	LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=$bad timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 	refused 3 "server .*: " "HEADRACE_SERVER=$bad"
 done
-$knock "unix:$work/other" answer 9 > "$work/answer" &
+$knock "unix:$work/other" answer 999 > "$work/answer" &
 other=$!
 eventually 5 test -s "$work/answer"
 LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=unix:$work/other \
 	timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
-refused 3 "speaks protocol 9" "another version"
+refused 3 "speaks protocol 999" "another version"
 wait $other
 
 echo "- a client killed in mid-copy"

@@ -5,8 +5,8 @@ set -euo pipefail
 program=$top_builddir/test/cuda/client/hostile
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Over a socket a chunk can be received in part.
-export HEADRACE_TRANSPORT=tcp HEADRACE_LOG=error
+# Over a socket, which takes less than a chunk at once, a chunk can be received in part.
+export HEADRACE_TRANSPORT=tcp HEADRACE_RING_BYTES=64k HEADRACE_LOG=error
 for scenario in $("$program"); do
 	if ! timeout 60 "$program" "$scenario" "$folder/socket" > "$folder/out" 2>&1 || grep -q Sanitizer "$folder/out"; then
 		cat "$folder/out"

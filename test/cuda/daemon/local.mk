@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The daemon and its workers from the outside, with the echo worker and knock of test/cuda/door.
 dist_check_SCRIPTS += test/cuda/daemon/confinement_test.sh test/cuda/daemon/config_test.sh \
-	test/cuda/daemon/ending_test.sh test/cuda/daemon/gpus_test.sh test/cuda/daemon/limits_test.sh \
+	test/cuda/daemon/ending_test.sh test/cuda/daemon/gpus_test.sh test/cuda/daemon/limits_test.sh test/cuda/daemon/metrics_test.sh \
 	test/cuda/daemon/report_test.sh
-EXTRA_DIST += test/cuda/daemon/activate.py test/cuda/daemon/journal.py test/cuda/daemon/scan.py
+EXTRA_DIST += test/cuda/daemon/activate.py test/cuda/daemon/journal.py test/cuda/daemon/metrics.py test/cuda/daemon/scan.py
 TESTS += test/cuda/daemon/confinement_test.sh test/cuda/daemon/config_test.sh \
-	test/cuda/daemon/ending_test.sh test/cuda/daemon/gpus_test.sh test/cuda/daemon/limits_test.sh \
+	test/cuda/daemon/ending_test.sh test/cuda/daemon/gpus_test.sh test/cuda/daemon/limits_test.sh test/cuda/daemon/metrics_test.sh \
 	test/cuda/daemon/report_test.sh

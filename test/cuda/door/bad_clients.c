@@ -63,19 +63,15 @@ static const char *answer_to_build(rc_server_t place, const struct door_build *b
 	return refusal.text;
 }
 
-START_TEST(a_client_of_another_build_is_refused_with_the_difference)
+START_TEST(a_client_with_other_messages_is_refused_with_the_difference)
 {
 	struct test_server server;
 	struct door_build build = door_build;
 	server_start(&server, unix_place("a"), &(rc_door_policy_t){ 0 });
 	ck_assert_str_eq(answer_to_build(server.place, &build), "");
 	build.calls++;
-	ck_assert_str_eq(answer_to_build(server.place, &build),
-			 "builds differ: table of calls; install the same build of Headrace on both hosts");
-	build = door_build;
-	build.structs++;
-	ck_assert_str_eq(answer_to_build(server.place, &build),
-			 "builds differ: sizes of CUDA's structs; install the same build of Headrace on both hosts");
+	build.structs++; /* the client asks for the list of calls */
+	ck_assert_str_eq(answer_to_build(server.place, &build), "");
 	build = door_build;
 	build.wire++;
 	ck_assert_str_eq(answer_to_build(server.place, &build),
@@ -86,6 +82,64 @@ START_TEST(a_client_of_another_build_is_refused_with_the_difference)
 	build = (struct door_build){ 0, 0, 0, 0 };
 	ck_assert_ptr_nonnull(strstr(answer_to_build(server.place, &build), "on both hosts")); /* the longest text fits */
 	server_stop(&server);
+}
+END_TEST
+
+/* The first call of this kind; the generated list has both kinds. */
+static uint32_t first_call(bool needed)
+{
+	uint32_t i = 0;
+	while (i < door_call_count && door_call_list[i].needed != needed)
+		i++;
+	ck_assert_uint_lt(i, door_call_count);
+	return i;
+}
+
+START_TEST(calls_are_found_under_other_numbers)
+{
+	struct door_calls theirs, ours;
+	uint16_t numbers[RC_DOOR_CALLS_MAX];
+	char text[RC_DOOR_TEXT_MAX];
+	door_calls_fill(&ours);
+	theirs = ours;
+	for (uint32_t i = 0; i < door_call_count; i++)
+		theirs.hash[i] = ours.hash[door_call_count - 1 - i];
+	ck_assert_int_eq(door_calls_match(&theirs, numbers, text), 0);
+	for (uint32_t n = 1; n <= door_call_count; n++)
+		ck_assert_uint_eq(numbers[n], door_call_count + 1 - n);
+	theirs.count = 0;
+	ck_assert_int_eq(door_calls_match(&theirs, numbers, text), -EPROTONOSUPPORT);
+	theirs = ours;
+	theirs.count = RC_DOOR_CALLS_MAX;
+	memset(theirs.hash + ours.count, 0xff, sizeof theirs.hash - ours.count * sizeof *theirs.hash);
+	ck_assert_int_eq(door_calls_match(&theirs, numbers, text), 0);
+}
+END_TEST
+
+START_TEST(a_call_that_differs_is_named)
+{
+	struct door_calls theirs;
+	uint16_t numbers[RC_DOOR_CALLS_MAX];
+	char text[RC_DOOR_TEXT_MAX];
+	uint32_t optional = first_call(false), needed = first_call(true);
+	door_calls_fill(&theirs);
+	theirs.hash[optional] ^= 1;
+	ck_assert_int_eq(door_calls_match(&theirs, numbers, text), 1);
+	ck_assert_ptr_nonnull(strstr(text, door_call_list[optional].name));
+	ck_assert_uint_eq(numbers[optional + 1], 0);
+	ck_assert_uint_eq(numbers[needed + 1], needed + 1);
+	theirs.hash[needed] ^= 1;
+	ck_assert_int_eq(door_calls_match(&theirs, numbers, text), -EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(text, door_call_list[needed].name));
+}
+END_TEST
+
+START_TEST(each_call_has_a_hash_of_its_own)
+{
+	for (uint32_t i = 0; i < door_call_count; i++)
+		for (uint32_t j = 0; j < i; j++)
+			ck_assert_msg(door_call_list[i].hash != door_call_list[j].hash, "%s and %s", door_call_list[i].name,
+				      door_call_list[j].name);
 }
 END_TEST
 
@@ -272,7 +326,10 @@ END_TEST
 void add_bad_clients(TCase *tests)
 {
 	tcase_add_test(tests, wrong_hellos_are_refused_with_the_reason);
-	tcase_add_test(tests, a_client_of_another_build_is_refused_with_the_difference);
+	tcase_add_test(tests, a_client_with_other_messages_is_refused_with_the_difference);
+	tcase_add_test(tests, calls_are_found_under_other_numbers);
+	tcase_add_test(tests, a_call_that_differs_is_named);
+	tcase_add_test(tests, each_call_has_a_hash_of_its_own);
 	tcase_add_test(tests, wrong_requests_are_refused_with_the_reason);
 	tcase_add_test(tests, random_bytes_neither_enter_nor_harm);
 	tcase_add_test(tests, clients_that_stall_delay_no_other);

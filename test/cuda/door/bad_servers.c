@@ -30,7 +30,7 @@ START_TEST(a_silent_server_is_given_up_after_the_timeout)
 END_TEST
 
 /* A server that reads a hello and answers with the bytes given, whatever they are. */
-static int connect_answered_with(const void *answer, size_t size)
+static int connect_by(const char *key_file, const void *answer, size_t size)
 {
 	rc_server_t place = unix_place("fake");
 	int fd = listen_raw(place);
@@ -42,11 +42,24 @@ static int connect_answered_with(const void *answer, size_t size)
 		_exit(n != sizeof hello || write(client, answer, size) != (ssize_t)size);
 	}
 	rc_door_welcome_t welcome;
-	int error = client_connect(place, RC_DOOR_NEW, rc_door_keys_supported() ? key_path : NULL, &welcome);
+	int error = client_connect(place, RC_DOOR_NEW, key_file, &welcome);
+	if (!error)
+		close(welcome.fd);
 	close(fd);
 	waitpid(child, NULL, 0);
 	unlink(place.path);
 	return error;
+}
+
+static int connect_answered_with(const void *answer, size_t size)
+{
+	return connect_by(rc_door_keys_supported() ? key_path : NULL, answer, size);
+}
+
+/* The client has no key. */
+static int connect_unproved(const void *answer, size_t size)
+{
+	return connect_by(NULL, answer, size);
 }
 
 START_TEST(a_server_of_another_version_is_named)
@@ -88,6 +101,32 @@ START_TEST(a_server_without_the_key_is_not_trusted)
 }
 END_TEST
 
+START_TEST(a_wrong_list_of_calls_is_an_error)
+{
+	static struct {
+		struct door_challenge challenge;
+		struct door_welcome welcome;
+		struct door_calls calls;
+	} answer;
+	answer.challenge.method = DOOR_BY_USER; /* a build of zeros is another one, so the client asks for the list */
+	answer.welcome.card_len = 4;
+	door_header_set(&answer.challenge.header, DOOR_CHALLENGE, sizeof answer.challenge);
+	door_header_set(&answer.welcome.header, DOOR_WELCOME, sizeof answer.welcome);
+	door_calls_fill(&answer.calls);
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer), 0);
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer - 1), -ECONNRESET);
+	answer.calls.count = RC_DOOR_CALLS_MAX + 1;
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer), -EPROTO);
+	answer.calls.count = UINT32_MAX;
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer), -EPROTO);
+	answer.calls.count = 0;
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer), -EPROTONOSUPPORT);
+	door_calls_fill(&answer.calls);
+	answer.calls.header.length--;
+	ck_assert_int_eq(connect_unproved(&answer, sizeof answer), -EPROTO);
+}
+END_TEST
+
 void add_bad_servers(TCase *tests)
 {
 	tcase_add_test(tests, an_address_without_a_server_is_an_error_at_once);
@@ -97,4 +136,5 @@ void add_bad_servers(TCase *tests)
 	if (!rc_door_keys_supported())
 		return;
 	tcase_add_test(tests, a_server_without_the_key_is_not_trusted);
+	tcase_add_test(tests, a_wrong_list_of_calls_is_an_error);
 }

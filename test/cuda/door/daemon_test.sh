@@ -156,10 +156,10 @@ refused 111 "no headraced listens there" "wrong port"
 stop_daemon
 
 echo "- other protocol versions"
-$knock "$server" answer 9 > "$work/answer" &
+$knock "$server" answer 999 > "$work/answer" &
 eventually 5 test -s "$work/answer" || fail "no listener"
 $knock "$server" status 2> "$work/err"
-refused 93 "speaks protocol 9, this client" "other version"
+refused 93 "speaks protocol 999, this client" "other version"
 wait $!
 
 echo "- beyond loopback only with a key"

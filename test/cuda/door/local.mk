@@ -26,14 +26,16 @@ test_cuda_door_door_users_test_LDADD = cuda_remote/door/libhrdoor.la $(CHECK_LIB
 endif
 
 # The daemon with a worker that echoes, and a client to knock at it with.
-check_PROGRAMS += test/cuda/door/headraced-echo test/cuda/door/knock
+check_PROGRAMS += test/cuda/door/headraced-echo test/cuda/door/knock test/cuda/door/munge_rogue
+test_cuda_door_munge_rogue_SOURCES = test/cuda/door/munge_rogue.c
+test_cuda_door_munge_rogue_LDADD = cuda_remote/door/libhrdoor.la
 test_cuda_door_headraced_echo_SOURCES = test/cuda/door/echo_worker.c
 test_cuda_door_headraced_echo_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=rc_door_peer_send
 test_cuda_door_headraced_echo_LDADD = cuda_remote/server/daemon/libhrdaemon.la
 test_cuda_door_knock_SOURCES = test/cuda/door/knock.c
 test_cuda_door_knock_LDADD = cuda_remote/door/libhrdoor.la
 dist_check_SCRIPTS += test/cuda/door/daemon_users_test.sh
-dist_check_SCRIPTS += test/cuda/door/daemon_test.sh test/cuda/door/run_test.sh test/cuda/door/two_hosts_test.sh
+dist_check_SCRIPTS += test/cuda/door/daemon_test.sh test/cuda/door/munge_test.sh test/cuda/door/run_test.sh test/cuda/door/two_hosts_test.sh
 EXTRA_DIST += test/cuda/door/daemon.sh test/cuda/door/two_hosts.sh
 TESTS += test/cuda/door/daemon_users_test.sh
-TESTS += test/cuda/door/daemon_test.sh test/cuda/door/run_test.sh test/cuda/door/two_hosts_test.sh
+TESTS += test/cuda/door/daemon_test.sh test/cuda/door/munge_test.sh test/cuda/door/run_test.sh test/cuda/door/two_hosts_test.sh

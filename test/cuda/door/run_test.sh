@@ -94,10 +94,10 @@ start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=
 $run -s "unix:$work/sock/5" true 2> "$work/err"
 refused 125 "no such GPU index 5: the server has 2" "GPU 5"
 
-$knock "unix:$work/other" answer 9 > "$work/answer" &
+$knock "unix:$work/other" answer 999 > "$work/answer" &
 eventually 5 test -s "$work/answer" || fail "no listener"
 $run -s "unix:$work/other" true 2> "$work/err"
-refused 125 "speaks protocol 9" "another version"
+refused 125 "speaks protocol 999" "another version"
 wait $!
 
 echo "- servers that are there"

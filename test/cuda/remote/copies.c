@@ -301,6 +301,59 @@ static void wrong(void)
 	EXPECT(cuMemcpyHtoD(device, host, 64), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A small copy after a long one into the same memory, which has not arrived yet. */
+static void small_after_long(void)
+{
+	enum { N = 100000, SMALL = 16 };
+	CUstream stream;
+	CUdeviceptr device, small;
+	uint32_t *host = malloc(N * 4);
+	CHECK(host);
+	OK(cuMemHostRegister(host, N * 4, 0));
+	OK(cuMemAlloc(&device, N * 4));
+	OK(cuMemAlloc(&small, SMALL * 4));
+	OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+	for (uint32_t i = 1; i <= 50; i++) {
+		OK(cuMemsetD32Async(device, 2 * i, N, stream));
+		OK(cuMemsetD32Async(small, 2 * i + 1, SMALL, stream));
+		OK(cuMemcpyDtoHAsync(host, device, N * 4, stream));
+		OK(cuMemcpyDtoH(host, small, SMALL * 4));
+		CHECK(host[0] == 2 * i + 1 && host[SMALL - 1] == 2 * i + 1 && host[SMALL] == 2 * i && host[N - 1] == 2 * i);
+	}
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+	OK(cuMemFree(small));
+	OK(cuMemHostUnregister(host));
+	free(host);
+}
+
+/* Rows of a few bytes, of which one chunk has many. */
+static void many_rows(void)
+{
+	enum { HEIGHT = 300, DEPTH = 400 };
+	static const size_t widths[] = { 1, 2, 3, 4, 8, 12, 16, 20 };
+	for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+		size_t pitch = widths[i] + 5, all = pitch * HEIGHT * DEPTH;
+		uint8_t *there = malloc(all), *back = calloc(1, all);
+		CUdeviceptr device;
+		CHECK(there && back);
+		OK(cuMemAlloc(&device, all));
+		fill(there, all, 9 + (unsigned)i);
+		CUDA_MEMCPY3D copy = { .WidthInBytes = widths[i], .Height = HEIGHT, .Depth = DEPTH, .srcPitch = pitch, .dstPitch = pitch,
+				       .srcHeight = HEIGHT, .dstHeight = HEIGHT, .srcHost = there, .dstDevice = device,
+				       .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE };
+		OK(cuMemcpy3D(&copy));
+		copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = device;
+		copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = back;
+		OK(cuMemcpy3D(&copy));
+		for (size_t at = 0; at < all; at++)
+			CHECK(back[at] == (at % pitch < widths[i] ? there[at] : 0));
+		OK(cuMemFree(device));
+		free(there);
+		free(back);
+	}
+}
+
 int main(void)
 {
 	start();
@@ -309,6 +362,8 @@ int main(void)
 	asynchronous();
 	arrival();
 	same_place();
+	small_after_long();
+	many_rows();
 	through_the_host();
 	box(1, 1, 1);
 	box(100, 7, 3);

@@ -250,10 +250,6 @@ static void errors(void)
 	OK(cuGraphAddDependencies(graph, &node[1], &node[0], NULL, 1));
 	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
-	CUDA_MEM_ALLOC_NODE_PARAMS alloc = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-							    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
-					     .bytesize = 64 };
-	EXPECT(cuGraphAddMemAllocNode(&node[0], graph, NULL, 0, &alloc), CUDA_ERROR_NOT_SUPPORTED);
 	CUDA_MEMCPY3D copy = up(0x1000, &graph, 8);
 	CUcontext context;
 	OK(cuCtxGetCurrent(&context));

@@ -5,9 +5,14 @@
 remote_start
 timeout 120 "$build/test/cuda/remote/graphs" || exit 1
 timeout 120 "$build/test/cuda/remote/capture" || exit 1
+timeout 120 "$build/test/cuda/remote/graph_memory" || exit 1
 HEADRACE_LOG=debug timeout 120 "$build/test/cuda/remote/graphs" many 2>"$folder/calls" || { cat "$folder/calls" >&2; exit 1; }
 launches=$(grep -c 'call [0-9]* graph_launch' "$folder/calls")
 all=$(grep -c 'call [0-9]* [a-zA-Z_]' "$folder/calls")
 [ "$launches" = 100 ] || fail "100 launches sent $launches messages"
 # Start, allocation, fill, load, instantiation, the copy at the end, frees: fewer than 20.
 [ "$all" -lt 120 ] || fail "the program sent $all calls for 100 launches"
+remote_stop || fail "the daemon does not end"
+rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=0 remote_start
+timeout 120 "$build/test/cuda/remote/graph_memory" driver || exit 1

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
 HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies \
-	test/cuda/remote/errors test/cuda/remote/graphs test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
-	test/cuda/remote/peer test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
+	test/cuda/remote/errors test/cuda/remote/graph_memory test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
+	test/cuda/remote/ipc \
+	test/cuda/remote/other_build test/cuda/remote/headraced-other \
+	test/cuda/remote/peer test/cuda/remote/peer_links test/cuda/remote/pinned test/cuda/remote/placed test/cuda/remote/pools test/cuda/remote/softgpu_arrays \
 	test/cuda/remote/mapped \
 	test/cuda/remote/managed \
 	test/cuda/remote/threads \
-	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
+	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/small_calls \
+	test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
-	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/hostfn.sh \
-	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/peer.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
+	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/held.sh test/cuda/remote/hostfn.sh \
+	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/other_build.sh test/cuda/remote/peer.sh test/cuda/remote/peer_links.sh test/cuda/remote/peer_perf.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
+	test/cuda/remote/ipc.sh \
 	test/cuda/remote/pools.sh \
-	test/cuda/remote/quota.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/stream_memory.sh test/cuda/remote/threads.sh \
+	test/cuda/remote/quota.sh test/cuda/remote/references.sh test/cuda/remote/rogue.sh test/cuda/remote/servers.sh test/cuda/remote/small_calls.sh test/cuda/remote/stream_memory.sh test/cuda/remote/tensor_maps.sh test/cuda/remote/threads.sh \
 	test/cuda/remote/usage.sh test/cuda/remote/virtual.sh \
 	test/cuda/remote/mapped.sh \
 	test/cuda/remote/managed.sh
@@ -24,6 +28,9 @@ REMOTE_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_remote_capture_SOURCES = test/cuda/remote/capture.c test/cuda/softgpu/driver.h
 test_cuda_remote_capture_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_capture_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_graph_memory_SOURCES = test/cuda/remote/graph_memory.c test/cuda/softgpu/driver.h
+test_cuda_remote_graph_memory_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_graph_memory_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_graphs_SOURCES = test/cuda/remote/graphs.c test/cuda/softgpu/driver.h
 test_cuda_remote_graphs_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_graphs_LDADD = cuda_remote/client/libcuda.la
@@ -39,9 +46,15 @@ test_cuda_remote_softgpu_arrays_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_errors_SOURCES = test/cuda/remote/errors.c
 test_cuda_remote_errors_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_errors_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_held_SOURCES = test/cuda/remote/held.c test/cuda/softgpu/driver.h
+test_cuda_remote_held_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_held_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_hostfn_SOURCES = test/cuda/remote/hostfn.c
 test_cuda_remote_hostfn_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_hostfn_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_ipc_SOURCES = test/cuda/remote/ipc.c test/cuda/softgpu/driver.h
+test_cuda_remote_ipc_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_ipc_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_linker_SOURCES = test/cuda/remote/linker.c test/cuda/softgpu/driver.h
 test_cuda_remote_linker_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_linker_LDADD = cuda_remote/client/libcuda.la
@@ -54,9 +67,41 @@ test_cuda_remote_mapped_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_order_SOURCES = test/cuda/remote/order.c test/cuda/softgpu/driver.h
 test_cuda_remote_order_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_order_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_other_build_SOURCES = test/cuda/remote/other_build.c test/cuda/softgpu/driver.h
+test_cuda_remote_other_build_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_other_build_LDADD = cuda_remote/client/libcuda.la
+# A server of another build. Its table has the files of the table in reverse order, so that all numbers differ; it lacks one
+# call, and has another form of a second. The sources that depend on the numbers are compiled with this table.
+OTHER = test/cuda/remote/other
+OTHER_GENERATED = $(OTHER)/cuda_remote/api/calls.h $(OTHER)/names.c $(OTHER)/calls.c $(OTHER)/wire.txt $(OTHER)/build.c
+CLEANFILES += $(OTHER_GENERATED) $(OTHER)/table
+test_cuda_remote_headraced_other_SOURCES = cuda_remote/server/latch.c cuda_remote/server/peer.c cuda_remote/server/thread.c
+nodist_test_cuda_remote_headraced_other_SOURCES = $(OTHER)/calls.c $(OTHER)/names.c $(OTHER)/build.c
+test_cuda_remote_headraced_other_CPPFLAGS = -iquote $(OTHER) $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_cuda_remote_headraced_other_LDADD = $(cuda_remote_server_headraced_LDADD)
+$(test_cuda_remote_headraced_other_OBJECTS): $(OTHER)/cuda_remote/api/calls.h cuda_remote/api/driver.h
+$(OTHER)/table: $(HR_CALL_TABLE) Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && for file in $(HR_CALL_TABLE); do echo "$(srcdir)/$$file"; done | sort -r | xargs cat | \
+		sed '/^wait  *cuCtxGetCacheConfig/d; s/^async cuCtxSetCacheConfig/wait cuCtxSetCacheConfig/' > $@.new && mv $@.new $@
+HR_OTHER_PY = $(AM_V_GEN)$(MKDIR_P) $(@D) && other() { here=`pwd` && (cd $(srcdir) && $(PYTHON) -B cuda_remote/api/calls.py \
+	"$$1" "$(CC) $(CUDA_CPPFLAGS)" "$$here/$(OTHER)/table") > "$$2.new" && mv "$$2.new" "$$2"; } && other
+$(OTHER)/cuda_remote/api/calls.h: $(OTHER)/table $(HR_CALL_INPUTS)
+	$(HR_OTHER_PY) calls.h $@
+$(OTHER)/names.c: $(OTHER)/table $(HR_CALL_INPUTS)
+	$(HR_OTHER_PY) names.c $@
+$(OTHER)/calls.c: $(OTHER)/table $(HR_CALL_INPUTS)
+	$(HR_OTHER_PY) server.c $@
+$(OTHER)/wire.txt: $(OTHER)/table $(HR_CALL_INPUTS)
+	$(HR_OTHER_PY) wire.txt $@
+$(OTHER)/build.c: cuda_remote/door/build.py $(OTHER)/wire.txt $(DOOR_BUILD_INPUTS)
+	$(AM_V_GEN)here=`pwd` && cd $(srcdir) && $(PYTHON) -B cuda_remote/door/build.py "$$here/$(OTHER)/wire.txt" \
+		$(DOOR_BUILD_INPUTS) > "$$here/$@.new" && cd "$$here" && mv $@.new $@
 test_cuda_remote_peer_SOURCES = test/cuda/remote/peer.c test/cuda/softgpu/driver.h
 test_cuda_remote_peer_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_peer_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_peer_links_SOURCES = test/cuda/remote/peer_links.c test/cuda/softgpu/driver.h
+test_cuda_remote_peer_links_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_peer_links_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_pinned_SOURCES = test/cuda/remote/pinned.c test/cuda/softgpu/driver.h
 test_cuda_remote_pinned_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_pinned_LDADD = cuda_remote/client/libcuda.la
@@ -76,6 +121,18 @@ test_cuda_remote_occupy_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-versio
 test_cuda_remote_servers_SOURCES = test/cuda/remote/servers.c test/cuda/softgpu/driver.h
 test_cuda_remote_servers_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_servers_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_small_calls_SOURCES = test/cuda/remote/small_calls.c test/cuda/softgpu/driver.h
+test_cuda_remote_small_calls_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_small_calls_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_softgpu_old_calls_SOURCES = test/cuda/softgpu/old_calls.c test/cuda/softgpu/driver.h
+test_cuda_remote_softgpu_old_calls_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_cuda_remote_softgpu_old_calls_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_softgpu_references_SOURCES = test/cuda/softgpu/references.c test/cuda/softgpu/driver.h
+test_cuda_remote_softgpu_references_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_softgpu_references_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_softgpu_tensor_maps_SOURCES = test/cuda/softgpu/tensor_maps.c test/cuda/softgpu/driver.h
+test_cuda_remote_softgpu_tensor_maps_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_softgpu_tensor_maps_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_stream_memory_SOURCES = test/cuda/remote/stream_memory.c test/cuda/softgpu/driver.h
 test_cuda_remote_stream_memory_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_stream_memory_LDADD = cuda_remote/client/libcuda.la

@@ -3,6 +3,7 @@
  * Copies and waits between the GPUs of three servers.
  *	peer all      copies in all shapes and directions, their order in streams, waits for events, a ring; the second server
  *	              maps no pinned memory
+ *	peer shapes   only the copies, and the ring
  *	peer death    writes a line and reads one from stdin; by then the second server's workers must have been killed
  */
 #include "test/cuda/softgpu/driver.h"
@@ -524,6 +525,18 @@ static void ring(void)
 		CHECK(back[i] == (i < DEVICES ? 30 : there[i]));
 }
 
+static void shapes(void)
+{
+	set_up();
+	default_copies_in_all_directions();
+	peer_copies();
+	boxes();
+	a_copy_is_in_its_streams_order(0, 1, 2);
+	ring();
+	for (int i = 0; i < DEVICES; i++)
+		tear_down(&places[i]);
+}
+
 static void all(void)
 {
 	set_up();
@@ -616,6 +629,8 @@ int main(int argc, char **argv)
 	OK(result);
 	if (argc == 2 && !strcmp(argv[1], "all"))
 		all();
+	else if (argc == 2 && !strcmp(argv[1], "shapes"))
+		shapes();
 	else if (argc == 2 && !strcmp(argv[1], "death"))
 		death();
 	else

@@ -98,6 +98,31 @@ static void waiting_calls(void)
 }
 
 /* Copies in three streams at a time, to the device, across and back, for many rounds. */
+/* A small copy is complete when the call returns: other streams see it, whether earlier work was complete or not. */
+static void small_copies(void)
+{
+	static uint32_t seen[64];
+	for (uint32_t round = 0; round < 300; round++) {
+		bool held = round % 3 == 2;
+		for (uint32_t i = 0; i < 64; i++)
+			host[i] = round * 64 + i;
+		if (held)
+			hold_stream();
+		else if (round % 3)
+			OK(cuCtxSynchronize());
+		OK(cuMemcpyHtoD(device, host, sizeof seen));
+		for (uint32_t i = 0; i < 64; i++)
+			host[i] = 0;
+		if (held)
+			release_stream(NULL);
+		OK(cuMemcpyDtoDAsync(second, device, sizeof seen, stream));
+		OK(cuStreamSynchronize(stream));
+		OK(cuMemcpyDtoH(seen, second, sizeof seen));
+		for (uint32_t i = 0; i < 64; i++)
+			CHECK(seen[i] == round * 64 + i);
+	}
+}
+
 static void three_streams(void)
 {
 	CUstream streams[3];
@@ -241,6 +266,7 @@ int main(int argc, char **argv)
 	kernel("wait"); /* loaded before a stream is held */
 	source_changes(shared);
 	waiting_calls();
+	small_copies();
 	three_streams();
 	boxes();
 	freed(shared);

@@ -6,6 +6,7 @@ build=${top_builddir:?run by make check}
 driver=${HEADRACE_TEST_DRIVER:-$build/test/cuda/softgpu/.libs/libcuda_double.so}
 folder=$(mktemp -d)
 daemon=
+headraced=$build/cuda_remote/server/headraced
 others=() # daemons of remote_start_another
 
 fail() {
@@ -53,7 +54,7 @@ remote_cleanup() {
 remote_start() { # OPTION…: of headraced
 	trap remote_cleanup EXIT
 	mkfifo "$folder/ready"
-	"$build/cuda_remote/server/headraced" --socket="$folder/socket" --driver="$driver" --private --no-loopback --quiet \
+	"$headraced" --socket="$folder/socket" --driver="$driver" --private --no-loopback --quiet \
 		--ready-fd=3 "$@" 3>"$folder/ready" 2>"$folder/log" &
 	daemon=$!
 	read -r _ <"$folder/ready" || fail "headraced did not start"

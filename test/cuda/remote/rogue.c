@@ -61,7 +61,7 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 		return NULL;
 	visit.server.gpu = RC_SERVER_ALL_GPUS;
 	ch3_on_failure(*engine, on_failure, NULL);
-	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_HOST_DONE; type++)
+	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_WANT; type++)
 		ch3_register(*engine, type, ignore, NULL);
 	if (rc_door_connect(&visit, &welcome))
 		return NULL;
@@ -101,6 +101,9 @@ static int send_one(ch3_vc_t *vc, uint64_t number)
 	if (draw(150) == 0)
 		return ch3_send(vc, RC_PACKET_CHUNK, payload, draw(3) ? 16 : draw(100), &iov, 1, CH3_SEND_EAGER | CH3_SEND_COPY,
 				NULL);
+	if (draw(300) == 0)
+		return ch3_send(vc, RC_PACKET_STAGED + draw(3), payload, draw(3) ? 8 * (2 + draw(2)) : draw(100), &iov, draw(4) == 0,
+				CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	return ch3_send(vc, RC_PACKET_CALL, &message, len, &iov, draw(3) == 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 }
 

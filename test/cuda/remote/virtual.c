@@ -137,7 +137,7 @@ static void what_does_not_fit_is_refused(void)
 	wrong.location.id = 5;
 	EXPECT(cuMemCreate(&memory, page, &wrong, 0), CUDA_ERROR_INVALID_DEVICE);
 	wrong = on_device;
-	wrong.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	wrong.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
 	EXPECT(cuMemCreate(&memory, page, &wrong, 0), CUDA_ERROR_NOT_SUPPORTED);
 	EXPECT(cuMemAddressReserve(&at, 100, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuMemAddressReserve(&at, page, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);

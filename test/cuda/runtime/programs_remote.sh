@@ -10,6 +10,8 @@ fi
 export HEADRACE_TEST_DRIVER=$softgpu
 # shellcheck source=test/cuda/remote/remote.sh
 . "${top_srcdir:?}/test/cuda/remote/remote.sh"
+# driver_handles needs two devices.
+export HEADRACE_SOFTGPU_DEVICES=2
 remote_start
 
 libraries=$top_builddir/cuda_remote/runtime/.libs:$top_builddir/cuda_remote/client/.libs

@@ -81,7 +81,7 @@ static void copy(struct message *to)
 	case 0: call(to, RC_CALL_copy_up, &args, sizeof args, bytes, sizeof bytes); break;
 	case 1: args.copy = 1 + draw(4), call(to, RC_CALL_copy_down, &args, sizeof args, bytes, 0); break;
 	case 2: args.copy = 1 + draw(4), call(to, RC_CALL_copy_down_later, &args, sizeof args, bytes, 0); break;
-	default: args.copy = 1 + draw(4), call(to, RC_CALL_copy_up, &args, sizeof args, bytes, 0);
+	default: args.copy = 1 + draw(4), args.staged = draw(4) == 0, call(to, RC_CALL_copy_up, &args, sizeof args, bytes, 0);
 	}
 }
 
@@ -93,6 +93,18 @@ static void chunk(struct message *to)
 	memcpy(to->header, &wire, sizeof wire);
 	to->len = 512;
 	memset(to->payload, 3, to->len);
+}
+
+/* A chunk in a staging area, or how many chunks have left their slots. */
+static void staged(struct message *to)
+{
+	struct rc_wire_staged wire = { 1 + draw(4), 512 * draw(3), 512 };
+	struct rc_wire_credit credit = { draw(3), draw(2) };
+	bool chunks = draw(2);
+	to->type = chunks ? RC_PACKET_STAGED : RC_PACKET_CREDIT + (unsigned)draw(2);
+	to->header_len = chunks ? sizeof wire : sizeof credit;
+	memcpy(to->header, chunks ? (void *)&wire : (void *)&credit, to->header_len);
+	to->len = 0;
 }
 
 static void load(struct message *to)
@@ -185,7 +197,7 @@ static void any(struct message *to)
 
 static void valid(struct message *to)
 {
-	static void (*const makers[])(struct message *) = { launch, launch, copy, copy, chunk, load, host_function, host_done, create,
+	static void (*const makers[])(struct message *) = { launch, launch, copy, copy, chunk, chunk, staged, load, host_function, host_done, create,
 							    create, graph_instantiate, graph_use, graph_use, any, any, any };
 	makers[draw(sizeof makers / sizeof makers[0])](to);
 }
@@ -211,7 +223,7 @@ static void mutate(struct message *message)
 	case 1: message->len = draw(sizeof message->payload); break;
 	case 2:
 		if (draw(8) == 0)
-			message->type = RC_PACKET_CALL + (unsigned)draw(6);
+			message->type = RC_PACKET_CALL + (unsigned)draw(9);
 		break;
 	case 3: mutate_bytes(message->payload, message->len); break;
 	default:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The worker against clients that no library of ours would be: packets made by hand, sent to a real daemon.
-HR_SERVER_CHECKS = test/cuda/server/descriptors test/cuda/server/hostile test/cuda/server/images test/cuda/server/orphan test/cuda/server/output \
+HR_SERVER_CHECKS = test/cuda/server/descriptors test/cuda/server/greedy test/cuda/server/hostile test/cuda/server/images test/cuda/server/links test/cuda/server/orphan test/cuda/server/output \
 	test/cuda/server/session test/cuda/server/steady
-HR_SERVER_RUNS = test/cuda/server/descriptors.sh test/cuda/server/hostile.sh test/cuda/server/images.sh test/cuda/server/orphan.sh test/cuda/server/output.sh \
+HR_SERVER_RUNS = test/cuda/server/crowd.sh test/cuda/server/descriptors.sh test/cuda/server/hostile.sh test/cuda/server/images.sh test/cuda/server/links.sh test/cuda/server/orphan.sh test/cuda/server/output.sh \
 	test/cuda/server/session.sh
 check_PROGRAMS += $(HR_SERVER_CHECKS)
 dist_check_SCRIPTS += $(HR_SERVER_RUNS)
@@ -15,6 +15,9 @@ test_cuda_server_descriptors_SOURCES = test/cuda/server/descriptors.c $(RAW_CLIE
 nodist_test_cuda_server_descriptors_SOURCES = cuda_remote/api/names.c
 test_cuda_server_descriptors_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
 test_cuda_server_descriptors_LDADD = $(RAW_LDADD)
+test_cuda_server_greedy_SOURCES = test/cuda/server/greedy.c test/cuda/softgpu/driver.h
+test_cuda_server_greedy_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
+test_cuda_server_greedy_LDADD = cuda_remote/client/libcuda.la
 test_cuda_server_hostile_SOURCES = test/cuda/server/hostile.c $(RAW_CLIENT)
 nodist_test_cuda_server_hostile_SOURCES = cuda_remote/api/names.c
 test_cuda_server_hostile_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
@@ -23,6 +26,10 @@ test_cuda_server_images_SOURCES = test/cuda/server/images.c $(RAW_CLIENT)
 nodist_test_cuda_server_images_SOURCES = cuda_remote/api/names.c
 test_cuda_server_images_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
 test_cuda_server_images_LDADD = $(RAW_LDADD)
+test_cuda_server_links_SOURCES = test/cuda/server/links.c $(RAW_CLIENT)
+nodist_test_cuda_server_links_SOURCES = cuda_remote/api/names.c
+test_cuda_server_links_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)
+test_cuda_server_links_LDADD = $(RAW_LDADD)
 test_cuda_server_orphan_SOURCES = test/cuda/server/orphan.c $(RAW_CLIENT)
 nodist_test_cuda_server_orphan_SOURCES = cuda_remote/api/names.c
 test_cuda_server_orphan_CPPFLAGS = $(SERVER_TEST_CPPFLAGS)

@@ -47,6 +47,18 @@ static int on_chunk(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	return 0;
 }
 
+static int on_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	raw_t *raw = context;
+	struct rc_wire_credit credit;
+	(void)sink;
+	if (incoming->header_len != sizeof credit)
+		return -EPROTO;
+	memcpy(&credit, incoming->header, sizeof credit);
+	raw->freed = credit.chunks;
+	return 0;
+}
+
 static int on_text(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	raw_t *raw = context;
@@ -82,6 +94,8 @@ static int open_engine(raw_t *raw, hr_card_t *card)
 	ch3_on_failure(raw->engine, on_failure, raw);
 	ch3_register(raw->engine, RC_PACKET_REPLY, on_reply, raw);
 	ch3_register(raw->engine, RC_PACKET_CHUNK, on_chunk, raw);
+	ch3_register(raw->engine, RC_PACKET_STAGED, on_chunk, raw);
+	ch3_register(raw->engine, RC_PACKET_CREDIT, on_credit, raw);
 	ch3_register(raw->engine, RC_PACKET_TEXT, on_text, raw);
 	ch3_register(raw->engine, RC_PACKET_HOST, on_host, raw);
 	return 0;

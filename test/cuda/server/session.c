@@ -134,6 +134,74 @@ static void stream(void)
 	CHECK(answers(&raw) && answers(&other));
 }
 
+/* A stream that waits until the word at address is 1. */
+static uint64_t held_stream(uint64_t address)
+{
+	struct {
+		struct rc_wire_memops args;
+		struct rc_wire_memop wait;
+	} hold = { { .count = 1 }, { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .flags = CU_STREAM_WAIT_VALUE_EQ, address, 1, 0 } };
+	struct rc_args_cuStreamCreate create = { .Flags = CU_STREAM_NON_BLOCKING, .phStream = rc_handle_make(RC_KIND_STREAM, 78, 1) };
+	uint32_t zero = 0;
+	struct rc_wire_copy clear = { .box = { address, sizeof zero, sizeof zero, sizeof zero, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up, context, &clear, sizeof clear, &zero, sizeof zero));
+	CHECK(!raw_send(&raw, ++number, RC_CALL_cuStreamCreate, context, &create, sizeof create, NULL, 0));
+	hold.args.stream = create.phStream;
+	CHECK(!raw_send(&raw, ++number, RC_CALL_stream_memory, context, &hold, sizeof hold, NULL, 0));
+	return create.phStream;
+}
+
+/* Chunks beyond the window, while the device reads none: the worker ends the session and does not wait. What the client may
+ * send does not hold up other connections. */
+static void window_of_chunks(void)
+{
+	static const uint8_t bytes[RC_CHUNK_MAX];
+	raw_t other;
+	uint64_t size = (RC_WINDOW + 1) * (uint64_t)RC_CHUNK_MAX, address = 0;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_connect(&other, &raw, RC_SERVER_ALL_GPUS));
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	struct rc_wire_copy copy = { .copy = 9, .stream = held_stream(address), .box = { address, size, size, size, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up, context, &copy, sizeof copy, NULL, 0));
+	struct rc_wire_chunk chunk = { 9, 0 };
+	for (; chunk.offset < RC_WINDOW * (uint64_t)RC_CHUNK_MAX; chunk.offset += RC_CHUNK_MAX)
+		CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
+	CHECK(answers(&other));
+	CHECK(!raw.freed && !raw.failed);
+	(void)raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes);
+	CHECK(raw_await_end(&raw, 20000));
+}
+
+/* Chunks in a staging area that the connection does not have, and credits that nobody can have. */
+static void staging(void)
+{
+	struct rc_wire_staging area = { rc_handle_make(RC_KIND_PINNED, 5, 1) };
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_staging, context, &area, sizeof area, NULL, 0));
+	CHECK(raw_call_hello(&raw, ++number) == CUDA_ERROR_INVALID_HANDLE);
+	uint64_t size = 2 * RC_CHUNK_MAX, address = 0;
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	struct rc_wire_copy copy = { .copy = 9, .box = { address, size, size, size, 1, 1 }, .staged = 1 };
+	CHECK(raw_call(&raw, ++number, RC_CALL_copy_down, context, &copy, sizeof copy, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	copy.staged = 0; /* too long for a reply */
+	CHECK(raw_call(&raw, ++number, RC_CALL_copy_down_reply, context, &copy, sizeof copy, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+	copy.staged = 1;
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up, context, &copy, sizeof copy, NULL, 0));
+	struct rc_wire_staged chunk = { 9, 0, RC_CHUNK_MAX };
+	CHECK(!raw_packet(&raw, RC_PACKET_STAGED, &chunk, sizeof chunk, NULL, 0));
+	CHECK(raw_await_end(&raw, 20000));
+	for (unsigned type = RC_PACKET_CREDIT; type <= RC_PACKET_WANT; type++) {
+		struct rc_wire_credit credit = { 1, 0 };
+		raw_close(&raw);
+		number = 0;
+		begin(RC_SERVER_ALL_GPUS);
+		CHECK(!raw_packet(&raw, type, &credit, sizeof credit, NULL, 0));
+		CHECK(raw_await_end(&raw, 20000));
+	}
+}
+
 /* The client's checks are the worker's too. */
 static void attributes(void)
 {
@@ -150,9 +218,42 @@ static void attributes(void)
 	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_INVALID_DEVICE);
 	properties.location.id = 0;
-	properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	properties.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
 	CHECK(raw_call(&raw, ++number, RC_CALL_pool_create, context, &create, sizeof create, &properties,
 		       sizeof properties) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* Handles for other sessions: invented ones, those of other kinds, and messages that are too short. */
+static void sharing(void)
+{
+	static const enum rc_call calls[] = { RC_CALL_ipc_open_memory, RC_CALL_ipc_open_event, RC_CALL_virtual_import,
+					      RC_CALL_pool_import, RC_CALL_pool_import_pointer };
+	static const enum rc_call exports[] = { RC_CALL_ipc_get_memory, RC_CALL_ipc_get_event, RC_CALL_virtual_export,
+						RC_CALL_pool_export, RC_CALL_pool_export_pointer, RC_CALL_ipc_close_memory };
+	struct rc_wire_shared good;
+	struct rc_wire_open open;
+	uint64_t size = 4096, address = 0, none = 0;
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	CHECK(!raw_call(&raw, ++number, RC_CALL_ipc_get_memory, context, &address, sizeof address, NULL, 0));
+	memcpy(&good, raw.results, sizeof good);
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		CHECK(raw_call(&raw, ++number, calls[i], context, &good, sizeof good, NULL, 0) != CUDA_SUCCESS); /* too short */
+		for (unsigned byte = 0; byte < 48; byte++) {
+			open = (struct rc_wire_open){ .handle = good, .event = rc_handle_make(RC_KIND_EVENT, 900, 1) };
+			((uint8_t *)&open.handle)[byte] ^= 0x80;
+			CHECK(raw_call(&raw, ++number, calls[i], context, &open, sizeof open, NULL, 0) != CUDA_SUCCESS);
+		}
+	}
+	/* The worker's own memory: CUDA refuses that too. */
+	open = (struct rc_wire_open){ .handle = good };
+	CHECK(raw_call(&raw, ++number, RC_CALL_ipc_open_memory, context, &open, sizeof open, NULL, 0) ==
+	      CUDA_ERROR_INVALID_CONTEXT);
+	for (size_t i = 0; i < sizeof exports / sizeof exports[0]; i++) {
+		CHECK(raw_call(&raw, ++number, exports[i], context, &none, sizeof none, NULL, 0) != CUDA_SUCCESS);
+		CHECK(raw_call(&raw, ++number, exports[i], context, NULL, 0, NULL, 0) != CUDA_SUCCESS);
+	}
+	CHECK(answers(&raw));
 }
 
 /* The result of a call that places memory: it has no reply, so the next call that waits tells it. */
@@ -243,6 +344,7 @@ static void grant(void)
 			CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, i, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_SUCCESS);
 	attributes();
+	sharing();
 }
 
 int main(int argc, char **argv)
@@ -251,7 +353,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
-		      { "replies", replies }, { "stream", stream }, { "placed", placed },
+		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "staging", staging }, { "placed", placed },
 		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {

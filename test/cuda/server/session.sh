@@ -23,6 +23,8 @@ run connections HEADRACE_SESSION_CONNECTIONS=3
 run arguments HEADRACE_SESSION_ARGUMENTS=1M
 run replies HEADRACE_SESSION_REPLIES=64k HEADRACE_SOFTGPU_DEVICES=8
 run stream
+run window
+run staging
 run placed
 run grant HEADRACE_SOFTGPU_DEVICES=2
 (

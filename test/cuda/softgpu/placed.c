@@ -2,6 +2,7 @@
 /* Allocation at addresses that the caller chooses (placed_memory.h): windows, budgets, wrong and overlapping addresses. */
 #include "driver.h"
 
+#include "cuda_remote/kept_memory.h"
 #include "cuda_remote/placed_memory.h"
 
 #include <sys/mman.h>
@@ -37,6 +38,28 @@ static void other_tables_do_not_exist(void)
 	OK(cuGetExportTable(&table, &id));
 	placed = table;
 	CHECK(placed->size == sizeof *placed);
+}
+
+/* Registered memory that stays mapped. */
+static void memory_is_kept(void)
+{
+	static char memory[8192];
+	const CUuuid id = RC_KEPT_MEMORY_UUID;
+	const void *table;
+	CUdeviceptr device;
+	OK(cuGetExportTable(&table, &id));
+	const struct rc_kept_memory *kept = table;
+	CHECK(kept->size == sizeof *kept);
+	EXPECT(kept->keep(memory), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemHostRegister(memory, sizeof memory, 0));
+	EXPECT(kept->keep(memory + 4096), CUDA_ERROR_INVALID_VALUE);
+	OK(kept->keep(memory));
+	OK(kept->keep(memory));
+	OK(cuMemAlloc(&device, sizeof memory));
+	OK(cuMemcpyHtoD(device, memory, sizeof memory));
+	OK(cuMemFree(device));
+	OK(cuMemHostUnregister(memory));
+	EXPECT(kept->keep(memory), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void a_window_takes_no_address_that_is_in_use(void)
@@ -150,6 +173,7 @@ int main(void)
 {
 	start();
 	other_tables_do_not_exist();
+	memory_is_kept();
 	a_window_takes_no_address_that_is_in_use();
 	the_budget_is_a_limit_and_counts_as_used();
 	wrong_and_overlapping_addresses_are_refused();

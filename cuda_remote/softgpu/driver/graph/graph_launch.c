@@ -7,21 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls visit for each node of the graph and of the graphs below it, until a call fails. */
-static CUresult for_all(CUgraph graph, CUresult (*visit)(CUgraphNode node, void *with), void *with)
-{
-	for (CUgraphNode node = graph->first; node; node = node->next) {
-		CUresult result = visit(node, with);
-		unsigned count;
-		CUgraph *below = graph_below(node, &count);
-		for (unsigned i = 0; i < count && !result; i++)
-			result = for_all(below[i], visit, with);
-		if (result)
-			return result;
-	}
-	return CUDA_SUCCESS;
-}
-
 static void set_defaults(CUgraph graph)
 {
 	for (graph_handle_t *handle = graph->conditionals; handle; handle = handle->next) {
@@ -95,33 +80,18 @@ static CUresult note_wait(CUgraphNode node, void *with)
 	return CUDA_SUCCESS;
 }
 
-/*
- * Checks that the node's objects still exist. Memory that others free is checked in the order of launches and calls,
- * like memory of the stream-ordered allocator.
- */
+/* Checks that the node's objects still exist, and that its memory is free. */
 static CUresult check_node(CUgraphNode node, void *with)
 {
 	const unsigned long long *flags = with;
 	CUresult result = graph_params_there(node);
-	if (result)
-		return result;
-	if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || graph_memory_balanced(node->memory) ||
-	    !graph_memory_used(node->memory))
-		return CUDA_SUCCESS;
-	return *flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return result ? result : graph_memory_check_launch(node, *flags);
 }
 
 static CUresult note_memory(CUgraphNode node, void *with)
 {
 	(void)with;
-	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		graph_memory_reserve(node->memory);
-	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !graph_memory_balanced(node->memory)) {
-		graph_memory_free(node->memory); /* left by the previous launch, with AUTO_FREE_ON_LAUNCH */
-		graph_memory_allocate(node->memory);
-	} else if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !graph_memory_balanced(node->memory)) {
-		graph_memory_free(node->memory);
-	}
+	graph_memory_note_launch(node);
 	return CUDA_SUCCESS;
 }
 
@@ -139,9 +109,9 @@ static CUresult prepare(CUgraphExec exec, CUstream stream, graph_launch_t **outp
 	launch->graph = exec->graph;
 	launch->by_priority = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	launch->event_count = exec->run->event_nodes;
-	CUresult result = for_all(exec->graph, check_node, &exec->flags);
+	CUresult result = graph_visit(exec->graph, check_node, &exec->flags);
 	if (!result && exec->run->event_nodes)
-		result = for_all(exec->graph, note_wait, launch);
+		result = graph_visit(exec->graph, note_wait, launch);
 	/* Launches of one executable graph run one after another, in whichever streams. */
 	if (!result && exec->run->last && !queue_submit_wait(stream, exec->run->last, exec->run->last_sequence))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -164,7 +134,7 @@ CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 	CUresult result = prepare(exec, stream, &launch);
 	if (result)
 		return result;
-	for_all(exec->graph, note_memory, NULL);
+	graph_visit(exec->graph, note_memory, NULL);
 	__atomic_add_fetch(&exec->references, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&exec->graph->references, 1, __ATOMIC_RELAXED);
 	uint64_t sequence = event_graph_submit(stream, &launch->command, launch->events, launch->event_count);

@@ -7,14 +7,23 @@
 #include "cuda_remote/softgpu/driver/stream/stream.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
+#include "rdma_channel/base/stream_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* If the stream is idle, the calling thread does work up to this size itself: a hand-over would cost more. */
 #define INLINE_BYTES (32u << 10)
+#define INLINE_COPY (256u << 10)
 /* A pageable source up to this size is copied aside; for a larger one, the call waits. */
 #define STAGE_BYTES (64u << 10)
+/*
+ * Larger than a processor's own cache: the destination is written past the cache. For copies to the device that follow each
+ * other without a gap, their sum counts: a worker copies what its client sends in such parts.
+ */
+#define STREAM_BYTES (8u << 20)
+#define STREAM_RUN (1u << 20)
+#define STREAM_PART (64u << 10)
 #define MAX_PITCH UINT64_C(2147483647)
 
 /* SIDE_SYNC: device memory, but a synchronous call waits for the copy (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). */
@@ -23,6 +32,7 @@ enum side_memory { SIDE_PAGEABLE, SIDE_PINNED, SIDE_SYNC, SIDE_DEVICE };
 typedef struct copy_command {
 	command_t command;
 	copy_box_t box;
+	bool streaming;
 	unsigned char staged[]; /* the source, packed, if box.from says so */
 } copy_command_t;
 
@@ -51,7 +61,7 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 	if (!side->address || !side_extent(side, box, &extent))
 		return false;
 	if (!softgpu_space_holds(side->address))
-		softgpu_space_verify_registered();
+		softgpu_space_verify_registered_at(side->address);
 	if (!softgpu_space_find(side->address, &found)) {
 		*memory = SIDE_PAGEABLE;
 		return side->kind != COPY_DEVICE && !softgpu_space_holds(side->address);
@@ -72,23 +82,40 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 	return inside;
 }
 
-static void copy_now(const copy_box_t *box)
+/* True if the two do not overlap, and there are enough bytes. */
+static bool may_stream(const char *to, const char *from, size_t bytes)
+{
+	return bytes >= STREAM_PART && (to + bytes <= from || from + bytes <= to);
+}
+
+static void copy_row(char *to, const char *from, size_t bytes, bool streaming)
+{
+	if (streaming && may_stream(to, from, bytes)) {
+		hr_copy_streaming(to, from, bytes);
+		hr_copy_streamed();
+	} else {
+		memmove(to, from, bytes);
+	}
+}
+
+static void copy_now(const copy_box_t *box, bool streaming)
 {
 	for (size_t z = 0; z < box->depth; z++) {
 		char *to = (char *)(uintptr_t)(box->to.address + z * box->to.slice);
 		const char *from = (const char *)(uintptr_t)(box->from.address + z * box->from.slice);
 		if (box->to.pitch == box->width && box->from.pitch == box->width) {
-			memmove(to, from, box->width * box->height);
+			copy_row(to, from, box->width * box->height, streaming);
 			continue;
 		}
 		for (size_t y = 0; y < box->height; y++)
-			memmove(to + y * box->to.pitch, from + y * box->from.pitch, box->width);
+			copy_row(to + y * box->to.pitch, from + y * box->from.pitch, box->width, streaming);
 	}
 }
 
 static CUresult copy_run(command_t *command)
 {
-	copy_now(&((copy_command_t *)command)->box);
+	copy_command_t *copy = (copy_command_t *)command;
+	copy_now(&copy->box, copy->streaming);
 	return CUDA_SUCCESS;
 }
 
@@ -98,11 +125,22 @@ static void stage(copy_command_t *copy)
 	copy_box_t aside = copy->box;
 	aside.to =
 		(copy_side_t){ COPY_HOST, (uint64_t)(uintptr_t)copy->staged, aside.width, aside.width * aside.height };
-	copy_now(&aside);
+	copy_now(&aside, false);
 	copy->box.from = aside.to;
 }
 
-static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes, bool staged, bool wait)
+static bool is_streaming(CUstream stream, const copy_box_t *box, size_t bytes, enum side_memory to)
+{
+	uint64_t end = box->to.address + (box->depth - 1) * box->to.slice + box->height * box->to.pitch, run = bytes;
+	if (bytes < STREAM_PART || (to != SIDE_DEVICE && to != SIDE_SYNC))
+		return bytes >= STREAM_BYTES;
+	if (__atomic_exchange_n(&stream->run_end, end, __ATOMIC_RELAXED) == box->to.address)
+		run += __atomic_load_n(&stream->run_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&stream->run_bytes, run, __ATOMIC_RELAXED);
+	return bytes >= STREAM_BYTES || (run > bytes && run >= STREAM_RUN);
+}
+
+static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes, bool staged, bool wait, bool streaming)
 {
 	copy_command_t *copy = malloc(sizeof *copy + (staged ? bytes : 0));
 	if (!copy)
@@ -110,6 +148,7 @@ static CUresult submit_copy(CUstream stream, const copy_box_t *box, size_t bytes
 	memset(&copy->command, 0, sizeof copy->command);
 	copy->command.run = copy_run;
 	copy->box = *box;
+	copy->streaming = streaming;
 	if (staged)
 		stage(copy);
 	uint64_t sequence = queue_submit(stream, &copy->command);
@@ -154,12 +193,13 @@ CUresult copy_submit(CUstream stream, const copy_box_t *box, bool synchronous)
 	staged = staged || (now && from == SIDE_PINNED);
 	bool wait = (synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE)) || to == SIDE_PAGEABLE ||
 		    (from == SIDE_PAGEABLE && !staged && !in_order) || (now && !staged);
-	if ((wait || bytes <= INLINE_BYTES) && queue_claim(stream)) {
-		copy_now(box);
+	bool streaming = is_streaming(stream, box, bytes, to);
+	if ((wait || bytes <= INLINE_COPY) && queue_claim(stream)) {
+		copy_now(box, streaming);
 		queue_unclaim(stream);
 		return CUDA_SUCCESS;
 	}
-	return submit_copy(stream, box, bytes, staged && (now || to != SIDE_PAGEABLE), wait);
+	return submit_copy(stream, box, bytes, staged && (now || to != SIDE_PAGEABLE), wait, streaming);
 }
 
 CUresult copy_linear(CUstream stream, copy_side_t to, copy_side_t from, size_t bytes, bool synchronous)
@@ -264,7 +304,7 @@ CUresult copy_run_3d(const CUDA_MEMCPY3D *copy)
 	copy_box_t box;
 	CUresult result = check_3d(copy, &box);
 	if (!result)
-		copy_now(&box);
+		copy_now(&box, box.width * box.height * box.depth >= STREAM_BYTES);
 	return result;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cuGetExportTable, which has one table: allocation at addresses that the caller chooses (placed_memory.h). */
+/* cuGetExportTable, which has three tables: allocation at addresses that the caller chooses (placed_memory.h), the files
+ * behind handles for other processes (handle_files.h), and memory that stays mapped (kept_memory.h). */
+#include "cuda_remote/handle_files.h"
+#include "cuda_remote/kept_memory.h"
 #include "cuda_remote/placed_memory.h"
 
 #include "cuda_remote/softgpu/driver/context/context.h"
 #include "cuda_remote/softgpu/driver/init.h"
+#include "cuda_remote/softgpu/driver/ipc_handle.h"
 #include "cuda_remote/softgpu/space/space.h"
 
 #include <errno.h>
@@ -54,18 +58,30 @@ static CUresult place(CUdeviceptr address, size_t bytes)
 	return result_of(softgpu_space_place(&want));
 }
 
+static CUresult keep(const void *memory)
+{
+	return result_of(softgpu_space_keep((uint64_t)(uintptr_t)memory));
+}
+
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	static const struct rc_placed_memory placed = { sizeof placed, SOFTGPU_GRANULE, SOFTGPU_PLACE_SMALL,
 							SOFTGPU_SPACE_PAGE, window, budget, place };
-	static const CUuuid id = RC_PLACED_MEMORY_UUID;
+	static const struct rc_handle_files files = { sizeof files, ipc_file, ipc_offer };
+	static const struct rc_kept_memory kept = { sizeof kept, keep };
+	static const CUuuid placed_id = RC_PLACED_MEMORY_UUID, files_id = RC_HANDLE_FILES_UUID, kept_id = RC_KEPT_MEMORY_UUID;
 	CUresult result = init_check();
 	if (result)
 		return result;
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (memcmp(pExportTableId, &id, sizeof id))
+	if (!memcmp(pExportTableId, &placed_id, sizeof placed_id))
+		*ppExportTable = &placed;
+	else if (!memcmp(pExportTableId, &files_id, sizeof files_id))
+		*ppExportTable = &files;
+	else if (!memcmp(pExportTableId, &kept_id, sizeof kept_id))
+		*ppExportTable = &kept;
+	else
 		return CUDA_ERROR_NOT_SUPPORTED;
-	*ppExportTable = &placed;
 	return CUDA_SUCCESS;
 }

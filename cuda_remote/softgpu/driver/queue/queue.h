@@ -74,6 +74,8 @@ struct CUstream_st {
 	CUstream previous, next; /* in the context's list */
 	unsigned sleepers;
 	pthread_cond_t done;
+	/* Of copy.c: copies that each begin where the one before it ended. Atomic; a wrong value makes a copy slower only. */
+	uint64_t run_end, run_bytes;
 	/* Of stream.c, under its lock: */
 	CUaccessPolicyWindow access_window;
 	CUsynchronizationPolicy sync_policy; /* 0: never set */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a copy between two servers travels (HEADRACE_PEER): the versions of C. Reaño and F. Silla, "On the support of
+ * inter-node P2P GPU memory copies in rCUDA", 2019. A: by buffers in device memory. B: by buffers in pinned host memory.
+ *
+ *	1  no buffers                                   3  several buffers, filled and emptied at the same time
+ *	2  one large buffer; the steps follow one       4  as 3, number and size of the buffers by the size of the copy
+ *	   another
+ *
+ * The paper's hybrid takes 4A for small copies and 4B for large ones. Ours takes, for small, medium and large copies, the
+ * version that was fastest when the link was opened.
+ */
+#include "cuda_remote/client/peer.h"
+
+#include "rdma_channel/base/setting.h"
+
+#include <string.h>
+#include <time.h>
+
+HR_SETTING(version, "HEADRACE_PEER", "hybrid", 0, 0,
+	   "how copies between GPUs of two servers travel: hybrid, 1, 2a, 2b, 3a, 3b, 4a or 4b: from worker to worker; "
+	   "client: by way of the program's process");
+HR_SETTING(buffers, "HEADRACE_PEER_BUFFERS", "4", 1, RC_PEER_BUFFERS_MAX, "number of buffers of HEADRACE_PEER=3a and 3b");
+HR_SETTING(chunk, "HEADRACE_PEER_CHUNK", "512k", RC_PEER_CHUNK_MIN, RC_PEER_CHUNK_MAX,
+	   "bytes of a buffer of HEADRACE_PEER=3a and 3b");
+
+#define LARGE (16u << 20) /* the buffer of version 2 */
+#define TURNS 3
+#define MEASURING_NS 1000000000 /* after this time, no further version is tried */
+#define KB 1024u
+#define MB (1024u * KB)
+
+enum version { CLIENT, HYBRID, VERSION_1, VERSION_2A, VERSION_2B, VERSION_3A, VERSION_3B, VERSION_4A, VERSION_4B, VERSIONS };
+
+static const char *const names[VERSIONS] = { "client", "hybrid", "1", "2a", "2b", "3a", "3b", "4a", "4b" };
+static const char *const way_names[RC_PEER_WAYS] = {
+	[RC_PEER_BY_NONE] = "no buffers", [RC_PEER_BY_DEVICE] = "buffers in device memory",
+	[RC_PEER_BY_HOST] = "buffers in pinned memory",
+};
+static enum version chosen;
+static uint64_t buffers_wanted, chunk_wanted;
+
+CUresult rc_peer_prepare(void)
+{
+	const char *text = hr_setting_text(&version);
+	unsigned i = 0;
+	while (i < VERSIONS && strcmp(text, names[i]))
+		i++;
+	if (i == VERSIONS) {
+		hr_log(HR_LOG_ERROR, "HEADRACE_PEER=%s is unknown; unset it, or set it to hybrid, client, 1, 2a, 2b, 3a, 3b, "
+		       "4a or 4b", text);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	chosen = (enum version)i;
+	return hr_setting_u64(&buffers, &buffers_wanted) || hr_setting_u64(&chunk, &chunk_wanted) ? CUDA_ERROR_INVALID_VALUE :
+												    CUDA_SUCCESS;
+}
+
+bool rc_peer_by_link(void)
+{
+	return chosen != CLIENT;
+}
+
+static struct rc_wire_peer_plan plan_of(enum rc_peer_way way, uint32_t n, uint32_t bytes)
+{
+	return (struct rc_wire_peer_plan){ .way = way, .buffers = n, .chunk = bytes };
+}
+
+/* The paper's buffers for version 4. */
+static struct rc_wire_peer_plan by_size(enum rc_peer_way way, uint64_t bytes)
+{
+	if (way == RC_PEER_BY_DEVICE)
+		return bytes > 4 * MB ? plan_of(way, 16, 256 * KB) : plan_of(way, 2, bytes > 700 * KB ? 512 * KB : MB);
+	if (bytes > 4 * MB)
+		return plan_of(way, 4, bytes > 14 * MB ? MB : 512 * KB);
+	return plan_of(way, 8, bytes > 600 * KB ? 256 * KB : 128 * KB);
+}
+
+static struct rc_wire_peer_plan plan_for(enum version which, uint64_t bytes)
+{
+	enum rc_peer_way a = RC_PEER_BY_DEVICE, b = RC_PEER_BY_HOST;
+	uint32_t large = bytes > LARGE ? LARGE : bytes < RC_PEER_CHUNK_MIN ? RC_PEER_CHUNK_MIN : (uint32_t)bytes;
+	switch (which) {
+	case VERSION_2A: case VERSION_2B:
+		return plan_of(which == VERSION_2A ? a : b, 1, large);
+	case VERSION_3A: case VERSION_3B:
+		return plan_of(which == VERSION_3A ? a : b, (uint32_t)buffers_wanted, (uint32_t)chunk_wanted);
+	case VERSION_4A: case VERSION_4B:
+		return by_size(which == VERSION_4A ? a : b, bytes);
+	default:
+		return plan_of(RC_PEER_BY_NONE, 0, 0);
+	}
+}
+
+/* ---- hybrid ---- */
+
+/* Copies up to `most` bytes use the version that was fastest with `tried` bytes. */
+static const struct {
+	uint64_t most;
+	uint32_t tried;
+} classes[RC_PEER_CLASSES] = { { 64 * KB, 16 * KB }, { MB, 256 * KB }, { 4 * MB, 2 * MB }, { UINT64_MAX, 8 * MB } };
+
+CUresult rc_peer_plan(const struct rc_peer_plans *plans, uint64_t bytes, struct rc_wire_peer_plan *plan)
+{
+	int class = 0;
+	while (bytes > classes[class].most)
+		class++;
+	*plan = chosen == HYBRID ? plans->best[class] : plan_for(chosen, bytes);
+	/* Number and size follow the copy's size within the class too. */
+	if (chosen == HYBRID && plan->way != RC_PEER_BY_NONE)
+		*plan = by_size((enum rc_peer_way)plan->way, bytes);
+	if (plan->way == RC_PEER_BY_HOST || plans->direct)
+		return CUDA_SUCCESS;
+	hr_log_once(HR_LOG_ERROR, "HEADRACE_PEER=%s needs servers whose processors can use the GPU's memory; set it to "
+		    "hybrid, 2b, 3b, 4b or client", names[chosen]);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The versions are tried in turn, as other work may disturb any of the trials. */
+static void choose(struct rc_wire_peer_plan *best, uint32_t bytes, int64_t until, rc_peer_measure_fn measure, void *context)
+{
+	static const enum version tried[] = { VERSION_4B, VERSION_1, VERSION_4A };
+	uint64_t least = UINT64_MAX, took;
+	for (int turn = 0; turn < TURNS; turn++)
+		for (int i = 0; i < 3 && now_ns() < until; i++) {
+			struct rc_wire_peer_plan plan = plan_for(tried[i], bytes);
+			if (measure(context, &plan, bytes, &took) == CUDA_SUCCESS && took < least) {
+				least = took;
+				*best = plan;
+			}
+		}
+}
+
+void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measure, void *context)
+{
+	int64_t until = now_ns() + MEASURING_NS;
+	for (int class = 0; class < RC_PEER_CLASSES; class++) {
+		plans->best[class] = class ? plans->best[class - 1] : plan_for(VERSION_4B, classes[class].tried);
+		/* Without direct access there is nothing to choose from. */
+		if (chosen == HYBRID && plans->direct)
+			choose(&plans->best[class], classes[class].tried, until, measure, context);
+		hr_log(HR_LOG_INFO, "copies between servers of up to %llu bytes: %s",
+		       (unsigned long long)classes[class].most, way_names[plans->best[class].way]);
+	}
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IPC: device memory and events of another session on this host. What a session maps is charged to the session that has
+ * allocated it. As that one may free it while it stays mapped here, a session may map at most as many bytes of a GPU as its
+ * quota allows it to allocate.
+ */
+#include "cuda_remote/server/ipc/meeting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct opened {
+	struct opened *next;
+	CUdeviceptr address;
+	uint64_t bytes;
+	CUcontext context;
+	uint32_t gpu;
+	bool pooled; /* memory of a pool */
+	unsigned references;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened *opened;
+static uint64_t mapped[RC_DEVICES_MAX]; /* bytes, by the server's index of the GPU */
+
+CUresult serve_ipc_get_memory(struct server_call *call)
+{
+	struct rc_wire_address args;
+	struct rc_wire_shared handle;
+	CUipcMemHandle native;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuIpcGetMemHandle)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	server_order_release(call); /* the driver may wait for kernels */
+	CUresult result = driver.cuIpcGetMemHandle(&native, args.address);
+	if (result == CUDA_SUCCESS)
+		result = meeting_export(MEETING_MEMORY, &native, &handle);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &handle, sizeof handle) : result;
+}
+
+bool server_ipc_map(uint32_t gpu, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	bool allowed = server_quota_covers(gpu, mapped[gpu], bytes);
+	if (allowed)
+		mapped[gpu] += bytes;
+	pthread_mutex_unlock(&lock);
+	return allowed;
+}
+
+void server_ipc_unmap(uint32_t gpu, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	mapped[gpu] -= bytes;
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult server_ipc_opened(CUdeviceptr address, uint64_t bytes, bool pooled)
+{
+	CUcontext context = NULL;
+	uint32_t gpu = server_quota_gpu();
+	CUresult result = CUDA_SUCCESS;
+	driver.cuCtxGetCurrent(&context);
+	pthread_mutex_lock(&lock);
+	struct opened *entry = opened;
+	while (entry && (entry->address != address || entry->context != context))
+		entry = entry->next;
+	if (!entry && !server_quota_covers(gpu, mapped[gpu], bytes)) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	} else if (!entry) {
+		entry = malloc(sizeof *entry);
+		if (entry) {
+			*entry = (struct opened){ opened, address, bytes, context, gpu, pooled, 0 };
+			opened = entry;
+			mapped[gpu] += bytes;
+		} else {
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	if (result == CUDA_SUCCESS)
+		entry->references++;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* Removes *at. Under the lock. */
+static void forget(struct opened **at)
+{
+	struct opened *gone = *at;
+	*at = gone->next;
+	mapped[gone->gpu] -= gone->bytes;
+	free(gone);
+}
+
+static void note_close(CUdeviceptr address)
+{
+	CUcontext context = NULL;
+	driver.cuCtxGetCurrent(&context);
+	pthread_mutex_lock(&lock);
+	struct opened **at = &opened;
+	while (*at && ((*at)->address != address || (*at)->context != context))
+		at = &(*at)->next;
+	if (*at && !--(*at)->references)
+		forget(at);
+	pthread_mutex_unlock(&lock);
+}
+
+void server_ipc_freed(CUdeviceptr address)
+{
+	pthread_mutex_lock(&lock);
+	struct opened **at = &opened;
+	while (*at && ((*at)->address != address || !(*at)->pooled))
+		at = &(*at)->next;
+	if (*at)
+		forget(at);
+	pthread_mutex_unlock(&lock);
+}
+
+void server_ipc_forget(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (struct opened **at = &opened; *at;) {
+		if ((*at)->context == context)
+			forget(at);
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult open_memory(const struct rc_wire_open *args, struct rc_wire_opened *answer)
+{
+	struct meeting_found found;
+	CUipcMemHandle native;
+	CUdeviceptr base;
+	size_t bytes;
+	CUresult result = meeting_import(MEETING_MEMORY, &args->handle, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&native, found.native, sizeof native);
+	result = driver.cuIpcOpenMemHandle_v2(&base, native, args->flags);
+	meeting_done(&found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	answer->address = base;
+	result = driver.cuMemGetAddressRange_v2(&base, &bytes, answer->address);
+	answer->bytes = bytes;
+	if (result == CUDA_SUCCESS && base != answer->address)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = server_ipc_opened(base, bytes, false);
+	if (result != CUDA_SUCCESS)
+		(void)driver.cuIpcCloseMemHandle(answer->address);
+	return result;
+}
+
+CUresult serve_ipc_open_memory(struct server_call *call)
+{
+	struct rc_wire_open args;
+	struct rc_wire_opened answer;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuIpcOpenMemHandle_v2 || !driver.cuIpcCloseMemHandle || !driver.cuMemGetAddressRange_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	server_order_release(call);
+	CUresult result = open_memory(&args, &answer);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &answer, sizeof answer) : result;
+}
+
+CUresult serve_ipc_close_memory(struct server_call *call)
+{
+	struct rc_wire_address args;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuIpcCloseMemHandle)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	server_order_release(call);
+	CUresult result = driver.cuIpcCloseMemHandle(args.address);
+	if (result == CUDA_SUCCESS)
+		note_close(args.address);
+	return result;
+}
+
+CUresult serve_ipc_get_event(struct server_call *call)
+{
+	struct rc_wire_event args;
+	struct rc_wire_shared handle;
+	CUipcEventHandle native;
+	void *event;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_EVENT, args.event, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuIpcGetEventHandle ? driver.cuIpcGetEventHandle(&native, event) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = meeting_export(MEETING_EVENT, &native, &handle);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, &handle, sizeof handle) : result;
+}
+
+CUresult serve_ipc_open_event(struct server_call *call)
+{
+	struct rc_wire_open args;
+	struct meeting_found found;
+	CUipcEventHandle native;
+	CUevent event;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuIpcOpenEventHandle)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	server_order_release(call);
+	CUresult result = meeting_import(MEETING_EVENT, &args.handle, &found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&native, found.native, sizeof native);
+	result = driver.cuIpcOpenEventHandle(&event, native);
+	meeting_done(&found);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_object_bind(RC_KIND_EVENT, args.event, event, NULL);
+	if (result != CUDA_SUCCESS)
+		driver.cuEventDestroy_v2(event);
+	return result;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How two workers meet. One listens: at a Unix socket in the abstract namespace, for a worker on this host, and at the
+ * address at which its client has reached it. The other connects. Both prove that they have the ticket, which the client
+ * has brought from one to the other. A connection over the Unix socket is not encrypted: its bytes stay in the kernel. The
+ * listeners are closed when the ticket was used or the time is over.
+ */
+#define _GNU_SOURCE /* accept4 */
+#include "cuda_remote/server/peer/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STRANGERS_MAX 16 /* connections whose hello has not arrived completely */
+
+static struct sockaddr_storage place; /* where the client reaches this worker; without a port */
+static socklen_t place_bytes;
+static bool encrypts;                 /* the daemon encrypts every TCP connection */
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un un;
+	struct sockaddr_storage space;
+};
+
+void server_links_prepare(const rc_door_peer_t *first)
+{
+	union address own = { .space = { 0 } };
+	socklen_t bytes = sizeof own;
+	if (getsockname(first->fd, &own.any, &bytes) || (own.any.sa_family != AF_INET && own.any.sa_family != AF_INET6)) {
+		own = (union address){ .v4 = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } } };
+		bytes = sizeof own.v4;
+	}
+	if (own.any.sa_family == AF_INET)
+		own.v4.sin_port = 0;
+	else
+		own.v6.sin6_port = 0;
+	place = own.space;
+	place_bytes = bytes;
+	encrypts = first->encrypts;
+}
+
+bool peer_meet_encrypts(void)
+{
+	return encrypts;
+}
+
+int64_t peer_now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static int draw(void *bytes, size_t size)
+{
+	return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -EIO;
+}
+
+/* In a time that does not depend on the contents. */
+static bool is_equal(const uint8_t *a, const uint8_t *b, size_t size)
+{
+	uint8_t different = 0;
+	for (size_t i = 0; i < size; i++)
+		different |= a[i] ^ b[i];
+	return !different;
+}
+
+/* ---- proofs ---- */
+
+static void prove_hello(const uint8_t *ticket, const struct rc_wire_peer_hello *hello, uint8_t proof[RC_DOOR_KEY_BYTES])
+{
+	rc_door_secret_proof(ticket, "headrace link hello", hello, offsetof(struct rc_wire_peer_hello, proof), proof);
+}
+
+struct conversation {
+	struct rc_wire_peer_hello hello;
+	struct rc_wire_peer_welcome welcome;
+};
+
+static void prove(const uint8_t *ticket, const struct conversation *said, const char *label, uint8_t proof[RC_DOOR_KEY_BYTES])
+{
+	rc_door_secret_proof(ticket, label, said, offsetof(struct conversation, welcome.proof), proof);
+}
+
+/* Each direction has a key of its own; both depend on the ticket and on both nonces. */
+static void make_keys(const uint8_t *ticket, const struct conversation *said, bool joined, hr_cipher_keys_t *keys)
+{
+	prove(ticket, said, "headrace link joining stream", joined ? keys->put : keys->get);
+	prove(ticket, said, "headrace link inviting stream", joined ? keys->get : keys->put);
+}
+
+/* ---- the channel ---- */
+
+static int open_channel(hr_channel_t **channel, hr_card_t *card)
+{
+	hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
+	attr.flags = HR_CHANNEL_NO_LISTEN;
+	return hr_channel_init(&attr, channel, card);
+}
+
+static bool is_on_host(int fd)
+{
+	union address own;
+	socklen_t bytes = sizeof own;
+	return !getsockname(fd, &own.any, &bytes) && own.any.sa_family == AF_UNIX;
+}
+
+/* Makes the socket that both sides have agreed on the connection's. Takes over channel and socket, also if it fails. */
+static int connect_channel(hr_channel_t *channel, const hr_card_t *card, int fd, const hr_cipher_keys_t *keys,
+			   struct peer_connection *connection)
+{
+	hr_connect_attr_t attr = HR_CONNECT_ATTR_INIT;
+	int spare = fcntl(fd, F_DUPFD_CLOEXEC, 0), flags = fcntl(fd, F_GETFL);
+	if (spare < 0 || flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK)) {
+		int error = -errno;
+		close(fd);
+		if (spare >= 0)
+			close(spare);
+		hr_channel_finalize(channel);
+		return error;
+	}
+	attr.fd = fd;
+	attr.cipher = keys;
+	*connection = (struct peer_connection){ .channel = channel, .socket = spare, .on_host = is_on_host(fd) };
+	int error = hr_channel_connect(channel, card, &attr, &connection->conn);
+	if (error)
+		peer_connection_close(connection);
+	return error;
+}
+
+void peer_connection_close(struct peer_connection *connection)
+{
+	if (!connection->channel)
+		return;
+	hr_channel_finalize(connection->channel);
+	connection->channel = NULL;
+	close(connection->socket);
+}
+
+static int take_card(const uint8_t *bytes, uint32_t size, hr_card_t *card)
+{
+	if (!size || size > HR_CARD_MAX)
+		return -EPROTO;
+	card->len = size;
+	memcpy(card->data, bytes, size);
+	return 0;
+}
+
+/* ---- inviting ---- */
+
+static int listen_at(const union address *address, socklen_t bytes)
+{
+	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, &address->any, bytes) || listen(fd, STRANGERS_MAX)) {
+		int error = -errno;
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+static socklen_t name_address(const char *name, size_t size, union address *address)
+{
+	size_t length = strnlen(name, size);
+	*address = (union address){ .un = { .sun_family = AF_UNIX } };
+	memcpy(address->un.sun_path + 1, name, length); /* a NUL comes first: the abstract namespace */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+static int listen_on_host(struct rc_wire_peer_invitation *invitation)
+{
+	uint8_t random[12];
+	union address address;
+	int error = draw(random, sizeof random);
+	if (error)
+		return error;
+	char *at = invitation->name + snprintf(invitation->name, sizeof invitation->name, "hrlink-");
+	for (size_t i = 0; i < sizeof random; i++)
+		at += snprintf(at, 3, "%02x", random[i]);
+	int fd = listen_at(&address, name_address(invitation->name, sizeof invitation->name, &address));
+	if (fd < 0)
+		invitation->name[0] = '\0';
+	return fd;
+}
+
+static int listen_on_network(struct rc_wire_peer_invitation *invitation)
+{
+	union address address = { .space = place };
+	socklen_t bytes = sizeof address;
+	bool v4 = address.any.sa_family == AF_INET;
+	/* A link-local address means something else on another host. */
+	if (!v4 && IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr))
+		return -EADDRNOTAVAIL;
+	int fd = listen_at(&address, place_bytes);
+	if (fd < 0)
+		return fd;
+	const void *number = v4 ? (const void *)&address.v4.sin_addr : (const void *)&address.v6.sin6_addr;
+	if (getsockname(fd, &address.any, &bytes) ||
+	    !inet_ntop(address.any.sa_family, number, invitation->address, sizeof invitation->address)) {
+		close(fd);
+		return -EIO;
+	}
+	invitation->port = ntohs(v4 ? address.v4.sin_port : address.v6.sin6_port);
+	return fd;
+}
+
+int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation)
+{
+	*meeting = (struct peer_meeting){ .listener = { -1, -1 } };
+	memset(invitation, 0, sizeof *invitation);
+	int error = draw(meeting->ticket, sizeof meeting->ticket);
+	if (!error)
+		error = open_channel(&meeting->channel, &meeting->card);
+	if (error)
+		return error;
+	if (hr_channel_conn_bytes(meeting->channel, HR_TRANSPORT_SHM))
+		meeting->listener[0] = listen_on_host(invitation);
+	meeting->listener[1] = listen_on_network(invitation);
+	if (meeting->listener[0] < 0 && meeting->listener[1] < 0) {
+		error = meeting->listener[1];
+		peer_meeting_end(meeting);
+		return error;
+	}
+	memcpy(invitation->ticket, meeting->ticket, sizeof invitation->ticket);
+	invitation->card_bytes = meeting->card.len;
+	memcpy(invitation->card, meeting->card.data, meeting->card.len);
+	return 0;
+}
+
+void peer_meeting_end(struct peer_meeting *meeting)
+{
+	for (int i = 0; i < 2; i++) {
+		if (meeting->listener[i] >= 0)
+			close(meeting->listener[i]);
+		meeting->listener[i] = -1;
+	}
+	if (meeting->channel)
+		hr_channel_finalize(meeting->channel);
+	meeting->channel = NULL;
+	explicit_bzero(meeting->ticket, sizeof meeting->ticket);
+}
+
+/* A connection whose hello is arriving. */
+struct stranger {
+	int fd; /* -1: none */
+	size_t got;
+	struct rc_wire_peer_hello hello;
+};
+
+static void stranger_close(struct stranger *stranger)
+{
+	close(stranger->fd);
+	stranger->fd = -1;
+}
+
+/* Accepts one connection. If all places are taken, the oldest stranger loses its place. */
+static void stranger_accept(int listener, struct stranger strangers[STRANGERS_MAX], unsigned *next)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	struct stranger *stranger = &strangers[(*next)++ % STRANGERS_MAX];
+	if (stranger->fd >= 0)
+		stranger_close(stranger);
+	*stranger = (struct stranger){ .fd = fd };
+}
+
+/* Reads. 1: it has the ticket; 0: more is to come; a negated errno: it is none of ours. */
+static int stranger_read(struct stranger *stranger, const struct peer_meeting *meeting, bool encrypt)
+{
+	uint8_t proof[RC_DOOR_KEY_BYTES];
+	struct rc_wire_peer_hello *hello = &stranger->hello;
+	ssize_t n = recv(stranger->fd, (uint8_t *)hello + stranger->got, sizeof *hello - stranger->got, 0);
+	if (n <= 0)
+		return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -ECONNRESET;
+	stranger->got += (size_t)n;
+	if (stranger->got < sizeof *hello)
+		return 0;
+	prove_hello(meeting->ticket, hello, proof);
+	if (memcmp(hello->magic, RC_PEER_MAGIC, sizeof hello->magic) || !is_equal(proof, hello->proof, sizeof proof))
+		return -EACCES;
+	encrypt = encrypt && !is_on_host(stranger->fd);
+	return hello->encrypt >= encrypt && hello->encrypt <= 1 && hello->card_bytes && hello->card_bytes <= HR_CARD_MAX ?
+		       1 : -EPROTO;
+}
+
+#define SET (STRANGERS_MAX + 3)
+
+/* Waits for something to do. The set: the listeners, the descriptor stop, the strangers. */
+static int listen_poll(const struct peer_meeting *meeting, const struct stranger *strangers, int stop, int64_t until,
+		       struct pollfd set[SET])
+{
+	int64_t left = until - peer_now_ms();
+	for (int i = 0; i < 2; i++)
+		set[i] = (struct pollfd){ .fd = meeting->listener[i], .events = POLLIN };
+	set[2] = (struct pollfd){ .fd = stop, .events = POLLIN };
+	for (int i = 0; i < STRANGERS_MAX; i++)
+		set[3 + i] = (struct pollfd){ .fd = strangers[i].fd, .events = POLLIN };
+	int n = left > 0 ? poll(set, SET, (int)left) : 0;
+	if (!n)
+		return -ETIMEDOUT;
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return set[2].revents ? -ECANCELED : n;
+}
+
+static int listen_for(const struct peer_meeting *meeting, bool encrypt, int64_t until, int stop,
+		      struct stranger strangers[STRANGERS_MAX], struct stranger **found)
+{
+	struct pollfd set[SET];
+	unsigned next = 0;
+	for (;;) {
+		int ready = listen_poll(meeting, strangers, stop, until, set);
+		if (ready < 0)
+			return ready;
+		for (int i = 0; i < STRANGERS_MAX && ready; i++) {
+			bool came = strangers[i].fd >= 0 && set[3 + i].revents;
+			int got = came ? stranger_read(&strangers[i], meeting, encrypt) : 0;
+			if (got > 0) {
+				*found = &strangers[i];
+				return 0;
+			}
+			if (got < 0) {
+				hr_log(HR_LOG_WARN, "a link was refused: %s", got == -EACCES ? "wrong ticket" : strerror(-got));
+				stranger_close(&strangers[i]);
+			}
+		}
+		for (int i = 0; i < 2 && ready; i++)
+			if (set[i].revents)
+				stranger_accept(meeting->listener[i], strangers, &next);
+	}
+}
+
+/* Answers the worker that has the ticket. */
+static int welcome(struct peer_meeting *meeting, struct stranger *guest, struct peer_connection *connection)
+{
+	struct conversation said = { .hello = guest->hello };
+	hr_cipher_keys_t keys;
+	hr_card_t card;
+	int fd = guest->fd, error = draw(said.welcome.nonce, sizeof said.welcome.nonce);
+	guest->fd = -1;
+	prove(meeting->ticket, &said, "headrace link welcome", said.welcome.proof);
+	if (!error)
+		error = take_card(said.hello.card, said.hello.card_bytes, &card);
+	if (!error && send(fd, &said.welcome, sizeof said.welcome, MSG_NOSIGNAL) != (ssize_t)sizeof said.welcome)
+		error = -EPIPE;
+	if (error) {
+		close(fd);
+		return error;
+	}
+	make_keys(meeting->ticket, &said, false, &keys);
+	hr_channel_t *channel = meeting->channel;
+	meeting->channel = NULL;
+	error = connect_channel(channel, &card, fd, said.hello.encrypt ? &keys : NULL, connection);
+	explicit_bzero(&keys, sizeof keys);
+	return error;
+}
+
+int peer_meet_accept(struct peer_meeting *meeting, bool encrypt, uint32_t timeout_ms, int stop,
+		     struct peer_connection *connection)
+{
+	struct stranger *strangers = calloc(STRANGERS_MAX, sizeof *strangers), *guest = NULL;
+	int error = strangers ? 0 : -ENOMEM;
+	for (int i = 0; i < STRANGERS_MAX && strangers; i++)
+		strangers[i].fd = -1;
+	if (!error)
+		error = listen_for(meeting, encrypt, peer_now_ms() + timeout_ms, stop, strangers, &guest);
+	if (!error)
+		error = welcome(meeting, guest, connection);
+	for (int i = 0; i < STRANGERS_MAX && strangers; i++)
+		if (strangers[i].fd >= 0)
+			stranger_close(&strangers[i]);
+	free(strangers);
+	peer_meeting_end(meeting);
+	return error;
+}
+
+/* ---- joining ---- */
+
+static int await(int fd, short events, int64_t until)
+{
+	for (;;) {
+		struct pollfd set = { .fd = fd, .events = events };
+		int64_t left = until - peer_now_ms();
+		int n = left > 0 ? poll(&set, 1, (int)left) : 0;
+		if (n > 0)
+			return 0;
+		if (!n)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+static int connect_to(const union address *address, socklen_t bytes, int64_t until)
+{
+	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	int error = connect(fd, &address->any, bytes) ? -errno : 0;
+	if (error == -EINPROGRESS) {
+		socklen_t size = sizeof error;
+		error = await(fd, POLLOUT, until);
+		if (!error && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+			error = -error;
+	}
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+/* The socket on this host is found only by a worker on this host. */
+static int find(const struct rc_wire_peer_invitation *invitation, int64_t until)
+{
+	union address address;
+	char text[sizeof invitation->address];
+	int fd = -EHOSTUNREACH;
+	if (invitation->name[0])
+		fd = connect_to(&address, name_address(invitation->name, sizeof invitation->name, &address), until);
+	if (fd >= 0 || !invitation->port || invitation->port > 65535)
+		return fd;
+	memcpy(text, invitation->address, sizeof text);
+	text[sizeof text - 1] = '\0';
+	address = (union address){ .v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)invitation->port) } };
+	if (inet_pton(AF_INET, text, &address.v4.sin_addr) == 1)
+		return connect_to(&address, sizeof address.v4, until);
+	address = (union address){ .v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)invitation->port) } };
+	if (inet_pton(AF_INET6, text, &address.v6.sin6_addr) == 1)
+		return connect_to(&address, sizeof address.v6, until);
+	return -EINVAL;
+}
+
+static int read_all(int fd, void *to, size_t size, int64_t until)
+{
+	for (size_t got = 0; got < size;) {
+		ssize_t n = recv(fd, (uint8_t *)to + got, size - got, 0);
+		if (n > 0) {
+			got += (size_t)n;
+			continue;
+		}
+		if (!n || (errno != EAGAIN && errno != EINTR))
+			return n ? -errno : -ECONNRESET;
+		int error = await(fd, POLLIN, until);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int introduce(int fd, const uint8_t *ticket, const hr_card_t *own, bool encrypt, int64_t until,
+		     struct conversation *said)
+{
+	uint8_t proof[RC_DOOR_KEY_BYTES];
+	struct rc_wire_peer_hello *hello = &said->hello;
+	*said = (struct conversation){ .hello = { .magic = RC_PEER_MAGIC, .card_bytes = own->len, .encrypt = encrypt } };
+	memcpy(hello->card, own->data, own->len);
+	int error = draw(hello->nonce, sizeof hello->nonce);
+	if (error)
+		return error;
+	prove_hello(ticket, hello, hello->proof);
+	if (send(fd, hello, sizeof *hello, MSG_NOSIGNAL) != (ssize_t)sizeof *hello)
+		return -EPIPE;
+	error = read_all(fd, &said->welcome, sizeof said->welcome, until);
+	if (error)
+		return error;
+	prove(ticket, said, "headrace link welcome", proof);
+	return is_equal(proof, said->welcome.proof, sizeof proof) ? 0 : -EACCES;
+}
+
+int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encrypt, uint32_t timeout_ms,
+		   struct peer_connection *connection)
+{
+	int64_t until = peer_now_ms() + timeout_ms;
+	struct conversation said;
+	hr_cipher_keys_t keys;
+	hr_channel_t *channel;
+	hr_card_t own, card;
+	int error = take_card(invitation->card, invitation->card_bytes, &card);
+	if (!error)
+		error = open_channel(&channel, &own);
+	if (error)
+		return error;
+	int fd = find(invitation, until);
+	error = fd < 0 ? fd : introduce(fd, invitation->ticket, &own, encrypt && !is_on_host(fd), until, &said);
+	if (error) {
+		if (fd >= 0)
+			close(fd);
+		hr_channel_finalize(channel);
+		return error;
+	}
+	make_keys(invitation->ticket, &said, true, &keys);
+	error = connect_channel(channel, &card, fd, said.hello.encrypt ? &keys : NULL, connection);
+	explicit_bzero(&keys, sizeof keys);
+	return error;
+}
