@@ -48,7 +48,7 @@ refused 'wake and cuda want no options but' wake --size 8
 refused 'wake and cuda want no options but' cuda --design basic
 refused 'peer wants no options but' peer --iters 3
 refused '--peer is for peer' lat --peer 3b
-for wrong in 5 3b: 3b:x 3b:4x 3b:x64k 3b:4x64q 4b:4x64k 3b, 3b:12345x4k '' "$(printf '1,%.0s' {1..40})1"; do
+for wrong in 5 3b: 3b:x 3b:4x 3b:x64k 3b:4x64q 4b:4x64k '3b,' 3b:12345x4k '' "$(printf '1,%.0s' {1..40})1"; do
 	refused "--peer $wrong: want sweep, or up to 32 of client" peer --peer="$wrong"
 done
 refused 'more than 32 combinations' lat --qps 1,2,4 --depth 2,4,8,16 --chunk 4k,8k,16k

@@ -10,7 +10,7 @@ remote_start_another second
 export HEADRACE_SERVER=$HEADRACE_SERVER,$another
 # In the place of headrace-run: the client's library is in the build folder.
 export HEADRACE_RUN=env LD_LIBRARY_PATH=$build/cuda_remote/client/.libs
-what=(--quick --peer client,1,3b:2x4k,hybrid --size 64k,4 --seconds 0.001)
+what=(--quick --peer "client,1,3b:2x4k,hybrid" --size "64k,4" --seconds 0.001)
 wanted="65536 client,65536 1,65536 3b,65536 hybrid,4 client,4 1,4 3b,4 hybrid,"
 $perf "${what[@]}" --csv >"$folder/csv" || fail "--csv: status $?"
 [ "$(awk -F, 'NR > 1 { printf "%s %s,", $5, $2 }' "$folder/csv")" = "$wanted" ] || fail "--csv: $(cat "$folder/csv")"
