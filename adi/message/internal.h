@@ -13,7 +13,7 @@
  *	others         MPI's functions by topic
  *
  * A message to another process is a packet of type ADI_PACKET_MESSAGE with struct adi_envelope as header; the connection
- * identifies the sender. A partitioned message has type ADI_PACKET_PARTITIONED and struct adi_partitioned_envelope. A message
+ * identifies the sender. Messages of partitioned.c have type ADI_PACKET_PARTITIONED and struct adi_partitioned_envelope. A message
  * of this process to itself uses the same queues without a packet.
  */
 #ifndef ADI_MESSAGE_INTERNAL_H
@@ -36,7 +36,8 @@ static_assert(sizeof(struct adi_envelope) == 8, "wire format");
 
 struct adi_partitioned_envelope {
 	struct adi_envelope envelope;
-	uint32_t number; /* sender: how many MPI_Psend_init with this envelope came before, plus 1; receiver: compares it */
+	uint32_t number; /* sender: of a plan: how many MPI_Psend_init with this envelope came before, plus 1; of a partition: the
+	                  * id in the plan; receiver: compares it */
 };
 static_assert(sizeof(struct adi_partitioned_envelope) == 12, "wire format");
 

@@ -16,7 +16,7 @@ struct adi_key {
 	uint32_t context;
 	int32_t source;  /* world rank, or MPI_ANY_SOURCE */
 	int32_t tag;     /* or MPI_ANY_TAG */
-	uint32_t number; /* of a partitioned communication; 0: an ordinary message */
+	uint32_t number; /* of a message of partitioned.c; 0: an ordinary message */
 };
 _Static_assert(sizeof(struct adi_key) == 16, "keys are compared as bytes, so they have no padding");
 

@@ -271,6 +271,185 @@ static void partitioned(void)
 	}
 }
 
+static void await_partition(MPI_Request request, int partition)
+{
+	for (int flag = 0; !flag;)
+		MPI_Parrived(request, partition, &flag);
+}
+
+/* A partition arrives before others are ready. Would wait without end if all partitions were one message. */
+static void partitions_early(int count, MPI_Datatype type, int out_parts, int in_parts)
+{
+	MPI_Request send, receive;
+	MPI_Status status;
+	MPI_Aint lb, extent;
+	MPI_Type_get_extent(type, &lb, &extent);
+	int each = (int)(extent / (MPI_Aint)sizeof(int)), ints = each * count, got, flag, of_type;
+	int *out = malloc((size_t)ints * sizeof *out), *in = malloc((size_t)ints * sizeof *in);
+	MPI_Type_size(type, &of_type);
+	MPI_Psend_init(out, out_parts, count / out_parts, type, next, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+	MPI_Precv_init(in, in_parts, count / in_parts, type, previous, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+	for (int turn = 0; turn < 3; turn++) {
+		for (int i = 0; i < ints; i++) {
+			out[i] = rank + turn * i;
+			in[i] = -1;
+		}
+		/* The receive starts before the partitions arrive, then after it. */
+		if (turn != 1)
+			MPI_Start(&receive);
+		MPI_Start(&send);
+		MPI_Pready_range(out_parts / 2, out_parts - 1, send);
+		MPI_Barrier(MPI_COMM_WORLD);
+		if (turn == 1)
+			MPI_Start(&receive);
+		for (int i = (in_parts + 1) / 2; i < in_parts; i++)
+			await_partition(receive, i);
+		MPI_Parrived(receive, 0, &flag);
+		CHECK(!flag);
+		for (int i = (in_parts + 1) / 2 * (count / in_parts) * each; i < ints; i++)
+			CHECK(in[i] == previous + turn * i || (in[i] == -1 && i % each * (int)sizeof(int) >= of_type));
+		MPI_Test(&receive, &flag, MPI_STATUS_IGNORE);
+		CHECK(!flag);
+		MPI_Test(&send, &flag, MPI_STATUS_IGNORE);
+		CHECK(!flag);
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (int i = out_parts / 2 - 1; i >= 0; i--)
+			MPI_Pready(i, send);
+		MPI_Wait(&receive, &status);
+		MPI_Wait(&send, MPI_STATUS_IGNORE);
+		MPI_Get_count(&status, type, &got);
+		CHECK(got == count && status.MPI_SOURCE == previous && status.MPI_TAG == 5);
+		for (int i = 0; i < ints; i++)
+			CHECK(in[i] == previous + turn * i || (in[i] == -1 && i % each * (int)sizeof(int) >= of_type));
+	}
+	MPI_Request_free(&send);
+	MPI_Request_free(&receive);
+	free(out);
+	free(in);
+}
+
+/* Counts that differ: a receive that is too long, one that is too short, and empty ones. */
+static void partitions_unequal(void)
+{
+	static int out[3000], in[3000];
+	MPI_Request request[2];
+	MPI_Status status[2];
+	int count, class;
+	for (int longer = 0; longer < 2; longer++) {
+		MPI_Psend_init(out, 3, longer ? 1000 : 700, MPI_INT, next, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &request[0]);
+		MPI_Precv_init(in, 2, longer ? 1000 : 1200, MPI_INT, previous, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &request[1]);
+		for (int i = 0; i < 3000; i++) {
+			out[i] = rank + i;
+			in[i] = -1;
+		}
+		MPI_Startall(2, request);
+		MPI_Pready_range(0, 2, request[0]);
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		class = MPI_Wait(&request[1], &status[1]);
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+		CHECK(class == (longer ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+		MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+		MPI_Get_count(&status[1], MPI_INT, &count);
+		CHECK(longer || count == 2100);
+		for (int i = 0; i < 3000; i++)
+			CHECK(in[i] == (i < (longer ? 2000 : 2100) ? previous + i : -1));
+		MPI_Request_free(&request[0]);
+		MPI_Request_free(&request[1]);
+	}
+	for (int kind = 0; kind < 3; kind++) { /* no partitions; empty partitions; no process */
+		int parts = kind ? 2 : 0, length = kind == 2 ? 5 : 0;
+		MPI_Psend_init(out, parts, length, MPI_INT, kind == 2 ? MPI_PROC_NULL : next, 7, MPI_COMM_WORLD, MPI_INFO_NULL,
+			       &request[0]);
+		MPI_Precv_init(in, parts, length, MPI_INT, kind == 2 ? MPI_PROC_NULL : previous, 7, MPI_COMM_WORLD, MPI_INFO_NULL,
+			       &request[1]);
+		for (int turn = 0; turn < 2; turn++) {
+			MPI_Startall(2, request);
+			for (int i = 0; i < parts; i++)
+				MPI_Pready(i, request[0]);
+			MPI_Waitall(2, request, status);
+			MPI_Get_count(&status[1], MPI_INT, &count);
+			CHECK(count == 0);
+		}
+		MPI_Request_free(&request[0]);
+		MPI_Request_free(&request[1]);
+	}
+}
+
+/* A receive is cancelled before anything was sent; the next start gets the message. */
+static void partitions_cancelled(void)
+{
+	int out[8], in[8] = { 0 }, flag;
+	MPI_Request send, receive;
+	MPI_Status status;
+	MPI_Psend_init(out, 4, 2, MPI_INT, next, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+	MPI_Precv_init(in, 4, 2, MPI_INT, previous, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i < 8; i++)
+			out[i] = rank + i + turn;
+		MPI_Start(&receive);
+		MPI_Cancel(&receive);
+		MPI_Wait(&receive, &status);
+		MPI_Test_cancelled(&status, &flag);
+		CHECK(flag);
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Start(&receive);
+		MPI_Start(&send);
+		MPI_Pready_range(0, 3, send);
+		MPI_Wait(&receive, &status);
+		MPI_Wait(&send, MPI_STATUS_IGNORE);
+		MPI_Test_cancelled(&status, &flag);
+		CHECK(!flag);
+		for (int i = 0; i < 8; i++)
+			CHECK(in[i] == previous + i + turn);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Request_free(&send);
+	MPI_Request_free(&receive);
+}
+
+static void partitions(void)
+{
+	MPI_Datatype spread, odd;
+	MPI_Type_vector(1, 2, 3, MPI_INT, &spread);
+	MPI_Type_create_resized(spread, 0, 3 * sizeof(int), &odd); /* 2 of 3 ints */
+	MPI_Type_commit(&odd);
+	partitions_early(24, MPI_INT, 4, 6);
+	partitions_early(24, MPI_INT, 2, 3);
+	partitions_early(1 << 20, MPI_INT, 8, 4);
+	partitions_early(24, odd, 4, 4);
+	partitions_early(30000, odd, 4, 6);
+	MPI_Type_free(&odd);
+	MPI_Type_free(&spread);
+	/* Partitions of the sender end inside elements of the receive's type. */
+	int out[24], in[36];
+	MPI_Request request[2];
+	MPI_Type_vector(4, 2, 3, MPI_INT, &spread);
+	MPI_Type_create_resized(spread, 0, 12 * sizeof(int), &odd);
+	MPI_Type_commit(&odd);
+	MPI_Psend_init(out, 8, 3, MPI_INT, next, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request[0]);
+	MPI_Precv_init(in, 3, 1, odd, previous, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request[1]);
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i < 24; i++)
+			out[i] = rank + i + turn;
+		for (int i = 0; i < 36; i++)
+			in[i] = -1;
+		MPI_Startall(2, request);
+		MPI_Pready_range(2, 5, request[0]);
+		await_partition(request[1], 1); /* bytes 32 to 63: parts 2 to 5 of 12 bytes */
+		MPI_Pready_range(0, 1, request[0]);
+		MPI_Pready_range(6, 7, request[0]);
+		MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+		for (int i = 0; i < 36; i++)
+			CHECK(in[i] == (i % 3 == 2 ? -1 : previous + i / 3 * 2 + i % 3 + turn));
+	}
+	MPI_Request_free(&request[0]);
+	MPI_Request_free(&request[1]);
+	MPI_Type_free(&odd);
+	MPI_Type_free(&spread);
+	partitions_unequal();
+	partitions_cancelled();
+}
+
 /* ---- generalized ---- */
 
 struct state {
@@ -341,6 +520,7 @@ int main(int argc, char **argv)
 	MPI_Barrier(MPI_COMM_WORLD);
 	persistent();
 	partitioned();
+	partitions();
 	generalized();
 	MPI_Finalize();
 	return 0;
