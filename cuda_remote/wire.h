@@ -282,13 +282,27 @@ enum rc_launch_flags {
  *	copy           struct rc_wire_graph_copy            fill    struct rc_wire_graph_fill
  *	host function, event    u64: the id of the function (as in struct rc_wire_host), the handle of the event
  *	child graph    the graph                            empty   nothing
+ *	conditional    struct rc_wire_graph_condition, then its bodies, each a graph
  * The nodes are numbered from 0 in the order in which their structs come. graph_node: struct rc_wire_graph_change, then the
  * node with its new parameters. graph_launch: struct rc_wire_graph_launch. graph_destroy: u64, the handle.
+ * graph_update: as graph_instantiate; the graph replaces that of an executable graph that there is, which has the same nodes.
+ *
+ * Conditional handles are numbers of the driver. graph_conditional: struct rc_wire_conditional; its answer: u64, the number.
+ * graph_conditionals_free: u64, what has the handles.
  */
 struct rc_wire_graph_new {
-	uint64_t exec;  /* client: handle of the executable graph */
-	uint64_t flags; /* as given to cuGraphInstantiateWithFlags */
+	uint64_t exec;         /* client: handle of the executable graph */
+	uint64_t flags;        /* as given to cuGraphInstantiateWithFlags */
+	uint64_t conditionals; /* client: handle of what has the graph's conditional handles; 0: the graph has none */
 };
+struct rc_wire_conditional {
+	uint64_t conditionals; /* client: handle of what has the conditional handles of one graph */
+	uint64_t context;
+	uint32_t value, flags; /* as given to cuGraphConditionalHandleCreate */
+	uint32_t first;        /* 1: the handle `conditionals` is new */
+	uint32_t reserved;     /* 0 */
+};
+static_assert(sizeof(struct rc_wire_graph_new) == 24 && sizeof(struct rc_wire_conditional) == 32, "wire format");
 struct rc_wire_graph {
 	uint32_t nodes, edges;
 };
@@ -339,7 +353,11 @@ struct rc_wire_graph_fill {
 	uint64_t to, pitch, width, height;
 	uint32_t value, element; /* element: bytes of one */
 };
-static_assert(sizeof(struct rc_wire_node) == 16 && sizeof(struct rc_wire_graph_kernel) == 48 &&
+struct rc_wire_graph_condition {
+	uint64_t number;       /* the conditional handle */
+	uint32_t type, bodies; /* CUgraphConditionalNodeType */
+};
+static_assert(sizeof(struct rc_wire_node) == 16 && sizeof(struct rc_wire_graph_condition) == 16 && sizeof(struct rc_wire_graph_kernel) == 48 &&
 	      sizeof(struct rc_wire_graph_copy) == 136 && sizeof(struct rc_wire_graph_fill) == 40, "wire format");
 
 #define RC_UNITS_MAX 24
@@ -715,7 +733,7 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
 	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KIND_ARRAY, RC_KIND_MIPMAP,
-	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KIND_LINK, RC_KINDS
+	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KIND_LINK, RC_KIND_CONDITIONALS, RC_KINDS
 };
 
 /* Objects that the driver names by numbers, which kernels read. The client does not choose these. */

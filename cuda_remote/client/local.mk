@@ -20,6 +20,7 @@ cuda_client_but_session = \
 	cuda_remote/client/ipc/ipc_event.c cuda_remote/client/ipc/ipc_memory.c \
 	cuda_remote/client/ipc/ipc_pool.c cuda_remote/client/ipc/ipc_virtual.c \
 	cuda_remote/client/graph/capture_calls.c cuda_remote/client/graph/capture_calls.h \
+	cuda_remote/client/graph/conditional.c \
 	cuda_remote/client/graph/graph_allocation.c cuda_remote/client/graph/graph_client.h cuda_remote/client/graph/graph_driver.c \
 	cuda_remote/client/graph/graph_host.c cuda_remote/client/graph/graph_send.c cuda_remote/client/graph/streams.c \
 	$(GRAPH_SOURCES) $(GRAPH_TWICE) $(MANAGED_SOURCES) $(MANAGED_TWICE)

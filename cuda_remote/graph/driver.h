@@ -89,9 +89,10 @@ bool graph_driver_memory_discard(graph_memory_part_t *part);
 
 /* ---- conditional handles ---- */
 
-/* Makes a value that kernels can set, and its handle. */
-CUresult graph_driver_conditional_new(CUcontext context, unsigned initial, uint64_t *handle);
-void graph_driver_conditional_free(uint64_t handle);
+struct graph_conditional; /* graph.h */
+/* Makes a value that kernels can set: outputs value->handle. graph: the one that the program names. */
+CUresult graph_driver_conditional_new(CUgraph graph, struct graph_conditional *value);
+void graph_driver_conditional_free(struct graph_conditional *value);
 
 /* ---- executable graphs (graph_exec.h): exec->lock is held in all but the first two ---- */
 

@@ -68,6 +68,7 @@ struct graph_conditional {
 	unsigned references; /* atomic; held by graphs and nodes */
 	CUcontext context;
 	uint64_t handle; /* of the driver; freed with the last reference */
+	void *part;      /* the driver's */
 	uint32_t default_value;
 	bool assign_default;
 };

@@ -14,7 +14,7 @@ void graph_conditional_release(struct graph_conditional *value)
 	/* Orders all uses before the free: all releases pair with each other. */
 	if (__atomic_sub_fetch(&value->references, 1, __ATOMIC_ACQ_REL))
 		return;
-	graph_driver_conditional_free(value->handle);
+	graph_driver_conditional_free(value);
 	free(value);
 }
 
@@ -68,7 +68,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*value = (struct graph_conditional){ .references = 1, .context = ctx, .default_value = defaultLaunchValue,
 					     .assign_default = flags & CU_GRAPH_COND_ASSIGN_DEFAULT };
-	result = graph_driver_conditional_new(ctx, defaultLaunchValue, &value->handle);
+	result = graph_driver_conditional_new(hGraph, value);
 	if (result) {
 		free(value);
 		return result;

@@ -13,7 +13,7 @@
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
  *	copy_staged.c      slots for chunks, and the staging area that a client on this host shares
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
- *	hostfn.c           host functions                             graph.c  executable graphs
+ *	hostfn.c           host functions                             graph/  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
  *	peer/              links to other workers, and the copies that they carry
@@ -572,6 +572,9 @@ CUresult serve_occupancy_clusters(struct server_call *call);
 CUresult serve_occupancy_cluster_size(struct server_call *call);
 CUresult serve_graph_instantiate(struct server_call *call);
 CUresult serve_graph_node(struct server_call *call);
+CUresult serve_graph_update(struct server_call *call);
+CUresult serve_graph_conditional(struct server_call *call);
+CUresult serve_graph_conditionals_free(struct server_call *call);
 CUresult serve_graph_launch(struct server_call *call);
 CUresult serve_graph_destroy(struct server_call *call);
 

@@ -4,6 +4,7 @@
  *
  *	graph_driver.c    how handles are looked up, and parameters are checked
  *	graph_allocation.c  memory of allocation nodes
+ *	conditional.c     conditional handles
  *	graph_send.c      executable graphs: sent once, changed node by node, launched
  *	graph_host.c      host functions and host memory of graphs, which the worker asks for while a graph runs
  *	streams.c         the streams of captures
@@ -32,6 +33,12 @@ CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to
 CUresult rc_graph_memory_launch(CUgraphExec exec);
 void rc_graph_memory_launched(CUgraphExec exec, bool sent);
 
+/* ---- conditional.c ---- */
+
+/* Outputs the handle of what has the graph's conditional handles on the server; 0: the graph has none. CUDA_ERROR_NOT_SUPPORTED:
+ * they were made in several graphs. */
+CUresult rc_graph_conditionals(CUgraph graph, const struct rc_session *session, uint64_t *handle);
+
 /* ---- graph_host.c ---- */
 
 struct rc_graph_host;
@@ -53,6 +60,8 @@ void rc_graph_hosts_launch(rc_graph_hosts_t *hosts);
 void rc_graph_hosts_not_launched(rc_graph_hosts_t *hosts);
 /* The graph launches the node's older entries no more: all but the newest. all: no entry of the graph any more. */
 void rc_graph_hosts_retire(rc_graph_hosts_t *hosts, uint32_t node);
+/* The same for an entry and all that are older. */
+void rc_graph_hosts_retire_from(rc_graph_hosts_t *hosts, struct rc_graph_host *newest);
 /* Removes those that are newer than `before`: the worker has refused their node. */
 void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *before);
 void rc_graph_hosts_end(rc_graph_hosts_t *hosts);

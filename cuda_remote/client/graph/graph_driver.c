@@ -205,16 +205,3 @@ CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, un
 	(void)flags;
 	return missing("memory operations (cuStreamWaitValue32 and its like)");
 }
-
-CUresult graph_driver_conditional_new(CUcontext context, unsigned initial, uint64_t *handle)
-{
-	(void)context;
-	(void)initial;
-	(void)handle;
-	return missing("conditional nodes");
-}
-
-void graph_driver_conditional_free(uint64_t handle)
-{
-	(void)handle;
-}

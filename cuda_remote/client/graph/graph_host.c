@@ -132,6 +132,26 @@ void rc_graph_hosts_retire(rc_graph_hosts_t *hosts, uint32_t node)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Under the lock. */
+static void retire_list(struct rc_graph_host *host)
+{
+	for (struct rc_graph_host *older; host; host = older) {
+		older = host->older;
+		retire(host);
+	}
+}
+
+void rc_graph_hosts_retire_from(rc_graph_hosts_t *hosts, struct rc_graph_host *newest)
+{
+	pthread_mutex_lock(&lock);
+	struct rc_graph_host **at = &hosts->first;
+	while (*at != newest)
+		at = &(*at)->older;
+	*at = NULL;
+	retire_list(newest);
+	pthread_mutex_unlock(&lock);
+}
+
 void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *before)
 {
 	pthread_mutex_lock(&lock);
@@ -146,11 +166,8 @@ void rc_graph_hosts_undo(rc_graph_hosts_t *hosts, const struct rc_graph_host *be
 void rc_graph_hosts_end(rc_graph_hosts_t *hosts)
 {
 	pthread_mutex_lock(&lock);
-	while (hosts->first) {
-		struct rc_graph_host *host = hosts->first;
-		hosts->first = host->older;
-		retire(host);
-	}
+	retire_list(hosts->first);
+	hosts->first = NULL;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -30,6 +30,7 @@ struct writer {
 	struct bytes bytes;
 	struct graph_runner *run;
 	bool in_body;
+	struct bytes *numbers; /* of the nodes, which have them already; NULL: they are new */
 };
 
 static void put(struct bytes *to, const void *from, size_t len)
@@ -149,6 +150,20 @@ static CUresult put_host(struct writer *writer, CUgraphNode node)
 	return result;
 }
 
+static CUresult put_conditional(struct writer *writer, CUgraphNode node)
+{
+	const CUDA_CONDITIONAL_NODE_PARAMS *params = &node->params.conditional;
+	struct rc_wire_graph_condition wire = { node->value->handle, params->type, params->size };
+	CUresult result = CUDA_SUCCESS;
+	bool in_body = writer->in_body;
+	put(&writer->bytes, &wire, sizeof wire);
+	writer->in_body = true;
+	for (unsigned i = 0; i < params->size && result == CUDA_SUCCESS; i++)
+		result = put_graph(writer, params->phGraph_out[i]);
+	writer->in_body = in_body;
+	return result;
+}
+
 static CUcontext context_of(CUgraphNode node)
 {
 	switch (node->params.type) {
@@ -158,6 +173,8 @@ static CUcontext context_of(CUgraphNode node)
 		return node->params.memcpy.copyCtx;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return node->params.memset.ctx;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return node->params.conditional.ctx;
 	default:
 		return NULL;
 	}
@@ -187,6 +204,8 @@ static CUresult put_node(struct writer *writer, CUgraphNode node)
 		return put_host(writer, node);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return put_graph(writer, node->params.graph.graph);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return put_conditional(writer, node);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		put(&writer->bytes, &node->named[0], sizeof node->named[0]);
@@ -206,19 +225,23 @@ static CUresult put_graph(struct writer *writer, CUgraph graph)
 	uint32_t index = 0;
 	for (CUgraphNode node = graph->first; node; node = node->next) {
 		node->index = index++;
-		head.edges += node->after.count;
+		head.edges += node->before.count;
 	}
 	put(&writer->bytes, &head, sizeof head);
 	for (CUgraphNode node = graph->first; node; node = node->next) {
-		node->number = writer->run->nodes++;
+		if (writer->numbers)
+			put(writer->numbers, &node->number, sizeof node->number);
+		else
+			node->number = writer->run->nodes++;
 		CUresult result = put_node(writer, node);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
+	/* Each node's dependencies in their order, by which the driver pairs the nodes of two graphs in an update. */
 	for (CUgraphNode node = graph->first; node; node = node->next)
-		for (uint32_t i = 0; i < node->after.count; i++) {
-			struct rc_wire_graph_edge edge = { .from = node->index, .to = node->after.at[i].node->index };
-			memcpy(edge.data, &node->after.at[i].data, sizeof edge.data);
+		for (uint32_t i = 0; i < node->before.count; i++) {
+			struct rc_wire_graph_edge edge = { .from = node->before.at[i].node->index, .to = node->index };
+			memcpy(edge.data, &node->before.at[i].data, sizeof edge.data);
 			put(&writer->bytes, &edge, sizeof edge);
 		}
 	return CUDA_SUCCESS;
@@ -232,22 +255,25 @@ static CUresult link_of(struct graph_runner *run, struct rc_link **link)
 	return rc_link_get(&route, false, link);
 }
 
-static CUresult send_new(CUgraphExec exec, const struct bytes *bytes)
+/* Sends a whole graph. call: graph_instantiate; graph_update, and the nodes have the numbers. */
+static CUresult send_graph(CUgraphExec exec, enum rc_call call, const struct bytes *bytes, const struct bytes *numbers)
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_graph_new call;
-	} message = { .call = { exec->run->handle, exec->flags } };
+	} message = { .call = { exec->run->handle, exec->flags, 0 } };
 	struct rc_link *link;
-	struct iovec iov = { bytes->at, bytes->len };
-	if (bytes->failed)
+	struct iovec iov[2] = { { bytes->at, bytes->len }, { numbers->at, numbers->len } };
+	if (bytes->failed || numbers->failed)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (bytes->len > RC_CALL_BYTES_MAX - sizeof message)
+	if (bytes->len + numbers->len > RC_CALL_BYTES_MAX - sizeof message)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = link_of(exec->run, &link);
+	CUresult result = rc_graph_conditionals(exec->graph, exec->run->session, &message.call.conditionals);
+	if (result == CUDA_SUCCESS)
+		result = link_of(exec->run, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return rc_link_call(link, RC_CALL_graph_instantiate, 0, &message.head, sizeof message, &iov, 1);
+	return rc_link_call(link, call, 0, &message.head, sizeof message, iov, numbers->len ? 2 : 1);
 }
 
 static void runner_free(struct graph_runner *run)
@@ -274,7 +300,7 @@ CUresult graph_driver_instantiate(CUgraphExec exec)
 	if (result == CUDA_SUCCESS)
 		result = put_graph(&writer, exec->graph);
 	if (result == CUDA_SUCCESS)
-		result = send_new(exec, &writer.bytes);
+		result = send_graph(exec, RC_CALL_graph_instantiate, &writer.bytes, &(struct bytes){ .at = NULL });
 	free(writer.bytes.at);
 	if (result != CUDA_SUCCESS)
 		runner_free(run);
@@ -308,10 +334,18 @@ static CUresult send_node(CUgraphExec exec, uint32_t number, const struct bytes 
 	return rc_link_call(link, RC_CALL_graph_node, 0, &message.head, sizeof message, &iov, 1);
 }
 
+static bool in_body(CUgraphNode node)
+{
+	CUgraphNode owner = node->graph->owner;
+	while (owner && owner->params.type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		owner = owner->graph->owner;
+	return owner;
+}
+
 CUresult graph_driver_node_changed(CUgraphExec exec, CUgraphNode node)
 {
-	struct writer writer = { .run = exec->run };
-	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
+	struct writer writer = { .run = exec->run, .in_body = in_body(node) };
+	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return CUDA_SUCCESS;
 	const struct rc_graph_host *before = exec->run->hosts.first;
 	CUresult result = put_node(&writer, node);
@@ -341,7 +375,8 @@ static bool same(CUgraphNode node, CUgraphNode other)
 {
 	if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
 		return same_kernel(node, other);
-	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY)
+	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
+	    node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return true;
 	return !memcmp(&node->params, &other->params, sizeof node->params) && node->named[0] == other->named[0];
 }
@@ -371,13 +406,46 @@ static void by_number(CUgraph graph, CUgraphNode *nodes)
 	}
 }
 
+/* True if a conditional node has another handle than before. */
+static bool conditions_changed(CUgraph graph, CUgraphNode *old)
+{
+	for (CUgraphNode node = graph->first; node; node = node->next) {
+		unsigned count;
+		CUgraph *below = graph_below(node, &count);
+		if (node->value && (!old[node->number] || old[node->number]->value != node->value))
+			return true;
+		for (unsigned i = 0; i < count; i++)
+			if (conditions_changed(below[i], old))
+				return true;
+	}
+	return false;
+}
+
+/* Handles cannot be changed node by node. */
+static CUresult send_whole(CUgraphExec exec)
+{
+	struct bytes numbers = { .at = NULL };
+	struct writer writer = { .run = exec->run, .numbers = &numbers };
+	struct rc_graph_host *before = exec->run->hosts.first;
+	CUresult result = put_graph(&writer, exec->graph);
+	if (result == CUDA_SUCCESS)
+		result = send_graph(exec, RC_CALL_graph_update, &writer.bytes, &numbers);
+	free(writer.bytes.at);
+	free(numbers.at);
+	if (result == CUDA_SUCCESS)
+		rc_graph_hosts_retire_from(&exec->run->hosts, before);
+	else
+		rc_graph_hosts_undo(&exec->run->hosts, before);
+	return result;
+}
+
 CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now)
 {
 	CUgraphNode *nodes = calloc(exec->run->nodes + 1, sizeof(CUgraphNode));
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	by_number(old, nodes);
-	CUresult result = send_changes(exec, now, nodes);
+	CUresult result = conditions_changed(now, nodes) ? send_whole(exec) : send_changes(exec, now, nodes);
 	/* Later updates pair nodes by their place in the graph. */
 	uint32_t index = 0;
 	for (CUgraphNode node = now->first; node; node = node->next)

@@ -238,18 +238,196 @@ static void other_nodes(void)
 	OK(cuMemFree(device));
 }
 
+/* ---- conditional nodes ---- */
+
+static CUgraphNode add_condition(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+				 unsigned bodies, CUgraph *body)
+{
+	CUgraphNode node;
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				     .conditional = { .handle = handle, .type = type, .size = bodies } };
+	OK(cuGraphAddNode_v2(&node, graph, after ? &after : NULL, NULL, after ? 1 : 0, &params));
+	memcpy(body, params.conditional.phGraph_out, bodies * sizeof *body);
+	return node;
+}
+
+static CUgraphNode add_setter(CUgraph graph, CUgraphNode after, const char *name, uint64_t first, uint64_t second)
+{
+	CUgraphNode node;
+	void *parameters[] = { &first, &second };
+	CUDA_KERNEL_NODE_PARAMS params = { .func = kernel(name), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
+	OK(cuGraphAddKernelNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
+	return node;
+}
+
+static void launched(CUgraphExec exec)
+{
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+}
+
+static CUgraphConditionalHandle handle_of(CUgraph graph, unsigned value, unsigned flags)
+{
+	CUgraphConditionalHandle handle;
+	OK(cuGraphConditionalHandleCreate(&handle, graph, NULL, value, flags));
+	return handle;
+}
+
+/* A loop whose kernel ends it; the node in its body gets other parameters; again after the executable graph's end. */
+static void a_loop(void)
+{
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph(), body;
+	CUgraphConditionalHandle handle = handle_of(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+	add_condition(graph, NULL, handle, CU_GRAPH_COND_TYPE_WHILE, 1, &body);
+	CUgraphNode add = add_kernel(body, NULL, 0, "increase", device + 4, 10);
+	add_setter(body, add, "decrease", device, handle);
+	for (int round = 0; round < 2; round++) {
+		CUgraphExec exec;
+		OK(cuMemsetD32(device, 0, WORDS));
+		OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		OK(cuMemsetD32(device, 5, 1));
+		launched(exec);
+		CHECK(!word(device) && word(device + 4) == 50);
+		CUdeviceptr at = device + 4;
+		uint32_t by = 1;
+		void *parameters[] = { &at, &by };
+		CUDA_KERNEL_NODE_PARAMS params;
+		OK(cuGraphKernelNodeGetParams(add, &params));
+		params.kernelParams = parameters;
+		OK(cuGraphExecKernelNodeSetParams(exec, add, &params));
+		OK(cuMemsetD32(device, 7, 1));
+		launched(exec);
+		CHECK(word(device + 4) == 57);
+		OK(cuGraphExecDestroy(exec));
+	}
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+}
+
+/* A condition with two bodies, and a choice of three in the first of them; the bodies are captured. */
+static void choices(void)
+{
+	CUdeviceptr log = memory_of(64);
+	CUgraph graph = new_graph(), half[2], third[3], got;
+	CUgraphConditionalHandle which = handle_of(graph, 0, 0);
+	CUgraphNode set = add_setter(graph, NULL, "choose", which, 1);
+	add_condition(graph, set, which, CU_GRAPH_COND_TYPE_IF, 2, half);
+	add_kernel(half[1], NULL, 0, "append", log, 100);
+	CUgraphConditionalHandle inner = handle_of(half[0], 2, CU_GRAPH_COND_ASSIGN_DEFAULT);
+	add_condition(half[0], NULL, inner, CU_GRAPH_COND_TYPE_SWITCH, 3, third);
+	CUstream stream;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t value = 10 + i;
+		void *parameters[] = { &log, &value };
+		OK(cuStreamBeginCaptureToGraph(stream, third[i], NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		OK(cuLaunchKernel(kernel("append"), 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+		OK(cuStreamEndCapture(stream, &got));
+		CHECK(got == third[i]);
+	}
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	launched(exec);
+	CHECK(word(log) == 1 && word(log + 4) == 12);
+	uint32_t no = 0;
+	void *parameters[] = { &which, &no };
+	CUDA_KERNEL_NODE_PARAMS params;
+	OK(cuGraphKernelNodeGetParams(set, &params));
+	params.kernelParams = parameters;
+	OK(cuGraphExecKernelNodeSetParams(exec, set, &params));
+	launched(exec);
+	CHECK(word(log) == 2 && word(log + 8) == 100);
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_NOT_SUPPORTED); /* one at a time */
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(log));
+}
+
+static CUgraph conditional_copy(CUdeviceptr device, const uint32_t *source, uint32_t by, CUgraphNode *inside)
+{
+	CUgraph graph = new_graph(), body;
+	CUgraphConditionalHandle handle = handle_of(graph, 0, 0);
+	CUgraphNode copy = add_copy(graph, NULL, up(device, source, sizeof *source));
+	CUgraphNode set = add_setter(graph, copy, "decrease", device, handle);
+	add_condition(graph, set, handle, CU_GRAPH_COND_TYPE_IF, 1, &body);
+	*inside = add_kernel(body, NULL, 0, "increase", device, by);
+	return graph;
+}
+
+/* The other graph's kernels name its own handle; a node is found by its old name afterwards. */
+static void conditions_are_replaced(void)
+{
+	uint32_t source = 5, other = 1;
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraphNode inside, unused;
+	CUgraph graph = conditional_copy(device, &source, 100, &inside);
+	CUgraphExec exec;
+	CUgraphExecUpdateResultInfo info;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	launched(exec);
+	CHECK(word(device) == 104);
+	CUgraph next = conditional_copy(device, &other, 1000, &unused);
+	OK(cuGraphExecUpdate(exec, next, &info));
+	OK(cuGraphDestroy(next));
+	launched(exec);
+	CHECK(!word(device)); /* 1 - 1: the body does not run */
+	other = 3;
+	launched(exec);
+	CHECK(word(device) == 1002);
+	uint32_t by = 7;
+	void *parameters[] = { &device, &by };
+	CUDA_KERNEL_NODE_PARAMS params;
+	OK(cuGraphKernelNodeGetParams(inside, &params));
+	params.kernelParams = parameters;
+	OK(cuGraphExecKernelNodeSetParams(exec, inside, &params));
+	launched(exec);
+	CHECK(word(device) == 9);
+	OK(cuGraphExecUpdate(exec, graph, &info));
+	launched(exec);
+	CHECK(word(device) == 104);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+}
+
+static void conditions_refused(void)
+{
+	static uint32_t source;
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph(), other = new_graph(), body;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraphConditionalHandle handle;
+	EXPECT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 2), CUDA_ERROR_INVALID_VALUE);
+	handle = handle_of(graph, 1, 0);
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE); /* no node uses it */
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				     .conditional = { .handle = handle_of(other, 0, 0), .type = CU_GRAPH_COND_TYPE_IF, .size = 1 } };
+	EXPECT(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
+	add_condition(graph, NULL, handle, CU_GRAPH_COND_TYPE_IF, 1, &body);
+	node = add_copy(body, NULL, up(device, &source, sizeof source));
+	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_NOT_SUPPORTED); /* the worker asks for the bytes */
+	OK(cuGraphDestroyNode(node));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(other));
+	OK(cuMemFree(device));
+}
+
 /* What CUDA refuses, and what the client does not send. */
 static void errors(void)
 {
 	CUgraph graph = new_graph();
 	CUgraphNode node[2];
 	CUgraphExec exec;
-	CUgraphConditionalHandle handle;
 	OK(cuGraphAddEmptyNode(&node[0], graph, NULL, 0));
 	OK(cuGraphAddEmptyNode(&node[1], graph, &node[0], 1));
 	OK(cuGraphAddDependencies(graph, &node[1], &node[0], NULL, 1));
 	EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
-	EXPECT(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CUDA_MEMCPY3D copy = up(0x1000, &graph, 8);
 	CUcontext context;
 	OK(cuCtxGetCurrent(&context));
@@ -286,6 +464,10 @@ int main(int argc, char **argv)
 	boxes();
 	updates();
 	other_nodes();
+	a_loop();
+	choices();
+	conditions_are_replaced();
+	conditions_refused();
 	errors();
 	return 0;
 }

@@ -26,7 +26,7 @@ struct message {
 static raw_t raw, second;
 static uint64_t number, state;
 static uint32_t context;
-static uint64_t module, kernel, memory, sessions, sent, mutated;
+static uint64_t module, kernel, memory, conditionals, condition, sessions, sent, mutated;
 
 static const char ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -146,8 +146,52 @@ static void graph_instantiate(struct message *to)
 		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
 		.fill = { .to = memory, .width = 16, .height = 1, .value = 3, .element = 4 },
 	};
-	struct rc_wire_graph_new args = { handle(RC_KIND_GRAPH_EXEC), 0 };
+	struct rc_wire_graph_new args = { handle(RC_KIND_GRAPH_EXEC), 0, draw(8) ? 0 : conditionals };
 	call(to, RC_CALL_graph_instantiate, &args, sizeof args, &graph, sizeof graph);
+}
+
+/* A loop, or a choice, in a graph or instead of that of an executable graph; numbers for nodes follow the graph. */
+static void graph_condition(struct message *to)
+{
+	struct {
+		struct rc_wire_graph graph;
+		struct rc_wire_node kernel_node;
+		struct rc_wire_graph_kernel kernel;
+		uint64_t parameters[2];
+		struct rc_wire_node condition_node;
+		struct rc_wire_graph_condition condition;
+		struct rc_wire_graph first_body, second_body;
+		struct rc_wire_node fill_node;
+		struct rc_wire_graph_fill fill;
+		struct rc_wire_graph_edge edge;
+		uint32_t number[3];
+	} graph = {
+		.graph = { 2, 1 }, .edge = { 0, 1, { 0 } },
+		.kernel_node = { .type = CU_GRAPH_NODE_TYPE_KERNEL },
+		.kernel = { .function = kernel, .grid = { 1, 1, 1 }, .block = { 64, 1, 1 }, .parameters = 12 },
+		.parameters = { memory, 7 },
+		.condition_node = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL },
+		.condition = { .number = condition, .type = draw(2) ? CU_GRAPH_COND_TYPE_IF : CU_GRAPH_COND_TYPE_SWITCH, .bodies = 2 },
+		.second_body = { 1, 0 },
+		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
+		.fill = { .to = memory, .width = 16, .height = 1, .value = 3, .element = 4 },
+		.number = { 0, (uint32_t)draw(3), 2 },
+	};
+	struct rc_wire_graph_new args = { handle(RC_KIND_GRAPH_EXEC), 0, conditionals };
+	bool update = draw(2);
+	call(to, update ? RC_CALL_graph_update : RC_CALL_graph_instantiate, &args, sizeof args, &graph,
+	     sizeof graph - (update ? 0 : sizeof graph.number));
+}
+
+/* One more conditional handle, or the end of those that there are. */
+static void conditional(struct message *to)
+{
+	struct rc_wire_conditional args = { .conditionals = draw(2) ? conditionals : handle(RC_KIND_CONDITIONALS),
+					    .context = handle(RC_KIND_CONTEXT), .value = 1, .flags = 1, .first = (uint32_t)draw(2) };
+	if (draw(4))
+		call(to, RC_CALL_graph_conditional, &args, sizeof args, "", 0);
+	else
+		call(to, RC_CALL_graph_conditionals_free, &args.conditionals, sizeof args.conditionals, "", 0);
 }
 
 /* A launch, a change of a node, or the end of an executable graph that there may be. */
@@ -198,7 +242,7 @@ static void any(struct message *to)
 static void valid(struct message *to)
 {
 	static void (*const makers[])(struct message *) = { launch, launch, copy, copy, chunk, chunk, staged, load, host_function, host_done, create,
-							    create, graph_instantiate, graph_use, graph_use, any, any, any };
+							    create, graph_instantiate, graph_use, graph_use, graph_condition, conditional, any, any, any };
 	makers[draw(sizeof makers / sizeof makers[0])](to);
 }
 
@@ -259,6 +303,11 @@ static bool begin(void)
 	    raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &bytes, sizeof bytes, NULL, 0))
 		return false;
 	memcpy(&memory, raw.results, sizeof memory);
+	conditionals = handle(RC_KIND_CONDITIONALS);
+	struct rc_wire_conditional wanted = { conditionals, rc_handle_make(RC_KIND_CONTEXT, context, 1), 1, 1, 1, 0 };
+	if (raw_call(&raw, ++number, RC_CALL_graph_conditional, context, &wanted, sizeof wanted, NULL, 0))
+		return false;
+	memcpy(&condition, raw.results, sizeof condition);
 	if (draw(4) == 0 && raw_connect(&second, &raw, RC_SERVER_ALL_GPUS))
 		return false;
 	return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What graphs and captures need of the software GPU (cuda_remote/graph/driver.h), except memory and launches. */
-#include "cuda_remote/graph/driver.h"
+#include "cuda_remote/graph/graph.h"
 
 #include "cuda_remote/softgpu/driver/init.h"
 #include "cuda_remote/softgpu/driver/memory/copy.h"
@@ -114,21 +114,22 @@ CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, un
  * cudaGraphSetConditional, an undefined function in PTX that the engine knows; they cannot store to it. It belongs to
  * no context: launches set the default as long as a graph has it.
  */
-CUresult graph_driver_conditional_new(CUcontext context, unsigned initial, uint64_t *handle)
+CUresult graph_driver_conditional_new(CUgraph graph, struct graph_conditional *value)
 {
+	(void)graph;
 	softgpu_allocation_t want = { .size = sizeof(softgpu_conditional_t), .kind = SOFTGPU_SPACE_MODULE,
-				      .device = context->physical, .read_only = true };
+				      .device = value->context->physical, .read_only = true };
 	if (softgpu_space_alloc(&want, SOFTGPU_GRANULE))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*(softgpu_conditional_t *)(uintptr_t)want.base =
-		(softgpu_conditional_t){ .value = initial, .check = SOFTGPU_CONDITIONAL_CHECK };
-	*handle = want.base;
+		(softgpu_conditional_t){ .value = value->default_value, .check = SOFTGPU_CONDITIONAL_CHECK };
+	value->handle = want.base;
 	return CUDA_SUCCESS;
 }
 
-void graph_driver_conditional_free(uint64_t handle)
+void graph_driver_conditional_free(struct graph_conditional *value)
 {
-	softgpu_space_free(handle);
+	softgpu_space_free(value->handle);
 }
 
 /* ---- streams ---- */

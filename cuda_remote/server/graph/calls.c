@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Graphs in the worker: the calls on executable graphs. */
+#include "cuda_remote/server/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool can_build(void)
+{
+	return driver.cuGraphCreate && driver.cuGraphDestroy && driver.cuGraphAddNode_v2 && driver.cuGraphAddDependencies_v2 &&
+	       driver.cuGraphInstantiateWithFlags && driver.cuGraphLaunch && driver.cuGraphExecDestroy;
+}
+
+static void graph_free(struct graph *graph)
+{
+	if (graph->exec)
+		driver.cuGraphExecDestroy(graph->exec);
+	if (graph->graph)
+		driver.cuGraphDestroy(graph->graph);
+	free(graph->node);
+	free(graph);
+}
+
+/* Nodes that are disabled in the client's graph are so from the start. */
+static CUresult instantiate(struct graph *graph, unsigned long long flags)
+{
+	CUresult result = server_host_nodes_keep(graph->graph, &graph->hosts);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuGraphInstantiateWithFlags(&graph->exec, graph->graph, flags);
+	for (uint32_t i = 0; i < graph->n && result == CUDA_SUCCESS; i++)
+		if (graph->node[i].disabled)
+			result = driver.cuGraphNodeSetEnabled ?
+				 driver.cuGraphNodeSetEnabled(graph->exec, graph->node[i].work, 0) : CUDA_ERROR_NOT_SUPPORTED;
+	return result;
+}
+
+/* Takes the arguments and the graph of a call. *made must be freed, also after a failure. */
+static CUresult take(struct server_call *call, struct rc_wire_graph_new *wire, struct graph **made)
+{
+	if (!server_take_into(call, wire, sizeof *wire))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!can_build())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct graph *graph = *made = calloc(1, sizeof *graph);
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	graph->conditionals = wire->conditionals ? graph_conditionals(wire->conditionals) : NULL;
+	if (wire->conditionals && !graph->conditionals)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = graph->conditionals ? graph_conditionals_copy(graph->conditionals, &graph->graph)
+					      : driver.cuGraphCreate(&graph->graph, 0);
+	if (result == CUDA_SUCCESS)
+		result = graph_take(call, graph);
+	graph->conditionals = NULL; /* they may end before the graph */
+	return result;
+}
+
+CUresult serve_graph_instantiate(struct server_call *call)
+{
+	struct rc_wire_graph_new wire;
+	struct graph *graph = NULL;
+	CUresult result = take(call, &wire, &graph);
+	if (result == CUDA_SUCCESS)
+		result = instantiate(graph, wire.flags);
+	if (result == CUDA_SUCCESS)
+		result = server_object_bind(RC_KIND_GRAPH_EXEC, wire.exec, graph->exec, graph);
+	if (result != CUDA_SUCCESS && graph) {
+		server_host_nodes_drop(&graph->hosts);
+		graph_free(graph);
+	}
+	return result;
+}
+
+/* The numbers that the nodes of an update have in the executable graph. */
+static const uint8_t *take_numbers(struct server_call *call, const struct graph *from, const struct graph *exec)
+{
+	const uint8_t *numbers = from->n == exec->n ? server_take(call, from->n, sizeof(uint32_t)) : NULL;
+	for (uint32_t i = 0; numbers && i < from->n; i++) {
+		uint32_t number;
+		memcpy(&number, numbers + i * sizeof number, sizeof number);
+		if (number >= exec->n || exec->node[number].type != from->node[i].type ||
+		    !exec->node[number].host != !from->node[i].host)
+			return NULL;
+	}
+	return numbers;
+}
+
+/* The executable graph keeps the driver's nodes by which changes name its own. */
+static CUresult update(struct server_call *call, struct graph *from, struct graph *exec)
+{
+	CUgraphExecUpdateResultInfo info;
+	const uint8_t *numbers = take_numbers(call, from, exec);
+	if (!numbers)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_host_nodes_keep(from->graph, &from->hosts);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuGraphExecUpdate_v2(exec->exec, from->graph, &info);
+	for (uint32_t i = 0; i < from->n && result == CUDA_SUCCESS; i++) {
+		uint32_t number;
+		memcpy(&number, numbers + i * sizeof number, sizeof number);
+		exec->node[number].host = from->node[i].host;
+	}
+	return result;
+}
+
+CUresult serve_graph_update(struct server_call *call)
+{
+	struct rc_wire_graph_new wire;
+	struct graph *graph = NULL;
+	CUresult result = take(call, &wire, &graph);
+	struct graph *exec = result == CUDA_SUCCESS ? server_object_data(RC_KIND_GRAPH_EXEC, wire.exec) : NULL;
+	if (result == CUDA_SUCCESS && !exec)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS)
+		result = driver.cuGraphExecUpdate_v2 ? update(call, graph, exec) : CUDA_ERROR_NOT_SUPPORTED;
+	if (graph) {
+		server_host_nodes_drop(&graph->hosts);
+		graph_free(graph);
+	}
+	return result;
+}
+
+CUresult serve_graph_launch(struct server_call *call)
+{
+	struct rc_wire_graph_launch wire;
+	void *exec, *stream;
+	if (!server_take_into(call, &wire, sizeof wire))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_object(RC_KIND_GRAPH_EXEC, wire.exec, &exec);
+	if (result == CUDA_SUCCESS)
+		result = server_object(RC_KIND_STREAM, wire.stream, &stream);
+	return result == CUDA_SUCCESS ? driver.cuGraphLaunch(exec, stream) : result;
+}
+
+CUresult serve_graph_destroy(struct server_call *call)
+{
+	uint64_t handle;
+	if (!server_take_into(call, &handle, sizeof handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct graph *graph = server_object_data(RC_KIND_GRAPH_EXEC, handle);
+	if (!graph)
+		return CUDA_ERROR_INVALID_HANDLE;
+	server_object_unbind(handle);
+	graph_free(graph);
+	return CUDA_SUCCESS;
+}
+
+/* Copies to and from the host keep the direction that they have. */
+/* *used: the executable graph uses the memory of arrived, also if the change then fails. */
+static CUresult change(struct graph *graph, struct graph_node *node, struct arrived *arrived, bool *used)
+{
+	if (arrived->params.type != node->type || !arrived->host != !node->host)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = driver.cuGraphExecNodeSetParams(graph->exec, node->work, &arrived->params);
+	*used = result == CUDA_SUCCESS;
+	CUgraphNode asks = node->first == node->work ? node->last : node->first;
+	if (result == CUDA_SUCCESS && asks != node->work) {
+		CUgraphNodeParams host = { .type = CU_GRAPH_NODE_TYPE_HOST,
+					   .host = { .fn = server_host_node_run, .userData = arrived->host } };
+		result = driver.cuGraphExecNodeSetParams(graph->exec, asks, &host);
+	}
+	bool has_state = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+			 node->type == CU_GRAPH_NODE_TYPE_MEMSET;
+	if (result == CUDA_SUCCESS && has_state && !node->host)
+		result = driver.cuGraphNodeSetEnabled(graph->exec, node->work, !(arrived->wire.flags & RC_NODE_DISABLED));
+	return result;
+}
+
+CUresult serve_graph_node(struct server_call *call)
+{
+	struct rc_wire_graph_change wire;
+	struct arrived arrived = { .wire = { 0 } };
+	bool used = false;
+	if (!server_take_into(call, &wire, sizeof wire) || !server_take_into(call, &arrived.wire, sizeof arrived.wire))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct graph *graph = server_object_data(RC_KIND_GRAPH_EXEC, wire.exec);
+	if (!graph)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!driver.cuGraphExecNodeSetParams || !driver.cuGraphNodeSetEnabled)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (wire.node >= graph->n)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph->hosts = NULL;
+	CUresult result = graph_take_node(call, graph, &arrived);
+	if (result == CUDA_SUCCESS)
+		result = change(graph, &graph->node[wire.node], &arrived, &used);
+	free(arrived.pointers);
+	/* The executable graph takes no more user objects: what it uses now stays until the worker ends. */
+	if (used)
+		server_host_nodes_leave(&graph->hosts);
+	else
+		server_host_nodes_drop(&graph->hosts);
+	return result;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conditional handles, which the driver makes in a graph. The handles of one graph of the client are in one graph here, which
+ * has no nodes: executable graphs are built in copies of it.
+ */
+#include "cuda_remote/server/graph/graph.h"
+
+#include <stdlib.h>
+
+struct conditionals {
+	CUgraph graph;
+	uint32_t n;
+	uint64_t *number;
+};
+
+struct conditionals *graph_conditionals(uint64_t handle)
+{
+	return server_object_data(RC_KIND_CONDITIONALS, handle);
+}
+
+CUresult graph_conditionals_copy(const struct conditionals *from, CUgraph *graph)
+{
+	return driver.cuGraphClone ? driver.cuGraphClone(graph, from->graph) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number)
+{
+	for (uint32_t i = 0; conditionals && i < conditionals->n; i++)
+		if (conditionals->number[i] == number)
+			return true;
+	return false;
+}
+
+static void conditionals_free(struct conditionals *conditionals)
+{
+	if (conditionals->graph)
+		driver.cuGraphDestroy(conditionals->graph);
+	free(conditionals->number);
+	free(conditionals);
+}
+
+static CUresult conditionals_new(uint64_t handle, struct conditionals **made)
+{
+	if (!driver.cuGraphCreate || !driver.cuGraphDestroy)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct conditionals *conditionals = calloc(1, sizeof *conditionals);
+	if (!conditionals)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = driver.cuGraphCreate(&conditionals->graph, 0);
+	if (result == CUDA_SUCCESS)
+		result = server_object_bind(RC_KIND_CONDITIONALS, handle, conditionals->graph, conditionals);
+	if (result == CUDA_SUCCESS)
+		*made = conditionals;
+	else
+		conditionals_free(conditionals);
+	return result;
+}
+
+/* Makes a handle of the driver. */
+static CUresult add(struct conditionals *to, CUcontext context, const struct rc_wire_conditional *wire)
+{
+	CUgraphConditionalHandle number;
+	uint64_t *room = realloc(to->number, (to->n + 1) * sizeof *room);
+	if (!room)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	to->number = room;
+	CUresult result = driver.cuGraphConditionalHandleCreate(&number, to->graph, context, wire->value, wire->flags);
+	if (result == CUDA_SUCCESS)
+		to->number[to->n++] = number;
+	return result;
+}
+
+CUresult serve_graph_conditional(struct server_call *call)
+{
+	struct rc_wire_conditional wire;
+	CUcontext context;
+	if (!server_take_into(call, &wire, sizeof wire) || wire.first > 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuGraphConditionalHandleCreate)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = server_object(RC_KIND_CONTEXT, wire.context, (void **)&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct conditionals *conditionals = wire.first ? NULL : graph_conditionals(wire.conditionals);
+	if (wire.first)
+		result = conditionals_new(wire.conditionals, &conditionals);
+	else if (!conditionals)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = add(conditionals, context, &wire);
+	if (result == CUDA_SUCCESS)
+		return server_give_bytes(call, &conditionals->number[conditionals->n - 1], sizeof *conditionals->number);
+	if (wire.first) {
+		server_object_unbind(wire.conditionals);
+		conditionals_free(conditionals);
+	}
+	return result;
+}
+
+/* Graphs that were built in copies keep the handles that they use. */
+CUresult serve_graph_conditionals_free(struct server_call *call)
+{
+	uint64_t handle;
+	if (!server_take_into(call, &handle, sizeof handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct conditionals *conditionals = graph_conditionals(handle);
+	if (!conditionals)
+		return CUDA_ERROR_INVALID_HANDLE;
+	server_object_unbind(handle);
+	conditionals_free(conditionals);
+	return CUDA_SUCCESS;
+}
