@@ -10,6 +10,7 @@ include cuda_remote/server/daemon/local.mk
 include cuda_remote/softgpu/local.mk
 include cuda_remote/nvml/local.mk
 include cuda_remote/runtime/local.mk
+include cuda_remote/redirect/local.mk
 include cuda_remote/relink/local.mk
 include cuda_remote/run/local.mk
 CUDA_IS_LISTED = :

@@ -8,8 +8,16 @@ cuda_remote_relink_libhrelf_la_SOURCES = \
 runtime_LTLIBRARIES += cuda_remote/runtime/libheadrace-relink.la
 cuda_remote_runtime_libheadrace_relink_la_SOURCES = \
 	cuda_remote/relink/code_patch.h cuda_remote/relink/code_patch.c \
+	cuda_remote/relink/known_objects.h cuda_remote/relink/known_objects.c cuda_remote/relink/late.h \
 	cuda_remote/relink/relink.c
 cuda_remote_runtime_libheadrace_relink_la_LIBADD = cuda_remote/relink/libhrelf.la rdma_channel/base/libhrbase.la
 # initfirst: before the constructors of other libraries. nodelete: replaced functions may jump into it.
 cuda_remote_runtime_libheadrace_relink_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version \
 	-Wl,-z,initfirst -Wl,-z,nodelete
+
+# Loaded at the first dlopen. See late.c for -nostartfiles.
+runtime_LTLIBRARIES += cuda_remote/runtime/libheadrace-late.la
+cuda_remote_runtime_libheadrace_late_la_SOURCES = cuda_remote/relink/late.h cuda_remote/relink/late.c
+cuda_remote_runtime_libheadrace_late_la_LIBADD =
+cuda_remote_runtime_libheadrace_late_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version -XCClinker -nostartfiles \
+	-Wl,-z,now -Wl,-z,nodelete

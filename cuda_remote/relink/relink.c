@@ -7,10 +7,14 @@
  * The library is linked with -z initfirst: else constructors of other libraries would run before its own, and register
  * their kernels with the runtime that is to be replaced. The C library's own constructor has not run either: so this
  * code uses neither stdio nor environ.
+ *
+ * Objects that dlopen loads later are looked at while they are relocated (late.c).
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "cuda_remote/relink/code_patch.h"
 #include "cuda_remote/relink/elf_file.h"
+#include "cuda_remote/relink/known_objects.h"
+#include "cuda_remote/relink/late.h"
 #include "cuda_remote/relink/runtime_entries.h"
 #include "rdma_channel/base/log.h"
 
@@ -209,12 +213,14 @@ static void relink(const struct dl_phdr_info *info, const char *path, const elf_
 	}
 }
 
-static void look_at(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+/* Returns whether the object has a static runtime. */
+static bool look_at(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
 {
 	const char *soname = elf_file_dynamic(file, DT_SONAME, 0);
 	if (soname && !strncmp(soname, "libcudart.so", 12))
-		return;
-	switch (runtime_entries_presence(file)) {
+		return false;
+	enum runtime_presence presence = runtime_entries_presence(file);
+	switch (presence) {
 	case RUNTIME_ABSENT: break;
 	case RUNTIME_PRESENT: relink(info, path, file); break;
 	case RUNTIME_STRIPPED:
@@ -224,14 +230,15 @@ static void look_at(const struct dl_phdr_info *info, const char *path, const elf
 		       path);
 		break;
 	}
+	return presence != RUNTIME_ABSENT;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *unused)
+static void visit_object(const struct dl_phdr_info *info)
 {
-	(void)size;
-	(void)unused;
 	char path[PATH_MAX];
 	elf_file_t file;
+	if (known_objects_look(info->dlpi_addr, info->dlpi_name))
+		return;
 	snprintf(path, sizeof path, "%s", info->dlpi_name);
 	/* The program has no name here. The kernel's own object has a name, but no file. */
 	if (!*path) {
@@ -239,13 +246,31 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
 		path[n > 0 ? n : 0] = 0;
 	}
 	if (!strchr(path, '/') || !elf_file_open(path, &file))
-		return 0;
-	look_at(info, path, &file);
+		return;
+	if (look_at(info, path, &file))
+		known_objects_mark();
 	elf_file_close(&file);
+}
+
+/* A pass over the loaded objects. *began: whether the pass has begun. */
+static int visit(struct dl_phdr_info *info, size_t size, void *began)
+{
+	static unsigned long long loads;
+	bool *pass_began = began;
+	(void)size;
+	if (!*pass_began) {
+		if (info->dlpi_adds == loads)
+			return 1; /* nothing was loaded since the last pass */
+		loads = info->dlpi_adds;
+		known_objects_begin(info->dlpi_subs);
+		*pass_began = true;
+	}
+	visit_object(info);
 	return 0;
 }
 
-__attribute__((constructor)) static void relink_program(void)
+__attribute__((constructor, visibility("default"))) void headrace_relink_new_objects(void)
 {
-	dl_iterate_phdr(visit, NULL);
+	bool began = false;
+	dl_iterate_phdr(visit, &began);
 }

@@ -89,52 +89,67 @@ static int prepend_library_path(const char *first, const char *second)
 	return error;
 }
 
+/* Copies LD_PRELOAD without the files that have the name of path: an outer headrace-run may have preloaded them. */
+static void copy_others(char *copy, const char *old, const char *path)
+{
+	const char *file = strrchr(path, '/');
+	size_t file_n = strlen(file);
+	for (*copy = 0; *old; old += strspn(old, ": ")) {
+		size_t n = strcspn(old, ": ");
+		if (n && (n < file_n || memcmp(old + n - file_n, file, file_n)))
+			sprintf(copy + strlen(copy), "%.*s:", (int)n, old);
+		old += n;
+	}
+}
+
 /* Appends a library to LD_PRELOAD; it is the last, as a sanitizer must stay first. */
 static int preload(const char *path)
 {
-	const char *old = getenv("LD_PRELOAD");
-	char *all;
-	if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ":" : "", path) < 0)
+	const char *old = getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "";
+	char *all = malloc(strlen(old) + strlen(path) + 2); /* a colon and the NUL */
+	if (!all)
 		return -ENOMEM;
+	copy_others(all, old, path);
+	strcat(all, path);
 	int error = setenv("LD_PRELOAD", all, 1) ? -errno : 0;
 	free(all);
 	return error;
 }
 
-/* Preloads a library of a part's folder, and its companion (NULL: none) before it. If the file is missing, nothing is
- * preloaded: the dynamic linker would print an error in every process. */
-static int preload_part(enum rc_layout_part part, const char *file, const char *companion)
+/* Preloads a file of a part's folder. If it is missing, nothing is preloaded: the dynamic linker would print an error in
+ * every process. */
+static int preload_file(enum rc_layout_part part, const char *file)
 {
-	char folder[PATH_MAX], *path = NULL, *other = NULL;
+	char folder[PATH_MAX], *path;
 	int error = rc_layout_folder(part, folder);
 	if (error)
 		return error;
 	if (asprintf(&path, "%s/%s", folder, file) < 0)
 		return -ENOMEM;
-	if (companion && asprintf(&other, "%s/%s", folder, companion) < 0) {
-		free(path);
-		return -ENOMEM;
-	}
-	if (!access(path, R_OK)) {
-		error = other ? preload(other) : 0;
-		if (!error)
-			error = preload(path);
-	}
+	error = access(path, R_OK) ? 0 : preload(path);
 	free(path);
-	free(other);
 	return error;
 }
 
-/* Preloads the library that replaces NVIDIA's static runtime, and the runtime that it needs (cuda_remote/relink). */
-static int preload_relink(void)
+/*
+ * Preloads, for the program and its children: Headrace's runtime and driver, so that no RPATH leads to others; what
+ * replaces NVIDIA's static runtime (cuda_remote/relink); what leads dlopen to Headrace's libraries (cuda_remote/redirect);
+ * what makes NVIDIA's compilers return what the software GPU can execute (softgpu/nvrtc).
+ */
+static int preload_libraries(enum rc_layout_part driver)
 {
-	return preload_part(RC_LAYOUT_RUNTIME, "libheadrace-relink.so", "libcudart.so.13");
-}
-
-/* Preloads the library that makes NVIDIA's run-time compiler return PTX for the software GPU (softgpu/nvrtc). */
-static int preload_nvrtc(void)
-{
-	return preload_part(RC_LAYOUT_SOFTGPU, "libheadrace-nvrtc.so", NULL);
+	const struct {
+		enum rc_layout_part part;
+		const char *file;
+	} files[] = {
+		{ RC_LAYOUT_RUNTIME, "libcudart.so.13" },         { RC_LAYOUT_RUNTIME, "libheadrace-relink.so" },
+		{ RC_LAYOUT_RUNTIME, "libheadrace-redirect.so" }, { driver, "libcuda.so.1" },
+		{ RC_LAYOUT_SOFTGPU, "libheadrace-nvrtc.so" },
+	};
+	int error = 0;
+	for (size_t i = 0; i < sizeof files / sizeof *files && !error; i++)
+		error = preload_file(files[i].part, files[i].file);
+	return error;
 }
 
 /* Adds Headrace's runtime and a part's libcuda.so.1 to the library path. part NULL: the host's own libcuda.so.1. */
@@ -177,9 +192,7 @@ static int use_server(const char *list)
 	static const enum rc_layout_part client = RC_LAYOUT_CLIENT;
 	int error = use_libraries(&client);
 	if (!error)
-		error = preload_relink();
-	if (!error)
-		error = preload_nvrtc();
+		error = preload_libraries(client);
 	if (!error && setenv("HEADRACE_SERVER", list, 1))
 		error = -errno;
 	return error;
@@ -197,9 +210,7 @@ static int use_local(const char *driver)
 	static const enum rc_layout_part softgpu = RC_LAYOUT_SOFTGPU;
 	if (!driver || !strcmp(driver, "softgpu")) {
 		int error = use_libraries(&softgpu);
-		if (!error)
-			error = preload_relink();
-		return error ? error : preload_nvrtc();
+		return error ? error : preload_libraries(softgpu);
 	}
 	/* NVIDIA's static runtime works with NVIDIA's driver. */
 	if (!strcmp(driver, "system"))

@@ -2,6 +2,7 @@
 include test/cuda/api/local.mk
 include test/cuda/softgpu/local.mk
 include test/cuda/runtime/local.mk
+include test/cuda/redirect/local.mk
 include test/cuda/relink/local.mk
 include test/cuda/client/local.mk
 include test/cuda/door/local.mk

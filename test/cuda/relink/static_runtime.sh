@@ -56,8 +56,24 @@ for how in local server; do
 	done
 done
 
+# The same library opened by dlopen, alone and as what an opened library needs.
+compile libsecond.so -shared -Xcompiler -fPIC -Xlinker --no-as-needed "$here/second.cu" -L"$work" -llibrary \
+	-Xlinker -rpath -Xlinker "$work"
+for how in local server; do
+	for name in library second; do
+		run $how "$build/test/cuda/relink/opens" "$work/lib$name.so" ${name}_doubled >"$work/out" 2>"$work/err" ||
+			fail "opens lib$name.so, $how: $(cat "$work/out")"
+		[ ! -s "$work/err" ] || fail "opens lib$name.so, $how: a message"
+		echo "passed: dlopen of lib$name.so, $how"
+	done
+done
+
 strip -o "$work/stripped" "$work/copies"
 refused "is stripped, so that Headrace cannot replace it" "$work/stripped"
+strip -o "$work/libstripped.so" "$work/liblibrary.so"
+refused "libstripped.so has NVIDIA's static CUDA runtime and is stripped" "$build/test/cuda/relink/opens" \
+	"$work/libstripped.so" library_doubled
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one message about libstripped.so"
 
 "$build/test/cuda/relink/no_text_changes" true || exit $?
 refused "forbids a program to change its code" "$build/test/cuda/relink/no_text_changes" "$work/copies"
