@@ -44,7 +44,8 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/collective/node_reduce.c adi/collective/node_segment.c adi/collective/op.c adi/collective/op.h \
 	adi/collective/reduce.c adi/collective/reduce_scatter.c adi/collective/reduction.h adi/collective/run.c \
 	adi/collective/scan.c adi/collective/scatter.c adi/collective/schedule.c adi/collective/schedule.h \
-	adi/collective/schedule_private.h adi/collective/select.c adi/collective/select.h \
+	adi/collective/schedule_private.h adi/collective/select.c adi/collective/select.h adi/collective/two_level.c \
+	adi/collective/two_level.h \
 	adi/comm/agree.c adi/comm/agree.h adi/comm/cart.c adi/comm/comm.c adi/comm/comm.h adi/comm/context.c \
 	adi/comm/create.c adi/comm/dims.c adi/comm/dist_graph.c adi/comm/dist_graph_create.c adi/comm/duplicate.c \
 	adi/comm/edges.h adi/comm/graph.c adi/comm/group.c adi/comm/group_make.c adi/comm/hints.c adi/comm/hints.h \

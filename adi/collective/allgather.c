@@ -8,9 +8,11 @@
  * Bruck     as doubling, for any number of ranks: a rank keeps the blocks in order of the distance to their rank (Bruck et al.,
  *           1997)
  * ring      each round passes one block on to the next rank
+ * two-level the blocks of each machine are gathered at its leader; the leaders exchange them and broadcast all on their machines
  */
 #include "adi/bindings/functions.h"
 #include "adi/collective/blocks.h"
+#include "adi/collective/two_level.h"
 
 /* send: one block. receive: one block of each rank. in_place: the own block stands in receive already, and send is that block. */
 struct allgather {
@@ -99,6 +101,74 @@ static void spread(struct adi_schedule *schedule, const struct allgather *args)
 		adi_block_send(schedule, &args->send, 0, (rank + i) % n);
 }
 
+/* Up to this number, each leader sends to all others at once. */
+#define SPREAD_MACHINES 8
+
+/* The blocks of machine i are bytes counts[i] at displs[i] of packed; this machine's are there. */
+static void among_leaders(const struct adi_two_level *way, char *packed, const MPI_Count *counts, const MPI_Count *displs)
+{
+	int mine = way->leaders->comm.rank;
+	struct allgather args = { .comm = &way->leaders->comm, .in_place = true };
+	args.receive = (struct adi_blocks){ .buf = (uintptr_t)packed, .unit = 1, .counts = { counts, sizeof *counts },
+					    .displs = { displs, sizeof *displs }, .type = adi_type_byte };
+	args.send = (struct adi_blocks){ .buf = (uintptr_t)(packed + displs[mine]), .count = counts[mine], .type = adi_type_byte };
+	adi_schedule_among(way->schedule, way->leaders);
+	if (way->leaders->comm.size <= SPREAD_MACHINES)
+		spread(way->schedule, &args);
+	else
+		bruck(way->schedule, &args);
+	adi_schedule_round(way->schedule);
+}
+
+/* The leader gets the blocks of its machine, one behind the other. */
+static void gather_local(const struct adi_two_level *way, const struct allgather *args, char *to, MPI_Count bytes)
+{
+	const struct adi_comm *local = &way->local->comm;
+	adi_schedule_among(way->schedule, way->local);
+	if (!way->leaders)
+		adi_block_send(way->schedule, &args->send, 0, way->top);
+	for (int i = 0; way->leaders && i < local->size; i++)
+		if (i != local->rank)
+			adi_schedule_receive(way->schedule, to + i * bytes, bytes, adi_type_byte, i);
+	if (way->leaders)
+		adi_blocks_pack(way->schedule, &args->send, 0, 1, to + local->rank * bytes);
+	adi_schedule_round(way->schedule);
+}
+
+static void two_level(struct adi_schedule *schedule, const struct allgather *args, const struct adi_levels *levels)
+{
+	struct adi_two_level way;
+	MPI_Count bytes = adi_block_bytes(&args->receive, 0), all = bytes * args->comm->size, at = 0;
+	MPI_Count *counts = adi_schedule_memory(schedule, 2 * (size_t)levels->machines * sizeof *counts);
+	char *packed = adi_schedule_memory(schedule, (size_t)all);
+	if (!counts || !packed || !adi_two_level_start(&way, schedule, levels, 0))
+		return;
+	MPI_Count *displs = counts + levels->machines;
+	for (int i = 0; i < levels->machines; i++, at += counts[i - 1]) {
+		counts[i] = levels->ranks[i] * bytes;
+		displs[i] = at;
+	}
+	gather_local(&way, args, packed + displs[levels->mine], bytes);
+	if (way.leaders)
+		among_leaders(&way, packed, counts, displs);
+	adi_schedule_among(schedule, way.local);
+	adi_build_bcast(schedule, packed, all, adi_type_byte, 0);
+	adi_schedule_round(schedule);
+	if (levels->blocks)
+		adi_blocks_unpack(schedule, packed, &args->receive, 0, args->comm->size);
+	for (int i = 0; !levels->blocks && i < args->comm->size; i++)
+		adi_blocks_unpack(schedule, packed + displs[levels->machine[i]] + levels->place[i] * bytes, &args->receive, i, 1);
+}
+
+static int in_two_levels(const struct allgather *args, const struct adi_levels *levels)
+{
+	struct adi_schedule *schedule = adi_schedule_new(args->comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	two_level(schedule, args, levels);
+	return adi_schedule_wait(schedule);
+}
+
 static int build(const struct allgather *args, struct adi_schedule **made)
 {
 	const struct adi_comm *comm = args->comm;
@@ -170,6 +240,9 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
 	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes))
 		return adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
+	const struct adi_levels *levels = bytes > 0 ? adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false) : NULL;
+	if (levels)
+		return in_two_levels(&args, levels);
 	class = build(&args, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }

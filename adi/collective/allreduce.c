@@ -6,6 +6,7 @@
 #include "adi/bindings/functions.h"
 #include "adi/collective/node.h"
 #include "adi/collective/reduction.h"
+#include "adi/collective/two_level.h"
 
 /* The ranks that gave their data away in adi_vector_fold get the result. */
 static void unfold(struct adi_vector *vector, void *result)
@@ -126,7 +127,7 @@ void adi_build_allreduce(struct adi_schedule *schedule, const struct adi_reducti
 				  reduction->type);
 		return;
 	}
-	switch (adi_select(ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(reduction), comm->size, !reduction->op->commutative, false)) {
+	switch (adi_select(ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(reduction), comm->size, !reduction->op->commutative, 0)) {
 	case ADI_ALGORITHM_RING: build_ring(schedule, reduction); break;
 	case ADI_ALGORITHM_DOUBLING: build_doubling(schedule, reduction); break;
 	default: build_rabenseifner(schedule, reduction);
@@ -174,6 +175,15 @@ static int build(struct adi_schedule **made, const struct adi_reduction *reducti
 	return MPI_SUCCESS;
 }
 
+static int in_two_levels(const struct adi_levels *levels, const struct adi_reduction *reduction, struct adi_comm *comm)
+{
+	struct adi_schedule *schedule = adi_schedule_new(comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	adi_two_level_allreduce(schedule, levels, reduction);
+	return adi_schedule_wait(schedule);
+}
+
 int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, struct adi_comm *comm)
 {
 	struct adi_reduction reduction;
@@ -183,6 +193,10 @@ int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype
 		return class;
 	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_ALLREDUCE, &reduction))
 		return adi_node_allreduce(comm, &reduction);
+	const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction),
+							    !op->commutative);
+	if (levels && count > 0)
+		return in_two_levels(levels, &reduction, comm);
 	class = build(&schedule, &reduction, comm);
 	return class ? class : adi_schedule_wait(schedule);
 }

@@ -7,6 +7,7 @@
 #include "adi/bindings/functions.h"
 #include "adi/collective/node.h"
 #include "adi/collective/reduction.h"
+#include "adi/collective/two_level.h"
 
 void adi_build_barrier(struct adi_schedule *schedule)
 {
@@ -55,7 +56,14 @@ int mpi_barrier(struct adi_comm *comm)
 {
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BARRIER, 0, false))
 		return adi_node_barrier(comm);
-	return adi_barrier(comm);
+	const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false);
+	if (!levels)
+		return adi_barrier(comm);
+	struct adi_schedule *schedule = adi_schedule_new(comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	adi_two_level_barrier(schedule, levels);
+	return adi_schedule_wait(schedule);
 }
 
 int mpi_ibarrier(struct adi_comm *comm, MPI_Request *request)

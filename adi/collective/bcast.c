@@ -7,6 +7,7 @@
 #include "adi/bindings/functions.h"
 #include "adi/collective/node.h"
 #include "adi/collective/reduction.h"
+#include "adi/collective/two_level.h"
 
 #define CHAIN_SEGMENT 65536
 
@@ -113,7 +114,7 @@ void adi_build_bcast(struct adi_schedule *schedule, void *buf, MPI_Count count, 
 	bytes.relative = (comm->rank - root + comm->size) % comm->size;
 	if (comm->size == 1)
 		return;
-	enum adi_algorithm algorithm = adi_select(ADI_COLLECTIVE_BCAST, (size_t)bytes.n, comm->size, false, false);
+	enum adi_algorithm algorithm = adi_select(ADI_COLLECTIVE_BCAST, (size_t)bytes.n, comm->size, false, 0);
 	if (algorithm == ADI_ALGORITHM_BINOMIAL || bytes.n == 0) {
 		build_binomial(schedule, buf, count, type, root);
 		return;
@@ -175,15 +176,28 @@ static int build(struct adi_schedule **made, void *buf, MPI_Count count, MPI_Dat
 	return MPI_SUCCESS;
 }
 
+static int in_two_levels(const struct adi_levels *levels, void *buf, MPI_Count count, struct adi_type *type, int root,
+			 struct adi_comm *comm)
+{
+	struct adi_schedule *schedule = adi_schedule_new(comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	adi_two_level_bcast(schedule, levels, buf, count, type, root);
+	return adi_schedule_wait(schedule);
+}
+
 int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
 {
-	if (adi_node_possible(comm)) {
+	if (adi_blocking_choice(comm)) {
 		struct adi_type *type;
 		int class = check(buf, count, datatype, root, comm, &type);
 		if (class)
 			return class;
-		if (adi_node_use(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false))
+		if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false))
 			return adi_node_bcast(comm, buf, count, type, root);
+		const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false);
+		if (levels && count > 0)
+			return in_two_levels(levels, buf, count, type, root, comm);
 	}
 	struct adi_schedule *schedule;
 	int class = build(&schedule, buf, count, datatype, root, comm);

@@ -100,7 +100,7 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 					    enum adi_algorithm otherwise)
 {
 	bool choice = !comm->inter && comm->size > 1 && bytes > 0;
-	return choice ? adi_select(collective, (size_t)bytes, comm->size, true, false) : otherwise;
+	return choice ? adi_select(collective, (size_t)bytes, comm->size, true, 0) : otherwise;
 }
 
 /* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block. */

@@ -83,16 +83,22 @@ struct node_state {
 	uint64_t ring_end;          /* the place behind the last data */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
+	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
 	uint32_t distances;         /* the last samples of adi_node_measure, one bit each; 1: short */
 };
 
-/* Whether the ranks of the communicator may share a segment. True for a small intracommunicator, until an attempt to make the
- * segment has failed, for example because the ranks are on several machines. */
+/* Whether the ranks of the communicator may share a segment. True for an intracommunicator, until an attempt to make the segment
+ * has failed, for example because the ranks are on several machines. */
 struct node_state *adi_node_find(struct adi_comm *comm);
 static inline bool adi_node_possible(struct adi_comm *comm)
 {
 	struct node_state *node = comm->node ? comm->node : adi_node_find(comm);
 	return node->state != NODE_NEVER;
+}
+/* Whether the ranks may share a segment, or are on several machines: two_level.h. */
+static inline bool adi_blocking_choice(struct adi_comm *comm)
+{
+	return adi_node_possible(comm) || ((struct node_state *)comm->node)->levels;
 }
 /* Whether this blocking collective runs in the segment. All ranks get the same answer; the segment may be made now. If it could
  * not be made because a member has died, the answer is yes, and the collective returns the error. */
@@ -146,7 +152,7 @@ int adi_node_error_broken(const struct adi_comm *comm);
  * -1 if no rank of the collective waits for one other rank only. All ranks know the same, from the order of collectives. */
 void adi_node_follows_barrier(struct node_state *node, int root);
 
-/* node_segment.c: makes the segment. Collective. Sets node->state. */
+/* node_segment.c: makes the segment, or exchanges the machines of the ranks. Collective. Sets node->state. */
 void adi_node_make(struct adi_comm *comm, struct node_state *node);
 
 #endif

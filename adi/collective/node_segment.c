@@ -2,10 +2,12 @@
 /*
  * Makes the shared segment of a communicator. Rank 0 makes a memfd and tells the others its process, descriptor and a random
  * cookie; they open it through /proc. If any rank fails (another process namespace, no memfd, no memory), no rank uses a segment.
+ * Then the ranks exchange their machines, for collectives in two levels.
  */
 #include "config.h"
 
 #include "adi/collective/node.h"
+#include "adi/collective/two_level.h"
 
 #include "headrace/channel.h"
 #include "rdma_channel/base/log.h"
@@ -112,10 +114,20 @@ static int open_connections(const struct adi_comm *comm)
 	return 0;
 }
 
+/* All ranks must agree on whether the machines are known. */
+static int find_levels(struct adi_comm *comm, struct node_state *node)
+{
+	int class = adi_levels_make(comm, &node->levels);
+	int64_t failed = class;
+	int last = adi_allreduce_max(&failed, 1, comm);
+	return class ? class : last ? last : (int)failed;
+}
+
 static int share(struct adi_comm *comm, struct node_state *node)
 {
 	struct offer offer = { .machine = adi_job.machine, .fd = -1, .oversubscribed = adi_job.oversubscribed };
-	int error = hr_channel_conn_bytes(ch3_channel(adi_job.engine), HR_TRANSPORT_SHM) ? 0 : -ENODEV;
+	bool possible = comm->size <= NODE_RANKS_MAX && hr_channel_conn_bytes(ch3_channel(adi_job.engine), HR_TRANSPORT_SHM);
+	int error = possible ? 0 : -ENODEV;
 	node->bytes = bytes_of(comm->size);
 	if (!error && comm->rank == 0)
 		error = make_offer(node, &offer, comm->size);
@@ -130,9 +142,9 @@ static int share(struct adi_comm *comm, struct node_state *node)
 	if (error)
 		hr_log(HR_LOG_INFO, "collectives of %s use messages, not shared memory: %s", comm->name, strerror(-error));
 	node->state = failed ? NODE_NEVER : NODE_SHARED;
-	if (class || last || failed)
+	if (class || last)
 		return class ? class : last;
-	return adi_class(open_connections(comm));
+	return failed ? find_levels(comm, node) : adi_class(open_connections(comm));
 }
 
 void adi_node_make(struct adi_comm *comm, struct node_state *node)
@@ -148,6 +160,8 @@ void adi_node_make(struct adi_comm *comm, struct node_state *node)
 	if (node->shared)
 		atomic_store_explicit(&node->shared->broken, 1, memory_order_relaxed);
 	unmap(node);
+	adi_levels_free(node->levels);
+	node->levels = NULL;
 	node->state = NODE_BROKEN;
 }
 
@@ -157,7 +171,7 @@ struct node_state *adi_node_find(struct adi_comm *comm)
 	/* The others would wait for this rank in a segment that it cannot use. */
 	if (!node)
 		adi_abort(MPI_ERR_NO_MEM, "no memory for a communicator");
-	node->state = comm->inter || comm->size < 2 || comm->size > NODE_RANKS_MAX ? NODE_NEVER : NODE_FIRST_CALLS;
+	node->state = comm->inter || comm->size < 2 ? NODE_NEVER : NODE_FIRST_CALLS;
 	node->next_root = -1;
 	comm->node = node;
 	return node;
@@ -170,5 +184,6 @@ void adi_node_end(struct adi_comm *comm)
 	if (!node)
 		return;
 	unmap(node);
+	adi_levels_free(node->levels);
 	free(node);
 }

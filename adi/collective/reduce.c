@@ -3,6 +3,7 @@
 #include "adi/bindings/functions.h"
 #include "adi/collective/node.h"
 #include "adi/collective/reduction.h"
+#include "adi/collective/two_level.h"
 
 /* ---- algorithms ---- */
 
@@ -90,7 +91,7 @@ void adi_build_reduce(struct adi_schedule *schedule, const struct adi_reduction 
 {
 	const struct adi_comm *comm = adi_schedule_comm(schedule);
 	enum adi_algorithm algorithm = adi_select(ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(reduction), comm->size,
-						  !reduction->op->commutative, false);
+						  !reduction->op->commutative, 0);
 	if (algorithm == ADI_ALGORITHM_RABENSEIFNER && comm->size > 1)
 		build_rabenseifner(schedule, reduction, root);
 	else
@@ -158,16 +159,29 @@ static int build(struct adi_schedule **made, const void *send, void *receive, MP
 	return MPI_SUCCESS;
 }
 
+static int in_two_levels(const struct adi_levels *levels, const struct adi_reduction *reduction, int root, struct adi_comm *comm)
+{
+	struct adi_schedule *schedule = adi_schedule_new(comm);
+	if (!schedule)
+		return adi_error_no_schedule();
+	adi_two_level_reduce(schedule, levels, reduction, root);
+	return adi_schedule_wait(schedule);
+}
+
 int mpi_reduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, int root,
 	       struct adi_comm *comm)
 {
-	if (adi_node_possible(comm)) {
+	if (adi_blocking_choice(comm)) {
 		struct adi_reduction reduction;
 		int class = check(&reduction, send, receive, count, datatype, op, root, comm);
 		if (class)
 			return class;
-		if (adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
+		if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
 			return adi_node_reduce(comm, &reduction, root);
+		const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction),
+								    !op->commutative);
+		if (levels && count > 0)
+			return in_two_levels(levels, &reduction, root, comm);
 	}
 	struct adi_schedule *schedule;
 	int class = build(&schedule, send, receive, count, datatype, op, root, comm);

@@ -137,7 +137,7 @@ static void build_intra(struct blocks *blocks)
 	const struct adi_comm *comm = adi_schedule_comm(blocks->schedule);
 	bool ordered = !blocks->reduction->op->commutative;
 	enum adi_algorithm algorithm = adi_select(ADI_COLLECTIVE_REDUCE_SCATTER, adi_reduction_bytes(blocks->reduction), comm->size,
-						  ordered, false);
+						  ordered, 0);
 	if (algorithm == ADI_ALGORITHM_HALVING && comm->size > 1)
 		build_halving(blocks);
 	else if (ordered)

@@ -100,9 +100,14 @@ void adi_schedule_inside(struct adi_schedule *schedule, bool inside)
 	adi_object_retain(&comm->inside->object);
 }
 
+void adi_schedule_among(struct adi_schedule *schedule, struct adi_view *view)
+{
+	schedule->view = view;
+}
+
 struct adi_comm *adi_schedule_comm(const struct adi_schedule *schedule)
 {
-	return schedule->place[schedule->inside].comm;
+	return schedule->view ? &schedule->view->comm : schedule->place[schedule->inside].comm;
 }
 
 void *adi_schedule_memory(struct adi_schedule *schedule, size_t bytes)
@@ -156,7 +161,7 @@ static void add_message(struct adi_schedule *schedule, enum step_kind kind, void
 	if (!step)
 		return;
 	step->inside = schedule->inside;
-	step->rank = rank;
+	step->rank = schedule->view ? schedule->view->ranks[rank] : rank;
 	step->buf = buf;
 	step->count = count;
 	hold_type(step, type);

@@ -37,6 +37,14 @@ void *adi_schedule_elements(struct adi_schedule *schedule, MPI_Count count, stru
 void adi_schedule_inside(struct adi_schedule *schedule, bool inside);
 struct adi_comm *adi_schedule_comm(const struct adi_schedule *schedule);
 
+/* Some ranks of an intracommunicator: how the steps that are added next name ranks, until it is called again or NULL. Builders of
+ * algorithms take rank and size from adi_schedule_comm, which then returns comm. The view must exist while steps are added. */
+struct adi_view {
+	struct adi_comm comm; /* only rank and size are set */
+	const int *ranks;     /* [comm.size], in the communicator of the schedule */
+};
+void adi_schedule_among(struct adi_schedule *schedule, struct adi_view *view);
+
 /* rank: of the remote group, or MPI_PROC_NULL: no step. Steps of a round begin in the order in which they were added: a message
  * may send what a local step before it in the same round has made. Receives should stand before sends. */
 void adi_schedule_send(struct adi_schedule *schedule, const void *buf, MPI_Count count, struct adi_type *type, int rank);

@@ -37,6 +37,7 @@ struct adi_schedule {
 		int tag;
 	} place[2];             /* 1: inside the local group of an intercommunicator */
 	bool inside;            /* place of the steps that are added next */
+	struct adi_view *view;  /* how they name ranks; NULL: as the communicator does */
 	bool failed;            /* no memory while it was built */
 	void (*at_end)(void *argument, int class);
 	void *at_end_argument;

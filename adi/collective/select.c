@@ -2,8 +2,8 @@
 /*
  * The table of algorithms. HEADRACE_MPI_ALGORITHM forces algorithms: a list of COLLECTIVE=ALGORITHM with the names below, for
  * example "allreduce=ring,bcast=binomial". A forced algorithm is used wherever it can be: "node" only for blocking collectives
- * of ranks that share a segment and up to the size in the table, and no algorithm that changes the order of operands if the
- * operation does not commute. All ranks need the same value.
+ * of ranks that share a segment and up to the size in the table, "two_level" only for blocking collectives of ranks on several
+ * machines, and no algorithm that changes the order of operands if the operation does not commute. All ranks need the same value.
  */
 #include "adi/collective/select.h"
 
@@ -26,7 +26,8 @@ static const char *const collective_name[ADI_COLLECTIVES] = {
 };
 
 static const char *const algorithm_name[ADI_ALGORITHMS] = {
-	[ADI_ALGORITHM_NODE] = "node", [ADI_ALGORITHM_DISSEMINATION] = "dissemination",
+	[ADI_ALGORITHM_NODE] = "node", [ADI_ALGORITHM_TWO_LEVEL] = "two_level",
+	[ADI_ALGORITHM_DISSEMINATION] = "dissemination",
 	[ADI_ALGORITHM_BINOMIAL] = "binomial", [ADI_ALGORITHM_SCATTER_RING] = "scatter_ring",
 	[ADI_ALGORITHM_CHAIN] = "chain", [ADI_ALGORITHM_DOUBLING] = "doubling",
 	[ADI_ALGORITHM_RABENSEIFNER] = "rabenseifner", [ADI_ALGORITHM_RING] = "ring",
@@ -47,11 +48,13 @@ static const struct line {
 	bool ordered;
 } table[] = {
 	{ ADI_COLLECTIVE_BARRIER, ANY_SIZE, 256, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_BARRIER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_TWO_LEVEL, true },
 	{ ADI_COLLECTIVE_BARRIER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_DISSEMINATION, true },
 	{ ADI_COLLECTIVE_BCAST, 16384, 2, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_BCAST, ANY_SIZE, 2, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_BCAST, ANY_SIZE, 16, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_BCAST, 16384, 256, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_BCAST, 16384, ANY_RANKS, ADI_ALGORITHM_TWO_LEVEL, true },
 	{ ADI_COLLECTIVE_BCAST, 131072, ANY_RANKS, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_BCAST, ANY_SIZE, 4, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_BCAST, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_SCATTER_RING, true },
@@ -60,11 +63,13 @@ static const struct line {
 	{ ADI_COLLECTIVE_REDUCE, ANY_SIZE, 2, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_REDUCE, ANY_SIZE, 4, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_REDUCE, 16384, 256, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_REDUCE, 4096, ANY_RANKS, ADI_ALGORITHM_TWO_LEVEL, true },
 	{ ADI_COLLECTIVE_REDUCE, 65536, ANY_RANKS, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_REDUCE, ANY_SIZE, 4, ADI_ALGORITHM_BINOMIAL, true },
 	{ ADI_COLLECTIVE_REDUCE, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_RABENSEIFNER, true },
 	{ ADI_COLLECTIVE_ALLREDUCE, ANY_SIZE, 16, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_ALLREDUCE, 1024, 256, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_ALLREDUCE, 4096, ANY_RANKS, ADI_ALGORITHM_TWO_LEVEL, true },
 	{ ADI_COLLECTIVE_ALLREDUCE, 8192, ANY_RANKS, ADI_ALGORITHM_DOUBLING, true },
 	{ ADI_COLLECTIVE_ALLREDUCE, ANY_SIZE, 2, ADI_ALGORITHM_DOUBLING, true },
 	{ ADI_COLLECTIVE_ALLREDUCE, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_RABENSEIFNER, true },
@@ -88,6 +93,7 @@ static const struct line {
 	{ ADI_COLLECTIVE_SCATTER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_LINEAR, true },
 	{ ADI_COLLECTIVE_ALLGATHER, ANY_SIZE, 16, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_ALLGATHER, 8192, 256, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_ALLGATHER, 512, ANY_RANKS, ADI_ALGORITHM_TWO_LEVEL, true },
 	{ ADI_COLLECTIVE_ALLGATHER, 32768, 8, ADI_ALGORITHM_SPREAD, true },
 	{ ADI_COLLECTIVE_ALLGATHER, 4096, ANY_RANKS, ADI_ALGORITHM_DOUBLING, true },
 	{ ADI_COLLECTIVE_ALLGATHER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_RING, true },
@@ -151,23 +157,31 @@ static void parse(void)
 	}
 }
 
-static bool fits(const struct line *line, enum adi_collective collective, size_t bytes, bool ordered, bool node)
+static bool fits(const struct line *line, enum adi_collective collective, size_t bytes, bool ordered, unsigned may)
 {
-	return line->collective == collective && (line->ordered || !ordered) &&
-	       (line->algorithm != ADI_ALGORITHM_NODE || (node && bytes <= line->bytes));
+	if (line->collective != collective || (ordered && !line->ordered))
+		return false;
+	switch (line->algorithm) {
+	case ADI_ALGORITHM_NODE: return may & ADI_MAY_NODE && bytes <= line->bytes;
+	case ADI_ALGORITHM_TWO_LEVEL: return may & ADI_MAY_TWO_LEVEL;
+	default: return true;
+	}
 }
 
-enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int ranks, bool ordered, bool node)
+enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int ranks, bool ordered, unsigned may)
 {
 	if (!parsed)
 		parse();
 	for (size_t i = 0; forced[collective] && i < LINES; i++)
-		if ((int)table[i].algorithm == forced[collective] - 1 && fits(&table[i], collective, bytes, ordered, node))
+		if ((int)table[i].algorithm == forced[collective] - 1 && fits(&table[i], collective, bytes, ordered, may))
 			return table[i].algorithm;
-	/* Forced, but not possible here: node falls back on the other algorithms. */
-	bool may_use_node = node && (!forced[collective] || forced[collective] - 1 == ADI_ALGORITHM_NODE);
+	/* Forced, but not possible here: node and two_level fall back on the other algorithms. */
+	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_NODE)
+		may &= ~(unsigned)ADI_MAY_NODE;
+	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_TWO_LEVEL)
+		may &= ~(unsigned)ADI_MAY_TWO_LEVEL;
 	for (size_t i = 0; i < LINES; i++)
-		if (bytes <= table[i].bytes && ranks <= table[i].ranks && fits(&table[i], collective, bytes, ordered, may_use_node))
+		if (bytes <= table[i].bytes && ranks <= table[i].ranks && fits(&table[i], collective, bytes, ordered, may))
 			return table[i].algorithm;
 	return ADI_ALGORITHMS; /* Each collective has a line that fits all. */
 }

@@ -4,6 +4,7 @@
 #include "adi/tool/tool.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* The sum of a field of hr_conn_stats_t over all connections. */
 static uint64_t connections_sum(size_t field)
@@ -36,6 +37,19 @@ CONNECTIONS(wakeups_sent)
 CONNECTIONS(memory_bytes)
 CONNECTIONS(zero_copy_bytes)
 
+/* Packets to processes that are not reached by shared memory. */
+static uint64_t packets_between(void)
+{
+	uint64_t sum = 0;
+	for (int i = 0; adi_job.peer && i < adi_job.size; i++) {
+		ch3_vc_t *vc = adi_job.peer[i].vc;
+		hr_conn_t *conn = vc ? ch3_vc_conn(vc) : NULL;
+		if (conn && strcmp(hr_conn_transport(conn), "shm"))
+			sum += ch3_sent(vc);
+	}
+	return sum;
+}
+
 static uint64_t posted(void)
 {
 	return adi_messages_posted();
@@ -54,6 +68,8 @@ const struct tool_measure tool_measure[] = {
 	{ "bytes_sent_zero_copy", "bytes sent without a copy", MPI_T_PVAR_CLASS_COUNTER, zero_copy_bytes },
 	{ "sends_waiting", "times that a connection could not take all bytes at once", MPI_T_PVAR_CLASS_COUNTER, put_short },
 	{ "wakeups", "system calls made to wake another process", MPI_T_PVAR_CLASS_COUNTER, wakeups_sent },
+	{ "packets_between_machines", "packets sent on connections that are not shared memory", MPI_T_PVAR_CLASS_COUNTER,
+	  packets_between },
 	{ "posted_receives", "receives that wait for a message", MPI_T_PVAR_CLASS_LEVEL, posted },
 	{ "unexpected_messages", "messages that wait for a receive", MPI_T_PVAR_CLASS_LEVEL, unexpected },
 };

@@ -390,9 +390,10 @@ static void meet(void)
 int main(int argc, char **argv)
 {
 	int class;
-	if (argc < 2 || !getenv("PMIX_RANK"))
+	const char *number = getenv("PMIX_RANK") ? getenv("PMIX_RANK") : getenv("PMI_RANK");
+	if (argc < 2 || !number)
 		return 2;
-	if (!strcmp(argv[1], "init") && atoi(getenv("PMIX_RANK")) == VICTIM)
+	if (!strcmp(argv[1], "init") && atoi(number) == VICTIM)
 		die();
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -5,7 +5,7 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules test/adi/sequences \
-	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
+	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/two_level test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
 	test/adi/flood test/adi/many test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
@@ -69,6 +69,8 @@ test_adi_tool_CPPFLAGS = $(adi_cppflags)
 test_adi_tool_LDADD = adi/libmpi_abi.la
 test_adi_topologies_CPPFLAGS = $(adi_cppflags)
 test_adi_topologies_LDADD = adi/libmpi_abi.la
+test_adi_two_level_CPPFLAGS = $(adi_cppflags)
+test_adi_two_level_LDADD = adi/libmpi_abi.la
 test_adi_windows_CPPFLAGS = $(adi_cppflags)
 test_adi_windows_LDADD = adi/libmpi_abi.la
 test_adi_computes_CPPFLAGS = $(adi_cppflags)
@@ -110,7 +112,7 @@ $(test_adi_streams_OBJECTS): | $(HR_MPI_BINDINGS_H)
 adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/lost_fence.sh \
 	test/adi/symbols.sh test/adi/core.sh test/adi/messages.sh test/adi/datatypes.sh test/adi/communicators.sh \
 	test/adi/algorithms.sh test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh test/adi/verbs.sh \
-	test/adi/pmi.sh test/adi/scale.sh test/adi/wrong_arguments.sh
+	test/adi/pmi.sh test/adi/scale.sh test/adi/two_level.sh test/adi/wrong_arguments.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/verbs-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90

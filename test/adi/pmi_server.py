@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process manager for tests: starts ranks on this machine and answers PMI-1 or PMI-2.
 
-	pmi_server.py [--fault NAME] [--count] VERSION RANKS PROGRAM [ARGUMENT...]
+	pmi_server.py [--fault NAME] [--count] [--survive] VERSION RANKS PROGRAM [ARGUMENT...]
 
---fault makes one answer wrong (FAULTS below); --count prints the number of requests of each kind. The exit status is
-that of the first rank that failed, 0 if none did, 3 if the program used PMI in a way that this server does not know.
+--fault makes one answer wrong (FAULTS below); --count prints the number of requests of each kind; --survive does not end
+the other ranks when one has failed. The exit status is that of the first rank that failed, 0 if none did, 3 if the program used PMI in a way that this server does not know.
 Source of the protocols: Balaji et al., "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
 Systems", EuroMPI 2010, and the messages of Hydra.
 """
@@ -75,11 +75,11 @@ class Rank:
 
 
 class Server:
-    def __init__(self, version, size, command, fault):
+    def __init__(self, version, size, command, fault, survive):
         self.version, self.size, self.command, self.fault = version, size, command, fault
         self.values = {MAPPING: f"(vector,(0,1,{size}))"}
         self.counts = collections.Counter()
-        self.waiting, self.status, self.now = [], 0, None
+        self.waiting, self.status, self.now, self.survive = [], 0, None, survive
         self.ranks = [Rank(self, rank) for rank in range(size)]
 
     def told_rank(self, rank):
@@ -172,7 +172,7 @@ class Server:
         code = rank.process.wait()
         if code and not self.status:
             self.status = code if code > 0 else 128 - code
-            for other in self.ranks:
+            for other in self.ranks if not self.survive else ():
                 other.process.kill()
 
     def run(self):
@@ -196,14 +196,16 @@ class Server:
 
 
 def main():
-    arguments, fault, count = sys.argv[1:], None, False
+    arguments, fault, count, survive = sys.argv[1:], None, False, False
     while arguments and arguments[0].startswith("--"):
         if arguments[0] == "--count":
             count = True
+        elif arguments[0] == "--survive":
+            survive = True
         else:
             fault = arguments.pop(1)
         arguments.pop(0)
-    server = Server(int(arguments[0]), int(arguments[1]), arguments[2:], fault)
+    server = Server(int(arguments[0]), int(arguments[1]), arguments[2:], fault, survive)
     status = server.run()
     if count:
         for command, n in sorted(server.counts.items()):
