@@ -225,6 +225,16 @@ static const struct property {
 	INT(ipcEventSupported, cudaDevAttrIpcEventSupport),
 	INT(clusterLaunch, cudaDevAttrClusterLaunch),
 	INT(unifiedFunctionPointers, CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS),
+#ifdef RUNTIME_CUDA_12
+	INT(clockRate, cudaDevAttrClockRate),
+	INT(deviceOverlap, cudaDevAttrGpuOverlap),
+	INT(kernelExecTimeoutEnabled, cudaDevAttrKernelExecTimeout),
+	INT(computeMode, cudaDevAttrComputeMode),
+	INT(maxTexture1DLinear, cudaDevAttrMaxTexture1DLinearWidth),
+	INT(memoryClockRate, cudaDevAttrMemoryClockRate),
+	INT(singleToDoublePrecisionPerfRatio, cudaDevAttrSingleToDoublePrecisionPerfRatio),
+	/* cooperativeMultiDeviceLaunch stays 0: cudaLaunchCooperativeKernelMultiDevice is not supported. */
+#else
 	INT(deviceNumaConfig, cudaDevAttrNumaConfig),
 	INT(deviceNumaId, cudaDevAttrNumaId),
 	INT(mpsEnabled, cudaDevAttrMpsEnabled),
@@ -232,6 +242,7 @@ static const struct property {
 	INT(gpuPciDeviceID, cudaDevAttrGpuPciDeviceId),
 	INT(gpuPciSubsystemID, cudaDevAttrGpuPciSubsystemId),
 	INT(hostNumaMultinodeIpcSupported, cudaDevAttrHostNumaMultinodeIpcSupported),
+#endif
 };
 #undef INT
 #undef SIZE

@@ -10,7 +10,7 @@ CLEANFILES += cuda_remote/runtime/unsupported.c cuda_remote/runtime/cuda_runtime
 
 noinst_LTLIBRARIES += cuda_remote/runtime/libruntime.la cuda_remote/runtime/libruntime_legacy.la \
 	cuda_remote/runtime/libruntime_ptsz.la
-cuda_remote_runtime_libruntime_la_SOURCES = \
+runtime_once_sources = \
 	cuda_remote/runtime/array/array.c \
 	cuda_remote/runtime/array/array_copy.c cuda_remote/runtime/array/array_copy.h \
 	cuda_remote/runtime/array/channel_format.c cuda_remote/runtime/array/channel_format.h \
@@ -36,6 +36,7 @@ cuda_remote_runtime_libruntime_la_SOURCES = \
 	cuda_remote/runtime/symbol_map.c cuda_remote/runtime/symbol_map.h \
 	cuda_remote/runtime/array/texture.c \
 	cuda_remote/runtime/unsupported.h
+cuda_remote_runtime_libruntime_la_SOURCES = $(runtime_once_sources)
 nodist_cuda_remote_runtime_libruntime_la_SOURCES = cuda_remote/runtime/unsupported.c
 cuda_remote_runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
@@ -62,8 +63,8 @@ cuda_remote/runtime/cuda_runtime_api.i:
 		$(CPP) -P $(CUDA_CPPFLAGS) -D__CUDA_API_VERSION_INTERNAL -x c - >$@.tmp && mv $@.tmp $@
 cuda_remote/runtime/unsupported.c: cuda_remote/runtime/gen_unsupported.py cuda_remote/runtime/more_names.list \
 		cuda_remote/runtime/cuda_runtime_api.i
-	$(AM_V_GEN)$(PYTHON) $(srcdir)/cuda_remote/runtime/gen_unsupported.py cuda_remote/runtime/cuda_runtime_api.i \
-		$(srcdir)/cuda_remote/runtime/more_names.list >$@.tmp && mv $@.tmp $@
+	$(AM_V_GEN)$(PYTHON) $(srcdir)/cuda_remote/runtime/gen_unsupported.py \
+		$(srcdir)/cuda_remote/runtime/more_names.list cuda_remote/runtime/cuda_runtime_api.i >$@.tmp && mv $@.tmp $@
 
 cuda_remote_runtime_libcudart_la_SOURCES =
 cuda_remote_runtime_libcudart_la_LIBADD = $(runtime_parts)
@@ -80,5 +81,7 @@ cuda_remote/runtime/libcudart_static.a: $(runtime_parts)
 		cuda_remote/runtime/.libs/libruntime_ptsz.a rdma_channel/base/.libs/libhrbase.a && \
 	$(OBJCOPY) --localize-hidden cuda_remote/runtime/libcudart_static.o && \
 	$(AR) rc $@ cuda_remote/runtime/libcudart_static.o
+
+include cuda_remote/runtime/cuda12/local.mk
 
 dist_man_MANS += docs/man/headrace-cudart.7

@@ -13,15 +13,40 @@ _Static_assert((int)cudaAddressModeBorder == CU_TR_ADDRESS_MODE_BORDER &&
 	       (int)cudaAddressModeClamp == CU_TR_ADDRESS_MODE_CLAMP &&
 	       (int)cudaAddressModeWrap == CU_TR_ADDRESS_MODE_WRAP &&
 	       (int)cudaFilterModeLinear == CU_TR_FILTER_MODE_LINEAR, "modes are passed through");
-_Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC) &&
+_Static_assert(sizeof(struct cudaResourceViewDesc) <= sizeof(CUDA_RESOURCE_VIEW_DESC) &&
+	       offsetof(struct cudaResourceViewDesc, lastLayer) == offsetof(CUDA_RESOURCE_VIEW_DESC, lastLayer) &&
 	       (int)cudaResViewFormatFloat4 == CU_RES_VIEW_FORMAT_FLOAT_4X32 &&
 	       (int)cudaResViewFormatUnsignedBlockCompressed7 == CU_RES_VIEW_FORMAT_UNSIGNED_BC7,
 	       "views are passed through");
 
+#ifdef RUNTIME_CUDA_12 /* its structure has no flags */
+static unsigned flags_of(const struct cudaResourceDesc *resource)
+{
+	(void)resource;
+	return 0;
+}
+
+static void set_flags(struct cudaResourceDesc *resource, unsigned flags)
+{
+	(void)resource;
+	(void)flags;
+}
+#else
+static unsigned flags_of(const struct cudaResourceDesc *resource)
+{
+	return resource->flags;
+}
+
+static void set_flags(struct cudaResourceDesc *resource, unsigned flags)
+{
+	resource->flags = flags;
+}
+#endif
+
 static cudaError_t to_driver_resource(const struct cudaResourceDesc *from, CUDA_RESOURCE_DESC *to)
 {
 	bool known = true;
-	*to = (CUDA_RESOURCE_DESC){ .resType = (CUresourcetype)from->resType, .flags = from->flags };
+	*to = (CUDA_RESOURCE_DESC){ .resType = (CUresourcetype)from->resType, .flags = flags_of(from) };
 	switch (from->resType) {
 	case cudaResourceTypeArray:
 		to->res.array.hArray = (CUarray)from->res.array.array;
@@ -50,7 +75,8 @@ static cudaError_t to_driver_resource(const struct cudaResourceDesc *from, CUDA_
 
 static void from_driver_resource(const CUDA_RESOURCE_DESC *from, struct cudaResourceDesc *to)
 {
-	*to = (struct cudaResourceDesc){ .resType = (enum cudaResourceType)from->resType, .flags = from->flags };
+	*to = (struct cudaResourceDesc){ .resType = (enum cudaResourceType)from->resType };
+	set_flags(to, from->flags);
 	switch (from->resType) {
 	case CU_RESOURCE_TYPE_ARRAY:
 		to->res.array.array = (cudaArray_t)from->res.array.hArray;
@@ -132,6 +158,7 @@ RUNTIME_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, con
 {
 	CUDA_RESOURCE_DESC driver_resource;
 	CUDA_TEXTURE_DESC driver_texture;
+	CUDA_RESOURCE_VIEW_DESC driver_view = { 0 };
 	CUtexObject made;
 	if (!object || !resource || !texture)
 		return runtime_fail(cudaErrorInvalidValue);
@@ -142,8 +169,10 @@ RUNTIME_API cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, con
 	if (error)
 		return error;
 	to_driver_texture(texture, &driver_texture);
+	if (view)
+		memcpy(&driver_view, view, sizeof *view);
 	CUresult result = runtime_driver.cuTexObjectCreate(&made, &driver_resource, &driver_texture,
-							   (const CUDA_RESOURCE_VIEW_DESC *)view);
+							   view ? &driver_view : NULL);
 	if (result == CUDA_SUCCESS)
 		*object = made;
 	/* The runtime has an error of its own where the driver returns "invalid value". */
@@ -200,11 +229,16 @@ RUNTIME_API cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *
 RUNTIME_API cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *view,
 							     cudaTextureObject_t object)
 {
+	CUDA_RESOURCE_VIEW_DESC driver_view;
 	if (!view)
 		return runtime_fail(cudaErrorInvalidValue);
 	cudaError_t error = runtime_enter();
-	return error ? error : runtime_done(runtime_driver.cuTexObjectGetResourceViewDesc(
-			(CUDA_RESOURCE_VIEW_DESC *)view, object));
+	if (error)
+		return error;
+	CUresult result = runtime_driver.cuTexObjectGetResourceViewDesc(&driver_view, object);
+	if (result == CUDA_SUCCESS)
+		memcpy(view, &driver_view, sizeof *view);
+	return runtime_done(result);
 }
 
 RUNTIME_API cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *object, const struct cudaResourceDesc *resource)

@@ -23,6 +23,14 @@ test_cuda_runtime_runtime_calls_SOURCES = test/cuda/runtime/runtime_calls.c
 test_cuda_runtime_runtime_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 test_cuda_runtime_runtime_calls_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_cuda_runtime_runtime_calls_LDADD = cuda_remote/runtime/libcudart.la test/cuda/runtime/libcuda.la $(CHECK_LIBS)
+
+# A program as CUDA 12 compiles it, over the software GPU.
+check_PROGRAMS += test/cuda/runtime/cuda12_calls
+TESTS += test/cuda/runtime/cuda12_calls
+test_cuda_runtime_cuda12_calls_SOURCES = test/cuda/runtime/cuda12_calls.c test/cuda/runtime/cuda12_abi.h
+test_cuda_runtime_cuda12_calls_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_cuda_runtime_cuda12_calls_LDADD = cuda_remote/runtime/cuda12/libcudart.la cuda_remote/softgpu/libcuda.la \
+	$(CHECK_LIBS) -ldl
 endif
 
 # Programs that nvcc builds as a user would, run over the software GPU.
