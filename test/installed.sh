@@ -77,6 +77,19 @@ for program in saxpy matmul streams nvrtc; do
 done
 headrace-perf cuda
 
+echo "a program of CUDA 12"
+cat >"$work/cuda12.c" <<-'END'
+	int cudaRuntimeGetVersion(int *), cudaGetDeviceCount(int *);
+	int main(void)
+	{
+		int version, devices;
+		return cudaRuntimeGetVersion(&version) || cudaGetDeviceCount(&devices) || version / 1000 != 12 || !devices;
+	}
+END
+${CC:-cc} "$work/cuda12.c" "$prefix/lib/headrace/runtime/libcudart.so.12" -o "$work/cuda12"
+timeout 120 headrace-run "$work/cuda12"
+timeout 120 headrace-run --local "$work/cuda12"
+
 echo "man pages"
 for page in hr_channel.7 hr_channel_init.3 hr_channel_get.3 headrace.7 headrace-run.1 headraced.8 headraced.conf.5 headrace-info.1 headrace-perf.1; do
 	test -s "$prefix/share/man/man${page##*.}/$page"

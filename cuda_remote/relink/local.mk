@@ -4,6 +4,12 @@ noinst_LTLIBRARIES += cuda_remote/relink/libhrelf.la
 cuda_remote_relink_libhrelf_la_SOURCES = \
 	cuda_remote/relink/elf_file.h cuda_remote/relink/elf_file.c \
 	cuda_remote/relink/runtime_entries.h cuda_remote/relink/runtime_entries.c
+nodist_cuda_remote_relink_libhrelf_la_SOURCES = cuda_remote/relink/later_names.h
+BUILT_SOURCES += cuda_remote/relink/later_names.h
+CLEANFILES += cuda_remote/relink/later_names.h
+cuda_remote/relink/later_names.h: cuda_remote/runtime/cuda12/exports.list
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(AWK) '!/^#/ && NF == 2 { print "\"" $$1 "\"," }' \
+		$(srcdir)/cuda_remote/runtime/cuda12/exports.list >$@.tmp && mv $@.tmp $@
 
 runtime_LTLIBRARIES += cuda_remote/runtime/libheadrace-relink.la
 cuda_remote_runtime_libheadrace_relink_la_SOURCES = \

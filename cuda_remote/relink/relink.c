@@ -2,7 +2,7 @@
 /*
  * headrace-run preloads this library. Before any constructor of the program, its own constructor looks for loaded
  * objects that are linked with NVIDIA's static CUDA runtime. It replaces the runtime's functions in them by jumps to
- * those of Headrace's libcudart.so.13, which is preloaded too and lies in the same folder.
+ * those of Headrace's libcudart.so.13 or libcudart.so.12, which are preloaded too and lie in the same folder.
  *
  * The library is linked with -z initfirst: else constructors of other libraries would run before its own, and register
  * their kernels with the runtime that is to be replaced. The C library's own constructor has not run either: so this
@@ -25,14 +25,21 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char runtime_name[] = "libcudart.so.13";
+static const char *const runtime_names[RUNTIME_MAJORS] = { [RUNTIME_CUDA_12] = "libcudart.so.12",
+							   [RUNTIME_CUDA_13] = "libcudart.so.13" };
+
+/* A runtime of Headrace. */
+struct runtime {
+	bool asked, found;
+	ElfW(Addr) base;
+	elf_file_t file;
+	runtime_entries_t entries;
+};
 
 /* What one pass over the loaded objects works with. Static, as it is large. */
 static struct {
 	char folder[PATH_MAX]; /* this library's */
-	ElfW(Addr) reference_base;
-	elf_file_t reference_file; /* Headrace's libcudart.so.13 */
-	runtime_entries_t reference;
+	struct runtime runtimes[RUNTIME_MAJORS];
 	runtime_entries_t entries;
 	code_patch_t patches[RUNTIME_ENTRIES_MAX];
 } pass;
@@ -46,22 +53,24 @@ static int not_supported(void)
 	return ERROR_NOT_SUPPORTED;
 }
 
-/* ---- Headrace's runtime ---- */
+/* ---- Headrace's runtimes ---- */
 
-static bool is_in_own_folder(const char *path)
+static bool is_in_own_folder(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
 	size_t n = slash ? (size_t)(slash - path) : 0;
-	return n && strlen(pass.folder) == n && !memcmp(path, pass.folder, n) && !strcmp(slash + 1, runtime_name);
+	return n && strlen(pass.folder) == n && !memcmp(path, pass.folder, n) && !strcmp(slash + 1, name);
 }
 
-static int find_reference(struct dl_phdr_info *info, size_t size, void *found)
+static int find_runtime(struct dl_phdr_info *info, size_t size, void *major)
 {
+	struct runtime *runtime = &pass.runtimes[*(enum runtime_major *)major];
 	(void)size;
-	if (!is_in_own_folder(info->dlpi_name) || !elf_file_open(info->dlpi_name, &pass.reference_file))
+	if (!is_in_own_folder(info->dlpi_name, runtime_names[*(enum runtime_major *)major]) ||
+	    !elf_file_open(info->dlpi_name, &runtime->file))
 		return 0;
-	pass.reference_base = info->dlpi_addr;
-	*(bool *)found = runtime_entries_exported(&pass.reference_file, &pass.reference);
+	runtime->base = info->dlpi_addr;
+	runtime->found = runtime_entries_exported(&runtime->file, &runtime->entries);
 	return 1;
 }
 
@@ -82,19 +91,19 @@ static int find_own_folder(struct dl_phdr_info *info, size_t size, void *unused)
 	return 0;
 }
 
-/* Reads the functions of Headrace's runtime, once in a process. */
-static bool have_reference(void)
+/* Headrace's runtime of this version, or NULL. Reads its functions once in a process. */
+static const struct runtime *own_runtime(enum runtime_major major)
 {
-	static bool asked, found;
-	if (asked)
-		return found;
-	asked = true;
+	struct runtime *runtime = &pass.runtimes[major];
+	if (runtime->asked)
+		return runtime->found ? runtime : NULL;
+	runtime->asked = true;
 	dl_iterate_phdr(find_own_folder, NULL);
-	dl_iterate_phdr(find_reference, &found);
-	if (!found)
+	dl_iterate_phdr(find_runtime, &major);
+	if (!runtime->found)
 		hr_log(HR_LOG_ERROR, "%s/%s is not loaded: is it still in LD_PRELOAD, as headrace-run sets it?",
-		       pass.folder, runtime_name);
-	return found;
+		       pass.folder, runtime_names[major]);
+	return runtime->found ? runtime : NULL;
 }
 
 /* ---- one object ---- */
@@ -119,15 +128,16 @@ static bool locate(const struct dl_phdr_info *info, const elf_file_t *file, uint
 	return false;
 }
 
-static bool prepare(const struct dl_phdr_info *info, const elf_file_t *file, const char **which)
+static bool prepare(const struct dl_phdr_info *info, const elf_file_t *file, const struct runtime *runtime,
+		    const char **which)
 {
 	for (unsigned i = 0; i < pass.entries.count; i++) {
 		const runtime_entry_t *entry = &pass.entries.entry[i];
-		const runtime_entry_t *ours = runtime_entries_find(&pass.reference, entry->name);
+		const runtime_entry_t *ours = runtime_entries_find(&runtime->entries, entry->name);
 		code_patch_t *patch = &pass.patches[i];
 		*which = entry->name;
 		*patch = (code_patch_t){ .name = entry->name, .size = entry->size };
-		patch->target = ours ? pass.reference_base + ours->value : (uintptr_t)&not_supported;
+		patch->target = ours ? runtime->base + ours->value : (uintptr_t)&not_supported;
 		if (!locate(info, file, entry->value, entry->size, patch))
 			return false;
 	}
@@ -149,13 +159,14 @@ static void security_modules(char *text, size_t size)
 	text[strcspn(text, "\n")] = 0;
 }
 
-static void replace(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
+static void replace(const struct dl_phdr_info *info, const char *path, const elf_file_t *file,
+		    const struct runtime *runtime)
 {
 	static const char remedy[] = "link it with nvcc -cudart shared";
 	const char *which = "";
 	char modules[128];
 	enum code_patch_result result = CODE_PATCH_DIFFERENT;
-	if (prepare(info, file, &which))
+	if (prepare(info, file, runtime, &which))
 		result = code_patch_all(path, pass.patches, pass.entries.count, &which);
 	switch (result) {
 	case CODE_PATCH_DONE:
@@ -185,30 +196,41 @@ static void replace(const struct dl_phdr_info *info, const char *path, const elf
 
 static void relink(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
 {
+	static const char *const versions[RUNTIME_MAJORS] = { [RUNTIME_CUDA_12] = "12", [RUNTIME_CUDA_13] = "13" };
 	const char *which = "";
-	if (!have_reference())
-		return;
-	switch (runtime_entries_static(file, &pass.reference, &pass.entries, &which)) {
-	case RUNTIME_SAME: replace(info, path, file); break;
-	case RUNTIME_OLDER:
-		hr_log(HR_LOG_ERROR,
-		       "%s is linked with the static runtime of CUDA 12 or older, which Headrace cannot replace: its "
-		       "CUDA calls will fail; build it with CUDA 13",
-		       path);
-		break;
-	case RUNTIME_OTHER:
-		hr_log(HR_LOG_ERROR,
-		       "%s is linked with a static CUDA runtime that lacks %s of CUDA 13.0: its CUDA calls will fail; "
-		       "link it with nvcc -cudart shared of CUDA 13",
-		       path, which);
-		break;
-	case RUNTIME_TWICE:
-		hr_log(HR_LOG_ERROR, "%s defines %s twice: its static CUDA runtime cannot be replaced", path, which);
-		break;
-	case RUNTIME_TOO_MANY:
+	if (!runtime_entries_static(file, &pass.entries)) {
 		hr_log(HR_LOG_ERROR,
 		       "%s defines more than %d functions cuda...: its static CUDA runtime cannot be replaced", path,
 		       RUNTIME_ENTRIES_MAX);
+		return;
+	}
+	enum runtime_major major = runtime_entries_major(&pass.entries);
+	if (major == RUNTIME_OLDER) {
+		hr_log(HR_LOG_ERROR,
+		       "%s is linked with the static runtime of CUDA 11 or older, which Headrace cannot replace: its "
+		       "CUDA calls will fail; build it with CUDA 12 or 13",
+		       path);
+		return;
+	}
+	const struct runtime *runtime = own_runtime(major);
+	if (!runtime)
+		return;
+	switch (runtime_entries_match(&pass.entries, &runtime->entries, major, &which)) {
+	case RUNTIME_SAME: replace(info, path, file, runtime); break;
+	case RUNTIME_LACKS:
+		hr_log(HR_LOG_ERROR,
+		       "%s is linked with a static CUDA runtime that lacks %s of CUDA %s.0: its CUDA calls will fail; "
+		       "link it with nvcc -cudart shared of CUDA 12 or 13",
+		       path, which, versions[major]);
+		break;
+	case RUNTIME_UNKNOWN:
+		hr_log(HR_LOG_ERROR,
+		       "%s is linked with a static CUDA runtime that has %s, which CUDA %s lacks: its CUDA calls will "
+		       "fail; link it with nvcc -cudart shared of CUDA 12 or 13",
+		       path, which, versions[major]);
+		break;
+	case RUNTIME_TWICE:
+		hr_log(HR_LOG_ERROR, "%s defines %s twice: its static CUDA runtime cannot be replaced", path, which);
 		break;
 	}
 }

@@ -7,8 +7,13 @@
 
 static const char mark[] = "__cudaRegisterFatBinary";
 
-/* CUDA 13 has removed this function, which every earlier runtime has. */
-static const char removed[] = "cudaThreadExit";
+/* CUDA 13 has removed these functions. Every earlier runtime has the first, and of these only CUDA 12 has the second. */
+static const char removed[] = "cudaThreadExit", added_12[] = "cudaGetDeviceProperties_v2";
+
+/* Functions that later releases of CUDA 12 added to those of 12.0. */
+static const char *const later[] = {
+#include "cuda_remote/relink/later_names.h"
+};
 
 static bool is_runtime_name(const char *name)
 {
@@ -112,24 +117,42 @@ static void keep_runtime(runtime_entries_t *entries, const runtime_entries_t *re
 	entries->count = kept;
 }
 
-enum runtime_version runtime_entries_static(const elf_file_t *file, const runtime_entries_t *reference,
-					    runtime_entries_t *entries, const char **which)
+bool runtime_entries_static(const elf_file_t *file, runtime_entries_t *entries)
 {
 	elf_symbols_t symbols;
-	if (!elf_file_symbols(file, SHT_SYMTAB, &symbols) || !collect(file, &symbols, entries))
-		return RUNTIME_TOO_MANY;
-	if (runtime_entries_find(entries, removed))
-		return RUNTIME_OLDER;
+	return elf_file_symbols(file, SHT_SYMTAB, &symbols) && collect(file, &symbols, entries);
+}
+
+enum runtime_major runtime_entries_major(const runtime_entries_t *entries)
+{
+	if (!runtime_entries_find(entries, removed))
+		return RUNTIME_CUDA_13;
+	return runtime_entries_find(entries, added_12) ? RUNTIME_CUDA_12 : RUNTIME_OLDER;
+}
+
+static bool is_later(const char *name)
+{
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		if (!strcmp(name, later[i]))
+			return true;
+	return false;
+}
+
+enum runtime_match runtime_entries_match(runtime_entries_t *entries, const runtime_entries_t *reference,
+					 enum runtime_major major, const char **which)
+{
 	for (unsigned i = 0; i < reference->count; i++) {
 		*which = reference->entry[i].name;
-		if (!runtime_entries_find(entries, *which))
-			return RUNTIME_OTHER;
+		if (!runtime_entries_find(entries, *which) && !(major == RUNTIME_CUDA_12 && is_later(*which)))
+			return RUNTIME_LACKS;
 	}
 	keep_runtime(entries, reference);
-	for (unsigned i = 1; i < entries->count; i++) {
+	for (unsigned i = 0; i < entries->count; i++) {
 		*which = entries->entry[i].name;
-		if (!strcmp(*which, entries->entry[i - 1].name))
+		if (i && !strcmp(*which, entries->entry[i - 1].name))
 			return RUNTIME_TWICE;
+		if (major == RUNTIME_CUDA_12 && !runtime_entries_find(reference, *which))
+			return RUNTIME_UNKNOWN;
 	}
 	return RUNTIME_SAME;
 }

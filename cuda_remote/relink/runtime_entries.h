@@ -27,12 +27,14 @@ enum runtime_presence {
 	RUNTIME_PRESENT
 };
 
-enum runtime_version {
+/* The major version of a runtime: CUDA 12 and 13 differ in the arguments of some functions. */
+enum runtime_major { RUNTIME_CUDA_12, RUNTIME_CUDA_13, RUNTIME_MAJORS, RUNTIME_OLDER = RUNTIME_MAJORS };
+
+enum runtime_match {
 	RUNTIME_SAME,    /* it has the functions of the reference */
-	RUNTIME_OLDER,   /* it is of CUDA 12 or older */
-	RUNTIME_OTHER,   /* it lacks a function of the reference, and is of no known version */
-	RUNTIME_TWICE,   /* a function is defined twice */
-	RUNTIME_TOO_MANY /* the object defines more than RUNTIME_ENTRIES_MAX functions with such names */
+	RUNTIME_LACKS,   /* it lacks a function that all releases of its major version have */
+	RUNTIME_UNKNOWN, /* CUDA 12: it has a function that no release of CUDA 12 has */
+	RUNTIME_TWICE    /* a function is defined twice */
 };
 
 /* The functions that a shared runtime exports. False: it has no dynamic symbols, or too many. */
@@ -41,13 +43,19 @@ bool runtime_entries_exported(const elf_file_t *file, runtime_entries_t *entries
 /* Looks for a static runtime in an object. */
 enum runtime_presence runtime_entries_presence(const elf_file_t *file);
 
+/* All functions with such names in an object whose static runtime is RUNTIME_PRESENT. False: there are too many. */
+bool runtime_entries_static(const elf_file_t *file, runtime_entries_t *entries);
+
+/* The major version that these functions are of. */
+enum runtime_major runtime_entries_major(const runtime_entries_t *entries);
+
 /*
- * Compares the static runtime of an object, which is RUNTIME_PRESENT, with the reference. RUNTIME_SAME: *entries are
- * the functions of the reference in the object, and all functions with such names that lie between them (a later 13.x
- * has more). RUNTIME_OTHER, RUNTIME_TWICE: *which is the function.
+ * Compares the functions of an object with the reference, which is of the same major version. RUNTIME_SAME: *entries
+ * are now the functions of the reference in the object, and all functions with such names that lie between them (a
+ * later 13.x has more). Otherwise *which is the function.
  */
-enum runtime_version runtime_entries_static(const elf_file_t *file, const runtime_entries_t *reference,
-					    runtime_entries_t *entries, const char **which);
+enum runtime_match runtime_entries_match(runtime_entries_t *entries, const runtime_entries_t *reference,
+					 enum runtime_major major, const char **which);
 
 /* The entry of a name, or NULL. */
 const runtime_entry_t *runtime_entries_find(const runtime_entries_t *entries, const char *name);

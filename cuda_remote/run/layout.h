@@ -5,7 +5,7 @@
  *
  *	client/libcuda.so.1    forwards to a server
  *	softgpu/libcuda.so.1   the software GPU
- *	runtime/libcudart.so.13
+ *	runtime/libcudart.so.13 and libcudart.so.12
  *
  * If HEADRACE_LIBDIR is set, only that folder is searched. Else the places are, in this order: the prefix that the
  * running program is installed in, which may differ from the configured one; the build tree that the program runs from;

@@ -132,7 +132,7 @@ static int preload_file(enum rc_layout_part part, const char *file)
 }
 
 /*
- * Preloads, for the program and its children: Headrace's runtime and driver, so that no RPATH leads to others; what
+ * Preloads, for the program and its children: Headrace's runtimes and driver, so that no RPATH leads to others; what
  * replaces NVIDIA's static runtime (cuda_remote/relink); what leads dlopen to Headrace's libraries (cuda_remote/redirect);
  * what makes NVIDIA's compilers return what the software GPU can execute (softgpu/nvrtc).
  */
@@ -142,9 +142,9 @@ static int preload_libraries(enum rc_layout_part driver)
 		enum rc_layout_part part;
 		const char *file;
 	} files[] = {
-		{ RC_LAYOUT_RUNTIME, "libcudart.so.13" },         { RC_LAYOUT_RUNTIME, "libheadrace-relink.so" },
-		{ RC_LAYOUT_RUNTIME, "libheadrace-redirect.so" }, { driver, "libcuda.so.1" },
-		{ RC_LAYOUT_SOFTGPU, "libheadrace-nvrtc.so" },
+		{ RC_LAYOUT_RUNTIME, "libcudart.so.13" },       { RC_LAYOUT_RUNTIME, "libcudart.so.12" },
+		{ RC_LAYOUT_RUNTIME, "libheadrace-relink.so" }, { RC_LAYOUT_RUNTIME, "libheadrace-redirect.so" },
+		{ driver, "libcuda.so.1" },                     { RC_LAYOUT_SOFTGPU, "libheadrace-nvrtc.so" },
 	};
 	int error = 0;
 	for (size_t i = 0; i < sizeof files / sizeof *files && !error; i++)

@@ -48,6 +48,11 @@ int program_find(const char *name, char path[PATH_MAX])
 
 /* ---- looking inside ---- */
 
+static bool have_runtime(const char *name)
+{
+	return !strcmp(name, "libcudart.so.12") || !strcmp(name, "libcudart.so.13");
+}
+
 void program_check(const char *path)
 {
 	static const char runtime[] = "libcudart.so.";
@@ -56,10 +61,10 @@ void program_check(const char *path)
 	if (!elf_file_open(path, &file))
 		return;
 	for (unsigned i = 0; (needed = elf_file_dynamic(&file, DT_NEEDED, i)); i++)
-		if (!strncmp(needed, runtime, strlen(runtime)) && strcmp(needed, "libcudart.so.13"))
+		if (!strncmp(needed, runtime, strlen(runtime)) && !have_runtime(needed))
 			fprintf(stderr,
-				"headrace-run: warning: %s needs %.64s; Headrace has libcudart.so.13: build it with "
-				"CUDA 13\n",
+				"headrace-run: warning: %s needs %.64s; Headrace has libcudart.so.12 and "
+				"libcudart.so.13: build it with CUDA 12 or 13\n",
 				path, needed);
 	elf_file_close(&file);
 }

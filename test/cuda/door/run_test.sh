@@ -130,13 +130,15 @@ refused 125 "is not installed in $work/none" "no libraries"
 echo "- the runtime of another version"
 echo 'int cudart(void); int main(void) { return cudart(); }' > "$work/needs.c"
 echo 'int cudart(void) { return 0; }' > "$work/cudart.c"
-for version in 12 13; do
+for version in 11 12 13; do
 	${CC:-cc} -shared -fPIC -Wl,-soname,libcudart.so.$version -o "$work/libcudart.so.$version" "$work/cudart.c" &&
 		${CC:-cc} -o "$work/dynamic$version" "$work/needs.c" "$work/libcudart.so.$version" || fail "compiling"
 done
-LD_LIBRARY_PATH=$work $run --local "$work/dynamic12" 2> "$work/err"
-has_line "$work/err" "needs libcudart.so.12" || fail "no warning of CUDA 12"
-LD_LIBRARY_PATH=$work $run --local "$work/dynamic13" 2> "$work/err"
-has_line "$work/err" warning && fail "a warning without cause: $(cat "$work/err")"
+LD_LIBRARY_PATH=$work $run --local "$work/dynamic11" 2> "$work/err"
+has_line "$work/err" "needs libcudart.so.11" || fail "no warning of CUDA 11"
+for version in 12 13; do
+	LD_LIBRARY_PATH=$work $run --local "$work/dynamic$version" 2> "$work/err"
+	has_line "$work/err" warning && fail "a warning without cause: $(cat "$work/err")"
+done
 
 finish

@@ -78,14 +78,48 @@ refused "libstripped.so has NVIDIA's static CUDA runtime and is stripped" "$buil
 "$build/test/cuda/relink/no_text_changes" true || exit $?
 refused "forbids a program to change its code" "$build/test/cuda/relink/no_text_changes" "$work/copies"
 
-# A runtime of CUDA 12 has other functions; only their names matter here.
-cat >"$work/older.c" <<-'END'
-	int __cudaRegisterFatBinary(void) { return 3; }
-	int REMOVED(void) { return 3; }
-	int main(void) { return __cudaRegisterFatBinary(); }
-END
-${CC:-cc} -DREMOVED=cudaThreadExit -o "$work/older" "$work/older.c" || fail compiling
-refused "static runtime of CUDA 12 or older" "$work/older"
-${CC:-cc} -DREMOVED=cudaOfMine -o "$work/other" "$work/older.c" || fail compiling
-refused "lacks .* of CUDA 13.0" "$work/other"
+# Programs with a runtime that is not NVIDIA's: only the names of its functions matter, and that each returns 3.
+stand_in() { # OUTPUT NAME...: the program prints what cudaRuntimeGetVersion says
+	local output=$1
+	{
+		echo "extern int printf(const char *, ...);"
+		echo "volatile int three = 3;"
+		for name in "${@:2}"; do
+			echo "int $name(void *p) { three = 3; return p && three ? three : three + !three; }"
+		done
+		echo "int main(void) {"
+		echo "	int version = 0, error = cudaRuntimeGetVersion(&version);"
+		echo "	return printf(\"%d %d\\n\", error, version) < 0;"
+		echo "}"
+	} >"$work/$output.c"
+	${CC:-cc} -w -o "$work/$output" "$work/$output.c" || fail compiling
+}
+# left_alone PROGRAM TEXT: the message has the text, and the program runs its own functions.
+left_alone() {
+	run local "$work/$1" >"$work/out" 2>"$work/err" || fail "$1"
+	grep -q "$2" "$work/err" || fail "$1: no message with \"$2\""
+	grep -qx "3 0" "$work/out" || fail "$1: $(cat "$work/out")"
+}
+list=$top_srcdir/cuda_remote/runtime/cuda12/exports.list
+mapfile -t all < <(awk '!/^#/ {print $1}' "$list")
+mapfile -t first < <(awk '!/^#/ && NF == 1 {print $1}' "$list")
+mapfile -t without_malloc < <(awk '!/^#/ && $1 != "cudaMalloc" {print $1}' "$list")
+stand_in cuda_12_9 "${all[@]}"
+stand_in cuda_12_0 "${first[@]}"
+for how in local server; do
+	for program in cuda_12_9 cuda_12_0; do
+		run $how "$work/$program" >"$work/out" 2>"$work/err" || fail "$program, $how"
+		[ ! -s "$work/err" ] || fail "$program, $how: a message"
+		grep -qx "0 12090" "$work/out" || fail "$program, $how: $(cat "$work/out")"
+		echo "passed: $program, $how"
+	done
+done
+stand_in lacks_malloc "${without_malloc[@]}"
+left_alone lacks_malloc "lacks cudaMalloc of CUDA 12.0"
+stand_in has_more "${first[@]:0:200}" cudaOfMine "${first[@]:200}"
+left_alone has_more "has cudaOfMine, which CUDA 12 lacks"
+stand_in older __cudaRegisterFatBinary cudaThreadExit cudaRuntimeGetVersion
+left_alone older "static runtime of CUDA 11 or older"
+stand_in other __cudaRegisterFatBinary cudaRuntimeGetVersion
+left_alone other "lacks .* of CUDA 13.0"
 echo "passed: messages"
