@@ -89,7 +89,7 @@ class Argument:
         """The argument that travels beside the bytes, or None."""
         if self.role == "text":
             return Hidden(f"{self.name}_bytes", f"(uint32_t)bytes_{self.name}")
-        if self.role == "in" and self.optional:
+        if self.role in ("in", "out") and self.optional:
             return Hidden(f"{self.name}_given", f"{self.name} != NULL")
         return None
 
@@ -535,6 +535,8 @@ def server_struct_take(a):
 
 def server_given(a):
     """The argument of the driver's function."""
+    if a.role == "out" and a.optional:
+        return f"args.{a.name}_given ? &{a.name} : NULL"
     if a.role in ("new", "alias") or (a.role == "out" and not a.count):
         return "&" + a.name
     if a.role == "in" and not a.by_value:
@@ -559,6 +561,30 @@ def server_bind(call, argument, destroyer):
             f"\t\tresult = server_object_bind(RC_KIND_{argument.kind}, args.{name}, (void *)(uintptr_t){name}, NULL);", *undo]
 
 
+def server_hide(call, gone):
+    """In the call order: no later call finds an object that is being destroyed."""
+    out = []
+    for a in gone:
+        if not a.kind:
+            fail(call.place, f"{call.name}: parameter {a.name}: a number is not deleted by a call that may block")
+        out += [f"\tstruct server_hidden hidden_{a.name};", f"\tserver_object_hide(args.{a.name}, &hidden_{a.name});"]
+    return out
+
+
+def server_delete(call, gone):
+    """An object that the driver refuses to destroy keeps its handle, as it does in the client. A client that does not wait
+    has forgotten the handle."""
+    out = []
+    for a in gone:
+        if call.mode == "sync":
+            out += ["\tif (result == CUDA_SUCCESS)", f"\t\tserver_object_ended(&hidden_{a.name});", "\telse",
+                    f"\t\tserver_object_show(&hidden_{a.name});"]
+            continue
+        line = f"server_object_unbind(args.{a.name});" if a.kind else f"server_number_remove(RC_NUMBER_{a.number}, {a.name});"
+        out += [f"\t{line}"] if call.mode == "async" else ["\tif (result == CUDA_SUCCESS)", f"\t\t{line}"]
+    return out
+
+
 def server_function(table, call):
     fixed = call.fixed()
     out = [f"static CUresult serve_{call.name}(struct server_call *call)", "{"]
@@ -576,14 +602,11 @@ def server_function(table, call):
     else:
         out.append(f"\t__typeof__(driver.{call.name}) function = driver.{call.name};")
     out += ["\tif (!function)", "\t\treturn CUDA_ERROR_NOT_SUPPORTED;"]
-    # In the call order: no later call finds an object that is being destroyed.
-    deleted = [f"\tserver_object_unbind(args.{a.name});" if a.kind else
-               f"\tserver_number_remove(RC_NUMBER_{a.number}, {a.name});" for a in call.arguments if a.role == "delete"]
+    gone = [a for a in call.arguments if a.role == "delete"]
     if call.mode == "sync":
-        out += deleted + ["\tserver_order_release(call);"]
+        out += server_hide(call, gone) + ["\tserver_order_release(call);"]
     out.append(f"\tresult = function({given});")
-    if call.mode != "sync":
-        out += deleted
+    out += server_delete(call, gone)
     for a in call.arguments:
         if a.role == "new" or (a.role == "out" and a.number):
             out += server_bind(call, a, table.destroyer(call, a))

@@ -656,7 +656,6 @@ CUresult reference_done_array(CUtexref reference, CUarray array, unsigned flags)
 CUresult reference_done_mipmap(CUtexref reference, CUmipmappedArray array, unsigned flags);
 CUresult reference_done_surface(CUsurfref reference, CUarray array, unsigned flags);
 CUresult reference_check_destroy(CUtexref reference);
-CUresult reference_check_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
 CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes);
 CUresult reference_done_address_2d(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR *shape, CUdeviceptr address, size_t pitch);
 CUresult event_check_create(CUevent *event, unsigned flags);

@@ -132,7 +132,8 @@ static CUresult free_async(struct rc_link *link, CUdeviceptr pointer, uint64_t s
 	return result;
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
+/* pool: NULL for the device's current one. */
+static CUresult alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
 {
 	struct {
 		struct rc_wire_call head;
@@ -176,7 +177,12 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 {
-	return cuMemAllocFromPoolAsync(pointer, size, NULL, stream);
+	return alloc_async(pointer, size, NULL, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream)
+{
+	return pool ? alloc_async(pointer, size, pool, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)

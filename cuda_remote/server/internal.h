@@ -231,6 +231,20 @@ CUresult server_object_bind(enum rc_kind kind, uint64_t handle, void *object, vo
 CUresult server_object_bind_alias(enum rc_kind kind, uint64_t handle, void *object, void *data, uint64_t owner);
 /* Also ends the handles of the object's aliases. */
 void server_object_unbind(uint64_t handle);
+/*
+ * For a call that ends an object and may block: the handle is hidden in the call order, so that no later call finds the object
+ * while the driver ends it. Then either the driver has ended it, or, after a failure, it is shown again.
+ */
+struct server_hidden {
+	uint64_t handle, contexts_ended;
+	void *object, *data;
+	CUcontext context;
+	uint64_t owner;
+	bool owns, found;
+};
+void server_object_hide(uint64_t handle, struct server_hidden *hidden);
+void server_object_ended(const struct server_hidden *hidden);
+void server_object_show(const struct server_hidden *hidden);
 /* Replaces the driver's object of a handle. */
 void server_object_replace(uint64_t handle, void *object);
 /* Unbinds all objects that were made in a context, and frees the worker's data of its modules. Called by a call that

@@ -134,16 +134,47 @@ static void clear_aliases(uint64_t owner)
 	}
 }
 
-void server_object_unbind(uint64_t handle)
+void server_object_hide(uint64_t handle, struct server_hidden *hidden)
 {
+	*hidden = (struct server_hidden){ .handle = handle, .contexts_ended = server_contexts_ended() };
 	pthread_mutex_lock(&lock);
 	struct entry *entry = entry_find(handle);
-	bool owns = entry && entry->owns;
-	if (entry)
+	if (entry) {
+		*hidden = (struct server_hidden){ handle, hidden->contexts_ended, entry->object, entry->data, entry->context,
+						  entry->owner, entry->owns, true };
 		entry_clear(entry);
-	if (owns)
-		clear_aliases(handle);
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+void server_object_ended(const struct server_hidden *hidden)
+{
+	if (!hidden->owns)
+		return;
+	pthread_mutex_lock(&lock);
+	clear_aliases(hidden->handle);
+	pthread_mutex_unlock(&lock);
+}
+
+/* If a context has ended meanwhile, the object may have ended with it. Then the handle stays hidden. */
+void server_object_show(const struct server_hidden *hidden)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = hidden->found ? entry_at(rc_handle_index(hidden->handle)) : NULL;
+	if (entry && !(entry->word >> 16) && hidden->contexts_ended == server_contexts_ended()) {
+		entry_set(entry, hidden->handle, hidden->object, hidden->data);
+		entry->context = hidden->context;
+		entry->owner = hidden->owner;
+		entry->owns = hidden->owns;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void server_object_unbind(uint64_t handle)
+{
+	struct server_hidden hidden;
+	server_object_hide(handle, &hidden);
+	server_object_ended(&hidden);
 }
 
 static bool ends_with_context(unsigned kind)

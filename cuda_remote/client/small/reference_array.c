@@ -91,22 +91,6 @@ CUresult reference_check_destroy(CUtexref reference)
 	return rc_alias_is((uint64_t)(uintptr_t)reference) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* A program that does not ask for the offset does not expect one. */
-CUresult reference_check_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes)
-{
-	struct rc_context *context;
-	struct rc_device *device;
-	(void)reference;
-	(void)bytes;
-	CUresult result = rc_context_get(&context);
-	if (result == CUDA_SUCCESS)
-		result = rc_device_get(context->device, &device);
-	if (result != CUDA_SUCCESS || offset)
-		return result;
-	int alignment = rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
-	return alignment > 0 && address % (unsigned)alignment ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
 CUresult reference_done_address(size_t *offset, CUtexref reference, CUdeviceptr address, size_t bytes)
 {
 	(void)offset;

@@ -26,11 +26,17 @@ CUresult serve_pool_destroy(struct server_call *call)
 	if (!driver.cuMemPoolDestroy)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* In the call order: no later call finds a pool that is being destroyed. */
-	server_object_unbind(args.pool);
+	struct server_hidden hidden;
+	server_object_hide(args.pool, &hidden);
 	name_of(args.pool, native);
 	meeting_end(MEETING_POOL, native);
 	server_order_release(call);
-	return driver.cuMemPoolDestroy(pool);
+	result = driver.cuMemPoolDestroy(pool);
+	if (result == CUDA_SUCCESS)
+		server_object_ended(&hidden);
+	else
+		server_object_show(&hidden);
+	return result;
 }
 
 CUresult serve_pool_export(struct server_call *call)

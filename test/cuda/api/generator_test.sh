@@ -71,6 +71,20 @@ source=$(generate server.c <<< $'async cuEventCreate : phEvent=new\nasync cuEven
 	fail "an event without a handle is kept: $source"
 refused 'async cuEventCreate : phEvent=new' 'table.api:1: cuEventCreate: parameter phEvent' 'no call in the table destroys it'
 
+# An object that the driver does not destroy keeps its handle, unless the client does not wait for the result. A result that the
+# caller does not ask for is not asked of the driver.
+source=$(generate server.c <<-'TABLE'
+	sync cuArrayDestroy : hArray=delete
+	wait cuTexRefDestroy : hTexRef=delete
+	async cuEventDestroy_v2 : hEvent=delete
+	wait cuTexRefGetFormat : pFormat=out? pNumChannels=out?
+TABLE
+)
+[[ $source == *$'\telse\n\t\tserver_object_show(&hidden_hArray);'* ]] || fail "an array's handle ends although the array lives: $source"
+[[ $source == *$'if (result == CUDA_SUCCESS)\n\t\tserver_object_unbind(args.hTexRef);'* ]] || fail "a texture's handle: $source"
+[[ $source == *$'function(hEvent);\n\tserver_object_unbind(args.hEvent);'* ]] || fail "an event's handle: $source"
+[[ $source == *'function(args.pFormat_given ? &pFormat : NULL, '* ]] || fail "an absent result is not NULL: $source"
+
 # A texture's number is known before the driver sees it; an array inside of a struct is looked up; a text ends with NUL.
 source=$(generate server.c <<-'TABLE'
 	wait cuTexObjectCreate : pTexObject=out pResDesc=in pTexDesc=in? pResViewDesc=in?
