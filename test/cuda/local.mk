@@ -9,5 +9,6 @@ include test/cuda/door/local.mk
 include test/cuda/daemon/local.mk
 include test/cuda/nvml/local.mk
 include test/cuda/remote/local.mk
+include test/cuda/echo/local.mk
 include test/cuda/bad_input/local.mk
 include test/cuda/server/local.mk
