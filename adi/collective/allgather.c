@@ -219,14 +219,28 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
 	return class ? class : build(&args, made);
 }
 
+static int take_allgatherv(struct allgather *args, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+			   struct adi_array recvcounts, struct adi_array displs, MPI_Datatype recvtype)
+{
+	int class = adi_blocks_v(&args->receive, ADI_RECEIVES, recvbuf, recvcounts, displs, recvtype, adi_peers(args->comm));
+	return class ? class : take_send(args, sendbuf, sendcount, sendtype);
+}
+
 static int allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts,
 		      struct adi_array displs, MPI_Datatype recvtype, struct adi_comm *comm, struct adi_schedule **made)
 {
 	struct allgather args = { .comm = comm };
-	int class = adi_blocks_v(&args.receive, ADI_RECEIVES, recvbuf, recvcounts, displs, recvtype, adi_peers(comm));
-	if (!class)
-		class = take_send(&args, sendbuf, sendcount, sendtype);
+	int class = take_allgatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
 	return class ? class : build(&args, made);
+}
+
+/* Bytes of the longest block. */
+static MPI_Count longest(const struct adi_blocks *blocks, int n)
+{
+	MPI_Count most = 0;
+	for (int i = 0; i < n; i++)
+		most = adi_block_bytes(blocks, i) > most ? adi_block_bytes(blocks, i) : most;
+	return most;
 }
 
 int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
@@ -267,8 +281,15 @@ int mpi_allgather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype se
 int mpi_allgatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
 		   struct adi_array recvcounts, struct adi_array displs, MPI_Datatype recvtype, struct adi_comm *comm)
 {
+	struct allgather args = { .comm = comm };
 	struct adi_schedule *schedule;
-	int class = allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, &schedule);
+	int class = take_allgatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+	if (class)
+		return class;
+	MPI_Count most = comm->inter ? 0 : longest(&args.receive, comm->size);
+	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, most))
+		return adi_node_allgatherv(comm, args.in_place ? NULL : &args.send, &args.receive, most);
+	class = build(&args, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

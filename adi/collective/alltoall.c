@@ -91,16 +91,26 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
 	return class ? class : build_alltoall(&args, bytes, made);
 }
 
+static int take_alltoallv(struct alltoall *args, const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls,
+			  MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls,
+			  MPI_Datatype recvtype)
+{
+	const struct adi_comm *comm = args->comm;
+	args->in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	int class = adi_blocks_v(&args->receive, ADI_RECEIVES, recvbuf, recvcounts, rdispls, recvtype, adi_peers(comm));
+	if (!class && !args->in_place)
+		class = adi_blocks_v(&args->send, ADI_SENDS, sendbuf, sendcounts, sdispls, sendtype, adi_peers(comm));
+	if (!class && !args->in_place && !comm->inter)
+		class = adi_check_alias(&args->send, comm->rank, &args->receive, comm->rank);
+	return class;
+}
+
 static int alltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls, MPI_Datatype sendtype,
 		     void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls, MPI_Datatype recvtype,
 		     struct adi_comm *comm, struct adi_schedule **made)
 {
-	struct alltoall args = { .comm = comm, .in_place = sendbuf == MPI_IN_PLACE && !comm->inter };
-	int class = adi_blocks_v(&args.receive, ADI_RECEIVES, recvbuf, recvcounts, rdispls, recvtype, adi_peers(comm));
-	if (!class && !args.in_place)
-		class = adi_blocks_v(&args.send, ADI_SENDS, sendbuf, sendcounts, sdispls, sendtype, adi_peers(comm));
-	if (!class && !args.in_place && !comm->inter)
-		class = adi_check_alias(&args.send, comm->rank, &args.receive, comm->rank);
+	struct alltoall args = { .comm = comm };
+	int class = take_alltoallv(&args, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
 	return class ? class : build(&args, ADI_ALGORITHM_SPREAD, 0, made);
 }
 
@@ -153,8 +163,14 @@ int mpi_alltoallv(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 		  void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls, MPI_Datatype recvtype,
 		  struct adi_comm *comm)
 {
+	struct alltoall args = { .comm = comm };
 	struct adi_schedule *schedule;
-	int class = alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, &schedule);
+	int class = take_alltoallv(&args, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+	if (class)
+		return class;
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
+		return adi_node_alltoallv(comm, &args.send, &args.receive);
+	class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

@@ -103,7 +103,9 @@ static inline enum adi_algorithm adi_choose(enum adi_collective collective, cons
 	return choice ? adi_select(collective, (size_t)bytes, comm->size, true, 0) : otherwise;
 }
 
-/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block. */
+/* For adi_choose_node of a v form: not all ranks know the sizes of the blocks. */
+#define ADI_UNKNOWN_BYTES 1
+/* Returns whether a blocking collective runs in the shared segment of the node. bytes: size of a block, the same at all ranks. */
 static inline bool adi_choose_node(enum adi_collective collective, struct adi_comm *comm, MPI_Count bytes)
 {
 	return bytes > 0 && adi_node_possible(comm) && adi_node_use(comm, collective, (size_t)bytes, false);

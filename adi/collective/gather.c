@@ -84,7 +84,7 @@ static void binomial_inner(struct adi_schedule *schedule, const struct gather *g
 
 static int build(const struct gather *gather, enum adi_algorithm way, MPI_Count bytes, struct adi_schedule **made)
 {
-	struct adi_schedule *schedule = adi_schedule_new(gather->comm);
+	struct adi_schedule *schedule = *made = adi_schedule_new(gather->comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	if (way == ADI_ALGORITHM_LINEAR)
@@ -93,7 +93,6 @@ static int build(const struct gather *gather, enum adi_algorithm way, MPI_Count 
 		binomial_root(schedule, gather, bytes);
 	else
 		binomial_inner(schedule, gather, bytes);
-	*made = schedule;
 	return MPI_SUCCESS;
 }
 
@@ -164,25 +163,38 @@ int mpi_gather_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendt
 	return class ? class : adi_schedule_persistent(schedule, request);
 }
 
+static int take_gatherv(struct gather *args, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
+			struct adi_array recvcounts, struct adi_array displs, MPI_Datatype recvtype)
+{
+	int class = adi_check_root(args->comm, args->root);
+	if (!class)
+		class = take_send(args, sendbuf, sendcount, sendtype);
+	if (!class && args->receives)
+		class = adi_blocks_v(&args->receive, ADI_RECEIVES, recvbuf, recvcounts, displs, recvtype, adi_peers(args->comm));
+	if (!class)
+		class = check_alias(args);
+	return class;
+}
+
 static int gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts,
 		   struct adi_array displs, MPI_Datatype recvtype, int root, struct adi_comm *comm, struct adi_schedule **made)
 {
 	struct gather args = { .comm = comm, .root = root };
-	int class = adi_check_root(comm, root);
-	if (!class)
-		class = take_send(&args, sendbuf, sendcount, sendtype);
-	if (!class && args.receives)
-		class = adi_blocks_v(&args.receive, ADI_RECEIVES, recvbuf, recvcounts, displs, recvtype, adi_peers(comm));
-	if (!class)
-		class = check_alias(&args);
+	int class = take_gatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
 	return class ? class : build(&args, ADI_ALGORITHM_LINEAR, 0, made);
 }
 
 int mpi_gatherv(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, struct adi_array recvcounts,
 		struct adi_array displs, MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
+	struct gather args = { .comm = comm, .root = root };
 	struct adi_schedule *schedule;
-	int class = gatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, &schedule);
+	int class = take_gatherv(&args, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+	if (class)
+		return class;
+	if (adi_choose_node(ADI_COLLECTIVE_GATHER, comm, ADI_UNKNOWN_BYTES))
+		return adi_node_gatherv(comm, args.sends ? &args.send : NULL, &args.receive, root);
+	class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

@@ -192,14 +192,27 @@ void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node
 	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + PREFETCH) % NODE_SLOTS]);
 }
 
+int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine)
+{
+	return adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has %zu bytes and this rank %zu; they must agree", rank,
+			 comm->name, theirs, mine);
+}
+
 /* Waits for a rank's data of the step. */
 int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes)
 {
 	const struct node_slot *slot = slot_of(node, rank);
 	int class = wait_for(comm, node, &slot->flag, node->seq);
 	if (!class && slot->bytes != bytes)
-		class = adi_error(MPI_ERR_TRUNCATE, "rank %d of communicator %s has %llu bytes and this rank %zu; they must agree",
-				  rank, comm->name, (unsigned long long)slot->bytes, bytes);
+		class = adi_node_error_bytes(comm, rank, (size_t)slot->bytes, bytes);
+	return class;
+}
+
+int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *bytes)
+{
+	const struct node_slot *slot = slot_of(node, rank);
+	int class = wait_for(comm, node, &slot->flag, node->seq);
+	*bytes = class ? 0 : (size_t)slot->bytes;
 	return class;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Blocking collectives among ranks of one machine, through a segment of shared memory. The segment of a communicator is made by
- * one of its first collectives that could use it (node_segment.c); node.c has the steps, node_reduce.c, node_bcast.c and
- * node_blocks.c the collectives.
+ * one of its first collectives that could use it (node_segment.c); node.c has the steps, node_reduce.c, node_bcast.c,
+ * node_blocks.c and node_uneven.c the collectives.
  *
  * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
  * each slot, and a ring of NODE_RING bytes.
@@ -123,6 +123,17 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 
+/* node_uneven.c: the v forms. send: as above; alltoallv is not in place. most: bytes of the longest block. */
+int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
+int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root);
+int adi_node_allgatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count most);
+int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive);
+
+/* node_blocks.c. Copy bytes [at, at + bytes) of block i to the segment, or from it. copy_own: between two blocks of this rank. */
+int adi_node_put(const struct node_state *node, const struct adi_blocks *from, int i, size_t at, size_t bytes, char *to);
+int adi_node_get(const char *from, const struct adi_blocks *to, int i, size_t at, size_t bytes);
+int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j);
+
 /* Steps, for the collectives. Return an error class. begin: begins a step in which this rank writes at most bytes; afterwards it may
  * write adi_node_data of its rank, and publishes these bytes. A rank that does not write adds 1 to seq instead. await: waits for the
  * data of a rank; it is an error if they have another size. end_step: this rank has read what it needs; also after an error, so that
@@ -143,6 +154,9 @@ void adi_node_measure(const struct adi_comm *comm, struct node_state *node, size
 void adi_node_copy(const struct node_state *node, void *to, const void *from, size_t bytes);
 void adi_node_publish(const struct adi_comm *comm, const struct node_state *node, size_t bytes);
 int adi_node_await(const struct adi_comm *comm, const struct node_state *node, int rank, size_t bytes);
+/* Waits for the data of a rank, of any size. */
+int adi_node_await_some(const struct adi_comm *comm, const struct node_state *node, int rank, size_t *bytes);
+int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine);
 int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node);
 int adi_node_error_broken(const struct adi_comm *comm);

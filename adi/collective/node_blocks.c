@@ -13,35 +13,52 @@ struct range {
 	size_t at, bytes;
 };
 
-/* Copies a range of block i out of a buffer, or into it. */
-static int put(const struct node_state *node, const struct adi_blocks *from, int i, struct range range, char *to)
+int adi_node_put(const struct node_state *node, const struct adi_blocks *from, int i, size_t at, size_t bytes, char *to)
 {
 	if (from->type->contiguous) {
-		adi_node_copy(node, to, (char *)adi_block_at(from, i) + from->type->true_lb + range.at, range.bytes);
+		adi_node_copy(node, to, (char *)adi_block_at(from, i) + from->type->true_lb + at, bytes);
 		return MPI_SUCCESS;
 	}
 	struct adi_stream stream;
-	int class = adi_stream_start(&stream, adi_block_at(from, i), from->count, from->type);
+	int class = adi_stream_start(&stream, adi_block_at(from, i), adi_block_count(from, i), from->type);
 	if (class)
 		return class;
-	adi_stream_seek(&stream, range.at);
-	adi_stream_pack(&stream, to, range.bytes);
+	adi_stream_seek(&stream, at);
+	adi_stream_pack(&stream, to, bytes);
 	return MPI_SUCCESS;
+}
+
+int adi_node_get(const char *from, const struct adi_blocks *to, int i, size_t at, size_t bytes)
+{
+	if (to->type->contiguous) {
+		memcpy((char *)adi_block_at(to, i) + to->type->true_lb + at, from, bytes);
+		return MPI_SUCCESS;
+	}
+	struct adi_stream stream;
+	int class = adi_stream_start(&stream, adi_block_at(to, i), adi_block_count(to, i), to->type);
+	if (class)
+		return class;
+	adi_stream_seek(&stream, at);
+	adi_stream_unpack(&stream, from, bytes);
+	return MPI_SUCCESS;
+}
+
+static int put(const struct node_state *node, const struct adi_blocks *from, int i, struct range range, char *to)
+{
+	return adi_node_put(node, from, i, range.at, range.bytes, to);
 }
 
 static int get(const char *from, const struct adi_blocks *to, int i, struct range range)
 {
-	if (to->type->contiguous) {
-		memcpy((char *)adi_block_at(to, i) + to->type->true_lb + range.at, from, range.bytes);
+	return adi_node_get(from, to, i, range.at, range.bytes);
+}
+
+int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j)
+{
+	if (!adi_block_count(from, i) && !adi_block_count(to, j))
 		return MPI_SUCCESS;
-	}
-	struct adi_stream stream;
-	int class = adi_stream_start(&stream, adi_block_at(to, i), to->count, to->type);
-	if (class)
-		return class;
-	adi_stream_seek(&stream, range.at);
-	adi_stream_unpack(&stream, from, range.bytes);
-	return MPI_SUCCESS;
+	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from->type, adi_block_at(to, j), adi_block_count(to, j),
+			     to->type);
 }
 
 /* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and types

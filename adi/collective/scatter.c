@@ -83,7 +83,7 @@ static void binomial_inner(struct adi_schedule *schedule, const struct scatter *
 
 static int build(const struct scatter *scatter, enum adi_algorithm way, MPI_Count bytes, struct adi_schedule **made)
 {
-	struct adi_schedule *schedule = adi_schedule_new(scatter->comm);
+	struct adi_schedule *schedule = *made = adi_schedule_new(scatter->comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	if (way == ADI_ALGORITHM_LINEAR)
@@ -92,7 +92,6 @@ static int build(const struct scatter *scatter, enum adi_algorithm way, MPI_Coun
 		binomial_root(schedule, scatter, bytes);
 	else
 		binomial_inner(schedule, scatter, bytes);
-	*made = schedule;
 	return MPI_SUCCESS;
 }
 
@@ -131,17 +130,24 @@ static int scatter(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendty
 	return class ? class : build_scatter(&args, bytes, made);
 }
 
+static int take_scatterv(struct scatter *args, const void *sendbuf, struct adi_array sendcounts, struct adi_array displs,
+			 MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype)
+{
+	int class = adi_check_root(args->comm, args->root);
+	if (!class)
+		class = take_receive(args, recvbuf, recvcount, recvtype);
+	if (!class && args->sends)
+		class = adi_blocks_v(&args->send, ADI_SENDS, sendbuf, sendcounts, displs, sendtype, adi_peers(args->comm));
+	if (!class)
+		class = check_alias(args);
+	return class;
+}
+
 static int scatterv(const void *sendbuf, struct adi_array sendcounts, struct adi_array displs, MPI_Datatype sendtype, void *recvbuf,
 		    MPI_Count recvcount, MPI_Datatype recvtype, int root, struct adi_comm *comm, struct adi_schedule **made)
 {
 	struct scatter args = { .comm = comm, .root = root };
-	int class = adi_check_root(comm, root);
-	if (!class)
-		class = take_receive(&args, recvbuf, recvcount, recvtype);
-	if (!class && args.sends)
-		class = adi_blocks_v(&args.send, ADI_SENDS, sendbuf, sendcounts, displs, sendtype, adi_peers(comm));
-	if (!class)
-		class = check_alias(&args);
+	int class = take_scatterv(&args, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype);
 	return class ? class : build(&args, ADI_ALGORITHM_LINEAR, 0, made);
 }
 
@@ -180,8 +186,14 @@ int mpi_scatter_init(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
 int mpi_scatterv(const void *sendbuf, struct adi_array sendcounts, struct adi_array displs, MPI_Datatype sendtype,
 		 void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, struct adi_comm *comm)
 {
+	struct scatter args = { .comm = comm, .root = root };
 	struct adi_schedule *schedule;
-	int class = scatterv(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, &schedule);
+	int class = take_scatterv(&args, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype);
+	if (class)
+		return class;
+	if (adi_choose_node(ADI_COLLECTIVE_SCATTER, comm, ADI_UNKNOWN_BYTES))
+		return adi_node_scatterv(comm, &args.send, args.receives ? &args.receive : NULL, root);
+	class = build(&args, ADI_ALGORITHM_LINEAR, 0, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

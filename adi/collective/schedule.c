@@ -75,6 +75,11 @@ void adi_schedule_take_tags(struct adi_schedule *schedule, bool blocking)
 	}
 }
 
+void adi_schedule_none(struct adi_comm *comm)
+{
+	comm->collectives[true]++;
+}
+
 struct adi_schedule *adi_schedule_new(struct adi_comm *comm)
 {
 	struct adi_schedule *schedule = take_from_pool();

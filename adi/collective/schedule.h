@@ -67,6 +67,9 @@ int adi_schedule_persistent(struct adi_schedule *schedule, MPI_Request *request)
 /* One function: function(argument, class) runs whenever the schedule has ended, before the request completes. */
 void adi_schedule_at_end(struct adi_schedule *schedule, void (*function)(void *argument, int class), void *argument);
 
+/* A blocking collective without messages of this rank: other ranks may have some, and all ranks count the same collectives. */
+void adi_schedule_none(struct adi_comm *comm);
+
 /* Frees comm->node when the communicator is destroyed, before its groups are released. adi_comm_release calls it. */
 void adi_node_end(struct adi_comm *comm);
 /* Frees the pool of schedules. adi_job_end calls it. */

@@ -6,3 +6,7 @@ need_mpirun
 for program in gathers alltoalls neighbors; do
 	with_ranks "1 2 5" "$program"
 done
+with_ranks "1 2 5" uneven
+for n in 2 4; do
+	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/uneven" segment || fail "uneven segment, $n ranks"
+done
