@@ -40,7 +40,7 @@ adi_libmpi_abi_la_SOURCES = \
 	adi/collective/bcast.c adi/collective/blocks.c adi/collective/blocks.h adi/collective/combine.c \
 	adi/collective/exchange.c adi/collective/gather.c adi/collective/internal.c adi/collective/kernels.c \
 	adi/collective/kernels.h adi/collective/neighbor.c adi/collective/node.c adi/collective/node.h \
-	adi/collective/node_bcast.c adi/collective/node_blocks.c adi/collective/node_copy.c \
+	adi/collective/node_bcast.c adi/collective/node_blocks.c adi/collective/node_copy.c adi/collective/node_direct.c \
 	adi/collective/node_reduce.c adi/collective/node_segment.c adi/collective/node_uneven.c adi/collective/op.c adi/collective/op.h \
 	adi/collective/reduce.c adi/collective/reduce_scatter.c adi/collective/reduction.h adi/collective/run.c \
 	adi/collective/scan.c adi/collective/scatter.c adi/collective/schedule.c adi/collective/schedule.h \

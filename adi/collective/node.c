@@ -238,7 +238,8 @@ void adi_node_end_step(const struct adi_comm *comm, const struct node_state *nod
 bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
 {
 	struct node_state *node = comm->node;
-	if (adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE) != ADI_ALGORITHM_NODE)
+	enum adi_algorithm way = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE);
+	if (way != ADI_ALGORITHM_NODE && way != ADI_ALGORITHM_DIRECT)
 		return false;
 	if (node->state == NODE_FIRST_CALLS)
 		adi_node_make(comm, node);

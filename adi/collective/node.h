@@ -2,7 +2,7 @@
 /*
  * Blocking collectives among ranks of one machine, through a segment of shared memory. The segment of a communicator is made by
  * one of its first collectives that could use it (node_segment.c); node.c has the steps, node_reduce.c, node_bcast.c,
- * node_blocks.c and node_uneven.c the collectives.
+ * node_blocks.c, node_direct.c and node_uneven.c the collectives.
  *
  * Layout: a header; then for each rank a line `done` and SLOTS slots of one line; then for each rank the data: NODE_CHUNK bytes for
  * each slot, and a ring of NODE_RING bytes.
@@ -81,6 +81,8 @@ struct node_state {
 	} run[NODE_SLOTS];
 	uint64_t runs;
 	uint64_t ring_end;          /* the place behind the last data */
+	uint64_t cookie[2];         /* of the segment, for node_direct.c */
+	bool no_direct;             /* a rank cannot read the memory of another one */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
@@ -119,6 +121,9 @@ int adi_node_reduce_scatter(struct adi_comm *comm, const struct adi_reduction *r
 struct adi_blocks;
 int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
 int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes);
+/* node_direct.c: the same with one copy. send is not NULL. *done: false if a rank could not read, and nothing has been done. */
+int adi_node_alltoall_direct(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes,
+			     bool *done);
 /* send: of ranks but the root, and of the root if its block is not in place. receive: of the root. */
 int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);
 int adi_node_scatter(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count bytes, int root);

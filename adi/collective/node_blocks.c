@@ -55,8 +55,13 @@ static int get(const char *from, const struct adi_blocks *to, int i, struct rang
 
 int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j)
 {
-	if (!adi_block_count(from, i) && !adi_block_count(to, j))
+	MPI_Count bytes = adi_block_bytes(from, i);
+	if (!bytes && !adi_block_bytes(to, j))
 		return MPI_SUCCESS;
+	if (from->type->contiguous && to->type->contiguous && bytes == adi_block_bytes(to, j)) {
+		memcpy((char *)adi_block_at(to, j) + to->type->true_lb, (char *)adi_block_at(from, i) + from->type->true_lb, (size_t)bytes);
+		return MPI_SUCCESS;
+	}
 	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from->type, adi_block_at(to, j), adi_block_count(to, j),
 			     to->type);
 }
@@ -166,6 +171,12 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes, -1);
 	size_t most = share_of_step(comm);
+	bool direct = send && adi_select(ADI_COLLECTIVE_ALLTOALL, (size_t)bytes, comm->size, false, ADI_MAY_NODE) == ADI_ALGORITHM_DIRECT;
+	bool done = false;
+	if (!class && direct)
+		class = adi_node_alltoall_direct(comm, send, receive, bytes, &done);
+	if (done)
+		return class;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
 		struct range range = range_at(at, bytes, most);
 		class = write_others(comm, node, send ? send : receive, range);

@@ -142,6 +142,7 @@ static int share(struct adi_comm *comm, struct node_state *node)
 	if (error)
 		hr_log(HR_LOG_INFO, "collectives of %s use messages, not shared memory: %s", comm->name, strerror(-error));
 	node->state = failed ? NODE_NEVER : NODE_SHARED;
+	memcpy(node->cookie, offer.cookie, sizeof node->cookie);
 	if (class || last)
 		return class ? class : last;
 	return failed ? find_levels(comm, node) : adi_class(open_connections(comm));

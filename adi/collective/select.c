@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of algorithms. HEADRACE_MPI_ALGORITHM forces algorithms: a list of COLLECTIVE=ALGORITHM with the names below, for
- * example "allreduce=ring,bcast=binomial". A forced algorithm is used wherever it can be: "node" only for blocking collectives
- * of ranks that share a segment and up to the size in the table, "two_level" only for blocking collectives of ranks on several
+ * example "allreduce=ring,bcast=binomial". A forced algorithm is used wherever it can be: "node" and "direct" only for blocking
+ * collectives of ranks that share a segment and up to the size in the table, "two_level" only for blocking collectives of ranks on several
  * machines, and no algorithm that changes the order of operands if the operation does not commute. All ranks need the same value.
  */
 #include "adi/collective/select.h"
@@ -26,7 +26,7 @@ static const char *const collective_name[ADI_COLLECTIVES] = {
 };
 
 static const char *const algorithm_name[ADI_ALGORITHMS] = {
-	[ADI_ALGORITHM_NODE] = "node", [ADI_ALGORITHM_TWO_LEVEL] = "two_level",
+	[ADI_ALGORITHM_NODE] = "node", [ADI_ALGORITHM_DIRECT] = "direct", [ADI_ALGORITHM_TWO_LEVEL] = "two_level",
 	[ADI_ALGORITHM_DISSEMINATION] = "dissemination",
 	[ADI_ALGORITHM_BINOMIAL] = "binomial", [ADI_ALGORITHM_SCATTER_RING] = "scatter_ring",
 	[ADI_ALGORITHM_CHAIN] = "chain", [ADI_ALGORITHM_DOUBLING] = "doubling",
@@ -98,7 +98,9 @@ static const struct line {
 	{ ADI_COLLECTIVE_ALLGATHER, 4096, ANY_RANKS, ADI_ALGORITHM_DOUBLING, true },
 	{ ADI_COLLECTIVE_ALLGATHER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_RING, true },
 	{ ADI_COLLECTIVE_ALLGATHER, ANY_SIZE, ANY_RANKS, ADI_ALGORITHM_BRUCK, true },
-	{ ADI_COLLECTIVE_ALLTOALL, ANY_SIZE, 16, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_ALLTOALL, 262144, 16, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_ALLTOALL, ANY_SIZE, 2, ADI_ALGORITHM_NODE, true },
+	{ ADI_COLLECTIVE_ALLTOALL, ANY_SIZE, 16, ADI_ALGORITHM_DIRECT, true },
 	{ ADI_COLLECTIVE_ALLTOALL, 256, 256, ADI_ALGORITHM_NODE, true },
 	{ ADI_COLLECTIVE_ALLTOALL, ANY_SIZE, 15, ADI_ALGORITHM_SPREAD, true },
 	{ ADI_COLLECTIVE_ALLTOALL, 256, ANY_RANKS, ADI_ALGORITHM_BRUCK, true },
@@ -162,7 +164,8 @@ static bool fits(const struct line *line, enum adi_collective collective, size_t
 	if (line->collective != collective || (ordered && !line->ordered))
 		return false;
 	switch (line->algorithm) {
-	case ADI_ALGORITHM_NODE: return may & ADI_MAY_NODE && bytes <= line->bytes;
+	case ADI_ALGORITHM_NODE:
+	case ADI_ALGORITHM_DIRECT: return may & ADI_MAY_NODE && bytes <= line->bytes;
 	case ADI_ALGORITHM_TWO_LEVEL: return may & ADI_MAY_TWO_LEVEL;
 	default: return true;
 	}
@@ -176,7 +179,7 @@ enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int 
 		if ((int)table[i].algorithm == forced[collective] - 1 && fits(&table[i], collective, bytes, ordered, may))
 			return table[i].algorithm;
 	/* Forced, but not possible here: node and two_level fall back on the other algorithms. */
-	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_NODE)
+	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_NODE && forced[collective] - 1 != ADI_ALGORITHM_DIRECT)
 		may &= ~(unsigned)ADI_MAY_NODE;
 	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_TWO_LEVEL)
 		may &= ~(unsigned)ADI_MAY_TWO_LEVEL;

@@ -21,6 +21,7 @@ enum adi_collective {
 
 enum adi_algorithm {
 	ADI_ALGORITHM_NODE,          /* shared segment: node.h; blocking collectives of ranks on one machine */
+	ADI_ALGORITHM_DIRECT,        /* shared segment: node_direct.c; each rank reads the memory of the others */
 	ADI_ALGORITHM_TWO_LEVEL,     /* two_level.h; blocking collectives of ranks on several machines */
 	ADI_ALGORITHM_DISSEMINATION,
 	ADI_ALGORITHM_BINOMIAL,

@@ -10,3 +10,6 @@ with_ranks "1 2 5" uneven
 for n in 2 4; do
 	HEADRACE_TRANSPORT=shm ranks "$n" "$programs/uneven" segment || fail "uneven segment, $n ranks"
 done
+for n in 3 4; do # without single copy of messages, which would be counted
+	HEADRACE_SHM_ZERO_COPY=0 HEADRACE_TRANSPORT=shm ranks "$n" "$programs/direct" || fail "direct, $n ranks"
+done

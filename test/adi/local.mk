@@ -5,7 +5,7 @@ adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/argume
 	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
 	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
 	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules test/adi/sequences \
-	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/two_level test/adi/uneven test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
+	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/two_level test/adi/direct test/adi/uneven test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
 	test/adi/flood test/adi/many test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
@@ -69,6 +69,8 @@ test_adi_tool_CPPFLAGS = $(adi_cppflags)
 test_adi_tool_LDADD = adi/libmpi_abi.la
 test_adi_topologies_CPPFLAGS = $(adi_cppflags)
 test_adi_topologies_LDADD = adi/libmpi_abi.la
+test_adi_direct_CPPFLAGS = $(adi_cppflags)
+test_adi_direct_LDADD = adi/libmpi_abi.la
 test_adi_uneven_CPPFLAGS = $(adi_cppflags)
 test_adi_uneven_LDADD = adi/libmpi_abi.la
 test_adi_two_level_CPPFLAGS = $(adi_cppflags)
