@@ -17,6 +17,8 @@
 /* After this many polls (10 ms or more) a rank sleeps between them: what it waits for takes long. */
 #define POLLS_BEFORE_SLEEP 4000
 #define SLEEP_NS 50000
+/* After this many polls (100 ms or more) a rank that waits without rank 0 opens a connection to the awaited rank. */
+#define POLLS_BEFORE_WATCH (POLLS_BEFORE_SLEEP + 2000)
 /* Steps after which the slot that is prefetched is used. */
 #define PREFETCH 4
 
@@ -46,13 +48,27 @@ static void prefetch_to_write(const void *line)
 #endif
 }
 
-/* Rank 0 looks at all members, the others at rank 0. */
-static bool member_died(const struct adi_comm *comm)
+/* The rank to which a flag or a word `done` belongs. */
+static int rank_of(const struct node_state *node, const _Atomic uint64_t *word)
+{
+	return (int)(((const char *)word - (const char *)node->shared->member) / (ptrdiff_t)sizeof *node->shared->member);
+}
+
+/* Rank 0 looks at all members, the others at rank 0 and at the awaited rank. */
+static bool member_died(const struct adi_comm *comm, int awaited)
 {
 	for (int i = 0; i < (comm->rank ? 1 : comm->size); i++)
 		if (adi_job.peer[adi_comm_world(comm, i)].error)
 			return true;
-	return false;
+	return adi_job.peer[adi_comm_world(comm, awaited)].error;
+}
+
+/* Without a connection the death of the awaited rank would not be noticed. An error is in peer->error, or comes there. */
+static void watch(const struct adi_comm *comm, int awaited)
+{
+	struct adi_peer *peer = &adi_job.peer[adi_comm_world(comm, awaited)];
+	if (peer->vc && !peer->error && !peer->opened)
+		peer->opened = !ch3_vc_open(peer->vc);
 }
 
 int adi_node_error_broken(const struct adi_comm *comm)
@@ -61,12 +77,12 @@ int adi_node_error_broken(const struct adi_comm *comm)
 }
 
 /* Makes progress as long as there is something to do, and checks that no member has died. */
-static int poll(const struct adi_comm *comm, const struct node_state *node, bool *did)
+static int poll(const struct adi_comm *comm, const struct node_state *node, int awaited, bool *did)
 {
 	*did = false;
 	for (int i = 0; i < POLLS_TOGETHER && adi_poll(); i++)
 		*did = true;
-	if (member_died(comm))
+	if (member_died(comm, awaited))
 		atomic_store_explicit(&node->shared->broken, 1, memory_order_relaxed);
 	/* Relaxed: no other memory belongs to it. */
 	return atomic_load_explicit(&node->shared->broken, memory_order_relaxed) ? adi_node_error_broken(comm) : MPI_SUCCESS;
@@ -75,9 +91,10 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, bool
 static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, const struct node_state *node,
 					       const _Atomic uint64_t *word, uint64_t value)
 {
-	for (unsigned polls = 0;; polls++) {
+	int awaited = rank_of(node, word);
+	for (unsigned polls = 0, all = 0;; polls++, all++) {
 		bool did;
-		int class = poll(comm, node, &did);
+		int class = poll(comm, node, awaited, &did);
 		for (int i = 0; i < (did ? 1 : YIELDS_PER_POLL); i++) {
 			if (reached(word, value))
 				return MPI_SUCCESS;
@@ -87,6 +104,8 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 			return class;
 		if (adi_threaded)
 			adi_yield();
+		if (node->watches && all == POLLS_BEFORE_WATCH)
+			watch(comm, awaited);
 		if (did) /* peers use this rank's windows, or wait for its messages */
 			polls = 0;
 		if (polls > POLLS_BEFORE_SLEEP)

@@ -21,7 +21,8 @@
  * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
  *	on death    A rank that sees that a member has died stores 1 in `broken`; nobody clears it. All waiting ranks, and all later
  *	            calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
- *	            some living member sees each death.
+ *	            some living member sees each death. In a reduction or a gather rank 0 can leave before the root. So a root that
+ *	            waits long for a rank opens a connection to it.
  */
 #ifndef ADI_COLLECTIVE_NODE_H
 #define ADI_COLLECTIVE_NODE_H
@@ -82,6 +83,7 @@ struct node_state {
 	uint64_t runs;
 	uint64_t ring_end;          /* the place behind the last data */
 	uint64_t cookie[2];         /* of the segment, for node_direct.c */
+	bool watches;               /* this rank is the root of a reduction or gather, and rank 0 may leave it before this rank */
 	bool no_direct;             /* a rank cannot read the memory of another one */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */

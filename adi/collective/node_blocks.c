@@ -222,8 +222,10 @@ int adi_node_gather(struct adi_comm *comm, const struct adi_blocks *send, const 
 	size_t piece = adi_node_piece(node, (size_t)bytes);
 	if (!class && comm->rank == root && send)
 		class = copy_own(send, 0, receive, root, bytes, range_at(0, bytes, (size_t)bytes));
+	node->watches = comm->rank == root;
 	for (size_t at = 0; at < (size_t)bytes && !class; at += piece)
 		class = gather_range(comm, send, receive, range_at(at, bytes, piece), root);
+	node->watches = false;
 	return class;
 }
 

@@ -123,11 +123,13 @@ int adi_node_reduce(struct adi_comm *comm, const struct adi_reduction *reduction
 	struct part part;
 	int class = start(&part, comm, reduction);
 	size_t bytes = adi_reduction_bytes(reduction), piece = whole(&part, adi_node_piece(part.node, bytes));
+	part.node->watches = comm->rank == root;
 	for (size_t at = 0; at < bytes && !class; at += part.bytes) {
 		part.bytes = least(bytes - at, piece);
 		class = reduce_part(&part, (const char *)reduction->send + at,
 				    comm->rank == root ? (char *)reduction->receive + at : NULL);
 	}
+	part.node->watches = false;
 	return class;
 }
 

@@ -145,6 +145,7 @@ static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, co
 	} else {
 		node->seq++;
 	}
+	node->watches = comm->rank == root;
 	for (int i = 0; comm->rank == root && i < comm->size && !class; i++) {
 		bytes = (size_t)adi_block_bytes(receive, i);
 		if (i == root || !is_short((MPI_Count)bytes, limit))
@@ -153,6 +154,7 @@ static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, co
 		if (!class)
 			class = adi_node_get(adi_node_data(node, i, bytes), receive, i, 0, bytes);
 	}
+	node->watches = false;
 	adi_node_end_step(comm, node);
 	return class;
 }

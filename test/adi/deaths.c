@@ -130,6 +130,34 @@ static int allreduce(void)
 	return MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* The root of a reduction is rank 2 of four, which has no connection to the victim. Ranks 0 and 3 have written their parts, have left
+ * the reduction, and do not call MPI until the root has its error. */
+static int reduce_elsewhere(void)
+{
+	enum { RANKS = 4, ROOT = 2 };
+	long value = 1, sum, all[RANKS], pid = getpid(), pids[RANKS];
+	int class, got;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (int i = 0; i < 5; i++) /* the segment exists afterwards */
+		MPI_Gather(&value, 1, MPI_LONG, all, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+	MPI_Allgather(&pid, 1, MPI_LONG, pids, 1, MPI_LONG, MPI_COMM_WORLD);
+	if (is_victim())
+		die();
+	class = MPI_Reduce(&value, &sum, 1, MPI_LONG, MPI_SUM, ROOT, MPI_COMM_WORLD);
+	if (rank == ROOT) {
+		kill((pid_t)pids[0], SIGUSR1);
+		kill((pid_t)pids[3], SIGUSR1);
+		return class;
+	}
+	sigwait(&set, &got);
+	if (rank == 3)
+		_exit(0);
+	return MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static int allreduce_long(void)
 {
 	char *in = long_buffer(), *out = long_buffer();
@@ -363,6 +391,7 @@ static const struct {
 } cases[] = {
 	{ "any_receive", any_receive }, { "any_test", any_test }, { "any_probe", any_probe }, { "rendezvous", rendezvous },
 	{ "partitioned", partitioned }, { "barrier", barrier }, { "allreduce", allreduce }, { "allreduce_long", allreduce_long },
+	{ "reduce_elsewhere", reduce_elsewhere },
 	{ "nonblocking", nonblocking }, { "first_barrier", first_barrier }, { "lock_exclusive", lock_exclusive },
 	{ "lock_shared", lock_shared }, { "lock_created", lock_created }, { "lock_created_shared", lock_created_shared },
 	{ "lock_target", lock_target }, { "lock_all", lock_all }, { "fetch", fetch }, { "puts_flush", puts_flush },

@@ -40,6 +40,13 @@ export HEADRACE_TRANSPORT=shm
 # shellcheck disable=SC2086
 expect $windows accumulate
 
+# Four ranks.
+timeout -k 5 60 "$MPIRUN" --enable-recovery -n 4 "$programs/deaths" reduce_elsewhere >"$scratch/out" 2>&1
+[ "$(grep -c 'told that rank 1 is gone' "$scratch/out")" -eq 2 ] || {
+	cat "$scratch/out"
+	fail "reduce_elsewhere: the other ranks were not told"
+}
+
 # One line says which rank has died, where and why. (The ranks of these cases are connected, so they agree on who writes it.)
 for case in barrier lock_created fence_allocated; do
 	run $case fatal
