@@ -283,6 +283,7 @@ enum rc_launch_flags {
  *	host function, event    u64: the id of the function (as in struct rc_wire_host), the handle of the event
  *	child graph    the graph                            empty   nothing
  *	conditional    struct rc_wire_graph_condition, then its bodies, each a graph
+ *	memory operations   u64: 1 to RC_MEMOPS_MAX, then as many struct rc_wire_memop
  * The nodes are numbered from 0 in the order in which their structs come. graph_node: struct rc_wire_graph_change, then the
  * node with its new parameters. graph_launch: struct rc_wire_graph_launch. graph_destroy: u64, the handle.
  * graph_update: as graph_instantiate; the graph replaces that of an executable graph that there is, which has the same nodes.
@@ -313,7 +314,7 @@ struct rc_wire_graph_edge {
 static_assert(sizeof(struct rc_wire_graph_edge) == 16, "wire format");
 
 enum rc_node_flags {
-	RC_NODE_DISABLED = 1u << 0,
+	RC_NODE_DISABLED = 1u << 0, /* of kernels, copies and fills, and of host functions that are copies for the client */
 };
 
 struct rc_wire_node {
@@ -336,13 +337,15 @@ struct rc_wire_graph_kernel {
 	uint32_t set;        /* bit i: the value of the attribute with this id follows, in ascending order */
 	uint32_t reserved;   /* 0 */
 };
-/* One side of a copy, as in CUDA_MEMCPY3D. The side of the host has only an address, which the client alone uses. */
+/* One side of a copy, as in CUDA_MEMCPY3D. */
 struct rc_wire_side {
-	uint64_t address, x, y, z, pitch, height;
+	uint64_t object;  /* client: handle of an array, or of pinned memory that the worker has mapped; 0: device memory */
+	uint64_t address; /* of pinned memory: the offset there; of an array: 0 */
+	uint64_t x, y, z, pitch, height;
 };
 enum rc_graph_copy { RC_GRAPH_COPY_ACROSS, RC_GRAPH_COPY_UP, RC_GRAPH_COPY_DOWN };
 struct rc_wire_graph_copy {
-	struct rc_wire_side to, from; /* of host memory: all 0 */
+	struct rc_wire_side to, from; /* of host memory that the worker has not mapped: all 0 */
 	uint64_t width, height, depth;
 	uint64_t function; /* client: id of the host memory. The worker asks for the bytes of an UP, or sends those of a DOWN,
 			    * by a HOST packet of this id when the graph has come to the node. 0 for ACROSS */
@@ -358,7 +361,7 @@ struct rc_wire_graph_condition {
 	uint32_t type, bodies; /* CUgraphConditionalNodeType */
 };
 static_assert(sizeof(struct rc_wire_node) == 16 && sizeof(struct rc_wire_graph_condition) == 16 && sizeof(struct rc_wire_graph_kernel) == 48 &&
-	      sizeof(struct rc_wire_graph_copy) == 136 && sizeof(struct rc_wire_graph_fill) == 40, "wire format");
+	      sizeof(struct rc_wire_graph_copy) == 152 && sizeof(struct rc_wire_graph_fill) == 40, "wire format");
 
 #define RC_UNITS_MAX 24
 

@@ -4,6 +4,7 @@
  * for each array. The answers are in a small cache: a handle is never used for a second array, so no entry becomes wrong.
  */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>
 
@@ -137,4 +138,27 @@ CUresult rc_array_check_row(CUarray array)
 	struct shape shape;
 	CUresult result = shape_of(array, &shape);
 	return result == CUDA_SUCCESS && (shape.height > 1 || shape.depth > 1) ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+/* A capture forbids allocations. */
+CUresult array_check_create(CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like)
+{
+	(void)made;
+	(void)like;
+	return capture_refuse_unsafe();
+}
+
+CUresult array_check_create_3d(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like)
+{
+	(void)made;
+	(void)like;
+	return capture_refuse_unsafe();
+}
+
+CUresult array_check_create_mipmapped(CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels)
+{
+	(void)made;
+	(void)like;
+	(void)levels;
+	return capture_refuse_unsafe();
 }

@@ -6,6 +6,7 @@
  * array is in its call; a part to the host is in the answer.
  */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/graph/capture_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static CUresult check_sessions(const CUDA_MEMCPY3D *copy)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
+CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchronous)
 {
 	CUDA_MEMCPY3D copy = *given, sent;
 	struct rc_route route = { NULL, 0, false };
@@ -178,15 +179,18 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream)
 	uint64_t named = (uint64_t)(uintptr_t)stream;
 	settle_sides(&copy);
 	bool up = copy.srcMemoryType == CU_MEMORYTYPE_HOST, down = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
-	CUresult result = capture_check_stream(stream);
-	if (result == CUDA_SUCCESS)
-		result = check_sessions(&copy);
+	bool captured;
+	CUresult result = check_sessions(&copy);
 	if (result == CUDA_SUCCESS)
 		result = rc_send_CUDA_MEMCPY3D(&route, &copy, &sent);
 	if (result == CUDA_SUCCESS)
 		result = rc_array_check(&copy);
 	if (result == CUDA_SUCCESS)
 		result = rc_route_handle(&route, RC_KIND_STREAM, named);
+	if (result == CUDA_SUCCESS)
+		result = rc_capture_array_copy(stream, given, asynchronous, &captured);
+	if (result != CUDA_SUCCESS || captured)
+		return result;
 	/* The bytes are read now, and earlier work of the stream may still write them. */
 	if (result == CUDA_SUCCESS && up && may_change(&copy))
 		result = rc_copy_wait_for_turn(named);
@@ -226,7 +230,7 @@ static struct end array_end(CUarray array, size_t offset)
 	return (struct end){ .type = CU_MEMORYTYPE_ARRAY, .array = array, .offset = offset };
 }
 
-static CUresult row(struct end to, struct end from, size_t bytes, CUstream stream)
+static CUresult row_copy(struct end to, struct end from, size_t bytes, CUstream stream, bool asynchronous)
 {
 	CUDA_MEMCPY3D copy = {
 		.srcXInBytes = from.offset, .srcMemoryType = from.type, .srcHost = from.host, .srcDevice = from.device,
@@ -240,7 +244,17 @@ static CUresult row(struct end to, struct end from, size_t bytes, CUstream strea
 		result = rc_array_check_row(to.array);
 	if (result == CUDA_SUCCESS && from.type == CU_MEMORYTYPE_ARRAY)
 		result = rc_array_check_row(from.array);
-	return result == CUDA_SUCCESS ? rc_array_copy(&copy, stream) : result;
+	return result == CUDA_SUCCESS ? rc_array_copy(&copy, stream, asynchronous) : result;
+}
+
+static CUresult row(struct end to, struct end from, size_t bytes, CUstream stream)
+{
+	return row_copy(to, from, bytes, stream, false);
+}
+
+static CUresult row_async(struct end to, struct end from, size_t bytes, CUstream stream)
+{
+	return row_copy(to, from, bytes, stream, true);
 }
 
 /* The stream that a per-thread variant means by NULL. */
@@ -291,12 +305,12 @@ CUresult cuMemcpyAtoH_v2_ptds(void *to, CUarray from, size_t offset, size_t size
 
 CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t size, CUstream stream)
 {
-	return row(host_end(to), array_end(from, offset), size, stream);
+	return row_async(host_end(to), array_end(from, offset), size, stream);
 }
 
 CUresult cuMemcpyAtoHAsync_v2_ptsz(void *to, CUarray from, size_t offset, size_t size, CUstream stream)
 {
-	return row(host_end(to), array_end(from, offset), size, own(stream));
+	return row_async(host_end(to), array_end(from, offset), size, own(stream));
 }
 
 CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t size)
@@ -311,10 +325,10 @@ CUresult cuMemcpyHtoA_v2_ptds(CUarray to, size_t offset, const void *from, size_
 
 CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t size, CUstream stream)
 {
-	return row(array_end(to, offset), host_end(from), size, stream);
+	return row_async(array_end(to, offset), host_end(from), size, stream);
 }
 
 CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray to, size_t offset, const void *from, size_t size, CUstream stream)
 {
-	return row(array_end(to, offset), host_end(from), size, own(stream));
+	return row_async(array_end(to, offset), host_end(from), size, own(stream));
 }

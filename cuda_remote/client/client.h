@@ -220,6 +220,8 @@ CUresult rc_handle_check(enum rc_kind kind, uint64_t handle);
 /* The session of a live handle; NULL: there is no such handle. */
 struct rc_session *rc_handle_session(uint64_t handle);
 /* Makes a handle for a new object. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Increases when an object ends that a graph can refer to. */
+uint64_t rc_handle_ends(void);
 CUresult rc_handle_new(enum rc_kind kind, struct rc_session *session, uint64_t *handle);
 /* Makes n handles with consecutive indexes. */
 CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n, uint64_t *first);
@@ -277,6 +279,8 @@ struct rc_session *rc_context_session(void);
 CUresult rc_context_get(struct rc_context **context);
 /* A device's primary context, which has this handle. */
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
+/* cuCtxSynchronize, also during a capture, which does not notice it. NULL: the current context. */
+CUresult rc_context_wait(CUcontext context);
 
 /* ---- memory.c ---- */
 
@@ -442,6 +446,10 @@ bool rc_pinned_in(const struct rc_session *session, uint64_t address, uint64_t s
 /* True if a worker has mapped the host memory at this address, and so may write it without the client. */
 bool rc_pinned_shared(uint64_t address);
 /* Copies between such memory and the device in the stream's order. wait: until the copy is complete. */
+/* Memory operations of a graph of this session, as they are sent: room for RC_MEMOPS_MAX. CUDA_ERROR_NOT_SUPPORTED: of host memory
+ * that the worker has not mapped. */
+CUresult rc_memops_translate(struct rc_session *session, const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags,
+			     struct rc_wire_memop *sent);
 CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_pinned *copy, bool wait);
 
 /* ---- shared_window.c: addresses of memory that client and workers map ---- */
@@ -471,7 +479,7 @@ CUresult rc_array_check(const CUDA_MEMCPY3D *copy);
 CUresult rc_array_check_row(CUarray array);
 
 /* A copy with an array on one side at least. */
-CUresult rc_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream);
+CUresult rc_array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool asynchronous);
 /* Copies a struct as it travels (api/widths.py: TRANSLATED). Generated. */
 CUresult rc_send_CUDA_MEMCPY3D(struct rc_route *route, const CUDA_MEMCPY3D *from, CUDA_MEMCPY3D *to);
 /* Forgets the textures and surfaces of a context that is gone. */
@@ -543,6 +551,10 @@ bool rc_host_any(void);
 
 /* True while host functions or host copies of launched graphs have not all run. */
 bool rc_graph_host_any(void);
+/* True if a launch may still read or write this memory with the client's help. */
+bool rc_graph_host_pending(uint64_t address, uint64_t size);
+/* Launches do not touch the memory any more: the server may not ask for it. Waits for a copy that is in progress. */
+void rc_graph_host_forget(uint64_t address, uint64_t size);
 /* True if the worker may send the id with this number of bytes now. */
 bool rc_graph_host_expects(const struct rc_session *session, uint64_t id, uint64_t bytes);
 /* Calls the function, or reads or writes the memory. *answer: bytes to send back, which the caller frees; may be NULL.
@@ -630,6 +642,9 @@ CUresult managed_done_d2d32(CUdeviceptr to, size_t pitch, unsigned value, size_t
 CUresult managed_done_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_dtod(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult copy_check_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
+CUresult array_check_create(CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like);
+CUresult array_check_create_3d(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like);
+CUresult array_check_create_mipmapped(CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels);
 CUresult stream_check_create(CUstream *stream, unsigned flags);
 CUresult stream_done_create(CUstream *stream, unsigned flags);
 CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority);

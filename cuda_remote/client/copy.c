@@ -691,7 +691,7 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool asynchrono
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (p->dstMemoryType == CU_MEMORYTYPE_ARRAY || p->srcMemoryType == CU_MEMORYTYPE_ARRAY)
-		return rc_array_copy(p, stream);
+		return rc_array_copy(p, stream, asynchronous);
 	CUresult result = side_of(p->dstMemoryType, p->dstHost, p->dstDevice, &to);
 	if (result == CUDA_SUCCESS)
 		result = side_of(p->srcMemoryType, p->srcHost, p->srcDevice, &from);

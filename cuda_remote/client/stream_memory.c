@@ -66,6 +66,25 @@ static CUresult translate(struct rc_route *route, const CUstreamBatchMemOpParams
 	}
 }
 
+static CUresult translate_all(struct rc_route *route, const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags,
+			      bool first_version, struct rc_wire_memop *sent)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!list || !count || count > RC_MEMOPS_MAX || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = translate(route, &list[i], first_version, &sent[i]);
+	return result;
+}
+
+CUresult rc_memops_translate(struct rc_session *session, const CUstreamBatchMemOpParams *list, unsigned count, unsigned flags,
+			     struct rc_wire_memop *sent)
+{
+	struct rc_route route = { session, 0, false };
+	CUresult result = translate_all(&route, list, count, flags, false, sent);
+	return result == CUDA_SUCCESS && route.session != session ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
 static CUresult batch(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *list, unsigned flags, bool first_version)
 {
 	struct {
@@ -81,17 +100,13 @@ static CUresult batch(CUstream stream, unsigned count, const CUstreamBatchMemOpP
 		result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!list || !count || count > RC_MEMOPS_MAX || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++) {
-		result = translate(&route, &list[i], first_version, &sent[i]);
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	result = capture_check_stream(stream); /* the client's graphs have no such node */
+	bool captured = false;
+	result = translate_all(&route, list, count, flags, first_version, sent);
 	if (result == CUDA_SUCCESS)
+		result = rc_capture_memops(stream, list, count, &captured);
+	if (result == CUDA_SUCCESS && !captured)
 		result = rc_link_get(&route, true, &link);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || captured)
 		return result;
 	struct iovec iov = { sent, count * sizeof *sent };
 	return rc_link_post(link, RC_CALL_stream_memory, 0, &message.head, sizeof message, &iov, 1);

@@ -22,14 +22,6 @@ struct request {
 	bool done;
 };
 
-struct server_host_node {
-	struct server_host_node *next;
-	uint64_t function; /* the client's id */
-	uint64_t bytes;
-	bool read;
-	_Alignas(16) uint8_t memory[];
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
 static struct request *waiting, **waiting_end = &waiting; /* not sent yet */
@@ -210,77 +202,7 @@ int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	return 0;
 }
 
-/* ---- host functions and host memory of graphs ---- */
-
-CUresult server_host_node_new(struct server_host_node **list, uint64_t function, uint64_t bytes, bool read,
-			      struct server_host_node **made)
+void server_host_ask(uint64_t function, const uint8_t *give, uint8_t *take, uint64_t bytes)
 {
-	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct server_host_node *node = calloc(1, sizeof *node + bytes); /* the client may read all of it */
-	if (!node) {
-		server_limit_return(SERVER_LIMIT_ARGUMENTS, bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*node = (struct server_host_node){ *list, function, bytes, read };
-	*list = *made = node;
-	return CUDA_SUCCESS;
-}
-
-void *server_host_node_memory(struct server_host_node *node)
-{
-	return node->memory;
-}
-
-void server_host_node_run(void *argument)
-{
-	struct server_host_node *node = argument;
-	ask(&(struct request){ .wire = { .function = node->function }, .give = node->bytes && !node->read ? node->memory : NULL,
-			       .take = node->bytes && node->read ? node->memory : NULL, .bytes = node->bytes });
-}
-
-static void free_all(void *list)
-{
-	for (struct server_host_node *node = list, *next; node; node = next) {
-		next = node->next;
-		server_limit_return(SERVER_LIMIT_ARGUMENTS, node->bytes);
-		free(node);
-	}
-}
-
-CUresult server_host_nodes_keep(CUgraph graph, struct server_host_node **list)
-{
-	CUuserObject object;
-	if (!*list)
-		return CUDA_SUCCESS;
-	if (!driver.cuUserObjectCreate || !driver.cuUserObjectRelease || !driver.cuGraphRetainUserObject)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = driver.cuUserObjectCreate(&object, *list, free_all, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-	if (result != CUDA_SUCCESS)
-		return result;
-	*list = NULL;
-	result = driver.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-	if (result != CUDA_SUCCESS)
-		driver.cuUserObjectRelease(object, 1);
-	return result;
-}
-
-static struct server_host_node *left; /* so that a leak checker finds them */
-
-void server_host_nodes_leave(struct server_host_node **list)
-{
-	pthread_mutex_lock(&lock);
-	while (*list) {
-		struct server_host_node *node = *list;
-		*list = node->next;
-		node->next = left;
-		left = node;
-	}
-	pthread_mutex_unlock(&lock);
-}
-
-void server_host_nodes_drop(struct server_host_node **list)
-{
-	free_all(*list);
-	*list = NULL;
+	ask(&(struct request){ .wire = { .function = function }, .give = give, .take = take, .bytes = bytes });
 }

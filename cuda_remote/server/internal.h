@@ -430,20 +430,9 @@ int server_host_serve(struct server_thread *first);
 int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 void server_host_break(void);
 
-/* A host function that a graph calls, perhaps with memory of the worker in place of the client's. */
-struct server_host_node;
-/* Adds one to a list. read: the client sends the bytes; else it gets them, if there are any. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult server_host_node_new(struct server_host_node **list, uint64_t function, uint64_t bytes, bool read,
-			      struct server_host_node **node);
-void *server_host_node_memory(struct server_host_node *node);
-/* Called by the driver: asks the client. The argument is the struct. */
-void server_host_node_run(void *node);
-/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. */
-CUresult server_host_nodes_keep(CUgraph graph, struct server_host_node **list);
-/* They stay until the worker ends. */
-void server_host_nodes_leave(struct server_host_node **list);
-/* Frees them. */
-void server_host_nodes_drop(struct server_host_node **list);
+/* On a thread of the driver: has the client call a host function of a graph, or move bytes of its memory. give: bytes for the
+ * client; take: where those of the client go; at most one of the two is not NULL. */
+void server_host_ask(uint64_t function, const uint8_t *give, uint8_t *take, uint64_t bytes);
 
 /* ---- peer.c ---- */
 
@@ -556,6 +545,8 @@ CUresult serve_array_down(struct server_call *call);
 /* Replaces the handles of a struct that has arrived (api/widths.py: TRANSLATED). Generated. */
 CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);
 CUresult serve_stream_memory(struct server_call *call);
+/* A memory operation that has arrived, for the driver. */
+CUresult server_memop(const struct rc_wire_memop *from, CUstreamBatchMemOpParams *to);
 CUresult serve_stream_synchronize(struct server_call *call);
 CUresult serve_event_synchronize(struct server_call *call);
 CUresult serve_host_function(struct server_call *call);

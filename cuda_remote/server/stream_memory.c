@@ -24,7 +24,7 @@ static CUresult find_word(const struct rc_wire_memop *from, uint64_t *address)
 	return result;
 }
 
-static CUresult operation_of(const struct rc_wire_memop *from, CUstreamBatchMemOpParams *to)
+CUresult server_memop(const struct rc_wire_memop *from, CUstreamBatchMemOpParams *to)
 {
 	uint64_t address;
 	CUresult result = find_word(from, &address);
@@ -62,7 +62,7 @@ CUresult serve_stream_memory(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	for (uint32_t i = 0; i < args.count && result == CUDA_SUCCESS; i++)
-		result = server_take_into(call, &from, sizeof from) ? operation_of(&from, &list[i]) : CUDA_ERROR_INVALID_VALUE;
+		result = server_take_into(call, &from, sizeof from) ? server_memop(&from, &list[i]) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	return driver.cuStreamBatchMemOp_v2 ? driver.cuStreamBatchMemOp_v2(stream, args.count, list, 0) :

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* *captured: the node was added to the stream's graph. */
 static CUresult add(CUstream given, CUgraphNodeParams *params, CUgraphNode *node, bool *captured)
@@ -88,6 +89,27 @@ CUresult rc_capture_fill(CUstream stream, uint64_t to, uint64_t pitch, uint32_t 
 					       .width = width, .height = height } };
 	CUresult result = add(stream, &node, NULL, &captured);
 	return result == CUDA_SUCCESS && captured ? RC_ANSWERED : result;
+}
+
+CUresult rc_capture_array_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous, bool *captured)
+{
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyParams = *copy };
+	*captured = false;
+	return asynchronous ? add(stream, &node, NULL, captured) : now(stream);
+}
+
+CUresult rc_capture_memops(CUstream stream, const CUstreamBatchMemOpParams *list, unsigned count, bool *captured)
+{
+	CUstreamBatchMemOpParams copy[RC_MEMOPS_MAX];
+	*captured = false;
+	if (!capture_possible())
+		return CUDA_SUCCESS;
+	memcpy(copy, list, count * sizeof *copy);
+	for (unsigned i = 0; i < count; i++) /* a flag of the calls of CUDA 11, which the node does not have */
+		if (copy[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || copy[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
+			copy[i].writeValue.flags = 0;
+	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp = { .count = count, .paramArray = copy } };
+	return add(stream, &node, NULL, captured);
 }
 
 /* ---- host functions, memory ---- */

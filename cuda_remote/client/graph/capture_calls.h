@@ -20,6 +20,8 @@ struct rc_capture_side {
 };
 CUresult rc_capture_copy(CUstream stream, const struct rc_capture_side *to, const struct rc_capture_side *from,
 			 uint64_t width, uint64_t height, uint64_t depth, bool asynchronous, bool *captured);
+CUresult rc_capture_array_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous, bool *captured);
+CUresult rc_capture_memops(CUstream stream, const CUstreamBatchMemOpParams *list, unsigned count, bool *captured);
 CUresult rc_capture_host(CUstream stream, CUhostFn function, void *argument, bool *captured);
 CUresult rc_capture_alloc(CUstream stream, size_t bytes, CUdeviceptr *address, bool *captured);
 CUresult rc_capture_free(CUstream stream, CUdeviceptr address, bool *captured);

@@ -18,13 +18,15 @@
 
 /* ---- graph_driver.c ---- */
 
-/* A side of a copy, brought to a device or a host address. host: it is host memory. */
+/* A side of a copy: an array, or an address. host: of host memory; the address is not for the worker. */
 struct rc_graph_side {
 	bool host;
 	struct rc_wire_side wire;
 };
-/* CUDA_ERROR_NOT_SUPPORTED: arrays; CUDA_ERROR_INVALID_VALUE: the copy leaves its memory. */
+/* CUDA_ERROR_INVALID_VALUE: the copy leaves its memory; CUDA_ERROR_NOT_SUPPORTED: an object of another server. */
 CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to, struct rc_graph_side *from);
+/* If the session's worker has mapped the host memory of a side, the worker can use it: the side is no host's any more. */
+void rc_graph_side_map(struct rc_graph_side *side, const CUDA_MEMCPY3D *copy, const struct rc_session *session);
 
 /* ---- graph_allocation.c ---- */
 
@@ -54,8 +56,8 @@ CUresult rc_graph_host_function(rc_graph_hosts_t *hosts, struct rc_session *sess
 /* Adds a copy between two places on the host, or one (kind UP or DOWN) that the worker completes. */
 CUresult rc_graph_host_copy(rc_graph_hosts_t *hosts, struct rc_session *session, uint32_t node,
 			    const CUDA_MEMCPY3D *copy, const struct rc_graph_side *to, const struct rc_graph_side *from,
-			    uint64_t *id);
-/* A launch will ask for each of them once. The second: the launch was not sent. */
+			    bool disabled, uint64_t *id);
+/* A launch will ask for each of them once, except for disabled ones. The second: the launch was not sent. */
 void rc_graph_hosts_launch(rc_graph_hosts_t *hosts);
 void rc_graph_hosts_not_launched(rc_graph_hosts_t *hosts);
 /* The graph launches the node's older entries no more: all but the newest. all: no entry of the graph any more. */

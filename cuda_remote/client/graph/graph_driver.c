@@ -103,7 +103,7 @@ static CUresult check_device(uint64_t address, uint64_t bytes)
 	return result;
 }
 
-static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, struct rc_graph_side *side)
+static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, struct rc_graph_side *side)
 {
 	switch (type) {
 	case CU_MEMORYTYPE_HOST:
@@ -119,29 +119,52 @@ static CUresult side_of(CUmemorytype type, const void *host, CUdeviceptr device,
 		side->wire.address = device;
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		side->wire.object = (uint64_t)(uintptr_t)array;
+		return rc_route_same(RC_KIND_ARRAY, side->wire.object, CUDA_ERROR_NOT_SUPPORTED);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
+/* First byte and extent of the rows of a side that is no array. False: they are not in any memory. */
+static bool side_bounds(const struct rc_graph_side *side, const CUDA_MEMCPY3D *copy, uint64_t *first, uint64_t *extent)
+{
+	const struct rc_wire_side *at = &side->wire;
+	uint64_t slice, over;
+	if (__builtin_mul_overflow(at->pitch, at->height, &slice) || __builtin_mul_overflow(at->z, slice, &over) ||
+	    __builtin_add_overflow(at->address, over, first) || __builtin_mul_overflow(at->y, at->pitch, &over) ||
+	    __builtin_add_overflow(*first, over, first) || __builtin_add_overflow(*first, at->x, first))
+		return false;
+	struct rc_wire_box box = { *first, at->pitch, slice, copy->WidthInBytes, copy->Height, copy->Depth };
+	*extent = rc_box_extent(&box);
+	return *extent && rc_box_bytes(&box) && (box.height == 1 || box.pitch >= box.width) &&
+	       (box.depth == 1 || slice >= box.width);
+}
+
 /* Checks that a side's rows lie in its memory. */
 static CUresult side_check(const struct rc_graph_side *side, const CUDA_MEMCPY3D *copy)
 {
-	const struct rc_wire_side *at = &side->wire;
-	uint64_t slice, over, first;
-	if (__builtin_mul_overflow(at->pitch, at->height, &slice) || __builtin_mul_overflow(at->z, slice, &over) ||
-	    __builtin_add_overflow(at->address, over, &first) || __builtin_mul_overflow(at->y, at->pitch, &over) ||
-	    __builtin_add_overflow(first, over, &first) || __builtin_add_overflow(first, at->x, &first))
-		return CUDA_ERROR_INVALID_VALUE;
-	struct rc_wire_box box = { first, at->pitch, slice, copy->WidthInBytes, copy->Height, copy->Depth };
-	uint64_t extent = rc_box_extent(&box);
-	if (!extent || !rc_box_bytes(&box) || (box.height > 1 && box.pitch < box.width) ||
-	    (box.depth > 1 && slice < box.width))
+	uint64_t first, extent;
+	if (side->wire.object)
+		return CUDA_SUCCESS;
+	if (!side_bounds(side, copy, &first, &extent))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (side->host)
-		return at->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return side->wire.address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	return check_device(first, extent);
+}
+
+/* Arrays are checked against the size that the server tells, with the elements of both sides. */
+static CUresult check_arrays(const CUDA_MEMCPY3D *copy, const struct rc_graph_side *to, const struct rc_graph_side *from)
+{
+	CUDA_MEMCPY3D settled = *copy;
+	if (!to->wire.object && !from->wire.object)
+		return CUDA_SUCCESS;
+	if (settled.srcMemoryType == CU_MEMORYTYPE_UNIFIED)
+		settled.srcMemoryType = from->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	if (settled.dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+		settled.dstMemoryType = to->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	return rc_array_check(&settled);
 }
 
 CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to, struct rc_graph_side *from)
@@ -152,27 +175,41 @@ CUresult rc_graph_copy_sides(const CUDA_MEMCPY3D *copy, struct rc_graph_side *to
 	*from = (struct rc_graph_side){ .wire = { .x = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ,
 						  .pitch = copy->srcPitch ? copy->srcPitch : copy->WidthInBytes,
 						  .height = copy->srcHeight ? copy->srcHeight : copy->Height } };
-	CUresult result = side_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice, to);
+	CUresult result = side_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, to);
 	if (result == CUDA_SUCCESS)
-		result = side_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice, from);
+		result = side_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, from);
+	if (result == CUDA_SUCCESS)
+		result = check_arrays(copy, to, from);
 	if (result != CUDA_SUCCESS || !copy->WidthInBytes || !copy->Height || !copy->Depth)
 		return result;
 	result = side_check(to, copy);
 	return result == CUDA_SUCCESS ? side_check(from, copy) : result;
 }
 
+void rc_graph_side_map(struct rc_graph_side *side, const CUDA_MEMCPY3D *copy, const struct rc_session *session)
+{
+	uint64_t first, extent;
+	struct rc_span span;
+	if (!side->host || !side_bounds(side, copy, &first, &extent) || !rc_pinned_in(session, first, extent, &span) ||
+	    side->wire.address < span.base)
+		return;
+	side->host = false;
+	side->wire.object = span.pinned;
+	side->wire.address -= span.base;
+}
+
 CUresult graph_driver_check_copy(const CUDA_MEMCPY3D *copy, uint64_t ids[2])
 {
 	struct rc_graph_side to, from;
-	(void)ids;
-	return rc_graph_copy_sides(copy, &to, &from);
+	CUresult result = rc_graph_copy_sides(copy, &to, &from);
+	ids[0] = from.wire.object;
+	ids[1] = to.wire.object;
+	return result;
 }
 
 bool graph_driver_array_there(CUarray array, uint64_t id)
 {
-	(void)array;
-	(void)id;
-	return false;
+	return (uint64_t)(uintptr_t)array == id && rc_handle_check(RC_KIND_ARRAY, id) == CUDA_SUCCESS;
 }
 
 CUresult graph_driver_check_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
@@ -190,18 +227,8 @@ CUresult graph_driver_check_fill(const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
 	return check_device(fill->dst, extent);
 }
 
-/* ---- types of nodes that do not travel yet ---- */
-
-static CUresult missing(const char *what)
-{
-	hr_log_once(HR_LOG_WARN, "%s in graphs are not supported by the forwarding driver", what);
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult graph_driver_check_memop(const CUstreamBatchMemOpParams *operations, unsigned count, unsigned flags)
 {
-	(void)operations;
-	(void)count;
-	(void)flags;
-	return missing("memory operations (cuStreamWaitValue32 and its like)");
+	struct rc_wire_memop sent[RC_MEMOPS_MAX];
+	return rc_memops_translate(rc_context_session(), operations, count, flags, sent);
 }

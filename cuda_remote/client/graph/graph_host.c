@@ -25,6 +25,7 @@ struct rc_graph_host {
 	struct rc_graph_side to, from;
 	uint64_t width, height, depth;
 	uint64_t launches;              /* that have not come to it */
+	bool disabled;                  /* launches skip it */
 	bool retired;                   /* no further launch */
 };
 
@@ -68,12 +69,12 @@ CUresult rc_graph_host_function(rc_graph_hosts_t *hosts, struct rc_session *sess
 
 CUresult rc_graph_host_copy(rc_graph_hosts_t *hosts, struct rc_session *session, uint32_t node,
 			    const CUDA_MEMCPY3D *copy, const struct rc_graph_side *to, const struct rc_graph_side *from,
-			    uint64_t *id)
+			    bool disabled, uint64_t *id)
 {
 	enum kind kind = to->host && from->host ? HOST_COPY : from->host ? HOST_READ : HOST_WRITE;
 	return add(hosts, &(struct rc_graph_host){ .session = session, .node = node, .kind = kind, .to = *to, .from = *from,
 						   .width = copy->WidthInBytes, .height = copy->Height,
-						   .depth = copy->Depth }, id);
+						   .depth = copy->Depth, .disabled = disabled }, id);
 }
 
 static void remove_and_free(struct rc_graph_host *host)
@@ -89,6 +90,8 @@ static void hosts_count(rc_graph_hosts_t *hosts, bool up)
 {
 	pthread_mutex_lock(&lock);
 	for (struct rc_graph_host *host = hosts->first; host; host = host->older) {
+		if (host->disabled)
+			continue;
 		host->launches += up ? 1 : (uint64_t)-1;
 		__atomic_add_fetch(&unfinished, up ? 1 : (uint64_t)-1, __ATOMIC_RELAXED);
 	}

@@ -10,10 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How a copy is sent: not yet, as an empty node, as one that the driver makes, or with the client's help. */
+enum way { WAY_NEW, WAY_EMPTY, WAY_ACROSS, WAY_UP, WAY_DOWN, WAY_ON_HOST };
+
 struct graph_runner {
 	struct rc_session *session;
 	uint64_t handle;
 	uint32_t nodes; /* numbered so far */
+	uint8_t *ways;  /* by number: enum way of a copy */
+	uint32_t room;
 	bool memory;    /* some node allocates or frees memory */
 	rc_graph_hosts_t hosts;
 };
@@ -90,47 +95,85 @@ static CUresult put_kernel(struct writer *writer, CUgraphNode node)
 	return result;
 }
 
+/* How a copy is sent. The worker has a node or two for it, so a change cannot send it in another way. */
+static CUresult copy_way(const struct writer *writer, CUgraphNode node, struct rc_graph_side *to, struct rc_graph_side *from,
+			 enum way *way)
+{
+	const CUDA_MEMCPY3D *copy = &node->params.memcpy.copyParams;
+	uint8_t *before = &writer->run->ways[node->number];
+	if (*before == WAY_NEW || *before == WAY_ACROSS) {
+		rc_graph_side_map(to, copy, writer->run->session);
+		rc_graph_side_map(from, copy, writer->run->session);
+	}
+	if (!copy->WidthInBytes || !copy->Height || !copy->Depth)
+		*way = WAY_EMPTY;
+	else if (to->host && from->host)
+		*way = WAY_ON_HOST;
+	else
+		*way = to->host ? WAY_DOWN : from->host ? WAY_UP : WAY_ACROSS;
+	/* The worker asks for host memory by a host function, which CUDA does not allow in the body of a condition. */
+	if ((*before != WAY_NEW && *before != *way) || (writer->in_body && *way > WAY_ACROSS))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*before = *way;
+	return CUDA_SUCCESS;
+}
+
+/* The host's side has only what the client keeps. Pitch and height as given: the driver checks x and y against those that are
+ * not 0. */
+static struct rc_wire_side wire_side(const struct rc_graph_side *side, uint64_t pitch, uint64_t height)
+{
+	struct rc_wire_side wire = { .object = 0 };
+	if (side->host)
+		return wire;
+	wire = side->wire;
+	wire.pitch = pitch;
+	wire.height = height;
+	return wire;
+}
+
 /* A copy between two places of the host is a host function for the worker. */
 static CUresult put_copy(struct writer *writer, struct rc_wire_node *head, CUgraphNode node)
 {
+	static const uint32_t kinds[] = { [WAY_UP] = RC_GRAPH_COPY_UP, [WAY_DOWN] = RC_GRAPH_COPY_DOWN,
+					  [WAY_ON_HOST] = RC_GRAPH_COPY_ACROSS };
 	const CUDA_MEMCPY3D *copy = &node->params.memcpy.copyParams;
 	struct rc_graph_side to, from;
 	uint64_t id = 0;
+	enum way way;
 	CUresult result = rc_graph_copy_sides(copy, &to, &from);
+	if (result == CUDA_SUCCESS)
+		result = copy_way(writer, node, &to, &from, &way);
+	if (result == CUDA_SUCCESS && way > WAY_ACROSS)
+		result = rc_graph_host_copy(&writer->run->hosts, writer->run->session, node->number, copy, &to, &from,
+					    node->disabled, &id);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!copy->WidthInBytes || !copy->Height || !copy->Depth) {
+	if (way == WAY_EMPTY)
 		*head = (struct rc_wire_node){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
-		put(&writer->bytes, head, sizeof *head);
-		return CUDA_SUCCESS;
-	}
-	if ((to.host || from.host) && (writer->in_body || node->disabled))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (to.host || from.host)
-		result = rc_graph_host_copy(&writer->run->hosts, writer->run->session, node->number, copy, &to, &from, &id);
-	if (result == CUDA_SUCCESS && to.host && from.host)
-		*head = (struct rc_wire_node){ .type = CU_GRAPH_NODE_TYPE_HOST };
+	else if (way == WAY_ON_HOST)
+		head->type = CU_GRAPH_NODE_TYPE_HOST, head->context = 0;
 	put(&writer->bytes, head, sizeof *head);
 	struct rc_wire_graph_copy wire = {
-		.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth, .function = id,
-		.kind = to.host ? RC_GRAPH_COPY_DOWN : from.host ? RC_GRAPH_COPY_UP : RC_GRAPH_COPY_ACROSS,
+		.to = wire_side(&to, copy->dstPitch, copy->dstHeight), .from = wire_side(&from, copy->srcPitch, copy->srcHeight),
+		.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth, .function = id, .kind = kinds[way],
 	};
-	/* Pitch and height as given: the driver checks x and y against those that are not 0. */
-	if (!to.host) {
-		wire.to = to.wire;
-		wire.to.pitch = copy->dstPitch;
-		wire.to.height = copy->dstHeight;
-	}
-	if (!from.host) {
-		wire.from = from.wire;
-		wire.from.pitch = copy->srcPitch;
-		wire.from.height = copy->srcHeight;
-	}
-	if (to.host && from.host)
+	if (way == WAY_ON_HOST)
 		put(&writer->bytes, &id, sizeof id);
-	else
+	else if (way != WAY_EMPTY)
 		put(&writer->bytes, &wire, sizeof wire);
-	return result;
+	return CUDA_SUCCESS;
+}
+
+static CUresult put_memops(struct writer *writer, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params)
+{
+	struct rc_wire_memop sent[RC_MEMOPS_MAX];
+	uint64_t count = params->count;
+	CUresult result = rc_memops_translate(writer->run->session, params->paramArray, params->count, params->flags, sent);
+	if (result != CUDA_SUCCESS)
+		return result;
+	put(&writer->bytes, &count, sizeof count);
+	put(&writer->bytes, sent, count * sizeof *sent);
+	return CUDA_SUCCESS;
 }
 
 static void put_fill(struct bytes *bytes, const CUDA_MEMSET_NODE_PARAMS_v2 *fill)
@@ -175,6 +218,8 @@ static CUcontext context_of(CUgraphNode node)
 		return node->params.memset.ctx;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return node->params.conditional.ctx;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return node->params.memOp.ctx;
 	default:
 		return NULL;
 	}
@@ -206,6 +251,8 @@ static CUresult put_node(struct writer *writer, CUgraphNode node)
 		return put_graph(writer, node->params.graph.graph);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return put_conditional(writer, node);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return put_memops(writer, &node->params.memOp);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		put(&writer->bytes, &node->named[0], sizeof node->named[0]);
@@ -217,6 +264,21 @@ static CUresult put_node(struct writer *writer, CUgraphNode node)
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
+}
+
+static bool number(struct graph_runner *run, CUgraphNode node)
+{
+	if (run->nodes == run->room) {
+		uint32_t room = run->room ? 2 * run->room : 64;
+		uint8_t *ways = realloc(run->ways, room);
+		if (!ways)
+			return false;
+		run->ways = ways;
+		run->room = room;
+	}
+	run->ways[run->nodes] = WAY_NEW;
+	node->number = run->nodes++;
+	return true;
 }
 
 static CUresult put_graph(struct writer *writer, CUgraph graph)
@@ -231,8 +293,8 @@ static CUresult put_graph(struct writer *writer, CUgraph graph)
 	for (CUgraphNode node = graph->first; node; node = node->next) {
 		if (writer->numbers)
 			put(writer->numbers, &node->number, sizeof node->number);
-		else
-			node->number = writer->run->nodes++;
+		else if (!number(writer->run, node))
+			return CUDA_ERROR_OUT_OF_MEMORY;
 		CUresult result = put_node(writer, node);
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -280,6 +342,7 @@ static void runner_free(struct graph_runner *run)
 {
 	rc_graph_hosts_end(&run->hosts);
 	rc_handle_delete(run->handle);
+	free(run->ways);
 	free(run);
 }
 
@@ -378,6 +441,8 @@ static bool same(CUgraphNode node, CUgraphNode other)
 	if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
 	    node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return true;
+	if (node->params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		return false; /* the list is compared nowhere else */
 	return !memcmp(&node->params, &other->params, sizeof node->params) && node->named[0] == other->named[0];
 }
 

@@ -36,11 +36,11 @@ static CUresult take_kernel(struct server_call *call, struct arrived *node)
 		if (wire.set & 1u << i && !travels(i))
 			return CUDA_ERROR_INVALID_VALUE;
 	node->set = wire.set;
-	node->pointers = calloc(kernel->parameters + 1, sizeof(void *));
-	if (!node->pointers)
+	void **pointers = node->temporary = calloc(kernel->parameters + 1, sizeof(void *));
+	if (!pointers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < kernel->parameters; i++)
-		node->pointers[i] = (void *)(uintptr_t)(block + kernel->parameter[i].offset);
+		pointers[i] = (void *)(uintptr_t)(block + kernel->parameter[i].offset);
 	to->gridDimX = wire.grid[0];
 	to->gridDimY = wire.grid[1];
 	to->gridDimZ = wire.grid[2];
@@ -48,7 +48,7 @@ static CUresult take_kernel(struct server_call *call, struct arrived *node)
 	to->blockDimY = wire.block[1];
 	to->blockDimZ = wire.block[2];
 	to->sharedMemBytes = wire.shared;
-	to->kernelParams = node->pointers;
+	to->kernelParams = pointers;
 	to->ctx = node->context;
 	return CUDA_SUCCESS;
 }
@@ -61,7 +61,70 @@ static uint64_t copy_bytes(const struct rc_wire_graph_copy *wire)
 	return bytes <= RC_CALL_BYTES_MAX ? bytes : 0;
 }
 
-static CUresult take_copy(struct server_call *call, struct graph *graph, struct arrived *node)
+/* True if the rows of a side lie in that many bytes of pinned memory. */
+static bool is_within(const struct rc_wire_side *side, const struct rc_wire_graph_copy *copy, uint64_t bytes)
+{
+	uint64_t pitch = side->pitch ? side->pitch : copy->width, rows = side->height ? side->height : copy->height;
+	uint64_t slice, first, over;
+	if (__builtin_mul_overflow(pitch, rows, &slice) || __builtin_mul_overflow(side->z, slice, &over) ||
+	    __builtin_add_overflow(side->address, over, &first) || __builtin_mul_overflow(side->y, pitch, &over) ||
+	    __builtin_add_overflow(first, over, &first) || __builtin_add_overflow(first, side->x, &first))
+		return false;
+	struct rc_wire_box box = { first, pitch, slice, copy->width, copy->height, copy->depth };
+	uint64_t extent = rc_box_extent(&box);
+	return extent && first <= bytes && extent <= bytes - first;
+}
+
+/* What a side is of, if it is not of unmapped host memory. The driver finds pinned memory at its address, as kernels do. */
+static CUresult take_side(const struct rc_wire_side *side, const struct rc_wire_graph_copy *copy, CUmemorytype *type,
+			  CUdeviceptr *address, CUarray *array)
+{
+	uint8_t *memory;
+	uint64_t bytes;
+	*type = CU_MEMORYTYPE_DEVICE;
+	*address = side->address;
+	if (!side->object)
+		return CUDA_SUCCESS;
+	if (rc_handle_kind(side->object) == RC_KIND_ARRAY) {
+		*type = CU_MEMORYTYPE_ARRAY;
+		*address = 0;
+		return server_object(RC_KIND_ARRAY, side->object, (void **)array);
+	}
+	CUresult result = server_pinned_find(side->object, &memory, &bytes);
+	if (result == CUDA_SUCCESS && !is_within(side, copy, bytes))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*address = (uint64_t)(uintptr_t)memory + side->address;
+	return result;
+}
+
+/* Puts memory of the worker in the place of the client's. */
+static CUresult take_host_side(const struct rc_wire_graph_copy *wire, struct arrived *node)
+{
+	CUDA_MEMCPY3D *to = &node->params.memcpy.copyParams;
+	bool up = wire->kind == RC_GRAPH_COPY_UP;
+	uint64_t bytes = copy_bytes(wire);
+	CUresult result = bytes ? host_version_new(wire->function, bytes, up, &node->host)
+				: CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (up) {
+		to->srcMemoryType = CU_MEMORYTYPE_HOST;
+		to->srcHost = host_version_memory(node->host);
+		to->srcDevice = to->srcXInBytes = to->srcY = to->srcZ = 0;
+		to->srcPitch = wire->width;
+		to->srcHeight = wire->height;
+	} else {
+		to->dstMemoryType = CU_MEMORYTYPE_HOST;
+		to->dstHost = host_version_memory(node->host);
+		to->dstDevice = to->dstXInBytes = to->dstY = to->dstZ = 0;
+		to->dstPitch = wire->width;
+		to->dstHeight = wire->height;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult take_copy(struct server_call *call, struct arrived *node)
 {
 	struct rc_wire_graph_copy wire;
 	CUDA_MEMCPY3D *to = &node->params.memcpy.copyParams;
@@ -70,35 +133,37 @@ static CUresult take_copy(struct server_call *call, struct graph *graph, struct 
 		return CUDA_ERROR_INVALID_VALUE;
 	node->params.memcpy.copyCtx = node->context;
 	*to = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = wire.from.address, .srcXInBytes = wire.from.x,
-		.srcY = wire.from.y, .srcZ = wire.from.z, .srcPitch = wire.from.pitch, .srcHeight = wire.from.height,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = wire.to.address, .dstXInBytes = wire.to.x,
-		.dstY = wire.to.y, .dstZ = wire.to.z, .dstPitch = wire.to.pitch, .dstHeight = wire.to.height,
+		.srcXInBytes = wire.from.x, .srcY = wire.from.y, .srcZ = wire.from.z, .srcPitch = wire.from.pitch,
+		.srcHeight = wire.from.height, .dstXInBytes = wire.to.x, .dstY = wire.to.y, .dstZ = wire.to.z,
+		.dstPitch = wire.to.pitch, .dstHeight = wire.to.height,
 		.WidthInBytes = wire.width, .Height = wire.height, .Depth = wire.depth,
 	};
 	node->kind = wire.kind;
-	if (wire.kind == RC_GRAPH_COPY_ACROSS)
-		return CUDA_SUCCESS;
-	uint64_t bytes = copy_bytes(&wire);
-	if (!bytes || node->wire.flags & RC_NODE_DISABLED)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = server_host_node_new(&graph->hosts, wire.function, bytes, wire.kind == RC_GRAPH_COPY_UP, &node->host);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (wire.kind == RC_GRAPH_COPY_UP) {
-		to->srcMemoryType = CU_MEMORYTYPE_HOST;
-		to->srcHost = server_host_node_memory(node->host);
-		to->srcDevice = to->srcXInBytes = to->srcY = to->srcZ = 0;
-		to->srcPitch = wire.width;
-		to->srcHeight = wire.height;
-	} else {
-		to->dstMemoryType = CU_MEMORYTYPE_HOST;
-		to->dstHost = server_host_node_memory(node->host);
-		to->dstDevice = to->dstXInBytes = to->dstY = to->dstZ = 0;
-		to->dstPitch = wire.width;
-		to->dstHeight = wire.height;
-	}
-	return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+	if (wire.kind != RC_GRAPH_COPY_UP)
+		result = take_side(&wire.from, &wire, &to->srcMemoryType, &to->srcDevice, &to->srcArray);
+	if (result == CUDA_SUCCESS && wire.kind != RC_GRAPH_COPY_DOWN)
+		result = take_side(&wire.to, &wire, &to->dstMemoryType, &to->dstDevice, &to->dstArray);
+	if (result == CUDA_SUCCESS && wire.kind != RC_GRAPH_COPY_ACROSS)
+		result = take_host_side(&wire, node);
+	return result;
+}
+
+static CUresult take_memops(struct server_call *call, struct arrived *node)
+{
+	uint64_t count;
+	struct rc_wire_memop from;
+	if (!server_take_into(call, &count, sizeof count) || !count || count > RC_MEMOPS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamBatchMemOpParams *list = calloc(count, sizeof *list);
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	node->temporary = list;
+	node->params.memOp = (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){ .ctx = node->context, .count = (unsigned)count, .paramArray = list };
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = server_take_into(call, &from, sizeof from) ? server_memop(&from, &list[i]) : CUDA_ERROR_INVALID_VALUE;
+	return result;
 }
 
 static CUresult take_fill(struct server_call *call, struct arrived *node)
@@ -112,14 +177,19 @@ static CUresult take_fill(struct server_call *call, struct arrived *node)
 	return CUDA_SUCCESS;
 }
 
-static CUresult take_host(struct server_call *call, struct graph *graph, struct arrived *node)
+CUhostFn graph_host_function(const struct arrived *node)
+{
+	return node->wire.flags & RC_NODE_DISABLED ? host_skip : host_run;
+}
+
+static CUresult take_host(struct server_call *call, struct arrived *node)
 {
 	uint64_t id;
 	if (!server_take_into(call, &id, sizeof id))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_host_node_new(&graph->hosts, id, 0, false, &node->host);
+	CUresult result = host_version_new(id, 0, false, &node->host);
 	if (result == CUDA_SUCCESS)
-		node->params.host = (CUDA_HOST_NODE_PARAMS_v2){ .fn = server_host_node_run, .userData = node->host };
+		node->params.host = (CUDA_HOST_NODE_PARAMS_v2){ .fn = graph_host_function(node), .userData = node->host };
 	return result;
 }
 
@@ -135,7 +205,7 @@ static CUresult take_event(struct server_call *call, struct arrived *node)
 	return result;
 }
 
-CUresult graph_take_node(struct server_call *call, struct graph *graph, struct arrived *node)
+CUresult graph_take_node(struct server_call *call, struct arrived *node)
 {
 	node->params.type = (CUgraphNodeType)node->wire.type;
 	CUresult result = CUDA_SUCCESS;
@@ -147,14 +217,16 @@ CUresult graph_take_node(struct server_call *call, struct graph *graph, struct a
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return take_kernel(call, node);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return take_copy(call, graph, node);
+		return take_copy(call, node);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return take_fill(call, node);
 	case CU_GRAPH_NODE_TYPE_HOST:
-		return take_host(call, graph, node);
+		return take_host(call, node);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return take_event(call, node);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return take_memops(call, node);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	default:

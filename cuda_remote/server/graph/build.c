@@ -33,24 +33,18 @@ static CUresult set_attributes(CUgraphNode node, const struct arrived *arrived)
 	return result;
 }
 
-/* Adds the driver's nodes for one of the client's: two for a copy between device and host. */
-static CUresult add_node(CUgraph to, struct arrived *arrived, struct graph_node *node)
+static bool can_be_disabled(CUgraphNodeType type)
 {
-	CUresult result = add_plain(to, &arrived->params, &node->work);
-	if (result != CUDA_SUCCESS)
-		return result;
-	node->first = node->last = node->work;
-	node->type = arrived->params.type;
-	node->host = arrived->host;
-	node->disabled = arrived->wire.flags & RC_NODE_DISABLED;
-	if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		return set_attributes(node->work, arrived);
-	if (node->type != CU_GRAPH_NODE_TYPE_MEMCPY || !arrived->host)
-		return CUDA_SUCCESS;
+	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+/* Adds the node that asks the client, before or after the copy. */
+static CUresult add_asking(CUgraph to, const struct arrived *arrived, struct graph_node *node)
+{
 	CUgraphNode asks;
 	CUgraphNodeParams host = { .type = CU_GRAPH_NODE_TYPE_HOST,
-				   .host = { .fn = server_host_node_run, .userData = arrived->host } };
-	result = add_plain(to, &host, &asks);
+				   .host = { .fn = graph_host_function(arrived), .userData = arrived->host } };
+	CUresult result = add_plain(to, &host, &asks);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (arrived->kind == RC_GRAPH_COPY_UP)
@@ -58,6 +52,28 @@ static CUresult add_node(CUgraph to, struct arrived *arrived, struct graph_node 
 	else
 		node->last = asks;
 	return join_nodes(to, node->first, node->last);
+}
+
+/* Adds the driver's nodes for one of the client's: two for a copy between device and host. */
+static CUresult add_node(struct graph *graph, CUgraph to, struct arrived *arrived, struct graph_node *node)
+{
+	CUresult result = add_plain(to, &arrived->params, &node->work);
+	if (result != CUDA_SUCCESS)
+		return result;
+	node->first = node->last = node->work;
+	node->type = arrived->params.type;
+	node->disabled = arrived->wire.flags & RC_NODE_DISABLED && can_be_disabled(node->type);
+	if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		return set_attributes(node->work, arrived);
+	if (!arrived->host)
+		return CUDA_SUCCESS;
+	if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		result = add_asking(to, arrived, node);
+	if (result == CUDA_SUCCESS)
+		result = host_place_new(&graph->hosts, arrived->host, &node->host);
+	if (result == CUDA_SUCCESS)
+		arrived->host = NULL;
+	return result;
 }
 
 static struct graph_node *node_new(struct graph *graph)
@@ -138,10 +154,11 @@ static CUresult take_one(struct server_call *call, struct graph *graph, CUgraph 
 		return take_child(call, graph, to, number, depth);
 	if (arrived.wire.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return take_conditional(call, graph, to, number, arrived.wire.context, depth);
-	CUresult result = graph_take_node(call, graph, &arrived);
+	CUresult result = graph_take_node(call, &arrived);
 	if (result == CUDA_SUCCESS)
-		result = add_node(to, &arrived, &graph->node[number]);
-	free(arrived.pointers);
+		result = add_node(graph, to, &arrived, &graph->node[number]);
+	free(arrived.temporary);
+	host_version_free(arrived.host);
 	return result;
 }
 

@@ -24,7 +24,7 @@ static void graph_free(struct graph *graph)
 /* Nodes that are disabled in the client's graph are so from the start. */
 static CUresult instantiate(struct graph *graph, unsigned long long flags)
 {
-	CUresult result = server_host_nodes_keep(graph->graph, &graph->hosts);
+	CUresult result = host_places_keep(graph->graph, &graph->hosts);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphInstantiateWithFlags(&graph->exec, graph->graph, flags);
 	for (uint32_t i = 0; i < graph->n && result == CUDA_SUCCESS; i++)
@@ -65,7 +65,7 @@ CUresult serve_graph_instantiate(struct server_call *call)
 	if (result == CUDA_SUCCESS)
 		result = server_object_bind(RC_KIND_GRAPH_EXEC, wire.exec, graph->exec, graph);
 	if (result != CUDA_SUCCESS && graph) {
-		server_host_nodes_drop(&graph->hosts);
+		host_places_drop(&graph->hosts);
 		graph_free(graph);
 	}
 	return result;
@@ -92,13 +92,15 @@ static CUresult update(struct server_call *call, struct graph *from, struct grap
 	const uint8_t *numbers = take_numbers(call, from, exec);
 	if (!numbers)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_host_nodes_keep(from->graph, &from->hosts);
+	CUresult result = host_places_keep(from->graph, &from->hosts);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphExecUpdate_v2(exec->exec, from->graph, &info);
 	for (uint32_t i = 0; i < from->n && result == CUDA_SUCCESS; i++) {
 		uint32_t number;
 		memcpy(&number, numbers + i * sizeof number, sizeof number);
 		exec->node[number].host = from->node[i].host;
+		if (exec->node[number].host)
+			host_place_born(exec->node[number].host, exec->launches);
 	}
 	return result;
 }
@@ -114,7 +116,7 @@ CUresult serve_graph_update(struct server_call *call)
 	if (result == CUDA_SUCCESS)
 		result = driver.cuGraphExecUpdate_v2 ? update(call, graph, exec) : CUDA_ERROR_NOT_SUPPORTED;
 	if (graph) {
-		server_host_nodes_drop(&graph->hosts);
+		host_places_drop(&graph->hosts);
 		graph_free(graph);
 	}
 	return result;
@@ -123,13 +125,15 @@ CUresult serve_graph_update(struct server_call *call)
 CUresult serve_graph_launch(struct server_call *call)
 {
 	struct rc_wire_graph_launch wire;
-	void *exec, *stream;
+	void *stream;
 	if (!server_take_into(call, &wire, sizeof wire))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_object(RC_KIND_GRAPH_EXEC, wire.exec, &exec);
-	if (result == CUDA_SUCCESS)
-		result = server_object(RC_KIND_STREAM, wire.stream, &stream);
-	return result == CUDA_SUCCESS ? driver.cuGraphLaunch(exec, stream) : result;
+	struct graph *graph = server_object_data(RC_KIND_GRAPH_EXEC, wire.exec);
+	CUresult result = graph ? server_object(RC_KIND_STREAM, wire.stream, &stream) : CUDA_ERROR_INVALID_HANDLE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	graph->launches++;
+	return driver.cuGraphLaunch(graph->exec, stream);
 }
 
 CUresult serve_graph_destroy(struct server_call *call)
@@ -145,23 +149,31 @@ CUresult serve_graph_destroy(struct server_call *call)
 	return CUDA_SUCCESS;
 }
 
+/* The node that asks the client keeps step with the copy. */
+static CUresult change_asking(struct graph *graph, const struct graph_node *node, const struct arrived *arrived)
+{
+	CUgraphNode asks = node->first == node->work ? node->last : node->first;
+	CUgraphNodeParams host = { .type = CU_GRAPH_NODE_TYPE_HOST,
+				   .host = { .fn = graph_host_function(arrived), .userData = arrived->host } };
+	return asks == node->work ? CUDA_SUCCESS : driver.cuGraphExecNodeSetParams(graph->exec, asks, &host);
+}
+
 /* Copies to and from the host keep the direction that they have. */
-/* *used: the executable graph uses the memory of arrived, also if the change then fails. */
-static CUresult change(struct graph *graph, struct graph_node *node, struct arrived *arrived, bool *used)
+static CUresult change(struct graph *graph, struct graph_node *node, struct arrived *arrived)
 {
 	if (arrived->params.type != node->type || !arrived->host != !node->host)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = driver.cuGraphExecNodeSetParams(graph->exec, node->work, &arrived->params);
-	*used = result == CUDA_SUCCESS;
-	CUgraphNode asks = node->first == node->work ? node->last : node->first;
-	if (result == CUDA_SUCCESS && asks != node->work) {
-		CUgraphNodeParams host = { .type = CU_GRAPH_NODE_TYPE_HOST,
-					   .host = { .fn = server_host_node_run, .userData = arrived->host } };
-		result = driver.cuGraphExecNodeSetParams(graph->exec, asks, &host);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (arrived->host) { /* the executable graph uses it from here on, whatever fails */
+		result = change_asking(graph, node, arrived);
+		host_place_change(node->host, arrived->host, graph->launches, result == CUDA_SUCCESS);
+		arrived->host = NULL;
 	}
 	bool has_state = node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
 			 node->type == CU_GRAPH_NODE_TYPE_MEMSET;
-	if (result == CUDA_SUCCESS && has_state && !node->host)
+	if (result == CUDA_SUCCESS && has_state)
 		result = driver.cuGraphNodeSetEnabled(graph->exec, node->work, !(arrived->wire.flags & RC_NODE_DISABLED));
 	return result;
 }
@@ -170,7 +182,6 @@ CUresult serve_graph_node(struct server_call *call)
 {
 	struct rc_wire_graph_change wire;
 	struct arrived arrived = { .wire = { 0 } };
-	bool used = false;
 	if (!server_take_into(call, &wire, sizeof wire) || !server_take_into(call, &arrived.wire, sizeof arrived.wire))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct graph *graph = server_object_data(RC_KIND_GRAPH_EXEC, wire.exec);
@@ -180,15 +191,10 @@ CUresult serve_graph_node(struct server_call *call)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (wire.node >= graph->n)
 		return CUDA_ERROR_INVALID_VALUE;
-	graph->hosts = NULL;
-	CUresult result = graph_take_node(call, graph, &arrived);
+	CUresult result = graph_take_node(call, &arrived);
 	if (result == CUDA_SUCCESS)
-		result = change(graph, &graph->node[wire.node], &arrived, &used);
-	free(arrived.pointers);
-	/* The executable graph takes no more user objects: what it uses now stays until the worker ends. */
-	if (used)
-		server_host_nodes_leave(&graph->hosts);
-	else
-		server_host_nodes_drop(&graph->hosts);
+		result = change(graph, &graph->node[wire.node], &arrived);
+	free(arrived.temporary);
+	host_version_free(arrived.host);
 	return result;
 }

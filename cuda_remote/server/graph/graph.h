@@ -6,6 +6,7 @@
  *
  *	arrive.c       what arrives for each type of node
  *	build.c        builds a graph
+ *	host.c         host functions and host memory
  *	conditional.c  conditional handles
  *	calls.c        instantiation, updates, launches
  */
@@ -19,8 +20,8 @@ struct graph_node {
 	CUgraphNode first, last; /* edges to the node end at first, edges from it begin at last */
 	CUgraphNode work;        /* that an update changes; one of the two */
 	CUgraphNodeType type;    /* of work */
-	bool disabled;           /* when the graph arrived */
-	struct server_host_node *host; /* of a host function, or of a copy's memory; NULL */
+	bool disabled;           /* when the graph arrived; of types that the driver disables */
+	struct host_place *host; /* of a host function, or of a copy's memory; NULL */
 };
 
 struct graph {
@@ -28,7 +29,8 @@ struct graph {
 	CUgraphExec exec;
 	uint32_t n, room;
 	struct graph_node *node;
-	struct server_host_node *hosts; /* freed with the executable graph, after its last launch */
+	struct host_place *hosts; /* until the driver has them, which frees them after the last launch */
+	uint64_t launches;
 	struct conditionals *conditionals; /* while it is built; NULL: none */
 };
 
@@ -38,21 +40,45 @@ struct graph {
 struct arrived {
 	struct rc_wire_node wire;
 	CUgraphNodeParams params;
-	struct server_host_node *host;
+	struct host_version *host; /* NULL: none, or the node's place has it */
 	enum rc_graph_copy kind;
 	CUcontext context;
 	uint32_t set; /* attributes of a kernel */
 	const uint8_t *values;
-	void **pointers; /* to a kernel's parameters; freed after use */
+	void *temporary; /* of params: pointers to a kernel's parameters, a list; freed after use */
 };
 
-/* Takes a node that holds no graph; wire is there. The caller frees node->pointers. */
-CUresult graph_take_node(struct server_call *call, struct graph *graph, struct arrived *node);
+/* Takes a node that holds no graph; wire is there. The caller frees node->temporary and node->host. */
+CUresult graph_take_node(struct server_call *call, struct arrived *node);
+
+/* What the driver calls for the client's part of the node. */
+CUhostFn graph_host_function(const struct arrived *node);
 
 /* ---- build.c ---- */
 
 /* Takes a graph from the call and builds it in graph->graph. */
 CUresult graph_take(struct server_call *call, struct graph *graph);
+
+/* ---- host.c ---- */
+
+/* read: the client sends the bytes; else it gets them, if there are any. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult host_version_new(uint64_t function, uint64_t bytes, bool read, struct host_version **made);
+/* NULL: none. */
+void host_version_free(struct host_version *version);
+void *host_version_memory(struct host_version *version);
+/* For the driver; the argument is the version. The second: the node is disabled. */
+void host_run(void *version);
+void host_skip(void *version);
+/* Adds a place with its first version to a list. */
+CUresult host_place_new(struct host_place **list, struct host_version *version, struct host_place **made);
+/* How many launches the executable graph had when it got the place. */
+void host_place_born(struct host_place *place, uint64_t launches);
+/* Gives the place a version after so many launches. replaced: further launches do not use the one before. */
+void host_place_change(struct host_place *place, struct host_version *version, uint64_t launches, bool replaced);
+/* The graph keeps them: the driver frees them when graph, executable graphs and launches have ended. */
+CUresult host_places_keep(CUgraph graph, struct host_place **list);
+/* Frees them. */
+void host_places_drop(struct host_place **list);
 
 /* ---- conditional.c ---- */
 

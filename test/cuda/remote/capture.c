@@ -82,6 +82,38 @@ static void launch_in_capture(void)
 	OK(cuGraphDestroy(outer));
 }
 
+/* Values that the stream waits for and writes, and copies with an array, become nodes. */
+static void values_and_arrays(void)
+{
+	static uint32_t result, source = 30;
+	CUDA_ARRAY_DESCRIPTOR like = { .Width = 4, .Height = 0, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1 };
+	CUarray array;
+	CUgraph graph;
+	size_t nodes;
+	OK(cuArrayCreate(&array, &like));
+	OK(cuMemsetD32(device, 0, 2));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuStreamWaitValue32(stream, device, 0, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuStreamWriteValue32(stream, device, 12, 0));
+	OK(cuMemcpyHtoAAsync(array, 4, &source, 4, stream));
+	OK(cuMemcpyAtoHAsync(&result, array, 4, 4, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &nodes));
+	CHECK(nodes == 4);
+	uint32_t word;
+	OK(cuMemcpyDtoH(&word, device, 4));
+	CHECK(!word && !result);
+	source = 31;
+	CHECK(result_of(graph, &result) == 31);
+	OK(cuMemcpyDtoH(&word, device, 4));
+	CHECK(word == 12);
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	EXPECT(cuMemcpyHtoA(array, 0, &source, 4), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	EXPECT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	OK(cuArrayDestroy(array));
+}
+
 static void begin(void)
 {
 	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -161,6 +193,7 @@ int main(void)
 	OK(cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
 	two_streams();
 	launch_in_capture();
+	values_and_arrays();
 	forbidden();
 	destroyed();
 	OK(cuMemFree(device));

@@ -62,6 +62,12 @@ static CUgraphExec instantiated(CUgraph graph)
 	return exec;
 }
 
+static void launched(CUgraphExec exec)
+{
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+}
+
 static CUgraph new_graph(void)
 {
 	CUgraph graph;
@@ -238,6 +244,155 @@ static void other_nodes(void)
 	OK(cuMemFree(device));
 }
 
+/* Copies of host memory are switched off and on, also between two places of the host; launches in between are not waited for. */
+static void disabled_copies(void)
+{
+	uint32_t source = 1, result = 0, twice[2] = { 0, 0 };
+	CUdeviceptr device = memory_of(WORDS);
+	CUgraph graph = new_graph();
+	CUgraphNode node[3];
+	node[0] = add_copy(graph, NULL, up(device, &source, sizeof source));
+	node[1] = add_copy(graph, node[0], down(&result, device, sizeof result));
+	CUDA_MEMCPY3D across = down(&twice[1], 0, sizeof twice[1]);
+	across.srcMemoryType = CU_MEMORYTYPE_HOST;
+	across.srcHost = &result;
+	node[2] = add_copy(graph, node[1], across);
+	CUgraphExec exec;
+	unsigned enabled = 2;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		source = 10 + (uint32_t)i;
+		OK(cuGraphNodeSetEnabled(exec, node[0], 0));
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuGraphNodeSetEnabled(exec, node[0], 1));
+		OK(cuGraphNodeSetEnabled(exec, node[1], 0));
+		OK(cuGraphNodeSetEnabled(exec, node[2], 0));
+		OK(cuGraphLaunch(exec, NULL));
+		OK(cuStreamSynchronize(NULL));
+		CHECK(word(device) == source && result == (i ? source - 1 : 0) && twice[1] == result);
+		OK(cuGraphNodeSetEnabled(exec, node[1], 1));
+		OK(cuGraphNodeGetEnabled(exec, node[2], &enabled));
+		CHECK(!enabled);
+		OK(cuGraphNodeSetEnabled(exec, node[2], 1));
+	}
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(result == 12 && twice[1] == 12 && !twice[0]);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+}
+
+/* More bytes than the worker keeps for a session go through one node: it keeps no copy that a later change has replaced. */
+static void replaced_often(void)
+{
+	enum { BYTES = 1 << 20, CHANGES = 1200 };
+	uint8_t *from = calloc(1, BYTES);
+	CUdeviceptr device = memory_of(BYTES / 4);
+	CUgraph graph = new_graph();
+	CUgraphNode node = add_copy(graph, NULL, up(device, from, BYTES));
+	CUcontext context;
+	CUgraphExec exec;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < CHANGES; i++) {
+		CUDA_MEMCPY3D copy = up(device, from, BYTES);
+		OK(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context));
+		if (i % 100 < 3) /* most changes are not followed by a launch */
+			OK(cuGraphLaunch(exec, NULL));
+		if (i % 100 == 3)
+			OK(cuStreamSynchronize(NULL));
+	}
+	from[BYTES - 1] = 77;
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(word(device + BYTES - 4) == 77u << 24);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+	free(from);
+}
+
+/* Rows through an array, from the host and back, by way of the device; the array's end is noticed. */
+static void arrays(void)
+{
+	enum { WIDTH = 16, ROWS = 4 };
+	unsigned char from[ROWS][WIDTH], to[ROWS][WIDTH] = { { 0 } };
+	CUDA_ARRAY_DESCRIPTOR like = { .Width = WIDTH, .Height = ROWS, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+	CUdeviceptr device = memory_of(WIDTH * ROWS / 4);
+	CUarray array;
+	for (int i = 0; i < ROWS * WIDTH; i++)
+		from[i / WIDTH][i % WIDTH] = (unsigned char)(i * 3);
+	OK(cuArrayCreate(&array, &like));
+	CUgraph graph = new_graph();
+	CUDA_MEMCPY3D copy = up(0, from, WIDTH);
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY, copy.dstArray = array;
+	copy.Height = ROWS, copy.srcPitch = WIDTH;
+	CUgraphNode node = add_copy(graph, NULL, copy);
+	copy = down(NULL, 0, 8);
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY, copy.srcArray = array;
+	copy.srcXInBytes = 4, copy.srcY = 1, copy.Height = 2;
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = device, copy.dstPitch = WIDTH;
+	node = add_copy(graph, node, copy);
+	copy = down(to, device, 8);
+	copy.Height = 2, copy.srcPitch = copy.dstPitch = WIDTH;
+	add_copy(graph, node, copy);
+	copy = up(0, from, WIDTH + 1);
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY, copy.dstArray = array;
+	CUcontext context;
+	OK(cuCtxGetCurrent(&context));
+	EXPECT(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context), CUDA_ERROR_INVALID_VALUE);
+	CUgraphExec exec = instantiated(graph);
+	launched(exec);
+	for (int y = 0; y < 2; y++)
+		CHECK(!memcmp(to[y], &from[y + 1][4], 8) && !to[y][8]);
+	OK(cuArrayDestroy(array));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+}
+
+/* A graph waits for a value that another stream writes, and writes one; the words are changed. */
+static void memory_operations(void)
+{
+	CUdeviceptr device = memory_of(WORDS);
+	CUcontext context;
+	CUstream stream;
+	CUgraphNode node;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CUstreamBatchMemOpParams list[] = {
+		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = device, .value = 3,
+				 .flags = CU_STREAM_WAIT_VALUE_GEQ } },
+		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = device + 4, .value = 8 } },
+	};
+	CUDA_BATCH_MEM_OP_NODE_PARAMS params = { .ctx = context, .count = 2, .paramArray = list }, told;
+	CUgraph graph = new_graph();
+	OK(cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+	OK(cuGraphBatchMemOpNodeGetParams(node, &told));
+	CHECK(told.count == 2 && told.paramArray[1].writeValue.address == device + 4);
+	list[1].writeValue.address = device + 2;
+	EXPECT(cuGraphBatchMemOpNodeSetParams(node, &params), CUDA_ERROR_INVALID_VALUE);
+	list[1].writeValue.address = device + 4;
+	add_kernel(graph, &node, 1, "increase", device + 4, 100);
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, stream));
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	OK(cuStreamWriteValue32(CU_STREAM_PER_THREAD, device, 3, 0));
+	OK(cuStreamSynchronize(stream));
+	CHECK(word(device + 4) == 108);
+	list[0].waitValue.address = list[1].writeValue.address = device + 8;
+	list[0].waitValue.value = 0;
+	OK(cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(word(device + 8) == 8 && word(device + 4) == 208);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemFree(device));
+}
+
 /* ---- conditional nodes ---- */
 
 static CUgraphNode add_condition(CUgraph graph, CUgraphNode after, CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
@@ -259,12 +414,6 @@ static CUgraphNode add_setter(CUgraph graph, CUgraphNode after, const char *name
 					   .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters };
 	OK(cuGraphAddKernelNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
 	return node;
-}
-
-static void launched(CUgraphExec exec)
-{
-	OK(cuGraphLaunch(exec, NULL));
-	OK(cuStreamSynchronize(NULL));
 }
 
 static CUgraphConditionalHandle handle_of(CUgraph graph, unsigned value, unsigned flags)
@@ -393,6 +542,45 @@ static void conditions_are_replaced(void)
 	OK(cuMemFree(device));
 }
 
+/* Pinned memory that the worker has mapped is copied in a loop's body: the source changes while the loop runs. */
+static void pinned_memory_in_a_loop(void)
+{
+	CUdeviceptr device = memory_of(WORDS), mapped;
+	uint32_t *host;
+	OK(cuMemAllocHost((void **)&host, 4096));
+	host[0] = 0;
+	host[1] = 40;
+	if (cuMemHostGetDevicePointer(&mapped, host, 0) != CUDA_SUCCESS) { /* the worker is on another host, or seems to be */
+		OK(cuMemFreeHost(host));
+		OK(cuMemFree(device));
+		return;
+	}
+	CUgraph graph = new_graph(), body;
+	CUgraphConditionalHandle handle = handle_of(graph, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+	add_condition(graph, NULL, handle, CU_GRAPH_COND_TYPE_WHILE, 1, &body);
+	CUgraphNode node = add_copy(body, NULL, up(device + 4, &host[1], 4));
+	node = add_kernel(body, &node, 1, "increase", device + 4, 1);
+	node = add_copy(body, node, down(&host[1], device + 4, 4));
+	CUDA_MEMCPY3D across = down(&host[2], 0, 4);
+	across.srcMemoryType = CU_MEMORYTYPE_HOST;
+	across.srcHost = &host[1];
+	node = add_copy(body, node, across);
+	add_setter(body, node, "decrease", device, handle);
+	CUgraphExec exec = instantiated(graph);
+	for (uint32_t round = 1; round < 4; round++) {
+		OK(cuMemsetD32(device, 5, 1));
+		launched(exec);
+		CHECK(host[1] == 40 + 5 * round && host[2] == host[1] && !host[3] && !host[0]);
+	}
+	OK(cuMemsetD32(device, 1, 1));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuMemFreeHost(host)); /* waits for the launch */
+	OK(cuStreamSynchronize(NULL));
+	CHECK(word(device + 4) == 56);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuMemFree(device));
+}
+
 static void conditions_refused(void)
 {
 	static uint32_t source;
@@ -464,7 +652,12 @@ int main(int argc, char **argv)
 	boxes();
 	updates();
 	other_nodes();
+	disabled_copies();
+	replaced_often();
+	arrays();
+	memory_operations();
 	a_loop();
+	pinned_memory_in_a_loop();
 	choices();
 	conditions_are_replaced();
 	conditions_refused();

@@ -133,15 +133,22 @@ static void graph_instantiate(struct message *to)
 		struct rc_wire_graph child;
 		struct rc_wire_node fill_node;
 		struct rc_wire_graph_fill fill;
+		struct rc_wire_node wait_node;
+		uint64_t operations;
+		struct rc_wire_memop operation[2];
 		struct rc_wire_graph_edge edge[2];
 	} graph = {
-		.graph = { 3, 2 }, .edge = { { 0, 1, { 0 } }, { 1, 2, { 0 } } },
+		.graph = { 4, 2 }, .edge = { { 0, 1, { 0 } }, { 1, 2, { 0 } } },
 		.kernel_node = { .type = CU_GRAPH_NODE_TYPE_KERNEL },
 		.kernel = { .function = kernel, .grid = { 1, 1, 1 }, .block = { 64, 1, 1 }, .parameters = 12 },
 		.parameters = { memory, 7 },
-		.copy_node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY },
+		.copy_node = { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .flags = (uint32_t)draw(2) },
+		.wait_node = { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP }, .operations = 2,
+		.operation = { { CU_STREAM_MEM_OP_WRITE_VALUE_32, 0, memory, 1, draw(8) ? 0 : handle(RC_KIND_PINNED) },
+			       { CU_STREAM_MEM_OP_WAIT_VALUE_64, CU_STREAM_WAIT_VALUE_GEQ, memory + 8, 0, 0 } },
 		.copy = { .width = 64, .height = 1 + draw(2), .depth = 1, .function = 9, .kind = (uint32_t)draw(3),
-			  .to = { .address = memory }, .from = { .address = memory + 4096 } },
+			  .to = { .address = memory },
+			  .from = { draw(8) ? 0 : handle(draw(2) ? RC_KIND_PINNED : RC_KIND_ARRAY), memory + 4096, 0, 0, 0, 0, 0 } },
 		.child_node = { .type = CU_GRAPH_NODE_TYPE_GRAPH }, .child = { 1, 0 },
 		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
 		.fill = { .to = memory, .width = 16, .height = 1, .value = 3, .element = 4 },
@@ -202,7 +209,7 @@ static void graph_use(struct message *to)
 	struct {
 		struct rc_wire_node node;
 		struct rc_wire_graph_copy copy;
-	} node = { { .type = CU_GRAPH_NODE_TYPE_MEMCPY },
+	} node = { { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .flags = (uint32_t)draw(2) },
 		   { .width = 64, .height = 1, .depth = 1, .function = 9, .kind = (uint32_t)draw(3), .to = { .address = memory },
 		     .from = { .address = memory + 64 } } };
 	switch (draw(4)) {
