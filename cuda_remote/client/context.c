@@ -581,12 +581,8 @@ CUresult cuCtxDestroy(CUcontext handle)
 	return cuCtxDestroy_v2(handle);
 }
 
-CUresult cuCtxSynchronize_v2(CUcontext handle)
+CUresult rc_context_wait(CUcontext handle)
 {
-	CUcontext meant = handle ? handle : rc_context_current();
-	CUresult refused = meant ? capture_refuse_context(meant) : CUDA_SUCCESS;
-	if (refused != CUDA_SUCCESS)
-		return refused;
 	struct rc_context *context;
 	CUresult result = context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
@@ -603,6 +599,13 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	if (result == CUDA_SUCCESS)
 		rc_link_settle(link->session, message.call.context, message.head.number);
 	return result;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	CUcontext meant = handle ? handle : rc_context_current();
+	CUresult refused = meant ? capture_refuse_context(meant) : CUDA_SUCCESS;
+	return refused != CUDA_SUCCESS ? refused : rc_context_wait(handle);
 }
 
 CUresult cuCtxSynchronize(void)

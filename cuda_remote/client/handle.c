@@ -80,6 +80,20 @@ CUresult rc_handle_row(enum rc_kind kind, struct rc_session *session, uint32_t n
 	return result;
 }
 
+static uint64_t ends; /* atomic */
+
+uint64_t rc_handle_ends(void)
+{
+	/* Orders nothing: CUDA does not let one thread end what another uses without synchronization of their own. */
+	return __atomic_load_n(&ends, __ATOMIC_RELAXED);
+}
+
+static bool graphs_refer_to(enum rc_kind kind)
+{
+	return kind == RC_KIND_CONTEXT || kind == RC_KIND_MODULE || kind == RC_KIND_LIBRARY || kind == RC_KIND_EVENT ||
+	       kind == RC_KIND_ARRAY;
+}
+
 /* Freed entries are reused oldest first, so that the use of a deleted handle is detected for as long as possible. */
 void rc_handle_delete(uint64_t handle)
 {
@@ -88,6 +102,8 @@ void rc_handle_delete(uint64_t handle)
 	if (entry) {
 		uint32_t index = rc_handle_index(handle);
 		__atomic_store_n(&entry->word, entry->word & 0xffff, __ATOMIC_RELEASE);
+		if (graphs_refer_to(rc_handle_kind(handle)))
+			__atomic_add_fetch(&ends, 1, __ATOMIC_RELAXED);
 		entry->next_free = 0;
 		if (last_free)
 			entry_at(last_free)->next_free = index;

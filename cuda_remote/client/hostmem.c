@@ -49,13 +49,13 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t size)
 	return cuMemHostAlloc(pointer, size, 0);
 }
 
-/* Waits for asynchronous copies to the host. The first call may return the failure of an earlier call instead of
+/* Waits for asynchronous copies and for graphs. The first call may return the failure of an earlier call instead of
  * waiting; then the second one waits. */
 static CUresult synchronize(CUcontext context)
 {
-	CUresult result = rc_copy_any_later() ? cuCtxSynchronize_v2(context) : CUDA_SUCCESS;
-	if (result != CUDA_SUCCESS && rc_copy_any_later())
-		cuCtxSynchronize_v2(context);
+	CUresult result = rc_context_wait(context);
+	if (result != CUDA_SUCCESS && (rc_copy_any_later() || rc_graph_host_any()))
+		rc_context_wait(context);
 	return result;
 }
 
@@ -66,12 +66,16 @@ static void synchronize_each(uint64_t handle, void *data, void *context)
 	synchronize((CUcontext)(uintptr_t)handle);
 }
 
-/* Waits for the copies into memory that the program is freeing or unregistering. */
+/* Waits for what may still use memory that the program is freeing or unregistering. A graph that has failed does not use it any
+ * more, nor one of a server that asks too late. */
 static CUresult settle(uint64_t address, uint64_t size)
 {
-	CUresult result = synchronize(NULL);
-	if (rc_copy_pending(address, size) && result != RC_LOST)
+	bool graphs = rc_graph_host_pending(address, size);
+	CUresult result = rc_copy_any_later() || graphs ? synchronize(NULL) : CUDA_SUCCESS;
+	if ((rc_copy_pending(address, size) || rc_graph_host_pending(address, size)) && result != RC_LOST)
 		rc_handle_each(RC_KIND_CONTEXT, synchronize_each, NULL);
+	if (graphs)
+		rc_graph_host_forget(address, size);
 	return result;
 }
 

@@ -163,7 +163,7 @@ static CUresult launch(const struct launch *launch)
 		return result;
 	bool captured;
 	result = rc_capture_launch(launch->stream, launch->function, launch_shape(launch), launch->parameters, launch->extra,
-				   &captured);
+				   launch->attributes, launch->n_attributes, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
 	bool small = kernel->block <= INLINE_PARAMETERS;

@@ -166,6 +166,8 @@ CUresult graph_params_there(CUgraphNode node);
 
 /* Attributes of a kernel node. CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE. */
 CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, const CUlaunchAttributeValue *value);
+/* Sets those attributes of a launch that nodes have; the others are dropped. */
+CUresult graph_attributes_take(CUgraphNode node, const CUlaunchAttribute *attributes, unsigned count);
 CUresult graph_attribute_get(CUgraphNode node, CUlaunchAttributeID attribute, CUlaunchAttributeValue *value);
 
 /* ---- conditional handles (graph_conditional.c) ---- */

@@ -54,6 +54,15 @@ CUresult graph_attribute_set(CUgraphNode node, CUlaunchAttributeID attribute, co
 	return CUDA_SUCCESS;
 }
 
+CUresult graph_attributes_take(CUgraphNode node, const CUlaunchAttribute *attributes, unsigned count)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (unsigned i = 0; i < count && !result; i++)
+		if (!known(attributes[i].id, &attributes[i].value))
+			result = graph_attribute_set(node, attributes[i].id, &attributes[i].value);
+	return result;
+}
+
 CUresult graph_attribute_get(CUgraphNode node, CUlaunchAttributeID attribute, CUlaunchAttributeValue *value)
 {
 	const graph_kernel_t *kernel = node->kernel;

@@ -20,7 +20,7 @@ static CUresult add(CUstream given, CUgraphNodeParams *params, CUgraphNode *node
 }
 
 CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t shape, void **parameters, void **extra,
-			   bool *captured)
+			   const CUlaunchAttribute *attributes, unsigned count, bool *captured)
 {
 	CUgraphNode node;
 	*captured = false;
@@ -34,6 +34,8 @@ CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t 
 			    .kernelParams = parameters, .extra = extra },
 	};
 	CUresult result = add(stream, &params, &node, captured);
+	if (result == CUDA_SUCCESS && *captured)
+		result = graph_attributes_take(node, attributes, count);
 	if (result != CUDA_SUCCESS || !*captured || !shape.cooperative)
 		return result;
 	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,

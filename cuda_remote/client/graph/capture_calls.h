@@ -11,7 +11,7 @@
 #include "cuda_remote/graph/capture.h"
 
 CUresult rc_capture_launch(CUstream stream, CUfunction function, launch_shape_t shape, void **parameters, void **extra,
-			   bool *captured);
+			   const CUlaunchAttribute *attributes, unsigned count, bool *captured);
 
 /* One side of a copy, as client/copy.c has it. */
 struct rc_capture_side {

@@ -25,6 +25,7 @@ struct rc_graph_host {
 	struct rc_graph_side to, from;
 	uint64_t width, height, depth;
 	uint64_t launches;              /* that have not come to it */
+	bool running;                   /* one has, and is being served; the entry stays */
 	bool disabled;                  /* launches skip it */
 	bool retired;                   /* no further launch */
 };
@@ -32,6 +33,7 @@ struct rc_graph_host {
 #define BUCKETS 1024
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_graph_host *buckets[BUCKETS];
+static pthread_cond_t served = PTHREAD_COND_INITIALIZER;
 static uint64_t last_id;
 static uint64_t unfinished; /* launches of all entries; atomic */
 
@@ -216,41 +218,98 @@ static void copy_rows(const struct rc_graph_host *host, bool to_packed, bool fro
 		}
 }
 
-/* The launch has come to the entry. */
-static void done(const struct rc_session *session, uint64_t id)
+/* Takes an entry that a launch has come to. NULL: none, or the server names it once more than it may. */
+static struct rc_graph_host *begin(const struct rc_session *session, uint64_t id)
 {
 	pthread_mutex_lock(&lock);
 	struct rc_graph_host *host = find(session, id);
-	if (host && !--host->launches && host->retired)
+	if (host && host->running)
+		host = NULL;
+	if (host)
+		host->running = true;
+	pthread_mutex_unlock(&lock);
+	return host;
+}
+
+/* Release pairs with the acquire in rc_graph_host_any. */
+static void finish(struct rc_graph_host *host)
+{
+	pthread_mutex_lock(&lock);
+	host->running = false;
+	if (!--host->launches && host->retired)
 		remove_and_free(host);
+	pthread_cond_broadcast(&served);
 	pthread_mutex_unlock(&lock);
 	__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
 }
 
 int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *bytes, uint8_t **answer, size_t *len)
 {
+	struct rc_graph_host *host = begin(session, id);
 	*answer = NULL;
 	*len = 0;
-	pthread_mutex_lock(&lock);
-	const struct rc_graph_host *found = find(session, id);
-	struct rc_graph_host host = found ? *found : (struct rc_graph_host){ .id = 0 };
-	pthread_mutex_unlock(&lock);
-	if (!host.id)
+	if (!host)
 		return -1;
-	if (host.kind == HOST_READ && !(*answer = malloc(bytes_of(&host) + 1)))
-		return -1;
-	if (host.kind == HOST_FUNCTION) {
+	bool enough = host->kind != HOST_READ || (*answer = malloc(bytes_of(host) + 1));
+	if (host->kind == HOST_FUNCTION) {
 		graph_driver_in_callback(true);
-		host.function(host.argument);
+		host->function(host->argument);
 		graph_driver_in_callback(false);
-	} else if (host.kind == HOST_COPY) {
-		copy_rows(&host, false, false, NULL);
-	} else if (host.kind == HOST_READ) {
-		*len = bytes_of(&host);
-		copy_rows(&host, true, false, *answer);
+	} else if (host->kind == HOST_COPY) {
+		copy_rows(host, false, false, NULL);
+	} else if (host->kind == HOST_READ && enough) {
+		*len = bytes_of(host);
+		copy_rows(host, true, false, *answer);
 	} else if (bytes) {
-		copy_rows(&host, false, true, bytes);
+		copy_rows(host, false, true, bytes);
 	}
-	done(session, id);
-	return 0;
+	finish(host);
+	return enough ? 0 : -1;
+}
+
+/* ---- memory that the program frees ---- */
+
+static bool side_overlaps(const struct rc_graph_host *host, const struct rc_graph_side *side, uint64_t address, uint64_t size)
+{
+	uint64_t first = (uint64_t)(uintptr_t)row_of(side, 0, 0);
+	uint64_t end = (uint64_t)(uintptr_t)row_of(side, host->height - 1, host->depth - 1) + host->width;
+	return side->host && first < address + size && address < end;
+}
+
+/* An entry that launches have not come to, with memory of the range. Under the lock. */
+static struct rc_graph_host *user_of(uint64_t address, uint64_t size)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct rc_graph_host *host = buckets[i]; host; host = host->next)
+			if (host->launches && host->kind != HOST_FUNCTION &&
+			    (side_overlaps(host, &host->to, address, size) || side_overlaps(host, &host->from, address, size)))
+				return host;
+	return NULL;
+}
+
+bool rc_graph_host_pending(uint64_t address, uint64_t size)
+{
+	if (!rc_graph_host_any())
+		return false;
+	pthread_mutex_lock(&lock);
+	bool found = user_of(address, size);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void rc_graph_host_forget(uint64_t address, uint64_t size)
+{
+	struct rc_graph_host *host;
+	pthread_mutex_lock(&lock);
+	while ((host = user_of(address, size))) {
+		if (host->running) {
+			pthread_cond_wait(&served, &lock);
+			continue;
+		}
+		__atomic_sub_fetch(&unfinished, host->launches, __ATOMIC_RELEASE);
+		host->launches = 0;
+		if (host->retired)
+			remove_and_free(host);
+	}
+	pthread_mutex_unlock(&lock);
 }

@@ -20,6 +20,7 @@ struct graph_runner {
 	uint8_t *ways;  /* by number: enum way of a copy */
 	uint32_t room;
 	bool memory;    /* some node allocates or frees memory */
+	uint64_t ends;  /* rc_handle_ends when all objects of the graph were there */
 	rc_graph_hosts_t hosts;
 };
 
@@ -519,6 +520,24 @@ CUresult graph_driver_replaced(CUgraphExec exec, CUgraph old, CUgraph now)
 	return result;
 }
 
+static CUresult check_node(CUgraphNode node, void *with)
+{
+	(void)with;
+	return graph_params_there(node);
+}
+
+/* The objects that the nodes refer to were there when none had ended: they need no second look. */
+static CUresult check_objects(CUgraphExec exec)
+{
+	uint64_t ends = rc_handle_ends();
+	if (ends == exec->run->ends)
+		return CUDA_SUCCESS;
+	CUresult result = graph_visit(exec->graph, check_node, NULL);
+	if (result == CUDA_SUCCESS)
+		exec->run->ends = ends;
+	return result;
+}
+
 CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 {
 	struct {
@@ -531,6 +550,8 @@ CUresult graph_driver_launch(CUgraphExec exec, CUstream stream)
 	if (result == CUDA_SUCCESS && session != exec->run->session)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	struct rc_link *link;
+	if (result == CUDA_SUCCESS)
+		result = check_objects(exec);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS && exec->run->memory)

@@ -128,6 +128,54 @@ static void is_invalid(void)
 	CHECK(!graph);
 }
 
+/* A captured launch keeps the attributes that nodes have. */
+static void launches_keep_attributes(void)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	size_t nodes = 1;
+	CUlaunchAttribute attributes[] = {
+		{ .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -3 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, .value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE },
+	};
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+				  .hStream = stream, .attrs = attributes, .numAttrs = 3 };
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuLaunchKernelEx(&config, kernel("nothing"), NULL, NULL));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, &node, &nodes));
+	CUlaunchAttributeValue value;
+	OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+	CHECK(nodes == 1 && value.priority == -3);
+	OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
+	CHECK(value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE);
+	CUgraphExec exec;
+	OK(cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuStreamSynchronize(stream));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
+/* Registered memory is released while a copy into it is under way; the capture does not notice. */
+static void unregistered_in_a_capture(void)
+{
+	static uint32_t result, here[1024];
+	CUgraph graph;
+	OK(cuMemsetD32(device, 9, 1));
+	OK(cuMemHostRegister(here, sizeof here, 0));
+	OK(cuMemcpyDtoHAsync(here, device, 4, other));
+	begin();
+	increase(stream, device, 1);
+	OK(cuMemHostUnregister(here));
+	CHECK(here[0] == 9);
+	OK(cuMemcpyDtoHAsync(&result, device, 4, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	CHECK(result_of(graph, &result) == 10);
+	OK(cuGraphDestroy(graph));
+}
+
 static void forbidden(void)
 {
 	CUdeviceptr address;
@@ -194,6 +242,8 @@ int main(void)
 	two_streams();
 	launch_in_capture();
 	values_and_arrays();
+	launches_keep_attributes();
+	unregistered_in_a_capture();
 	forbidden();
 	destroyed();
 	OK(cuMemFree(device));

@@ -5,6 +5,9 @@
  */
 #include "test/cuda/softgpu/driver.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #define WORDS 8
 
 static CUdeviceptr memory_of(size_t words)
@@ -239,8 +242,9 @@ static void other_nodes(void)
 	OK(cuGraphLaunch(exec, NULL));
 	OK(cuEventSynchronize(event));
 	CHECK(word(device + 4 * (2 * WORDS - 1)) == 0x01020304);
-	OK(cuGraphExecDestroy(exec));
 	OK(cuEventDestroy(event));
+	EXPECT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuGraphExecDestroy(exec));
 	OK(cuMemFree(device));
 }
 
@@ -280,6 +284,43 @@ static void disabled_copies(void)
 	CHECK(result == 12 && twice[1] == 12 && !twice[0]);
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
+	OK(cuMemFree(device));
+}
+
+static void *release_later(void *flag)
+{
+	CUcontext context;
+	CUdevice device;
+	OK(cuDeviceGet(&device, 0));
+	OK(cuDevicePrimaryCtxRetain(&context, device));
+	OK(cuCtxSetCurrent(context));
+	usleep(50000);
+	OK(cuStreamWriteValue32(CU_STREAM_PER_THREAD, *(CUdeviceptr *)flag, 1, 0));
+	OK(cuDevicePrimaryCtxRelease(device));
+	return NULL;
+}
+
+/* Memory that a graph still writes is unregistered only then. */
+static void unregistered_in_use(void)
+{
+	CUdeviceptr device = memory_of(WORDS);
+	uint32_t *host = calloc(1, 4096);
+	CUgraph graph = new_graph();
+	OK(cuMemHostRegister(host, 4096, 0));
+	CUgraphNode node = add_kernel(graph, NULL, 0, "wait", device, 0);
+	add_copy(graph, node, down(&host[5], device, sizeof *host));
+	CUgraphExec exec = instantiated(graph);
+	pthread_t thread;
+	CUstream stream;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuGraphLaunch(exec, stream));
+	CHECK(!pthread_create(&thread, NULL, release_later, &device));
+	OK(cuMemHostUnregister(host));
+	CHECK(host[5] == 1);
+	free(host);
+	pthread_join(thread, NULL);
+	OK(cuStreamDestroy(stream));
+	OK(cuGraphExecDestroy(exec));
 	OK(cuMemFree(device));
 }
 
@@ -347,6 +388,7 @@ static void arrays(void)
 	for (int y = 0; y < 2; y++)
 		CHECK(!memcmp(to[y], &from[y + 1][4], 8) && !to[y][8]);
 	OK(cuArrayDestroy(array));
+	EXPECT(cuGraphLaunch(exec, NULL), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuGraphExecDestroy(exec));
 	OK(cuMemFree(device));
 }
@@ -653,6 +695,7 @@ int main(int argc, char **argv)
 	updates();
 	other_nodes();
 	disabled_copies();
+	unregistered_in_use();
 	replaced_often();
 	arrays();
 	memory_operations();

@@ -27,7 +27,7 @@ static CUresult launch_run(command_t *command)
 
 /* If the stream captures, the launch becomes a kernel node. */
 static CUresult capture_launch(CUstream stream, CUfunction function, const launch_shape_t *shape, void **parameters,
-			       void **extra, bool *captured)
+			       void **extra, const CUlaunchConfig *config, bool *captured)
 {
 	*captured = false;
 	if (!capture_possible())
@@ -41,6 +41,8 @@ static CUresult capture_launch(CUstream stream, CUfunction function, const launc
 			    .kernelParams = parameters, .extra = extra },
 	};
 	CUresult result = capture_add(stream, &params, &node, captured);
+	if (!result && *captured && config)
+		result = graph_attributes_take(node, config->attrs, config->numAttrs);
 	if (result || !*captured || !shape->cooperative)
 		return result;
 	return graph_attribute_set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -48,7 +50,7 @@ static CUresult capture_launch(CUstream stream, CUfunction function, const launc
 }
 
 CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream stream_handle, void **parameters,
-		       void **extra, CUstream *output)
+		       void **extra, const CUlaunchConfig *config, CUstream *output)
 {
 	CUcontext context;
 	CUstream stream;
@@ -71,7 +73,7 @@ CUresult launch_submit(CUfunction handle, const launch_shape_t *shape, CUstream 
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	*output = stream;
 	bool captured;
-	result = capture_launch(stream, function, shape, parameters, extra, &captured);
+	result = capture_launch(stream, function, shape, parameters, extra, config, &captured);
 	if (result || captured)
 		return result;
 	launch_command_t *launch = malloc(sizeof *launch + function->info.parameter_bytes);
@@ -161,6 +163,6 @@ CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUs
 			return result;
 	}
 	CUstream stream;
-	CUresult result = launch_submit(function, &shape, handle, parameters, extra, &stream);
+	CUresult result = launch_submit(function, &shape, handle, parameters, extra, config, &stream);
 	return result || !after ? result : event_record(after, stream, false);
 }

@@ -7,10 +7,11 @@
 
 /*
  * Launches in the stream that the handle means. function may be a CUkernel too. Parameters come as kernelParams or in
- * extra's buffer; they are copied before the call returns. Outputs the stream that the launch went to.
+ * extra's buffer; they are copied before the call returns. config: NULL, or has attributes, which a captured launch
+ * keeps. Outputs the stream that the launch went to.
  */
 CUresult launch_submit(CUfunction function, const launch_shape_t *shape, CUstream handle, void **parameters,
-		       void **extra, CUstream *stream);
+		       void **extra, const CUlaunchConfig *config, CUstream *stream);
 
 /* cuLaunchKernelEx. Attributes that are hints or permissions are accepted; clusters of several blocks are not. */
 CUresult launch_submit_ex(const CUlaunchConfig *config, CUfunction function, CUstream handle, void **parameters,

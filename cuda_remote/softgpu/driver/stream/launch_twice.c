@@ -10,7 +10,7 @@ CUresult PTSZ(cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int 
 		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, false
 	};
 	CUstream stream;
-	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, extra, &stream);
+	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, extra, NULL, &stream);
 }
 
 CUresult PTSZ(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -22,7 +22,7 @@ CUresult PTSZ(cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, un
 		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes, true
 	};
 	CUstream stream;
-	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, NULL, &stream);
+	return launch_submit(f, &shape, STREAM_OR_DEFAULT(hStream), kernelParams, NULL, NULL, &stream);
 }
 
 CUresult PTSZ(cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)

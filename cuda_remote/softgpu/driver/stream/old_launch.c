@@ -122,7 +122,7 @@ CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstre
 	if (grid_width < 1 || grid_height < 1)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
-		result = launch_submit(f, &shape, hStream, NULL, extra, &stream);
+		result = launch_submit(f, &shape, hStream, NULL, extra, NULL, &stream);
 	pthread_mutex_unlock(&old_lock);
 	return result;
 }
