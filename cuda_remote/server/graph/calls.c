@@ -71,18 +71,28 @@ CUresult serve_graph_instantiate(struct server_call *call)
 	return result;
 }
 
+/* True if each node of the executable graph is named once, by one of its own kind. */
+static bool numbers_fit(const uint8_t *numbers, const struct graph *from, const struct graph *exec, bool *named)
+{
+	for (uint32_t i = 0; i < from->n; i++) {
+		uint32_t number;
+		memcpy(&number, numbers + i * sizeof number, sizeof number);
+		if (number >= exec->n || named[number] || exec->node[number].type != from->node[i].type ||
+		    !exec->node[number].host != !from->node[i].host)
+			return false;
+		named[number] = true;
+	}
+	return true;
+}
+
 /* The numbers that the nodes of an update have in the executable graph. */
 static const uint8_t *take_numbers(struct server_call *call, const struct graph *from, const struct graph *exec)
 {
 	const uint8_t *numbers = from->n == exec->n ? server_take(call, from->n, sizeof(uint32_t)) : NULL;
-	for (uint32_t i = 0; numbers && i < from->n; i++) {
-		uint32_t number;
-		memcpy(&number, numbers + i * sizeof number, sizeof number);
-		if (number >= exec->n || exec->node[number].type != from->node[i].type ||
-		    !exec->node[number].host != !from->node[i].host)
-			return NULL;
-	}
-	return numbers;
+	bool *named = numbers ? calloc(from->n + 1, sizeof *named) : NULL;
+	bool fit = named && numbers_fit(numbers, from, exec, named);
+	free(named);
+	return fit ? numbers : NULL;
 }
 
 /* The executable graph keeps the driver's nodes by which changes name its own. */

@@ -165,15 +165,18 @@ static void graph_condition(struct message *to)
 		struct rc_wire_node kernel_node;
 		struct rc_wire_graph_kernel kernel;
 		uint64_t parameters[2];
+		struct rc_wire_node host_node;
+		uint64_t function;
 		struct rc_wire_node condition_node;
 		struct rc_wire_graph_condition condition;
 		struct rc_wire_graph first_body, second_body;
 		struct rc_wire_node fill_node;
 		struct rc_wire_graph_fill fill;
 		struct rc_wire_graph_edge edge;
-		uint32_t number[3];
+		uint32_t number[4];
 	} graph = {
-		.graph = { 2, 1 }, .edge = { 0, 1, { 0 } },
+		.graph = { 3, 1 }, .edge = { 0, 2, { 0 } },
+		.host_node = { .type = CU_GRAPH_NODE_TYPE_HOST }, .function = 9,
 		.kernel_node = { .type = CU_GRAPH_NODE_TYPE_KERNEL },
 		.kernel = { .function = kernel, .grid = { 1, 1, 1 }, .block = { 64, 1, 1 }, .parameters = 12 },
 		.parameters = { memory, 7 },
@@ -182,7 +185,7 @@ static void graph_condition(struct message *to)
 		.second_body = { 1, 0 },
 		.fill_node = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
 		.fill = { .to = memory, .width = 16, .height = 1, .value = 3, .element = 4 },
-		.number = { 0, (uint32_t)draw(3), 2 },
+		.number = { 0, draw(8) ? 1 : (uint32_t)draw(5), 2, 3 },
 	};
 	struct rc_wire_graph_new args = { handle(RC_KIND_GRAPH_EXEC), 0, conditionals };
 	bool update = draw(2);
