@@ -13,6 +13,7 @@
  *	                  CHUNK      struct rc_wire_chunk, bytes of a copy to the host
  *	                  STAGED     struct rc_wire_staged: such bytes are in the connection's staging area
  *	                  CREDIT     struct rc_wire_credit: chunks to the device whose slots are free again
+ *	                  FETCH      struct rc_wire_fetch: the client sends these bytes of a copy to the device, as CHUNKs
  *	                  TEXT       struct rc_wire_text, what device code or the driver printed
  *	                  HOST       struct rc_wire_host: call this host function, or read or write (bytes) host memory of a
  *	                             graph's copy
@@ -33,7 +34,9 @@
  * the worker fills a slot for the host only if it is free.
  *
  * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
- * of an asynchronous copy may come on any connection. No chunk may exceed the bytes of its copy that are left.
+ * of an asynchronous copy come on the data connection, on which the client has made the call data_connection; the worker
+ * does not answer it. A CHUNK without bytes says that the copy has failed. No chunk may exceed the bytes of its copy that
+ * are left.
  *
  * The handshake compares versions and builds: cuda_remote/door/wire.h.
  */
@@ -55,6 +58,7 @@ enum rc_packet {
 	RC_PACKET_STAGED,
 	RC_PACKET_CREDIT,
 	RC_PACKET_WANT,
+	RC_PACKET_FETCH,
 };
 
 /* Limits that both sides observe. */
@@ -89,8 +93,8 @@ static_assert(sizeof(struct rc_wire_call) == 16, "wire format");
 struct rc_wire_reply {
 	uint64_t number;   /* worker: number of the call that this answers; client: checks it */
 	uint64_t failed;   /* worker: number of the call that result belongs to: this call, or an earlier one without a reply */
-	uint64_t shipped;  /* worker: count of chunks of copies to the host sent so far, on all connections; client:
-			    * returns from the call once it has received this many */
+	uint64_t shipped;  /* worker: count of messages given to the data connection so far; client: returns from the call
+			    * once it has received this many */
 	int32_t result;    /* worker: CUresult; results follow after success only */
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
 	uint16_t reserved; /* worker: 0 */
@@ -103,6 +107,14 @@ struct rc_wire_chunk {
 	uint64_t offset; /* sender: where the bytes belong in the copy, as if it were contiguous */
 };
 static_assert(sizeof(struct rc_wire_chunk) == 16, "wire format");
+
+/* On the data connection: the stream has come to the copy of a copy_up_later. The client answers with the chunks of these
+ * bytes, or with one CHUNK without bytes if it does not have them. */
+struct rc_wire_fetch {
+	uint64_t copy;
+	uint64_t offset, bytes; /* worker: whole chunks, in the order of their offsets */
+};
+static_assert(sizeof(struct rc_wire_fetch) == 24, "wire format");
 
 /* A chunk whose bytes are in its slot of the staging area, which client and worker on one host share. The client may change
  * the bytes at any time; so may the worker. */

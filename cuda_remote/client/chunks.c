@@ -201,6 +201,14 @@ static void chunk_done(void *context, int error, size_t bytes)
 	free(arriving);
 }
 
+static void chunk_dropped(void *context, int error, size_t bytes)
+{
+	const struct rc_link *link = context;
+	(void)bytes;
+	if (!error)
+		rc_link_chunk_arrived(link->session);
+}
+
 int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	struct rc_link *link = context;
@@ -208,6 +216,13 @@ int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > RC_CHUNK_MAX)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);
+	if (rc_copy_has_ended(link, chunk.copy)) {
+		sink->done = chunk_dropped;
+		sink->context = link;
+		return 0; /* the sink has no buffers: CH3 reads the bytes and drops them */
+	}
+	if (!incoming->payload_len)
+		return rc_copy_refused(link, chunk.copy) ? 0 : -EPROTO;
 	/* Acquire pairs with the release after a host function (hostfn.c), which may have read the memory written here. */
 	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
 	struct rc_copy *copy = rc_copy_claim(link, chunk.copy, incoming->payload_len);

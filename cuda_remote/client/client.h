@@ -11,6 +11,7 @@
  *	allocate.c  device memory: addresses, budget        window.c  windows of addresses
  *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
+ *	data/       the connection for the bytes of asynchronous copies
  *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
@@ -62,7 +63,7 @@ struct rc_device {
 
 struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
-	uint64_t arrived __attribute__((aligned(64)));  /* chunks to the host whose bytes are stored; atomic */
+	uint64_t arrived __attribute__((aligned(64)));  /* messages of the data connection that are complete; atomic */
 	bool lost;                                      /* a connection broke; atomic */
 	bool sick;                /* a call returned an error that stays with its context; atomic */
 	bool several;             /* calls were made in more than one context; atomic */
@@ -75,6 +76,11 @@ struct rc_session {
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
+	struct rc_link *data;     /* the data connection (data/), or NULL; atomic */
+	bool data_tried;          /* to open it; under the lock of data/connection.c */
+	struct rc_wire_fetch fetch[4]; /* of the data connection's thread: what the worker has asked for */
+	unsigned fetches;
+	uint8_t *gathered;        /* RC_CHUNK_MAX bytes for scattered sources, or NULL; of that thread too */
 	uint16_t *call_number;    /* NULL, or of each call of this build the server's number; 0: the server does not have it */
 	bool local;               /* the server is reached over a Unix socket, so it is on this host */
 	bool encrypted;           /* TCP connections of the server's worker for this process are to be encrypted */
@@ -204,9 +210,9 @@ CUresult rc_link_progress(struct rc_link *link);
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
-/* The bytes of one more chunk are stored. */
+/* One more message of the data connection is complete: its bytes are stored. */
 void rc_link_chunk_arrived(struct rc_session *session);
-/* Waits until this number of chunks, counted over all connections, is stored. */
+/* Waits until this number of messages of the data connection is complete. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
 /* The reply breaks the protocol: logs that and ends the session. */
@@ -383,6 +389,15 @@ int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 int rc_staged_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 int rc_credit_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
 
+/* ---- data/ ---- */
+
+/* Opens the session's data connection, unless it is open. False: there is none. */
+bool rc_data_open(struct rc_session *session);
+/* True if the link is a data connection. */
+bool rc_data_is(const struct rc_link *link);
+/* Handler of the packet FETCH. context: the link. */
+int rc_fetch_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+
 /* ---- rows.c: where the bytes of a copy lie on the host ---- */
 
 /* The places of the bytes offset..offset+len-1 of a copy: up to max pieces. Returns the number of pieces; 0 if that is
@@ -393,7 +408,7 @@ void rc_copy_scatter(const struct rc_copy *copy, uint64_t offset, uint64_t len, 
 void rc_copy_gather(const struct rc_copy *copy, uint64_t offset, uint64_t len, uint8_t *bytes);
 uint64_t rc_copy_bytes(const struct rc_copy *copy);
 
-/* ---- copy.c: copies to the host that are in progress ---- */
+/* ---- copy.c: copies to the host, and asynchronous ones from it, that are in progress ---- */
 
 struct rc_copy {
 	struct rc_copy *next;
@@ -403,10 +418,12 @@ struct rc_copy {
 	uint64_t pitch, slice, width, height, depth; /* of the host's side, as in struct rc_wire_box */
 	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
 	bool later;         /* asynchronous: freed when complete, not by a call */
-	uint64_t left;      /* bytes that have not arrived; atomic */
+	bool up;            /* to the device, asynchronous: the server asks for the bytes */
+	struct rc_wire_box box; /* of such a copy: the device's side */
+	uint64_t left;      /* bytes that have not arrived, or have not been sent; atomic */
 	/* Under the lock of copy.c. */
-	uint64_t unclaimed; /* bytes that no chunk has announced yet */
-	unsigned receiving; /* chunks that are being received; each of them keeps the struct */
+	uint64_t unclaimed; /* bytes that no chunk has announced, or that the server has not asked for yet */
+	unsigned receiving; /* chunks that are being received, or sent at a time; each of them keeps the struct */
 	bool listed;        /* a chunk may name it */
 };
 
@@ -418,12 +435,24 @@ struct rc_copy {
 struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes);
 /* The chunk's bytes are stored. */
 void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes);
-/* Receiving the chunk failed. */
+/* Receiving the chunk failed, or sending bytes. */
 void rc_copy_failed(struct rc_copy *copy);
+/* The server has asked on link for these bytes of a copy to the device. Returns the copy, whose memory stays until rc_copy_sent
+ * or rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
+struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
+/* The bytes are sent. */
+void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);
+/* The server says on link that this asynchronous copy has failed: no chunk of it follows. False: there is no such copy. */
+bool rc_copy_refused(const struct rc_link *link, uint64_t id);
+/* True if the copy, an asynchronous one, has ended: its memory is the program's again. Its chunks may still come on link. */
+bool rc_copy_has_ended(const struct rc_link *link, uint64_t id);
 
-/* True while asynchronous copies to the host are in progress; the second: into these bytes. */
+/* True while asynchronous copies from or to the host are in progress; from or to these bytes; to these bytes. */
 bool rc_copy_any_later(void);
 bool rc_copy_pending(uint64_t address, uint64_t size);
+bool rc_copy_writes(uint64_t address, uint64_t size);
+/* Waits for all of them. */
+void rc_copy_settle(void);
 /* Waits until the stream would begin a new command, also for streams that it is ordered with. */
 CUresult rc_copy_wait_for_turn(uint64_t stream);
 /* Ends the copies into these bytes. On return no connection writes there: waits for chunks that are being received. */

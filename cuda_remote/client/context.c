@@ -231,6 +231,7 @@ static CUresult primary_reset(struct rc_device *device)
 	} message = { .call.context = device->primary };
 	struct rc_link *link;
 	rc_peer_settle((CUcontext)(uintptr_t)device->primary);
+	rc_copy_settle(); /* streams may wait for a copy at a gate in memory of this context */
 	CUresult result = rc_link_to(device->session, 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -3,8 +3,7 @@
  * Copies between host and device. To the device, the bytes go out with the call, or in chunks after it (chunks.c); once
  * the last chunk has been sent the caller may reuse its memory. To the host, the worker sends chunks as the device
  * produces them. Each chunk names its copy. A copy to pageable memory waits, as in CUDA. A copy to pinned memory is
- * asynchronous: it is complete when a later call that waits for its stream returns, and any connection may bring its
- * chunks. From and to pinned memory that a worker on this host has mapped, the worker copies by itself (pinned.c).
+ * asynchronous: the data connection (data/) brings its chunks when its stream has come to it. From and to pinned memory that a worker on this host has mapped, the worker copies by itself (pinned.c).
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
@@ -23,14 +22,16 @@ static uint64_t later; /* asynchronous copies in progress; atomic */
 static uint64_t newest; /* id of the newest copy of the process; atomic */
 static pthread_cond_t chunk_has_ended = PTHREAD_COND_INITIALIZER;
 
-/* Adds a new copy with the same host side as *host to the table. NULL: no memory. */
-static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_copy *host, const struct rc_link *link)
+/* Adds a new copy with the same host side as *host to the table. From then on the data connection's thread may end an
+ * asynchronous one. NULL: no memory. */
+static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_copy *host, const struct rc_link *link,
+				  uint64_t *id)
 {
 	struct rc_copy *copy = malloc(sizeof *copy);
 	if (!copy)
 		return NULL;
 	*copy = *host;
-	copy->id = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+	*id = copy->id = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
 	copy->session = session;
 	copy->link = link;
 	copy->later = !link;
@@ -61,10 +62,10 @@ static void unlist(struct rc_copy *copy)
 		at = &(*at)->next;
 	*at = copy->next;
 	copy->listed = false;
-	if (copy->later) {
+	if (copy->later && !copy->up)
 		__atomic_sub_fetch(&copy->session->staged, rc_copy_bytes(copy), __ATOMIC_RELAXED);
+	if (copy->later)
 		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
-	}
 	free_if_unused(copy);
 }
 
@@ -78,16 +79,30 @@ static void copy_end(struct rc_copy *copy)
 /*
  * Nothing that a server sends may make the client write to memory whose copy has ended. So a chunk claims its bytes
  * when it is announced, and the claims of a copy never exceed its size. Only the copy's own server may send it.
- * A copy that a call waits for takes chunks only from the call's own connection and only before the reply.
+ * A copy that a call waits for takes chunks only from the call's own connection and only before the reply. Other copies
+ * take chunks only from the data connection.
  */
-struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes)
+static bool may_send(const struct rc_link *link, const struct rc_copy *copy)
 {
-	pthread_mutex_lock(&lock);
+	if (copy->session != link->session)
+		return false;
+	return copy->link ? copy->link == link && !link->answered : rc_data_is(link);
+}
+
+/* Under the lock. */
+static struct rc_copy *copy_find(uint64_t id)
+{
 	struct rc_copy *copy = buckets[id % BUCKETS];
 	while (copy && copy->id != id)
 		copy = copy->next;
-	if (copy && (copy->session != link->session || (copy->link && (copy->link != link || link->answered)) ||
-		     !bytes || bytes > copy->unclaimed))
+	return copy;
+}
+
+struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	struct rc_copy *copy = copy_find(id);
+	if (copy && (copy->up || !may_send(link, copy) || !bytes || bytes > copy->unclaimed))
 		copy = NULL;
 	if (copy) {
 		copy->unclaimed -= bytes;
@@ -117,17 +132,51 @@ bool rc_copy_any_later(void)
 	return __atomic_load_n(&later, __ATOMIC_RELAXED) > 0;
 }
 
-/* An asynchronous copy into address..address+size-1. Under the lock. */
-static struct rc_copy *copy_into(uint64_t address, uint64_t size)
+/* Bytes from the first to the last of a copy's host memory. */
+static uint64_t host_extent(const struct rc_copy *copy)
+{
+	return copy->width + (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
+}
+
+static bool overlaps(const struct rc_copy *copy, uint64_t address, uint64_t size)
+{
+	uint64_t first = (uint64_t)(uintptr_t)copy->host;
+	return first < address + size && address < first + host_extent(copy);
+}
+
+/* An asynchronous copy into address..address+size-1; up: also one from there. Under the lock. */
+static struct rc_copy *copy_into(uint64_t address, uint64_t size, bool up)
 {
 	for (int i = 0; i < BUCKETS; i++)
-		for (struct rc_copy *copy = buckets[i]; copy; copy = copy->next) {
-			uint64_t first = (uint64_t)(uintptr_t)copy->host, end = first + copy->width;
-			end += (copy->depth - 1) * copy->slice + (copy->height - 1) * copy->pitch;
-			if (copy->later && first < address + size && address < end)
+		for (struct rc_copy *copy = buckets[i]; copy; copy = copy->next)
+			if (copy->later && (up || !copy->up) && overlaps(copy, address, size))
 				return copy;
-		}
 	return NULL;
+}
+
+static bool is_used(uint64_t address, uint64_t size, bool up)
+{
+	if (!rc_copy_any_later())
+		return false;
+	pthread_mutex_lock(&lock);
+	bool found = copy_into(address, size, up) != NULL;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool rc_copy_writes(uint64_t address, uint64_t size)
+{
+	return is_used(address, size, false);
+}
+
+/* True if the last bytes of a copy from there are being sent. Under the lock. */
+static bool is_being_sent(uint64_t address, uint64_t size)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct rc_copy *copy = buckets[i]; copy; copy = copy->next)
+			if (copy->up && !copy->unclaimed && copy->receiving && overlaps(copy, address, size))
+				return true;
+	return false;
 }
 
 bool rc_copy_pending(uint64_t address, uint64_t size)
@@ -135,9 +184,49 @@ bool rc_copy_pending(uint64_t address, uint64_t size)
 	if (!rc_copy_any_later())
 		return false;
 	pthread_mutex_lock(&lock);
-	bool found = copy_into(address, size) != NULL;
+	/* The device may have the last bytes of a copy before the thread that has sent them says so. */
+	while (is_being_sent(address, size))
+		pthread_cond_wait(&chunk_has_ended, &lock);
+	bool found = copy_into(address, size, true) != NULL;
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+static void synchronize(uint64_t handle, void *data, void *unused)
+{
+	(void)data;
+	(void)unused;
+	if (rc_copy_any_later() && cuCtxSynchronize_v2((CUcontext)(uintptr_t)handle) != CUDA_SUCCESS && rc_copy_any_later())
+		cuCtxSynchronize_v2((CUcontext)(uintptr_t)handle); /* the first may report the failure of an earlier call */
+}
+
+void rc_copy_settle(void)
+{
+	rc_handle_each(RC_KIND_CONTEXT, synchronize, NULL);
+}
+
+struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	struct rc_copy *copy = copy_find(id);
+	if (copy && (!copy->up || !may_send(link, copy) || !bytes || bytes > copy->unclaimed ||
+		     offset != rc_copy_bytes(copy) - copy->unclaimed))
+		copy = NULL;
+	if (copy) {
+		copy->unclaimed -= bytes;
+		copy->receiving++;
+	}
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+void rc_copy_sent(struct rc_copy *copy, uint64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	if (!__atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL) && copy->listed)
+		unlist(copy);
+	chunk_ended(copy);
+	pthread_mutex_unlock(&lock);
 }
 
 void rc_copy_forget(uint64_t address, uint64_t size)
@@ -146,7 +235,7 @@ void rc_copy_forget(uint64_t address, uint64_t size)
 	if (!rc_copy_any_later())
 		return;
 	pthread_mutex_lock(&lock);
-	while ((copy = copy_into(address, size))) {
+	while ((copy = copy_into(address, size, true))) {
 		copy->unclaimed = 0;
 		if (copy->receiving)
 			pthread_cond_wait(&chunk_has_ended, &lock);
@@ -158,14 +247,36 @@ void rc_copy_forget(uint64_t address, uint64_t size)
 
 void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes)
 {
-	struct rc_session *session = copy->session;
+	struct rc_session *session = copy->later ? copy->session : NULL;
 	pthread_mutex_lock(&lock);
 	uint64_t left = __atomic_sub_fetch(&copy->left, bytes, __ATOMIC_ACQ_REL);
 	if (!left && copy->later && copy->listed)
 		unlist(copy);
 	chunk_ended(copy);
 	pthread_mutex_unlock(&lock);
-	rc_link_chunk_arrived(session);
+	if (session)
+		rc_link_chunk_arrived(session);
+}
+
+bool rc_copy_has_ended(const struct rc_link *link, uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	bool ended = rc_data_is(link) && id && id <= __atomic_load_n(&newest, __ATOMIC_RELAXED) && !copy_find(id);
+	pthread_mutex_unlock(&lock);
+	return ended;
+}
+
+bool rc_copy_refused(const struct rc_link *link, uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct rc_copy *copy = copy_find(id);
+	bool found = copy && copy->later && !copy->up && may_send(link, copy);
+	if (found)
+		unlist(copy);
+	pthread_mutex_unlock(&lock);
+	if (found)
+		rc_link_chunk_arrived(link->session);
+	return found;
 }
 
 /* ---- to the device ---- */
@@ -200,6 +311,27 @@ static CUresult copy_up(const struct rc_route *route, const struct rc_wire_box *
 	result = rc_link_post(link, RC_CALL_copy_up_end, 0, &message.head, sizeof message.head + sizeof message.call.copy, NULL,
 			      0);
 	return sent != CUDA_SUCCESS ? sent : result;
+}
+
+/* An asynchronous copy from pinned memory: the data connection's thread sends the bytes when the stream has come to the copy. */
+static CUresult copy_up_later(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
+			      uint64_t stream)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_copy call;
+	} message = { .call = { .stream = stream, .box = *box } };
+	struct rc_link *link;
+	CUresult result = rc_link_get(route, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct rc_copy source = *host;
+	source.up = true;
+	source.box = *box;
+	if (!copy_begin(link->session, &source, NULL, &message.call.copy))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
+	return rc_link_post(link, RC_CALL_copy_up_later, 0, &message.head, sizeof message, NULL, 0);
 }
 
 /* A small copy that the program must find complete. If nothing else is under way, the worker completes it before it issues the
@@ -242,10 +374,9 @@ static CUresult copy_down_reply(struct rc_link *link, struct rc_wire_call *head,
 static CUresult copy_down_now(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call,
 			      const struct rc_copy *host)
 {
-	struct rc_copy *copy = copy_begin(link->session, host, link);
+	struct rc_copy *copy = copy_begin(link->session, host, link, &call->copy);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	call->copy = copy->id;
 	call->staged = rc_copy_bytes(host) > RC_INLINE_COPY && rc_chunks_staged(link);
 	CUresult result = rc_link_call(link, RC_CALL_copy_down, 0, head, sizeof *head + sizeof *call, NULL, 0);
 	uint64_t left = __atomic_load_n(&copy->left, __ATOMIC_ACQUIRE);
@@ -274,14 +405,25 @@ static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bytes = rc_copy_bytes(host);
-	struct rc_copy *copy = NULL;
-	if (may_be_later && staging_take(link->session, bytes) && !(copy = copy_begin(link->session, host, NULL)))
+	bool room = may_be_later && rc_data_open(link->session) && staging_take(link->session, bytes);
+	bool listed = room && copy_begin(link->session, host, NULL, &message.call.copy);
+	if (room && !listed)
 		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
-	if (!copy && bytes <= RC_REPLY_COPY && rc_box_chunk(box, 0) == bytes)
+	if (may_be_later && !room)
+		hr_log_once(HR_LOG_WARN, "an asynchronous copy to the host waits, as more than HEADRACE_STAGING=%llu bytes are on their "
+			    "way, or as there is no connection for them", (unsigned long long)link->session->staging);
+	/* The data connection may still bring bytes of an earlier copy of the stream to the same memory. */
+	if (!listed && rc_copy_writes((uint64_t)(uintptr_t)host->host, host_extent(host))) {
+		result = rc_copy_wait_for_turn(stream);
+		if (result == CUDA_SUCCESS)
+			result = rc_link_get(route, true, &link);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (!listed && bytes <= RC_REPLY_COPY && rc_box_chunk(box, 0) == bytes)
 		return copy_down_reply(link, &message.head, &message.call, host);
-	if (!copy)
+	if (!listed)
 		return copy_down_now(link, &message.head, &message.call, host);
-	message.call.copy = copy->id;
 	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
 	return rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
 }
@@ -436,7 +578,7 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	CUresult result = CUDA_SUCCESS;
 	struct rc_wire_box extent = box_of(host, width, height, depth);
 	uint64_t bytes = rc_box_extent(&extent);
-	const struct rc_session *session = route->session ? route->session : rc_context_session();
+	struct rc_session *session = route->session ? route->session : rc_context_session();
 	struct rc_copy place = host_of(host, width, height, depth);
 	uint64_t row = width, rows = height, slices = depth;
 	flatten(device->pitch, device->slice, &row, &rows, &slices);
@@ -452,10 +594,15 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	if (!to->device)
 		return copy_down(route, &box, &place, stream,
 				 asynchronous && !elsewhere && is_pinned(host->address, bytes));
+	/* Small copies that nothing earlier may still change are read during the call. */
+	bool changes = rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address);
+	if (asynchronous && !elsewhere && (changes || rc_copy_bytes(&place) > RC_INLINE_COPY) && is_pinned(host->address, bytes) &&
+	    session && rc_data_open(session))
+		return copy_up_later(route, &box, &place, stream);
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, a host function, which may write anywhere, or another server's worker, which has mapped them and for whose
 	 * event the stream waits. So wait for it. */
-	if (!elsewhere && (rc_host_any() || rc_copy_pending(host->address, bytes) || rc_pinned_shared(host->address)))
+	if (!elsewhere && changes)
 		result = rc_copy_wait_for_turn(stream);
 	if (result == CUDA_SUCCESS)
 		result = copy_up(route, &box, &place, stream);

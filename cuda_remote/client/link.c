@@ -139,6 +139,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 	ch3_register(engine, RC_PACKET_CHUNK, rc_chunk_arrived, link);
 	ch3_register(engine, RC_PACKET_STAGED, rc_staged_arrived, link);
 	ch3_register(engine, RC_PACKET_CREDIT, rc_credit_arrived, link);
+	ch3_register(engine, RC_PACKET_FETCH, rc_fetch_arrived, link);
 	ch3_register(engine, RC_PACKET_TEXT, on_text, link);
 	ch3_register(engine, RC_PACKET_HOST, rc_host_arrived, link);
 	int error = ch3_connect(engine, card, attr, link, &link->vc);
@@ -218,6 +219,7 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_cuMemGetInfo_v2:
 	case RC_CALL_peer_open:
 	case RC_CALL_peer_wait:
+	case RC_CALL_data_connection:
 	case RC_CALL_peer_invite:
 	case RC_CALL_peer_join:
 	case RC_CALL_peer_close:
@@ -345,7 +347,7 @@ void rc_link_chunk_arrived(struct rc_session *session)
 	wake_chunk_waiters();
 }
 
-/* Another thread's connection may bring the chunks. That thread waits for a reply itself, so it receives them. */
+/* The thread of the data connection receives them. */
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 {
 	struct rc_session *session = link->session;

@@ -207,13 +207,8 @@ static CUresult send_first(struct down *down)
 	struct server_thread *thread = down->thread;
 	struct rc_wire_staged staged = { down->copy->copy, down->sent, rc_box_chunk(&down->copy->box, down->sent) };
 	CUresult result = server_slot_wait(thread->ring.slot[down->first % RC_WINDOW]);
-	/* Earlier asynchronous copies of the stream are complete now. If they were sent later, they could overwrite this
-	 * copy's bytes on the host. */
-	if (!down->sent && server_d2h_ship(thread))
-		return CUDA_SUCCESS; /* the connection failed */
 	if (result != CUDA_SUCCESS)
 		return result;
-	server_d2h_count();
 	server_thread_send(thread, RC_PACKET_STAGED, &staged, sizeof staged, NULL, 0);
 	down->sent += staged.bytes;
 	down->first++;

@@ -24,8 +24,7 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 	*rows = len / *width;
 }
 
-/* Copies a chunk of a box from contiguous host memory. */
-static CUresult part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
+CUresult server_part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream)
 {
 	CUdeviceptr to;
 	uint64_t width, rows;
@@ -48,7 +47,7 @@ static CUresult small_h2d(const struct rc_wire_copy *copy, const uint8_t *bytes,
 	CUresult result = CUDA_SUCCESS;
 	for (uint64_t offset = 0; offset < len && result == CUDA_SUCCESS;) {
 		uint64_t part = rc_box_chunk(&copy->box, offset);
-		result = part_h2d(&copy->box, offset, part, bytes + offset, stream);
+		result = server_part_h2d(&copy->box, offset, part, bytes + offset, stream);
 		offset += part;
 	}
 	return result;
@@ -124,7 +123,7 @@ static CUresult chunk_issue(struct server_thread *thread, struct server_slot *sl
 	CUresult result = server_stream_hold(thread, h2d->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = part_h2d(&h2d->box, h2d->offset, len, memory, stream);
+	result = server_part_h2d(&h2d->box, h2d->offset, len, memory, stream);
 	if (result == CUDA_SUCCESS)
 		result = server_slot_record(slot, stream);
 	server_stream_let_go();
@@ -164,6 +163,8 @@ int server_h2d_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t
 	struct server_slot *slot;
 	if (thread->error)
 		return thread->error;
+	if (thread->data)
+		return server_data_arrived(thread, incoming, sink);
 	if (incoming->header_len != sizeof chunk || incoming->rndv || thread->h2d.staged)
 		return -EPROTO;
 	memcpy(&chunk, incoming->header, sizeof chunk);

@@ -154,11 +154,9 @@ int server_host_serve(struct server_thread *first)
 	pthread_mutex_unlock(&lock);
 	if (!request)
 		return 0;
-	/* First send the bytes of earlier copies, which the function may read, and what was printed before it. */
-	int error = server_d2h_ship(first);
-	if (!error)
-		error = server_output_ship(first);
-	wire.shipped = server_d2h_shipped();
+	/* The client first waits for the bytes of earlier copies, which the function may read. */
+	wire.shipped = server_data_posted();
+	int error = server_output_ship(first);
 	if (!error)
 		error = server_thread_send(first, RC_PACKET_HOST, &wire, sizeof wire, give, bytes);
 	send_complete();

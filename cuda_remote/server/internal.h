@@ -11,6 +11,7 @@
  *	image.c            images from the wire                       slots.c   pinned memory that copies go through
  *	copy_to_device.c   copies to the device, and between device addresses
  *	copy_to_host.c     copies to the host                         output.c  what device code prints
+ *	data/              the connection for the bytes of asynchronous copies
  *	copy_staged.c      slots for chunks, and the staging area that a client on this host shares
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
  *	hostfn.c           host functions                             graph/  executable graphs
@@ -65,6 +66,7 @@ void server_limit_return(enum server_limit which, uint64_t amount);
 /* ---- thread.c ---- */
 
 struct server_slot;
+struct server_parcel;
 
 struct pinned; /* of pinned.c */
 
@@ -113,6 +115,7 @@ struct server_thread {
 	uint32_t told_limits;   /* a bit for each enum server_limit whose message the client was sent */
 	struct server_h2d h2d;
 	struct server_ring ring;
+	bool data;              /* it is the data connection */
 };
 
 /* A call being served. */
@@ -358,6 +361,8 @@ int server_h2d_staged(void *context, const ch3_incoming_t *incoming, ch3_sink_t 
 CUresult server_h2d_refuse(struct server_call *call, CUresult result);
 /* True if a box is one that a copy can have: not empty, nothing overflows. */
 bool server_box_is_sound(const struct rc_wire_box *box, uint64_t *bytes);
+/* Copies the chunk at offset of a box from contiguous host memory, in the stream's order. */
+CUresult server_part_h2d(const struct rc_wire_box *box, uint64_t offset, uint64_t len, const uint8_t *from, CUstream stream);
 /* Address and shape of the chunk at offset. */
 void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t len, CUdeviceptr *address, uint64_t *width,
 		     uint64_t *rows);
@@ -366,14 +371,30 @@ void server_box_part(const struct rc_wire_box *box, uint64_t offset, uint64_t le
 
 /* Copies the chunk of len bytes at offset of a box to contiguous host memory, in the stream's order. */
 CUresult server_part_d2h(const struct rc_wire_box *box, uint64_t offset, uint64_t len, uint8_t *to, CUstream stream);
-/* Counts a chunk that is about to be sent. */
-void server_d2h_count(void);
-/* Send the bytes of asynchronous copies to the host. ship_stream: waits for all copies of this stream (a handle) and
- * sends them, and sends those of other streams that are complete. ship: only sends the copies that are complete. */
-CUresult server_d2h_ship_stream(struct server_thread *thread, uint64_t stream);
-int server_d2h_ship(struct server_thread *thread);
-/* Chunks sent so far by the worker. */
-uint64_t server_d2h_shipped(void);
+/* Sends a parcel of an asynchronous copy over the data connection, and frees it. */
+void server_d2h_send(struct server_thread *thread, struct server_parcel *parcel);
+
+/* ---- data/: the data connection ---- */
+
+/* What the data connection sends: the first member of the struct of its file. */
+struct server_parcel {
+	struct server_parcel *next;
+	bool fetch; /* of data/fetch.c, else of copy_to_host.c */
+};
+
+/* Before the first call. Negated errno. */
+int server_data_prepare(void);
+/* Gives the parcel, of this number of messages, to the data connection. A thread of the driver calls it, when a stream has
+ * arrived: whatever the stream does next comes after it. */
+void server_data_post(struct server_parcel *parcel, unsigned messages);
+/* Messages posted so far. A call that has waited for a stream finds all those of the stream's earlier work counted. */
+uint64_t server_data_posted(void);
+/* The worker is ending. */
+void server_data_break(void);
+CUresult serve_data_connection(struct server_call *call);
+/* A CHUNK has arrived on the data connection. */
+int server_data_arrived(struct server_thread *thread, const ch3_incoming_t *incoming, ch3_sink_t *sink);
+CUresult serve_copy_up_later(struct server_call *call);
 
 /* ---- usage.c ---- */
 
@@ -445,6 +466,17 @@ void server_peer_forget(CUcontext context);
 struct server_report *server_peer_report_new(uint64_t gate);
 /* Gives the report to the client. flags: set of enum rc_peer_state_flags. Any thread. */
 void server_peer_report(struct server_report *report, CUresult result, uint32_t flags);
+/* Where a stream waits for a gate. */
+struct server_gate_place {
+	uint32_t *word;
+	uint32_t value;
+};
+/* The gate of a copy of this session; no gate that the client names has its id. */
+uint64_t server_gate_of_copy(uint64_t copy);
+/* Makes a closed gate; puts it into the stream (a failure opens it); lets the stream go on. */
+CUresult server_gate_make(struct server_thread *thread, uint64_t id, struct server_gate_place *place);
+CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place);
+void server_gate_open(uint64_t id);
 CUresult serve_peer_gate(struct server_call *call);
 CUresult serve_peer_event(struct server_call *call);
 CUresult serve_peer_open(struct server_call *call);

@@ -172,7 +172,7 @@ static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t **
 	return CUDA_SUCCESS;
 }
 
-static void gate_open(uint64_t id)
+void server_gate_open(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
 	struct gate **at = &gates[id % BUCKETS];
@@ -186,21 +186,39 @@ static void gate_open(uint64_t id)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Puts a closed gate into the stream. */
-static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
+/* Ids with this bit are of copies, not of the client's gates. */
+#define OF_COPY (1ull << 63)
+
+uint64_t server_gate_of_copy(uint64_t copy)
 {
-	uint32_t *word, value;
+	return copy | OF_COPY;
+}
+
+CUresult server_gate_make(struct server_thread *thread, uint64_t id, struct server_gate_place *place)
+{
 	if (!driver.cuStreamWaitValue32_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&lock);
-	CUresult result = gate_make(thread, id, &word, &value);
+	CUresult result = gate_make(thread, id, &place->word, &place->value);
 	pthread_mutex_unlock(&lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)word, value, CU_STREAM_WAIT_VALUE_GEQ);
-	if (result != CUDA_SUCCESS)
-		gate_open(id);
 	return result;
+}
+
+CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place)
+{
+	CUresult result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value,
+							CU_STREAM_WAIT_VALUE_GEQ);
+	if (result != CUDA_SUCCESS)
+		server_gate_open(id);
+	return result;
+}
+
+/* Puts a closed gate into the stream. */
+static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
+{
+	struct server_gate_place place;
+	CUresult result = server_gate_make(thread, id, &place);
+	return result == CUDA_SUCCESS ? server_gate_hold(stream, id, &place) : result;
 }
 
 /* Reports the gate when the stream arrives. If that fails, the failure is reported, as the client waits for the report. */
@@ -221,7 +239,7 @@ CUresult serve_peer_gate(struct server_call *call)
 {
 	struct rc_wire_peer_gate args;
 	void *stream = NULL;
-	if (!server_take_into(call, &args, sizeof args) || !args.flags || args.flags & ~(RC_PEER_TELL | RC_PEER_HOLD))
+	if (!server_take_into(call, &args, sizeof args) || !args.flags || args.flags & ~(RC_PEER_TELL | RC_PEER_HOLD) || args.gate & OF_COPY)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (args.flags & RC_PEER_TELL)
@@ -256,12 +274,12 @@ CUresult serve_peer_event(struct server_call *call)
 CUresult serve_peer_open(struct server_call *call)
 {
 	struct rc_wire_peer_state args;
-	if (!server_take_into(call, &args, sizeof args))
+	if (!server_take_into(call, &args, sizeof args) || args.gate & OF_COPY)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Latched before the stream goes on: the call that waits for the stream reports it. */
 	if (args.result)
 		server_latch_set(call->number, RC_CALL_peer_open, (CUresult)args.result);
-	gate_open(args.gate);
+	server_gate_open(args.gate);
 	return CUDA_SUCCESS;
 }
 

@@ -74,10 +74,7 @@ CUresult serve_stream_synchronize(struct server_call *call)
 	if (!driver.cuStreamSynchronize)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	server_order_release(call);
-	/* Sends the bytes of the stream's copies to the host while the rest of the stream runs. */
-	result = server_d2h_ship_stream(call->thread, args.hStream);
-	CUresult waited = driver.cuStreamSynchronize(stream);
-	return waited != CUDA_SUCCESS ? waited : result;
+	return driver.cuStreamSynchronize(stream);
 }
 
 CUresult serve_event_synchronize(struct server_call *call)

@@ -171,13 +171,6 @@ static void answer(struct server_call *call, const struct rc_wire_reply *reply)
 		thread->error = error;
 }
 
-/* Sends, before the reply of a synchronising call, the copies to the host that are complete and what was printed. */
-static void settle(struct server_thread *thread)
-{
-	if (server_d2h_ship(thread) || server_output_ship(thread))
-		return; /* the connection failed; thread->error is set */
-}
-
 /* Makes room for a call's arguments. CUDA_ERROR_OUT_OF_MEMORY: the session's limit is reached, or no memory. */
 static CUresult arguments_grow(struct server_thread *thread, size_t size)
 {
@@ -255,8 +248,8 @@ static void execute(struct server_thread *thread)
 			thread->error = error;
 		return;
 	}
-	/* A thread of the client library waits in peer_wait as long as the session lasts: it does not make the session busy. */
-	bool counts = thread->head.function != RC_CALL_peer_wait;
+	/* Threads of the client library wait in these as long as the session lasts: they do not make the session busy. */
+	bool counts = thread->head.function != RC_CALL_peer_wait && thread->head.function != RC_CALL_data_connection;
 	if (counts)
 		server_usage_call();
 	CUresult result = serve(&call, &reply);
@@ -273,11 +266,11 @@ static void execute(struct server_thread *thread)
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)
-		settle(thread);
+		server_output_ship(thread); /* if the connection fails, thread->error is set */
 	if (result != CUDA_SUCCESS)
 		call.out_len = 0;
 	reply.result = result;
-	reply.shipped = server_d2h_shipped();
+	reply.shipped = server_data_posted();
 	answer(&call, &reply);
 }
 

@@ -25,6 +25,7 @@ void server_worker_break(int error)
 		return;
 	server_order_break();
 	server_host_break();
+	server_data_break();
 	server_peer_break();
 	server_links_break();
 	server_watch_end();
@@ -233,6 +234,8 @@ int worker_serve(const rc_door_peer_t *peer, int control)
 		error = server_output_take();
 	if (!error)
 		error = server_host_prepare();
+	if (!error)
+		error = server_data_prepare();
 	if (error) {
 		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "the worker could not start: %s", strerror(-error));
 		free(first);

@@ -92,6 +92,28 @@ static void serve(struct connection *from, const struct rc_wire_call *call, cons
 		reply(from, call, 0, "", 0);
 }
 
+/* The data connection, once the client has said which one it is, and a copy half of whose chunk waits for it. */
+static struct connection *data;
+static uint64_t half_of;
+
+/* Sends a chunk of the copy over the data connection, of which the client gets the first half only. */
+static void send_half(uint64_t copy)
+{
+	half_of = copy;
+	if (!data)
+		return;
+	send_chunk(data, copy);
+	pause_connection(data, true);
+}
+
+/* The call of the data connection, which is never answered. */
+static void begin_data(struct connection *from)
+{
+	data = from;
+	if (half_of)
+		send_half(half_of);
+}
+
 static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
 {
 	uint8_t arguments[CH3_HEADER_MAX] = { 0 };
@@ -99,7 +121,10 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	(void)sink;
 	memcpy(&call, incoming->header, sizeof call);
 	memcpy(arguments, (const uint8_t *)incoming->header + sizeof call, incoming->header_len - sizeof call);
-	serve(context, &call, arguments);
+	if (call.function == RC_CALL_data_connection)
+		begin_data(context);
+	else
+		serve(context, &call, arguments);
 	return 0;
 }
 
@@ -204,10 +229,12 @@ static CUresult second_join(void)
 	return second_result;
 }
 
-/* ---- scenarios; connections[1] is the main thread's, connections[2] the second thread's ---- */
+/* ---- scenarios; connections[1] is the main thread's, connections[2] the second thread's, connections[3] the data
+ * connection, if there is a second thread ---- */
 
 #define MAIN (&connections[1])
 #define SECOND (&connections[2])
+#define DATA (&connections[3])
 
 static bool second_waits;         /* for an answer that never comes; atomic */
 static struct rc_wire_copy named;       /* the copy that the main thread asked for */
@@ -234,7 +261,7 @@ static void await_first_bytes(const uint8_t *memory)
 		usleep(1000);
 }
 
-/* An asynchronous copy's chunk, half of it on one connection, then the whole of it on another. */
+/* An asynchronous copy's chunk, half of it on the data connection, then the whole of it on another. */
 static bool chunk_on_two(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
 	if (is_second(from, call))
@@ -243,8 +270,7 @@ static bool chunk_on_two(struct connection *from, const struct rc_wire_call *cal
 		return false;
 	if (call->function == RC_CALL_copy_down_later) {
 		memcpy(&named, arguments, sizeof named);
-		send_chunk(SECOND, named.copy);
-		pause_connection(SECOND, true);
+		send_half(named.copy);
 		return true;
 	}
 	if (call->function == RC_CALL_context_synchronize) {
@@ -262,9 +288,9 @@ static void run_chunk_on_two(void)
 	expect("cuMemHostAlloc", cuMemHostAlloc(&pinned, BYTES, 0), CUDA_SUCCESS);
 	memset(pinned, 0, BYTES);
 	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(pinned, device_memory, BYTES, NULL), CUDA_SUCCESS);
-	await_first_bytes(pinned); /* the second connection is receiving its half now */
+	await_first_bytes(pinned); /* the data connection is receiving its half now */
 	CUresult result = cuCtxSynchronize();
-	pause_connection(SECOND, false); /* the other half */
+	pause_connection(DATA, false); /* the other half */
 	usleep(500000);
 	expect("cuCtxSynchronize", result, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
@@ -324,16 +350,15 @@ static bool half_received(struct connection *from, const struct rc_wire_call *ca
 	if (call->function != RC_CALL_copy_down_later)
 		return false;
 	memcpy(&named, arguments, sizeof named);
-	send_chunk(SECOND, named.copy);
-	pause_connection(SECOND, true);
+	send_half(named.copy);
 	return true;
 }
 
-static void *resume_second(void *argument)
+static void *resume_data(void *argument)
 {
 	(void)argument;
 	usleep(500000);
-	pause_connection(SECOND, false);
+	pause_connection(DATA, false);
 	return NULL;
 }
 
@@ -345,9 +370,9 @@ static void run_half_received(void)
 	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
 	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
 	await_first_bytes(memory);
-	pthread_create(&later, NULL, resume_second, NULL);
+	pthread_create(&later, NULL, resume_data, NULL);
 	expect("cuMemHostUnregister", cuMemHostUnregister(memory), CUDA_SUCCESS);
-	if (is_paused(SECOND)) {
+	if (is_paused(DATA)) {
 		fprintf(stderr, "the memory was given back while a connection was receiving into it\n");
 		_exit(1);
 	}

@@ -26,7 +26,7 @@ gone() {
 }
 
 remote_start
-for direction in up down later; do
+for direction in up down later delivered fetched; do
 	for _ in $(seq 100); do
 		[ "$(remote_workers | wc -l)" = 1 ] && break
 		sleep 0.05

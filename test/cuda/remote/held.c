@@ -14,6 +14,7 @@ static CUcontext context;
 static CUstream held, other;
 static CUdeviceptr gate, memory;
 static unsigned done;
+static bool reused; /* the copies have the same source, which each call has read when it returns: pageable memory */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
@@ -24,9 +25,9 @@ static uint8_t pattern(size_t copy, size_t i)
 
 static void *copier(void *argument)
 {
-	uint8_t *host = argument;
 	OK(cuCtxSetCurrent(context));
 	for (size_t copy = 0; copy < COPIES; copy++) {
+		uint8_t *host = (uint8_t *)argument + (reused ? 0 : copy * SIZE);
 		for (size_t i = 0; i < SIZE; i++)
 			host[i] = pattern(copy, i);
 		OK(cuMemcpyHtoDAsync(memory + copy * SIZE, host, SIZE, held));
@@ -95,8 +96,10 @@ int main(void)
 	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
 	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	OK(cuMemHostRegister(registered, 4 << 20, 0));
+	reused = true;
 	others_go_on(pageable);
 	both_ways(pageable);
+	reused = false;
 	others_go_on(registered);
 	both_ways(registered);
 	OK(cuMemHostUnregister(registered));

@@ -18,6 +18,6 @@ run() {
 	remote_stop || fail "$what: something is left"
 }
 
-run "staging area" 3 # of the main thread, and of each thread that copies
+run "staging area" 2 # of the main thread, and of the thread that copies pageable memory
 run "chunks over shared memory" 0 HEADRACE_SESSION_PINNED=0
 run "chunks over tcp" 0 HEADRACE_TRANSPORT=tcp

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of the driver API over the whole remote path: client library, daemon, worker, driver with an engine double.
-HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies \
+HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/cuda/remote/copies test/cuda/remote/delivery \
 	test/cuda/remote/errors test/cuda/remote/graph_memory test/cuda/remote/graphs test/cuda/remote/held test/cuda/remote/hostfn test/cuda/remote/linker test/cuda/remote/order \
 	test/cuda/remote/ipc \
 	test/cuda/remote/other_build test/cuda/remote/headraced-other \
@@ -10,7 +10,7 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/small_calls \
 	test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
-HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh \
+HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/delivery.sh \
 	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/held.sh test/cuda/remote/hostfn.sh \
 	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/other_build.sh test/cuda/remote/peer.sh test/cuda/remote/peer_links.sh test/cuda/remote/peer_perf.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/ipc.sh \
@@ -37,6 +37,9 @@ test_cuda_remote_graphs_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_copies_SOURCES = test/cuda/remote/copies.c test/cuda/softgpu/driver.h
 test_cuda_remote_copies_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_copies_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_delivery_SOURCES = test/cuda/remote/delivery.c test/cuda/softgpu/driver.h
+test_cuda_remote_delivery_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_delivery_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_array_copies_SOURCES = test/cuda/remote/array_copies.c test/cuda/softgpu/driver.h
 test_cuda_remote_array_copies_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_array_copies_LDADD = cuda_remote/client/libcuda.la

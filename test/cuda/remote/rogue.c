@@ -61,7 +61,7 @@ static ch3_vc_t *connect_to(const char *server, ch3_t **engine)
 		return NULL;
 	visit.server.gpu = RC_SERVER_ALL_GPUS;
 	ch3_on_failure(*engine, on_failure, NULL);
-	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_WANT; type++)
+	for (unsigned type = RC_PACKET_CALL; type <= RC_PACKET_FETCH; type++)
 		ch3_register(*engine, type, ignore, NULL);
 	if (rc_door_connect(&visit, &welcome))
 		return NULL;

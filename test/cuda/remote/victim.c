@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies without end in the direction asked for, "up", "down" or "later"; says when it begins, and with which error it ends. */
+/* Copies without end in the direction asked for, says when it begins, and with which error it ends. up, down; asynchronous: later
+ * (to mapped memory), delivered, fetched (to and from memory that the worker has not mapped). */
 #include "test/cuda/softgpu/driver.h"
 
 int main(int argc, char **argv)
@@ -11,7 +12,13 @@ int main(int argc, char **argv)
 	CHECK(argc == 2);
 	start();
 	OK(cuMemAlloc(&device, SIZE));
-	OK(cuMemHostAlloc(&host, SIZE, 0));
+	if (!strcmp(argv[1], "delivered") || !strcmp(argv[1], "fetched")) {
+		host = malloc(SIZE);
+		CHECK(host);
+		OK(cuMemHostRegister(host, SIZE, 0));
+	} else {
+		OK(cuMemHostAlloc(&host, SIZE, 0));
+	}
 	memset(host, 1, SIZE);
 	OK(cuCtxSynchronize());
 	printf("copying\n");
@@ -21,7 +28,11 @@ int main(int argc, char **argv)
 			result = cuMemcpyHtoD(device, host, SIZE);
 		else if (!strcmp(argv[1], "down"))
 			result = cuMemcpyDtoH(host, device, SIZE);
-		else if ((result = cuMemcpyDtoHAsync(host, device, SIZE, NULL)) == CUDA_SUCCESS)
+		else if (!strcmp(argv[1], "fetched"))
+			result = cuMemcpyHtoDAsync(device, host, SIZE, NULL);
+		else
+			result = cuMemcpyDtoHAsync(host, device, SIZE, NULL);
+		if (result == CUDA_SUCCESS)
 			result = cuCtxSynchronize();
 	}
 	const char *name = "?";

@@ -77,7 +77,8 @@ static void copy(struct message *to)
 {
 	struct rc_wire_copy args = { .box = { memory, 64, 64, 64, 8, 1 } };
 	uint8_t bytes[512] = { 1 };
-	switch (draw(4)) {
+	switch (draw(5)) {
+	case 4: args.copy = 1 + draw(4), call(to, RC_CALL_copy_up_later, &args, sizeof args, bytes, 0); break;
 	case 0: call(to, RC_CALL_copy_up, &args, sizeof args, bytes, sizeof bytes); break;
 	case 1: args.copy = 1 + draw(4), call(to, RC_CALL_copy_down, &args, sizeof args, bytes, 0); break;
 	case 2: args.copy = 1 + draw(4), call(to, RC_CALL_copy_down_later, &args, sizeof args, bytes, 0); break;
@@ -277,7 +278,7 @@ static void mutate(struct message *message)
 	case 1: message->len = draw(sizeof message->payload); break;
 	case 2:
 		if (draw(8) == 0)
-			message->type = RC_PACKET_CALL + (unsigned)draw(9);
+			message->type = RC_PACKET_CALL + (unsigned)draw(10);
 		break;
 	case 3: mutate_bytes(message->payload, message->len); break;
 	default:

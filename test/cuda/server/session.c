@@ -192,7 +192,7 @@ static void staging(void)
 	struct rc_wire_staged chunk = { 9, 0, RC_CHUNK_MAX };
 	CHECK(!raw_packet(&raw, RC_PACKET_STAGED, &chunk, sizeof chunk, NULL, 0));
 	CHECK(raw_await_end(&raw, 20000));
-	for (unsigned type = RC_PACKET_CREDIT; type <= RC_PACKET_WANT; type++) {
+	for (unsigned type = RC_PACKET_CREDIT; type <= RC_PACKET_FETCH; type++) {
 		struct rc_wire_credit credit = { 1, 0 };
 		raw_close(&raw);
 		number = 0;

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data connection of a session: it carries the bytes of asynchronous copies, without a call of the client's threads.
+ * Threads of the driver post parcels when a stream has reached them. The thread of the connection sends the parcels in the
+ * order of the posts, so they arrive in the order of streams and events. A parcel is a part of a copy to the host
+ * (copy_to_host.c), or asks for the bytes of a copy to the device (fetch.c).
+ */
+#include "cuda_remote/server/data/data.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct server_parcel *parcels, **parcels_end = &parcels;
+static bool serving, broken;
+static uint64_t posted; /* messages of all parcels so far; atomic */
+static int wake = -1;
+
+int server_data_prepare(void)
+{
+	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return wake < 0 ? -errno : 0;
+}
+
+static void poke(void)
+{
+	uint64_t one = 1;
+	if (write(wake, &one, sizeof one) < 0) {
+		/* Full: it is readable already. */
+	}
+}
+
+void server_data_break(void)
+{
+	pthread_mutex_lock(&lock);
+	broken = true;
+	pthread_mutex_unlock(&lock);
+	poke();
+}
+
+uint64_t server_data_posted(void)
+{
+	return __atomic_load_n(&posted, __ATOMIC_SEQ_CST);
+}
+
+void server_data_post(struct server_parcel *parcel, unsigned messages)
+{
+	pthread_mutex_lock(&lock);
+	bool first = !parcels;
+	parcel->next = NULL;
+	*parcels_end = parcel;
+	parcels_end = &parcel->next;
+	__atomic_add_fetch(&posted, messages, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+	if (first)
+		poke();
+}
+
+/* The next parcel, or NULL. */
+static struct server_parcel *take(void)
+{
+	pthread_mutex_lock(&lock);
+	struct server_parcel *first = parcels;
+	if (first && !(parcels = first->next))
+		parcels_end = &parcels;
+	pthread_mutex_unlock(&lock);
+	return first;
+}
+
+static bool is_broken(void)
+{
+	pthread_mutex_lock(&lock);
+	bool is = broken;
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
+static void send_all(struct server_thread *thread)
+{
+	uint64_t count;
+	if (read(wake, &count, sizeof count) < 0) {
+		/* Nothing was posted since. */
+	}
+	for (struct server_parcel *parcel; !thread->error && (parcel = take());) {
+		if (parcel->fetch)
+			server_fetch_begin(thread, parcel);
+		else
+			server_d2h_send(thread, parcel);
+	}
+}
+
+int server_data_arrived(struct server_thread *thread, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct rc_wire_chunk chunk;
+	if (incoming->header_len != sizeof chunk || incoming->rndv || incoming->payload_len > RC_CHUNK_MAX)
+		return -EPROTO;
+	memcpy(&chunk, incoming->header, sizeof chunk);
+	return server_fetch_arrived(thread, &chunk, incoming->payload_len, sink);
+}
+
+/* Serves the connection until it ends. Its client waits for the reply of this call meanwhile. The first connection, which has
+ * other duties, cannot be one. */
+CUresult serve_data_connection(struct server_call *call)
+{
+	struct server_thread *thread = call->thread;
+	hr_channel_t *channel = ch3_channel(thread->engine);
+	struct pollfd fds[] = { { hr_channel_fd(channel), POLLIN, 0 }, { wake, POLLIN, 0 } };
+	pthread_mutex_lock(&lock);
+	bool refused = serving || thread->peer.purpose != RC_DOOR_JOIN;
+	serving |= !refused;
+	pthread_mutex_unlock(&lock);
+	if (refused)
+		return CUDA_ERROR_INVALID_VALUE;
+	server_order_release(call);
+	thread->data = true;
+	while (!thread->error && !is_broken()) {
+		ch3_progress_poll(thread->engine);
+		send_all(thread);
+		int armed = thread->error ? 0 : hr_channel_arm(channel, 1);
+		if (armed < 0 && !thread->error)
+			thread->error = armed;
+		if (!thread->error && poll(fds, 2, armed ? 0 : -1) < 0 && errno != EINTR)
+			thread->error = -errno;
+	}
+	return CUDA_ERROR_UNKNOWN;
+}

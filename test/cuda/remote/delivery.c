@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous copies between the device and host memory that the worker has not mapped. Bytes to the host arrive without a
+ * further call, in the order of streams and events, and also if the context ends. Bytes to the device are read when the stream
+ * has come to the copy, and the call returns at once: delivery [CASE]. All cases use registered memory.
+ */
+#include "test/cuda/softgpu/driver.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+enum { WORDS = 3 << 20, BYTES = WORDS * 4 };
+
+static CUcontext context;
+static uint32_t *host;
+
+/* A thread of the client library writes the memory that the program looks at: a race by design. */
+__attribute__((no_sanitize("thread"))) static bool has_arrived(uint32_t value)
+{
+	return __atomic_load_n(&host[0], __ATOMIC_ACQUIRE) == value && __atomic_load_n(&host[WORDS - 1], __ATOMIC_ACQUIRE) == value;
+}
+
+/* The program makes no call, and looks at its memory. */
+static void polled(void)
+{
+	CUstream stream;
+	CUdeviceptr device;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	for (uint32_t round = 1; round <= 5; round++) {
+		OK(cuMemsetD32Async(device, round, WORDS, stream));
+		OK(cuMemcpyDtoHAsync(host, device, BYTES, stream));
+		while (!has_arrived(round))
+			sched_yield();
+	}
+	OK(cuStreamSynchronize(stream));
+	OK(cuMemFree(device));
+	OK(cuStreamDestroy(stream));
+}
+
+/* A copy whose stream is held holds up no other. */
+static void beside_a_held_stream(void)
+{
+	CUstream held, stream;
+	CUdeviceptr device, flag;
+	uint32_t *late = malloc(BYTES);
+	CHECK(late);
+	OK(cuMemHostRegister(late, BYTES, 0));
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32(flag, 0, 1));
+	OK(cuMemsetD32(device, 77, WORDS));
+	OK(cuCtxSynchronize());
+	late[0] = 0;
+	OK(cuStreamWaitValue32(held, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuMemcpyDtoHAsync(late, device, BYTES, held));
+	OK(cuMemcpyDtoHAsync(host, device, BYTES, stream));
+	while (!has_arrived(77))
+		sched_yield();
+	CHECK(!late[0]);
+	OK(cuStreamWriteValue32(stream, flag, 1, 0));
+	OK(cuStreamSynchronize(held));
+	CHECK(late[0] == 77 && late[WORDS - 1] == 77);
+	OK(cuMemFree(device));
+	OK(cuMemFree(flag));
+	OK(cuStreamDestroy(held));
+	OK(cuStreamDestroy(stream));
+	OK(cuMemHostUnregister(late));
+	free(late);
+}
+
+/* Two threads copy into the same memory; an event orders the copies. */
+static struct {
+	CUstream stream[2];
+	CUdeviceptr device[2];
+	CUevent event;
+	pthread_barrier_t meet;
+} two;
+
+enum { ROUNDS = 30 };
+
+static void *first(void *argument)
+{
+	(void)argument;
+	OK(cuCtxSetCurrent(context));
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		OK(cuMemsetD32Async(two.device[0], 2 * round, WORDS, two.stream[0]));
+		OK(cuMemcpyDtoHAsync(host, two.device[0], BYTES, two.stream[0]));
+		OK(cuEventRecord(two.event, two.stream[0]));
+		pthread_barrier_wait(&two.meet);
+		OK(cuStreamSynchronize(two.stream[0]));
+		pthread_barrier_wait(&two.meet);
+	}
+	return NULL;
+}
+
+static void two_threads(void)
+{
+	pthread_t thread;
+	OK(cuEventCreate(&two.event, CU_EVENT_DISABLE_TIMING));
+	CHECK(!pthread_barrier_init(&two.meet, NULL, 2));
+	for (int i = 0; i < 2; i++) {
+		OK(cuStreamCreate(&two.stream[i], CU_STREAM_NON_BLOCKING));
+		OK(cuMemAlloc(&two.device[i], BYTES));
+	}
+	CHECK(!pthread_create(&thread, NULL, first, NULL));
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		pthread_barrier_wait(&two.meet);
+		OK(cuStreamWaitEvent(two.stream[1], two.event, 0));
+		OK(cuMemsetD32Async(two.device[1], 2 * round + 1, WORDS, two.stream[1]));
+		OK(cuMemcpyDtoHAsync(host, two.device[1], BYTES, two.stream[1]));
+		OK(cuStreamSynchronize(two.stream[1]));
+		for (uint32_t i = 0; i < WORDS; i++)
+			CHECK(host[i] == 2 * round + 1);
+		pthread_barrier_wait(&two.meet);
+	}
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&two.meet);
+	for (int i = 0; i < 2; i++) {
+		OK(cuStreamDestroy(two.stream[i]));
+		OK(cuMemFree(two.device[i]));
+	}
+	OK(cuEventDestroy(two.event));
+}
+
+/* A copy that is pending when its context is destroyed. */
+static void context_ends(void)
+{
+	for (uint32_t round = 1; round <= 10; round++) {
+		CUcontext passing;
+		CUstream stream;
+		CUdeviceptr device;
+		OK(cuCtxCreate(&passing, NULL, 0, 0));
+		OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		OK(cuMemAlloc(&device, BYTES));
+		OK(cuMemsetD32Async(device, 500 + round, WORDS, stream));
+		OK(cuMemcpyDtoHAsync(host, device, BYTES, stream));
+		OK(cuCtxDestroy(passing));
+		for (uint32_t i = 0; i < WORDS; i++)
+			CHECK(host[i] == 500 + round);
+		OK(cuCtxSetCurrent(context));
+	}
+}
+
+/* ---- to the device ---- */
+
+static struct {
+	CUstream held, other;
+	CUdeviceptr device, flag;
+} up;
+
+static void up_begin(void)
+{
+	OK(cuStreamCreate(&up.held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&up.other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&up.device, BYTES));
+	OK(cuMemAlloc(&up.flag, 4));
+}
+
+static void up_end(void)
+{
+	OK(cuStreamDestroy(up.held));
+	OK(cuStreamDestroy(up.other));
+	OK(cuMemFree(up.device));
+	OK(cuMemFree(up.flag));
+}
+
+static void hold_up(void)
+{
+	OK(cuMemsetD32Async(up.flag, 0, 1, up.other));
+	OK(cuStreamSynchronize(up.other));
+	OK(cuStreamWaitValue32(up.held, up.flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+static void release_held(void)
+{
+	OK(cuStreamWriteValue32(up.other, up.flag, 1, 0));
+}
+
+static void write_host(uint32_t value)
+{
+	for (uint32_t i = 0; i < WORDS; i++)
+		host[i] = value + i;
+}
+
+static void expect_device(uint32_t value)
+{
+	static uint32_t back[WORDS];
+	OK(cuMemcpyDtoH(back, up.device, BYTES));
+	for (uint32_t i = 0; i < WORDS; i++)
+		CHECK(back[i] == value + i);
+}
+
+/* One thread gives a held stream more chunks than a connection has slots, changes the source, and lets the stream go. */
+static void behind_a_held_stream(void)
+{
+	up_begin();
+	for (uint32_t round = 0; round < 5; round++) {
+		hold_up();
+		write_host(1);
+		for (int i = 0; i < 10; i++)
+			OK(cuMemcpyHtoDAsync(up.device, host, BYTES, up.held));
+		write_host(1000 * round);
+		release_held();
+		OK(cuStreamSynchronize(up.held));
+		memset(host, 0, BYTES);
+		expect_device(1000 * round);
+	}
+	up_end();
+}
+
+/* A host function waits for what its thread does after a later copy of the stream, and writes that copy's source. */
+static int may_go; /* atomic */
+
+static void wait_and_write(void *argument)
+{
+	while (!__atomic_load_n(&may_go, __ATOMIC_ACQUIRE))
+		sched_yield();
+	write_host((uint32_t)(uintptr_t)argument);
+}
+
+static void host_function_waits(void)
+{
+	up_begin();
+	for (uint32_t round = 1; round <= 5; round++) {
+		uint32_t n = round % 2 ? WORDS : 16;
+		may_go = 0;
+		OK(cuMemsetD32(up.device, 3, WORDS));
+		OK(cuCtxSynchronize());
+		OK(cuLaunchHostFunc(up.held, wait_and_write, (void *)(uintptr_t)(round * 77)));
+		OK(cuMemcpyHtoDAsync(up.device, host, n * 4, up.held));
+		__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+		OK(cuStreamSynchronize(up.held));
+		uint32_t first, last;
+		OK(cuMemcpyDtoH(&first, up.device, 4));
+		OK(cuMemcpyDtoH(&last, up.device + (n - 1) * 4, 4));
+		CHECK(first == round * 77 && last == round * 77 + n - 1);
+	}
+	up_end();
+}
+
+/* To the host and from there to another place on the device, and the memory is unregistered while copies are pending. */
+static void there_and_back(void)
+{
+	CUdeviceptr second;
+	up_begin();
+	OK(cuMemAlloc(&second, BYTES));
+	for (uint32_t round = 1; round <= 5; round++) {
+		uint32_t *own = malloc(BYTES);
+		CHECK(own);
+		OK(cuMemHostRegister(own, BYTES, 0));
+		OK(cuMemsetD32Async(second, round, WORDS, up.held));
+		OK(cuMemcpyDtoHAsync(own, second, BYTES, up.held));
+		OK(cuMemcpyHtoDAsync(up.device, own, BYTES, up.held));
+		OK(cuMemcpyDtoHAsync(host, up.device, BYTES, up.held));
+		OK(cuMemHostUnregister(own));
+		free(own);
+		OK(cuStreamSynchronize(up.held));
+		CHECK(host[0] == round && host[WORDS - 1] == round);
+	}
+	OK(cuMemFree(second));
+	up_end();
+}
+
+/* Rows with gaps on both sides. */
+static void rows(void)
+{
+	enum { WIDTH = 1000, HEIGHT = 3000, PITCH = 1024 };
+	up_begin();
+	write_host(9);
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = WIDTH + 24,
+			       .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = up.device, .dstPitch = PITCH,
+			       .WidthInBytes = WIDTH, .Height = HEIGHT };
+	OK(cuMemsetD8(up.device, 0, BYTES));
+	OK(cuCtxSynchronize());
+	OK(cuMemcpy2DAsync(&copy, up.held));
+	OK(cuStreamSynchronize(up.held));
+	uint8_t *back = malloc(BYTES);
+	CHECK(back);
+	OK(cuMemcpyDtoH(back, up.device, BYTES));
+	for (size_t y = 0; y < HEIGHT; y++)
+		for (size_t x = 0; x < PITCH; x++)
+			CHECK(back[y * PITCH + x] == (x < WIDTH ? ((uint8_t *)host)[y * (WIDTH + 24) + x] : 0));
+	free(back);
+	up_end();
+}
+
+/* Such rows in both directions at a time. */
+static void rows_both_ways(void)
+{
+	enum { WIDTH = 1000, HEIGHT = 3000, PITCH = 1024 };
+	CUdeviceptr second;
+	uint8_t *to = malloc(BYTES);
+	CHECK(to);
+	up_begin();
+	OK(cuMemAlloc(&second, BYTES));
+	OK(cuMemHostRegister(to, BYTES, 0));
+	for (uint32_t round = 0; round < 10; round++) {
+		write_host(round);
+		CUDA_MEMCPY2D there = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = PITCH,
+					.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = up.device, .dstPitch = PITCH,
+					.WidthInBytes = WIDTH, .Height = HEIGHT };
+		CUDA_MEMCPY2D back = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = second, .srcPitch = PITCH,
+				       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = PITCH,
+				       .WidthInBytes = WIDTH, .Height = HEIGHT };
+		OK(cuMemsetD8(second, (unsigned char)(100 + round), BYTES));
+		OK(cuCtxSynchronize());
+		OK(cuMemcpy2DAsync(&there, up.held));
+		OK(cuMemcpy2DAsync(&back, up.other));
+		OK(cuCtxSynchronize());
+		for (size_t y = 0; y < HEIGHT; y++)
+			for (size_t x = 0; x < WIDTH; x++)
+				CHECK(to[y * PITCH + x] == 100 + round);
+		OK(cuMemcpyDtoH(to, up.device, BYTES));
+		for (size_t y = 0; y < HEIGHT; y++)
+			CHECK(!memcmp(to + y * PITCH, (uint8_t *)host + y * PITCH, WIDTH));
+	}
+	OK(cuMemHostUnregister(to));
+	OK(cuMemFree(second));
+	free(to);
+	up_end();
+}
+
+/* Copies up and down in three streams, which are held and let go in turns. */
+static void three_streams(void)
+{
+	struct {
+		CUstream stream;
+		CUdeviceptr device, flag;
+		uint32_t *from, *to;
+	} lane[3];
+	CUstream free_stream;
+	unsigned seed = 7;
+	OK(cuStreamCreate(&free_stream, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 3; i++) {
+		OK(cuStreamCreate(&lane[i].stream, CU_STREAM_NON_BLOCKING));
+		OK(cuMemAlloc(&lane[i].device, BYTES));
+		OK(cuMemAlloc(&lane[i].flag, 4));
+		lane[i].from = malloc(BYTES);
+		lane[i].to = malloc(BYTES);
+		CHECK(lane[i].from && lane[i].to);
+		OK(cuMemHostRegister(lane[i].from, BYTES, 0));
+		OK(cuMemHostRegister(lane[i].to, BYTES, 0));
+	}
+	for (uint32_t round = 0; round < 12; round++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			OK(cuMemsetD32Async(lane[i].flag, 0, 1, free_stream));
+			OK(cuStreamSynchronize(free_stream));
+			OK(cuStreamWaitValue32(lane[i].stream, lane[i].flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+			for (uint32_t j = 0; j < WORDS; j++)
+				lane[i].from[j] = round * 5 + i + j;
+			OK(cuMemcpyHtoDAsync(lane[i].device, lane[i].from, BYTES, lane[i].stream));
+			OK(cuMemcpyDtoHAsync(lane[i].to, lane[i].device, BYTES, lane[i].stream));
+		}
+		for (unsigned i = 0, first = (unsigned)rand_r(&seed) % 3; i < 3; i++) {
+			OK(cuStreamWriteValue32(free_stream, lane[(first + i) % 3].flag, 1, 0));
+			for (unsigned spin = (unsigned)rand_r(&seed) % 2000; spin; spin--)
+				sched_yield();
+		}
+		for (uint32_t i = 0; i < 3; i++) {
+			OK(cuStreamSynchronize(lane[i].stream));
+			for (uint32_t j = 0; j < WORDS; j++)
+				CHECK(lane[i].to[j] == round * 5 + i + j);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		OK(cuStreamDestroy(lane[i].stream));
+		OK(cuMemFree(lane[i].device));
+		OK(cuMemFree(lane[i].flag));
+		OK(cuMemHostUnregister(lane[i].from));
+		OK(cuMemHostUnregister(lane[i].to));
+		free(lane[i].from);
+		free(lane[i].to);
+	}
+	OK(cuStreamDestroy(free_stream));
+}
+
+/* The context ends while a copy to its memory is pending. */
+static void context_ends_before_the_bytes(void)
+{
+	for (int round = 0; round < 5; round++) {
+		CUcontext passing;
+		CUstream stream;
+		CUdeviceptr device;
+		OK(cuCtxCreate(&passing, NULL, 0, 0));
+		OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		OK(cuMemAlloc(&device, BYTES));
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		OK(cuCtxDestroy(passing));
+		OK(cuCtxSetCurrent(context));
+		OK(cuCtxSynchronize());
+	}
+}
+
+/* A copy after a kernel that faults: an error says so, and no byte comes when the memory is the program's again. */
+static void fault(void)
+{
+	CUstream stream;
+	CUdeviceptr device;
+	uint32_t code = CUDA_ERROR_ILLEGAL_ADDRESS;
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&device, BYTES));
+	OK(cuMemsetD32(device, 5, WORDS));
+	OK(cuCtxSynchronize());
+	OK(launch("fault", stream, &code, NULL));
+	host[0] = 1;
+	(void)cuMemcpyDtoHAsync(host, device, BYTES, stream);
+	EXPECT(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(host[0] == 1);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = { { "polled", polled }, { "held", beside_a_held_stream }, { "threads", two_threads },
+		      { "context", context_ends }, { "behind", behind_a_held_stream },
+		      { "function", host_function_waits }, { "back", there_and_back }, { "rows", rows },
+		      { "ways", rows_both_ways },
+		      { "three", three_streams }, { "ending", context_ends_before_the_bytes }, { "fault", fault } };
+	context = start();
+	kernel("wait"); /* loaded before a stream is held */
+	host = calloc(WORDS, 4);
+	CHECK(host);
+	OK(cuMemHostRegister(host, BYTES, 0));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (argc < 2 || !strcmp(argv[1], cases[i].name))
+			cases[i].run();
+	(void)cuMemHostUnregister(host); /* after the fault it returns the context's error */
+	free(host);
+	return 0;
+}
