@@ -547,6 +547,10 @@ struct rc_module {
 	CUcontext context; /* of a module; NULL for a library */
 	bool library;
 	uint64_t of_library; /* a library's module: the library's handle; else 0 */
+	/* Of a library (library.c). Its copies are on other servers. */
+	struct rc_module *home;   /* of a copy: the program's library; else NULL */
+	struct rc_module *copies, *next_copy;
+	struct rc_library_image *image; /* allocated; NULL if there is one server only, and of copies */
 	uint32_t n;
 	struct rc_kernel *kernel;
 };
@@ -556,6 +560,14 @@ void rc_module_forget_context(CUcontext context);
 
 /* The kernel of a CUfunction or CUkernel; NULL if the handle is neither. */
 struct rc_kernel *rc_kernel_find(uint64_t handle);
+
+/* ---- library.c ---- */
+
+/* Exchanges a library's kernel for the same kernel on the server of the session. A server that lacks the library loads it.
+ * CUDA_ERROR_INVALID_HANDLE: a module's function of another server. NULL as session: changes nothing. */
+CUresult rc_kernel_on(struct rc_session *session, struct rc_kernel **kernel);
+/* The program's handle of the library that the kernel belongs to. */
+CUlibrary rc_kernel_library(const struct rc_kernel *kernel);
 
 /* ---- launch.c ---- */
 

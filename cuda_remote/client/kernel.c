@@ -71,7 +71,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (kernel->module->library)
-		return cuLibraryGetModule(module, (CUlibrary)(uintptr_t)kernel->module->handle);
+		return cuLibraryGetModule(module, rc_kernel_library(kernel));
 	*module = (CUmodule)(uintptr_t)kernel->module->handle;
 	return CUDA_SUCCESS;
 }
@@ -86,11 +86,11 @@ CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 		return result;
 	if (!kernel->module->library)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*library = (CUlibrary)(uintptr_t)kernel->module->handle;
+	*library = rc_kernel_library(kernel);
 	return CUDA_SUCCESS;
 }
 
-/* A kernel's handle is accepted wherever a function's is, so the kernel is its own function. */
+/* A kernel's handle is accepted wherever a function's is, so the kernel on the current context's server is its function. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 {
 	struct rc_kernel *kernel;
@@ -98,7 +98,9 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get((uint64_t)(uintptr_t)handle, &kernel);
 	if (result == CUDA_SUCCESS)
-		*function = (CUfunction)handle;
+		result = rc_kernel_on(rc_context_session(), &kernel);
+	if (result == CUDA_SUCCESS)
+		*function = (CUfunction)(uintptr_t)kernel->handle;
 	return result;
 }
 
@@ -119,12 +121,15 @@ CUresult cuFuncLoad(CUfunction function)
 	return kernel_get((uint64_t)(uintptr_t)function, &kernel);
 }
 
-static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, uint64_t handle)
+/* session: of the device that is asked about, or NULL. */
+static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, uint64_t handle, struct rc_session *session)
 {
 	struct rc_kernel *kernel;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = kernel_get(handle, &kernel);
+	if (result == CUDA_SUCCESS)
+		result = rc_kernel_on(session, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if ((unsigned)attribute >= RC_KERNEL_ATTRIBUTES || !(kernel->known & 1u << attribute))
@@ -135,31 +140,31 @@ static CUresult kernel_attribute(int *value, CUfunction_attribute attribute, uin
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
-	return kernel_attribute(value, attribute, (uint64_t)(uintptr_t)function);
+	return kernel_attribute(value, attribute, (uint64_t)(uintptr_t)function, NULL);
 }
 
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice number)
 {
 	struct rc_device *device;
 	CUresult result = rc_device_get(number, &device);
-	return result == CUDA_SUCCESS ? kernel_attribute(value, attribute, (uint64_t)(uintptr_t)kernel) : result;
+	return result == CUDA_SUCCESS ? kernel_attribute(value, attribute, (uint64_t)(uintptr_t)kernel, device->session) : result;
 }
 
 static CUresult kernel_set(uint64_t handle, CUfunction_attribute attribute, int value, const struct rc_device *device)
 {
 	struct rc_kernel *kernel;
 	CUresult result = kernel_get(handle, &kernel);
+	if (result == CUDA_SUCCESS)
+		result = rc_kernel_on(device->session, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_function_attribute call;
-	} message = { .call = { kernel->handle, attribute, value, device ? (uint32_t)device->ordinal : 0, 0 } };
+	} message = { .call = { kernel->handle, attribute, value, (uint32_t)device->ordinal, 0 } };
 	struct rc_link *link;
 	struct rc_route route = { NULL, 0, false };
 	result = rc_route_handle(&route, RC_KIND_FUNCTION, kernel->handle);
-	if (result == CUDA_SUCCESS && device && route.session && device->session != route.session)
-		result = CUDA_ERROR_INVALID_HANDLE;
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
 	if (result == CUDA_SUCCESS)

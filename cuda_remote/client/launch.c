@@ -25,8 +25,6 @@ static CUresult launch_check(const struct launch *launch, const struct rc_kernel
 	CUresult result = rc_context_current() ? rc_handle_check(RC_KIND_STREAM, stream) : CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
 		result = rc_route_same(RC_KIND_STREAM, stream, CUDA_ERROR_INVALID_HANDLE);
-	if (result == CUDA_SUCCESS)
-		result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
 	return result == CUDA_SUCCESS ? rc_launch_check_shape(kernel, launch->grid, launch->block, launch->shared) : result;
 }
 
@@ -156,14 +154,16 @@ static CUresult launch(const struct launch *launch)
 	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)launch->function);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = launch_check(launch, kernel);
+	result = rc_kernel_on(rc_context_session(), &kernel);
+	if (result == CUDA_SUCCESS)
+		result = launch_check(launch, kernel);
 	if (result == CUDA_SUCCESS && launch->flags & RC_LAUNCH_COOPERATIVE)
 		result = check_cooperative(kernel, launch);
 	if (result != CUDA_SUCCESS)
 		return result;
 	bool captured;
-	result = rc_capture_launch(launch->stream, launch->function, launch_shape(launch), launch->parameters, launch->extra,
-				   launch->attributes, launch->n_attributes, &captured);
+	result = rc_capture_launch(launch->stream, (CUfunction)(uintptr_t)kernel->handle, launch_shape(launch), launch->parameters,
+				   launch->extra, launch->attributes, launch->n_attributes, &captured);
 	if (result != CUDA_SUCCESS || captured)
 		return result;
 	bool small = kernel->block <= INLINE_PARAMETERS;
@@ -342,13 +342,15 @@ static CUresult ask_clusters(enum rc_call call, int *answer, CUfunction function
 	if (!answer || !config || config->numAttrs > sizeof kept / sizeof kept[0] || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct launch this = { .function = function };
-	CUresult result = CUDA_SUCCESS;
+	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)function);
+	CUresult result = kernel ? rc_kernel_on(rc_context_session(), &kernel) : CUDA_SUCCESS;
+	uint64_t handle = kernel ? kernel->handle : (uint64_t)(uintptr_t)function;
 	for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++)
 		result = keep_attribute(&config->attrs[i], &this, kept);
 	struct rc_route route = { NULL, 0, false };
 	struct rc_link *link;
 	if (result == CUDA_SUCCESS)
-		result = rc_route_handle(&route, RC_KIND_FUNCTION, (uint64_t)(uintptr_t)function);
+		result = rc_route_handle(&route, RC_KIND_FUNCTION, handle);
 	if (result == CUDA_SUCCESS)
 		result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)config->hStream);
 	if (result == CUDA_SUCCESS)
@@ -356,7 +358,7 @@ static CUresult ask_clusters(enum rc_call call, int *answer, CUfunction function
 	if (result != CUDA_SUCCESS)
 		return result;
 	message.call = (struct rc_wire_launch){
-		.function = (uint64_t)(uintptr_t)function, .stream = (uint64_t)(uintptr_t)config->hStream,
+		.function = handle, .stream = (uint64_t)(uintptr_t)config->hStream,
 		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
 		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
 		.shared = config->sharedMemBytes, .flags = this.flags, .attributes = this.n_attributes,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Modules and libraries. Loading sends the image. The reply has every kernel's name, parameter layout and attributes.
- * So finding, querying and launching functions waits for no further reply.
+ * Modules, and what libraries (library.c) have in common with them. Loading sends the image. The reply has every kernel's
+ * name, parameter layout and attributes. So finding, querying and launching functions waits for no further reply.
  */
-#include "cuda_remote/client/client.h"
-
-#include "cuda_remote/client/image.h"
+#include "cuda_remote/client/module.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +24,7 @@ static void module_free(struct rc_module *module)
 		free(module->kernel[i].old_launch);
 	}
 	free(module->kernel);
+	free(module->image);
 	free(module);
 }
 
@@ -126,63 +125,54 @@ static CUresult loaded(struct rc_link *link, uint64_t handle, const struct rc_im
 	return *module ? CUDA_SUCCESS : rc_link_broken(link, RC_CALL_module_load);
 }
 
-static CUresult load(const void *image, bool library, unsigned n_options, CUjit_option *names, void **values,
-		     struct rc_module **module)
+CUresult rc_module_read(struct rc_link *link, enum rc_call call, uint64_t handle, struct rc_module **module)
 {
-	struct rc_image_options options;
+	struct rc_wire_module wire;
+	struct reader reader = { link->reply, link->reply_len };
+	*module = take(&reader, &wire, sizeof wire) ? read_module(&reader, &wire, handle) : NULL;
+	return *module ? CUDA_SUCCESS : rc_link_broken(link, call);
+}
+
+CUresult rc_module_load(struct rc_link *link, struct rc_image *image, const struct rc_image_options *options, void **values,
+			bool library, struct rc_module **module)
+{
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_load call;
-	} message = { .call = { .library = library } };
-	struct rc_image found;
-	CUresult result = rc_image_find(image, &found);
+	} message = { .call = { .library = library, .image = image->bytes, .units = (uint16_t)image->units, .options = options->n,
+				.log_info = (uint32_t)options->info_size, .log_error = (uint32_t)options->error_size } };
+	struct iovec iov[sizeof image->piece / sizeof image->piece[0] + 1];
+	memcpy(iov, image->piece, (size_t)image->n * sizeof *iov);
+	iov[image->n] = (struct iovec){ (void *)(uintptr_t)options->wire, options->n * sizeof options->wire[0] };
+	CUresult result = rc_handle_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, link->session, &message.call.handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, image->n + 1);
 	if (result == CUDA_SUCCESS)
-		result = rc_image_options(n_options, names, values, &options);
-	if (result != CUDA_SUCCESS)
-		return result;
-	message.call.image = found.bytes;
-	message.call.units = (uint16_t)found.units;
-	message.call.options = options.n;
-	message.call.log_info = (uint32_t)options.info_size;
-	message.call.log_error = (uint32_t)options.error_size;
-	if (found.bytes > RC_CALL_BYTES_MAX - 65536)
-		return CUDA_ERROR_INVALID_IMAGE;
-	struct iovec iov[sizeof found.piece / sizeof found.piece[0] + 1];
-	memcpy(iov, found.piece, (size_t)found.n * sizeof *iov);
-	iov[found.n] = (struct iovec){ options.wire, options.n * sizeof options.wire[0] };
-	struct rc_link *link;
-	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, !library, &link);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = rc_handle_new(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, link->session, &message.call.handle);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
-	if (result == CUDA_SUCCESS)
-		result = loaded(link, message.call.handle, &options, values, module);
+		result = loaded(link, message.call.handle, options, values, module);
 	/* The reply says so in its content: see rc_link_call. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && rc_placing_return(link)) {
-		result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, found.n + 1);
+		result = rc_link_call(link, RC_CALL_module_load, 0, &message.head, sizeof message, iov, image->n + 1);
 		if (result == CUDA_SUCCESS)
-			result = loaded(link, message.call.handle, &options, values, module);
+			result = loaded(link, message.call.handle, options, values, module);
 	}
 	if (result != CUDA_SUCCESS)
 		rc_handle_delete(message.call.handle);
 	return result;
 }
 
-/* Ends a library's module in some context, when the library ends. */
-static void end_module_of(uint64_t handle, void *data, void *library)
+CUresult rc_module_find_image(const void *bytes, unsigned n_options, CUjit_option *names, void **values, struct rc_image *image,
+			      struct rc_image_options *options)
 {
-	struct rc_module *module = data;
-	if (!module || module->of_library != *(const uint64_t *)library)
-		return;
-	rc_memory_forget_module((CUmodule)(uintptr_t)handle);
-	rc_handle_delete(handle);
-	module_free(module);
+	CUresult result = rc_image_find(bytes, image);
+	if (result == CUDA_SUCCESS)
+		result = rc_image_options(n_options, names, values, options);
+	if (result == CUDA_SUCCESS && image->bytes > RC_CALL_BYTES_MAX - 65536)
+		result = CUDA_ERROR_INVALID_IMAGE;
+	return result;
 }
 
-static CUresult unload(struct rc_module *module)
+CUresult rc_module_unload(struct rc_module *module)
 {
 	struct {
 		struct rc_wire_call head;
@@ -192,16 +182,16 @@ static CUresult unload(struct rc_module *module)
 	CUresult result = rc_link_to(rc_handle_session(module->handle), (uint64_t)(uintptr_t)module->context, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (module->library) {
-		rc_handle_each(RC_KIND_MODULE, end_module_of, &module->handle);
-		rc_alias_forget(module->handle);
-	}
+	if (result == CUDA_SUCCESS)
+		rc_module_end(module);
+	return result;
+}
+
+void rc_module_end(struct rc_module *module)
+{
 	rc_memory_forget_module((CUmodule)(uintptr_t)module->handle);
 	rc_handle_delete(module->handle);
 	module_free(module);
-	return CUDA_SUCCESS;
 }
 
 static void forget(uint64_t handle, void *data, void *context)
@@ -220,10 +210,17 @@ void rc_module_forget_context(CUcontext context)
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options, void **values)
 {
+	struct rc_image found;
+	struct rc_image_options known;
+	struct rc_link *link;
 	struct rc_module *loaded;
 	if (!module || !image || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = load(image, false, n, options, values, &loaded);
+	CUresult result = rc_module_find_image(image, n, options, values, &found, &known);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result == CUDA_SUCCESS)
+		result = rc_module_load(link, &found, &known, values, false, &loaded);
 	if (result == CUDA_SUCCESS)
 		*module = (CUmodule)(uintptr_t)loaded->handle;
 	return result;
@@ -253,7 +250,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 	return result;
 }
 
-static CUresult module_get(enum rc_kind kind, uint64_t handle, struct rc_module **module)
+CUresult rc_module_get(enum rc_kind kind, uint64_t handle, struct rc_module **module)
 {
 	struct rc_process *process;
 	CUresult result = rc_process_get(&process);
@@ -266,130 +263,16 @@ static CUresult module_get(enum rc_kind kind, uint64_t handle, struct rc_module 
 CUresult cuModuleUnload(CUmodule handle)
 {
 	struct rc_module *module;
-	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	CUresult result = rc_module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
 	if (result == CUDA_SUCCESS && module->of_library)
 		result = CUDA_ERROR_NOT_PERMITTED;
-	return result == CUDA_SUCCESS ? unload(module) : result;
-}
-
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned n,
-			   CUlibraryOption *library_options, void **library_values, unsigned library_n)
-{
-	struct rc_module *loaded;
-	if (!library || !code || (n && (!options || !values)) || (library_n && !library_options))
-		return CUDA_ERROR_INVALID_VALUE;
-	/* BINARY_IS_PRESERVED allows the driver not to copy the code: it was copied over the wire in any case. */
-	for (unsigned i = 0; i < library_n; i++)
-		if (library_options[i] != CU_LIBRARY_BINARY_IS_PRESERVED)
-			return CUDA_ERROR_NOT_SUPPORTED;
-	(void)library_values;
-	CUresult result = load(code, true, n, options, values, &loaded);
-	if (result == CUDA_SUCCESS)
-		*library = (CUlibrary)(uintptr_t)loaded->handle;
-	return result;
-}
-
-CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned n,
-			       CUlibraryOption *library_options, void **library_values, unsigned library_n)
-{
-	void *image;
-	size_t size;
-	if (!library || !path)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = rc_image_read(path, &image, &size);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = cuLibraryLoadData(library, image, options, values, n, library_options, library_values, library_n);
-	free(image);
-	return result;
-}
-
-CUresult cuLibraryUnload(CUlibrary handle)
-{
-	struct rc_module *library;
-	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
-	return result == CUDA_SUCCESS ? unload(library) : result;
-}
-
-/* Asks for a library's module in the current context, and keeps its handle as an alias of the library. */
-static CUresult ask_library_module(const struct rc_module *library, struct rc_module **found)
-{
-	struct {
-		struct rc_wire_call head;
-		struct rc_wire_library_module call;
-	} message = { .call = { .library = library->handle } };
-	struct rc_route route = { NULL, 0, false };
-	struct rc_wire_module wire;
-	struct rc_link *link;
-	CUresult result = rc_route_handle(&route, RC_KIND_LIBRARY, library->handle);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&route, true, &link);
-	if (result == CUDA_SUCCESS)
-		result = rc_handle_new(RC_KIND_MODULE, link->session, &message.call.module);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = rc_link_call(link, RC_CALL_library_module, 0, &message.head, sizeof message, NULL, 0);
-	if (result == CUDA_SUCCESS) {
-		struct reader reader = { link->reply, link->reply_len };
-		*found = take(&reader, &wire, sizeof wire) ? read_module(&reader, &wire, message.call.module) : NULL;
-		if (!*found)
-			result = rc_link_broken(link, RC_CALL_library_module);
-	}
-	if (result != CUDA_SUCCESS) {
-		rc_handle_delete(message.call.module);
-		return result;
-	}
-	(*found)->of_library = library->handle;
-	return rc_alias_add(RC_CALL_library_module, library->handle, (uint64_t)(uintptr_t)rc_context_current(), "",
-			    message.call.module);
-}
-
-CUresult cuLibraryGetModule(CUmodule *handle, CUlibrary library)
-{
-	struct rc_context *context;
-	struct rc_module *loaded, *module;
-	uint64_t known;
-	CUresult result = rc_context_get(&context);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, &loaded);
-	if (result == CUDA_SUCCESS)
-		result = rc_route_same(RC_KIND_LIBRARY, loaded->handle, CUDA_ERROR_INVALID_HANDLE);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!rc_alias_find(RC_KIND_MODULE, RC_CALL_library_module, loaded->handle, (uint64_t)(uintptr_t)context->handle, "",
-			   &known)) {
-		result = ask_library_module(loaded, &module);
-		if (result != CUDA_SUCCESS)
-			return result;
-		known = module->handle;
-	}
-	*handle = (CUmodule)(uintptr_t)known;
-	return CUDA_SUCCESS;
-}
-
-/* The devices have no unified function pointers (cuda.h): none is ever found. */
-CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name)
-{
-	struct rc_module *loaded;
-	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, &loaded);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return function && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? rc_module_unload(module) : result;
 }
 
 /* ---- what is in a module ---- */
 
-static CUresult find_kernel(enum rc_kind kind, uint64_t handle, const char *name, uint64_t *found)
+CUresult rc_module_kernel(const struct rc_module *module, const char *name, uint64_t *found)
 {
-	struct rc_module *module;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(kind, handle, &module);
-	if (result != CUDA_SUCCESS)
-		return result;
 	for (uint32_t i = 0; i < module->n; i++) {
 		if (!strcmp(module->kernel[i].name, name)) {
 			*found = module->kernel[i].handle;
@@ -399,34 +282,26 @@ static CUresult find_kernel(enum rc_kind kind, uint64_t handle, const char *name
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
 {
+	struct rc_module *module;
 	uint64_t found;
-	if (!function)
+	if (!function || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find_kernel(RC_KIND_MODULE, (uint64_t)(uintptr_t)module, name, &found);
+	CUresult result = rc_module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	if (result == CUDA_SUCCESS)
+		result = rc_module_kernel(module, name, &found);
 	if (result == CUDA_SUCCESS)
 		*function = (CUfunction)(uintptr_t)found;
 	return result;
 }
 
-CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
-{
-	uint64_t found;
-	if (!kernel)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find_kernel(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, name, &found);
-	if (result == CUDA_SUCCESS)
-		*kernel = (CUkernel)(uintptr_t)found;
-	return result;
-}
-
-static CUresult count_kernels(enum rc_kind kind, uint64_t handle, unsigned *count)
+CUresult rc_module_count(enum rc_kind kind, uint64_t handle, unsigned *count)
 {
 	struct rc_module *module;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(kind, handle, &module);
+	CUresult result = rc_module_get(kind, handle, &module);
 	if (result == CUDA_SUCCESS)
 		*count = module->n;
 	return result;
@@ -434,12 +309,7 @@ static CUresult count_kernels(enum rc_kind kind, uint64_t handle, unsigned *coun
 
 CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module)
 {
-	return count_kernels(RC_KIND_MODULE, (uint64_t)(uintptr_t)module, count);
-}
-
-CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library)
-{
-	return count_kernels(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)library, count);
+	return rc_module_count(RC_KIND_MODULE, (uint64_t)(uintptr_t)module, count);
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule handle)
@@ -447,20 +317,9 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule 
 	struct rc_module *module;
 	if (!functions || !n)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	CUresult result = rc_module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < n && i < module->n; i++)
 		functions[i] = (CUfunction)(uintptr_t)module->kernel[i].handle;
-	return result;
-}
-
-CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary handle)
-{
-	struct rc_module *library;
-	if (!kernels || !n)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
-	for (uint32_t i = 0; result == CUDA_SUCCESS && i < n && i < library->n; i++)
-		kernels[i] = (CUkernel)(uintptr_t)library->kernel[i].handle;
 	return result;
 }
 
@@ -475,7 +334,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 	return result;
 }
 
-static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *address, size_t *size)
+CUresult rc_module_global(uint64_t handle, const char *name, CUdeviceptr *address, size_t *size)
 {
 	struct {
 		struct rc_wire_call head;
@@ -520,13 +379,6 @@ static CUresult find_global(uint64_t handle, const char *name, CUdeviceptr *addr
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name)
 {
 	struct rc_module *module;
-	CUresult result = module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
-	return result == CUDA_SUCCESS ? find_global(module->handle, name, address, size) : result;
-}
-
-CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
-{
-	struct rc_module *library;
-	CUresult result = module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
-	return result == CUDA_SUCCESS ? find_global(library->handle, name, address, size) : result;
+	CUresult result = rc_module_get(RC_KIND_MODULE, (uint64_t)(uintptr_t)handle, &module);
+	return result == CUDA_SUCCESS ? rc_module_global(module->handle, name, address, size) : result;
 }

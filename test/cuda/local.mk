@@ -11,4 +11,5 @@ include test/cuda/nvml/local.mk
 include test/cuda/remote/local.mk
 include test/cuda/echo/local.mk
 include test/cuda/bad_input/local.mk
+include test/cuda/several_servers/local.mk
 include test/cuda/server/local.mk

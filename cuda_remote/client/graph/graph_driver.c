@@ -43,9 +43,9 @@ CUresult graph_driver_function(CUfunction handle, CUcontext context, graph_funct
 	(void)context;
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = rc_route_same(RC_KIND_FUNCTION, kernel->handle, CUDA_ERROR_INVALID_HANDLE);
+	CUresult result = rc_kernel_on(rc_context_session(), &kernel);
 	if (result == CUDA_SUCCESS)
-		*function = (graph_function_t){ .function = handle, .id = kernel->handle, .context = kernel->module->context,
+		*function = (graph_function_t){ .function = (CUfunction)(uintptr_t)kernel->handle, .id = kernel->handle, .context = kernel->module->context,
 						.parameters = kernel->parameters, .bytes = kernel->block };
 	return result;
 }

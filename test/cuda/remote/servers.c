@@ -244,6 +244,50 @@ static void threads_use_both(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* A library is loaded once. Its kernels run on the devices of both servers, by the kernel's own handle, as a function of the
+ * current context, and as a function of the library's module there. */
+static void a_library_serves_both(void)
+{
+	CUlibrary library, found;
+	CUkernel kernel;
+	CUmodule module[DEVICES];
+	CUfunction function;
+	int threads;
+	OK(cuCtxSetCurrent(places[2].context));
+	OK(cuLibraryLoadData(&library, "double\nwait append\n", NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetKernel(&kernel, library, "append"));
+	for (int i = 0; i < DEVICES; i++) {
+		const struct place *place = &places[i];
+		CUdeviceptr log = place->log;
+		uint32_t value, seen[4];
+		void *parameters[] = { &log, &value };
+		OK(cuCtxSetCurrent(place->context));
+		OK(cuMemsetD8(log, 0, 64));
+		OK(cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, i));
+		OK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64, kernel, i));
+		value = 10;
+		OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, place->stream, parameters, NULL));
+		OK(cuKernelGetFunction(&function, kernel));
+		value = 11;
+		OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, place->stream, parameters, NULL));
+		OK(cuLibraryGetModule(&module[i], library));
+		OK(cuModuleGetFunction(&function, module[i], "append"));
+		value = 12;
+		OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, place->stream, parameters, NULL));
+		OK(cuStreamSynchronize(place->stream));
+		OK(cuMemcpyDtoH(seen, log, sizeof seen));
+		CHECK(seen[0] == 3 && seen[1] == 10 && seen[2] == 11 && seen[3] == 12);
+		OK(cuKernelGetFunction(&function, kernel));
+		OK(cuKernelGetLibrary(&found, (CUkernel)function));
+		CHECK(found == library);
+	}
+	CHECK(module[0] != module[1]);
+	OK(cuLibraryUnload(library));
+	EXPECT(cuLibraryGetKernel(&kernel, library, "append"), CUDA_ERROR_INVALID_HANDLE);
+	for (int i = 0; i < DEVICES; i++)
+		EXPECT(cuModuleGetFunction(&function, module[i], "append"), CUDA_ERROR_INVALID_HANDLE);
+}
+
 static void all(void)
 {
 	the_list_has_all_devices();
@@ -257,6 +301,7 @@ static void all(void)
 	failures_stay_apart();
 	contexts_and_pools();
 	threads_use_both();
+	a_library_serves_both();
 	for (int i = 0; i < DEVICES; i++)
 		tear_down(&places[i]);
 }
