@@ -136,7 +136,9 @@ const char *redirect_name(const char *name, int mode)
 }
 
 #if defined(__x86_64__)
-TAIL_CALL(dlopen, redirect_name, redirect_real_dlopen, "%rdi");
+TAIL_CALL(dlopen, redirect_name,
+	  "	mov %rax, %rdi\n"
+	  "	jmp *redirect_real_dlopen(%rip)\n");
 #else
 /* The caller's RUNPATH counts only if the compiler makes this call a jump. */
 __attribute__((visibility("default"))) void *dlopen(const char *name, int mode)

@@ -4,10 +4,10 @@
  * name space and what RTLD_NEXT means follow from the return address. Therefore the interposing function does not call
  * the real one: it jumps there, with the caller's return address still on the stack.
  *
- *	TAIL_CALL(dlopen, choose, real, "%rdi")
+ *	TAIL_CALL(dlopen, choose, end)
  *
- * defines dlopen(a, b): it calls choose(a, b), puts the result into the register that is named, and jumps to *real,
- * which choose has set.
+ * defines dlopen(a, b): it calls choose(a, b), restores the arguments, and goes on with the assembler code "end", which
+ * finds the result in %rax and ends with a jump to the real function.
  */
 #ifndef RC_REDIRECT_TAIL_CALL_H
 #define RC_REDIRECT_TAIL_CALL_H
@@ -17,7 +17,7 @@
 
 #if defined(__x86_64__)
 /* clang-format off */
-#define TAIL_CALL(name, choose, real, result)                                                                          \
+#define TAIL_CALL(name, choose, end)                                                                                \
 	__asm__(".text\n"                                                                                              \
 		".globl " #name "\n"                                                                                   \
 		".type " #name ", @function\n"                                                                         \
@@ -37,8 +37,7 @@
 		"	.cfi_adjust_cfa_offset -8\n"                                                                   \
 		"	pop %rdi\n"                                                                                    \
 		"	.cfi_adjust_cfa_offset -8\n"                                                                   \
-		"	mov %rax, " result "\n"                                                                        \
-		"	jmp *" #real "(%rip)\n"                                                                        \
+		end                                                                                                    \
 		"	.cfi_endproc\n"                                                                                \
 		".size " #name ", . - " #name "\n")
 /* clang-format on */

@@ -235,7 +235,23 @@ static void relink(const struct dl_phdr_info *info, const char *path, const elf_
 	}
 }
 
-/* Returns whether the object has a static runtime. */
+/* NVIDIA's libraries have static runtimes too. A program may load such a library without using it. */
+static void report_stripped(const char *path, const char *soname)
+{
+	static const char *const nvidia[] = { "libcu", "libnv", "libnpp", "libnccl" };
+	for (size_t i = 0; i < sizeof nvidia / sizeof *nvidia; i++)
+		if (soname && !strncmp(soname, nvidia[i], strlen(nvidia[i]))) {
+			hr_log(HR_LOG_WARN, "%s: NVIDIA's library works with NVIDIA's CUDA runtime only: its calls will fail",
+			       path);
+			return;
+		}
+	hr_log(HR_LOG_ERROR,
+	       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: do not strip it, or "
+	       "link it with nvcc -cudart shared",
+	       path);
+}
+
+/* Returns whether the object has a static runtime with symbols. */
 static bool look_at(const struct dl_phdr_info *info, const char *path, const elf_file_t *file)
 {
 	const char *soname = elf_file_dynamic(file, DT_SONAME, 0);
@@ -245,14 +261,9 @@ static bool look_at(const struct dl_phdr_info *info, const char *path, const elf
 	switch (presence) {
 	case RUNTIME_ABSENT: break;
 	case RUNTIME_PRESENT: relink(info, path, file); break;
-	case RUNTIME_STRIPPED:
-		hr_log(HR_LOG_ERROR,
-		       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: do "
-		       "not strip it, or link it with nvcc -cudart shared",
-		       path);
-		break;
+	case RUNTIME_STRIPPED: report_stripped(path, soname); break;
 	}
-	return presence != RUNTIME_ABSENT;
+	return presence == RUNTIME_PRESENT;
 }
 
 static void visit_object(const struct dl_phdr_info *info)

@@ -15,8 +15,11 @@ EXTRA_cuda_remote_softgpu_libcuda_la_DEPENDENCIES = cuda_remote/softgpu/libcuda.
 EXTRA_DIST += cuda_remote/softgpu/libcuda.map
 dist_man_MANS += docs/man/headrace-softgpu.7
 
-# Preloaded into programs that use NVIDIA's run-time compiler.
+# Preloaded into programs that use NVIDIA's run-time compiler or linker. nodelete: programs keep its functions' addresses.
 softgpu_LTLIBRARIES += cuda_remote/softgpu/libheadrace-nvrtc.la
-cuda_remote_softgpu_libheadrace_nvrtc_la_SOURCES = cuda_remote/softgpu/nvrtc/nvrtc.c
-cuda_remote_softgpu_libheadrace_nvrtc_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version
-cuda_remote_softgpu_libheadrace_nvrtc_la_LIBADD = -ldl
+cuda_remote_softgpu_libheadrace_nvrtc_la_SOURCES = \
+	cuda_remote/softgpu/nvrtc/driver.h cuda_remote/softgpu/nvrtc/driver.c \
+	cuda_remote/softgpu/nvrtc/toolkit.h cuda_remote/softgpu/nvrtc/toolkit.c \
+	cuda_remote/softgpu/nvrtc/nvrtc.c cuda_remote/softgpu/nvrtc/jitlink.c
+cuda_remote_softgpu_libheadrace_nvrtc_la_LDFLAGS = $(AM_LDFLAGS) -module -shared -avoid-version -Wl,-z,nodelete
+cuda_remote_softgpu_libheadrace_nvrtc_la_LIBADD = rdma_channel/base/libhrbase.la -ldl

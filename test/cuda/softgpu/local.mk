@@ -101,7 +101,8 @@ test_cuda_softgpu_programs_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_programs_LDADD = cuda_remote/softgpu/libcuda.la
 test_cuda_softgpu_references_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_references_LDADD = cuda_remote/softgpu/libcuda.la
-dist_check_SCRIPTS += test/cuda/softgpu/nvrtc.sh
-TESTS += test/cuda/softgpu/nvrtc.sh
+dist_check_SCRIPTS += test/cuda/softgpu/nvrtc.sh test/cuda/softgpu/toolkit.sh
+TESTS += test/cuda/softgpu/nvrtc.sh test/cuda/softgpu/toolkit.sh
+EXTRA_DIST += test/cuda/softgpu/toolkit.cpp
 include test/cuda/softgpu/ptx/local.mk
 include test/cuda/softgpu/vectors/local.mk
