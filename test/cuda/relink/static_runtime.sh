@@ -68,6 +68,22 @@ for how in local server; do
 	done
 done
 
+# Programs that make no CUDA call, do not clean up, fork, and execute others with another LD_LIBRARY_PATH.
+compile habits "$here/habits.cu"
+for how in local server; do
+	for mode in works nothing exits ends forks execs; do
+		case $mode in
+		exits | ends) expected=7 ;;
+		*) expected=0 ;;
+		esac
+		status=0
+		run $how "$work/habits" $mode >"$work/out" 2>"$work/err" || status=$?
+		[ $status -eq $expected ] || fail "habits $mode, $how: status $status"
+		[ ! -s "$work/err" ] || fail "habits $mode, $how: a message"
+	done
+	echo "passed: habits, $how"
+done
+
 strip -o "$work/stripped" "$work/copies"
 refused "is stripped, so that Headrace cannot replace it" "$work/stripped"
 strip -o "$work/libstripped.so" "$work/liblibrary.so"
