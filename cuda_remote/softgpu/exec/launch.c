@@ -314,7 +314,9 @@ static bool fill_launch(struct launch *launch, const softgpu_launch_t *request)
 	launch->block_count = (uint64_t)request->grid[0] * request->grid[1] * request->grid[2];
 	launch->block_threads = request->block[0] * request->block[1] * request->block[2];
 	launch->warp_count = (launch->block_threads + WARP_LANES - 1) / WARP_LANES;
-	launch->shared_bytes = kernel->shared_bytes + request->dynamic_shared;
+	/* A compiler widens the load of a last, partial vector to 16 bytes (.pragma "used_bytes_mask"), as a GPU gives a block
+	 * shared memory in larger units. */
+	launch->shared_bytes = (kernel->shared_bytes + request->dynamic_shared + 15) & ~15u;
 	launch->local_bytes = kernel->local_bytes;
 	uint32_t stack = request->limits.stack_bytes ? request->limits.stack_bytes : STACK_BYTES;
 	if (kernel->open_stack)

@@ -30,7 +30,7 @@ static CUresult link_texts(const char *const texts[], bool on_demand, softgpu_lo
 	return result;
 }
 
-/* Links, launches k(u64 result) with one thread and 64 bytes of dynamic shared memory, and hands out what it left. */
+/* Links, launches k(u64 result) with one thread and 60 bytes of dynamic shared memory, and hands out what it left. */
 static void run_linked(const char *const texts[], bool on_demand, uint64_t *results, size_t count)
 {
 	char text[512] = "";
@@ -39,7 +39,7 @@ static void run_linked(const char *const texts[], bool on_demand, uint64_t *resu
 	CUresult result = link_texts(texts, on_demand, &log, &program);
 	ck_assert_msg(result == CUDA_SUCCESS, "link gave %d: %s", (int)result, text);
 	uint64_t *memory = device_alloc(count * sizeof *memory);
-	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 64, &memory, false, { NULL, 0, 0 } };
+	softgpu_launch_t launch = { kernel_of(program, "k"), { 1, 1, 1 }, { 1, 1, 1 }, 60, &memory, false, { NULL, 0, 0 } };
 	ck_assert_int_eq(softgpu_launch(&launch), CUDA_SUCCESS);
 	memcpy(results, memory, count * sizeof *memory);
 	softgpu_program_unload(program);
@@ -169,6 +169,17 @@ START_TEST(shared_memory_is_one_for_all_units)
 }
 END_TEST
 
+START_TEST(a_vector_may_end_behind_the_dynamic_shared_memory)
+{
+	uint64_t results[1];
+	run_linked((const char *const[]){
+		".extern .shared .align 16 .b8 dynamic[];\n"
+		KERNEL("mov.b32 %r1, 77; st.shared.u32 [dynamic+56], %r1; .pragma \"used_bytes_mask 0xfff\";"
+		       "ld.shared.v4.b32 {%r2, %r3, %r1, %r4}, [dynamic+48];" STORE(0)), NULL }, false, results, 1);
+	ck_assert_uint_eq(results[0], 77);
+}
+END_TEST
+
 /* c is wanted by b only, and a wants b; d is wanted by nobody, and would not link. */
 START_TEST(libraries_give_what_is_wanted)
 {
@@ -267,6 +278,7 @@ int main(void)
 	tcase_add_test(cases, weak_and_common_definitions_give_way);
 	tcase_add_test(cases, a_dropped_definition_leaves_no_memory_of_its_own);
 	tcase_add_test(cases, shared_memory_is_one_for_all_units);
+	tcase_add_test(cases, a_vector_may_end_behind_the_dynamic_shared_memory);
 	tcase_add_test(cases, libraries_give_what_is_wanted);
 	tcase_add_loop_test(cases, what_does_not_fit_is_refused, 0, sizeof refused / sizeof *refused);
 	tcase_add_test(cases, what_is_declared_and_never_used_may_be_missing);
