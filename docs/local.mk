@@ -5,7 +5,7 @@ dist_doc_DATA += CONTRIBUTING.md
 docsdir = $(docdir)/docs
 dist_docs_DATA = \
 	%D%/ADMIN.md %D%/BENCHMARKS.md %D%/CHANNEL.md %D%/COVERAGE.md %D%/DECISIONS.md %D%/DESIGN.md \
-	%D%/GLOSSARY.md %D%/KNOWN_ISSUES.md %D%/MPI.md %D%/ORDERING.md %D%/PROTOCOL.md %D%/SAMPLES.md %D%/SECURITY.md \
+	%D%/GLOSSARY.md %D%/KNOWN_ISSUES.md %D%/MPI.md %D%/ORDERING.md %D%/PROTOCOL.md %D%/PYTHON.md %D%/SAMPLES.md %D%/SECURITY.md \
 	%D%/STATUS.md %D%/TESTING.md
 decisionsdir = $(docsdir)/decisions
 dist_decisions_DATA = \
