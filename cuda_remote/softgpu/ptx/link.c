@@ -306,13 +306,26 @@ static _Noreturn void refuse_missing(struct linker *linker)
 		 linker->first_missing->line, "undefined reference to %s", linker->missing);
 }
 
+/*
+ * NVIDIA's library of the functions that device code calls, with which nvcc links every program of several units. The
+ * engine has the functions that it supports, so the library is linked only if another one is called.
+ */
+static bool is_device_runtime(const struct linker *linker, const struct ptx_module *module)
+{
+	static const char name[] = "__cudaCDP2LaunchDeviceV2";
+	uint32_t unused;
+	const struct ptx_symbol *symbol =
+			ptx_lookup(&module->scope, (struct ptx_text){ name, sizeof name - 1 }, &unused);
+	return linker->count > 1 && symbol && defines(symbol);
+}
+
 struct ptx_module *ptx_link(struct ptx_context *context, struct ptx_module **modules, size_t count,
 			    bool (*supplied)(struct ptx_text name))
 {
 	struct linker *linker = ptx_alloc(context, sizeof *linker);
 	*linker = (struct linker){ .context = context, .modules = modules, .count = count, .supplied = supplied };
 	for (size_t n = 0; n < count; n++)
-		if (!modules[n]->on_demand)
+		if (!modules[n]->on_demand && !is_device_runtime(linker, modules[n]))
 			join(linker, modules[n]);
 	join_libraries(linker);
 	for (size_t n = 0; n < count; n++) {

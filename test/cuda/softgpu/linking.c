@@ -184,6 +184,31 @@ static void a_library_gives_what_is_wanted(void)
 	OK(cuLinkDestroy(state));
 }
 
+/* As nvcc's library for device code: the engine has the function, and the library calls one that does not exist. */
+static void the_device_runtime_is_not_needed(void)
+{
+	static const char library[] = HEAD ".extern .func missing();\n"
+		".visible .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 a, .param .b64 s)\n"
+		"{\ncall missing, (); ret;\n}\n"
+		".visible .func (.param .b32 r) absent()\n{\ncall missing, (); ret;\n}\n";
+	static const char calls[] = HEAD ".extern .func (.param .b32 r) absent();\n.visible .entry l()\n{\n"
+		".param .b32 o; call (o), absent, (); ret;\n}\n";
+	struct logs logs;
+	void *image;
+	size_t size;
+	CUlinkState state = begin(&logs);
+	OK(add_ptx(state, uses, "uses"));
+	OK(add_ptx(state, library, "library"));
+	OK(add_ptx(state, gives, "gives"));
+	finish_and_run(state);
+	state = begin(&logs);
+	OK(add_ptx(state, calls, "calls"));
+	OK(add_ptx(state, library, "library"));
+	EXPECT(cuLinkComplete(state, &image, &size), CUDA_ERROR_INVALID_SOURCE);
+	CHECK(strstr(logs.error, "undefined reference to missing"));
+	OK(cuLinkDestroy(state));
+}
+
 /* The length of an entry's header is 4 bytes behind its start, which is 16 behind the container's. */
 static void a_damaged_container_is_not_passed_over(void)
 {
@@ -326,6 +351,7 @@ int main(void)
 	(void)context;
 	every_type_of_input_links();
 	a_library_gives_what_is_wanted();
+	the_device_runtime_is_not_needed();
 	a_damaged_container_is_not_passed_over();
 	what_comes_out_loads_in_every_way();
 	errors_are_told_where_cuda_tells_them();
