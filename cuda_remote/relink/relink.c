@@ -13,6 +13,7 @@
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "cuda_remote/relink/code_patch.h"
 #include "cuda_remote/relink/elf_file.h"
+#include "cuda_remote/relink/entry_points.h"
 #include "cuda_remote/relink/known_objects.h"
 #include "cuda_remote/relink/late.h"
 #include "cuda_remote/relink/runtime_entries.h"
@@ -128,16 +129,36 @@ static bool locate(const struct dl_phdr_info *info, const elf_file_t *file, uint
 	return false;
 }
 
+static uintptr_t address_of(const struct runtime *runtime, const char *name)
+{
+	const runtime_entry_t *entry = runtime_entries_find(&runtime->entries, name);
+	return entry ? runtime->base + entry->value : 0;
+}
+
+/* Where the jump of a function leads, in a static runtime of this release of CUDA 12; 0: of CUDA 13. */
+static uintptr_t target_of(const struct runtime *runtime, unsigned release, const char *name)
+{
+	uintptr_t target = 0;
+	if (release)
+		target = entry_points_replace(name, release,
+					      address_of(runtime, "cudaGetDriverEntryPointByVersion"),
+					      address_of(runtime, "cudaGetDriverEntryPointByVersion_ptsz"));
+	if (!target)
+		target = address_of(runtime, name);
+	return target ? target : (uintptr_t)&not_supported;
+}
+
 static bool prepare(const struct dl_phdr_info *info, const elf_file_t *file, const struct runtime *runtime,
 		    const char **which)
 {
+	bool is_12 = runtime == &pass.runtimes[RUNTIME_CUDA_12];
+	unsigned release = is_12 ? runtime_entries_release_12(&pass.entries) : 0;
 	for (unsigned i = 0; i < pass.entries.count; i++) {
 		const runtime_entry_t *entry = &pass.entries.entry[i];
-		const runtime_entry_t *ours = runtime_entries_find(&runtime->entries, entry->name);
 		code_patch_t *patch = &pass.patches[i];
 		*which = entry->name;
 		*patch = (code_patch_t){ .name = entry->name, .size = entry->size };
-		patch->target = ours ? runtime->base + ours->value : (uintptr_t)&not_supported;
+		patch->target = target_of(runtime, release, entry->name);
 		if (!locate(info, file, entry->value, entry->size, patch))
 			return false;
 	}

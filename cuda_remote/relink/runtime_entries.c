@@ -10,9 +10,12 @@ static const char mark[] = "__cudaRegisterFatBinary";
 /* CUDA 13 has removed these functions. Every earlier runtime has the first, and of these only CUDA 12 has the second. */
 static const char removed[] = "cudaThreadExit", added_12[] = "cudaGetDeviceProperties_v2";
 
-/* Functions that later releases of CUDA 12 added to those of 12.0. */
-static const char *const later[] = {
-#include "cuda_remote/relink/later_names.h"
+/* Functions that later releases of CUDA 12 added to those of 12.0, and the release as CUDART_VERSION. */
+static const struct later_name {
+	const char *name;
+	unsigned version;
+} later[] = {
+#include "cuda_remote/relink/later_functions.h"
 };
 
 static bool is_runtime_name(const char *name)
@@ -133,9 +136,18 @@ enum runtime_major runtime_entries_major(const runtime_entries_t *entries)
 static bool is_later(const char *name)
 {
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-		if (!strcmp(name, later[i]))
+		if (!strcmp(name, later[i].name))
 			return true;
 	return false;
+}
+
+unsigned runtime_entries_release_12(const runtime_entries_t *entries)
+{
+	unsigned version = 12000;
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		if (later[i].version > version && runtime_entries_find(entries, later[i].name))
+			version = later[i].version;
+	return version;
 }
 
 enum runtime_match runtime_entries_match(runtime_entries_t *entries, const runtime_entries_t *reference,

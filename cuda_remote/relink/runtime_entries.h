@@ -49,6 +49,9 @@ bool runtime_entries_static(const elf_file_t *file, runtime_entries_t *entries);
 /* The major version that these functions are of. */
 enum runtime_major runtime_entries_major(const runtime_entries_t *entries);
 
+/* The first release of CUDA 12 that has all of these functions, as CUDART_VERSION: 12040 for 12.4. */
+unsigned runtime_entries_release_12(const runtime_entries_t *entries);
+
 /*
  * Compares the functions of an object with the reference, which is of the same major version. RUNTIME_SAME: *entries
  * are now the functions of the reference in the object, and all functions with such names that lie between them (a

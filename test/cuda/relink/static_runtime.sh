@@ -95,17 +95,24 @@ refused "libstripped.so has NVIDIA's static CUDA runtime and is stripped" "$buil
 refused "forbids a program to change its code" "$build/test/cuda/relink/no_text_changes" "$work/copies"
 
 # Programs with a runtime that is not NVIDIA's: only the names of its functions matter, and that each returns 3.
-stand_in() { # OUTPUT NAME...: the program prints what cudaRuntimeGetVersion says
+# stand_in OUTPUT NAME...: the program prints what cudaRuntimeGetVersion says, and 1 if cudaGetDriverEntryPoint returns
+# the first version of a function of the driver.
+stand_in() {
 	local output=$1
 	{
 		echo "extern int printf(const char *, ...);"
+		echo "extern void *dlsym(void *, const char *);"
 		echo "volatile int three = 3;"
 		for name in "${@:2}"; do
 			echo "int $name(void *p) { three = 3; return p && three ? three : three + !three; }"
 		done
 		echo "int main(void) {"
 		echo "	int version = 0, error = cudaRuntimeGetVersion(&version);"
-		echo "	return printf(\"%d %d\\n\", error, version) < 0;"
+		echo "	void *function = &version;"
+		echo "	((int (*)(const char *, void **, unsigned long long, int *))cudaGetDriverEntryPoint)"
+		echo "		(\"cuMemPrefetchAsync\", &function, 0, 0);"
+		echo "	return printf(\"%d %d %d\\n\", error, version,"
+		echo "		function == dlsym(0, \"cuMemPrefetchAsync\")) < 0;"
 		echo "}"
 	} >"$work/$output.c"
 	${CC:-cc} -w -o "$work/$output" "$work/$output.c" || fail compiling
@@ -114,7 +121,7 @@ stand_in() { # OUTPUT NAME...: the program prints what cudaRuntimeGetVersion say
 left_alone() {
 	run local "$work/$1" >"$work/out" 2>"$work/err" || fail "$1"
 	grep -q "$2" "$work/err" || fail "$1: no message with \"$2\""
-	grep -qx "3 0" "$work/out" || fail "$1: $(cat "$work/out")"
+	grep -qx "3 0 0" "$work/out" || fail "$1: $(cat "$work/out")"
 }
 list=$top_srcdir/cuda_remote/runtime/cuda12/exports.list
 mapfile -t all < <(awk '!/^#/ {print $1}' "$list")
@@ -124,9 +131,11 @@ stand_in cuda_12_9 "${all[@]}"
 stand_in cuda_12_0 "${first[@]}"
 for how in local server; do
 	for program in cuda_12_9 cuda_12_0; do
+		first_version=0
+		[ $program = cuda_12_9 ] || first_version=1
 		run $how "$work/$program" >"$work/out" 2>"$work/err" || fail "$program, $how"
 		[ ! -s "$work/err" ] || fail "$program, $how: a message"
-		grep -qx "0 12090" "$work/out" || fail "$program, $how: $(cat "$work/out")"
+		grep -qx "0 12090 $first_version" "$work/out" || fail "$program, $how: $(cat "$work/out")"
 		echo "passed: $program, $how"
 	done
 done
@@ -134,8 +143,8 @@ stand_in lacks_malloc "${without_malloc[@]}"
 left_alone lacks_malloc "lacks cudaMalloc of CUDA 12.0"
 stand_in has_more "${first[@]:0:200}" cudaOfMine "${first[@]:200}"
 left_alone has_more "has cudaOfMine, which CUDA 12 lacks"
-stand_in older __cudaRegisterFatBinary cudaThreadExit cudaRuntimeGetVersion
+stand_in older __cudaRegisterFatBinary cudaThreadExit cudaRuntimeGetVersion cudaGetDriverEntryPoint
 left_alone older "static runtime of CUDA 11 or older"
-stand_in other __cudaRegisterFatBinary cudaRuntimeGetVersion
+stand_in other __cudaRegisterFatBinary cudaRuntimeGetVersion cudaGetDriverEntryPoint
 left_alone other "lacks .* of CUDA 13.0"
 echo "passed: messages"
