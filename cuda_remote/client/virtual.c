@@ -229,7 +229,8 @@ static struct memory *memory_of(CUmemGenericAllocationHandle handle)
 	return memory && memory->handles ? memory : NULL;
 }
 
-/* Ends the memory at the server if the program has neither a handle nor a mapping of it. Under calls. */
+/* Ends the memory at the server if the program has neither a handle nor a mapping of it. After a failure it is kept. Under
+ * calls. */
 static CUresult end_unused(struct rc_link *link, struct memory *memory)
 {
 	struct {
@@ -239,8 +240,10 @@ static CUresult end_unused(struct rc_link *link, struct memory *memory)
 	if (memory->handles || memory->mappings)
 		return CUDA_SUCCESS;
 	CUresult result = rc_link_call(link, RC_CALL_virtual_release, 0, &message.head, sizeof message, NULL, 0);
-	rc_handle_delete(memory->handle);
-	free(memory);
+	if (result == CUDA_SUCCESS) {
+		rc_handle_delete(memory->handle);
+		free(memory);
+	}
 	return result;
 }
 
@@ -267,6 +270,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	if (memory)
 		memory->handles--;
 	result = memory ? end_unused(link, memory) : CUDA_ERROR_INVALID_VALUE;
+	if (memory && result != CUDA_SUCCESS)
+		memory->handles++;
 	pthread_mutex_unlock(&calls);
 	return result;
 }
