@@ -4,6 +4,7 @@
  * calls are generated (echo.py) and call the functions here. What a worker needs besides is written here: devices, contexts,
  * addresses, modules. No call does any work.
  */
+#include "test/cuda/echo/direct.h"
 #include "test/cuda/echo/driver.h"
 
 #include <fcntl.h>
@@ -17,22 +18,25 @@
 #define OBJECTS_MAX (1u << 22)
 #define NUMBERS_MAX (1u << 16)
 #define KERNELS 3
+#define ALIASES (1u << 18) /* buckets */
 
 static struct echo_control none, *control = &none;
 static uint64_t base = 0x200000000000; /* of handles */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object {
 	uint8_t kind; /* 0: it is not live */
-	uint64_t owner;
+	uint64_t owner; /* ends with this one */
 	uint64_t other; /* of a kernel: its function; of functions and kernels: the ordinal is in key */
 	uint64_t key;
 	unsigned function; /* of an alias: that made it, plus 1 */
+	uint32_t next;     /* of an alias: index of the next in its bucket plus 1 */
 } *objects;
-static uint32_t n_objects;
+static uint32_t n_objects, aliases[ALIASES];
 static uint64_t numbers[NUMBERS_MAX];
 static uint32_t n_numbers;
 static CUcontext primary[ECHO_DEVICES];
-static __thread CUcontext current;
+/* LeakSanitizer sometimes crashes on thread-local memory of a library that dlopen has loaded, except with this model. */
+static __thread CUcontext current __attribute__((tls_model("initial-exec")));
 static uint64_t next_address = 0x500000000000;
 
 __attribute__((visibility("default"))) void echo_use(struct echo_control *own, uint64_t handles);
@@ -41,6 +45,7 @@ __attribute__((visibility("default"))) void echo_use(struct echo_control *own, u
 void echo_use(struct echo_control *own, uint64_t handles)
 {
 	control = own;
+	control->worker = getpid();
 	base = handles;
 }
 
@@ -69,15 +74,28 @@ static struct object *object_at(uint64_t handle)
 	return handle >= base && handle % 64 == 0 && index < n_objects ? &objects[index] : NULL;
 }
 
-static uint64_t make(enum rc_kind kind, struct object object)
+static void made(uint64_t handle)
 {
-	pthread_mutex_lock(&lock);
+	if (control->worker == getpid())
+		control->made = handle;
+}
+
+/* Under the lock. */
+static uint64_t make_locked(enum rc_kind kind, struct object object)
+{
 	if (n_objects == OBJECTS_MAX)
 		abort();
 	uint64_t handle = base + 64ull * n_objects;
 	object.kind = (uint8_t)kind;
 	objects[n_objects++] = object;
-	control->made = handle;
+	made(handle);
+	return handle;
+}
+
+static uint64_t make(enum rc_kind kind, struct object object)
+{
+	pthread_mutex_lock(&lock);
+	uint64_t handle = make_locked(kind, object);
 	pthread_mutex_unlock(&lock);
 	return handle;
 }
@@ -89,17 +107,20 @@ uint64_t echo_new(enum rc_kind kind, uint64_t owner)
 
 uint64_t echo_alias(enum rc_kind kind, unsigned function, uint64_t owner, uint64_t key)
 {
+	uint32_t *bucket = &aliases[echo_mix(echo_mix(owner ^ function) ^ key) % ALIASES];
 	pthread_mutex_lock(&lock);
-	for (uint32_t i = n_objects; i--;) {
-		struct object *object = &objects[i];
-		if (object->kind == kind && object->function == function + 1 && object->owner == owner && object->key == key) {
-			control->made = base + 64ull * i;
+	for (uint32_t at = *bucket; at; at = objects[at - 1].next) {
+		struct object *object = &objects[at - 1];
+		if (object->function == function + 1 && object->owner == owner && object->key == key) {
+			made(base + 64ull * (at - 1));
 			pthread_mutex_unlock(&lock);
-			return base + 64ull * i;
+			return base + 64ull * (at - 1);
 		}
 	}
+	uint64_t handle = make_locked(kind, (struct object){ .owner = owner, .key = key, .function = function + 1, .next = *bucket });
+	*bucket = n_objects;
 	pthread_mutex_unlock(&lock);
-	return make(kind, (struct object){ .owner = owner, .key = key, .function = function + 1 });
+	return handle;
 }
 
 uint64_t echo_text_key(const char *text)
@@ -110,22 +131,12 @@ uint64_t echo_text_key(const char *text)
 	return key;
 }
 
-/* Ends an object and those that it owns. Objects that are owned come later. Under the lock. */
-static void end(uint64_t handle)
-{
-	struct object *object = object_at(handle);
-	if (!object || !object->kind)
-		return;
-	object->kind = 0;
-	for (uint32_t i = (uint32_t)(object - objects) + 1; i < n_objects; i++)
-		if (objects[i].kind && objects[i].owner == handle)
-			end(base + 64ull * i);
-}
-
 void echo_delete(uint64_t handle)
 {
 	pthread_mutex_lock(&lock);
-	end(handle);
+	struct object *object = object_at(handle);
+	if (object)
+		object->kind = 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -134,8 +145,10 @@ static bool is_live(enum rc_kind kind, uint64_t handle)
 	if (kind == RC_KIND_STREAM && rc_stream_is_special(handle))
 		return true;
 	pthread_mutex_lock(&lock);
-	struct object *object = object_at(handle);
+	struct object *object = object_at(handle), *owner = object;
 	bool live = object && (object->kind == kind || (kind == RC_KIND_FUNCTION && object->kind == RC_KIND_KERNEL));
+	while (live && owner->owner && (owner = object_at(owner->owner)))
+		live = owner->kind;
 	pthread_mutex_unlock(&lock);
 	return live;
 }
@@ -175,6 +188,7 @@ void echo_begin(struct echo_call *call, unsigned function)
 				    .result = CUDA_SUCCESS };
 	if (!call->armed)
 		return;
+	control->worker = getpid();
 	control->calls++;
 	control->context = (uint64_t)(uintptr_t)current;
 }
@@ -269,13 +283,12 @@ void echo_bytes(struct echo_call *call, unsigned parameter, const void *bytes, s
 	record(piece, bytes);
 }
 
+/* A call that is not recorded returns a large number. */
 void echo_fill(const struct echo_call *call, unsigned parameter, void *to, size_t size)
 {
 	uint8_t *at = to;
-	if (!call->armed || !to)
-		return;
-	for (size_t i = 0; i < size; i++)
-		at[i] = (uint8_t)echo_mix(control->seed ^ (uint64_t)parameter << 56 ^ i);
+	for (size_t i = 0; to && i < size; i++)
+		at[i] = call->armed ? (uint8_t)echo_mix(control->seed ^ (uint64_t)parameter << 56 ^ i) : 0x7f;
 }
 
 /* ---- devices ---- */
@@ -396,9 +409,14 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void)
+CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-	return CUDA_SUCCESS;
+	CUcontext before = current;
+	CUresult result = context ? cuCtxSetCurrent(context) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = cuCtxSynchronize();
+	current = before;
+	return result;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -424,29 +442,18 @@ CUresult cuMemHostUnregister(void *memory)
 	return CUDA_SUCCESS;
 }
 
-static CUdeviceptr take_addresses(size_t bytes)
+CUdeviceptr echo_addresses(void)
 {
-	return __atomic_fetch_add(&next_address, (bytes + 0x1fffff) & ~(uint64_t)0x1fffff, __ATOMIC_RELAXED);
-}
-
-CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
-{
-	*address = take_addresses(bytes);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address)
-{
-	(void)address;
-	return CUDA_SUCCESS;
+	return __atomic_fetch_add(&next_address, 0x200000, __ATOMIC_RELAXED);
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags)
 {
+	(void)bytes;
 	(void)alignment;
 	(void)hint;
 	(void)flags;
-	*address = take_addresses(bytes);
+	*address = echo_addresses();
 	return CUDA_SUCCESS;
 }
 
@@ -474,12 +481,6 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	echo_delete(handle);
-	return CUDA_SUCCESS;
-}
-
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	(void)to;
@@ -498,6 +499,37 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 	return CUDA_SUCCESS;
 }
 
+/* ---- functions that reach the driver of a worker as other ones ---- */
+
+static CUresult one_operation(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value, unsigned flags)
+{
+	CUstreamBatchMemOpParams one = { .writeValue = { .operation = operation, .address = address, .flags = flags } };
+	_Static_assert(offsetof(CUstreamBatchMemOpParams, writeValue.flags) == offsetof(CUstreamBatchMemOpParams, waitValue.flags),
+		       "one layout for both");
+	one.writeValue.value64 = value;
+	return cuStreamBatchMemOp_v2(stream, 1, &one, 0);
+}
+
+#define ONE_OPERATION(name, type, operation) \
+	CUresult name(CUstream stream, CUdeviceptr address, type value, unsigned flags) \
+	{ \
+		return one_operation(stream, operation, address, value, flags); \
+	}
+ONE_OPERATION(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32)
+ONE_OPERATION(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64)
+ONE_OPERATION(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32)
+ONE_OPERATION(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64)
+ONE_OPERATION(cuStreamWriteValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32)
+ONE_OPERATION(cuStreamWriteValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64)
+ONE_OPERATION(cuStreamWaitValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32)
+ONE_OPERATION(cuStreamWaitValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64)
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
+{
+	return device == ECHO_DEVICE(0) || device == ECHO_DEVICE(1) ? cuFuncSetCacheConfig((CUfunction)kernel, config) :
+								      CUDA_ERROR_INVALID_DEVICE;
+}
+
 /* ---- modules and libraries: whatever the image, they have the kernels kernel_0, kernel_1 and so on ---- */
 
 static const char *const names[KERNELS] = { "kernel_0", "kernel_1", "kernel_2" };
@@ -509,7 +541,7 @@ static void make_functions(enum rc_kind kind, uint64_t owner)
 		if (kind == RC_KIND_KERNEL)
 			make(RC_KIND_KERNEL, (struct object){ .owner = owner, .key = i, .other = function });
 	}
-	control->made = owner;
+	made(owner);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options, void **values)
@@ -534,7 +566,7 @@ CUresult cuModuleUnload(CUmodule module)
 static CUresult list(enum rc_kind kind, uint64_t owner, void **found, unsigned n)
 {
 	pthread_mutex_lock(&lock);
-	for (uint32_t i = 0, at = 0; i < n_objects && at < n; i++)
+	for (uint32_t i = (uint32_t)((owner - base) / 64), at = 0; i < n_objects && at < n; i++)
 		if (objects[i].kind == kind && objects[i].owner == owner && !objects[i].function)
 			found[at++] = (void *)(uintptr_t)(base + 64ull * i);
 	pthread_mutex_unlock(&lock);
@@ -624,4 +656,68 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
 	*function = (CUfunction)(uintptr_t)object_at((uint64_t)(uintptr_t)kernel)->other;
 	return CUDA_SUCCESS;
+}
+
+/* ---- launches ---- */
+
+/* Records what the kernel would get, however the parameters are given. */
+static CUresult record_launch(unsigned index, CUfunction function, const CUlaunchConfig *config, void **parameters, void **extra)
+{
+	struct echo_call call;
+	uint32_t shape[] = { config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+			     config->blockDimZ, config->sharedMemBytes };
+	echo_begin(&call, index);
+	echo_handle(&call, 0, RC_KIND_FUNCTION, (uint64_t)(uintptr_t)function);
+	echo_handle(&call, 1, RC_KIND_STREAM, (uint64_t)(uintptr_t)config->hStream);
+	echo_value(&call, 2, shape, sizeof shape);
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		echo_bytes(&call, 3, &config->attrs[i], sizeof config->attrs[i], 0);
+	struct object *object = object_at((uint64_t)(uintptr_t)function);
+	for (unsigned i = 0; object && call.result == CUDA_SUCCESS && i < object->key; i++)
+		echo_bytes(&call, 4 + i, extra ? (const uint8_t *)extra[1] + 8 * i : parameters[i], 8, 0);
+	return echo_decide(&call);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+			unsigned block_z, unsigned shared, CUstream stream, void **parameters, void **extra)
+{
+	CUlaunchConfig config = { grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0 };
+	return record_launch(ECHO_INDEX_cuLaunchKernel, function, &config, parameters, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+				   unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters)
+{
+	CUlaunchConfig config = { grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0 };
+	return record_launch(ECHO_INDEX_cuLaunchCooperativeKernel, function, &config, parameters, NULL);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+	return record_launch(ECHO_INDEX_cuLaunchKernelEx, function, config, parameters, extra);
+}
+
+static CUstream own(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+			     unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters, void **extra)
+{
+	return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, own(stream), parameters, extra);
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+					unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters)
+{
+	return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, own(stream),
+					 parameters);
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+	CUlaunchConfig mine = *config;
+	mine.hStream = own(mine.hStream);
+	return cuLaunchKernelEx(&mine, function, parameters, extra);
 }

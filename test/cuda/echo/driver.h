@@ -38,6 +38,8 @@ void echo_check_device(struct echo_call *call, int device);
 
 /* Results. */
 void echo_fill(const struct echo_call *call, unsigned parameter, void *to, size_t size);
+/* An address at which there is nothing, with 2 MiB behind it: of a call that is not recorded. */
+CUdeviceptr echo_addresses(void);
 uint64_t echo_new(enum rc_kind kind, uint64_t owner);
 /* The object of an owner that has this key; made at the first call. */
 uint64_t echo_alias(enum rc_kind kind, unsigned function, uint64_t owner, uint64_t key);

@@ -20,9 +20,9 @@ struct echo_control {
 	uint32_t calls;   /* of the recorded function */
 	uint32_t refused; /* of these, calls with a wrong argument */
 	uint32_t bytes;   /* of the record; more than ECHO_RECORD_BYTES: it is not complete */
-	uint32_t reserved;
+	int32_t worker;   /* the process that was last called so: another one, which waits for a client, leaves nothing here */
 	uint64_t context; /* that was current at the last call */
-	uint64_t made;    /* handle that the last call returned, of whatever function that makes objects */
+	uint64_t made;    /* handle of the object that this process made last, in whatever function */
 	uint8_t record[ECHO_RECORD_BYTES];
 };
 

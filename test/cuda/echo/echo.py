@@ -29,14 +29,22 @@ def read_hand(table):
     hand, exceptions = calls.Table.__new__(calls.Table), set()
     hand.functions, hand.calls = table.functions, []
     path = os.path.join(os.path.dirname(__file__), "hand.list")
+    table.arrives_as, table.written = {}, []
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            words = line.split("#")[0].split()
+            line, words = line.split("#")[0], line.split("#")[0].split()
             if words and words[0] == "except":
                 exceptions.update(words[1:])
-            else:
-                hand.line(f"{path}:{number}", line.split("#")[0])
-    described = {case.symbol for case in cases(hand)}
+                continue
+            if words and words[0] == "written":
+                table.written += words[1:]
+                continue
+            for word in words:
+                if word.startswith("as="):
+                    table.arrives_as[words[1]] = word[len("as="):]
+                    line = line.replace(f" {word}", "")
+            hand.line(f"{path}:{number}", line)
+    described = {case.symbol for case in cases(hand)} | set(table.written)
     for name in sorted(set(table.hand) ^ (described | exceptions)):
         sys.exit(f"{path}: {name} is " + ("neither described nor an exception" if name in table.hand else "not hand in the table"))
     for name in sorted(described & exceptions):
@@ -62,14 +70,19 @@ def cases(table):
     return out
 
 
-def driver_symbol(case):
+def driver_symbol(table, case):
     """The function of the driver in which the call must arrive: a worker issues those of ptsz with another stream."""
-    return case.call.name if case.twin == "ptsz" else case.symbol
+    return table.arrives_as.get(case.call.name, case.call.name if case.twin == "ptsz" else case.symbol)
 
 
 def by_symbol(table):
     """{symbol of the driver: index in the record}."""
-    return {symbol: i for i, symbol in enumerate(dict.fromkeys(driver_symbol(case) for case in cases(table)))}
+    symbols = [driver_symbol(table, case) for case in cases(table)] + [written_symbol(name) for name in table.written]
+    return {symbol: i for i, symbol in enumerate(dict.fromkeys(symbols))}
+
+
+def written_symbol(name):
+    return name[:-len("_ptsz")] if name.endswith("_ptsz") else name
 
 
 def translated(table):
@@ -151,8 +164,11 @@ def driver_argument(table, a, index):
             out += [f"\tfor (size_t i = 0; {a.name} && i < {a.count or 1}; i++)", f"\t\tcheck_{a.base}(&call, &{a.name}[i]);"]
         if a.base in values.MEMBERS:
             out += [f"\tif ({a.name})", f"\t\tkeep_{a.base}(&call, {index}, {a.name}, {a.count or 1}, {struct_type(table, a)});"]
+        elif a.translated:
+            out += [f"\tfor (size_t i = 0; {a.name} && i < {a.count or 1}; i++)",
+                    f"\t\techo_bytes(&call, {index}, &{a.name}[i], sizeof {a.name}[i], {struct_type(table, a)});"]
         else:
-            out += [f"\tif ({a.name})", f"\t\techo_bytes(&call, {index}, {a.name}, {size_of(a)}, {struct_type(table, a)});"]
+            out += [f"\tif ({a.name})", f"\t\techo_bytes(&call, {index}, {a.name}, {size_of(a)}, 0);"]
     return out
 
 
@@ -180,6 +196,8 @@ def driver_result(call, a, index, function):
         return [f"\techo_number_delete({a.name});" if a.number else f"\techo_delete((uint64_t)(uintptr_t){a.name});"]
     if a.role == "out":
         out = [f"\techo_fill(&call, {index}, {a.name}, {size_of(a)});"]
+        if a.base == "CUdeviceptr" and not a.count:
+            out += ["\tif (!call.armed)", f"\t\t*{a.name} = echo_addresses();"]
         return out + [f"\techo_number_new(*{a.name});"] if a.number else out
     return []
 
@@ -207,6 +225,8 @@ def driver_c(table):
     for struct in translated(table):
         out += driver_check(struct) + (driver_members(struct) if struct in values.MEMBERS else [])
     for case in cases(table):
+        if case.twin != "ptsz" and case.call.name in table.arrives_as:
+            continue  # in driver.c, where it calls the other function
         out += driver_twin(case.call) if case.twin == "ptsz" else driver_function(table, case.call, case.symbol, index[case.symbol])
     return out
 
@@ -376,21 +396,27 @@ def cases_c(table):
     out += [f"\ttranslate_{struct}," for struct in translated(table)] + ["};", ""]
     for case in cases(table):
         out += case_function(case)
+    out += [f"void case_{name}(struct run *run);" for name in table.written]
     out.append("const struct echo_case echo_cases[] = {")
     for case in cases(table):
         flags = [case.call.mode == "async", "anywhere" not in case.call.options,
                  any(breakable(a) for a in case.call.arguments), any(a.role == "alias" for a in case.call.arguments)]
         made = next((f"RC_KIND_{a.kind}" for a in case.call.arguments if a.role == "new"), "RC_KIND_NONE")
         number = next((f"1 + RC_NUMBER_{a.number}" for a in case.call.arguments if a.role == "out" and a.number), "0")
-        out.append(f'\t{{ "{case.symbol}", case_{case.symbol}, {index[driver_symbol(case)]}, '
+        out.append(f'\t{{ "{case.symbol}", case_{case.symbol}, {index[driver_symbol(table, case)]}, '
                    f'{", ".join(str(flag).lower() for flag in flags)}, {made}, {number} }},')
-    return out + ["};", f"const unsigned echo_n_cases = {len(cases(table))};"]
+    for name in table.written:
+        out.append(f'\t{{ "{name}", case_{name}, {index[written_symbol(name)]}, true, true, true, false, RC_KIND_NONE, 0 }},')
+    return out + ["};", f"const unsigned echo_n_cases = {len(cases(table)) + len(table.written)};"]
 
 
 def direct_h(table):
-    """The functions that the program calls in the driver itself."""
+    """The functions that the program calls in the driver itself; the indices of those that are written by hand."""
+    index = by_symbol(table)
     out = [WARNING, "#define ECHO_FUNCTIONS(CALL) \\"]
-    return out + [f"\tCALL({case.symbol}) \\" for case in cases(table)] + [""]
+    out += [f"\tCALL({name}) \\" for name in [case.symbol for case in cases(table)] + table.written] + ["", "enum {"]
+    out += [f"\tECHO_INDEX_{name} = {index[name]}," for name in dict.fromkeys(map(written_symbol, table.written))]
+    return out + ["};"]
 
 
 KINDS = {"driver.c": driver_c, "cases.c": cases_c, "direct.h": direct_h}

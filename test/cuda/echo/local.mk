@@ -8,11 +8,11 @@ test_cuda_echo_libecho_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version
 test_cuda_echo_libecho_la_LIBADD = cuda_remote/api/libcuapi.la rdma_channel/base/libhrbase.la
 
 check_PROGRAMS += test/cuda/echo/echo
-test_cuda_echo_echo_SOURCES = test/cuda/echo/runner.c test/cuda/echo/runner.h test/cuda/echo/echo.h
+test_cuda_echo_echo_SOURCES = test/cuda/echo/runner.c test/cuda/echo/launches.c test/cuda/echo/runner.h test/cuda/echo/echo.h
 nodist_test_cuda_echo_echo_SOURCES = test/cuda/echo/cases.c
 test_cuda_echo_echo_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_echo_echo_LDADD = cuda_remote/client/libcuda.la
-$(test_cuda_echo_echo_OBJECTS): test/cuda/echo/direct.h
+$(test_cuda_echo_echo_OBJECTS) $(test_cuda_echo_libecho_la_OBJECTS): test/cuda/echo/direct.h
 
 dist_check_SCRIPTS += test/cuda/echo/echo.sh
 TESTS += test/cuda/echo/echo.sh

@@ -49,7 +49,7 @@ static uint64_t *worker_handle;
 
 static void fail(const struct run *run, const char *what)
 {
-	printf("%s: %s (direct %d, remote %d)%s%s\n", run->current->name, what, (int)run->result[DIRECT], (int)run->result[REMOTE],
+	printf("%s, after %s: %s (direct %d, remote %d)%s%s\n", run->current->name, run->before ? run->before->name : "nothing", what, (int)run->result[DIRECT], (int)run->result[REMOTE],
 	       run->wrong ? ", with a wrong argument" : "", run->wild ? ", with any numbers" : "");
 	if (++failures > 50) {
 		printf("too many differences\n");
@@ -369,6 +369,12 @@ static void arm(struct run *run, CUresult result)
 	}
 }
 
+static void disarm(struct run *run)
+{
+	for (int side = DIRECT; side <= REMOTE; side++)
+		__atomic_store_n(&run->control[side]->armed, 0, __ATOMIC_RELEASE);
+}
+
 void case_begins(struct run *run)
 {
 	/* None is an error that stays with the context. The last is one of queries only. */
@@ -399,8 +405,7 @@ void case_remote(struct run *run, CUresult result)
 	run->result[REMOTE] = result == CUDA_SUCCESS ? later : result;
 	run->ok = run->result[DIRECT] == CUDA_SUCCESS && run->result[REMOTE] == CUDA_SUCCESS;
 	run->answered = !remote->calls;
-	for (int side = DIRECT; side <= REMOTE; side++)
-		__atomic_store_n(&run->control[side]->armed, 0, __ATOMIC_RELEASE);
+	disarm(run);
 	run->alone = true;
 	if (run->wrong) {
 		if (run->result[DIRECT] == CUDA_SUCCESS)
@@ -422,6 +427,7 @@ void case_remote(struct run *run, CUresult result)
 
 static void run_case(struct run *run, const struct echo_case *one)
 {
+	run->before = run->current;
 	run->current = one;
 	one->run(run);
 }
@@ -505,6 +511,25 @@ static void open_remote(struct run *run)
 	MUST(cuInit(0));
 }
 
+static const struct echo_case *case_named(const char *name)
+{
+	for (unsigned i = 0; i < echo_n_cases; i++)
+		if (!strcmp(echo_cases[i].name, name))
+			return &echo_cases[i];
+	must(CUDA_ERROR_NOT_FOUND, name);
+	return NULL;
+}
+
+/* Makes the process known whose driver records: other workers have it loaded too. */
+static void find_worker(struct run *run)
+{
+	run->current = case_named("cuCtxGetLimit");
+	arm(run, CUDA_SUCCESS);
+	MUST(settle());
+	must(run->control[REMOTE]->worker ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, "the worker's driver is the echo driver");
+	disarm(run);
+}
+
 /* The handle that the worker's driver gave last. */
 static uint64_t made(const struct run *run)
 {
@@ -522,6 +547,7 @@ static void make_contexts(struct run *run)
 			MUST(IN_DRIVER(cuDevicePrimaryCtxRetain)(&contexts[i][DIRECT], ECHO_DEVICE(device)));
 			MUST(cuDevicePrimaryCtxRetain(&contexts[i][REMOTE], device));
 			MUST(cuCtxSetCurrent(contexts[i][REMOTE]));
+			find_worker(run);
 		} else {
 			MUST(IN_DRIVER(cuCtxCreate_v4)(&contexts[i][DIRECT], NULL, 0, ECHO_DEVICE(device)));
 			MUST(cuCtxCreate_v4(&contexts[i][REMOTE], NULL, 0, device));
@@ -596,12 +622,9 @@ static void make_modules(const struct run *run)
 /* Surface references come from modules only. */
 static void make_references(struct run *run)
 {
-	for (unsigned i = 0; i < echo_n_cases; i++)
-		if (!strcmp(echo_cases[i].name, "cuModuleGetSurfRef")) {
-			run->succeeds = true;
-			run_case(run, &echo_cases[i]);
-			run->succeeds = false;
-		}
+	run->succeeds = true;
+	run_case(run, case_named("cuModuleGetSurfRef"));
+	run->succeeds = false;
 }
 
 /* ---- all cases in random order ---- */

@@ -45,7 +45,7 @@ struct run {
 		ECHO_FUNCTIONS(DIRECT)
 #undef DIRECT
 	} direct;
-	const struct echo_case *current;
+	const struct echo_case *current, *before;
 	uint64_t random; /* state of the generator */
 	bool wrong;      /* one argument is to be wrong */
 	bool wild;       /* numbers are any bits, which the client may refuse */

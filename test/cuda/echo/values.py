@@ -25,6 +25,12 @@ VALUES = {
     "cuEventRecordWithFlags": {"flags": "0"},
     "cuMemCreate": {"size": "draw_below(run, 1ull << 40)"},
     "cuMemSetAccess": {"ptr": "draw_reserved(run)", "size": "draw_below(run, 1 << 16)"},
+    **{f"cuStream{what}Value{bits}{version}": {"addr": "draw_address(run) & ~7ull",
+                                               "flags": "0" if what == "Write" else "draw_below(run, 4)"}
+       for what in ("Write", "Wait") for bits in (32, 64) for version in ("", "_v2")},
+    "cuKernelSetCacheConfig": {"config": "draw_below(run, 4)"},
+    "cuMemAlloc_v2": {"bytesize": "1 + draw_below(run, 1 << 20)"},
+    "cuMemFree_v2": {"dptr": "draw_allocation(run)"},
     "cuMemAllocAsync": {"bytesize": "1 + draw_below(run, 1 << 20)"},
     "cuMemAllocFromPoolAsync": {"bytesize": "1 + draw_below(run, 1 << 20)"},
     "cuMemFreeAsync": {"dptr": "draw_allocation(run)"},
@@ -35,7 +41,8 @@ VALUES = {
 }
 
 # Values that are drawn so in each call: not even the client's own checks are meant to see others.
-ALWAYS = {("cuMemAllocAsync", "bytesize"), ("cuMemAllocFromPoolAsync", "bytesize"), ("cuMemFreeAsync", "dptr")}
+ALWAYS = {("cuMemAllocAsync", "bytesize"), ("cuMemAllocFromPoolAsync", "bytesize"), ("cuMemFreeAsync", "dptr"),
+          ("cuMemAlloc_v2", "bytesize"), ("cuMemFree_v2", "dptr")}
 
 # The parameter that gives the length of the arrays of a call.
 COUNTS = ("count",)
