@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 16 /* connections whose hello has not arrived completely */
+#define NAME_PREFIX "hrlink-" /* of the names of the Unix sockets */
 
 static struct sockaddr_storage place; /* where the client reaches this worker; without a port */
 static socklen_t place_bytes;
@@ -191,7 +192,7 @@ static int listen_on_host(struct rc_wire_peer_invitation *invitation)
 	int error = draw(random, sizeof random);
 	if (error)
 		return error;
-	char *at = invitation->name + snprintf(invitation->name, sizeof invitation->name, "hrlink-");
+	char *at = invitation->name + snprintf(invitation->name, sizeof invitation->name, NAME_PREFIX);
 	for (size_t i = 0; i < sizeof random; i++)
 		at += snprintf(at, 3, "%02x", random[i]);
 	int fd = listen_at(&address, name_address(invitation->name, sizeof invitation->name, &address));
@@ -428,13 +429,14 @@ static int connect_to(const union address *address, socklen_t bytes, int64_t unt
 	return fd;
 }
 
-/* The socket on this host is found only by a worker on this host. */
+/* The socket on this host is found only by a worker on this host. The client may have made the invitation up: a socket whose
+ * name is not of a worker's may be another program's. */
 static int find(const struct rc_wire_peer_invitation *invitation, int64_t until)
 {
 	union address address;
 	char text[sizeof invitation->address];
 	int fd = -EHOSTUNREACH;
-	if (invitation->name[0])
+	if (!strncmp(invitation->name, NAME_PREFIX, strlen(NAME_PREFIX)))
 		fd = connect_to(&address, name_address(invitation->name, sizeof invitation->name, &address), until);
 	if (fd >= 0 || !invitation->port || invitation->port > 65535)
 		return fd;

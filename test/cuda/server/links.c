@@ -216,6 +216,21 @@ static void a_join_ends(void)
 	CHECK(invite(0x80, 1000, &invitation) == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A client cannot make its worker connect to the Unix socket of another program. */
+static void other_sockets_are_not_connected_to(void)
+{
+	struct rc_wire_peer_invitation invitation = { .card_bytes = 8 };
+	struct sockaddr_un own = { .sun_family = AF_UNIX };
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	size += (socklen_t)snprintf(invitation.name, sizeof invitation.name, "other-%d", (int)getpid());
+	memcpy(own.sun_path + 1, invitation.name, strlen(invitation.name));
+	CHECK(!bind(listener, (struct sockaddr *)&own, size) && !listen(listener, 5));
+	CHECK(join(300, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
+	CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
+	close(listener);
+}
+
 /* An invitation that nobody uses ends. Copies of its link fail. */
 static void an_invitation_ends(void);
 
@@ -422,6 +437,7 @@ static void doors(void)
 	only_the_ticket_enters(false);
 	only_the_ticket_enters(true);
 	a_join_ends();
+	other_sockets_are_not_connected_to();
 	an_invitation_ends();
 	CHECK(!raw_call_hello(&raw, ++number));
 }
