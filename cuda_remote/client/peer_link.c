@@ -83,14 +83,15 @@ static CUresult transfer(struct pair *pair, struct rc_peer_op *op)
 {
 	struct rc_wire_peer_plan plan;
 	bool contiguous = is_contiguous(&op->from.box) && is_contiguous(&op->to.box);
+	/* Once both servers have reported the transfer, or a session is lost, the operation may end at any time: a hostile server
+	 * may report it before it is told. */
+	struct rc_peer_op copy = *op;
+	struct rc_session *from = copy.from.session, *to = copy.to.session;
 	CUresult result = rc_peer_plan(&pair->plans, rc_box_bytes(&op->to.box), &plan);
 	if (result == CUDA_SUCCESS)
 		result = rc_peer_transfer_begin(op);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Once both are told, or a session is lost, the operation may end at any time. */
-	struct rc_peer_op copy = *op;
-	struct rc_session *from = copy.from.session, *to = copy.to.session;
 	pthread_mutex_lock(&pair->posting);
 	CUresult sent = post_transfer(&copy, &copy.from, RC_CALL_peer_send, pair->link, &plan, contiguous);
 	CUresult received = post_transfer(&copy, &copy.to, RC_CALL_peer_receive, pair->link, &plan, contiguous);
