@@ -46,7 +46,6 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 static void context_has_ended(uint64_t end)
 {
 	server_slots_forget(end);
-	server_links_allow_trials();
 	pthread_mutex_lock(&lock);
 	if (!--ending)
 		pthread_cond_broadcast(&none_is_ending);
@@ -118,6 +117,7 @@ CUresult serve_context_destroy(struct server_call *call)
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);
 	context_has_ended(end);
+	server_links_allow_trials();
 	return result;
 }
 
@@ -148,6 +148,7 @@ CUresult serve_context_reset(struct server_call *call)
 		if (i == 0)
 			server_pinned_renew();
 	}
+	server_links_allow_trials(); /* a trial makes the primary context of GPU 0 current */
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELEASE);
 	call->thread->context = 0;
 	return result;
