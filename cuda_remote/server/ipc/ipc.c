@@ -56,7 +56,7 @@ void server_ipc_unmap(uint32_t gpu, uint64_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-CUresult server_ipc_opened(CUdeviceptr address, uint64_t bytes, bool pooled)
+static CUresult note_open(CUdeviceptr address, uint64_t bytes, bool pooled)
 {
 	CUcontext context = NULL;
 	uint32_t gpu = server_quota_gpu();
@@ -81,6 +81,20 @@ CUresult server_ipc_opened(CUdeviceptr address, uint64_t bytes, bool pooled)
 	if (result == CUDA_SUCCESS)
 		entry->references++;
 	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_opened *answer)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	CUresult result = driver.cuMemGetAddressRange_v2(&base, &bytes, address);
+	if (result == CUDA_SUCCESS && base != address)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = note_open(base, bytes, pooled);
+	if (result == CUDA_SUCCESS)
+		*answer = (struct rc_wire_opened){ base, bytes };
 	return result;
 }
 
@@ -133,25 +147,18 @@ static CUresult open_memory(const struct rc_wire_open *args, struct rc_wire_open
 {
 	struct meeting_found found;
 	CUipcMemHandle native;
-	CUdeviceptr base;
-	size_t bytes;
+	CUdeviceptr address;
 	CUresult result = meeting_import(MEETING_MEMORY, &args->handle, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&native, found.native, sizeof native);
-	result = driver.cuIpcOpenMemHandle_v2(&base, native, args->flags);
+	result = driver.cuIpcOpenMemHandle_v2(&address, native, args->flags);
 	meeting_done(&found);
 	if (result != CUDA_SUCCESS)
 		return result;
-	answer->address = base;
-	result = driver.cuMemGetAddressRange_v2(&base, &bytes, answer->address);
-	answer->bytes = bytes;
-	if (result == CUDA_SUCCESS && base != answer->address)
-		result = CUDA_ERROR_NOT_SUPPORTED;
-	if (result == CUDA_SUCCESS)
-		result = server_ipc_opened(base, bytes, false);
+	result = server_ipc_opened(address, false, answer);
 	if (result != CUDA_SUCCESS)
-		(void)driver.cuIpcCloseMemHandle(answer->address);
+		(void)driver.cuIpcCloseMemHandle(address);
 	return result;
 }
 

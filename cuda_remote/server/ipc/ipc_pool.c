@@ -104,25 +104,18 @@ static CUresult import_pointer(CUmemoryPool pool, const struct rc_wire_shared *h
 {
 	struct meeting_found found;
 	CUmemPoolPtrExportData native;
-	CUdeviceptr base;
-	size_t bytes;
+	CUdeviceptr address;
 	CUresult result = meeting_import(MEETING_POINTER, handle, &found);
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&native, found.native, sizeof native);
 	meeting_done(&found);
-	result = driver.cuMemPoolImportPointer(&base, pool, &native);
+	result = driver.cuMemPoolImportPointer(&address, pool, &native);
 	if (result != CUDA_SUCCESS)
 		return result;
-	answer->address = base;
-	result = driver.cuMemGetAddressRange_v2(&base, &bytes, answer->address);
-	answer->bytes = bytes;
-	if (result == CUDA_SUCCESS && base != answer->address)
-		result = CUDA_ERROR_NOT_SUPPORTED;
-	if (result == CUDA_SUCCESS)
-		result = server_ipc_opened(base, bytes, true);
+	result = server_ipc_opened(address, true, answer);
 	if (result != CUDA_SUCCESS)
-		(void)driver.cuMemFree_v2(answer->address);
+		(void)driver.cuMemFree_v2(address);
 	return result;
 }
 
