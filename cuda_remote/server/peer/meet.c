@@ -4,8 +4,11 @@
  * address at which its client has reached it. The other connects. Both prove that they have the ticket, which the client
  * has brought from one to the other. A connection over the Unix socket is not encrypted: its bytes stay in the kernel. The
  * listeners are closed when the ticket was used or the time is over.
+ *
+ * In a build without libsodium a proof is the ticket itself, and tells the ticket to whoever receives it. So the workers of
+ * such builds meet over a Unix socket only, and each demands that the other has its own user.
  */
-#define _GNU_SOURCE /* accept4 */
+#define _GNU_SOURCE /* accept4, struct ucred */
 #include "cuda_remote/server/peer/link.h"
 
 #include <arpa/inet.h>
@@ -121,6 +124,15 @@ static bool is_on_host(int fd)
 	return !getsockname(fd, &own.any, &bytes) && own.any.sa_family == AF_UNIX;
 }
 
+/* False: the other side could learn the ticket from a proof without having a right to it. */
+static bool may_meet(int fd)
+{
+	struct ucred other;
+	socklen_t bytes = sizeof other;
+	return rc_door_keys_supported() ||
+	       (is_on_host(fd) && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) && other.uid == geteuid());
+}
+
 /* Makes the socket that both sides have agreed on the connection's. Takes over channel and socket, also if it fails. */
 static int connect_channel(hr_channel_t *channel, const hr_card_t *card, int fd, const hr_cipher_keys_t *keys,
 			   struct peer_connection *connection)
@@ -206,6 +218,8 @@ static int listen_on_network(struct rc_wire_peer_invitation *invitation)
 	union address address = { .space = place };
 	socklen_t bytes = sizeof address;
 	bool v4 = address.any.sa_family == AF_INET;
+	if (!rc_door_keys_supported())
+		return -EPROTONOSUPPORT;
 	/* A link-local address means something else on another host. */
 	if (!v4 && IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr))
 		return -EADDRNOTAVAIL;
@@ -277,6 +291,10 @@ static void stranger_accept(int listener, struct stranger strangers[STRANGERS_MA
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
+	if (!may_meet(fd)) {
+		close(fd);
+		return;
+	}
 	struct stranger *stranger = &strangers[(*next)++ % STRANGERS_MAX];
 	if (stranger->fd >= 0)
 		stranger_close(stranger);
@@ -502,6 +520,10 @@ int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encryp
 	if (error)
 		return error;
 	int fd = find(invitation, until);
+	if (fd >= 0 && !may_meet(fd)) {
+		close(fd);
+		fd = -EPERM;
+	}
 	error = fd < 0 ? fd : introduce(fd, invitation->ticket, &own, encrypt && !is_on_host(fd), until, &said);
 	if (error) {
 		if (fd >= 0)

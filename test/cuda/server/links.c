@@ -5,6 +5,8 @@
  *	links frames   what comes over a link
  *	links limit    HEADRACE_SESSION_LINKS=1
  *	links leave    ends in the middle of a transfer
+ *	links secret   a build without libsodium, whose proofs are the ticket itself: who does not get it
+ * Status 77: not in this build.
  */
 #include "test/cuda/server/raw_client.h"
 
@@ -75,7 +77,7 @@ static int connect_to(const struct rc_wire_peer_invitation *invitation, bool uni
 	struct sockaddr_in tcp = { .sin_family = AF_INET, .sin_port = htons((uint16_t)invitation->port) };
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t name = strlen(invitation->name);
-	CHECK(inet_pton(AF_INET, invitation->address, &tcp.sin_addr) == 1);
+	CHECK(unix_socket || inet_pton(AF_INET, invitation->address, &tcp.sin_addr) == 1);
 	memcpy(un.sun_path + 1, invitation->name, name);
 	int fd = socket(unix_socket ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name);
@@ -229,6 +231,37 @@ static void other_sockets_are_not_connected_to(void)
 	CHECK(join(300, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
 	CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
 	close(listener);
+}
+
+/* As root, this program has another user than its worker. Without libsodium the worker says nothing to it, over whatever
+ * socket. */
+static void other_users_do_not_get_the_ticket(void)
+{
+	struct rc_wire_peer_invitation invitation = { .address = "127.0.0.1", .name = "hrlink-of-another-user", .card_bytes = 8 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_un un;
+	} own = { .in = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } } };
+	socklen_t size = sizeof own.in;
+	for (int i = 0; i < 2; i++) {
+		char byte;
+		int listener = socket(own.any.sa_family, SOCK_STREAM, 0);
+		CHECK(!bind(listener, &own.any, size) && !listen(listener, 5) && !getsockname(listener, &own.any, &size));
+		invitation.port = i ? 0 : ntohs(own.in.sin_port);
+		CHECK(join(10000, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
+		int fd = accept(listener, NULL, NULL);
+		CHECK(fd >= 0 && recv(fd, &byte, 1, 0) <= 0);
+		close(fd);
+		close(listener);
+		own.un = (struct sockaddr_un){ .sun_family = AF_UNIX };
+		memcpy(own.un.sun_path + 1, invitation.name, strlen(invitation.name));
+		size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(invitation.name));
+	}
+	CHECK(!invite(0, 1000, &invitation) && !invitation.port);
+	struct rc_wire_peer_hello hello;
+	make_hello(invitation.ticket, &(hr_card_t){ .len = 8 }, &hello);
+	CHECK(!greet(connect_to(&invitation, true), &hello));
 }
 
 /* An invitation that nobody uses ends. Copies of its link fail. */
@@ -473,6 +506,14 @@ static void limit(void)
 	CHECK(!result);
 }
 
+static void secret(void)
+{
+	begin();
+	if (!geteuid())
+		other_users_do_not_get_the_ticket();
+	CHECK(!raw_call_hello(&raw, ++number));
+}
+
 static void leave(void)
 {
 	begin();
@@ -488,7 +529,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} tests[] = { { "doors", doors }, { "frames", frames }, { "limit", limit }, { "leave", leave } };
+	} tests[] = { { "doors", doors }, { "frames", frames }, { "limit", limit }, { "leave", leave },
+		    { "secret", secret } };
+	if (argc == 2 && !strcmp(argv[1], "secret") == rc_door_keys_supported())
+		return 77;
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof tests[0]; i++)
 		if (!strcmp(argv[1], tests[i].name)) {
 			tests[i].run();

@@ -5,6 +5,10 @@
 program=$build/test/cuda/server/links
 export HEADRACE_TIMEOUT_MS=5000
 remote_start
+timeout 100 "$program" secret
+status=$?
+[ $status = 0 ] && { echo "no libsodium: only that the ticket stays secret"; exit 0; }
+[ $status = 77 ] || fail "secret"
 for test in doors frames; do
 	timeout 100 "$program" $test || fail "$test"
 done
