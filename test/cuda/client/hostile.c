@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CONNECTIONS 8
@@ -136,8 +137,44 @@ static void on_failure(void *context, ch3_vc_t *vc, int error)
 	pause_connection(connection, true);
 }
 
+static bool shares; /* the staging area, which it then does not use as it should */
+
+/* Answers the requests for pinned memory as if all of it were mapped. */
+static void *memory_run(void *argument)
+{
+	rc_door_peer_t *peer = argument;
+	struct rc_wire_pin ask;
+	int fd;
+	if (!rc_door_peer_welcome(peer, NULL, 1, 0, 0, ""))
+		while (rc_door_take(peer->fd, &ask, sizeof ask, &fd) == 1) {
+			struct rc_wire_pinned answer = { .pinned = ask.pinned, .result = CUDA_SUCCESS };
+			close(fd);
+			if (send(peer->fd, &answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer)
+				break;
+		}
+	close(peer->fd);
+	free(peer);
+	return NULL;
+}
+
+static void share_memory(const rc_door_peer_t *peer)
+{
+	pthread_t thread;
+	rc_door_peer_t *kept = malloc(sizeof *kept);
+	if (!kept)
+		abort();
+	*kept = *peer;
+	if (pthread_create(&thread, NULL, memory_run, kept))
+		abort();
+	pthread_detach(thread);
+}
+
 static void take_connection(const rc_door_peer_t *peer)
 {
+	if (peer->purpose == RC_DOOR_MEMORY && shares) {
+		share_memory(peer);
+		return;
+	}
 	if (peer->purpose == RC_DOOR_MEMORY) { /* the bytes of pinned memory are to come in chunks */
 		rc_door_peer_refuse(peer, RC_DOOR_FAILED, "this server maps no memory");
 		return;
@@ -397,6 +434,45 @@ static void run_foreign_host(void)
 	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
+/* Chunks that are said to be in the staging area, and credits, each with a lie. */
+static const struct lie {
+	const char *name;
+	bool shares;
+	uint32_t type; /* enum rc_packet */
+	uint64_t second, third; /* words of the packet after the first: offset and bytes, or 0 and none */
+} lies[] = {
+	{ "staged-beyond-the-copy", true, RC_PACKET_STAGED, 8, BYTES },
+	{ "staged-at-an-offset-that-wraps", true, RC_PACKET_STAGED, UINT64_MAX - 7, 16 },
+	{ "staged-more-than-a-chunk", true, RC_PACKET_STAGED, 0, RC_CHUNK_MAX + 1 },
+	{ "staged-of-another-size", true, RC_PACKET_STAGED, 0, UINT64_MAX },
+	{ "staged-without-a-staging-area", false, RC_PACKET_STAGED, 0, 16 },
+	{ "credit-for-what-was-not-sent", true, RC_PACKET_CREDIT, 0, 0 },
+	{ "credit-as-an-answer-to-nothing", true, RC_PACKET_CREDIT, 1, 0 },
+};
+static const struct lie *lie;
+
+static bool lied(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (call->function != RC_CALL_copy_down)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	bool credit = lie->type == RC_PACKET_CREDIT;
+	const uint64_t words[] = { credit ? !lie->second : named.copy, lie->second, lie->third };
+	ch3_send(from->vc, (uint8_t)lie->type, words, credit ? 16 : 24, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return true; /* no answer: the client must end the session by itself */
+}
+
+static void run_lied(void)
+{
+	void *memory = malloc(BYTES);
+	expect("cuMemcpyDtoH", cuMemcpyDtoH(memory, device_memory, BYTES), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	if (named.staged != lie->shares) {
+		fprintf(stderr, "the client has %s staging area\n", named.staged ? "a" : "no");
+		_exit(1);
+	}
+	free(memory);
+}
+
 static const struct {
 	const char *name;
 	scenario_fn server;
@@ -409,8 +485,25 @@ static const struct {
 	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host },
 };
 
+static int run_lie(const char *socket)
+{
+	scenario = lied;
+	shares = lie->shares;
+	server_start(socket);
+	client_start();
+	run_lied();
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
+	for (size_t i = 0; argc == 3 && i < sizeof lies / sizeof *lies; i++)
+		if (!strcmp(argv[1], lies[i].name)) {
+			lie = &lies[i];
+			return run_lie(argv[2]);
+		}
+	for (size_t i = 0; argc == 1 && i < sizeof lies / sizeof *lies; i++)
+		puts(lies[i].name);
 	for (size_t i = 0; argc == 3 && i < sizeof scenarios / sizeof *scenarios; i++) {
 		if (strcmp(argv[1], scenarios[i].name))
 			continue;
