@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client that sends anything to a server without a key, over a Unix socket. The server refuses it, or admits it with
- * all fields in their bounds. The input: a byte that cuts the rest in two, as messages may arrive in pieces; the
- * rest. */
+ * all fields in their bounds. The input: a byte that cuts the rest in two, as messages may arrive in pieces, and that is odd
+ * if the headers are the input's and not the right ones; the rest. */
 #include "cuda_remote/door/wire.h"
 
 #include <errno.h>
@@ -56,6 +56,13 @@ static void say(int fd, const uint8_t *data, size_t size)
 	check_admitted();
 }
 
+static void set_header(uint8_t *to, enum door_kind kind, size_t length)
+{
+	struct door_header header;
+	door_header_set(&header, kind, length);
+	memcpy(to, &header, sizeof header);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!door)
@@ -68,8 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* No input would have the hash of this build, so every hello gets it. */
 	uint8_t *said = malloc(size);
 	memcpy(said, data + 1, size - 1);
-	if (size - 1 >= sizeof(struct door_hello))
+	size_t hello = sizeof(struct door_hello), both = hello + sizeof(struct door_request);
+	if (size - 1 >= hello)
 		memcpy(said + offsetof(struct door_hello, build), &door_build, sizeof door_build);
+	if (size - 1 >= hello && !(data[0] & 1))
+		set_header(said, DOOR_HELLO, hello);
+	if (size - 1 >= both && !(data[0] & 1))
+		set_header(said + hello, DOOR_REQUEST, sizeof(struct door_request));
 	say(fd, said, cut);
 	say(fd, said + cut, size - 1 - cut);
 	free(said);

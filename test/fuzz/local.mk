@@ -4,6 +4,8 @@
 EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/short-copy %D%/seeds/fuzz-client/load-refused \
 	%D%/seeds/fuzz-door/enter \
 	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
+	%D%/seeds/fuzz-door-key/munge %D%/seeds/fuzz-peer/hello %D%/seeds/fuzz-peer/stranger %D%/seeds/fuzz-peer/frames \
+	%D%/seeds/fuzz-peer/direct \
 	%D%/seeds/fuzz-elf-file/runtime \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
@@ -57,12 +59,12 @@ $(test_fuzz_fuzz_launch_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 if HAVE_CUDA
 fuzz_programs += %D%/fuzz-door %D%/fuzz-door-key %D%/fuzz-elf-file %D%/fuzz-fatbin %D%/fuzz-ptx %D%/fuzz-server
-fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-client
+fuzz_programs += %D%/fuzz-link %D%/fuzz-object %D%/fuzz-worker %D%/fuzz-client %D%/fuzz-peer
 test_fuzz_fuzz_door_SOURCES = %D%/fuzz_door.c
 test_fuzz_fuzz_door_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_door_LDADD = cuda_remote/door/libhrdoor.la
 test_fuzz_fuzz_door_key_SOURCES = %D%/fuzz_door_key.c
-test_fuzz_fuzz_door_key_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_door_key_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=door_munge_decode
 test_fuzz_fuzz_door_key_LDADD = cuda_remote/door/libhrdoor.la
 test_fuzz_fuzz_elf_file_SOURCES = %D%/fuzz_elf_file.c
 test_fuzz_fuzz_elf_file_LDFLAGS = $(fuzz_ldflags)
@@ -98,6 +100,12 @@ test_fuzz_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpa
 test_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=server_output_ship -Wl,--export-dynamic
 EXTRA_test_fuzz_fuzz_worker_DEPENDENCIES = %D%/libcuda.la
 test_fuzz_fuzz_worker_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
+test_fuzz_fuzz_peer_SOURCES = %D%/fuzz_peer.c $(fuzz_common)
+nodist_test_fuzz_fuzz_peer_SOURCES = cuda_remote/api/calls.h
+test_fuzz_fuzz_peer_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+test_fuzz_fuzz_peer_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=hr_channel_get -Wl,--wrap=peer_way_open,--wrap=peer_way_copy \
+	-Wl,--wrap=peer_way_wait,--wrap=peer_way_finish
+test_fuzz_fuzz_peer_LDADD = cuda_remote/server/libworker.la cuda_remote/door/libhrdoor.la ch3/libhrch3.la
 # The client's own sources but session.c, which the target includes.
 test_fuzz_fuzz_client_SOURCES = %D%/fuzz_client.c %D%/input.h $(cuda_client_but_session)
 nodist_test_fuzz_fuzz_client_SOURCES = $(nodist_cuda_remote_client_libcuda_la_SOURCES)
@@ -109,11 +117,11 @@ test_fuzz_fuzz_server_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_server_LDADD = cuda_remote/door/libhrdoor.la
 else
 EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ptx.c %D%/fuzz_server.c
-EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_worker.c %D%/fuzz_client.c
+EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_worker.c %D%/fuzz_client.c
 endif
 else
 EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
-	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
+	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
 FUZZ_SECONDS = 60
