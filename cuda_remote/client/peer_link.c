@@ -84,8 +84,8 @@ static CUresult transfer(struct pair *pair, struct rc_peer_op *op)
 	struct rc_wire_peer_plan plan;
 	bool contiguous = is_contiguous(&op->from.box) && is_contiguous(&op->to.box);
 	/* Once both servers have reported the transfer, or a session is lost, the operation may end at any time: a hostile server
-	 * may report it before it is told. */
-	struct rc_peer_op copy = *op;
+	 * may report it before it is told. The copy has what no report changes. */
+	struct rc_peer_op copy = { .id = op->id, .from = op->from, .to = op->to };
 	struct rc_session *from = copy.from.session, *to = copy.to.session;
 	CUresult result = rc_peer_plan(&pair->plans, rc_box_bytes(&op->to.box), &plan);
 	if (result == CUDA_SUCCESS)
