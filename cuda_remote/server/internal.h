@@ -398,9 +398,9 @@ CUresult serve_copy_up_later(struct server_call *call);
 
 /* ---- usage.c ---- */
 
-/* Count a call, and its end. */
-void server_usage_call(void);
-void server_usage_call_end(void);
+/* A call is about to be executed; its reply is about to be sent. counts: it makes the session busy. */
+void server_usage_call(bool counts);
+void server_usage_call_end(bool counts);
 /* Counts an allocation that takes its bytes from the budget, which is charged as a whole; cuMemFree subtracts it. */
 void server_usage_placed(CUdeviceptr address, uint64_t bytes);
 /* Count memory that has no address of its own, and its end. gpu: the server's index. */

@@ -250,8 +250,7 @@ static void execute(struct server_thread *thread)
 	}
 	/* Threads of the client library wait in these as long as the session lasts: they do not make the session busy. */
 	bool counts = thread->head.function != RC_CALL_peer_wait && thread->head.function != RC_CALL_data_connection;
-	if (counts)
-		server_usage_call();
+	server_usage_call(counts);
 	CUresult result = serve(&call, &reply);
 	arguments_shrink(thread);
 	/* Before the next call may be issued: a waiting call, on any thread, must find the failure. */
@@ -261,8 +260,7 @@ static void execute(struct server_thread *thread)
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s: %d", (unsigned long long)call.number,
 		       rc_call_names[thread->head.function], (int)result);
-	if (counts)
-		server_usage_call_end();
+	server_usage_call_end(counts);
 	if (!(call.flags & RC_CALL_WAIT))
 		return;
 	if (server_entries[thread->head.function].mode == SERVER_SYNC)

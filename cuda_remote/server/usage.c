@@ -40,14 +40,19 @@ void server_usage_connection(bool begins)
 	__atomic_fetch_add(begins ? &usage->connections : &usage->connections_ended, 1, __ATOMIC_RELAXED);
 }
 
-void server_usage_call(void)
+/* A client may begin a call on one connection because it has the reply to another one's. This order passes through the
+ * client's process. The release and the acquire make it an order of this process's threads, among which a link's threads read
+ * and write memory of the software GPU themselves. */
+void server_usage_call(bool counts)
 {
-	__atomic_fetch_add(&usage->calls, 1, __ATOMIC_RELAXED);
+	if (counts)
+		__atomic_fetch_add(&usage->calls, 1, __ATOMIC_RELAXED);
+	(void)__atomic_load_n(&usage->ended, __ATOMIC_ACQUIRE);
 }
 
-void server_usage_call_end(void)
+void server_usage_call_end(bool counts)
 {
-	__atomic_fetch_add(&usage->ended, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&usage->ended, counts, __ATOMIC_RELEASE);
 }
 
 void server_usage_add(uint32_t gpu, uint64_t bytes)
