@@ -2,22 +2,28 @@
 /*
  * Sends any sequence of calls, with any arguments, to a worker in this process that has the software GPU, over a
  * client's connection. All functions of the table of calls occur. The lengths of their arguments come from the table
- * (api/fuzz.h), the arguments from the input: numbers, handles, device addresses and images that are sometimes valid.
+ * (api/fuzz.h), the arguments from the input: numbers, handles, device addresses and images that are sometimes valid. Between
+ * the calls it sends the packets of a copy's chunks, in messages and in a staging area, as the protocol wants or not.
  * HEADRACE_FUZZ_DRIVER: path of a libcuda.so.1 other than this build's software GPU.
  */
+#define _GNU_SOURCE /* memfd_create */
 #include "cuda_remote/api/fuzz.h"
 #include "cuda_remote/door/wire.h"
 #include "cuda_remote/server/internal.h"
 #include "test/fuzz/input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define CALLS_MAX 24
 #define HANDLES 4 /* number of handles that the client chooses, of each kind */
+#define PACKETS 240 /* function bytes from here on are packets that are no calls */
+#define STAGING rc_handle_make(RC_KIND_PINNED, 1, 1)
 #define PRIMARY rc_handle_make(RC_KIND_CONTEXT, 1000, 1)
 
 static const struct shape {
@@ -47,7 +53,7 @@ int __wrap_server_output_ship(struct server_thread *thread)
 struct client {
 	ch3_t *engine;
 	ch3_vc_t *vc;
-	bool failed, answered;
+	bool failed, answered, credited;
 	pthread_t thread;
 };
 
@@ -84,6 +90,16 @@ static int on_other(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	(void)context;
 	(void)incoming;
 	(void)sink;
+	return 0;
+}
+
+/* The answer to a WANT. */
+static int on_credit(void *context, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	struct client *client = context;
+	(void)incoming;
+	(void)sink;
+	client->credited = true;
 	return 0;
 }
 
@@ -137,6 +153,8 @@ static void connect_to(struct client *client, void *(*serve)(void *))
 	ch3_on_failure(client->engine, on_failure, client);
 	ch3_register(client->engine, RC_PACKET_REPLY, on_reply, client);
 	ch3_register(client->engine, RC_PACKET_CHUNK, on_other, client);
+	ch3_register(client->engine, RC_PACKET_STAGED, on_other, client);
+	ch3_register(client->engine, RC_PACKET_CREDIT, on_credit, client);
 	ch3_register(client->engine, RC_PACKET_TEXT, on_other, client);
 	ch3_register(client->engine, RC_PACKET_HOST, on_host, client);
 	connect.fd = fds[0];
@@ -169,6 +187,47 @@ static void *first_run(void *argument)
 	return NULL;
 }
 
+/* ---- memory that the client shares ---- */
+
+static int memory_socket, memory_file;
+
+static void *memory_run(void *argument)
+{
+	server_pinned_serve(argument);
+	abort();
+}
+
+static void share_memory(void)
+{
+	static rc_door_peer_t peer;
+	int fds[2];
+	hr_card_t none;
+	pthread_t thread;
+	memory_file = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (memory_file < 0 || ftruncate(memory_file, (off_t)RC_WINDOW * RC_CHUNK_MAX) ||
+	    fcntl(memory_file, F_ADD_SEALS, F_SEAL_SHRINK) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		abort();
+	peer.purpose = RC_DOOR_MEMORY;
+	peer.fd = fds[1];
+	memory_socket = fds[0];
+	if (pthread_create(&thread, NULL, memory_run, &peer) || !welcomed(memory_socket, &none))
+		abort();
+}
+
+/* Gives the worker memory for a staging area under the handle STAGING, unless it has it still. */
+static void offer_staging(void)
+{
+	struct rc_wire_pin ask = { .pinned = STAGING, .bytes = (uint64_t)RC_WINDOW * RC_CHUNK_MAX };
+	struct rc_wire_pinned answer;
+	if (server_object_data(RC_KIND_PINNED, STAGING))
+		return;
+	if (rc_door_pass(memory_socket, &ask, sizeof ask, memory_file))
+		abort();
+	while (recv(memory_socket, &answer, sizeof answer, MSG_WAITALL) != (ssize_t)sizeof answer)
+		if (errno != EINTR)
+			abort();
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -192,6 +251,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (server_object_bind(RC_KIND_CONTEXT, PRIMARY, worker.primary[0], NULL))
 		abort();
 	connect_to(&first, host_run);
+	share_memory();
 	return -pthread_create(&thread, NULL, first_run, NULL);
 }
 
@@ -216,7 +276,52 @@ static uint64_t word(struct fuzz_input *input)
 	}
 }
 
-/* Sends one call; false: the input has ended, or the connection has. */
+/* The copy to the device that the client has begun, and how far it has got. */
+static struct {
+	struct rc_wire_copy copy;
+	uint64_t offset;
+} up;
+
+/* Makes a copy that comes in chunks of the arguments of copy_up. */
+static void begin_copy(uint64_t *arguments, uint8_t style)
+{
+	up.copy = (struct rc_wire_copy){ .copy = 1 + style / 64, .staged = style / 16 % 2,
+					 .box = { told_address, 0, 0, (uint64_t)RC_CHUNK_MAX * (1 + style / 32) - 7, 1, 1 } };
+	up.offset = 0;
+	memcpy(arguments, &up.copy, sizeof up.copy);
+}
+
+/* Sends a packet that is no call: a chunk, that one is in the staging area, or what is said about slots. */
+static bool send_packet(struct client *client, struct fuzz_input *input, uint8_t which)
+{
+	static uint8_t bytes[RC_CHUNK_MAX];
+	static const enum rc_packet types[] = { RC_PACKET_CHUNK, RC_PACKET_STAGED, RC_PACKET_WANT, RC_PACKET_CREDIT };
+	enum rc_packet type = types[which % 4];
+	uint8_t style = fuzz_u8(input);
+	bool slots = type == RC_PACKET_WANT || type == RC_PACKET_CREDIT;
+	bool right = !slots && up.offset < up.copy.box.width && style % 8;
+	uint64_t words[3] = { style / 16 };
+	if (right)
+		words[0] = up.copy.copy, words[1] = up.offset, words[2] = rc_box_chunk(&up.copy.box, up.offset);
+	else if (!slots)
+		words[0] = word(input), words[1] = word(input), words[2] = word(input) % (sizeof bytes + 1);
+	up.offset += right ? words[2] : 0;
+	struct iovec iov = { bytes, type == RC_PACKET_CHUNK ? words[2] : style / 128 };
+	size_t header = (type == RC_PACKET_STAGED ? 24 : 16) + (style == 8 ? 8 : 0);
+	client->credited = false;
+	if (ch3_send(client->vc, type, words, header < sizeof words ? header : sizeof words, &iov, iov.iov_len > 0,
+		     CH3_SEND_EAGER | CH3_SEND_COPY, NULL))
+		return false;
+	/* The worker answers a WANT, or ends the connection. */
+	while (type == RC_PACKET_WANT && style & 1 && !client->credited && !client->failed)
+		ch3_progress_wait(client->engine, -1);
+	ch3_progress_poll(client->engine);
+	return !client->failed;
+}
+
+static_assert(RC_CALLS - 1 <= PACKETS, "one byte names each function and each packet");
+
+/* Sends one call or packet; false: the input has ended, or the connection has. */
 static bool send_one(struct client *client, struct fuzz_input *input)
 {
 	static uint8_t payload[4096 + sizeof ptx];
@@ -226,14 +331,23 @@ static bool send_one(struct client *client, struct fuzz_input *input)
 	} message = { .head.context = rc_handle_index(PRIMARY) };
 	if (!input->left || client->failed)
 		return false;
-	uint16_t function = (uint16_t)(1 + fuzz_u8(input) % (RC_CALLS - 1));
+	uint8_t which = fuzz_u8(input);
+	if (which >= PACKETS)
+		return send_packet(client, input, which);
+	uint16_t function = (uint16_t)(1 + which % (RC_CALLS - 1));
 	const struct shape *shape = &shapes[function - 1];
 	uint8_t style = fuzz_u8(input);
 	unsigned words = shape->fixed ? (shape->fixed + 7) / 8 : fuzz_u8(input) % 14;
 	size_t len = 0;
 	for (unsigned i = 0; i < words; i++)
 		message.arguments[i] = word(input);
-	if (function == RC_CALL_module_load && style & 4) {
+	if (function == RC_CALL_copy_up && style & 2) {
+		begin_copy(message.arguments, style);
+		words = sizeof up.copy / 8;
+	} else if ((function == RC_CALL_copy_up_end || function == RC_CALL_copy_staging) && style & 2) {
+		message.arguments[0] = function == RC_CALL_copy_staging ? STAGING : up.copy.copy;
+		words = 1;
+	} else if (function == RC_CALL_module_load && style & 4) {
 		told_module = rc_handle_make(RC_KIND_MODULE, 100 + (style >> 4) % HANDLES, 1);
 		told_kernel = rc_handle_kernel(told_module, 0);
 		struct rc_wire_load load = { .handle = told_module, .image = sizeof ptx };
@@ -282,12 +396,14 @@ static void start_over(void)
 		;
 	server_order_advance(number);
 	told_address = told_module = told_kernel = 0;
+	memset(&up, 0, sizeof up);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = { data, size };
 	struct client client;
+	offer_staging();
 	connect_to(&client, serve_run);
 	for (int i = 0; i < CALLS_MAX && send_one(&client, &input); i++)
 		ch3_progress_poll(client.engine);

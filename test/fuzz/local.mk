@@ -5,7 +5,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-door/enter \
 	%D%/seeds/fuzz-door-key/new %D%/seeds/fuzz-door-key/status %D%/seeds/fuzz-door-key/unproved %D%/seeds/fuzz-server/list \
 	%D%/seeds/fuzz-door-key/munge %D%/seeds/fuzz-peer/hello %D%/seeds/fuzz-peer/stranger %D%/seeds/fuzz-peer/frames \
-	%D%/seeds/fuzz-peer/direct \
+	%D%/seeds/fuzz-peer/direct %D%/seeds/fuzz-worker/staged %D%/seeds/fuzz-worker/chunks %D%/seeds/fuzz-worker/window \
 	%D%/seeds/fuzz-elf-file/runtime \
 	%D%/seeds/fuzz-fatbin/default %D%/seeds/fuzz-fatbin/speed %D%/seeds/fuzz-fatbin/none \
 	%D%/seeds/fuzz-link/units %D%/seeds/fuzz-link/library \
