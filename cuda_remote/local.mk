@@ -3,6 +3,7 @@ if HAVE_CUDA
 include cuda_remote/api/local.mk
 include cuda_remote/graph/local.mk
 include cuda_remote/managed/local.mk
+include cuda_remote/mirror/local.mk
 include cuda_remote/door/local.mk
 include cuda_remote/client/local.mk
 include cuda_remote/server/local.mk

@@ -497,6 +497,25 @@ struct rc_wire_opened { /* answer to ipc_open_memory */
 	uint64_t address, bytes;
 };
 static_assert(sizeof(struct rc_wire_shared) == 64 && sizeof(struct rc_wire_open) == 80, "wire format");
+/*
+ * Mirrors: managed memory of a client on another host. Client and worker each have a copy and a twin, all zeros at first
+ * (cuda_remote/mirror/mirror.h). managed_make (struct rc_wire_place) allocates at an address of the window, a multiple of
+ * RC_MIRROR_PAGE. managed_free: struct rc_wire_address. managed_push: records of what the client has changed. managed_pull: struct
+ * rc_wire_pull; the answer: struct rc_wire_pulled, then records of what the device has changed. managed_info: the answer: u64,
+ * 1 if the worker can have mirrors. A record: struct rc_wire_change, then its bytes.
+ */
+#define RC_MIRROR_PAGE 4096u
+#define RC_MIRROR_PUSH (128u << 10)  /* bytes of the records of one managed_push */
+#define RC_MIRROR_PULL (256u << 10)  /* bytes of one answer to managed_pull */
+struct rc_wire_change {
+	uint64_t address, bytes; /* sender: within one mirror; bytes is not 0 */
+};
+struct rc_wire_pull {
+	uint64_t from; /* client: 0, or as the answer before said: the worker begins at this address */
+};
+struct rc_wire_pulled {
+	uint64_t next; /* worker: 0: there is no more; else the address to go on from, above that of the request */
+};
 struct rc_wire_rows { /* memory_alloc_pitch; its answer: u64 address, u64 pitch */
 	uint64_t width, height;
 	uint32_t element, reserved;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 HR_SETTING(window_setting, "HEADRACE_WINDOW", "0", 0, (uint64_t)1 << 46,
 	   "addresses that a program reserves for each remote GPU's memory, bytes; 0: four times the GPU's memory");
@@ -193,6 +194,39 @@ static void give(struct rc_placing *placing, uint64_t address, uint64_t bytes)
 	placing->budget += charge(placing, bytes);
 }
 
+/* Managed memory has whole pages of this process for itself. */
+static uint64_t whole_pages(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+static void give_managed(struct rc_placing *placing, uint64_t address, uint64_t bytes)
+{
+	rc_window_give(&placing->window, address, charge(placing, whole_pages(bytes)));
+	placing->budget += charge(placing, bytes);
+}
+
+/* Finds addresses for managed memory that begin at a page of this process. Takes more than it needs, and gives the rest back.
+ * 0: there are none. */
+static uint64_t take_managed(struct rc_placing *placing, uint64_t bytes)
+{
+	struct rc_window *window = &placing->window;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), pages = charge(placing, whole_pages(bytes));
+	uint64_t spare = page > window->granule ? page - window->granule : 0;
+	if (pages > window->small || !spare)
+		return rc_window_take(window, pages);
+	uint64_t taken = rc_window_take(window, pages + spare);
+	if (!taken || pages + spare > window->small)
+		return taken;
+	uint64_t address = (taken + page - 1) & ~(page - 1);
+	if (address > taken)
+		rc_window_give(window, taken, address - taken);
+	if (address - taken < spare)
+		rc_window_give(window, address + pages, spare - (address - taken));
+	return address;
+}
+
 /* Ends an entry of the list. Its memory does not exist at the server any more. */
 static void left(struct rc_placing *placing, struct leaving **at)
 {
@@ -343,6 +377,52 @@ static CUresult place(struct rc_link *link, struct rc_placing *placing, uint64_t
 		*pointer = message.call.address;
 	else
 		rc_memory_remove(message.call.address);
+	return result;
+}
+
+/* As place, for managed memory; the server answers. Under the session's lock. */
+static CUresult place_managed(struct rc_link *link, struct rc_placing *placing, struct rc_span *span)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_place call;
+	} message = { .call = { 0, span->size } };
+	if (span->size > placing->window.bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t bytes = charge(placing, span->size);
+	CUresult result = budget_get(link, placing, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	span->placing = placing;
+	do {
+		span->base = take_managed(placing, span->size);
+		if (!span->base)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = rc_memory_add(span);
+	} while (result == CUDA_ERROR_ALREADY_MAPPED);
+	if (result != CUDA_SUCCESS)
+		return result;
+	placing->budget -= bytes;
+	message.call.address = span->base;
+	result = rc_link_call(link, RC_CALL_managed_make, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS) {
+		rc_memory_remove(span->base);
+		give_managed(placing, span->base, span->size);
+	}
+	return result;
+}
+
+CUresult rc_memory_allocate_managed(struct rc_span *span)
+{
+	struct rc_placing *placing;
+	struct rc_link *link;
+	CUresult result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result == CUDA_SUCCESS)
+		result = placing_enter(link, &placing);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = placing->state == STATE_DRIVER ? CUDA_ERROR_NOT_SUPPORTED : place_managed(link, placing, span);
+	unlock(link->session);
 	return result;
 }
 
@@ -516,7 +596,10 @@ static CUresult free_placed(struct rc_link *link, const struct rc_span *span)
 void rc_placing_gone(const struct rc_span *span)
 {
 	lock(span->session);
-	give(span->placing, span->base, span->size);
+	if (span->kind == RC_MEMORY_MANAGED)
+		give_managed(span->placing, span->base, span->size);
+	else
+		give(span->placing, span->base, span->size);
 	unlock(span->session);
 }
 

@@ -131,7 +131,7 @@ static CUresult copy_parts(struct rc_link *link, uint64_t stream, const CUDA_MEM
 	return result;
 }
 
-/* A side of unified memory is host or device memory. */
+/* A side of unified memory is host or device memory. Managed memory is memory of the device, wherever a call takes its address. */
 static void settle_sides(CUDA_MEMCPY3D *copy)
 {
 	if (copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED) {
@@ -141,6 +141,14 @@ static void settle_sides(CUDA_MEMCPY3D *copy)
 	if (copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED) {
 		copy->dstMemoryType = rc_memory_is_device(copy->dstDevice) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		copy->dstHost = (void *)(uintptr_t)copy->dstDevice;
+	}
+	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST && rc_managed_at((uint64_t)(uintptr_t)copy->srcHost)) {
+		copy->srcMemoryType = CU_MEMORYTYPE_DEVICE;
+		copy->srcDevice = (CUdeviceptr)(uintptr_t)copy->srcHost;
+	}
+	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST && rc_managed_at((uint64_t)(uintptr_t)copy->dstHost)) {
+		copy->dstMemoryType = CU_MEMORYTYPE_DEVICE;
+		copy->dstDevice = (CUdeviceptr)(uintptr_t)copy->dstHost;
 	}
 }
 
@@ -202,7 +210,11 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 		return copy_parts(link, named, &copy, &sent, up);
 	struct message message = { .stream = named };
 	struct iovec iov = { &sent, sizeof sent };
-	return rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, &iov, 1);
+	result = rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, &iov, 1);
+	/* Like a copy from an array to other memory of the host, it waits. */
+	if (result == CUDA_SUCCESS && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && rc_managed_at(copy.dstDevice))
+		result = rc_managed_settle(copy.dstDevice, named);
+	return result;
 }
 
 /* ---- the driver's calls, one row of an array ---- */

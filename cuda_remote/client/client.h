@@ -16,6 +16,7 @@
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
  *	managed.c   managed memory                          hostmem.c  pinned and registered memory
+ *	mirror/     managed memory of servers on other hosts
  *	module.c    modules, libraries, kernels             launch.c  launches
  *	ipc/        memory and events of other processes    small/    events of contexts, launches of CUDA 3.2,
  *	                                                              tensor maps, notifications, references' arrays
@@ -305,7 +306,8 @@ struct rc_span {
 	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
 	bool imported;     /* memory of another process (ipc/): if it is of a pool, it is freed, else closed */
 	bool synchronous;  /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
-	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL */
+	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL. Managed memory that has one
+				     * is a mirror (mirror/) */
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host and managed memory: its handle with workers on this host, or 0 */
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
@@ -359,6 +361,10 @@ void rc_placing_gone(const struct rc_span *span);
 /* The same once the work of the call with this number, and of those before it, is complete. */
 void rc_placing_leave(const struct rc_span *span, uint64_t number);
 
+/* Managed memory of a server on another host: chooses its address and asks the server to allocate. Sets span->base and
+ * span->placing, and adds the span to the table. The program's memory is still to be mapped. CUDA_ERROR_NOT_SUPPORTED: the server
+ * chooses the addresses. */
+CUresult rc_memory_allocate_managed(struct rc_span *span);
 /* Allocates as cuMemAlloc, also during a capture. */
 CUresult rc_memory_allocate(size_t size, CUdeviceptr *pointer);
 /* The allocation was removed from the table, and no later call uses it: frees it, without a wait, once the work of earlier calls
@@ -496,6 +502,8 @@ bool rc_managed_at(uint64_t address);
 bool rc_managed_free(CUdeviceptr pointer, CUresult *result);
 /* The same for an allocation that is not in the table any more. */
 CUresult rc_managed_end(const struct rc_span *span);
+/* The worker's memory of an allocation that the client has a copy of does not exist any more: unmaps the copy. */
+void rc_managed_gone(const struct rc_span *span);
 /* If the host may use the memory at address itself, or the program wants calls on it to wait: waits for the stream's earlier
  * work. */
 CUresult rc_managed_settle(uint64_t address, uint64_t stream);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts: the stack of each thread, primary contexts, and contexts that the program creates. */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 #include "cuda_remote/graph/capture.h"
 
 #include <pthread.h>
@@ -235,7 +236,10 @@ static CUresult primary_reset(struct rc_device *device)
 	CUresult result = rc_link_to(device->session, 0, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
+	rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, true);
 	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, false);
 	if (result == CUDA_SUCCESS) {
 		rc_link_settle(link->session, device->primary, message.head.number);
 		context_forget((CUcontext)(uintptr_t)device->primary);
@@ -568,9 +572,12 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 		return result;
 	if (rc_context_current() == handle)
 		thread->depth--;
+	rc_mirror_context_ending(handle, true);
 	result = rc_link_call(link, RC_CALL_context_destroy, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		rc_mirror_context_ending(handle, false);
 		return result;
+	}
 	context_forget(handle);
 	rc_handle_delete(message.call.context);
 	context_recycle(context);

@@ -6,6 +6,7 @@
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <pthread.h>
 #include <errno.h>
@@ -104,16 +105,29 @@ bool rc_host_any(void)
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) > 0 || rc_graph_host_any();
 }
 
+/* Before and after a host function: moves what was changed in managed memory of another host. True: the session has ended. */
+static bool mirrors_fail(struct rc_link *link, CUresult (*move)(struct rc_session *session))
+{
+	CUresult result = rc_mirror_any() ? move(link->session) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS && result != RC_LOST)
+		rc_link_broken(link, RC_CALL_managed_pull);
+	return result != CUDA_SUCCESS;
+}
+
 /* Calls one host function and answers. An unknown id is answered too, because the stream waits for the answer. */
 static int run(struct rc_link *link, const struct rc_wire_host *request)
 {
 	struct host_function *function = take(link->session, request->function);
+	if (mirrors_fail(link, rc_mirror_host_begin))
+		return -ECONNRESET;
 	rc_callback_enter(true);
 	if (function && function->callback)
 		function->callback(function->stream, (CUresult)request->status, function->argument);
 	else if (function)
 		function->function(function->argument);
 	rc_callback_enter(false);
+	if (mirrors_fail(link, rc_mirror_host_end))
+		return -ECONNRESET;
 	/* Release pairs with the acquires in rc_link_await_chunks and on_chunk (link.c). A call that waited for the
 	 * stream sees what the function wrote. A later chunk does not overwrite what the function is still reading. */
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
@@ -129,6 +143,8 @@ static int run_of_graph(struct rc_link *link, const struct rc_host_request *requ
 	uint8_t *answer;
 	size_t len;
 	ch3_request_t *sent = NULL;
+	if (mirrors_fail(link, rc_mirror_host_begin))
+		return -ECONNRESET;
 	if (rc_graph_host_run(link->session, request->wire.function, request->bytes, &answer, &len)) {
 		hr_log(HR_LOG_ERROR, "server %s: a graph names host memory or a host function that it may not use, or memory is short",
 		       link->server);
@@ -136,6 +152,10 @@ static int run_of_graph(struct rc_link *link, const struct rc_host_request *requ
 		return -EPROTO;
 	}
 	__atomic_add_fetch(&link->session->arrived, 0, __ATOMIC_RELEASE);
+	if (mirrors_fail(link, rc_mirror_host_end)) {
+		free(answer);
+		return -ECONNRESET;
+	}
 	struct iovec iov = { answer, len };
 	int error = ch3_send(link->vc, RC_PACKET_HOST_DONE, &request->wire, sizeof request->wire, &iov, len ? 1 : 0,
 			     CH3_SEND_EAGER, &sent);

@@ -126,7 +126,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsign
 	if (!rc_memory_find((uint64_t)(uintptr_t)pointer, &span) ||
 	    (span.kind < RC_MEMORY_HOST && span.kind != RC_MEMORY_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_mapped(&span))
+	if (span.kind != RC_MEMORY_MANAGED && !is_mapped(&span))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*device = (CUdeviceptr)(uintptr_t)pointer;
 	return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread's connection to the worker: sends calls; receives replies, and text to print. */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -216,6 +217,10 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_memory_place:
 	case RC_CALL_memory_unplace:
 	case RC_CALL_copy_up_settled: /* it is complete before the next call is issued */
+	case RC_CALL_managed_info:
+	case RC_CALL_managed_make:
+	case RC_CALL_managed_push:
+	case RC_CALL_managed_pull:
 	case RC_CALL_cuMemGetInfo_v2:
 	case RC_CALL_peer_open:
 	case RC_CALL_peer_wait:
@@ -308,11 +313,22 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 	return rc_link_finish(link, request);
 }
 
+/* Before a call: sends what the host has changed in managed memory. *work: for rc_mirror_after. */
+static CUresult before(struct rc_link *link, enum rc_call function, uint64_t *work)
+{
+	*work = 0;
+	if (link->error)
+		return RC_LOST;
+	return rc_mirror_any() ? rc_mirror_before(link, function, work) : CUDA_SUCCESS;
+}
+
 CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
-	if (link->error)
-		return RC_LOST;
+	uint64_t work;
+	CUresult result = before(link, function, &work);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (is_missing(link, function))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	head->number = 0;
@@ -322,10 +338,12 @@ CUresult rc_link_post(struct rc_link *link, enum rc_call function, uint16_t flag
 CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struct rc_wire_call *head, size_t len,
 			      const struct iovec *iov, int n, bool *posted)
 {
-	uint64_t settled = rc_link_settled(link->session);
+	uint64_t work;
 	*posted = false;
-	if (link->error)
-		return RC_LOST;
+	CUresult result = before(link, function, &work);
+	if (result != CUDA_SUCCESS)
+		return result;
+	uint64_t settled = rc_link_settled(link->session);
 	if (is_missing(link, function))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (link->context != __atomic_load_n(&link->session->only, __ATOMIC_RELAXED))
@@ -397,24 +415,28 @@ static bool error_stays(CUresult result)
 	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* True if allocate.c may make the call while it holds the lock that rc_placing_return takes. */
-static bool is_made_by_allocate(enum rc_call function)
+/* True if the call may be made under the lock that rc_placing_return takes, or under one that is taken after it. */
+static bool is_made_under_lock(enum rc_call function)
 {
-	return function == RC_CALL_memory_budget || function == RC_CALL_memory_window ||
-	       function == RC_CALL_context_synchronize;
+	return function == RC_CALL_memory_budget || function == RC_CALL_memory_window || function == RC_CALL_managed_make ||
+	       function == RC_CALL_managed_pull || function == RC_CALL_context_synchronize;
 }
 
 CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		      const struct iovec *iov, int n)
 {
-	CUresult result = call(link, function, flags, head, len, iov, n);
+	uint64_t work;
+	CUresult result = before(link, function, &work);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = call(link, function, flags, head, len, iov, n);
 	/* The unused budget is free memory: the call fails only without it. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && !is_made_by_allocate(function) &&
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && !is_made_under_lock(function) &&
 	    rc_placing_return(link))
 		result = call(link, function, flags, head, len, iov, n);
 	if (error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
-	return result;
+	return result == CUDA_SUCCESS && rc_mirror_any() ? rc_mirror_after(link, function, work) : result;
 }
 
 CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *header, size_t len, const struct iovec *iov,

@@ -138,7 +138,9 @@ void rc_memory_forget_context(CUcontext context)
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 	while (n--)
-		if (gone[n].placing)
+		if (gone[n].placing && gone[n].kind == RC_MEMORY_MANAGED)
+			rc_managed_gone(&gone[n]);
+		else if (gone[n].placing)
 			rc_placing_gone(&gone[n]);
 		else if (gone[n].imported)
 			rc_ipc_gone(&gone[n]);

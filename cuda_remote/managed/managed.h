@@ -20,6 +20,8 @@ typedef struct managed_memory {
 
 /* The managed allocation that holds address. */
 bool managed_driver_find(CUdeviceptr address, managed_memory_t *found);
+/* The memory is attached as the flags of cuStreamAttachMemAsync say. */
+void managed_driver_attach(const managed_memory_t *memory, unsigned flags);
 /* True if the program has a device of this number, which is below MANAGED_DEVICES. */
 bool managed_driver_device(CUdevice device);
 

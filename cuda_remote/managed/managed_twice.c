@@ -19,7 +19,7 @@ static CUresult enter_stream(CUstream given, CUstream *stream)
 	return graph_driver_stream(given ? given : DEFAULT_STREAM, stream);
 }
 
-/* Managed memory is always visible to every stream and to the host: an attachment changes nothing. */
+/* Managed memory is always visible to every stream and to the host: an attachment only tells who may use it at a time. */
 CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
 	CUstream stream;
@@ -31,6 +31,7 @@ CUresult PTSZ(cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t
 	if (!one || (flags == CU_MEM_ATTACH_SINGLE && graph_driver_stream_legacy(stream)) || !managed_driver_find(dptr, &found) ||
 	    (length && (dptr != found.base || length != found.size)))
 		return CUDA_ERROR_INVALID_VALUE;
+	managed_driver_attach(&found, flags);
 	return CUDA_SUCCESS;
 }
 

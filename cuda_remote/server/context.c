@@ -36,6 +36,7 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	server_numbers_forget(context);
 	server_peer_forget(context);
 	server_links_forget(context);
+	server_mirrors_forget(context);
 	__atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
 	server_streams_unlock();
 	server_order_release(call);

@@ -14,6 +14,7 @@
  *	data/              the connection for the bytes of asynchronous copies
  *	copy_staged.c      slots for chunks, and the staging area that a client on this host shares
  *	pinned.c           pinned memory of a client on this host     copy_pinned.c  its copies
+ *	mirror.c           managed memory of a client on another host
  *	hostfn.c           host functions                             graph/  executable graphs
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
@@ -305,6 +306,18 @@ CUresult server_slot_repin(struct server_slot *slot);
 /* Unpins the memory of such a slot, which no copy uses any more, and forgets the slot. */
 void server_slot_unlist(struct server_slot *slot);
 
+/* ---- memory.c ---- */
+
+/* True if the client chooses the addresses of device memory. */
+bool server_memory_is_placed(void);
+/* Allocates at an address of the client. The driver checks address and size. */
+CUresult server_memory_place(uint64_t address, uint64_t bytes);
+
+/* ---- mirror.c ---- */
+
+/* A context is about to end, and its managed memory with it. */
+void server_mirrors_forget(CUcontext context);
+
 /* ---- pinned.c ---- */
 
 /* Serves a connection over which the client passes its pinned memory, until it ends. */
@@ -533,6 +546,11 @@ CUresult serve_pool_export_pointer(struct server_call *call);
 CUresult serve_pool_import_pointer(struct server_call *call);
 CUresult serve_memory_window(struct server_call *call);
 CUresult serve_memory_budget(struct server_call *call);
+CUresult serve_managed_info(struct server_call *call);
+CUresult serve_managed_make(struct server_call *call);
+CUresult serve_managed_free(struct server_call *call);
+CUresult serve_managed_push(struct server_call *call);
+CUresult serve_managed_pull(struct server_call *call);
 CUresult serve_memory_place(struct server_call *call);
 CUresult serve_memory_unplace(struct server_call *call);
 CUresult serve_memory_alloc(struct server_call *call);

@@ -11,6 +11,7 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/handle_files.h cuda_remote/server/ipc/ipc.c cuda_remote/server/ipc/ipc_pool.c \
 	cuda_remote/server/ipc/meeting.c cuda_remote/server/ipc/meeting.h \
 	cuda_remote/server/latch.c \
+	cuda_remote/server/mirror.c $(MIRROR_SOURCES) \
 	cuda_remote/server/launch.c cuda_remote/server/limits.c cuda_remote/server/linker.c cuda_remote/server/memory.c cuda_remote/server/module.c \
 	cuda_remote/server/numbers.c cuda_remote/server/objects.c cuda_remote/server/output.c cuda_remote/server/peer.c \
 	cuda_remote/server/peer/device.c cuda_remote/server/peer/link.c cuda_remote/server/peer/link.h cuda_remote/server/peer/meet.c \

@@ -102,17 +102,27 @@ CUresult serve_memory_budget(struct server_call *call)
 	return result == CUDA_SUCCESS ? server_give_bytes(call, &added, sizeof added) : result;
 }
 
+bool server_memory_is_placed(void)
+{
+	return find() == CUDA_SUCCESS;
+}
+
+CUresult server_memory_place(uint64_t address, uint64_t bytes)
+{
+	CUresult result = find();
+	if (result == CUDA_SUCCESS)
+		result = placed->place(address, bytes);
+	if (result == CUDA_SUCCESS)
+		server_usage_placed(address, bytes);
+	return result;
+}
+
 CUresult serve_memory_place(struct server_call *call)
 {
 	struct rc_wire_place args;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find();
-	if (result == CUDA_SUCCESS)
-		result = placed->place(args.address, args.bytes);
-	if (result == CUDA_SUCCESS)
-		server_usage_placed(args.address, args.bytes);
-	return result;
+	return server_memory_place(args.address, args.bytes);
 }
 
 /* The client knows that no work uses the memory, so the driver does not wait, and the call keeps its place in the order. */

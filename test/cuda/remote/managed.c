@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Managed memory of a server on this host: managed | limited | refused. With "limited" the worker maps 16 MB, with "refused"
- * none or it is reached over TCP.
+ * Managed memory: managed | far | limited | far-limited | refused. With "far" the server is reached over TCP, with "limited" its worker maps
+ * 16 MB, with "refused" none. managed_far.c has what only a server on another host needs.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -13,7 +13,8 @@
 enum { WORDS = 300000, BYTES = WORDS * 4 };
 
 static CUcontext context;
-static CUstream stream;
+static CUstream stream, other;
+static bool far;
 
 static int attribute(CUdevice_attribute which)
 {
@@ -32,6 +33,29 @@ static void *managed(size_t bytes)
 static CUdeviceptr at(const void *memory)
 {
 	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* A word that streams can be held with. A kernel sees only words of its device change while it runs, if that is far. */
+static CUdeviceptr new_flag(void)
+{
+	CUdeviceptr flag = 0;
+	if (!far) {
+		flag = at(managed(4));
+		*(uint32_t *)(uintptr_t)flag = 0;
+		return flag;
+	}
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32Async(flag, 0, 1, other));
+	OK(cuStreamSynchronize(other));
+	return flag;
+}
+
+static void set_flag(CUdeviceptr flag)
+{
+	if (far)
+		OK(cuMemsetD32Async(flag, 1, 1, other));
+	else
+		let_go((uint32_t *)(uintptr_t)flag);
 }
 
 /* The kernel spins on a word until the host has changed it, and the host until the kernel has. */
@@ -54,23 +78,27 @@ static void host_and_kernel_talk(void)
 /* The kernel of another stream holds this one, while the host writes the bytes between those that the device writes. */
 static void neighbours(void)
 {
-	uint8_t *bytes = managed(1024);
-	uint32_t *flag = managed(4), width = 1;
+	uint8_t *bytes = managed(1024), back[1024];
+	uint32_t width = 1;
 	memset(bytes, 0, 1024);
-	*flag = 0;
-	hold(stream, at(flag));
+	CUdeviceptr flag = new_flag();
+	hold(stream, flag);
 	for (int i = 0; i < 1024; i += 2) {
 		CUdeviceptr there = at(bytes + i);
 		OK(launch("write", stream, &there, &width));
 	}
-	let_go(flag);
+	if (!far)
+		set_flag(flag);
 	for (int i = 1; i < 1024; i += 2)
 		bytes[i] = (uint8_t)i;
+	if (far)
+		set_flag(flag);
 	OK(cuStreamSynchronize(stream));
+	OK(cuMemcpyDtoH(back, at(bytes), 1024));
 	for (int i = 0; i < 1024; i++)
-		CHECK(bytes[i] == (i % 2 ? (uint8_t)i : 0xA5));
+		CHECK(bytes[i] == (i % 2 ? (uint8_t)i : 0xA5) && back[i] == bytes[i]);
 	OK(cuMemFree(at(bytes)));
-	OK(cuMemFree(at(flag)));
+	OK(cuMemFree(flag));
 }
 
 /* System calls read and write managed memory. */
@@ -143,13 +171,13 @@ static void waiting_calls(void)
 /* Asynchronous calls return while the stream is held, and take place in its order; once by calls, once in a graph. */
 static void in_order(bool graph)
 {
-	uint32_t *one = managed(BYTES), *two = managed(BYTES), *flag = managed(4);
+	uint32_t *one = managed(BYTES), *two = managed(BYTES);
+	CUdeviceptr flag = new_flag();
 	CUgraphExec exec = NULL;
 	CUgraph captured;
-	*flag = 0;
 	fill(one, 1);
 	fill(two, 2);
-	hold(stream, at(flag));
+	hold(stream, flag);
 	if (graph)
 		OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	OK(cuMemcpyDtoHAsync(two, at(one), BYTES, stream));
@@ -162,20 +190,22 @@ static void in_order(bool graph)
 		OK(cuGraphLaunch(exec, stream));
 	}
 	CHECK(one[0] == 1 && two[0] == 2);
-	fill(one, 30);
-	let_go(flag);
+	if (!far) /* else the host may not use memory that the device uses */
+		fill(one, 30);
+	set_flag(flag);
 	OK(cuStreamSynchronize(stream));
-	CHECK(one[0] == 8 && one[WORDS - 1] == 8 && two[0] == 8 && two[1] == 31);
+	CHECK(one[0] == 8 && one[WORDS - 1] == 8 && two[0] == 8 && two[1] == (far ? 2 : 31));
 	if (graph)
 		OK(cuGraphExecDestroy(exec));
 	OK(cuMemFree(at(one)));
 	OK(cuMemFree(at(two)));
-	OK(cuMemFree(at(flag)));
+	OK(cuMemFree(flag));
 }
 
 static void *let_kernels_go(void *flag)
 {
-	let_go(flag);
+	OK(cuCtxSetCurrent(context));
+	set_flag(*(const CUdeviceptr *)flag);
 	return NULL;
 }
 
@@ -183,18 +213,17 @@ static void *let_kernels_go(void *flag)
 static void freed_in_use(void)
 {
 	for (uint32_t round = 0; round < 20; round++) {
-		uint32_t *words = managed(8192), *flag = managed(4), bytes = 8192;
-		CUdeviceptr there = at(words);
+		uint32_t *words = managed(8192), bytes = 8192;
+		CUdeviceptr there = at(words), flag = new_flag();
 		pthread_t thread;
-		*flag = 0;
-		hold(stream, at(flag));
+		hold(stream, flag);
 		OK(launch("write", stream, &there, &bytes));
-		CHECK(!pthread_create(&thread, NULL, let_kernels_go, flag));
+		CHECK(!pthread_create(&thread, NULL, let_kernels_go, &flag));
 		OK(cuMemFree(there));
 		OK(cuStreamQuery(stream));
 		EXPECT(cuMemFree(there), CUDA_ERROR_INVALID_VALUE);
 		pthread_join(thread, NULL);
-		OK(cuMemFree(at(flag)));
+		OK(cuMemFree(flag));
 	}
 }
 
@@ -318,15 +347,19 @@ int main(int argc, char **argv)
 		refused();
 		return 0;
 	}
-	CHECK(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) == 1 && attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 1);
+	far = !strncmp(part, "far", 3);
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) == 1);
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == !far);
 	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
-	if (!strcmp(part, "limited")) {
+	if (strstr(part, "limited")) {
 		limited();
 		return 0;
 	}
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
-	host_and_kernel_talk();
+	if (!far)
+		host_and_kernel_talk();
 	neighbours();
 	system_calls();
 	waiting_calls();

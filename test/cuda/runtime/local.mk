@@ -53,6 +53,7 @@ runtime_program_sources = \
 	test/cuda/runtime/programs/graphs.cu \
 	test/cuda/runtime/programs/machine_code_only.cu \
 	test/cuda/runtime/programs/managed.cu \
+	test/cuda/runtime/programs/managed_structures.cu \
 	test/cuda/runtime/programs/managed_variables.cu \
 	test/cuda/runtime/programs/printing.cu \
 	test/cuda/runtime/programs/relocatable.cu \
@@ -84,6 +85,7 @@ runtime_programs = \
 	test/cuda/runtime/programs/graphs.cutest \
 	test/cuda/runtime/programs/machine_code_only.cutest \
 	test/cuda/runtime/programs/managed.cutest \
+	test/cuda/runtime/programs/managed_structures.cutest \
 	test/cuda/runtime/programs/managed_variables.cutest \
 	test/cuda/runtime/programs/printing.cutest \
 	test/cuda/runtime/programs/relocatable.cutest \

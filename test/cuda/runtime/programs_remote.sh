@@ -26,3 +26,16 @@ for program in "$programs"/*.cutest; do
 	*) fail "${program##*/} ended with status $status" ;;
 	esac
 done
+
+# Managed memory once more with a server that shares no memory with the client.
+remote_stop || fail "the daemon does not end"
+rm "$folder/ready"
+port=$((20000 + $$ % 9000))
+export HEADRACE_TRANSPORT=tcp
+remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+for program in managed managed_structures; do
+	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$programs/$program.cutest" ||
+		fail "$program.cutest over TCP ended with status $?"
+	echo "passed over TCP: $program.cutest"
+done

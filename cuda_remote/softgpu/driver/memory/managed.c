@@ -16,6 +16,13 @@ bool managed_driver_find(CUdeviceptr address, managed_memory_t *found)
 	return true;
 }
 
+/* There is one memory, which everybody sees at all times. */
+void managed_driver_attach(const managed_memory_t *memory, unsigned flags)
+{
+	(void)memory;
+	(void)flags;
+}
+
 bool managed_driver_device(CUdevice device)
 {
 	return device_valid(device);

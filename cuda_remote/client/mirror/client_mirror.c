@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When the bytes of managed memory travel between this process and a server on another host.
+ *
+ * Up: before a call that gives the device work. CUDA forbids the host to use such memory while the device works, unless the
+ * memory is attached to the host or to one stream. So without attached memory it suffices to look for changes at the first
+ * such call after a wait. If there is little memory, each such call looks, for programs that do not keep to the rule.
+ * Down: after a call that has waited for work, if any work was given since the last such wait for all work.
+ */
+#include "cuda_remote/client/mirror/client_mirror.h"
+
+#include "cuda_remote/mirror/mirror.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LITTLE ((uint64_t)1 << 20) /* bytes of a session's managed memory */
+
+enum support { UNKNOWN, SUPPORTED, UNSUPPORTED };
+
+/* Of one session. */
+struct state {
+	enum support support; /* atomic */
+	uint64_t work;    /* calls so far that gave the device work; atomic */
+	uint64_t fetched; /* what the first calls of this number changed has been fetched; atomic */
+	bool waited;      /* the host may have changed memory since it was last looked at; atomic */
+	uint64_t bytes;   /* of its mirrors; under the lock, as the next */
+	unsigned attached;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mirror_table table;
+static struct state states[RC_SERVER_MAX];
+static uint8_t *outgoing; /* RC_MIRROR_PUSH bytes; under the lock */
+static uint64_t live;     /* mirrors; atomic */
+
+bool rc_mirror_any(void)
+{
+	return __atomic_load_n(&live, __ATOMIC_RELAXED);
+}
+
+/* ---- the table ---- */
+
+static void count(const struct mirror *mirror, bool more)
+{
+	const struct rc_session *session = mirror->owner;
+	struct state *state = &states[session->index];
+	state->bytes = more ? state->bytes + mirror->size : state->bytes - mirror->size;
+	if (mirror->attached)
+		state->attached = more ? state->attached + 1 : state->attached - 1;
+	__atomic_store_n(&live, table.n, __ATOMIC_RELAXED);
+}
+
+bool rc_mirror_begin(const struct rc_span *span)
+{
+	struct mirror mirror = { .address = span->base, .size = span->size, .owner = span->session,
+				 .context = (uint64_t)(uintptr_t)span->context, .attached = span->flags != CU_MEM_ATTACH_GLOBAL };
+	pthread_mutex_lock(&lock);
+	if (!outgoing)
+		outgoing = malloc(RC_MIRROR_PUSH);
+	bool added = outgoing && mirror_add(&table, &mirror);
+	if (added) {
+		count(&mirror, true);
+		/* The program writes into new memory although the device may be at work. */
+		__atomic_store_n(&states[span->session->index].waited, true, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	return added;
+}
+
+void rc_mirror_ending(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	struct mirror *mirror = mirror_find(&table, address);
+	if (mirror)
+		mirror->ending = true;
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_mirror_context_ending(CUcontext context, bool ending)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < table.n; i++)
+		if (table.list[i].context == (uint64_t)(uintptr_t)context)
+			table.list[i].ending = ending;
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_mirror_end(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	struct mirror *mirror = mirror_find(&table, address);
+	if (mirror) {
+		struct mirror gone = *mirror;
+		mirror_remove(&table, mirror);
+		count(&gone, false);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_mirror_attach(uint64_t address, unsigned flags)
+{
+	pthread_mutex_lock(&lock);
+	struct mirror *mirror = mirror_find(&table, address);
+	bool attached = flags != CU_MEM_ATTACH_GLOBAL;
+	if (mirror && mirror->attached != attached) {
+		const struct rc_session *session = mirror->owner;
+		states[session->index].attached += attached ? 1 : -1u;
+		mirror->attached = attached;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- up ---- */
+
+/* False for calls after which the device has no more work than before. */
+static bool gives_work(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_hello:
+	case RC_CALL_memory_window:
+	case RC_CALL_memory_budget:
+	case RC_CALL_memory_place:
+	case RC_CALL_memory_unplace:
+	case RC_CALL_memory_alloc:
+	case RC_CALL_memory_alloc_pitch:
+	case RC_CALL_memory_free:
+	case RC_CALL_pinned_free:
+	case RC_CALL_managed_info:
+	case RC_CALL_managed_make:
+	case RC_CALL_managed_free:
+	case RC_CALL_managed_push:
+	case RC_CALL_managed_pull:
+	case RC_CALL_copy_staging:
+	case RC_CALL_copy_up_end: /* the copy's begin was the call that gave work */
+	case RC_CALL_context_create:
+	case RC_CALL_context_destroy:
+	case RC_CALL_context_reset:
+	case RC_CALL_context_synchronize:
+	case RC_CALL_context_event:
+	case RC_CALL_cuMemGetInfo_v2:
+	case RC_CALL_cuStreamCreate:
+	case RC_CALL_cuStreamCreateWithPriority:
+	case RC_CALL_cuStreamDestroy_v2:
+	case RC_CALL_cuStreamWaitEvent:
+	case RC_CALL_cuStreamSynchronize:
+	case RC_CALL_cuStreamQuery:
+	case RC_CALL_cuEventCreate:
+	case RC_CALL_cuEventDestroy_v2:
+	case RC_CALL_cuEventRecord:
+	case RC_CALL_cuEventRecordWithFlags:
+	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_cuEventQuery:
+	case RC_CALL_cuEventElapsedTime:
+	case RC_CALL_cuEventElapsedTime_v2:
+	case RC_CALL_peer_gate:
+	case RC_CALL_peer_event:
+	case RC_CALL_peer_open:
+	case RC_CALL_peer_wait:
+	case RC_CALL_peer_invite:
+	case RC_CALL_peer_join:
+	case RC_CALL_peer_close:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static CUresult send_records(struct rc_link *link, struct mirror_changes *changes)
+{
+	struct rc_wire_call head;
+	struct iovec iov = { changes->bytes, changes->used };
+	if (!changes->used)
+		return CUDA_SUCCESS;
+	changes->used = 0;
+	return rc_link_post(link, RC_CALL_managed_push, 0, &head, sizeof head, &iov, 1);
+}
+
+/* Sends what the host has changed. Under the lock. */
+static CUresult push(struct rc_link *link)
+{
+	struct mirror_changes changes = { .bytes = outgoing, .room = RC_MIRROR_PUSH };
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < table.n && result == CUDA_SUCCESS; i++) {
+		const struct mirror *mirror = &table.list[i];
+		if (mirror->owner != link->session || mirror->ending)
+			continue;
+		uint64_t at = 0;
+		while (result == CUDA_SUCCESS && (at = mirror_collect(mirror, at, mirror->size, &changes)) < mirror->size)
+			result = send_records(link, &changes);
+	}
+	return result == CUDA_SUCCESS ? send_records(link, &changes) : result;
+}
+
+CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t *work)
+{
+	struct state *state = &states[link->session->index];
+	CUresult result = CUDA_SUCCESS;
+	*work = __atomic_load_n(&state->work, __ATOMIC_RELAXED);
+	if (!gives_work(function))
+		return result;
+	pthread_mutex_lock(&lock);
+	bool waited = __atomic_exchange_n(&state->waited, false, __ATOMIC_RELAXED);
+	if (state->bytes && (waited || state->attached || state->bytes <= LITTLE))
+		result = push(link);
+	__atomic_add_fetch(&state->work, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- down ---- */
+
+/* True for calls whose success tells the program that work is complete. */
+static bool has_waited(enum rc_call function)
+{
+	switch (function) {
+	case RC_CALL_context_synchronize:
+	case RC_CALL_cuStreamSynchronize:
+	case RC_CALL_cuStreamQuery:
+	case RC_CALL_cuEventSynchronize:
+	case RC_CALL_cuEventQuery:
+	case RC_CALL_cuEventElapsedTime:
+	case RC_CALL_cuEventElapsedTime_v2:
+	case RC_CALL_copy_down:
+	case RC_CALL_copy_down_reply:
+	case RC_CALL_copy_pinned_wait:
+	case RC_CALL_array_down:
+	case RC_CALL_cuMemcpyPeer:
+	case RC_CALL_memory_free:
+	case RC_CALL_pinned_free:
+	case RC_CALL_managed_free:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Stores the records of an answer. False: the server may not send them. Under the lock. */
+static bool store(const struct rc_link *link, const uint8_t *at, const uint8_t *end)
+{
+	struct rc_wire_change record;
+	const uint8_t *bytes;
+	while ((bytes = mirror_next(&at, end, &record))) {
+		const struct mirror *mirror = mirror_find(&table, record.address);
+		if (!mirror || mirror->owner != link->session || !mirror_store(mirror, &record, bytes))
+			return false;
+	}
+	return at == end;
+}
+
+/* Fetches one part of what the device has changed. *from: 0, if there is no more. Under the lock. */
+static CUresult pull_part(struct rc_link *link, uint64_t *from)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_pull call;
+	} message = { .call = { *from } };
+	struct rc_wire_pulled answer;
+	CUresult result = rc_link_call(link, RC_CALL_managed_pull, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (link->reply_len < sizeof answer)
+		return rc_link_broken(link, RC_CALL_managed_pull);
+	memcpy(&answer, link->reply, sizeof answer);
+	if ((answer.next && answer.next <= *from) || !store(link, link->reply + sizeof answer, link->reply + link->reply_len))
+		return rc_link_broken(link, RC_CALL_managed_pull);
+	*from = answer.next;
+	return CUDA_SUCCESS;
+}
+
+/* The program's call has its results in link; they are kept. A failure of an earlier call is left to the program's next
+ * waiting call. Under the lock. */
+static CUresult pull(struct rc_link *link)
+{
+	struct rc_wire_reply head = link->head;
+	uint8_t *reply = link->reply;
+	size_t len = link->reply_len, size = link->reply_size;
+	bool own = link->own;
+	uint64_t from = 0;
+	link->reply = NULL;
+	link->reply_len = link->reply_size = 0;
+	link->own = true;
+	CUresult result;
+	do
+		result = pull_part(link, &from);
+	while (result == CUDA_SUCCESS && from);
+	free(link->reply);
+	link->reply = reply;
+	link->reply_len = len;
+	link->reply_size = size;
+	link->head = head;
+	link->own = own;
+	return result;
+}
+
+static bool has_to_fetch(const struct state *state)
+{
+	return __atomic_load_n(&state->work, __ATOMIC_RELAXED) != __atomic_load_n(&state->fetched, __ATOMIC_RELAXED);
+}
+
+/* Of a session: fetches, if it is needed. */
+static CUresult fetch(struct rc_link *link)
+{
+	struct state *state = &states[link->session->index];
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&state->waited, true, __ATOMIC_RELAXED);
+	if (state->bytes && has_to_fetch(state))
+		result = pull(link);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* A copy between two servers may have changed memory of a server that the call did not go to. */
+static CUresult fetch_from_others(const struct rc_session *session)
+{
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	for (unsigned i = 0; result == CUDA_SUCCESS && i < process->sessions; i++) {
+		struct rc_session *other = &process->session[i];
+		struct rc_link *link;
+		if (other != session && has_to_fetch(&states[i]) && rc_link_to(other, 0, &link) == CUDA_SUCCESS)
+			(void)fetch(link); /* a lost server is reported by calls that go to it */
+	}
+	return result;
+}
+
+CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t work)
+{
+	struct state *state = &states[link->session->index];
+	if (!has_waited(function))
+		return CUDA_SUCCESS;
+	CUresult result = fetch(link);
+	if (result == CUDA_SUCCESS && rc_peer_possible())
+		result = fetch_from_others(link->session);
+	/* With one context, all work that was given before the call is complete. */
+	uint64_t fetched = __atomic_load_n(&state->fetched, __ATOMIC_RELAXED);
+	if (result == CUDA_SUCCESS && function == RC_CALL_context_synchronize && work > fetched &&
+	    !__atomic_load_n(&link->session->several, __ATOMIC_SEQ_CST))
+		__atomic_compare_exchange_n(&state->fetched, &fetched, work, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return result;
+}
+
+/* ---- host functions ---- */
+
+CUresult rc_mirror_host_begin(struct rc_session *session)
+{
+	struct rc_link *link;
+	CUresult result = rc_link_to(session, 0, &link);
+	return result == CUDA_SUCCESS ? fetch(link) : result;
+}
+
+/* The stream goes on when the answer to the host function arrives, on another connection. So this waits until the worker has
+ * stored what was sent. */
+CUresult rc_mirror_host_end(struct rc_session *session)
+{
+	struct rc_link *link;
+	CUresult result = rc_link_to(session, 0, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	if (states[session->index].bytes) {
+		result = push(link);
+		if (result == CUDA_SUCCESS)
+			result = pull(link);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* ---- which servers can have such memory ---- */
+
+bool rc_mirror_supported(struct rc_session *session)
+{
+	struct {
+		struct rc_wire_call head;
+	} message;
+	struct state *state = &states[session->index];
+	struct rc_link *link;
+	enum support known = __atomic_load_n(&state->support, __ATOMIC_RELAXED);
+	if (known != UNKNOWN)
+		return known == SUPPORTED;
+	if ((session->call_number && !session->call_number[RC_CALL_managed_info]) ||
+	    rc_link_to(session, 0, &link) != CUDA_SUCCESS)
+		return false;
+	bool own = link->own;
+	uint64_t answer = 0;
+	link->own = true;
+	CUresult result = rc_link_call(link, RC_CALL_managed_info, 0, &message.head, sizeof message, NULL, 0);
+	if (result == CUDA_SUCCESS && link->reply_len == sizeof answer)
+		memcpy(&answer, link->reply, sizeof answer);
+	link->own = own;
+	known = answer == 1 ? SUPPORTED : UNSUPPORTED;
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&state->support, known, __ATOMIC_RELAXED);
+	return known == SUPPORTED;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Managed memory of a server on another host (cuda_remote/mirror/mirror.h): what this process has changed is sent before a
+ * call that gives the device work. What the device has changed is fetched after a call that has waited for work.
+ */
+#ifndef RC_CLIENT_MIRROR_H
+#define RC_CLIENT_MIRROR_H
+
+#include "cuda_remote/client/client.h"
+
+/* True if the session's devices can have such memory. May ask the server. */
+bool rc_mirror_supported(struct rc_session *session);
+
+/* The worker has allocated the memory of a new mirror, and it is mapped here. flags: of cuMemAllocManaged. False: no memory. */
+bool rc_mirror_begin(const struct rc_span *span);
+/* The memory is about to be freed: nothing more is sent for it. */
+void rc_mirror_ending(uint64_t address);
+/* The same for all memory of a context; ending false: it has not ended after all. */
+void rc_mirror_context_ending(CUcontext context, bool ending);
+/* The worker's memory does not exist any more. */
+void rc_mirror_end(uint64_t address);
+/* The memory is now attached as flags say (cuStreamAttachMemAsync). */
+void rc_mirror_attach(uint64_t address, unsigned flags);
+
+/* True if there is any mirror. */
+bool rc_mirror_any(void);
+/* A call is about to be sent on link. *work: for rc_mirror_after. Not if there is no mirror. */
+CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t *work);
+/* A waiting call has succeeded. Keeps the results of the call in link. */
+CUresult rc_mirror_after(struct rc_link *link, enum rc_call function, uint64_t work);
+
+/* A host function of the session is about to be called; has returned. */
+CUresult rc_mirror_host_begin(struct rc_session *session);
+CUresult rc_mirror_host_end(struct rc_session *session);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The records of changed bytes: making them by comparison with the twin, and storing them. */
+#include "cuda_remote/mirror/mirror.h"
+
+#include <string.h>
+
+/* A record is continued, and not a new one begun, over up to this number of bytes that did not change. */
+#define GAP 64
+
+static uint8_t *memory_of(const struct mirror *mirror)
+{
+	return (uint8_t *)(uintptr_t)mirror->address;
+}
+
+/* The changed bytes first..last of a page, of which page is a copy. Appends them; false: no room. */
+static bool append(const struct mirror *mirror, uint64_t offset, const uint8_t *page, size_t first, size_t last,
+		   struct mirror_changes *changes)
+{
+	struct rc_wire_change record = { 0, 0 };
+	uint64_t begin = mirror->address + offset + first, end = mirror->address + offset + last + 1;
+	if (changes->used)
+		memcpy(&record, changes->bytes + changes->last, sizeof record);
+	/* The bytes between are the end of a page whose changes are sent, and the begin of this one. */
+	uint64_t before = record.address + record.bytes;
+	if (changes->used && before == mirror->address + offset && first <= GAP)
+		begin = before;
+	else
+		record.bytes = 0;
+	size_t head = record.bytes ? 0 : sizeof record, n = end - begin;
+	if (n + head > changes->room - changes->used)
+		return false;
+	if (head) {
+		record.address = begin;
+		changes->last = changes->used;
+		changes->used += head;
+	}
+	record.bytes += n;
+	memcpy(changes->bytes + changes->last, &record, sizeof record);
+	memcpy(changes->bytes + changes->used, page + (begin - mirror->address - offset), n);
+	changes->used += n;
+	memcpy(mirror->twin + (begin - mirror->address), page + (begin - mirror->address - offset), n);
+	return true;
+}
+
+uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes)
+{
+	uint8_t page[RC_MIRROR_PAGE];
+	for (uint64_t offset = from; offset < until; offset += RC_MIRROR_PAGE) {
+		size_t n = until - offset < RC_MIRROR_PAGE ? until - offset : RC_MIRROR_PAGE, first = 0, last = n;
+		const uint8_t *twin = mirror->twin + offset;
+		if (!memcmp(memory_of(mirror) + offset, twin, n))
+			continue;
+		/* A kernel or a thread may be writing the page. What it writes from now on is found the next time. */
+		memcpy(page, memory_of(mirror) + offset, n);
+		while (first < n && page[first] == twin[first])
+			first++;
+		if (first == n)
+			continue;
+		while (page[last - 1] == twin[last - 1])
+			last--;
+		/* A change near the end of a page is sent with the bytes up to the end, so that the next page can follow. */
+		if (n - last <= GAP)
+			last = n;
+		if (!append(mirror, offset, page, first, last - 1, changes))
+			return offset;
+	}
+	return until;
+}
+
+const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record)
+{
+	if ((size_t)(end - *at) < sizeof *record)
+		return NULL;
+	memcpy(record, *at, sizeof *record);
+	const uint8_t *bytes = *at + sizeof *record;
+	if (!record->bytes || record->bytes > (uint64_t)(end - bytes))
+		return NULL;
+	*at = bytes + record->bytes;
+	return bytes;
+}
+
+static void store_bytes(uint8_t *to, uint8_t *twin, const uint8_t *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (from[i] != twin[i])
+			to[i] = twin[i] = from[i];
+}
+
+static bool has_zero_byte(uint64_t word)
+{
+	return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u;
+}
+
+/* Stores what differs from the twin, in one store where all 8 bytes do. */
+static void store_word(uint8_t *to, uint8_t *twin, const uint8_t *from)
+{
+	uint64_t fresh, old;
+	memcpy(&fresh, from, sizeof fresh);
+	memcpy(&old, twin, sizeof old);
+	if (has_zero_byte(fresh ^ old)) {
+		store_bytes(to, twin, from, sizeof fresh);
+		return;
+	}
+	memcpy(to, &fresh, sizeof fresh);
+	memcpy(twin, &fresh, sizeof fresh);
+}
+
+#define BLOCK 64 /* compared at once */
+
+bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes)
+{
+	uint64_t offset = record->address - mirror->address, n = record->bytes;
+	if (record->address < mirror->address || offset >= mirror->size || n > mirror->size - offset)
+		return false;
+	uint8_t *to = memory_of(mirror) + offset, *twin = mirror->twin + offset;
+	for (; n >= BLOCK; n -= BLOCK, to += BLOCK, twin += BLOCK, bytes += BLOCK)
+		if (memcmp(bytes, twin, BLOCK))
+			for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t))
+				store_word(to + i, twin + i, bytes + i);
+	store_bytes(to, twin, bytes, n);
+	return true;
+}

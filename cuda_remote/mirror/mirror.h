@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mirrors: memory that a client and a worker on another host each have a copy of, at the same address. Beside its copy each
+ * side keeps a twin: the bytes that both copies had when they were last equal. What differs from the twin has been changed
+ * by this side. Changed bytes travel in records, and both twins take them over, so that the two twins stay equal. A record
+ * may also contain bytes that its sender has not changed. The receiver recognises them, as they are equal to its twin, and
+ * does not store them. So neighbouring bytes that the two sides write do not overwrite each other.
+ */
+#ifndef RC_MIRROR_H
+#define RC_MIRROR_H
+
+#include "cuda_remote/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mirror {
+	uint64_t address, size; /* address: of this side's copy, a multiple of RC_MIRROR_PAGE */
+	uint8_t *twin;
+	void *owner;            /* the client's session; the worker's context */
+	uint64_t context;       /* client: handle of the context */
+	bool attached;          /* client: to the host or to one stream: the host may use it while other streams work */
+	bool ending;            /* client: is being freed, nothing is sent for it */
+};
+
+/* Sorted by address. The caller's lock guards it. */
+struct mirror_table {
+	struct mirror *list;
+	size_t n, room;
+};
+
+/* ---- table.c ---- */
+
+/* Makes a twin of zeros, and adds the mirror, whose memory is zeroed too. False: no memory. */
+bool mirror_add(struct mirror_table *table, const struct mirror *mirror);
+/* The mirror that holds address; NULL: none. Valid until the table is changed. */
+struct mirror *mirror_find(const struct mirror_table *table, uint64_t address);
+/* The first mirror that ends after address; NULL: none. */
+struct mirror *mirror_at_or_after(const struct mirror_table *table, uint64_t address);
+/* Removes the mirror and frees its twin. */
+void mirror_remove(struct mirror_table *table, struct mirror *mirror);
+
+/* ---- changes.c ---- */
+
+/* Records that are to be sent. */
+struct mirror_changes {
+	uint8_t *bytes;
+	size_t used, room; /* room: at least RC_MIRROR_PAGE and a record's head */
+	size_t last;       /* place of the last record's head; only valid if used is not 0 */
+};
+
+/* Appends records of what this side has changed in the bytes from..until-1 of the mirror; from is a multiple of
+ * RC_MIRROR_PAGE. Returns how far it came: until, or less if the room is used up. */
+uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes);
+/* Takes the next record from *at. NULL: there is none, or it does not end before end; *at is end if all were taken. */
+const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record);
+/* Stores what the other side has changed. False: part of the record is outside of the mirror. */
+bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes);
+
+#endif

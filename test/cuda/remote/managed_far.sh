@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Managed memory of a server on another host: it is reached over TCP, so client and worker share no memory.
+. "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
+export HEADRACE_TRANSPORT=tcp
+port=$((20000 + $$ % 9000))
+remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"
+timeout 120 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host"
+remote_stop
+rm "$folder/ready"
+HEADRACE_SESSION_PINNED=16M remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 60 "$build/test/cuda/remote/managed" far-limited || fail "a worker with little memory for twins"
+remote_stop
+# A driver that chooses addresses has none.
+rm "$folder/ready"
+HEADRACE_PLACED_MEMORY=0 remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 60 "$build/test/cuda/remote/managed" refused || fail "a driver that chooses addresses"
+remote_stop
