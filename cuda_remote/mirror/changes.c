@@ -42,7 +42,7 @@ static bool append(const struct mirror *mirror, uint64_t offset, const uint8_t *
 	return true;
 }
 
-uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes)
+uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes)
 {
 	uint8_t page[RC_MIRROR_PAGE];
 	for (uint64_t offset = from; offset < until; offset += RC_MIRROR_PAGE) {
@@ -65,6 +65,12 @@ uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, uint64_t unt
 			return offset;
 	}
 	return until;
+}
+
+uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes)
+{
+	return mirror->tracked ? mirror_collect_written(mirror, from, changes) :
+				 mirror_compare(mirror, from, mirror->size, changes);
 }
 
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record)

@@ -3,4 +3,5 @@
 MIRROR_SOURCES = \
 	cuda_remote/mirror/changes.c \
 	cuda_remote/mirror/mirror.h \
+	cuda_remote/mirror/pages.c \
 	cuda_remote/mirror/table.c

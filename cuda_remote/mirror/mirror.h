@@ -22,6 +22,7 @@ struct mirror {
 	uint64_t context;       /* client: handle of the context */
 	bool attached;          /* client: to the host or to one stream: the host may use it while other streams work */
 	bool ending;            /* client: is being freed, nothing is sent for it */
+	bool tracked;           /* the kernel tells which pages were written (pages.c) */
 };
 
 /* Sorted by address. The caller's lock guards it. */
@@ -50,12 +51,24 @@ struct mirror_changes {
 	size_t last;       /* place of the last record's head; only valid if used is not 0 */
 };
 
-/* Appends records of what this side has changed in the bytes from..until-1 of the mirror; from is a multiple of
- * RC_MIRROR_PAGE. Returns how far it came: until, or less if the room is used up. */
-uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes);
+/* Appends records of what this side has changed in the bytes of the mirror from from on, a multiple of RC_MIRROR_PAGE. Returns how
+ * far it came: the mirror's size, or less if the room is used up. */
+uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes);
+/* The same for the bytes from..until-1, which are all compared with the twin. */
+uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes);
 /* Takes the next record from *at. NULL: there is none, or it does not end before end; *at is end if all were taken. */
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record);
 /* Stores what the other side has changed. False: part of the record is outside of the mirror. */
 bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes);
+
+/* ---- pages.c: which pages were written ---- */
+
+/* True if the kernel can tell. A process that is about to give up rights calls it before. */
+bool mirror_pages_open(void);
+/* From now on the kernel notes which pages of the mirror are written; until now it was equal to its twin. False: it does not. */
+bool mirror_pages_begin(const struct mirror *mirror);
+void mirror_pages_end(const struct mirror *mirror);
+/* As mirror_collect, for a mirror of which the kernel notes it. */
+uint64_t mirror_collect_written(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes);
 
 #endif

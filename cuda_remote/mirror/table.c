@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define TRACKED_LEAST (64u << 10) /* a smaller mirror is compared in less time than a system call takes */
+
 /* Index of the first mirror whose address is above the given one. */
 static size_t above(const struct mirror_table *table, uint64_t address)
 {
@@ -62,6 +64,8 @@ bool mirror_add(struct mirror_table *table, const struct mirror *mirror)
 	memmove(table->list + at + 1, table->list + at, (table->n - at) * sizeof *table->list);
 	table->list[at] = *mirror;
 	table->list[at].twin = twin;
+	if (mirror->size >= TRACKED_LEAST)
+		table->list[at].tracked = mirror_pages_begin(&table->list[at]);
 	table->n++;
 	return true;
 }
@@ -69,6 +73,8 @@ bool mirror_add(struct mirror_table *table, const struct mirror *mirror)
 void mirror_remove(struct mirror_table *table, struct mirror *mirror)
 {
 	size_t at = (size_t)(mirror - table->list);
+	if (mirror->tracked)
+		mirror_pages_end(mirror);
 	munmap(mirror->twin, mirror->size);
 	table->n--;
 	memmove(table->list + at, table->list + at + 1, (table->n - at) * sizeof *table->list);

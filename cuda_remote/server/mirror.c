@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Managed memory of a client on another host (cuda_remote/mirror/mirror.h). The driver must place memory at the client's
- * addresses, and the worker must be able to read and write device memory itself, as with the software GPU. The worker
- * compares the memory with its twin. A call that fetches or brings changes needs no stream: CUDA's rule is that the host
+ * addresses, and the worker must be able to read and write device memory itself, as with the software GPU. A call that fetches or brings changes needs no stream: CUDA's rule is that the host
  * uses such memory only while the device does not.
  */
-
 #include "cuda_remote/server/internal.h"
 
 #include "cuda_remote/mirror/mirror.h"
@@ -120,7 +118,7 @@ static uint64_t collect(uint64_t from, struct mirror_changes *changes)
 		return 0;
 	uint64_t offset = from > mirror->address ? (from - mirror->address) / RC_MIRROR_PAGE * RC_MIRROR_PAGE : 0;
 	for (; mirror < table.list + table.n; mirror++, offset = 0) {
-		offset = mirror_collect(mirror, offset, mirror->size, changes);
+		offset = mirror_collect(mirror, offset, changes);
 		if (offset < mirror->size)
 			return mirror->address + offset;
 	}

@@ -5,6 +5,8 @@
  */
 #include "cuda_remote/server/internal.h"
 
+#include "cuda_remote/mirror/mirror.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -99,6 +101,7 @@ int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 		error = server_slots_prepare();
 	if (!error)
 		*gpus = worker.gpus;
+	(void)mirror_pages_open(); /* later the process may not; without it managed memory is compared */
 	return error;
 }
 

@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LITTLE ((uint64_t)1 << 20) /* bytes of a session's managed memory */
+/* To look for changes takes as long as to compare this number of bytes: that is little enough for each launch. If the kernel
+ * tells which pages were written, TRACKED bytes take as long as one byte that is compared. */
+#define LITTLE ((uint64_t)1 << 20)
+#define TRACKED 16
 
 enum support { UNKNOWN, SUPPORTED, UNSUPPORTED };
 
@@ -25,7 +28,8 @@ struct state {
 	uint64_t work;    /* calls so far that gave the device work; atomic */
 	uint64_t fetched; /* what the first calls of this number changed has been fetched; atomic */
 	bool waited;      /* the host may have changed memory since it was last looked at; atomic */
-	uint64_t bytes;   /* of its mirrors; under the lock, as the next */
+	uint64_t effort;  /* sum over its mirrors of the bytes to compare; under the lock, as the next two */
+	unsigned mirrors;
 	unsigned attached;
 };
 
@@ -46,7 +50,9 @@ static void count(const struct mirror *mirror, bool more)
 {
 	const struct rc_session *session = mirror->owner;
 	struct state *state = &states[session->index];
-	state->bytes = more ? state->bytes + mirror->size : state->bytes - mirror->size;
+	uint64_t effort = mirror->tracked ? mirror->size / TRACKED : mirror->size;
+	state->effort = more ? state->effort + effort : state->effort - effort;
+	state->mirrors = more ? state->mirrors + 1 : state->mirrors - 1;
 	if (mirror->attached)
 		state->attached = more ? state->attached + 1 : state->attached - 1;
 	__atomic_store_n(&live, table.n, __ATOMIC_RELAXED);
@@ -61,7 +67,7 @@ bool rc_mirror_begin(const struct rc_span *span)
 		outgoing = malloc(RC_MIRROR_PUSH);
 	bool added = outgoing && mirror_add(&table, &mirror);
 	if (added) {
-		count(&mirror, true);
+		count(mirror_find(&table, span->base), true);
 		/* The program writes into new memory although the device may be at work. */
 		__atomic_store_n(&states[span->session->index].waited, true, __ATOMIC_RELAXED);
 	}
@@ -187,7 +193,7 @@ static CUresult push(struct rc_link *link)
 		if (mirror->owner != link->session || mirror->ending)
 			continue;
 		uint64_t at = 0;
-		while (result == CUDA_SUCCESS && (at = mirror_collect(mirror, at, mirror->size, &changes)) < mirror->size)
+		while (result == CUDA_SUCCESS && (at = mirror_collect(mirror, at, &changes)) < mirror->size)
 			result = send_records(link, &changes);
 	}
 	return result == CUDA_SUCCESS ? send_records(link, &changes) : result;
@@ -202,7 +208,7 @@ CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t 
 		return result;
 	pthread_mutex_lock(&lock);
 	bool waited = __atomic_exchange_n(&state->waited, false, __ATOMIC_RELAXED);
-	if (state->bytes && (waited || state->attached || state->bytes <= LITTLE))
+	if (state->mirrors && (waited || state->attached || state->effort <= LITTLE))
 		result = push(link);
 	__atomic_add_fetch(&state->work, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
@@ -306,7 +312,7 @@ static CUresult fetch(struct rc_link *link)
 	CUresult result = CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&state->waited, true, __ATOMIC_RELAXED);
-	if (state->bytes && has_to_fetch(state))
+	if (state->mirrors && has_to_fetch(state))
 		result = pull(link);
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -360,7 +366,7 @@ CUresult rc_mirror_host_end(struct rc_session *session)
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	if (states[session->index].bytes) {
+	if (states[session->index].mirrors) {
 		result = push(link);
 		if (result == CUDA_SUCCESS)
 			result = pull(link);

@@ -74,12 +74,14 @@ static void reply_hello(struct connection *to, const struct rc_wire_call *call)
 		struct rc_wire_hello head;
 		struct rc_wire_device device;
 	} answer = { .head = { .devices = 1, .driver_version = CUDA_VERSION, .staging = 1u << 30 },
-		     .device = { .name = "hostile", .memory = 1u << 30, .peers = { 1 } } };
+		     .device = { .name = "hostile", .memory = 1u << 30, .peers = { 1 },
+				 .known = { [CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1 } } };
 	reply(to, call, 0, &answer, sizeof answer);
 }
 
 static void serve(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
+	const uint64_t yes = 1;
 	const struct rc_wire_placing placing = { 512, 1 << 20, 2 << 20 };
 	struct rc_wire_budget wanted;
 	if (call->function == RC_CALL_hello)
@@ -89,7 +91,9 @@ static void serve(struct connection *from, const struct rc_wire_call *call, cons
 	else if (call->function == RC_CALL_memory_budget) {
 		memcpy(&wanted, arguments, sizeof wanted);
 		reply(from, call, 0, &wanted.most, sizeof wanted.most);
-	} else if (!scenario(from, call, arguments) && call->flags & RC_CALL_WAIT)
+	} else if (call->function == RC_CALL_managed_info)
+		reply(from, call, 0, &yes, sizeof yes);
+	else if (!scenario(from, call, arguments) && call->flags & RC_CALL_WAIT)
 		reply(from, call, 0, "", 0);
 }
 
@@ -210,13 +214,17 @@ static void *server_run(void *argument)
 	return NULL;
 }
 
-static void server_start(const char *socket)
+/* far: at a TCP address, so that the client takes the server for one of another host. */
+static void server_start(const char *socket, bool far)
 {
 	char place[256];
 	rc_server_t server;
 	rc_door_t *door;
 	pthread_t thread;
-	snprintf(place, sizeof place, "unix:%s", socket);
+	if (far)
+		snprintf(place, sizeof place, "127.0.0.1:%d", 20000 + (int)(getpid() % 9000));
+	else
+		snprintf(place, sizeof place, "unix:%s", socket);
 	setenv("HEADRACE_SERVER", place, 1);
 	memset(bytes_sent, SENT, sizeof bytes_sent);
 	if (rc_server_parse_place(place, &server) || rc_door_open(&(rc_door_policy_t){ 0 }, &door) ||
@@ -473,23 +481,99 @@ static void run_lied(void)
 	free(memory);
 }
 
+/* An answer with changes of managed memory, of which part is not managed memory, or that wants to be asked again for ever. */
+#define MANAGED (4096 * 2)
+static uint64_t managed; /* address */
+static struct {
+	struct rc_wire_pulled head;
+	struct rc_wire_change record;
+	uint8_t bytes[4096];
+} changes;
+static size_t changes_len;
+static uint64_t pulls; /* atomic */
+
+static bool answer_changes(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	struct rc_wire_place place;
+	if (call->function == RC_CALL_managed_make) {
+		memcpy(&place, arguments, sizeof place);
+		__atomic_store_n(&managed, place.address, __ATOMIC_RELEASE);
+	}
+	if (call->function != RC_CALL_managed_pull)
+		return false;
+	__atomic_add_fetch(&pulls, 1, __ATOMIC_RELEASE);
+	reply(from, call, 0, &changes, changes_len);
+	return true;
+}
+
+static void expect_refused(uint64_t address, uint64_t bytes, size_t sent, uint64_t next)
+{
+	CUdeviceptr there;
+	expect("cuMemAllocManaged", cuMemAllocManaged(&there, MANAGED, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+	memset(changes.bytes, SENT, sizeof changes.bytes);
+	changes.head.next = next;
+	changes.record = (struct rc_wire_change){ address ? address : there + MANAGED - 4, bytes };
+	changes_len = sizeof changes.head + (sent ? sizeof changes.record + sent : 0);
+	CUresult result = cuMemsetD8(there, 0, 4); /* it waits for the device, and fetches what that has changed */
+	expect("cuMemsetD8", result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+	for (uint64_t i = 0; i < MANAGED; i++)
+		expect("byte", (CUresult)((const uint8_t *)(uintptr_t)there)[i], (CUresult)0);
+	if (!__atomic_load_n(&pulls, __ATOMIC_ACQUIRE)) {
+		fprintf(stderr, "the client did not ask for changes\n");
+		_exit(1);
+	}
+}
+
+static void run_changes_outside(void)
+{
+	expect_refused(device_memory, 8, 8, 0);
+}
+
+static void run_changes_of_the_program(void)
+{
+	static uint8_t mine[64];
+	expect_refused((uint64_t)(uintptr_t)mine, 8, 8, 0);
+	expect("own byte", (CUresult)mine[0], (CUresult)0);
+}
+
+static void run_changes_past_the_end(void)
+{
+	expect_refused(0, 8, 8, 0);
+}
+
+static void run_changes_cut_short(void)
+{
+	expect_refused(0, 4, 2, 0);
+}
+
+static void run_changes_without_end(void)
+{
+	expect_refused(0, 0, 0, 1); /* the second answer repeats the place of the first */
+}
+
 static const struct {
 	const char *name;
 	scenario_fn server;
 	void (*client)(void);
+	bool far;
 } scenarios[] = {
-	{ "chunk-on-two-connections", chunk_on_two, run_chunk_on_two },
-	{ "chunk-on-a-foreign-connection", foreign_chunk, run_foreign_chunk },
-	{ "chunk-after-the-answer", late_chunk, run_late_chunk },
-	{ "memory-given-back-while-receiving", half_received, run_half_received },
-	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host },
+	{ "chunk-on-two-connections", chunk_on_two, run_chunk_on_two, false },
+	{ "chunk-on-a-foreign-connection", foreign_chunk, run_foreign_chunk, false },
+	{ "chunk-after-the-answer", late_chunk, run_late_chunk, false },
+	{ "memory-given-back-while-receiving", half_received, run_half_received, false },
+	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host, false },
+	{ "changes-outside-of-managed-memory", answer_changes, run_changes_outside, true },
+	{ "changes-of-the-programs-own-memory", answer_changes, run_changes_of_the_program, true },
+	{ "changes-past-the-end", answer_changes, run_changes_past_the_end, true },
+	{ "changes-cut-short", answer_changes, run_changes_cut_short, true },
+	{ "changes-without-end", answer_changes, run_changes_without_end, true },
 };
 
 static int run_lie(const char *socket)
 {
 	scenario = lied;
 	shares = lie->shares;
-	server_start(socket);
+	server_start(socket, false);
 	client_start();
 	run_lied();
 	_exit(0);
@@ -508,7 +592,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], scenarios[i].name))
 			continue;
 		scenario = scenarios[i].server;
-		server_start(argv[2]);
+		server_start(argv[2], scenarios[i].far);
 		client_start();
 		scenarios[i].client();
 		_exit(0); /* connections in every state are left behind */

@@ -9,6 +9,15 @@ export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"
 timeout 120 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host"
 remote_stop
+# Without the kernel's help all pages are compared.
+rm "$folder/ready"
+export HEADRACE_MANAGED_SCAN=0
+remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory, all compared"
+timeout 120 "$build/test/cuda/remote/managed_far" 2000 || fail "managed memory of another host, all compared"
+remote_stop
+unset HEADRACE_MANAGED_SCAN
 rm "$folder/ready"
 HEADRACE_SESSION_PINNED=16M remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
