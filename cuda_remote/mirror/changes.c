@@ -20,9 +20,9 @@ static bool append(const struct mirror *mirror, uint64_t offset, const uint8_t *
 	uint64_t begin = mirror->address + offset + first, end = mirror->address + offset + last + 1;
 	if (changes->used)
 		memcpy(&record, changes->bytes + changes->last, sizeof record);
-	/* The bytes between are the end of a page whose changes are sent, and the begin of this one. */
+	/* The bytes between are the end of a page of this mirror whose changes are sent, and the begin of this page. */
 	uint64_t before = record.address + record.bytes;
-	if (changes->used && before == mirror->address + offset && first <= GAP)
+	if (changes->used && offset && before == mirror->address + offset && first <= GAP)
 		begin = before;
 	else
 		record.bytes = 0;

@@ -266,6 +266,35 @@ static void many(void)
 	}
 }
 
+/* Allocations that lie next to each other, all of whose bytes change, on both sides. */
+static void side_by_side(void)
+{
+	enum { BYTES = 12288 };
+	uint8_t *memory[20];
+	uint32_t bytes = BYTES;
+	for (int i = 0; i < 20; i++)
+		memory[i] = managed(BYTES, CU_MEM_ATTACH_GLOBAL);
+	for (int round = 1; round < 4; round++) {
+		for (int i = 0; i < 20; i++)
+			memset(memory[i], round, BYTES);
+		for (int i = 0; i < 20; i += 3) {
+			CUdeviceptr there = at(memory[i]);
+			OK(launch("write", stream, &there, &bytes));
+		}
+		OK(cuCtxSynchronize());
+		for (int i = 0; i < 20; i++)
+			for (int k = 0; k < BYTES; k++)
+				CHECK(memory[i][k] == (i % 3 ? round : 0xA5));
+		for (int i = 0; i < 20; i++)
+			OK(cuMemsetD8Async(at(memory[i]), (unsigned char)(i + round), BYTES, stream));
+		OK(cuCtxSynchronize());
+		for (int i = 0; i < 20; i++)
+			CHECK(memory[i][0] == i + round && memory[i][BYTES - 1] == i + round);
+	}
+	for (int i = 0; i < 20; i++)
+		OK(cuMemFree(at(memory[i])));
+}
+
 /* Threads with streams and memory of their own. */
 static void *work(void *unused)
 {
@@ -340,6 +369,7 @@ int main(int argc, char **argv)
 	attached();
 	waits();
 	many();
+	side_by_side();
 	threads();
 	at_random(argc > 1 ? (unsigned)atoi(argv[1]) : 500);
 	return 0;
