@@ -596,7 +596,7 @@ static CUresult free_placed(struct rc_link *link, const struct rc_span *span)
 void rc_placing_gone(const struct rc_span *span)
 {
 	lock(span->session);
-	if (span->kind == RC_MEMORY_MANAGED)
+	if (span->kind != RC_MEMORY_DEVICE)
 		give_managed(span->placing, span->base, span->size);
 	else
 		give(span->placing, span->base, span->size);

@@ -306,8 +306,8 @@ struct rc_span {
 	bool reserved;     /* by cuMemAddressReserve; virtual.c says what is mapped there */
 	bool imported;     /* memory of another process (ipc/): if it is of a pool, it is freed, else closed */
 	bool synchronous;  /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on it always wait */
-	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL. Managed memory that has one
-				     * is a mirror (mirror/) */
+	struct rc_placing *placing; /* of memory whose address the client has chosen; else NULL. Managed and host memory that
+				     * have one are mirrors (mirror/) */
 	uint64_t id;       /* unique in the process */
 	uint64_t pinned;   /* of host and managed memory: its handle with workers on this host, or 0 */
 	uint64_t shared_with; /* set of sessions whose workers have mapped it, bit i for session i */
@@ -361,7 +361,7 @@ void rc_placing_gone(const struct rc_span *span);
 /* The same once the work of the call with this number, and of those before it, is complete. */
 void rc_placing_leave(const struct rc_span *span, uint64_t number);
 
-/* Managed memory of a server on another host: chooses its address and asks the server to allocate. Sets span->base and
+/* A mirror (mirror/): chooses its address and asks the server to allocate. Sets span->base and
  * span->placing, and adds the span to the table. The program's memory is still to be mapped. CUDA_ERROR_NOT_SUPPORTED: the server
  * chooses the addresses. */
 CUresult rc_memory_allocate_managed(struct rc_span *span);
@@ -496,14 +496,12 @@ void rc_shared_give(uint64_t address, uint64_t bytes);
 
 /* ---- managed.c ---- */
 
-/* True if the address is in managed memory. */
+/* True if the address is in managed memory, or in mapped memory of a server on another host: copies of it are made by the worker. */
 bool rc_managed_at(uint64_t address);
 /* Frees managed memory once the work that may use it is complete. False: the address is not in managed memory. */
 bool rc_managed_free(CUdeviceptr pointer, CUresult *result);
 /* The same for an allocation that is not in the table any more. */
 CUresult rc_managed_end(const struct rc_span *span);
-/* The worker's memory of an allocation that the client has a copy of does not exist any more: unmaps the copy. */
-void rc_managed_gone(const struct rc_span *span);
 /* If the host may use the memory at address itself, or the program wants calls on it to wait: waits for the stream's earlier
  * work. */
 CUresult rc_managed_settle(uint64_t address, uint64_t stream);

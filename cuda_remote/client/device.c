@@ -78,7 +78,8 @@ int rc_device_attribute(const struct rc_device *device, CUdevice_attribute attri
 		return attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : 0;
 	if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) /* others do not cross the connection */
 		return device->wire.attribute[attribute] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-	if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !can_map(device) && !device->session->local)
+	if ((attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) &&
+	    !can_map(device) && !device->session->local)
 		return rc_mirror_supported(device->session);
 	return needs_mapping(attribute) && !can_map(device) ? 0 : device->wire.attribute[attribute];
 }

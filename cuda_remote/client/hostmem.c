@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
- * the workers on this host (pinned.c), whose kernels may use it. Devices on other hosts cannot use it: their attributes say
- * so, and flags that ask for it are refused.
+ * the workers on this host (pinned.c), whose kernels may use it. Devices on other hosts can use memory that the program asked
+ * for as mapped, of which they have a copy (mirror/).
  */
 #include "cuda_remote/client/client.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Mapped memory of a device on another host: a mirror. *made false: the device does not have it, and nothing was allocated. */
+static CUresult make_mirror(const struct rc_context *context, struct rc_span *span, bool *made)
+{
+	struct rc_device *device;
+	CUresult result = rc_device_get(context->device, &device);
+	*made = result == CUDA_SUCCESS && !device->session->local && rc_mirror_supported(device->session);
+	if (!*made)
+		return result;
+	span->session = device->session;
+	span->mapped_by = 1ull << device->session->index;
+	return rc_mirror_allocate(span);
+}
 
 /* True if kernels of the current context may use the memory. */
 static bool is_mapped(const struct rc_span *span)
@@ -30,6 +44,13 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_span span = { .size = size, .kind = RC_MEMORY_HOST, .context = context->handle, .flags = flags };
+	bool mirror = false;
+	if (flags & CU_MEMHOSTALLOC_DEVICEMAP)
+		result = make_mirror(context, &span, &mirror);
+	if (mirror && result == CUDA_SUCCESS)
+		*pointer = (void *)(uintptr_t)span.base;
+	if (mirror || result != CUDA_SUCCESS)
+		return result;
 	result = rc_pinned_make(&span);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -79,6 +100,21 @@ static CUresult settle(uint64_t address, uint64_t size)
 	return result;
 }
 
+/* settled: the result of the wait for copies. */
+static CUresult free_mirror(const struct rc_span *span, CUresult settled)
+{
+	if (!rc_memory_remove(span->base))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (settled == RC_LOST || rc_copy_pending(span->base, span->size))
+		return settled;
+	if (!span->mapped_by) { /* its context has ended */
+		rc_mirror_unmap(span);
+		return settled;
+	}
+	CUresult result = rc_mirror_free(span);
+	return settled == CUDA_SUCCESS ? result : settled;
+}
+
 CUresult cuMemFreeHost(void *pointer)
 {
 	struct rc_context *context;
@@ -90,6 +126,8 @@ CUresult cuMemFreeHost(void *pointer)
 	if (!rc_memory_find(address, &span) || span.base != address || span.kind != RC_MEMORY_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = settle(address, span.size);
+	if (rc_mirror_is(&span))
+		return free_mirror(&span, result);
 	CUresult freed = rc_pinned_free(&span);
 	if (result == CUDA_SUCCESS)
 		result = freed;

@@ -14,7 +14,8 @@ cuda_client_but_session = \
 	cuda_remote/client/peer_copy.c cuda_remote/client/peer_link.c cuda_remote/client/peer_plan.c cuda_remote/client/pinned.c cuda_remote/client/pool.c cuda_remote/client/route.c cuda_remote/client/rows.c cuda_remote/client/stream.c cuda_remote/client/stream_memory.c \
 	cuda_remote/client/shared_window.c \
 	cuda_remote/client/managed.c \
-	cuda_remote/client/mirror/client_mirror.c cuda_remote/client/mirror/client_mirror.h $(MIRROR_SOURCES) \
+	cuda_remote/client/mirror/client_mirror.c cuda_remote/client/mirror/client_mirror.h \
+	cuda_remote/client/mirror/mirror_memory.c $(MIRROR_SOURCES) \
 	cuda_remote/client/small/context_event.c cuda_remote/client/small/notification.c \
 	cuda_remote/client/small/old_launch.c cuda_remote/client/small/reference_array.c \
 	cuda_remote/client/small/tensor_map.c \

@@ -5,22 +5,21 @@
  * and a call that CUDA lets wait waits for that. On a server of another host it is memory of the device, and this process has
  * a copy at the same address (mirror/).
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
 #include "cuda_remote/client/mirror/client_mirror.h"
 #include "cuda_remote/managed/managed.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static uint64_t live; /* allocations; atomic */
 
 bool rc_managed_at(uint64_t address)
 {
 	struct rc_span span;
-	return __atomic_load_n(&live, __ATOMIC_RELAXED) && rc_memory_find(address, &span) && span.kind == RC_MEMORY_MANAGED;
+	if (!__atomic_load_n(&live, __ATOMIC_RELAXED) && !rc_mirror_any())
+		return false;
+	return rc_memory_find(address, &span) && (span.kind == RC_MEMORY_MANAGED || rc_mirror_is(&span));
 }
 
 bool managed_driver_find(CUdeviceptr address, managed_memory_t *found)
@@ -60,58 +59,6 @@ static CUresult check_device(const struct rc_context *context, bool *mirrored)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The pages that a mirror has in this process. */
-static size_t pages_of(const struct rc_span *span)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	return (span->size + page - 1) & ~(page - 1);
-}
-
-/* Frees memory that is not in the table any more. */
-static CUresult free_mirror(const struct rc_span *span)
-{
-	struct {
-		struct rc_wire_call head;
-		struct rc_wire_address call;
-	} message = { .call = { span->base } };
-	struct rc_link *link;
-	CUresult result = rc_link_to(span->session, (uint64_t)(uintptr_t)span->context, &link);
-	rc_mirror_ending(span->base);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_call(link, RC_CALL_managed_free, 0, &message.head, sizeof message, NULL, 0);
-	if (result == CUDA_SUCCESS) {
-		rc_link_settle(link->session, (uint64_t)(uintptr_t)span->context, message.head.number);
-		rc_managed_gone(span);
-	}
-	return result; /* after a failure the memory may exist, so its address is not used again */
-}
-
-void rc_managed_gone(const struct rc_span *span)
-{
-	rc_mirror_end(span->base);
-	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
-	/* If this fails, other memory may be mapped there soon, so the addresses are not used again. */
-	if (mmap((void *)(uintptr_t)span->base, pages_of(span), PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
-		rc_placing_gone(span);
-}
-
-/* Allocates on the server, and maps the copy. */
-static CUresult make_mirror(struct rc_span *span)
-{
-	CUresult result = rc_memory_allocate_managed(span);
-	if (result != CUDA_SUCCESS)
-		return result;
-	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
-	void *copy = mmap((void *)(uintptr_t)span->base, pages_of(span), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	if (copy != MAP_FAILED && rc_mirror_begin(span))
-		return CUDA_SUCCESS;
-	rc_memory_remove(span->base);
-	(void)free_mirror(span);
-	return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 /* Maps and shares the memory. CUDA_ERROR_OUT_OF_MEMORY: also if the worker does not take it. */
 static CUresult make_shared(struct rc_span *span)
 {
@@ -146,7 +93,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
 	bool mirrored;
 	result = check_device(context, &mirrored);
 	if (result == CUDA_SUCCESS)
-		result = mirrored ? make_mirror(&span) : make_shared(&span);
+		result = mirrored ? rc_mirror_allocate(&span) : make_shared(&span);
 	if (result == CUDA_SUCCESS)
 		*pointer = span.base;
 	return result;
@@ -155,7 +102,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
 CUresult rc_managed_end(const struct rc_span *span)
 {
 	if (span->placing)
-		return free_mirror(span);
+		return rc_mirror_free(span);
 	CUresult result = rc_pinned_free(span);
 	rc_pinned_unmap(span);
 	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);

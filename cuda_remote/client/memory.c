@@ -5,6 +5,7 @@
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/graph/capture_calls.h"
+#include "cuda_remote/client/mirror/client_mirror.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -123,10 +124,21 @@ void rc_memory_forget_module(CUmodule module)
 	pthread_rwlock_unlock(&lock);
 }
 
+/* Mapped host memory of a server on another host stays memory of the host. Under the lock. */
+static void unmap_host(CUcontext context)
+{
+	for (size_t i = 0; i < n_spans; i++)
+		if (spans[i].kind == RC_MEMORY_HOST && rc_mirror_is(&spans[i]) && spans[i].context == context) {
+			spans[i].mapped_by = 0;
+			rc_mirror_end(spans[i].base);
+		}
+}
+
 void rc_memory_forget_context(CUcontext context)
 {
 	size_t kept = 0, n = 0;
 	pthread_rwlock_wrlock(&lock);
+	unmap_host(context);
 	/* Without memory for the list, the addresses are not used again. */
 	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
 	for (size_t i = 0; i < n_spans; i++) {
@@ -138,8 +150,8 @@ void rc_memory_forget_context(CUcontext context)
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 	while (n--)
-		if (gone[n].placing && gone[n].kind == RC_MEMORY_MANAGED)
-			rc_managed_gone(&gone[n]);
+		if (rc_mirror_is(&gone[n]))
+			rc_mirror_unmap(&gone[n]);
 		else if (gone[n].placing)
 			rc_placing_gone(&gone[n]);
 		else if (gone[n].imported)
@@ -163,7 +175,7 @@ CUresult rc_memory_check_device(uint64_t address, uint64_t size)
 bool rc_memory_is_device(uint64_t address)
 {
 	struct rc_span span;
-	return rc_memory_find(address, &span) && span.kind <= RC_MEMORY_GLOBAL;
+	return rc_memory_find(address, &span) && (span.kind <= RC_MEMORY_GLOBAL || (span.mapped_by && rc_mirror_is(&span)));
 }
 
 void rc_memory_set_of_graph(uint64_t base)

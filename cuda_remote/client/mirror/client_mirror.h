@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Managed memory of a server on another host (cuda_remote/mirror/mirror.h): what this process has changed is sent before a
+ * Managed and mapped memory of a server on another host (cuda_remote/mirror/mirror.h): what this process has changed is sent before a
  * call that gives the device work. What the device has changed is fetched after a call that has waited for work.
  */
 #ifndef RC_CLIENT_MIRROR_H
@@ -10,6 +10,23 @@
 
 /* True if the session's devices can have such memory. May ask the server. */
 bool rc_mirror_supported(struct rc_session *session);
+
+/* True if the allocation has a copy in this process. */
+static inline bool rc_mirror_is(const struct rc_span *span)
+{
+	return span->placing && span->kind != RC_MEMORY_DEVICE;
+}
+
+/* ---- mirror_memory.c ---- */
+
+/* Allocates span->size bytes on the server, maps the copy, and adds the span to the table. */
+CUresult rc_mirror_allocate(struct rc_span *span);
+/* Frees memory that is not in the table any more. */
+CUresult rc_mirror_free(const struct rc_span *span);
+/* Unmaps the copy of memory that does not exist on the server any more. */
+void rc_mirror_unmap(const struct rc_span *span);
+
+/* ---- client_mirror.c ---- */
 
 /* The worker has allocated the memory of a new mirror, and it is mapped here. flags: of cuMemAllocManaged. False: no memory. */
 bool rc_mirror_begin(const struct rc_span *span);

@@ -8,6 +8,7 @@ remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"
 timeout 120 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host"
+timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory of another host"
 remote_stop
 # Without the kernel's help all pages are compared.
 rm "$folder/ready"
@@ -15,6 +16,7 @@ export HEADRACE_MANAGED_SCAN=0
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory, all compared"
+timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory, all compared"
 timeout 120 "$build/test/cuda/remote/managed_far" 2000 || fail "managed memory of another host, all compared"
 remote_stop
 unset HEADRACE_MANAGED_SCAN
@@ -28,4 +30,5 @@ rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" refused || fail "a driver that chooses addresses"
+timeout 60 "$build/test/cuda/remote/mapped" refused || fail "mapped memory of a driver that chooses addresses"
 remote_stop

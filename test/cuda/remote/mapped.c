@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory that kernels use at the host's address: mapped | refused. With "refused" the worker maps no memory, and the
- * device says that it cannot.
+ * Pinned memory that kernels use at the host's address: mapped | far | refused. With "far" the server is reached over TCP. With
+ * "refused" the worker maps no memory, and the device says that it cannot.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -12,7 +12,8 @@
 enum { LOG = 1 << 20 };
 
 static CUcontext context;
-static CUstream stream;
+static CUstream stream, other;
+static bool far;
 
 static int attribute(CUdevice_attribute which)
 {
@@ -35,6 +36,31 @@ static uint32_t *mapped(size_t bytes)
 static CUdeviceptr at(const void *memory)
 {
 	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* A word that streams can be held with. A kernel sees only words of its device change while it runs, if that is far. */
+static CUdeviceptr new_flag(void)
+{
+	CUdeviceptr flag;
+	if (!far)
+		return at(mapped(4));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuMemsetD32Async(flag, 0, 1, other));
+	OK(cuStreamSynchronize(other));
+	return flag;
+}
+
+static void set_flag(CUdeviceptr flag)
+{
+	if (far)
+		OK(cuMemsetD32Async(flag, 1, 1, other));
+	else
+		let_go((uint32_t *)(uintptr_t)flag);
+}
+
+static void free_flag(CUdeviceptr flag)
+{
+	OK(far ? cuMemFree(flag) : cuMemFreeHost((void *)(uintptr_t)flag));
 }
 
 /* A kernel waits for what the host writes, and the host for what a kernel writes, without a call between. */
@@ -96,25 +122,25 @@ static void attributes(void)
 	EXPECT(cuMemHostGetDevicePointer(&device, &device, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFreeHost(memory));
 	EXPECT(cuMemHostGetDevicePointer(&device, memory, 0), CUDA_ERROR_INVALID_VALUE);
-	/* Memory without the flag is mapped too: the address space is unified. */
+	/* Memory without the flag is mapped too: the address space is unified. Not if the device is far. */
 	OK(cuMemAllocHost(&host, 64));
-	OK(cuMemHostGetDevicePointer(&device, host, 0));
+	EXPECT(cuMemHostGetDevicePointer(&device, host, 0), far ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS);
 	OK(cuMemFreeHost(host));
 }
 
 /* The device pointer is valid where a call takes the address of device memory, in the order of streams. */
 static void copies_and_fills(void)
 {
-	uint32_t *words = mapped(LOG), *flag = mapped(4), value = 7;
-	CUdeviceptr device;
+	uint32_t *words = mapped(LOG), value = 7;
+	CUdeviceptr device, flag = new_flag();
 	OK(cuMemAlloc(&device, LOG));
-	hold(stream, at(flag));
+	hold(stream, flag);
 	OK(cuMemsetD32Async(at(words), 5, LOG / 4, stream));
 	OK(cuMemcpyDtoDAsync(device, at(words), LOG, stream));
 	OK(cuMemsetD32Async(at(words), 6, LOG / 4, stream));
 	OK(cuMemcpyHtoDAsync(at(words), &value, 4, stream));
 	CHECK(words[0] == 0);
-	let_go(flag);
+	set_flag(flag);
 	OK(cuStreamSynchronize(stream));
 	CHECK(words[0] == 7 && words[1] == 6 && words[LOG / 4 - 1] == 6);
 	OK(cuMemcpyDtoH(words, device, LOG));
@@ -122,12 +148,39 @@ static void copies_and_fills(void)
 	EXPECT(cuMemcpyDtoD(device, at(words) + 1, LOG), CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree(device));
 	OK(cuMemFreeHost(words));
-	OK(cuMemFreeHost(flag));
+	free_flag(flag);
+}
+
+/* Between two kernels the host changes a part that the first kernel does not use, without a wait. */
+static void in_turns(void)
+{
+	uint32_t *words = mapped(LOG), bytes = 4;
+	CUdeviceptr flag = new_flag(), first = at(&words[0]), second = at(&words[2000]), copy;
+	uint32_t *plain = calloc(1, LOG);
+	CHECK(plain);
+	OK(cuMemAlloc(&copy, LOG));
+	words[2001] = 1;
+	hold(stream, flag);
+	OK(launch("write", stream, &first, &bytes));
+	words[2001] = 2;
+	words[1] = 3;
+	OK(launch("write", stream, &second, &bytes));
+	OK(cuMemcpyHtoDAsync(copy, words, LOG, stream));
+	set_flag(flag);
+	OK(cuStreamSynchronize(stream));
+	CHECK(words[0] == 0xA5A5A5A5 && words[1] == 3 && words[2000] == 0xA5A5A5A5 && words[2001] == 2);
+	OK(cuMemcpyDtoH(plain, copy, LOG));
+	CHECK(!memcmp(plain, words, LOG));
+	free(plain);
+	OK(cuMemFree(copy));
+	OK(cuMemFreeHost(words));
+	free_flag(flag);
 }
 
 static void *let_kernels_go(void *flag)
 {
-	let_go(flag);
+	OK(cuCtxSetCurrent(context));
+	set_flag(*(const CUdeviceptr *)flag);
 	return NULL;
 }
 
@@ -135,12 +188,12 @@ static void *let_kernels_go(void *flag)
 static void freed_in_use(void)
 {
 	for (uint32_t round = 0; round < 20; round++) {
-		uint32_t *words = mapped(8192), *flag = mapped(4), bytes = 8192;
-		CUdeviceptr there = at(words);
+		uint32_t *words = mapped(8192), bytes = 8192;
+		CUdeviceptr there = at(words), flag = new_flag();
 		pthread_t thread;
-		hold(stream, at(flag));
+		hold(stream, flag);
 		OK(launch("write", stream, &there, &bytes));
-		CHECK(!pthread_create(&thread, NULL, let_kernels_go, flag));
+		CHECK(!pthread_create(&thread, NULL, let_kernels_go, &flag));
 		OK(cuMemFreeHost(words));
 		OK(cuStreamQuery(stream));
 		uint32_t *again = mapped(8192);
@@ -148,7 +201,7 @@ static void freed_in_use(void)
 			CHECK(!again[i]);
 		pthread_join(thread, NULL);
 		OK(cuMemFreeHost(again));
-		OK(cuMemFreeHost(flag));
+		free_flag(flag);
 	}
 }
 
@@ -168,6 +221,28 @@ static void after_reset(void)
 	OK(cuCtxSynchronize());
 	CHECK(log[0] == 1 && log[1] == 9);
 	OK(cuMemFreeHost(log));
+}
+
+/* The memory of a device that is far ends with its context. Then the host's copy is plain memory. */
+static void after_reset_far(void)
+{
+	uint32_t *words = mapped(4096), value = 9;
+	CUdeviceptr there = at(&words[0]), device;
+	OK(launch("increase", stream, &there, &value));
+	OK(cuStreamSynchronize(stream));
+	OK(cuDevicePrimaryCtxReset(0));
+	context = start();
+	CHECK(words[0] == 9);
+	words[1] = 5;
+	EXPECT(cuMemHostGetDevicePointer(&device, words, 0), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuMemsetD32(there, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemAlloc(&device, 4096));
+	OK(cuMemcpyHtoD(device, words, 4096));
+	memset(words, 0, 4096);
+	OK(cuMemcpyDtoH(words, device, 4096));
+	CHECK(words[0] == 9 && words[1] == 5);
+	OK(cuMemFree(device));
+	OK(cuMemFreeHost(words));
 }
 
 static void refused(void)
@@ -192,12 +267,20 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	CHECK(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) == 1);
+	far = argc > 1 && !strcmp(argv[1], "far");
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	host_and_kernel_talk();
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	kernel("wait"); /* loaded before a stream is held */
+	if (!far)
+		host_and_kernel_talk();
 	sizes();
 	attributes();
 	copies_and_fills();
+	in_turns();
 	freed_in_use();
-	after_reset();
+	if (far)
+		after_reset_far();
+	else
+		after_reset();
 	return 0;
 }
