@@ -131,13 +131,15 @@ CUresult serve_memory_unplace(struct server_call *call)
 	struct rc_wire_address args;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (server_mirror_at(args.address))
+		return CUDA_ERROR_INVALID_VALUE;
 	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(args.address) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult serve_memory_free(struct server_call *call)
 {
 	struct rc_wire_address args;
-	if (!server_take_into(call, &args, sizeof args))
+	if (!server_take_into(call, &args, sizeof args) || server_mirror_at(args.address))
 		return CUDA_ERROR_INVALID_VALUE;
 	server_order_release(call);
 	return driver.cuMemFree_v2 ? driver.cuMemFree_v2(args.address) : CUDA_ERROR_NOT_SUPPORTED;

@@ -87,6 +87,14 @@ CUresult serve_managed_free(struct server_call *call)
 	return driver.cuMemFree_v2(args.address);
 }
 
+bool server_mirror_at(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	bool found = table.n && mirror_find(&table, address);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 void server_mirrors_forget(CUcontext context)
 {
 	pthread_mutex_lock(&lock);

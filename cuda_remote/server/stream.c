@@ -173,7 +173,7 @@ CUresult serve_memory_free_async(struct server_call *call)
 {
 	struct rc_wire_free args;
 	void *stream;
-	if (!server_take_into(call, &args, sizeof args))
+	if (!server_take_into(call, &args, sizeof args) || server_mirror_at(args.address))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, args.stream, &stream);
 	if (result != CUDA_SUCCESS)

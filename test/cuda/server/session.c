@@ -315,6 +315,64 @@ static void placed(void)
 	CHECK(budget(0, 0, 8 * page) == CUDA_SUCCESS);
 }
 
+static CUresult make_managed(uint64_t address, uint64_t bytes)
+{
+	struct rc_wire_place args = { address, bytes };
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_managed_make, context, &args, sizeof args, NULL, 0);
+}
+
+/* Sends a record of changes that says bytes, and has sent bytes of value. The result is that of the next waiting call. */
+static CUresult push(uint64_t address, uint64_t bytes, size_t sent, uint8_t value)
+{
+	struct {
+		struct rc_wire_change record;
+		uint8_t bytes[4096];
+	} payload = { { address, bytes }, { 0 } };
+	memset(payload.bytes, value, sizeof payload.bytes);
+	CHECK(!raw_send(&raw, ++number, RC_CALL_managed_push, context, NULL, 0, &payload, sizeof payload.record + sent));
+	return (CUresult)raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0);
+}
+
+static CUresult free_by(enum rc_call call, uint64_t address)
+{
+	struct rc_wire_address args = { address };
+	return (CUresult)raw_call(&raw, ++number, call, context, &args, sizeof args, NULL, 0);
+}
+
+/* Changes of managed memory: only of this session's, and within one allocation. */
+static void managed(void)
+{
+	const uint64_t base = 50ull << 40, page = 2 << 20;
+	begin(RC_SERVER_ALL_GPUS);
+	CHECK(window(base, 512 * page) == CUDA_SUCCESS && budget(2 * page, 2 * page, 0) == CUDA_SUCCESS);
+	CHECK(make_managed(base + 512, 4096) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(make_managed(base, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(make_managed(base, 3 * page) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(make_managed(base + 512 * page, 4096) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(make_managed(base, 8192) == CUDA_SUCCESS);
+	CHECK(make_managed(base, 8192) == CUDA_ERROR_ALREADY_MAPPED);
+	CHECK(place(base + 8192, 4096) == CUDA_SUCCESS);
+	CHECK(push(base, 4096, 4096, 1) == CUDA_SUCCESS);
+	CHECK(push(base + 4097, 4096, 4096, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(base + 8192, 16, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push((uint64_t)(uintptr_t)&raw, 16, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(UINT64_MAX - 7, 16, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(base, UINT64_MAX, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(base, 17, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(push(base, 0, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	struct rc_wire_pull pull = { 0 };
+	for (unsigned i = 0; i < 4; i++, pull.from = i == 3 ? UINT64_MAX : base + 4096 * i) {
+		CHECK(raw_call(&raw, ++number, RC_CALL_managed_pull, context, &pull, sizeof pull, NULL, 0) == CUDA_SUCCESS);
+		CHECK(raw.results_len == sizeof(struct rc_wire_pulled)); /* the device has changed nothing */
+	}
+	CHECK(free_by(RC_CALL_memory_free, base) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(free_by(RC_CALL_managed_free, base + 4096) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(free_by(RC_CALL_managed_free, base + 8192) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(free_by(RC_CALL_managed_free, base) == CUDA_SUCCESS);
+	CHECK(push(base, 16, 16, 2) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(answers(&raw));
+}
+
 /* The session was given GPU 1 of two. Only its primary context has a handle. */
 static void grant(void)
 {
@@ -353,7 +411,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
-		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "staging", staging }, { "placed", placed },
+		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "staging", staging }, { "placed", placed }, { "managed", managed },
 		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {

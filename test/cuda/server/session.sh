@@ -26,6 +26,7 @@ run stream
 run window
 run staging
 run placed
+run managed
 run grant HEADRACE_SOFTGPU_DEVICES=2
 (
 	ulimit -n 48
