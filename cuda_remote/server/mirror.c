@@ -17,7 +17,7 @@ static struct mirror_table table;
 CUresult serve_managed_info(struct server_call *call)
 {
 	server_order_release(call);
-	uint64_t answer = server_memory_is_placed() && peer_memory_is_direct();
+	uint64_t answer = server_memory_is_placed() && server_limit(SERVER_LIMIT_PINNED) && peer_memory_is_direct();
 	/* The probe of device memory makes another context current. */
 	call->thread->context = 0;
 	driver.cuCtxSetCurrent(NULL);

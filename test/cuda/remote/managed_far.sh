@@ -25,7 +25,13 @@ HEADRACE_SESSION_PINNED=16M remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 60 "$build/test/cuda/remote/managed" far-limited || fail "a worker with little memory for twins"
 remote_stop
-# A driver that chooses addresses has none.
+# Without memory for twins there is none,
+rm "$folder/ready"
+HEADRACE_SESSION_PINNED=0 remote_start --listen=127.0.0.1:$port
+export HEADRACE_SERVER=127.0.0.1:$port
+timeout 60 "$build/test/cuda/remote/managed" refused || fail "a worker without memory for twins"
+remote_stop
+# nor with a driver that chooses addresses.
 rm "$folder/ready"
 HEADRACE_PLACED_MEMORY=0 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
