@@ -173,6 +173,18 @@ static void share_memory(const rc_door_peer_t *peer)
 	pthread_detach(thread);
 }
 
+static bool refused; /* atomic: a chunk without bytes has come */
+
+static int on_refusal(void *connection, const ch3_incoming_t *incoming, ch3_sink_t *sink)
+{
+	(void)connection;
+	(void)sink;
+	if (incoming->payload_len)
+		_exit(1);
+	__atomic_store_n(&refused, true, __ATOMIC_RELEASE);
+	return 0;
+}
+
 static void take_connection(const rc_door_peer_t *peer)
 {
 	if (peer->purpose == RC_DOOR_MEMORY && shares) {
@@ -192,6 +204,7 @@ static void take_connection(const rc_door_peer_t *peer)
 		abort();
 	ch3_on_failure(fresh->engine, on_failure, fresh);
 	ch3_register(fresh->engine, RC_PACKET_CALL, on_call, fresh);
+	ch3_register(fresh->engine, RC_PACKET_CHUNK, on_refusal, fresh);
 	connect.fd = peer->fd;
 	if (rc_door_peer_welcome(peer, &card, 1, 0, 0, "") ||
 	    ch3_connect(fresh->engine, &peer->card, &connect, fresh, &fresh->vc))
@@ -426,6 +439,99 @@ static void run_half_received(void)
 	usleep(200000);
 }
 
+/* The chunk of an asynchronous copy on the connection of a thread. */
+static bool chunk_of_a_thread(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function != RC_CALL_copy_down_later)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	send_chunk(SECOND, named.copy);
+	return true;
+}
+
+static void run_chunk_of_a_thread(void)
+{
+	static uint8_t memory[BYTES];
+	await_second();
+	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuCtxSynchronize of the second thread", second_join(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+/* The server asks for bytes of a copy on the connection of a thread. */
+static bool fetch_on_a_thread(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function != RC_CALL_copy_up_later)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	struct rc_wire_fetch fetch = { named.copy, 0, BYTES };
+	ch3_send(SECOND->vc, RC_PACKET_FETCH, &fetch, sizeof fetch, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return true;
+}
+
+static void run_fetch_on_a_thread(void)
+{
+	static uint8_t memory[BYTES];
+	await_second();
+	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuCtxSynchronize of the second thread", second_join(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+/* The server asks for more bytes than a copy has; the client sends none of them, and not those behind the memory. */
+static bool fetch_beyond(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function == RC_CALL_copy_up_later)
+		memcpy(&named, arguments, sizeof named);
+	return call->function == RC_CALL_copy_up_later;
+}
+
+static void run_fetch_beyond(void)
+{
+	static uint8_t memory[BYTES];
+	struct rc_wire_fetch fetch = { 0, 0, 2 * BYTES };
+	await_second();
+	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS); /* the server has the copy's call */
+	pause_connection(DATA, true);
+	usleep(100000); /* the server's thread is not in the connection's engine */
+	fetch.copy = named.copy;
+	ch3_send(DATA->vc, RC_PACKET_FETCH, &fetch, sizeof fetch, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	pause_connection(DATA, false);
+	while (!__atomic_load_n(&refused, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+/* A failure of an asynchronous copy that the client never made. */
+static bool unknown_fails(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	if (is_second(from, call))
+		return true;
+	if (call->function != RC_CALL_copy_down_later)
+		return false;
+	memcpy(&named, arguments, sizeof named);
+	struct rc_wire_chunk failure = { named.copy + 1000, 0 };
+	ch3_send(DATA->vc, RC_PACKET_CHUNK, &failure, sizeof failure, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+	return true;
+}
+
+static void run_unknown_fails(void)
+{
+	static uint8_t memory[BYTES];
+	await_second();
+	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
+	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
+	usleep(500000); /* the data connection breaks */
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 /* A host function's turn on a connection that is not the first. */
 static bool foreign_host(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
@@ -560,6 +666,10 @@ static const struct {
 	{ "chunk-on-two-connections", chunk_on_two, run_chunk_on_two, false },
 	{ "chunk-on-a-foreign-connection", foreign_chunk, run_foreign_chunk, false },
 	{ "chunk-after-the-answer", late_chunk, run_late_chunk, false },
+	{ "asynchronous-chunk-on-a-threads-connection", chunk_of_a_thread, run_chunk_of_a_thread, false },
+	{ "fetch-on-a-threads-connection", fetch_on_a_thread, run_fetch_on_a_thread, false },
+	{ "fetch-beyond-the-copy", fetch_beyond, run_fetch_beyond, false },
+	{ "failure-of-an-unknown-copy", unknown_fails, run_unknown_fails, false },
 	{ "memory-given-back-while-receiving", half_received, run_half_received, false },
 	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host, false },
 	{ "changes-outside-of-managed-memory", answer_changes, run_changes_outside, true },
