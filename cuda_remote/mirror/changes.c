@@ -12,6 +12,33 @@ static uint8_t *memory_of(const struct mirror *mirror)
 	return (uint8_t *)(uintptr_t)mirror->address;
 }
 
+/* Another thread of the program, or a kernel of another stream, may be writing the memory: what it writes is found the next time.
+ * ThreadSanitizer does not look at these reads. */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread"))) static bool is_same(const volatile uint8_t *memory, const uint8_t *twin, size_t n)
+{
+	while (n && *memory == *twin)
+		n--, memory++, twin++;
+	return !n;
+}
+
+__attribute__((no_sanitize("thread"))) static void take(uint8_t *to, const volatile uint8_t *memory, size_t n)
+{
+	while (n--)
+		*to++ = *memory++;
+}
+#else
+static bool is_same(const uint8_t *memory, const uint8_t *twin, size_t n)
+{
+	return !memcmp(memory, twin, n);
+}
+
+static void take(uint8_t *to, const uint8_t *memory, size_t n)
+{
+	memcpy(to, memory, n);
+}
+#endif
+
 /* The changed bytes first..last of a page, of which page is a copy. Appends them; false: no room. */
 static bool append(const struct mirror *mirror, uint64_t offset, const uint8_t *page, size_t first, size_t last,
 		   struct mirror_changes *changes)
@@ -48,10 +75,9 @@ uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t unt
 	for (uint64_t offset = from; offset < until; offset += RC_MIRROR_PAGE) {
 		size_t n = until - offset < RC_MIRROR_PAGE ? until - offset : RC_MIRROR_PAGE, first = 0, last = n;
 		const uint8_t *twin = mirror->twin + offset;
-		if (!memcmp(memory_of(mirror) + offset, twin, n))
+		if (is_same(memory_of(mirror) + offset, twin, n))
 			continue;
-		/* A kernel or a thread may be writing the page. What it writes from now on is found the next time. */
-		memcpy(page, memory_of(mirror) + offset, n);
+		take(page, memory_of(mirror) + offset, n);
 		while (first < n && page[first] == twin[first])
 			first++;
 		if (first == n)

@@ -183,6 +183,8 @@ int server_host_done(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	(void)context;
 	if (incoming->header_len != sizeof wire || incoming->rndv)
 		return -EPROTO;
+	/* The client has sent what the function changed in managed memory over another connection, and waited for it. */
+	server_mirrors_synchronize();
 	memcpy(&wire, incoming->header, sizeof wire);
 	int error = 0;
 	pthread_mutex_lock(&lock);

@@ -317,6 +317,8 @@ CUresult server_memory_place(uint64_t address, uint64_t bytes);
 
 /* True if the address is in managed memory, which only managed_free frees: the worker uses it itself. */
 bool server_mirror_at(uint64_t address);
+/* The calling thread sees what other threads have stored in managed memory. */
+void server_mirrors_synchronize(void);
 /* A context is about to end, and its managed memory with it. */
 void server_mirrors_forget(CUcontext context);
 

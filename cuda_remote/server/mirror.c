@@ -95,6 +95,12 @@ bool server_mirror_at(uint64_t address)
 	return found;
 }
 
+void server_mirrors_synchronize(void)
+{
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+}
+
 void server_mirrors_forget(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
