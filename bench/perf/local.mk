@@ -15,6 +15,6 @@ else
 headrace_perf_SOURCES += %D%/no_raw_verbs.c
 endif
 if HAVE_CUDA
-headrace_perf_SOURCES += %D%/cuda_calls.c %D%/cuda_calls.h %D%/cuda_client.c %D%/cuda_driver.c %D%/cuda_driver.h %D%/cuda_rows.h \
-	%D%/cuda_run.c %D%/cuda_run.h %D%/peer_client.c %D%/peer_copies.c %D%/peer_copies.h
+headrace_perf_SOURCES += %D%/cuda/cuda_calls.c %D%/cuda/cuda_calls.h %D%/cuda/cuda_client.c %D%/cuda/cuda_driver.c %D%/cuda/cuda_driver.h %D%/cuda/cuda_rows.h \
+	%D%/cuda/cuda_run.c %D%/cuda/cuda_run.h %D%/cuda/peer_client.c %D%/cuda/peer_copies.c %D%/cuda/peer_copies.h
 endif

@@ -2,10 +2,10 @@
 /* headrace-perf: measures messages between two processes and remote CUDA calls. See headrace-perf(1). */
 #include "config.h"
 
-#include "cuda_calls.h"
+#include "cuda/cuda_calls.h"
 #include "measure.h"
 #include "options.h"
-#include "peer_copies.h"
+#include "cuda/peer_copies.h"
 #include "remote.h"
 #include "wake.h"
 

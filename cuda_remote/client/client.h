@@ -23,7 +23,7 @@
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
  *	pool.c      memory pools                            copy_batch.c  batches of copies
- *	peer*.c     copies between servers, and streams of one server that wait for another (peer.h)
+ *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
  * takes no lock. Functions here return CUresult; outputs come last and are set only on success.

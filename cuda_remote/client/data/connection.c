@@ -5,7 +5,7 @@
  * (fetch.c), whatever the program's threads do. The connection is opened at the first such copy.
  */
 #include "cuda_remote/client/data/data.h"
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * last report of an operation ends it, or lets its bytes be moved. While workers move them, the operation waits for the
  * reports of both.
  */
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * The driver's calls on objects of two servers. As in CUDA, a copy is ordered in its stream. One in a default stream is
  * ordered in the default streams of both devices. cuMemcpyPeer waits for all work of both contexts.
  */
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 bool rc_peer_possible(void)
 {

@@ -10,7 +10,7 @@
  * The paper's hybrid takes 4A for small copies and 4B for large ones. Ours takes, for small, medium and large copies, the
  * version that was fastest when the link was opened.
  */
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 #include "rdma_channel/base/setting.h"
 

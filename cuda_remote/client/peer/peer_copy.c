@@ -4,7 +4,7 @@
  * a target, a thread of this library copies piece by piece into a buffer and from there to the target. It calls the driver API like a thread of the
  * program, in streams of its own, which wait for nothing but these copies.
  */
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * worker for an invitation and gives it to the other. Then each copy takes one message to each of the two workers. If there
  * is no link, because the workers cannot reach each other or a link has failed, copies go by way of this process.
  */
-#include "cuda_remote/client/peer.h"
+#include "cuda_remote/client/peer/peer.h"
 
 #include <pthread.h>
 #include <string.h>
