@@ -181,7 +181,8 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
 	CUresult result = rc_context_get(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags & ~(unsigned)CU_MEMHOSTREGISTER_PORTABLE)
+	/* Mapped memory is pinned for copies. Its device address is what is missing: cuMemHostGetDevicePointer says so. */
+	if (flags & ~(unsigned)(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
 	if (rc_memory_find(address, &span) || rc_memory_find(address + size - 1, &span))
