@@ -33,7 +33,7 @@ struct mirror_table {
 
 /* ---- table.c ---- */
 
-/* Makes a twin of zeros, and adds the mirror, whose memory is zeroed too. False: no memory. */
+/* Adds a mirror whose memory holds zeros, and makes its twin, which holds zeros too. False: no memory. */
 bool mirror_add(struct mirror_table *table, const struct mirror *mirror);
 /* The mirror that holds address; NULL: none. Valid until the table is changed. */
 struct mirror *mirror_find(const struct mirror_table *table, uint64_t address);
@@ -51,24 +51,26 @@ struct mirror_changes {
 	size_t last;       /* place of the last record's head; only valid if used is not 0 */
 };
 
-/* Appends records of what this side has changed in the bytes of the mirror from from on, a multiple of RC_MIRROR_PAGE. Returns how
- * far it came: the mirror's size, or less if the room is used up. */
+/* Compares the mirror with its twin from offset `from` on, a multiple of RC_MIRROR_PAGE, and appends a record for each change of
+ * this side. Returns the offset at which the comparison stopped: the mirror's size, or less if the room is used up. */
 uint64_t mirror_collect(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes);
-/* The same for the bytes from..until-1, which are all compared with the twin. */
+/* The same for the offsets from..until-1 only. */
 uint64_t mirror_compare(const struct mirror *mirror, uint64_t from, uint64_t until, struct mirror_changes *changes);
-/* Takes the next record from *at. NULL: there is none, or it does not end before end; *at is end if all were taken. */
+/* Reads the record at *at, and moves *at behind it. NULL: no record is left, or the record does not end before `end`. If all
+ * records were read, *at is `end`. */
 const uint8_t *mirror_next(const uint8_t **at, const uint8_t *end, struct rc_wire_change *record);
-/* Stores what the other side has changed. False: part of the record is outside of the mirror. */
+/* Stores the other side's changes. False: part of the record is outside of the mirror. */
 bool mirror_store(const struct mirror *mirror, const struct rc_wire_change *record, const uint8_t *bytes);
 
 /* ---- pages.c: which pages were written ---- */
 
-/* True if the kernel can tell. A process that is about to give up rights calls it before. */
+/* True if the kernel can report which pages were written. A process calls this before it gives up rights. */
 bool mirror_pages_open(void);
-/* From now on the kernel notes which pages of the mirror are written; until now it was equal to its twin. False: it does not. */
+/* Makes the kernel record which pages of the mirror are written from now on. The mirror must equal its twin. False: the kernel
+ * does not do that. */
 bool mirror_pages_begin(const struct mirror *mirror);
 void mirror_pages_end(const struct mirror *mirror);
-/* As mirror_collect, for a mirror of which the kernel notes it. */
+/* As mirror_collect, for a tracked mirror: compares only the pages that the kernel reports as written. */
 uint64_t mirror_collect_written(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes);
 
 #endif

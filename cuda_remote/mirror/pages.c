@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which pages of a mirror were written, as the kernel notes it: userfaultfd's asynchronous write protection and PAGEMAP_SCAN
- * (Linux 6.7). No signal and no system call that fails: the kernel takes the protection off a page at its first write. Where
- * this is missing, all pages are compared with the twin.
+ * (Linux 6.7). The kernel removes the protection of a page at its first write, so the program gets no signal, and system calls
+ * may write into the memory. If the kernel lacks this, all pages are compared with the twin.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cuda_remote/mirror/mirror.h"
@@ -40,8 +40,8 @@ static int faults = -1, pagemap = -1;
 static uint64_t page;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The written pages of a range, at most max, in up to 64 regions; they count as not written from now on. Returns the number of
- * regions; -1: the kernel cannot say. *walked: where the scan ended. */
+/* Finds at most max written pages of a range, in up to 64 regions, and marks them as not written. Returns the number of regions;
+ * -1: the kernel cannot report them. *walked: where the scan ended. */
 #define REGIONS 64
 static int scan(uint64_t start, uint64_t end, uint64_t max, struct region *regions, uint64_t *walked)
 {
@@ -132,7 +132,7 @@ void mirror_pages_end(const struct mirror *mirror)
 	(void)ioctl(faults, UFFDIO_UNREGISTER, &range); /* the memory may have been unmapped */
 }
 
-/* Only so many pages are asked for as the room suffices for, as they count as not written then. */
+/* Asks for no more pages than the room can hold, because the kernel marks the pages that it returns as not written. */
 uint64_t mirror_collect_written(const struct mirror *mirror, uint64_t from, struct mirror_changes *changes)
 {
 	const uint64_t most = page + page / RC_MIRROR_PAGE * sizeof(struct rc_wire_change);

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* To look for changes takes as long as to compare this number of bytes: that is little enough for each launch. If the kernel
- * tells which pages were written, TRACKED bytes take as long as one byte that is compared. */
+/* If no more than this number of bytes must be compared, each launch looks for changes. If the kernel reports written pages,
+ * TRACKED bytes cost as much time as one byte that is compared. */
 #define LITTLE ((uint64_t)1 << 20)
 #define TRACKED 16
 
@@ -26,7 +26,7 @@ enum support { UNKNOWN, SUPPORTED, UNSUPPORTED };
 struct state {
 	enum support support; /* atomic */
 	uint64_t work;    /* calls so far that gave the device work; atomic */
-	uint64_t fetched; /* what the first calls of this number changed has been fetched; atomic */
+	uint64_t fetched; /* the changes of this number of calls, counted from the first, were fetched; atomic */
 	bool waited;      /* the host may have changed memory since it was last looked at; atomic */
 	uint64_t effort;  /* sum over its mirrors of the bytes to compare; under the lock, as the next two */
 	unsigned mirrors;
@@ -305,7 +305,7 @@ static bool has_to_fetch(const struct state *state)
 	return __atomic_load_n(&state->work, __ATOMIC_RELAXED) != __atomic_load_n(&state->fetched, __ATOMIC_RELAXED);
 }
 
-/* Of a session: fetches, if it is needed. */
+/* Fetches the changes of a session's device memory, if any work was given since the last fetch. */
 static CUresult fetch(struct rc_link *link)
 {
 	struct state *state = &states[link->session->index];
