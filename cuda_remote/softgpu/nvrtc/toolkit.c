@@ -28,8 +28,12 @@ static struct {
 	void *handle[TOOLKIT_LIBRARIES];
 } libraries = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
+/* A sanitizer's library calls dlsym before it is initialised. What runs then must not be instrumented, and must not call
+ * functions that the sanitizer intercepts. */
+#define EARLY __attribute__((no_sanitize("address", "thread", "undefined")))
+
 /* dlsym cannot be looked up by itself. Its version is that of glibc 2.34, or of the machine's first glibc. */
-static dlsym_function *real_dlsym(void)
+EARLY static dlsym_function *real_dlsym(void)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
 	for (size_t i = 0; i < sizeof versions / sizeof *versions && !toolkit_real_dlsym; i++)
@@ -132,13 +136,20 @@ int toolkit_index_for_caller(const char *name, const char *file, const void *cal
 
 /* ---- dlsym ---- */
 
+/* True for names of NVRTC and nvJitLink: nv..., __nv... */
+EARLY static bool is_candidate(const char *name)
+{
+	if (name && name[0] == '_' && name[1] == '_')
+		name += 2;
+	return name && name[0] == 'n' && name[1] == 'v';
+}
+
 /* The stand-in that dlsym is to return; NULL: the program gets what the real dlsym finds. */
-void *toolkit_dlsym(void *handle, const char *name)
+EARLY void *toolkit_dlsym(void *handle, const char *name)
 {
 	dlsym_function *real = real_dlsym();
-	bool candidate = name && (!strncmp(name, "nv", 2) || !strncmp(name, "__nv", 4));
 	/* RTLD_DEFAULT and RTLD_NEXT find the functions that this library exports. */
-	if (!candidate || handle == RTLD_DEFAULT || handle == RTLD_NEXT || (!nvrtc_standin(name, 0) && !jitlink_standin(name, 0)))
+	if (!is_candidate(name) || handle == RTLD_DEFAULT || handle == RTLD_NEXT || (!nvrtc_standin(name, 0) && !jitlink_standin(name, 0)))
 		return NULL;
 	int index = toolkit_index(real(handle, name));
 	if (index == TOOLKIT_NONE)

@@ -5,6 +5,9 @@
 . "$top_srcdir/test/cuda/door/daemon.sh"
 unset HEADRACE_KEY_FILE HEADRACE_SERVER LD_LIBRARY_PATH
 knock=$top_builddir/test/cuda/door/knock
+# A sanitizer's library must come before the libraries that headrace-run preloads.
+sanitizer=$(ldd "$knock" | awk '/lib(a|t)san/ {print $3}')
+[ -z "$sanitizer" ] || knock="env LD_PRELOAD=$sanitizer $knock"
 mkdir -p "$work/bin" "$work/lib/client" "$work/lib/softgpu" "$work/lib/runtime"
 for library in client/libcuda.so.1 softgpu/libcuda.so.1 runtime/libcudart.so.13; do
 	${CC:-cc} -x c -shared -o "$work/lib/$library" /dev/null # headrace-run preloads them
