@@ -83,7 +83,7 @@ static enum state read_block(const struct adi_comm *comm, const struct node_stat
 	return error ? NEVER : READ;
 }
 
-/* Reads from all ranks whose offers arrive. */
+/* Waits for the offers of the other ranks, and reads each rank's block when its offer has arrived. */
 static int read_all(const struct adi_comm *comm, const struct node_state *node, const struct adi_blocks *receive, MPI_Count bytes,
 		    enum state *worst)
 {

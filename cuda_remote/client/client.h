@@ -443,8 +443,8 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes);
 /* Receiving the chunk failed, or sending bytes. */
 void rc_copy_failed(struct rc_copy *copy);
-/* The server has asked on link for these bytes of a copy to the device. Returns the copy, whose memory stays until rc_copy_sent
- * or rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
+/* Finds the copy to the device of which the server has requested these bytes on link. The copy stays valid until rc_copy_sent or
+ * rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
 /* The bytes are sent. */
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Host memory that the program asked for as pinned: marked so that copies from and to it are asynchronous, and shared with
- * the workers on this host (pinned.c), whose kernels may use it. Devices on other hosts can use memory that the program asked
- * for as mapped, of which they have a copy (mirror/).
+ * the workers on this host (pinned.c), so that their kernels may use it. A worker on another host has a copy of the memory that
+ * the program allocated as mapped (mirror/), and its kernels use the copy.
  */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/mirror/client_mirror.h"

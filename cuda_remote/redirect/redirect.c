@@ -21,7 +21,7 @@
 /* The folders of Headrace's libraries. */
 enum folder { RUNTIME, DRIVER };
 
-/* A file whose name begins like this, and ends there or goes on with a dot, is replaced. */
+/* The files that are replaced: their name is `start`, or `start` and a dot with more behind it. */
 static const struct replacement {
 	const char *start;
 	enum folder folder;
@@ -110,7 +110,7 @@ static size_t find_asked(const char *name)
 	return realpath(name, target) ? find(last_part(target)) : find("libcudart.so.13");
 }
 
-/* Loads the object whose symbol makes the dynamic linker call relink (relink/late.c). If two threads do it at once, it
+/* Loads the object that makes the dynamic linker call relink (relink/late.c). If two threads call this at once, the object
  * is loaded once. A lock here could deadlock with the dynamic linker's. */
 static void load_late_relink(void)
 {

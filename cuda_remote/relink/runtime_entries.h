@@ -43,7 +43,8 @@ bool runtime_entries_exported(const elf_file_t *file, runtime_entries_t *entries
 /* Looks for a static runtime in an object. */
 enum runtime_presence runtime_entries_presence(const elf_file_t *file);
 
-/* All functions with such names in an object whose static runtime is RUNTIME_PRESENT. False: there are too many. */
+/* Finds the functions named cuda... and __cuda... in an object that has a static runtime (RUNTIME_PRESENT). False: there are too
+ * many. */
 bool runtime_entries_static(const elf_file_t *file, runtime_entries_t *entries);
 
 /* The major version that these functions are of. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to the device whose bytes are sent when their stream has come to them. The worker asks for the bytes over the data
- * connection (FETCH), window by window; the thread of the connection sends them.
+ * Copies to the device that the client sends late. When the stream reaches such a copy, the worker requests the bytes over the
+ * data connection (FETCH), window by window, and the thread of that connection sends them.
  */
 #include "cuda_remote/client/data/data.h"
 

@@ -217,7 +217,7 @@ CUresult rc_mirror_before(struct rc_link *link, enum rc_call function, uint64_t 
 
 /* ---- down ---- */
 
-/* True for calls whose success tells the program that work is complete. */
+/* True for calls that return success only when earlier work is complete. */
 static bool has_waited(enum rc_call function)
 {
 	switch (function) {

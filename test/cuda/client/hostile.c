@@ -528,8 +528,13 @@ static void run_unknown_fails(void)
 	await_second();
 	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
 	expect("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(memory, device_memory, BYTES, NULL), CUDA_SUCCESS);
-	usleep(500000); /* the data connection breaks */
-	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	/* The call succeeds until the client has received the failure on the data connection. */
+	CUresult result = cuCtxSynchronize();
+	for (int i = 0; i < 3000 && result == CUDA_SUCCESS; i++) {
+		usleep(10000);
+		result = cuCtxSynchronize();
+	}
+	expect("cuCtxSynchronize", result, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 /* A host function's turn on a connection that is not the first. */
