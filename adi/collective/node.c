@@ -54,13 +54,13 @@ static int rank_of(const struct node_state *node, const _Atomic uint64_t *word)
 	return (int)(((const char *)word - (const char *)node->shared->member) / (ptrdiff_t)sizeof *node->shared->member);
 }
 
-/* Rank 0 looks at all members, the others at rank 0 and at the awaited rank. */
-static bool member_died(const struct adi_comm *comm, int awaited)
+/* The rank of a member that has died, or -1. Rank 0 looks at all members, the others at rank 0 and at the awaited rank. */
+static int dead_member(const struct adi_comm *comm, int awaited)
 {
 	for (int i = 0; i < (comm->rank ? 1 : comm->size); i++)
 		if (adi_job.peer[adi_comm_world(comm, i)].error)
-			return true;
-	return adi_job.peer[adi_comm_world(comm, awaited)].error;
+			return i;
+	return adi_job.peer[adi_comm_world(comm, awaited)].error ? awaited : -1;
 }
 
 /* Without a connection the death of the awaited rank would not be noticed. An error is in peer->error, or comes there. */
@@ -82,10 +82,16 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, int 
 	*did = false;
 	for (int i = 0; i < POLLS_TOGETHER && adi_poll(); i++)
 		*did = true;
-	if (member_died(comm, awaited))
-		atomic_store_explicit(&node->shared->broken, 1, memory_order_relaxed);
+	int dead = dead_member(comm, awaited);
+	if (dead >= 0)
+		atomic_store_explicit(&node->shared->broken, 1 + (uint32_t)dead, memory_order_relaxed);
 	/* Relaxed: no other memory belongs to it. */
-	return atomic_load_explicit(&node->shared->broken, memory_order_relaxed) ? adi_node_error_broken(comm) : MPI_SUCCESS;
+	uint32_t broken = atomic_load_explicit(&node->shared->broken, memory_order_relaxed);
+	if (!broken)
+		return MPI_SUCCESS;
+	if (broken <= (uint32_t)comm->size)
+		adi_job.told_dead = adi_comm_world(comm, (int)broken - 1);
+	return adi_node_error_broken(comm);
 }
 
 static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, const struct node_state *node,

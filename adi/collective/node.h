@@ -19,8 +19,8 @@
  *	            A rank that reads nothing in a step stores seq all the same.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
  * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
- *	on death    A rank that sees that a member has died stores 1 in `broken`; nobody clears it. All waiting ranks, and all later
- *	            calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
+ *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`; nobody clears it. All waiting
+ *	            ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
  *	            some living member sees each death. In a reduction or a gather rank 0 can leave before the root. So a root that
  *	            waits long for a rank opens a connection to it.
  */
@@ -34,6 +34,7 @@
 #define NODE_SLOTS 16
 #define NODE_CHUNK 8192
 #define NODE_INLINE 48
+#define NODE_GIVEN_UP UINT32_MAX
 /* Most data of a rank in a step. */
 #define NODE_LARGE 262144
 /* As large as a processor's second cache: if the readers' caches still held the lines that a rank writes, each line would cost three
@@ -60,7 +61,7 @@ struct node_member {
 
 struct node_shared {
 	_Alignas(64) uint64_t cookie[2]; /* random: that a process has mapped the right memory */
-	_Alignas(64) _Atomic uint32_t broken;
+	_Alignas(64) _Atomic uint32_t broken; /* 0; 1 + rank of the member that has died; NODE_GIVEN_UP: another error of a member */
 	_Alignas(64) struct node_member member[];
 };
 _Static_assert(sizeof(struct node_slot) == 64, "one line");

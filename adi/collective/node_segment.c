@@ -159,7 +159,7 @@ void adi_node_make(struct adi_comm *comm, struct node_state *node)
 	}
 	/* Other ranks may have succeeded: they must not wait for this one. */
 	if (node->shared)
-		atomic_store_explicit(&node->shared->broken, 1, memory_order_relaxed);
+		atomic_store_explicit(&node->shared->broken, NODE_GIVEN_UP, memory_order_relaxed);
 	unmap(node);
 	adi_levels_free(node->levels);
 	node->levels = NULL;

@@ -107,16 +107,14 @@ static const char *host_name(void)
 /* Appends which rank has died. */
 static void append_death(char *line, size_t size)
 {
-	size_t used = strlen(line);
-	for (int i = 0; adi_job.peer && i < adi_job.size; i++) {
-		const struct adi_peer *peer = &adi_job.peer[i];
-		if (!peer->error)
-			continue;
-		hr_conn_t *conn = peer->vc ? ch3_vc_conn(peer->vc) : NULL;
-		snprintf(line + used, size - used, " (rank %d, %s: %s)", i, conn ? hr_conn_peer(conn) : "not connected",
-			 strerror(-peer->error));
+	int dead = adi_death_find();
+	if (dead < 0)
 		return;
-	}
+	const struct adi_peer *peer = &adi_job.peer[dead];
+	hr_conn_t *conn = peer->vc ? ch3_vc_conn(peer->vc) : NULL;
+	size_t used = strlen(line);
+	snprintf(line + used, size - used, " (rank %d, %s: %s)", dead, conn ? hr_conn_peer(conn) : "not connected",
+		 peer->error ? strerror(-peer->error) : "reported by another rank");
 }
 
 /* Writes the one line about the error, and ends the job. */
@@ -134,12 +132,16 @@ static void fail_fatally(const char *function, int code)
 	else
 		used += snprintf(line + used, sizeof line - (size_t)used, "error code %d: ", code);
 	snprintf(line + used, sizeof line - (size_t)used, "%s", *text || !adi_class_text(code) ? text : adi_class_text(code));
-	if (adi_class_of_code(code) == MPI_ERR_PROC_ABORTED) {
+	bool death = adi_class_of_code(code) == MPI_ERR_PROC_ABORTED;
+	if (death) {
 		append_death(line, sizeof line);
-		if (!adi_death_report())
+		if (adi_death_reported())
 			adi_abort(code, line);
 	}
 	hr_log(HR_LOG_ERROR, "%s; aborting the job", line);
+	/* Afterwards: a rank that is told ends the job at once, and this rank with it. */
+	if (death)
+		adi_death_report();
 	adi_abort(code, line);
 }
 

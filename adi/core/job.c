@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct adi_job adi_job = { .size = 1 };
+struct adi_job adi_job = { .size = 1, .told_dead = -1 };
 
 /* The engine asks for the card of a rank when this process opens the connection. */
 static int find_card(void *context, uint32_t rank, hr_card_t *card)

@@ -43,6 +43,7 @@ struct adi_job {
 	bool oversubscribed; /* more ranks than processors on this machine */
 	ch3_t *engine;
 	struct adi_peer *peer; /* [size] */
+	int told_dead; /* rank in MPI_COMM_WORLD of a process that, by another rank's report, has died; -1: none */
 };
 extern struct adi_job adi_job;
 
@@ -116,8 +117,13 @@ void adi_launch_finalize(void);
  * progress meanwhile. Returns an error class. */
 int adi_meet_prepare(void);
 int adi_meet(void);
-/* After the death of a rank, all others may want to end the job at the same time. Returns whether this rank tells the user why;
- * the ranks that can be reached tell it otherwise. Waits for lower ranks up to half a second. */
-bool adi_death_report(void);
+/* After the death of a rank, all others may want to end the job at the same time. Returns whether another rank has told the user
+ * why. Waits for lower ranks, at most 0.7 s. */
+bool adi_death_reported(void);
+/* Tells the ranks that can be reached that this rank has told the user. */
+void adi_death_report(void);
+/* The rank in MPI_COMM_WORLD that has died, or -1. A rank that learnt of the death from another rank may learn by its own connection
+ * a little later which rank it was: waits at most 0.2 s for that. */
+int adi_death_find(void);
 
 #endif

@@ -20,8 +20,11 @@
 #define SETTLE_MS 5000         /* maximum wait for connections that are not up */
 /* After a connection has failed, the time that the fence still has to end: the peer may have passed it and closed. */
 #define CONFIRM_MS 1000
-#define TELL_MS 100 /* what each rank below this one gets to report a death */
-#define TELL_MS_MAX 500
+#define FIND_MS 200     /* maximum wait of a rank that was told of a death until it knows which rank has died */
+/* Time that a rank gives lower ranks to report a death: the first lower rank, each further one, and at most. */
+#define TELL_FIRST_MS 300
+#define TELL_NEXT_MS 100
+#define TELL_MS_MAX 700
 
 static int broken;    /* -ECONNRESET after an ADI_PACKET_BROKEN, else 0 */
 static bool reported; /* another rank has told the user about the death */
@@ -116,16 +119,45 @@ int adi_meet(void)
 	return adi_class(state ? state : error);
 }
 
-bool adi_death_report(void)
+static int wait_for_lower_ms(void)
+{
+	if (adi_job.rank == 0)
+		return 0;
+	if (adi_job.rank > (TELL_MS_MAX - TELL_FIRST_MS) / TELL_NEXT_MS)
+		return TELL_MS_MAX;
+	return TELL_FIRST_MS + (adi_job.rank - 1) * TELL_NEXT_MS;
+}
+
+bool adi_death_reported(void)
 {
 	if (!adi_job.engine)
-		return true;
+		return false;
 	/* Also if all lower ranks have ended: this may have been because they have reported the death and ended the job. */
-	int wait_ms = adi_job.rank < TELL_MS_MAX / TELL_MS ? adi_job.rank * TELL_MS : TELL_MS_MAX;
-	for (int64_t until = now_ms() + wait_ms; !reported && now_ms() < until;)
+	for (int64_t until = now_ms() + wait_for_lower_ms(); !reported && now_ms() < until;)
 		if (ch3_progress_wait(adi_job.engine, 10) < 0)
 			break;
-	if (!reported)
+	return reported;
+}
+
+void adi_death_report(void)
+{
+	if (adi_job.engine)
 		tell_others(true);
-	return !reported;
+}
+
+static int known_dead(void)
+{
+	for (int i = 0; adi_job.peer && i < adi_job.size; i++)
+		if (adi_job.peer[i].error)
+			return i;
+	return adi_job.told_dead;
+}
+
+int adi_death_find(void)
+{
+	int dead = known_dead();
+	for (int64_t until = now_ms() + FIND_MS; dead < 0 && adi_job.engine && now_ms() < until; dead = known_dead())
+		if (ch3_progress_wait(adi_job.engine, 10) < 0)
+			break;
+	return dead;
 }
