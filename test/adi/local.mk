@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 
-EXTRA_DIST += test/adi/check_mpi.h test/adi/kinds.h test/adi/reference.h test/adi/type_map.h
+EXTRA_DIST += test/adi/check_mpi.h test/adi/type_map.h
 adi_programs = test/adi/ring test/adi/pingpong test/adi/matching test/adi/arguments test/adi/barrier test/adi/ends \
-	test/adi/demand test/adi/abi test/adi/cancel test/adi/alltoalls test/adi/attributes test/adi/collectives test/adi/communicators \
-	test/adi/datatypes test/adi/errors test/adi/gathers test/adi/groups test/adi/info test/adi/intercommunicators \
-	test/adi/neighbors test/adi/older test/adi/point test/adi/probe test/adi/requests test/adi/schedules test/adi/sequences \
-	test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies test/adi/two_level test/adi/direct test/adi/uneven test/adi/windows test/adi/deaths test/adi/computes test/adi/passive \
-	test/adi/flood test/adi/many test/adi/wrong_arguments
+	test/adi/demand test/adi/abi test/adi/cancel test/adi/attributes test/adi/communicators test/adi/datatypes \
+	test/adi/errors test/adi/groups test/adi/info test/adi/intercommunicators test/adi/older test/adi/point \
+	test/adi/probe test/adi/requests test/adi/sessions test/adi/threads test/adi/tool test/adi/topologies \
+	test/adi/windows test/adi/deaths test/adi/computes test/adi/passive test/adi/flood test/adi/many \
+	test/adi/wrong_arguments
 check_PROGRAMS += $(adi_programs) test/adi/streams
 adi_cppflags = -I$(builddir)/adi -I$(srcdir)/test/adi $(AM_CPPFLAGS)
+include test/adi/collective/local.mk
 test_adi_ring_CPPFLAGS = $(adi_cppflags)
 test_adi_ring_LDADD = adi/libmpi_abi.la
 test_adi_pingpong_CPPFLAGS = $(adi_cppflags)
@@ -27,28 +28,20 @@ test_adi_abi_CPPFLAGS = $(adi_cppflags)
 test_adi_abi_LDADD = adi/libmpi_abi.la
 test_adi_cancel_CPPFLAGS = $(adi_cppflags)
 test_adi_cancel_LDADD = adi/libmpi_abi.la
-test_adi_alltoalls_CPPFLAGS = $(adi_cppflags)
-test_adi_alltoalls_LDADD = adi/libmpi_abi.la
 test_adi_attributes_CPPFLAGS = $(adi_cppflags)
 test_adi_attributes_LDADD = adi/libmpi_abi.la
-test_adi_collectives_CPPFLAGS = $(adi_cppflags)
-test_adi_collectives_LDADD = adi/libmpi_abi.la
 test_adi_communicators_CPPFLAGS = $(adi_cppflags)
 test_adi_communicators_LDADD = adi/libmpi_abi.la
 test_adi_datatypes_CPPFLAGS = $(adi_cppflags)
 test_adi_datatypes_LDADD = adi/libmpi_abi.la
 test_adi_errors_CPPFLAGS = $(adi_cppflags)
 test_adi_errors_LDADD = adi/libmpi_abi.la
-test_adi_gathers_CPPFLAGS = $(adi_cppflags)
-test_adi_gathers_LDADD = adi/libmpi_abi.la
 test_adi_groups_CPPFLAGS = $(adi_cppflags)
 test_adi_groups_LDADD = adi/libmpi_abi.la
 test_adi_info_CPPFLAGS = $(adi_cppflags)
 test_adi_info_LDADD = adi/libmpi_abi.la
 test_adi_intercommunicators_CPPFLAGS = $(adi_cppflags)
 test_adi_intercommunicators_LDADD = adi/libmpi_abi.la
-test_adi_neighbors_CPPFLAGS = $(adi_cppflags)
-test_adi_neighbors_LDADD = adi/libmpi_abi.la
 test_adi_older_CPPFLAGS = $(adi_cppflags)
 test_adi_older_LDADD = adi/libmpi_abi.la
 test_adi_point_CPPFLAGS = $(adi_cppflags)
@@ -57,10 +50,6 @@ test_adi_probe_CPPFLAGS = $(adi_cppflags)
 test_adi_probe_LDADD = adi/libmpi_abi.la
 test_adi_requests_CPPFLAGS = $(adi_cppflags)
 test_adi_requests_LDADD = adi/libmpi_abi.la
-test_adi_schedules_CPPFLAGS = $(adi_cppflags)
-test_adi_schedules_LDADD = adi/libmpi_abi.la
-test_adi_sequences_CPPFLAGS = $(adi_cppflags)
-test_adi_sequences_LDADD = adi/libmpi_abi.la
 test_adi_sessions_CPPFLAGS = $(adi_cppflags)
 test_adi_sessions_LDADD = adi/libmpi_abi.la
 test_adi_threads_CPPFLAGS = $(adi_cppflags)
@@ -69,12 +58,6 @@ test_adi_tool_CPPFLAGS = $(adi_cppflags)
 test_adi_tool_LDADD = adi/libmpi_abi.la
 test_adi_topologies_CPPFLAGS = $(adi_cppflags)
 test_adi_topologies_LDADD = adi/libmpi_abi.la
-test_adi_direct_CPPFLAGS = $(adi_cppflags)
-test_adi_direct_LDADD = adi/libmpi_abi.la
-test_adi_uneven_CPPFLAGS = $(adi_cppflags)
-test_adi_uneven_LDADD = adi/libmpi_abi.la
-test_adi_two_level_CPPFLAGS = $(adi_cppflags)
-test_adi_two_level_LDADD = adi/libmpi_abi.la
 test_adi_windows_CPPFLAGS = $(adi_cppflags)
 test_adi_windows_LDADD = adi/libmpi_abi.la
 test_adi_computes_CPPFLAGS = $(adi_cppflags)
@@ -115,8 +98,7 @@ $(test_adi_streams_OBJECTS): | $(HR_MPI_BINDINGS_H)
 
 adi_tests = test/adi/alone.sh test/adi/shm.sh test/adi/tcp.sh test/adi/ends.sh test/adi/demand.sh test/adi/lost_fence.sh \
 	test/adi/symbols.sh test/adi/core.sh test/adi/messages.sh test/adi/datatypes.sh test/adi/communicators.sh \
-	test/adi/algorithms.sh test/adi/collectives.sh test/adi/gathers.sh test/adi/windows.sh test/adi/deaths.sh test/adi/verbs.sh \
-	test/adi/pmi.sh test/adi/scale.sh test/adi/two_level.sh test/adi/wrong_arguments.sh
+	test/adi/windows.sh test/adi/deaths.sh test/adi/verbs.sh test/adi/pmi.sh test/adi/scale.sh test/adi/wrong_arguments.sh
 TESTS += $(adi_tests)
 EXTRA_DIST += $(adi_tests) test/adi/common.sh test/adi/pmi_server.py test/adi/hrmpicc.sh test/adi/fortran.sh test/adi/verbs-vm.sh \
 	test/adi/fortran/fixed.f test/adi/fortran/module.f90 test/adi/fortran/f08.f90

@@ -65,7 +65,7 @@ fi
 for version in 1 2; do
 	export HEADRACE_PMI=$version
 	timeout -k 5 120 mpiexec.hydra -n 4 "$programs/ring" || fail "ring under Hydra, PMI-$version"
-	timeout -k 5 120 mpiexec.hydra -n 4 "$programs/collectives" || fail "collectives under Hydra, PMI-$version"
+	timeout -k 5 120 mpiexec.hydra -n 4 "$programs/collective/collectives" || fail "collectives under Hydra, PMI-$version"
 	timeout -k 5 120 mpiexec.hydra -n 3 "$programs/ends" abort >"$scratch/out" 2>&1
 	status=$?
 	# PMI-2 has no field for the code, and Hydra does not know its command: it ends the job with an error.

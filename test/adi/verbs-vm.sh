@@ -19,7 +19,7 @@ if [ "$1" = inside ]; then
 	ranks 2 "$programs/pingpong" 20 100000 || fail "pingpong"
 	ranks 2 "$programs/requests" || fail "requests"
 	# Nonblocking and persistent collectives: the blocking ones would use shared memory.
-	ranks 2 "$programs/schedules" || fail "schedules"
+	ranks 2 "$programs/collective/schedules" || fail "schedules"
 	ranks 2 "$programs/passive" || fail "passive"
 	ranks 2 "$programs/windows" || fail "windows"
 	ranks 2 "$programs/threads" || fail "threads"

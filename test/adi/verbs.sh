@@ -25,7 +25,7 @@ HEADRACE_IB_QPS=4 HEADRACE_IB_DEPTH=2 ranks 2 "$programs/passive" || fail "passi
 HR_VERBS_DOUBLE_FAULT=budget:4000000 ranks 2 "$programs/windows" || fail "windows, little memory can be registered"
 ranks 3 "$programs/ring" 1000 || fail "ring"
 ranks 3 "$programs/matching" || fail "matching"
-ranks 2 "$programs/collectives" || fail "collectives"
+ranks 2 "$programs/collective/collectives" || fail "collectives"
 ranks 2 "$programs/threads" || fail "threads"
 HEADRACE_MPI_PROGRESS_THREAD=1 ranks 2 "$programs/computes" || fail "computes, with the thread for progress"
 

@@ -10,4 +10,4 @@ HEADRACE_WINDOW_DIRECT=0 HEADRACE_TRANSPORT=shm ranks 3 "$programs/windows" || f
 export HEADRACE_MPI_PROGRESS_THREAD=1
 with_ranks "2" computes
 HEADRACE_TRANSPORT=tcp ranks 3 "$programs/threads" || fail "threads, with the thread for progress"
-HEADRACE_TRANSPORT=shm ranks 2 "$programs/collectives" || fail "collectives, with the thread for progress"
+HEADRACE_TRANSPORT=shm ranks 2 "$programs/collective/collectives" || fail "collectives, with the thread for progress"

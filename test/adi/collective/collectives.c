@@ -5,7 +5,7 @@
  * compared with what each rank computes alone. With the argument "few": only some sizes, in MPI_COMM_WORLD.
  */
 #include "test/adi/check_mpi.h"
-#include "test/adi/reference.h"
+#include "test/adi/collective/reference.h"
 
 #include <string.h>
 

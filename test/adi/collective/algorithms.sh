@@ -17,11 +17,11 @@ turns=0
 while HEADRACE_MPI_ALGORITHM=$(algorithm $((turns + 1))) && [ -n "$HEADRACE_MPI_ALGORITHM" ]; do
 	turns=$((turns + 1))
 	for n in 3 4; do
-		ranks "$n" "$programs/collectives" few || fail "collectives, $n ranks, $HEADRACE_MPI_ALGORITHM"
+		ranks "$n" "$programs/collective/collectives" few || fail "collectives, $n ranks, $HEADRACE_MPI_ALGORITHM"
 		case $HEADRACE_MPI_ALGORITHM in
 		*gather=* | *scatter=* | *alltoall=*)
-			ranks "$n" "$programs/gathers" || fail "gathers, $n ranks, $HEADRACE_MPI_ALGORITHM"
-			ranks "$n" "$programs/alltoalls" || fail "alltoalls, $n ranks, $HEADRACE_MPI_ALGORITHM"
+			ranks "$n" "$programs/collective/gathers" || fail "gathers, $n ranks, $HEADRACE_MPI_ALGORITHM"
+			ranks "$n" "$programs/collective/alltoalls" || fail "alltoalls, $n ranks, $HEADRACE_MPI_ALGORITHM"
 			;;
 		esac
 	done

@@ -43,7 +43,7 @@ on() {
 	local n
 	n=$(wc -w <<<"$machines")
 	shift
-	timeout -k 5 120 "${PYTHON:-python3}" -B "$server" 1 "$n" "$scratch/on_machine" "$programs/$1" "${@:2}" \
+	timeout -k 5 120 "${PYTHON:-python3}" -B "$server" 1 "$n" "$scratch/on_machine" "$programs/collective/$1" "${@:2}" \
 		>"$scratch/out" 2>&1 || { cat "$scratch/out"; fail "$*, ranks on $machines"; }
 	cat "$scratch/out"
 }
