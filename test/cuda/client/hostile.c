@@ -212,11 +212,14 @@ static void take_connection(const rc_door_peer_t *peer)
 	n_connections++;
 }
 
+static unsigned turns; /* how often the server's thread has begun to look at its connections */
+
 static void *server_run(void *argument)
 {
 	rc_door_t *door = argument;
 	rc_door_peer_t peer;
 	while (!__atomic_load_n(&finished, __ATOMIC_ACQUIRE)) {
+		__atomic_add_fetch(&turns, 1, __ATOMIC_ACQ_REL);
 		if (rc_door_next(door, &peer) == 1)
 			take_connection(&peer);
 		for (int i = 0; i < n_connections; i++)
@@ -309,6 +312,14 @@ static void await_second(void)
 {
 	pthread_create(&second, NULL, second_run, NULL);
 	while (!__atomic_load_n(&second_waits, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+/* Waits until the server's thread has seen which connections are paused. */
+static void await_turn(void)
+{
+	unsigned before = __atomic_load_n(&turns, __ATOMIC_ACQUIRE);
+	while (__atomic_load_n(&turns, __ATOMIC_ACQUIRE) - before < 2)
 		usleep(1000);
 }
 
@@ -501,7 +512,7 @@ static void run_fetch_beyond(void)
 	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, BYTES, NULL), CUDA_SUCCESS);
 	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS); /* the server has the copy's call */
 	pause_connection(DATA, true);
-	usleep(100000); /* the server's thread is not in the connection's engine */
+	await_turn(); /* the server's thread is not in the connection's engine */
 	fetch.copy = named.copy;
 	ch3_send(DATA->vc, RC_PACKET_FETCH, &fetch, sizeof fetch, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
 	pause_connection(DATA, false);
