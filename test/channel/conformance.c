@@ -28,8 +28,8 @@ struct options {
 	bool list;
 };
 
-static const struct test_case *const all_cases[] = { data_cases, long_cases, sleep_cases, end_cases, setup_cases,
-							   demand_cases };
+static const struct test_case *const all_cases[] = { data_cases, long_cases, several_cases, sleep_cases, end_cases,
+							   setup_cases, demand_cases };
 
 static int usage(const char *program)
 {

@@ -78,6 +78,7 @@ conformance_sources = \
 	test/channel/case_demand.c \
 	test/channel/case_end.c \
 	test/channel/case_long.c \
+	test/channel/case_several.c \
 	test/channel/case_setup.c \
 	test/channel/case_sleep.c \
 	test/channel/conformance.c \

@@ -43,7 +43,7 @@ struct test_case {
 };
 
 /* The cases, by file; a null name ends each list. */
-extern const struct test_case data_cases[], long_cases[], sleep_cases[], end_cases[], setup_cases[], demand_cases[];
+extern const struct test_case data_cases[], long_cases[], several_cases[], sleep_cases[], end_cases[], setup_cases[], demand_cases[];
 
 /* Runs one case in two new processes. Returns whether both ended as expected. */
 bool pair_run(const struct test_case *test, uint32_t transport, const char *name, unsigned scale);
