@@ -58,18 +58,62 @@ static void note_put(ch3_vc_t *vc, int error, size_t accepted)
 		ch3_vc_activate(vc);
 }
 
-/* Puts the bytes of the request's cursor. Returns whether all were accepted. */
-static bool put_cursor(ch3_vc_t *vc, ch3_request_t *request)
+/* Maximum number of buffers of a put of several messages. */
+#define PUT_PIECES (2 * CH3_IOV_MAX)
+
+/*
+ * Makes a vector of the messages at the head of the queue, so that the pipe can announce several long ones before the
+ * first is taken. Returns the number of buffers. A message whose payload is packed is put alone, as the part that follows
+ * is packed later. An announcement is put only at the head: the peer may answer it as soon as it has received it, and
+ * then it must not wait here for an earlier message to be accepted. A later call returns at least the rest of this
+ * vector (hr_channel_put).
+ */
+static int queue_vector(const ch3_vc_t *vc, struct iovec iov[PUT_PIECES])
 {
-	size_t accepted = 0;
-	int error = hr_channel_put(vc->conn, request->cursor.piece, request->cursor.n, &accepted);
+	const ch3_request_t *head = vc->queue;
+	int n = 0;
+	for (const ch3_request_t *request = head; request; request = request->next) {
+		const struct ch3_cursor *cursor = &request->cursor;
+		if (n + cursor->n > PUT_PIECES || (request != head && (request->pack || request->stage == CH3_STAGE_ANNOUNCE)))
+			break;
+		memcpy(iov + n, cursor->piece, (size_t)cursor->n * sizeof *iov);
+		n += cursor->n;
+		if (request->pack)
+			break;
+	}
+	return n;
+}
+
+/* Advances the messages at the head of the queue by the bytes that the pipe accepted, and removes those that are sent. */
+static void queue_advance(ch3_vc_t *vc, size_t accepted)
+{
+	while (vc->queue) {
+		ch3_request_t *request = vc->queue;
+		size_t bytes = ch3_cursor_bytes(&request->cursor), some = bytes < accepted ? bytes : accepted;
+		ch3_cursor_advance(&request->cursor, some);
+		accepted -= some;
+		request->put_was_short = request->cursor.n > 0;
+		if (request->put_was_short || request->to_pack > 0)
+			return;
+		queue_pop(vc);
+		if (!accepted)
+			return;
+	}
+}
+
+/* Puts the messages at the head of the queue. Returns whether the pipe accepted all bytes. */
+static bool put_queue(ch3_vc_t *vc)
+{
+	struct iovec iov[PUT_PIECES];
+	int n = queue_vector(vc, iov);
+	size_t total = ch3_cursor_bytes(&(struct ch3_cursor){ iov, n }), accepted = 0;
+	int error = hr_channel_put(vc->conn, iov, n, &accepted);
 	note_put(vc, error, accepted);
 	if (error)
 		return false;
 	vc->engine->moved += accepted > 0;
-	ch3_cursor_advance(&request->cursor, accepted);
-	request->put_was_short = request->cursor.n > 0;
-	return !request->put_was_short;
+	queue_advance(vc, accepted);
+	return accepted == total;
 }
 
 void ch3_queue_flush(ch3_vc_t *vc)
@@ -78,10 +122,10 @@ void ch3_queue_flush(ch3_vc_t *vc)
 		ch3_request_t *request = vc->queue;
 		if (request->to_pack > 0)
 			ch3_pack_some(vc, request);
-		if (request->cursor.n > 0 && !put_cursor(vc, request))
-			return;
-		if (request->to_pack == 0)
+		if (request->cursor.n == 0 && request->to_pack == 0)
 			queue_pop(vc);
+		else if (!put_queue(vc))
+			return;
 	}
 }
 

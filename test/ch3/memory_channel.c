@@ -33,6 +33,7 @@ struct hr_conn {
 	int aborted; /* the error of hr_conn_abort; 0: not aborted */
 	struct pipe *in, *out;
 	unsigned attempts;
+	size_t early; /* bytes in the pipe, or got by the peer, that no put has accepted yet */
 	uint64_t puts;
 	void *user;
 	const void *rest; /* first byte of a large piece that the last put did not accept, or NULL */
@@ -149,11 +150,37 @@ static void check_rest(hr_conn_t *conn, const struct iovec *iov, int n)
 	abort();
 }
 
+/* A put that transfers all bytes that were not transferred before. Of these it accepts only short pieces before the first
+ * long one, and of the earlier ones those that the peer has got. */
+static int put_late(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted)
+{
+	size_t skip = conn->early, total = 0;
+	bool accepts = !skip || !conn->out->len;
+	*accepted = accepts ? skip : 0;
+	for (int i = 0; i < n && conn->matched; i++) {
+		size_t len = iov[i].iov_len, before = skip < len ? skip : len;
+		pipe_append(conn->out, (const char *)iov[i].iov_base + before, len - before);
+		skip -= before;
+		total += len;
+		accepts = accepts && len - before < HR_ZERO_COPY_MIN;
+		*accepted += accepts ? len - before : 0;
+	}
+	if (skip > 0) {
+		fprintf(stderr, "memory channel: a put offers fewer bytes than were transferred\n");
+		abort();
+	}
+	conn->early = conn->matched ? total - *accepted : 0;
+	conn->puts += *accepted > 0;
+	return 0;
+}
+
 int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *accepted)
 {
 	memory_attempts++;
 	if (conn->aborted || conn->out->error)
 		return conn->aborted ? conn->aborted : conn->out->error;
+	if (memory_faults.accept_late)
+		return put_late(conn, iov, n, accepted);
 	check_rest(conn, iov, n);
 	size_t capacity = memory_faults.capacity ? memory_faults.capacity : 65536;
 	size_t room = conn->matched && conn->out->len < capacity ? capacity - conn->out->len : 0;
@@ -199,7 +226,7 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 
 bool hr_conn_in_place(const hr_conn_t *conn)
 {
-	return conn->matched && !memory_faults.put_every && !memory_faults.put_max;
+	return conn->matched && !memory_faults.put_every && !memory_faults.put_max && !memory_faults.accept_late;
 }
 
 /* Records in place, as over shared memory. With faults that shorten puts, no reservation is possible. */
@@ -208,7 +235,7 @@ void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len)
 	(void)front;
 	size_t capacity = memory_faults.capacity ? memory_faults.capacity : 65536;
 	if (conn->aborted || conn->out->error || !conn->matched || memory_faults.put_every || memory_faults.put_max ||
-	    conn->out->len + len > capacity)
+	    memory_faults.accept_late || conn->out->len + len > capacity)
 		return NULL;
 	return conn->record;
 }
@@ -290,7 +317,7 @@ int hr_conn_state(hr_conn_t *conn)
 static bool has_something(const hr_conn_t *conn, int want_put)
 {
 	return !conn->aborted &&
-	       (conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || !conn->out->len)));
+	       (conn->in->len || conn->in->error || (want_put && (memory_faults.put_every || conn->early || !conn->out->len)));
 }
 
 /* As hr_channel_wait below. */

@@ -471,6 +471,57 @@ START_TEST(short_send_does_nothing_if_it_is_not_possible)
 }
 END_TEST
 
+/* Queued messages go out together: the peer gets them all although the sender is not called after it got the first. */
+START_TEST(several_messages_are_under_way_together)
+{
+	enum { MESSAGES = 10, LENGTH = 20000 };
+	ch3_request_t *request[MESSAGES];
+	memory_faults.accept_late = true;
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		request[i] = pair_send(i, source + i, LENGTH, 0);
+	ch3_progress_poll(pair_a.engine);
+	for (int i = 0; i < 20 * MESSAGES; i++)
+		ch3_progress_poll(pair_b.engine);
+	ck_assert_int_eq(pair_b.messages, MESSAGES);
+	for (int i = 0; i < MESSAGES; i++) {
+		expect_message(i, (uint32_t)i, LENGTH, false);
+		ck_assert_int_eq(ch3_request_test(request[i]), 0);
+	}
+	pair_settle();
+	for (int i = 0; i < MESSAGES; i++) {
+		ck_assert_int_eq(ch3_request_test(request[i]), 1);
+		ck_assert_int_eq(ch3_request_error(request[i]), 0);
+		ch3_request_free(request[i]);
+	}
+}
+END_TEST
+
+/* The peer answers an announcement when it has received it. The announcement must be accepted by then, and so must not go
+ * out together with a message that is accepted later. */
+START_TEST(an_announcement_is_not_answered_before_it_is_accepted)
+{
+	ch3_request_t *request[3];
+	memory_faults.accept_late = true;
+	memory_faults.get_max = 21000;
+	request[0] = pair_send(0, source, 20000, 0);
+	request[1] = pair_send(1, source, LARGE, 0);
+	request[2] = pair_send(2, source, 60000, 0);
+	ch3_progress_poll(pair_a.engine);
+	for (int i = 0; i < 2; i++)
+		ch3_progress_poll(pair_b.engine);
+	pair_settle();
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(ch3_request_test(request[i]), 1);
+		ck_assert_int_eq(ch3_request_error(request[i]), 0);
+		ch3_request_free(request[i]);
+	}
+	expect_message(0, 0, 20000, false);
+	expect_message(1, 1, LARGE, true);
+	expect_message(2, 2, 60000, false);
+	ck_assert(pair_filled(target, 60000, 1));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ch3 messages");
@@ -500,6 +551,8 @@ int main(void)
 	tcase_add_test(tcase, declined_short_message_goes_to_the_handler);
 	tcase_add_test(tcase, error_of_the_function_for_short_messages_fails_the_connection);
 	tcase_add_test(tcase, short_send_does_nothing_if_it_is_not_possible);
+	tcase_add_test(tcase, several_messages_are_under_way_together);
+	tcase_add_test(tcase, an_announcement_is_not_answered_before_it_is_accepted);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
