@@ -6,6 +6,7 @@
 
 #include "ib/ib_cache.h"
 #include "ib/ib_events.h"
+#include "ib/ib_offer.h"
 #include "ib/ib_qp.h"
 #include "ib/ib_ring.h"
 #include "rdma_channel/base/log.h"
@@ -31,6 +32,8 @@ HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", DEPTH_MIN, 8192, "verbs: s
 HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "zerocopy", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
 HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "64k", HR_ZERO_COPY_MIN, UINT32_MAX,
 	   "verbs: minimum size for zero copy, bytes");
+HR_SETTING(announced_setting, "HEADRACE_IB_ANNOUNCED", "32", 1, IB_OFFERS_MAX,
+	   "verbs: zero-copy pieces that are announced before the receiver has read the first");
 HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: size of one RDMA read of zero copy, bytes");
 HR_SETTING(staging_setting, "HEADRACE_IB_STAGING", "16M", 0, IB_RING_BYTES_MAX,
 	   "verbs: maximum staging memory for a peer's larger ring, bytes; at least the size of the own ring");
@@ -111,6 +114,7 @@ static int read_settings(struct ib_device *device, struct wish *wish)
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
 	    (error = read_u32(&chunk_setting, &device->chunk_bytes)) ||
 	    (error = read_u32(&zero_copy_setting, &device->zero_copy_bytes)) ||
+	    (error = read_u32(&announced_setting, &device->announced_most)) ||
 	    (error = read_u32(&staging_setting, &device->staging_bytes)) ||
 	    (error = read_u32(&read_setting, &device->read_bytes)))
 		return error;

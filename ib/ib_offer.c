@@ -11,7 +11,7 @@ static struct ib_offer *offer_of(struct ib_offers *offers, uint32_t number)
 
 bool ib_offers_room(const struct ib_offers *offers)
 {
-	return offers->end - offers->first < IB_OFFERS_MAX;
+	return offers->end - offers->first < offers->most;
 }
 
 void ib_offers_announced(struct ib_offers *offers, uint64_t len, void *memory)

@@ -25,6 +25,7 @@ struct ib_offer {
 
 struct ib_offers {
 	struct ib_offer offer[IB_OFFERS_MAX];
+	uint32_t most;       /* maximum number of offers without acknowledgement, 1..IB_OFFERS_MAX; set by the owner */
 	uint32_t first, end; /* numbers of the first offer without acknowledgement and of the next offer; modulo 2^32 */
 	uint64_t sent;       /* bytes of the stream that were copied or announced */
 	uint64_t accepted;   /* bytes that put has reported as accepted */

@@ -61,6 +61,7 @@ int ib_zerocopy_open(struct ib_conn *conn)
 	if (!conn->zerocopy)
 		return -ENOMEM;
 	conn->zerocopy->bounce_next = BOUNCE_FIRST;
+	conn->zerocopy->offers.most = conn->device->announced_most;
 	return 0;
 }
 

@@ -46,6 +46,11 @@ test_ib_gets_SOURCES = test/ib/gets.c test/channel/pair.c test/channel/pair.h
 test_ib_gets_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/ib/gets.sh
 
+check_PROGRAMS += test/ib/several
+test_ib_several_SOURCES = test/ib/several.c test/channel/pair.c test/channel/pair.h
+test_ib_several_LDADD = rdma_channel/libhrchannel.la
+TESTS += test/ib/several.sh
+
 check_PROGRAMS += test/ib/limits
 test_ib_limits_SOURCES = test/ib/limits.c test/channel/pair.c test/channel/pair.h
 test_ib_limits_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
@@ -65,7 +70,7 @@ test_ib_sleep_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/ib/sleep.sh
 endif
 dist_check_SCRIPTS += test/ib/events.sh test/ib/gets.sh test/ib/limits.sh \
-	test/ib/sleep.sh test/ib/writes.sh
+	test/ib/several.sh test/ib/sleep.sh test/ib/writes.sh
 
 if HAVE_IBVERBS
 check_PROGRAMS += test/ib/fault_matrix

@@ -399,7 +399,7 @@ END_TEST
 
 START_TEST(only_a_prefix_of_what_is_free_again_is_accepted)
 {
-	struct ib_offers offers = { 0 };
+	struct ib_offers offers = { .most = IB_OFFERS_MAX };
 	uint32_t news;
 	int memory[2];
 	ib_offers_copied(&offers, 10);
@@ -427,7 +427,7 @@ END_TEST
 
 START_TEST(offers_are_bounded_and_counts_wrap)
 {
-	struct ib_offers offers = { .first = UINT32_MAX - 5, .end = UINT32_MAX - 5 };
+	struct ib_offers offers = { .most = IB_OFFERS_MAX, .first = UINT32_MAX - 5, .end = UINT32_MAX - 5 };
 	uint32_t news;
 	for (int i = 0; i < IB_OFFERS_MAX; i++) {
 		ck_assert(ib_offers_room(&offers));
