@@ -58,12 +58,10 @@ static void window(struct contest *c, endpoint_t *ep, size_t size, unsigned mess
 {
 	uint64_t answer = 0;
 	if (c->pair->rank == 0) {
-		for (unsigned i = 0; i < messages; i++)
-			endpoint_send(ep, c->send, size);
+		endpoint_send_many(ep, c->send, size, messages, c->options->ahead);
 		endpoint_receive(ep, &answer, sizeof answer);
 	} else {
-		for (unsigned i = 0; i < messages; i++)
-			endpoint_receive(ep, c->receive, size);
+		endpoint_receive_many(ep, c->receive, size, messages, c->options->ahead);
 		endpoint_send(ep, &answer, sizeof answer);
 	}
 }

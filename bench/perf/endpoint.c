@@ -250,6 +250,38 @@ static void channel_send(endpoint_t *ep, const void *bytes, size_t len)
 	}
 }
 
+/* Removes the bytes that were accepted or delivered from the vector. Returns the number of buffers that are left. */
+static unsigned advance(struct iovec *iov, unsigned n, size_t bytes)
+{
+	unsigned done = 0;
+	while (done < n && bytes >= iov[done].iov_len)
+		bytes -= iov[done++].iov_len;
+	memmove(iov, iov + done, (n - done) * sizeof *iov);
+	if (done < n) {
+		iov->iov_base = (char *)iov->iov_base + bytes;
+		iov->iov_len -= bytes;
+	}
+	return n - done;
+}
+
+static void channel_send_many(endpoint_t *ep, const void *bytes, size_t len, unsigned count, unsigned ahead)
+{
+	struct iovec iov[ENDPOINT_AHEAD_MAX];
+	unsigned n = 0;
+	while (n || count) {
+		/* A message that is accepted at once is put alone: in a vector it would share its record with others. */
+		for (unsigned most = n ? ahead : 1; n < most && count; count--)
+			iov[n++] = (struct iovec){ (void *)bytes, len };
+		size_t accepted;
+		int error = hr_channel_put(ep->conn, iov, (int)n, &accepted);
+		if (error)
+			fail("hr_channel_put", error);
+		if (!accepted)
+			channel_idle(ep, 1);
+		n = advance(iov, n, accepted);
+	}
+}
+
 static void channel_receive(endpoint_t *ep, void *bytes, size_t len)
 {
 	struct iovec room = { bytes, len };
@@ -265,13 +297,36 @@ static void channel_receive(endpoint_t *ep, void *bytes, size_t len)
 	}
 }
 
-static void ch3_send_all(endpoint_t *ep, const void *bytes, size_t len)
+static void channel_receive_many(endpoint_t *ep, void *bytes, size_t len, unsigned count, unsigned ahead)
+{
+	struct iovec iov[ENDPOINT_AHEAD_MAX];
+	unsigned n = 0;
+	while (n || count) {
+		for (; n < ahead && count; count--)
+			iov[n++] = (struct iovec){ bytes, len };
+		size_t delivered;
+		int error = hr_channel_get(ep->conn, iov, (int)n, &delivered);
+		if (error)
+			fail("hr_channel_get", error);
+		if (!delivered)
+			channel_idle(ep, 0);
+		n = advance(iov, n, delivered);
+	}
+}
+
+/* Returns the request, or NULL if the message was sent at once. */
+static ch3_request_t *ch3_start(endpoint_t *ep, const void *bytes, size_t len)
 {
 	struct iovec piece = { (void *)bytes, len };
 	ch3_request_t *request;
 	int error = ch3_send(ep->vc, PERF_PACKET, NULL, 0, &piece, 1, 0, &request);
 	if (error)
 		fail("ch3_send", error);
+	return request;
+}
+
+static void ch3_end(endpoint_t *ep, ch3_request_t *request)
+{
 	if (!request)
 		return;
 	while (!ch3_request_test(request))
@@ -279,6 +334,17 @@ static void ch3_send_all(endpoint_t *ep, const void *bytes, size_t len)
 	if (ch3_request_error(request))
 		fail("ch3_send", ch3_request_error(request));
 	ch3_request_free(request);
+}
+
+static void ch3_send_many(endpoint_t *ep, const void *bytes, size_t len, unsigned count, unsigned ahead)
+{
+	ch3_request_t *request[ENDPOINT_AHEAD_MAX] = { NULL };
+	for (unsigned i = 0; i < count; i++) {
+		ch3_end(ep, request[i % ahead]);
+		request[i % ahead] = ch3_start(ep, bytes, len);
+	}
+	for (unsigned i = count; i < count + ahead; i++)
+		ch3_end(ep, request[i % ahead]);
 }
 
 static void tcp_receive(int fd, void *bytes, size_t len)
@@ -307,8 +373,22 @@ void endpoint_send(endpoint_t *ep, const void *bytes, size_t len)
 {
 	switch (ep->layer) {
 	case LAYER_CHANNEL: channel_send(ep, bytes, len); break;
-	case LAYER_CH3: ch3_send_all(ep, bytes, len); break;
+	case LAYER_CH3: ch3_end(ep, ch3_start(ep, bytes, len)); break;
 	case LAYER_RAW_TCP: tcp_send(ep->socket, bytes, len); break;
+	}
+}
+
+void endpoint_send_many(endpoint_t *ep, const void *bytes, size_t len, unsigned count, unsigned ahead)
+{
+	if (len < HR_ZERO_COPY_MIN)
+		ahead = 1;
+	switch (ep->layer) {
+	case LAYER_CHANNEL: channel_send_many(ep, bytes, len, count, ahead); break;
+	case LAYER_CH3: ch3_send_many(ep, bytes, len, count, ahead); break;
+	case LAYER_RAW_TCP:
+		for (; count; count--)
+			tcp_send(ep->socket, bytes, len);
+		break;
 	}
 }
 
@@ -329,6 +409,16 @@ void endpoint_receive(endpoint_t *ep, void *bytes, size_t len)
 		tcp_receive(ep->socket, bytes, len);
 		break;
 	}
+}
+
+void endpoint_receive_many(endpoint_t *ep, void *bytes, size_t len, unsigned count, unsigned ahead)
+{
+	if (ep->layer == LAYER_CHANNEL) {
+		channel_receive_many(ep, bytes, len, count, len < HR_ZERO_COPY_MIN ? 1 : ahead);
+		return;
+	}
+	for (; count; count--)
+		endpoint_receive(ep, bytes, len);
 }
 
 void endpoint_poll(endpoint_t *ep)

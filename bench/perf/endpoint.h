@@ -23,8 +23,21 @@ void endpoint_close(endpoint_t *ep);
 /* Sends all of the bytes. Returns when they may be overwritten. Spins; with variant->sleeps it sleeps. */
 void endpoint_send(endpoint_t *ep, const void *bytes, size_t len);
 
+#define ENDPOINT_AHEAD_MAX 64
+
+/*
+ * Sends the same bytes as `count` messages. Returns when they may be overwritten. If the channel or ch3 has not accepted
+ * a message of HR_ZERO_COPY_MIN bytes or more, offers it together with the messages after it, `ahead` in all (1 to
+ * ENDPOINT_AHEAD_MAX), as a program does that starts several sends and then waits for all of them.
+ */
+void endpoint_send_many(endpoint_t *ep, const void *bytes, size_t len, unsigned count, unsigned ahead);
+
 /* Receives exactly len bytes (with ch3 one message). Spins or sleeps as endpoint_send. */
 void endpoint_receive(endpoint_t *ep, void *bytes, size_t len);
+
+/* Receives `count` messages into the same bytes. For messages of HR_ZERO_COPY_MIN bytes or more a get offers the buffers
+ * of `ahead` messages, as a program does that has started several receives. */
+void endpoint_receive_many(endpoint_t *ep, void *bytes, size_t len, unsigned count, unsigned ahead);
 
 /* Calls the library once for progress, as the peer may still wait for sent bytes. The peer must not have sent any. */
 void endpoint_poll(endpoint_t *ep);

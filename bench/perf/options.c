@@ -3,6 +3,7 @@
 #include "config.h"
 #include "options.h"
 
+#include "endpoint.h"
 #include "headrace/channel.h"
 #include "sweep.h"
 
@@ -15,13 +16,14 @@ const char *argp_program_version = "headrace-perf " PACKAGE_VERSION;
 
 const char *const test_names[] = { "lat", "bw", "rate", "sweep", "wake", "cuda", "peer", "cuda-client", "peer-client" };
 
+#define AHEAD_DEFAULT 16
 #define TESTS_WANTED "lat, bw, rate, sweep, wake, cuda or peer"
 
 static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20 };
 
 enum {
 	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
-	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_SLEEP, OPTION_QUICK,
+	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_AHEAD, OPTION_SLEEP, OPTION_QUICK,
 	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT, OPTION_PEER,
 };
 
@@ -37,6 +39,7 @@ static const struct argp_option option_table[] = {
 	{ "iters", OPTION_ITERS, "N", 0, "messages for each size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
 	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
+	{ "ahead", OPTION_AHEAD, "N", 0, "bw, rate: long messages that a put or get offers (default 16)", 0 },
 	{ "sleep", OPTION_SLEEP, NULL, 0, "both sides sleep after a short spin, as if they shared processors", 0 },
 	{ "quick", OPTION_QUICK, NULL, 0,
 	  "sweep: eight sizes instead of 22, a tenth of the time each; peer: four sizes, one round", 0 },
@@ -193,6 +196,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	case OPTION_SIZE: parse_sizes(o, text, state); break;
 	case OPTION_ITERS: o->iters = parse_count("iters", text, state); break;
 	case OPTION_WINDOW: o->window = parse_count("window", text, state); break;
+	case OPTION_AHEAD:
+		o->ahead = parse_count("ahead", text, state);
+		if (o->ahead > ENDPOINT_AHEAD_MAX)
+			argp_error(state, "--ahead %s: want a number from 1 to %d", text, ENDPOINT_AHEAD_MAX);
+		break;
 	case OPTION_SECONDS: o->seconds = parse_seconds(text, state); break;
 	case OPTION_SLEEP: o->sleeps = true; break;
 	case OPTION_QUICK: o->quick = true; break;
@@ -291,6 +299,9 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 		argp_error(state, "--connect is not for cuda and peer: name the servers in HEADRACE_SERVER");
 	if (o->window && o->test != TEST_BW && o->test != TEST_RATE && o->test != TEST_SWEEP)
 		argp_error(state, "--window is for bw, rate and sweep");
+	if (o->ahead && o->test != TEST_BW && o->test != TEST_RATE && o->test != TEST_SWEEP)
+		argp_error(state, "--ahead is for bw, rate and sweep");
+	o->ahead = o->ahead ? o->ahead : AHEAD_DEFAULT;
 	if (o->quick && o->test != TEST_SWEEP && !is_peer)
 		argp_error(state, "--quick is for sweep and peer");
 	if (o->rendezvous.n && !(o->layers.n == 1 && o->layers.value[0] == LAYER_CH3))

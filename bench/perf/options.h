@@ -34,6 +34,7 @@ struct options {
 	unsigned variants;
 	unsigned iters;  /* messages for each cell; 0: as many as fit in `seconds` */
 	unsigned window; /* messages before an answer (bw, rate); 0: all of a sample */
+	unsigned ahead;  /* long messages that a put or get offers at a time (bw, rate) */
 	double seconds;  /* time for the samples of one variant and size */
 	bool sleeps;     /* for all variants */
 	bool quick;      /* sweep, peer: fewer sizes, less time */

@@ -31,6 +31,8 @@ refused '--size -8: want' lat --size=-8
 refused '--size 8b: want' lat --size 8b
 refused '--iters 0: want a positive number' lat --iters 0
 refused '--window x: want a positive number' bw --window x
+refused '--ahead 0: want a positive number' bw --ahead 0
+refused '--ahead 65: want a number from 1 to 64' bw --ahead 65
 refused '--seconds nan: want a number' lat --seconds nan
 refused '--layer mpi: want channel or ch3' lat --layer mpi
 refused '--transport ib: want shm, tcp or verbs' lat --transport ib
@@ -43,6 +45,7 @@ refused 'is for --layer ch3' lat --rendezvous write
 refused 'are for --transport verbs' sweep --transport shm
 refused 'sweep goes through the queue pairs and depths itself' sweep --depth 4
 refused '--window is for bw, rate and sweep' lat --window 3
+refused '--ahead is for bw, rate and sweep' lat --ahead 3
 refused '--quick is for sweep and peer' bw --quick
 refused 'wake and cuda want no options but' wake --size 8
 refused 'wake and cuda want no options but' cuda --design basic
@@ -102,6 +105,12 @@ assert cell["test"] == "bw" and cell["transport"] == "shm" and cell["floor"] == 
 assert abs(cell["MBps"] - cell["size"] / cell["median_us"]) < 1e-6 * cell["MBps"], cell
 assert abs(cell["ratio"] - cell["MBps"] / cell["floor_MBps"]) < 1e-6 * cell["ratio"], cell
 EOT
+
+# Long messages one by one, and several at a time, also more than there are.
+for ahead in 1 64; do
+	[ "$($perf bw --layer channel,ch3 --transport shm --size 16k,300k --iters 20 --ahead $ahead --csv | grep -c '^bw,')" = 4 ] ||
+		fail "--ahead $ahead"
+done
 
 # Ends that sleep get their messages all the same.
 [ "$(HEADRACE_SPIN_US=0 $perf lat --layer channel,ch3 --sleep --size 8,300k --iters 50 --csv | grep -c ',shm,')" = 4 ] || fail "sleep"
