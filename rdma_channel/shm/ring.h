@@ -6,11 +6,11 @@
  * the end of the ring.
  *
  *	word:    low half: payload bytes (1..SHM_RECORD_MAX) in bits 0 to 15, offset of the payload from the start of the
- *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_OFFER; high half: the record's position
+ *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_OFFER, SHM_RESTART; high half: the record's position
  *	payload: directly after the word, or later in that line, or at the start of the next line (shm_payload_offset)
  *
- * A record with SHM_OFFER carries no bytes of the pipe. Its payload says where they lie in the sender's memory
- * (single.h).
+ * A record with SHM_OFFER or SHM_RESTART carries no bytes of the pipe. The payload of an offer says where they lie in the
+ * sender's memory; a restart says that the sender goes on with bytes that it has sent before (single.h).
  *
  * Positions count lines, modulo 2^32, and start at SHM_FIRST_POSITION: so even a connection with little traffic passes
  * the overflow to zero, not only a connection that has moved 256 GB. The ring's size is a power of two.
@@ -44,6 +44,8 @@
 #define SHM_LINE 64u
 #define SHM_SPARE 2u /* lines after the last record whose first words are clean */
 #define SHM_OFFER (1u << 31)
+#define SHM_RESTART (1u << 30)
+#define SHM_KINDS (SHM_OFFER | SHM_RESTART)
 #define SHM_FEW_LINES 8u /* after a record of at most so many lines, words that are clean are zeroed late */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
@@ -56,6 +58,7 @@ struct shm_grant {
 	uint64_t address; /* in the receiver's memory */
 	uint64_t offset;  /* of the part in the offered bytes */
 	uint64_t length, unit; /* bytes of the part, bytes of one unit */
+	uint64_t number;  /* of the offer */
 };
 
 /* The control page of the segment. Groups of fields are 128 bytes apart, as processors prefetch lines in pairs. */
@@ -67,10 +70,12 @@ struct shm_control {
 	/* For single copy (single.h). */
 	_Alignas(128) uint32_t pulls;     /* receiver stores, sender loads: it can read the sender's memory */
 	uint32_t near;                    /* receiver stores, sender loads: the two processors share a cache (near.h) */
-	_Alignas(128) uint32_t offered;   /* both change it: 2 * number of the offer, + 1 once closed (single.h) */
+	_Alignas(128) uint32_t taken_up;  /* both change it: number of the last offer that is not open to be taken up */
+	uint32_t made;                    /* sender stores it: number of the last offer (near.h) */
 	uint32_t revoked;                 /* sender stores, receiver loads: the offered memory may have changed */
-	_Alignas(128) uint64_t answer_bytes; /* receiver stores before answer: bytes of the offer that it took */
-	uint32_t answer;                     /* receiver stores, sender loads: number of the last offer answered */
+	_Alignas(128) uint64_t answer_bytes; /* receiver stores before an early answer: bytes of the offer that it took */
+	uint64_t answer;                     /* receiver stores, sender loads: number of the last offer answered << 32,
+	                                      * + 1 if the answer is early */
 	_Alignas(128) struct shm_grant grant; /* receiver stores before claims */
 	_Alignas(128) uint64_t claims;    /* both change it: which side copies which units of the grant */
 	_Alignas(128) uint64_t pushed;    /* sender stores, receiver loads: units that the sender has copied */
@@ -94,7 +99,7 @@ struct shm_receiver {
 	struct hr_awaited next; /* header word and position of the current record, or of the next if there is none */
 	uint32_t length;   /* payload bytes of the current record; 0: no current record */
 	uint32_t offset;   /* of its payload from the start of the record, bytes */
-	bool offer;        /* the current record has SHM_OFFER */
+	uint32_t kind;     /* of the current record: 0, SHM_OFFER or SHM_RESTART */
 	uint32_t taken;    /* payload bytes of the current record that were copied out */
 	uint32_t reported; /* control->tail as last stored */
 };
@@ -180,7 +185,7 @@ static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
 }
 
-/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0 or SHM_OFFER. */
+/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0, SHM_OFFER or SHM_RESTART. */
 static inline void shm_sender_publish(struct shm_sender *sender, uint32_t offset, uint32_t length, uint32_t kind)
 {
 	uint32_t lines = shm_record_lines(offset, length), next = sender->head + lines;
@@ -218,13 +223,13 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 	if (!word || (uint32_t)(word >> 32) != receiver->next.high)
 		return 0; /* nothing, or the header word of an earlier record */
 	uint32_t index = receiver->next.high & receiver->mask;
-	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_OFFER) >> 16;
+	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_KINDS) >> 16;
 	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 ||
 	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
 		return -1;
 	receiver->length = length;
 	receiver->offset = 8 * offset;
-	receiver->offer = word & SHM_OFFER;
+	receiver->kind = (uint32_t)word & SHM_KINDS;
 	receiver->taken = 0;
 	return 1;
 }

@@ -32,8 +32,14 @@
 /* Every IDLE_CALLS-th put or get that moves nothing checks the stream, if the coarse clock has advanced since. */
 #define IDLE_CALLS 64
 
-/* After this many puts with an open offer and no get between them, the offer is taken back if the peer has put too. */
+/* After this many puts with an open offer and no get or answer between them, the offers are taken back if the peer has
+ * put too. */
 #define PATIENT_PUTS 64
+
+/* Pieces shorter than SHORT_BEHIND are put into the ring behind an open offer, in all up to one BEHIND_PART-th of the ring:
+ * if the offers are taken back, these bytes need room a second time. */
+#define SHORT_BEHIND 4096u
+#define BEHIND_PART 8u
 
 #define PREFETCH_BYTES 1024u /* of a record in place, as many lines as a processor fetches at a time */
 
@@ -47,6 +53,10 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "32k", 0, 1u << 30,
 /* If both processors share a cache, two copies through it are quicker than a system call up to this size. */
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
+
+/* The receiver finds the next piece when it has one. More wait in memory that the sender's caller cannot use meanwhile. */
+HR_SETTING(offers_setting, "HEADRACE_SHM_OFFERS", "8", 1, SHM_OFFERS_MAX,
+	   "shm: pieces that are offered for single copy before the receiver has taken the first");
 
 /* One piece per PROBE_NS that is too short to be offered is offered all the same: the receiver measures with it whether the
  * processors are near. */
@@ -77,6 +87,7 @@ struct shm_context {
 	bool heavy; /* this process is registered for the heavy barrier */
 	size_t zero_copy; /* minimum size for single copy, bytes; SIZE_MAX: no single copy */
 	size_t near;      /* minimum size for single copy if the processors are near, bytes; 0: as zero_copy */
+	uint32_t offers;  /* maximum number of open offers */
 	size_t stream;    /* minimum size of records written with non-temporal stores, bytes; SIZE_MAX: none */
 	struct shm_identity self;
 	struct shm_placement placement;
@@ -92,9 +103,13 @@ struct shm_conn {
 	bool was_answered; /* bytes have been received since the last put */
 	bool streams;      /* more than one long message was put between the last two times that bytes were received */
 	unsigned long_puts; /* long messages (not put_line's) put completely since bytes were last received */
-	size_t credit;     /* bytes that the receiver copied by single copy and that put has not yet accepted */
-	unsigned vain_puts; /* puts with an open offer since the last get */
-	size_t by_ring;    /* bytes at the start of the next put that must go through the ring */
+	/* Positions in the stream of bytes put: put has accepted the bytes before `accepted`, and those before `sent` are in
+	 * the ring or offered. Both stay as they are while single lines are put. */
+	uint64_t accepted, sent;
+	bool restart;      /* a record with SHM_RESTART must come next */
+	bool wants_room;   /* the last put found no room for the next record */
+	unsigned vain_puts; /* puts with an open offer since the last get or answer */
+	size_t by_ring;    /* bytes from `sent` on that must go through the ring */
 	uint64_t probed_at; /* when a piece was last offered to measure nearness, coarse ns */
 	struct shm_nearness nearness; /* measured when this side takes up the peer's offers */
 	struct shm_pusher pusher;
@@ -120,12 +135,14 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	struct shm_context *context = malloc(sizeof *context);
 	if (!context)
 		return -ENOMEM;
-	uint64_t zero_copy, near, stream;
+	uint64_t zero_copy, near, stream, offers;
 	int error = hr_setting_u64(&zero_copy_setting, &zero_copy);
 	if (!error)
 		error = hr_setting_u64(&near_setting, &near);
 	if (!error)
 		error = hr_setting_u64(&stream_setting, &stream);
+	if (!error)
+		error = hr_setting_u64(&offers_setting, &offers);
 	if (!error)
 		error = hr_barrier_register(&context->heavy);
 	if (!error)
@@ -136,6 +153,7 @@ static int shm_open_channel(const struct hr_channel_env *env, void **out, uint8_
 	}
 	context->zero_copy = zero_copy == 0 ? SIZE_MAX : zero_copy < HR_ZERO_COPY_MIN ? HR_ZERO_COPY_MIN : zero_copy;
 	context->near = near;
+	context->offers = (uint32_t)offers;
 	context->stream = stream ? stream : SIZE_MAX;
 	context->self = (struct shm_identity){ NULL, 0 };
 	if (zero_copy)
@@ -298,7 +316,7 @@ static void join_process(struct shm_conn *conn, const struct shm_half_wire *wire
 	if (is_of_our_user(stream))
 		conn->peer.pid = (pid_t)le32toh(wire->pid);
 	shm_process_probe(&conn->peer);
-	conn->pusher = (struct shm_pusher){ .control = conn->out.control, .peer = &conn->peer };
+	shm_pusher_init(&conn->pusher, conn->out.control, &conn->peer, conn->context->offers);
 	conn->puller = (struct shm_puller){ .control = conn->in.control, .peer = &conn->peer };
 	/* Relaxed: the channel sends its "ready" message after it. */
 	__atomic_store_n(&conn->in.control->pulls, conn->peer.reachable, __ATOMIC_RELAXED);
@@ -390,7 +408,7 @@ static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *
 }
 
 /* Returns the number of lines that the next record may take. Loads the tail again if a record of `wanted` bytes does
- * not fit. -EPROTO: the tail is invalid. */
+ * not fit. If there are none, sets wants_room. -EPROTO: the tail is invalid. */
 static int find_room(struct shm_conn *conn, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
@@ -398,7 +416,9 @@ static int find_room(struct shm_conn *conn, uint32_t wanted)
 		hr_log(HR_LOG_ERROR, "shm: peer %s: protocol violation: it returned more ring space than it had", conn->env->peer);
 		return -EPROTO;
 	}
-	return (int)shm_sender_usable(out);
+	uint32_t lines = shm_sender_usable(out);
+	conn->wants_room = lines == 0;
+	return (int)lines;
 }
 
 /* Puts one record of at most `wanted` bytes. Returns its payload bytes, 0 if there is no room, or -EPROTO. */
@@ -425,7 +445,7 @@ static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
 	int lines = find_room(conn, sizeof(struct shm_offer));
 	if (lines <= 0)
 		return lines;
-	struct shm_offer offer = shm_pusher_offer(&conn->pusher, piece, length);
+	struct shm_offer offer = shm_pusher_offer(&conn->pusher, piece, length, conn->sent);
 	memcpy((uint8_t *)shm_sender_word(out, out->head) + 8, &offer, sizeof offer);
 	shm_sender_publish(out, 8, sizeof offer, SHM_OFFER);
 	return 1;
@@ -437,35 +457,58 @@ static int damaged(struct shm_conn *conn, const char *what)
 	return -EPROTO;
 }
 
-/* If the receiver has answered the open offer, turns the bytes that it copied into credit. 0, or -EPROTO. */
-static int collect_answer(struct shm_conn *conn)
+/* Puts the record that says that the sender has gone back. Returns 1, 0 if there is no room, or -EPROTO. */
+static int put_restart(struct shm_conn *conn)
 {
-	struct shm_pusher *pusher = &conn->pusher;
-	size_t taken;
-	int answered = shm_pusher_answered(pusher, &taken);
+	struct shm_sender *out = &conn->out;
+	int lines = find_room(conn, sizeof(uint64_t));
+	if (lines <= 0)
+		return lines;
+	memset((uint8_t *)shm_sender_word(out, out->head) + 8, 0, sizeof(uint64_t));
+	shm_sender_publish(out, 8, sizeof(uint64_t), SHM_RESTART);
+	conn->restart = false;
+	return 1;
+}
+
+/* Sends again from this position on, the first by_ring bytes through the ring. No offer is open any more. */
+static void go_back(struct shm_conn *conn, uint64_t position, size_t by_ring)
+{
+	conn->sent = position;
+	conn->by_ring = by_ring;
+	conn->restart = true;
+}
+
+/* Handles the receiver's answers to open offers. 0, or -EPROTO. */
+static int collect_answers(struct shm_conn *conn)
+{
+	struct shm_answer answer;
+	int answered = shm_pusher_answered(&conn->pusher, &answer);
 	if (answered < 0)
 		return damaged(conn, "an answer");
-	if (answered) {
-		conn->credit = taken;
-		conn->by_ring = pusher->length - taken;
-		conn->env->stats->zero_copy_puts += taken > 0;
-		conn->env->stats->zero_copy_bytes += taken;
-	}
+	if (!answered)
+		return 0;
+	conn->env->stats->zero_copy_puts += answer.offers;
+	conn->env->stats->zero_copy_bytes += answer.bytes;
+	conn->vain_puts = 0;
+	if (answer.early)
+		go_back(conn, answer.upto, answer.rest);
 	return 0;
 }
 
-/* Makes progress with the open offer. 0, or -EPROTO. */
-static int drive_offer(struct shm_conn *conn)
+/* Makes progress with the open offers. 0, or -EPROTO. */
+static int drive_offers(struct shm_conn *conn)
 {
-	if (!shm_pusher_work(&conn->pusher))
+	struct shm_pusher *pusher = &conn->pusher;
+	if (!shm_pusher_work(pusher))
 		return damaged(conn, "a grant");
-	int error = collect_answer(conn);
-	if (error || !conn->pusher.open || ++conn->vain_puts < PATIENT_PUTS)
+	int error = collect_answers(conn);
+	if (error || !shm_pusher_open(pusher) || ++conn->vain_puts < PATIENT_PUTS)
 		return error;
-	/* The peer may be waiting in the same way for a get of this side: then take the offer back. */
+	/* The peer may be waiting in the same way for a get of this side: then take the offers back. */
 	conn->vain_puts = 0;
-	if ((conn->in.length || shm_receiver_look(&conn->in)) && shm_pusher_take_back(&conn->pusher))
-		conn->by_ring = conn->pusher.length;
+	uint64_t start = shm_pusher_start(pusher);
+	if ((conn->in.length || shm_receiver_look(&conn->in)) && shm_pusher_take_back(pusher))
+		go_back(conn, start, conn->sent - start);
 	return 0;
 }
 
@@ -523,61 +566,100 @@ static bool offers(struct shm_conn *conn, size_t piece, size_t offered)
 	return false;
 }
 
-/* Accepts bytes that the receiver has copied by single copy. */
-static size_t take_credit(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
+/* Returns the payload bytes for the next record behind an open offer: those before the first piece that is not short. 0:
+ * put nothing for now. */
+static uint32_t wanted_behind(const struct shm_conn *conn, struct hr_iov_place place, size_t left)
 {
-	size_t count = conn->credit < left ? conn->credit : left;
-	conn->credit -= count;
-	hr_iov_advance(place, count);
-	return count;
+	size_t most = (size_t)(conn->out.mask + 1) * SHM_LINE / BEHIND_PART;
+	uint64_t behind = conn->sent - shm_pusher_start(&conn->pusher) - shm_pusher_bytes(&conn->pusher);
+	if (conn->by_ring)
+		return 0;
+	uint32_t wanted = record_wanted(conn, place, SHORT_BEHIND, left);
+	return behind + wanted > most ? 0 : wanted;
 }
 
-/* Puts the next offer or record. Returns the bytes accepted, 0 if there are none for now, or -EPROTO. Sets *published
- * if it published a record. */
-static ssize_t put_next(struct shm_conn *conn, struct hr_iov_place *place, size_t left, bool *published)
+/* Puts the next offer or record. Returns the bytes sent, 0 if none can be sent for now, or -EPROTO. */
+static ssize_t send_next(struct shm_conn *conn, struct hr_iov_place *place, size_t left)
 {
 	uint8_t *from;
 	size_t piece = hr_iov_piece(place, &from), offered = offered_from(conn);
+	bool open = shm_pusher_open(&conn->pusher);
+	int put;
 	if (offers(conn, piece, offered)) {
-		int put = put_offer(conn, from, piece);
-		*published |= put > 0;
-		return put < 0 ? put : 0;
+		put = put_offer(conn, from, piece);
+		if (put <= 0)
+			return put;
+		hr_iov_advance(place, piece);
+		return (ssize_t)piece;
 	}
-	uint32_t wanted = record_wanted(conn, *place, offered, left);
-	int length = put_record(conn, place, wanted < left ? wanted : (uint32_t)left);
-	if (length <= 0)
-		return length;
-	*published = true;
-	conn->by_ring -= conn->by_ring ? (uint32_t)length : 0;
-	return length;
+	uint32_t wanted = open ? wanted_behind(conn, *place, left) : record_wanted(conn, *place, offered, left);
+	if (wanted == 0)
+		return 0;
+	put = put_record(conn, place, wanted < left ? wanted : (uint32_t)left);
+	if (put <= 0)
+		return put;
+	conn->by_ring -= conn->by_ring ? (uint32_t)put : 0;
+	return put;
+}
+
+/* Sends the bytes of the vector that were not sent yet, as far as possible. 0, or -EPROTO. */
+static int send_more(struct shm_conn *conn, struct hr_iov_place place, size_t total)
+{
+	uint64_t end = conn->accepted + total;
+	uint32_t head = conn->out.head;
+	ssize_t count = 1;
+	conn->wants_room = false;
+	if (conn->sent >= end)
+		return 0;
+	hr_iov_advance(&place, (size_t)(conn->sent - conn->accepted));
+	if (conn->restart)
+		count = put_restart(conn);
+	while (count > 0 && conn->sent < end) {
+		count = send_next(conn, &place, (size_t)(end - conn->sent));
+		conn->sent += count > 0 ? (size_t)count : 0;
+	}
+	if (conn->out.head != head)
+		wake_if_armed(conn, &conn->out.control->get_armed);
+	return count < 0 ? (int)count : 0;
+}
+
+/* Returns how many bytes put may accept: those before the first open offer. */
+static uint64_t acceptable(const struct shm_conn *conn)
+{
+	return (shm_pusher_open(&conn->pusher) ? shm_pusher_start(&conn->pusher) : conn->sent) - conn->accepted;
+}
+
+/* Accepts what may be accepted, at most total bytes. */
+static size_t accept_bytes(struct shm_conn *conn, size_t total)
+{
+	uint64_t count = acceptable(conn);
+	count = count < total ? count : total;
+	conn->accepted += count;
+	return (size_t)count;
 }
 
 /* Puts as many bytes as are accepted now. Sets *accepted also if it fails. */
-static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t total, size_t *accepted)
+static int put_all(struct shm_conn *conn, struct hr_iov_place place, size_t total, size_t *accepted)
 {
-	bool published = false;
-	ssize_t count = 1;
-	size_t done = 0;
-	while (done < total && count > 0) {
-		if (conn->pusher.open) {
-			count = drive_offer(conn);
-			if (count < 0 || conn->pusher.open)
-				break;
-		}
-		count = conn->credit ? (ssize_t)take_credit(conn, place, total - done)
-				     : put_next(conn, place, total - done, &published);
-		if (count > 0)
-			done += (size_t)count;
-	}
-	if (published)
-		wake_if_armed(conn, &conn->out.control->get_armed);
-	*accepted = done;
-	if (conn->credit && done == total) {
-		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s: the call must begin with the bytes that were not accepted: %zu more of "
-		       "these have been transferred", conn->env->peer, conn->credit);
+	int error = shm_pusher_open(&conn->pusher) ? drive_offers(conn) : 0;
+	if (!error)
+		error = send_more(conn, place, total);
+	if (!error && shm_pusher_open(&conn->pusher))
+		error = drive_offers(conn);
+	uint64_t more = acceptable(conn);
+	*accepted = accept_bytes(conn, total);
+	if (more > total && !error) {
+		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s: the call must begin with the bytes that were not accepted: %llu more of "
+		       "these have been transferred", conn->env->peer, (unsigned long long)(more - total));
 		return -EINVAL;
 	}
-	return count < 0 ? (int)count : 0;
+	return error;
+}
+
+/* Returns whether bytes were sent that put has not accepted, or must be sent again. */
+static inline bool is_ahead(const struct shm_conn *conn)
+{
+	return conn->sent != conn->accepted || conn->restart;
 }
 
 /* Fast path for a small message: one element that fits in one line. False: not this case, or no free line. */
@@ -585,7 +667,7 @@ static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_sender *out = &conn->out;
 	size_t n = iov->iov_len;
-	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 1 + SHM_SPARE || conn->pusher.open || conn->credit)
+	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 1 + SHM_SPARE || is_ahead(conn))
 		return false;
 	shm_copy((uint8_t *)shm_sender_word(out, out->head) + 8, iov->iov_base, n);
 	shm_sender_publish(out, 8, (uint32_t)n, 0);
@@ -595,18 +677,29 @@ static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 	return true;
 }
 
-/* A put after the peer has ended. The peer may have answered an offer before it ended: the bytes that it copied are
- * accepted first, then put fails. */
+/* A put after the peer has ended. The peer may have answered offers before it ended: the bytes that it copied are accepted
+ * first, then put fails. */
 static int put_after_end(struct shm_conn *conn, const struct iovec *iov, int n, size_t *accepted)
 {
-	if (conn->pusher.open && collect_answer(conn))
+	if (shm_pusher_open(&conn->pusher) && collect_answers(conn))
 		return conn->ended;
-	if (!conn->credit)
+	if (!acceptable(conn))
 		return conn->ended;
-	struct hr_iov_place place = hr_iov_begin(iov, n);
-	*accepted = take_credit(conn, &place, hr_iov_total(iov, n));
-	conn->put_was_short = *accepted < hr_iov_total(iov, n);
+	size_t total = hr_iov_total(iov, n);
+	*accepted = accept_bytes(conn, total);
+	conn->put_was_short = *accepted < total;
 	return 0;
+}
+
+/* Returns how many messages the first `accepted` bytes of the vector complete: elements that do not fit in one line. */
+static unsigned long_pieces(const struct iovec *iov, int n, size_t accepted)
+{
+	unsigned count = 0;
+	for (int i = 0; i < n && iov[i].iov_len <= accepted; i++) {
+		accepted -= iov[i].iov_len;
+		count += iov[i].iov_len > SHM_INLINE_MAX;
+	}
+	return count;
 }
 
 static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
@@ -626,7 +719,7 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 		conn->streams = conn->long_puts > 1;
 		conn->long_puts = 0;
 	}
-	int error = put_all(conn, &place, total, accepted);
+	int error = put_all(conn, place, total, accepted);
 	if (error) {
 		conn->put_error = error;
 		return error;
@@ -636,7 +729,7 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 	else
 		ask_stream_sometimes(conn);
 	conn->put_was_short = *accepted < total;
-	conn->long_puts += *accepted == total;
+	conn->long_puts += long_pieces(iov, n, *accepted);
 	return 0;
 }
 
@@ -657,9 +750,10 @@ static int begin_offer(struct shm_conn *conn)
 	memcpy(&offer, shm_receiver_payload(in), sizeof offer);
 	if (in->length != sizeof offer)
 		return damaged(conn, "an offer");
-	bool measured = shm_near_is_due(&conn->nearness, hr_now_coarse_ns());
+	/* If other offers were open, this side may have used the line since the sender stored in it. */
+	bool measured = offer.alone && shm_near_is_due(&conn->nearness, hr_now_coarse_ns());
 	uint64_t begin = measured ? hr_now_ns() : 0;
-	if (!shm_puller_begin(&conn->puller, &offer))
+	if (offer.alone > 1 || !shm_puller_begin(&conn->puller, &offer))
 		return damaged(conn, "an offer");
 	/* Relaxed: the flag only decides which way is quicker. */
 	if (measured && shm_near_sample(&conn->nearness, hr_now_ns() - begin))
@@ -694,6 +788,19 @@ static ssize_t deliver_offered(struct shm_conn *conn, struct hr_iov_place *place
 	return count;
 }
 
+/* Takes a record that is not to be delivered: the sender sends its bytes again. 0, or -EPROTO. */
+static int drop_record(struct shm_conn *conn)
+{
+	struct shm_receiver *in = &conn->in;
+	if (in->kind == SHM_RESTART && !conn->puller.drops)
+		return damaged(conn, "a restart");
+	if (in->kind == SHM_RESTART)
+		conn->puller.drops = false;
+	if (shm_receiver_take(in, in->length - in->taken))
+		report_tail(conn);
+	return 0;
+}
+
 /* Delivers bytes of the current record. */
 static ssize_t deliver_record(struct shm_conn *conn, struct hr_iov_place *place)
 {
@@ -724,9 +831,10 @@ static ssize_t deliver_next(struct shm_conn *conn, struct hr_iov_place *place, b
 			return early ? 0 : damaged(conn, "the ring");
 		if (there == 0)
 			return 0;
-		if (!conn->in.offer)
+		bool drops = conn->puller.drops || conn->in.kind == SHM_RESTART;
+		if (!drops && !conn->in.kind)
 			return deliver_record(conn, place);
-		int error = begin_offer(conn);
+		int error = drops ? drop_record(conn) : begin_offer(conn);
 		if (error)
 			return error;
 	}
@@ -759,8 +867,8 @@ static int deliver(struct shm_conn *conn, struct hr_iov_place *place, size_t *de
 static inline bool get_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_receiver *in = &conn->in;
-	if (in->length || conn->puller.open || shm_receiver_look(in) <= 0 || in->length != iov->iov_len ||
-	    in->length > SHM_INLINE_MAX || in->offer)
+	if (in->length || conn->puller.open || conn->puller.drops || shm_receiver_look(in) <= 0 || in->length != iov->iov_len ||
+	    in->length > SHM_INLINE_MAX || in->kind)
 		return false;
 	shm_copy(iov->iov_base, shm_receiver_payload(in), in->length);
 	conn->was_answered = true;
@@ -798,7 +906,7 @@ static void *shm_reserve(void *data, size_t front, size_t len)
 {
 	struct shm_conn *conn = data;
 	struct shm_sender *out = &conn->out;
-	if (conn->put_error || conn->ended || conn->pusher.open || conn->credit || conn->by_ring)
+	if (conn->put_error || conn->ended || is_ahead(conn) || conn->by_ring)
 		return NULL;
 	uint32_t offset = shm_payload_offset((uint32_t)front, (uint32_t)len), lines = shm_record_lines(offset, (uint32_t)len);
 	if (shm_sender_free(out) < lines + SHM_SPARE && !shm_sender_refresh(out))
@@ -822,7 +930,7 @@ static enum hr_arrival shm_peek(void *data, const uint8_t **bytes, size_t *len)
 {
 	struct shm_conn *conn = data;
 	struct shm_receiver *in = &conn->in;
-	if (conn->broken || conn->puller.open)
+	if (conn->broken || conn->puller.open || conn->puller.drops)
 		return HR_CALL_GET;
 	conn->vain_puts = 0;
 	int there = shm_receiver_look(in);
@@ -830,7 +938,7 @@ static enum hr_arrival shm_peek(void *data, const uint8_t **bytes, size_t *len)
 		ask_stream_sometimes(conn);
 		return conn->ended || conn->put_error ? HR_CALL_GET : HR_NOT_ARRIVED;
 	}
-	if (there < 0 || in->offer)
+	if (there < 0 || in->kind)
 		return HR_CALL_GET;
 	*bytes = shm_receiver_payload(in);
 	*len = in->length - in->taken;
@@ -875,7 +983,7 @@ static bool shm_conn_pending(void *data, bool want_put)
 		return true;
 	if (!want_put || !conn->put_was_short)
 		return false;
-	if (conn->pusher.open)
+	if (shm_pusher_open(&conn->pusher) && (shm_pusher_pending(&conn->pusher) || !conn->wants_room))
 		return shm_pusher_pending(&conn->pusher);
 	return !shm_sender_refresh(&conn->out) || shm_sender_usable(&conn->out) > 0;
 }

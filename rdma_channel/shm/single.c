@@ -130,30 +130,56 @@ static size_t unit_length(size_t index, size_t unit, size_t length)
 
 /* ---- sender ---- */
 
+void shm_pusher_init(struct shm_pusher *pusher, struct shm_control *control, struct shm_process *peer, uint32_t most)
+{
+	*pusher = (struct shm_pusher){ .control = control, .peer = peer, .most = most, .first = 1, .end = 1 };
+}
+
+static struct shm_offered *offer_of(struct shm_pusher *pusher, uint32_t number)
+{
+	return &pusher->offer[number % SHM_OFFERS_MAX];
+}
+
+static bool is_open(const struct shm_pusher *pusher, uint32_t number)
+{
+	return number - pusher->first < pusher->end - pusher->first;
+}
+
+uint64_t shm_pusher_bytes(const struct shm_pusher *pusher)
+{
+	uint64_t bytes = 0;
+	for (uint32_t number = pusher->first; number != pusher->end; number++)
+		bytes += pusher->offer[number % SHM_OFFERS_MAX].length;
+	return bytes;
+}
+
 bool shm_pusher_ready(const struct shm_pusher *pusher)
 {
 	/* Relaxed: the receiver sets it at most once, before the connection is up. It may clear it at any time later;
 	 * an offer made after that is answered with 0 bytes. */
-	return __atomic_load_n(&pusher->control->pulls, __ATOMIC_RELAXED) && !is_child(pusher->peer->self);
+	return pusher->end - pusher->first < pusher->most &&
+	       __atomic_load_n(&pusher->control->pulls, __ATOMIC_RELAXED) && !is_child(pusher->peer->self);
 }
 
-struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, size_t length)
+struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, size_t length, uint64_t start)
 {
-	pusher->from = from;
-	pusher->length = length;
-	pusher->number++;
-	pusher->open = true;
-	pusher->seen_at = hr_now_coarse_ns();
-	/* Relaxed: the record of the offer is published later, with release. */
-	__atomic_store_n(&pusher->control->offered, 2 * pusher->number, __ATOMIC_RELAXED);
-	return (struct shm_offer){ (uintptr_t)from, length, pusher->number, 0 };
+	uint32_t number = pusher->end++;
+	bool alone = number == pusher->first;
+	*offer_of(pusher, number) = (struct shm_offered){ from, length, start };
+	/* A grant of an earlier offer that is open may be old. */
+	if (alone)
+		pusher->seen_at = hr_now_coarse_ns();
+	/* Relaxed: nobody reads it. It brings the line of taken_up to this processor, for the receiver to measure. */
+	__atomic_store_n(&pusher->control->made, number, __ATOMIC_RELAXED);
+	return (struct shm_offer){ (uintptr_t)from, length, number, alone };
 }
 
 /* Copies the index-th unit of the grant into the receiver's memory. */
-static bool push_unit(const struct shm_pusher *pusher, const struct shm_grant *grant, size_t index)
+static bool push_unit(struct shm_pusher *pusher, const struct shm_grant *grant, size_t index)
 {
+	const uint8_t *from = offer_of(pusher, (uint32_t)grant->number)->from;
 	size_t start = index * grant->unit, count = unit_length(index, grant->unit, grant->length);
-	struct iovec here = { (void *)(pusher->from + grant->offset + start), count };
+	struct iovec here = { (void *)(from + grant->offset + start), count };
 	struct iovec there = { (void *)(uintptr_t)(grant->address + start), count };
 	return process_vm_writev(pusher->peer->pid, &here, 1, &there, 1, 0) == (ssize_t)count;
 }
@@ -206,15 +232,22 @@ static bool may_push(struct shm_pusher *pusher)
 	return is_same(pusher->peer);
 }
 
+/* Returns whether the peer asks only for bytes of an offered piece, not for other memory of this process. */
+static bool is_valid(struct shm_pusher *pusher, const struct shm_grant *grant, const struct claims *claims)
+{
+	if (grant->number > UINT32_MAX || !is_open(pusher, (uint32_t)grant->number))
+		return false;
+	size_t length = offer_of(pusher, (uint32_t)grant->number)->length;
+	return grant->offset <= length && grant->length <= length - grant->offset && claims->back <= units_of(grant);
+}
+
 bool shm_pusher_work(struct shm_pusher *pusher)
 {
 	struct shm_control *control = pusher->control;
 	struct shm_grant grant;
 	struct claims claims;
 	while (pusher->peer->reachable && may_push(pusher) && claim_back(control, &grant, &claims)) {
-		/* The peer may ask only for bytes of the offered piece, not for other memory of this process. */
-		if (grant.offset > pusher->length || grant.length > pusher->length - grant.offset ||
-		    claims.back > units_of(&grant))
+		if (!is_valid(pusher, &grant, &claims))
 			return false;
 		uint32_t pushed = claims.back;
 		if (!push_unit(pusher, &grant, units_of(&grant) - claims.back)) {
@@ -231,44 +264,55 @@ bool shm_pusher_pending(const struct shm_pusher *pusher)
 {
 	const struct shm_control *control = pusher->control;
 	/* Relaxed: shm_pusher_answered and shm_pusher_work load these words again. */
-	if (__atomic_load_n(&control->answer, __ATOMIC_RELAXED) == pusher->number)
+	if (is_open(pusher, (uint32_t)(__atomic_load_n(&control->answer, __ATOMIC_RELAXED) >> 32)))
 		return true;
 	return pusher->peer->reachable && claims_of(__atomic_load_n(&control->claims, __ATOMIC_RELAXED)).left > 0;
 }
 
-int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken)
+int shm_pusher_answered(struct shm_pusher *pusher, struct shm_answer *answer)
 {
 	/* Acquire: answer_bytes is read later; pairs with the release in answer. */
-	if (__atomic_load_n(&pusher->control->answer, __ATOMIC_ACQUIRE) != pusher->number)
+	uint64_t word = __atomic_load_n(&pusher->control->answer, __ATOMIC_ACQUIRE);
+	uint32_t number = (uint32_t)(word >> 32);
+	if (!is_open(pusher, number))
 		return 0;
-	uint64_t bytes = pusher->control->answer_bytes;
-	pusher->open = false;
-	if (bytes > pusher->length)
+	const struct shm_offered *last = offer_of(pusher, number);
+	*answer = (struct shm_answer){ .early = word & 1 };
+	uint64_t taken = answer->early ? pusher->control->answer_bytes : last->length;
+	if (answer->early && taken >= last->length)
 		return -1;
-	*taken = bytes;
+	answer->upto = last->start + taken;
+	answer->rest = last->length - taken;
+	answer->offers = number - pusher->first + (taken > 0);
+	for (answer->bytes = taken; pusher->first != number; pusher->first++)
+		answer->bytes += offer_of(pusher, pusher->first)->length;
+	pusher->first = answer->early ? pusher->end : number + 1;
+	/* Relaxed: the receiver takes up no offer before the next one, whose record is published later, with release. */
+	if (answer->early)
+		__atomic_store_n(&pusher->control->taken_up, pusher->end - 1, __ATOMIC_RELAXED);
 	return 1;
 }
 
 bool shm_pusher_take_back(struct shm_pusher *pusher)
 {
-	uint32_t offered = 2 * pusher->number;
-	/* Relaxed: if the exchange succeeds, the receiver ignores the offer, and the bytes go through the ring, which
-	 * has its own ordering. */
-	if (!__atomic_compare_exchange_n(&pusher->control->offered, &offered, offered + 1, false, __ATOMIC_RELAXED,
+	uint32_t before = pusher->first - 1;
+	/* Relaxed: if the exchange succeeds, the receiver takes up none of the offers, and the bytes go through the ring,
+	 * which has its own ordering. */
+	if (!__atomic_compare_exchange_n(&pusher->control->taken_up, &before, pusher->end - 1, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return false;
-	pusher->open = false;
+	pusher->first = pusher->end;
 	return true;
 }
 
 void shm_pusher_revoke(struct shm_pusher *pusher)
 {
-	if (!pusher->open)
+	if (!shm_pusher_open(pusher))
 		return;
 	__atomic_store_n(&pusher->control->revoked, 1, __ATOMIC_RELAXED);
 	/* Release: the caller's later stores into the buffer come after the store above; pairs with was_revoked. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	pusher->open = false;
+	pusher->first = pusher->end;
 }
 
 /* ---- receiver ---- */
@@ -277,15 +321,16 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer)
 {
 	if (!offer->length || offer->length > SIZE_MAX / 2)
 		return false;
-	uint32_t offered = 2 * offer->number;
+	uint32_t before = offer->number - 1;
 	/* Relaxed: the record was read with acquire, and the next access is a system call on the peer's memory. */
-	puller->open = __atomic_compare_exchange_n(&puller->control->offered, &offered, offered + 1, false,
+	puller->open = __atomic_compare_exchange_n(&puller->control->taken_up, &before, offer->number, false,
 						   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	puller->drops = !puller->open;
 	/* The sender has taken the offer back and no longer looks for its answer. Store the number all the same: if
 	 * 2^32 offers in sequence were taken back, the last answer would look like an answer to the next offer.
 	 * Relaxed: nothing else is read because of it. */
 	if (!puller->open)
-		__atomic_store_n(&puller->control->answer, offer->number, __ATOMIC_RELAXED);
+		__atomic_store_n(&puller->control->answer, (uint64_t)offer->number << 32, __ATOMIC_RELAXED);
 	puller->address = offer->address;
 	puller->length = offer->length;
 	puller->number = offer->number;
@@ -308,22 +353,32 @@ static bool can_copy(const struct shm_puller *puller)
 	return puller->peer->reachable && !is_child(puller->peer->self);
 }
 
-/* Answers the offer: its first `done` bytes have been delivered. */
+/* The sender has revoked its offers. It ends, so what is in the ring behind this offer is not delivered. */
+static void end_revoked(struct shm_puller *puller)
+{
+	puller->open = false;
+	puller->drops = true;
+}
+
+/* Answers the offer: its first `done` bytes have been delivered. If that is not all of it, the sender goes back. */
 static void answer(struct shm_puller *puller)
 {
 	struct shm_control *control = puller->control;
 	if (!can_copy(puller))
 		__atomic_store_n(&control->pulls, 0, __ATOMIC_RELAXED); /* ordered by the release below */
-	control->answer_bytes = puller->done;
+	puller->drops = puller->done < puller->length;
+	/* Stored only before an early answer: the sender could read the bytes of a later answer with this one's number. */
+	if (puller->drops)
+		control->answer_bytes = puller->done;
 	/* Release: answer_bytes was stored and the bytes were read before it; pairs with shm_pusher_answered. */
-	__atomic_store_n(&control->answer, puller->number, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->answer, (uint64_t)puller->number << 32 | puller->drops, __ATOMIC_RELEASE);
 	puller->open = false;
 }
 
 static void open_grant(struct shm_puller *puller, void *to, size_t length)
 {
 	struct shm_grant *grant = &puller->grant;
-	*grant = (struct shm_grant){ (uintptr_t)to, puller->done, length, unit_for(length) };
+	*grant = (struct shm_grant){ (uintptr_t)to, puller->done, length, unit_for(length), puller->number };
 	puller->granted = true;
 	puller->units = (uint32_t)units_of(grant);
 	puller->front = 0;
@@ -426,7 +481,7 @@ static ssize_t take_granted(struct shm_puller *puller)
 		return whole;
 	size_t upto = deliverable(puller, whole, waits);
 	if (was_revoked(puller)) {
-		puller->open = false;
+		end_revoked(puller);
 		return 0;
 	}
 	size_t count = upto > puller->reported ? upto - puller->reported : 0;
@@ -443,7 +498,7 @@ static size_t take_short(struct shm_puller *puller, void *to, size_t length)
 	if (!pull(puller->peer, puller->address + puller->done, to, length))
 		return 0;
 	if (was_revoked(puller)) {
-		puller->open = false;
+		end_revoked(puller);
 		return 0;
 	}
 	puller->done += length;

@@ -17,15 +17,23 @@
  *	pushed: generation << 32 | units that the sender has pushed. With SHM_PUSH_FAILED the sender pushes no more, and
  *	        the receiver pulls the units that the sender took but did not push.
  *	answer: When the whole piece has been copied, the receiver answers, and put accepts the piece. If the receiver's
- *	        caller asks for small pieces, or a system call fails, the receiver answers earlier, with the bytes
- *	        copied so far. The sender then sends the rest through the ring.
+ *	        caller asks for small pieces, or a system call fails, the receiver answers early, with the bytes
+ *	        copied so far, and the sender goes back.
  *
- * If both callers put and neither gets, each would wait for the other. So the sender may take an offer back until the
- * receiver takes it up. Compare-and-swap on `offered` decides which comes first: the word is twice the number of the
- * offer while the offer is open, and one more when either side has closed it.
+ * A sender has up to HEADRACE_SHM_OFFERS offers open, so that the receiver finds the next piece when it has one, and it
+ * sends short pieces behind them. Put accepts only what comes before the first open offer. There is at most one grant:
+ * the two processors themselves make the copies, so two copies at the same time would not be faster.
  *
- * Each direction has at most one offer at a time. The two processors themselves make the copies, so two copies at the
- * same time would not be faster.
+ * If both callers put and neither gets, each would wait for the other. So the sender may take back all offers that the
+ * receiver has not taken up. Compare-and-swap on `taken_up` decides which comes first: the receiver takes an offer up
+ * by changing the word from the number before it to its number, and the sender takes offers back by changing it from
+ * the number before the first open one to that of the last.
+ *
+ * go back: After an early answer, and when offers were taken back, the sender goes on with the first byte that was not
+ *	        taken. What it has sent after that byte was not accepted, so its caller still offers it; it is sent again,
+ *	        first the rest of the piece (if taken back: all of it) through the ring. A record with SHM_RESTART comes
+ *	        before it. The receiver drops all records between the early answer, or the offer that was taken back, and
+ *	        the restart. test/model/several.pml is the model.
  *
  * Only the right bytes are delivered. The receiver counts a unit that it pulls only if the same system call also read
  * the peer's token: a word that is in no other process's memory and does not survive exec(2). It then checks that
@@ -47,7 +55,7 @@
 struct shm_offer {
 	uint64_t address, length;
 	uint32_t number;
-	uint32_t zero;
+	uint32_t alone; /* 1: no other offer was open when it was made */
 };
 _Static_assert(sizeof(struct shm_offer) == 24, "ring format");
 _Static_assert(sizeof(struct shm_offer) <= SHM_INLINE_MAX, "an offer is one line");
@@ -78,30 +86,59 @@ void shm_process_probe(struct shm_process *process);
 
 /* ---- sender ---- */
 
+enum { SHM_OFFERS_MAX = 32 }; /* a power of two */
+
+struct shm_offered {
+	const uint8_t *from; /* the piece */
+	size_t length;
+	uint64_t start; /* position of its first byte in the stream */
+};
+
 struct shm_pusher {
 	struct shm_control *control; /* of the ring that this side sends into */
 	struct shm_process *peer;
-	const uint8_t *from; /* the offered piece */
-	size_t length;
-	uint32_t number; /* of the current offer, or of the last one */
-	bool open;       /* there is a current offer */
+	struct shm_offered offer[SHM_OFFERS_MAX];
+	uint32_t most;       /* maximum number of open offers */
+	uint32_t first, end; /* numbers of the first open offer and of the next offer; modulo 2^32 */
 	uint64_t seen_at; /* when the peer was last known to be the same process, coarse ns */
 };
 
+/* Offers that the receiver has answered. */
+struct shm_answer {
+	unsigned offers; /* those of which it took bytes */
+	uint64_t bytes;  /* that it took */
+	bool early;      /* it did not take all of the last one: go back */
+	uint64_t upto;   /* position of the first byte that it did not take */
+	size_t rest;     /* bytes of the last one that it did not take */
+};
+
+void shm_pusher_init(struct shm_pusher *pusher, struct shm_control *control, struct shm_process *peer, uint32_t most);
+static inline bool shm_pusher_open(const struct shm_pusher *pusher)
+{
+	return pusher->first != pusher->end;
+}
+
+/* Position of the first byte of the first open offer. */
+static inline uint64_t shm_pusher_start(const struct shm_pusher *pusher)
+{
+	return pusher->offer[pusher->first % SHM_OFFERS_MAX].start;
+}
+
+/* Bytes of all open offers. */
+uint64_t shm_pusher_bytes(const struct shm_pusher *pusher);
 /* Returns whether this side may make an offer now. */
 bool shm_pusher_ready(const struct shm_pusher *pusher);
-/* Opens an offer. The caller then puts the returned payload into the ring. */
-struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, size_t length);
+/* Opens an offer of the piece at this position of the stream. The caller then puts the returned payload into the ring. */
+struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, size_t length, uint64_t start);
 /* Pushes units until none is left to take. False: the peer wrote an invalid grant. */
 bool shm_pusher_work(struct shm_pusher *pusher);
 /* Returns whether there is a unit to push or an answer. */
 bool shm_pusher_pending(const struct shm_pusher *pusher);
-/* Returns 1 if the offer was answered, with the copied bytes of the piece in *taken; 0 if not; -1 if the answer is
- * invalid. */
-int shm_pusher_answered(struct shm_pusher *pusher, size_t *taken);
-/* Takes the offer back, so that the piece can go through the ring. False: the receiver has taken it up. */
+/* Returns 1 if offers were answered since the last call, 0 if not, -1 if the answer is invalid. */
+int shm_pusher_answered(struct shm_pusher *pusher, struct shm_answer *answer);
+/* Takes all open offers back, so that the sender can go back to the first. False: the receiver has taken that one up. */
 bool shm_pusher_take_back(struct shm_pusher *pusher);
-/* Revokes the offer. Call it before the caller may change or free the offered memory. */
+/* Revokes all offers. Call it before the caller may change or free the offered memory. */
 void shm_pusher_revoke(struct shm_pusher *pusher);
 
 /* ---- receiver ---- */
@@ -109,6 +146,7 @@ void shm_pusher_revoke(struct shm_pusher *pusher);
 struct shm_puller {
 	struct shm_control *control; /* of the ring that this side receives from */
 	struct shm_process *peer;
+	bool drops; /* records are to be dropped up to the restart */
 	bool open; /* there is a current offer; the next four fields describe it */
 	uint64_t address, length, done; /* done: bytes delivered */
 	uint32_t number;
@@ -120,7 +158,7 @@ struct shm_puller {
 	size_t reported; /* bytes of the grant delivered */
 };
 
-/* Takes an offer up, unless the sender has taken it back. False: the offer is invalid. */
+/* Takes an offer up. If the sender has taken it back, sets drops. False: the offer is invalid. */
 bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer);
 /*
  * Copies bytes of the offer to `to`. room: bytes of one element of the caller's vector; if there is a grant, bytes of
@@ -128,7 +166,7 @@ bool shm_puller_begin(struct shm_puller *puller, const struct shm_offer *offer);
  * room is left empty, as the caller may offer more room with its next get. Returns the number of bytes delivered, which
  * may be 0. -EPROTO: the peer wrote an invalid word. -EINVAL: `to` and room do not cover the memory of the open grant;
  * deliver no more on this connection. After the call, puller->open is false if the offer was answered (wake the sender)
- * or revoked.
+ * or revoked. If it was revoked or answered early, puller->drops is set.
  */
 ssize_t shm_puller_take(struct shm_puller *puller, void *to, size_t room, bool early);
 /* Withdraws the grant, before the caller may reuse its memory. False: the sender is writing into it; call again. */

@@ -91,9 +91,16 @@ test_channel_conformance_encrypted_SOURCES = $(conformance_sources) test/channel
 test_channel_conformance_encrypted_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_channel_connect
 test_channel_conformance_encrypted_LDADD = rdma_channel/libhrchannel.la
 
+check_PROGRAMS += test/channel/shm_several
+TESTS += test/channel/shm_several
+test_channel_shm_several_SOURCES = test/channel/shm_several.c test/channel/shm_kit.c test/channel/shm_kit.h \
+	test/channel/pair.c test/channel/pair.h
+test_channel_shm_several_LDADD = rdma_channel/libhrchannel.la
+
 check_PROGRAMS += test/channel/shm_single
 TESTS += test/channel/shm_single
-test_channel_shm_single_SOURCES = test/channel/shm_single.c test/channel/pair.c test/channel/pair.h
+test_channel_shm_single_SOURCES = test/channel/shm_single.c test/channel/shm_kit.c test/channel/shm_kit.h \
+	test/channel/pair.c test/channel/pair.h
 test_channel_shm_single_LDADD = rdma_channel/libhrchannel.la
 
 conformance_scripts = \

@@ -76,7 +76,7 @@ static void setup(void)
 	shm_process_probe(&pulling_process);
 	ck_assert(pulling_process.reachable);
 	control.pulls = 1;
-	pusher = (struct shm_pusher){ .control = &control, .peer = &pushing_process };
+	shm_pusher_init(&pusher, &control, &pushing_process, 4);
 	puller = (struct shm_puller){ .control = &control, .peer = &pulling_process };
 	from = malloc(PIECE);
 	to = malloc(PIECE);
@@ -86,7 +86,7 @@ static void setup(void)
 	delivered = 0;
 	reads = writes = failing_writes = 0;
 	during_read = during_write = NULL;
-	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE, 1000);
 	ck_assert(shm_puller_begin(&puller, &offer));
 	ck_assert(puller.open);
 }
@@ -122,11 +122,30 @@ static void get_during_write(void)
 
 static void check_all_accepted(void)
 {
-	size_t taken = 0;
+	struct shm_answer answer;
 	ck_assert_uint_eq(delivered, PIECE);
 	ck_assert(!puller.open);
-	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
-	ck_assert_uint_eq(taken, PIECE);
+	ck_assert(!puller.drops);
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert(!answer.early);
+	ck_assert_uint_eq(answer.offers, 1);
+	ck_assert_uint_eq(answer.bytes, PIECE);
+	ck_assert_uint_eq(answer.upto, 1000 + PIECE);
+	ck_assert(!shm_pusher_open(&pusher));
+}
+
+static void check_refused(void)
+{
+	struct shm_answer answer;
+	ck_assert_uint_eq(delivered, 0);
+	ck_assert(puller.drops);
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert(answer.early);
+	ck_assert_uint_eq(answer.offers, 0);
+	ck_assert_uint_eq(answer.bytes, 0);
+	ck_assert_uint_eq(answer.upto, 1000);
+	ck_assert_uint_eq(answer.rest, PIECE);
+	ck_assert(!shm_pusher_open(&pusher));
 }
 
 START_TEST(receiver_alone)
@@ -210,12 +229,91 @@ END_TEST
 
 START_TEST(taken_back_or_taken_up)
 {
-	ck_assert(!shm_pusher_take_back(&pusher)); /* the receiver has it */
-	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
-	puller.open = false;
+	struct shm_offer second = shm_pusher_offer(&pusher, from, PIECE, 1000 + PIECE);
+	shm_pusher_offer(&pusher, from, PIECE, 1000 + 2 * PIECE);
+	ck_assert(!shm_pusher_take_back(&pusher)); /* the receiver has the first */
+	get();
+	struct shm_answer answer;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert_uint_eq(shm_pusher_start(&pusher), 1000 + PIECE);
 	ck_assert(shm_pusher_take_back(&pusher));
-	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(!shm_pusher_open(&pusher));
+	ck_assert(shm_puller_begin(&puller, &second));
+	ck_assert(!puller.open && puller.drops);
+	/* The next one is not one of those that were taken back. */
+	puller.drops = false;
+	struct shm_offer next = shm_pusher_offer(&pusher, from, PIECE, 1000 + PIECE);
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 0);
+	ck_assert(shm_puller_begin(&puller, &next));
+	ck_assert(puller.open && !puller.drops);
+}
+END_TEST
+
+START_TEST(as_many_are_open_as_may_be)
+{
+	for (int i = 1; i < 4; i++) {
+		ck_assert(shm_pusher_ready(&pusher));
+		ck_assert_uint_eq(shm_pusher_offer(&pusher, from, PIECE, 1000).alone, 0);
+	}
+	ck_assert(!shm_pusher_ready(&pusher));
+	ck_assert_uint_eq(shm_pusher_bytes(&pusher), 4 * PIECE);
+	get();
+	struct shm_answer answer;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert(shm_pusher_ready(&pusher));
+}
+END_TEST
+
+/* The sender looks only when two of three have been taken. */
+START_TEST(several_are_answered_together)
+{
+	struct shm_offer second = shm_pusher_offer(&pusher, from, PIECE, 1000 + PIECE);
+	shm_pusher_offer(&pusher, from, PIECE, 1000 + 2 * PIECE);
+	get();
+	ck_assert(shm_pusher_pending(&pusher));
+	ck_assert(shm_puller_begin(&puller, &second));
+	delivered = 0;
+	get();
+	ck_assert_uint_eq(delivered, PIECE);
+	struct shm_answer answer;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert(!answer.early);
+	ck_assert_uint_eq(answer.offers, 2);
+	ck_assert_uint_eq(answer.bytes, 2 * PIECE);
+	ck_assert_uint_eq(shm_pusher_start(&pusher), 1000 + 2 * PIECE);
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 0);
+	ck_assert(!shm_pusher_pending(&pusher));
+}
+END_TEST
+
+/* After an early answer none of the offers behind it is open, and the receiver takes none of them up. */
+START_TEST(early_answer_closes_all)
+{
+	struct shm_offer second = shm_pusher_offer(&pusher, from, PIECE, 1000 + PIECE);
+	ck_assert_int_eq(shm_puller_take(&puller, to, 20000, false), 20000);
+	ck_assert_int_eq(shm_puller_take(&puller, to + 20000, 100, false), 0);
+	ck_assert(puller.drops && !puller.open);
+	struct shm_answer answer;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 1);
+	ck_assert(answer.early);
+	ck_assert_uint_eq(answer.offers, 1);
+	ck_assert_uint_eq(answer.upto, 1000 + 20000);
+	ck_assert_uint_eq(answer.rest, PIECE - 20000);
+	ck_assert(!shm_pusher_open(&pusher));
+	ck_assert(shm_puller_begin(&puller, &second));
 	ck_assert(!puller.open);
+	struct shm_offer next = shm_pusher_offer(&pusher, from, PIECE, 1000 + 20000);
+	ck_assert(shm_puller_begin(&puller, &next));
+	ck_assert(puller.open);
+}
+END_TEST
+
+START_TEST(early_answer_of_more_than_the_piece)
+{
+	struct shm_answer answer;
+	control.answer_bytes = PIECE;
+	control.answer = (uint64_t)1 << 32 | 1;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), -1);
 }
 END_TEST
 
@@ -224,28 +322,35 @@ START_TEST(grant_that_is_not_open_yet)
 {
 	get();
 	check_all_accepted();
-	shm_pusher_offer(&pusher, from, PIECE);
+	shm_pusher_offer(&pusher, from, PIECE, 1000);
 	/* More units than the last one had. */
-	control.grant = (struct shm_grant){ (uintptr_t)to, 0, PIECE, 4096 };
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, PIECE, 4096, 2 };
 	ck_assert(!shm_pusher_pending(&pusher));
 	push();
 	ck_assert_int_eq(writes, 0);
 }
 END_TEST
 
-START_TEST(grant_outside_of_the_offer)
+static void check_not_written(uint64_t offset, uint64_t number)
 {
-	during_read = NULL;
-	control.grant = (struct shm_grant){ (uintptr_t)to, PIECE - 100, 4096, 4096 };
+	control.grant = (struct shm_grant){ (uintptr_t)to, offset, 4096, 4096, number };
 	control.claims = (uint64_t)5 << 32 | 1;
 	ck_assert(!shm_pusher_work(&pusher));
 	ck_assert_int_eq(writes, 0);
+}
+
+START_TEST(grant_outside_of_the_offer)
+{
+	check_not_written(PIECE - 100, 1);
+	check_not_written(0, 0);
+	check_not_written(0, 2);
+	check_not_written(0, (uint64_t)1 << 32 | 1);
 }
 END_TEST
 
 START_TEST(more_units_than_the_grant_has)
 {
-	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096 };
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096, 1 };
 	control.claims = (uint64_t)5 << 32 | 1 << 16 | 1;
 	ck_assert(!shm_pusher_work(&pusher));
 	ck_assert_int_eq(writes, 0);
@@ -256,11 +361,8 @@ START_TEST(another_process_with_the_same_number)
 {
 	*self.token ^= 2; /* what is there now is not what the peer was known by */
 	get();
-	ck_assert_uint_eq(delivered, 0);
 	ck_assert(!pulling_process.reachable);
-	size_t taken = 1;
-	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
-	ck_assert_uint_eq(taken, 0);
+	check_refused();
 	ck_assert(!shm_pusher_ready(&pusher));
 }
 END_TEST
@@ -268,7 +370,7 @@ END_TEST
 /* Opens a grant of one unit to the sender, which has not put for long. */
 static void grant_to_a_sender_that_was_away(void)
 {
-	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096 };
+	control.grant = (struct shm_grant){ (uintptr_t)to, 0, 4096, 4096, 1 };
 	control.claims = (uint64_t)5 << 32 | 1;
 	pusher.seen_at = 0;
 }
@@ -298,22 +400,25 @@ START_TEST(child_grants_nothing)
 	*self.token = 0; /* what the kernel does to it in a child */
 	get();
 	push();
-	ck_assert_uint_eq(delivered, 0);
 	ck_assert_int_eq(reads + writes, 0);
-	size_t taken = 1;
-	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 1);
-	ck_assert_uint_eq(taken, 0);
+	check_refused();
 	ck_assert_uint_eq(control.pulls, 0);
 }
 END_TEST
 
 START_TEST(taken_back_when_the_number_wraps)
 {
-	pusher.number = UINT32_MAX / 2; /* the next one is 2^31, and twice that is 0 */
-	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	pusher.first = pusher.end = UINT32_MAX;
+	control.taken_up = UINT32_MAX - 1;
+	struct shm_offer last = shm_pusher_offer(&pusher, from, PIECE, 1000);
+	struct shm_offer zero = shm_pusher_offer(&pusher, from, PIECE, 1000);
+	ck_assert_uint_eq(zero.number, 0);
 	ck_assert(shm_pusher_take_back(&pusher));
-	ck_assert(shm_puller_begin(&puller, &offer));
+	ck_assert(shm_puller_begin(&puller, &last));
 	ck_assert(!puller.open);
+	struct shm_offer one = shm_pusher_offer(&pusher, from, PIECE, 1000);
+	ck_assert(shm_puller_begin(&puller, &one));
+	ck_assert(puller.open);
 }
 END_TEST
 
@@ -322,16 +427,16 @@ START_TEST(answer_of_long_ago_is_not_the_next_ones)
 {
 	get();
 	check_all_accepted();
-	uint32_t answered = pusher.number;
-	pusher.number = answered - 2;
-	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE);
+	uint32_t answered = pusher.end - 1;
+	pusher.first = pusher.end = answered - 1;
+	control.taken_up = answered - 2;
+	struct shm_offer offer = shm_pusher_offer(&pusher, from, PIECE, 1000);
 	ck_assert(shm_pusher_take_back(&pusher));
 	ck_assert(shm_puller_begin(&puller, &offer));
 	ck_assert(!puller.open);
-	shm_pusher_offer(&pusher, from, PIECE);
-	ck_assert_uint_eq(pusher.number, answered);
-	size_t taken;
-	ck_assert_int_eq(shm_pusher_answered(&pusher, &taken), 0);
+	ck_assert_uint_eq(shm_pusher_offer(&pusher, from, PIECE, 1000).number, answered);
+	struct shm_answer answer;
+	ck_assert_int_eq(shm_pusher_answered(&pusher, &answer), 0);
 }
 END_TEST
 
@@ -360,6 +465,10 @@ int main(void)
 	tcase_add_test(tcase, withdrawing_waits_for_a_push);
 	tcase_add_test(tcase, revoked_during_a_pull);
 	tcase_add_test(tcase, taken_back_or_taken_up);
+	tcase_add_test(tcase, as_many_are_open_as_may_be);
+	tcase_add_test(tcase, several_are_answered_together);
+	tcase_add_test(tcase, early_answer_closes_all);
+	tcase_add_test(tcase, early_answer_of_more_than_the_piece);
 	tcase_add_test(tcase, grant_that_is_not_open_yet);
 	tcase_add_test(tcase, grant_outside_of_the_offer);
 	tcase_add_test(tcase, more_units_than_the_grant_has);

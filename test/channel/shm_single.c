@@ -6,20 +6,15 @@
 #include "config.h"
 
 #include "test/channel/pair.h"
+#include "test/channel/shm_kit.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,24 +33,6 @@ static hr_conn_stats_t stats_of(const struct side *side)
 	hr_conn_stats_t stats = { .size = sizeof stats };
 	CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
 	return stats;
-}
-
-/* From now on this process may neither read nor write another's memory. */
-static void forbid(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog program = { sizeof code / sizeof code[0], code };
-	CHECK_IS(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_IS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-	uint8_t a = 1, b = 2;
-	struct iovec here = { &a, 1 }, there = { &b, 1 };
-	CHECK(process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EPERM);
 }
 
 /* 0 puts, 1 gets; the same size on both sides. */
@@ -290,7 +267,7 @@ static void refused_from_the_start(struct side *side)
 {
 	uint8_t *bytes = allocate(MIB);
 	hr_channel_attr_t attr = side_attr(side);
-	forbid();
+	forbid_copies();
 	side_open(side, &attr);
 	CHECK_IS(hr_channel_connect(side->channel, &side->peer, NULL, &side->conn), 0);
 	side_wait_up(side, side->conn);
@@ -326,7 +303,7 @@ static void refused_to_the_receiver_later(struct side *side)
 	transfer(side, 15, bytes, MIB);
 	side_meet(side);
 	if (side->index == 1)
-		forbid();
+		forbid_copies();
 	side_meet(side);
 	for (uint64_t seed = 16; seed < 20; seed++)
 		transfer(side, seed, bytes, MIB);
@@ -342,7 +319,7 @@ static void refused_to_the_sender_later(struct side *side)
 	transfer(side, 21, bytes, MIB);
 	side_meet(side);
 	if (side->index == 0)
-		forbid();
+		forbid_copies();
 	side_meet(side);
 	for (uint64_t seed = 22; seed < 30; seed++)
 		transfer(side, seed, bytes, MIB);
@@ -408,31 +385,10 @@ static const struct test_case cases[] = {
 	{ 0 },
 };
 
-/* May a process here read its sibling's memory at all? */
-static bool allowed_here(void)
-{
-	static int word = 5;
-	int ready[2], value = 0;
-	pid_t child;
-	if (pipe(ready) || (child = fork()) < 0)
-		return false;
-	if (child == 0) {
-		pause();
-		_exit(0);
-	}
-	struct iovec here = { &value, sizeof value }, there = { &word, sizeof word };
-	bool allowed = process_vm_readv(child, &here, 1, &there, 1, 0) == sizeof value && value == 5;
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-	close(ready[0]);
-	close(ready[1]);
-	return allowed;
-}
-
 int main(int argc, char **argv)
 {
 	unsetenv("HEADRACE_SHM_ZERO_COPY");
-	if (!allowed_here()) {
+	if (!may_read_siblings()) {
 		printf("SKIP: no process may read another's memory here (process_vm_readv)\n");
 		return 77;
 	}

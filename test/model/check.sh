@@ -110,6 +110,23 @@ breaks single wrong -DCLOSES -DM_CLOSE_WITHOUT_WITHDRAWING
 breaks single stuck -DCLOSES -DDEATHS -DM_CLOSE_WAITS_FOR_THE_DEAD
 breaks single wrong -DCLOSES -DTIMEOUT # the known weakness, docs/KNOWN_ISSUES.md
 
+# ---- several offers of single copy under way ----
+holds several
+holds several -DCLOSES
+breaks several wrong -DM_ANSWER_STAYS
+breaks several stuck -DM_NUMBERS_AGAIN
+breaks several wrong -DM_REST_STAYS_SENT
+breaks several wrong -DM_COUNT_IN_EVERY_ANSWER
+breaks several stuck -DM_WORD_STAYS
+breaks several wrong -DM_TAKE_BACK_BY_STORE
+breaks several stuck -DM_NO_RESTART
+breaks several stuck -DM_ACCEPTED_BEHIND_AN_OFFER
+breaks several wrong -DM_ANSWER_FIRST
+breaks several wrong -DM_DROPS_NOTHING
+breaks several wrong -DM_ANSWER_BEFORE_COPY
+breaks several wrong -DCLOSES -DM_NO_REVOKE
+breaks several wrong -DCLOSES -DM_GOES_ON_AFTER_THE_END
+
 # ---- verbs: the ring, over two queue pairs ----
 holds verbs -DSIDE_1_PUTS=0
 holds verbs -DSIDE_1_PUTS=1 -DPUT_ONLY
