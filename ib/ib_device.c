@@ -15,14 +15,15 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum { DEPTH_MIN = 2 };
 
-HR_SETTING(device_setting, "HEADRACE_IB_DEVICE", "auto", 0, 0, "verbs: name of the RDMA device, or auto");
-HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255, "verbs: port of the device, or auto (first active)");
+HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255,
+	   "verbs: port of devices that are listed without one, or auto (first active)");
 HR_SETTING(gid_setting, "HEADRACE_IB_GID_INDEX", "auto", 0, 255, "verbs: index in the port's GID table, or auto");
 HR_SETTING(pkey_setting, "HEADRACE_IB_PKEY", "auto", 0, 0, "verbs: partition key, such as 0x8001, or auto (the first)");
 HR_SETTING(sl_setting, "HEADRACE_IB_SL", "0", 0, 15, "verbs: service level");
@@ -43,6 +44,7 @@ HR_SETTING(chunk_setting, "HEADRACE_IB_CHUNK", "16k", 256, 1 << 20, "verbs: chun
 struct wish {
 	const char *device; /* NULL: any */
 	int port;
+	char port_text[12]; /* for messages */
 	int gid_index;
 	int pkey;
 };
@@ -107,8 +109,7 @@ static int read_service(struct ib_device *device)
 static int read_settings(struct ib_device *device, struct wish *wish)
 {
 	int error;
-	wish->device = is_auto(&device_setting) ? NULL : hr_setting_text(&device_setting);
-	if ((error = read_number(&port_setting, &wish->port)) ||
+	if ((wish->port < 0 && (error = read_number(&port_setting, &wish->port))) ||
 	    (error = read_number(&gid_setting, &wish->gid_index)) || (error = read_pkey(&wish->pkey)) ||
 	    (error = read_service(device)) ||
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
@@ -231,6 +232,9 @@ static int choose_port(struct ib_device *device, const struct wish *wish)
 {
 	int first = wish->port < 0 ? 1 : wish->port;
 	int last = wish->port < 0 ? device->limits.phys_port_cnt : wish->port;
+	if (wish->port > device->limits.phys_port_cnt)
+		hr_log(HR_LOG_ERROR, "verbs: device %s has ports 1 to %u: port %d of the settings does not exist",
+		       ibv_get_device_name(device->verbs->device), device->limits.phys_port_cnt, wish->port);
 	for (int port = first; port <= last && port <= device->limits.phys_port_cnt; port++) {
 		if (ibv_query_port(device->verbs, (uint8_t)port, &device->port_attr) ||
 		    device->port_attr.state != IBV_PORT_ACTIVE)
@@ -313,22 +317,40 @@ close_verbs:
 	return -ENODEV;
 }
 
+/* Logs why no device was opened. found: there is a device of that name. */
+static void log_no_adapter(const struct wish *wish, struct ibv_device **list, int n, bool found)
+{
+	char names[256] = "none";
+	size_t at = 0;
+	for (int i = 0; list && i < n && at < sizeof names; i++)
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", ibv_get_device_name(list[i]));
+	if (wish->device && !found)
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE: there is no RDMA device %s; devices of this host: %s",
+		       wish->device, names);
+	else if (wish->device || wish->port >= 0 || wish->gid_index >= 0)
+		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE: %s cannot be used: no active port with port=%s, "
+		       "HEADRACE_IB_GID_INDEX=%s (HEADRACE_LOG=info prints more)", wish->device ? wish->device : names,
+		       wish->port_text, hr_setting_text(&gid_setting));
+	else
+		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
+}
+
 static int choose_adapter(struct ib_device *device, const struct wish *wish)
 {
 	int n = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
 	int error = -ENODEV;
-	for (int i = 0; list && i < n && error; i++)
-		if (!wish->device || !strcmp(wish->device, ibv_get_device_name(list[i])))
-			error = try_adapter(device, list[i], wish);
+	bool found = false;
+	for (int i = 0; list && i < n && error; i++) {
+		if (wish->device && strcmp(wish->device, ibv_get_device_name(list[i])))
+			continue;
+		found = true;
+		error = try_adapter(device, list[i], wish);
+	}
+	if (error)
+		log_no_adapter(wish, list, n, found);
 	if (list)
 		ibv_free_device_list(list);
-	if (error && (wish->device || wish->port >= 0 || wish->gid_index >= 0))
-		hr_log(HR_LOG_ERROR, "HEADRACE_IB_DEVICE=%s, HEADRACE_IB_PORT=%s, HEADRACE_IB_GID_INDEX=%s: none of the %d RDMA "
-		       "devices matches with an active port", hr_setting_text(&device_setting),
-		       hr_setting_text(&port_setting), hr_setting_text(&gid_setting), n);
-	else if (error)
-		hr_log(HR_LOG_INFO, "verbs: no usable RDMA device among %d", n);
 	return error;
 }
 
@@ -387,12 +409,16 @@ static int choose_design(struct ib_device *device, uint32_t wanted)
 	return -EINVAL;
 }
 
-int ib_device_open(const struct hr_channel_env *env, struct ib_device **device)
+int ib_device_open(const struct hr_channel_env *env, const struct ib_wanted *wanted, struct ib_device **device)
 {
 	struct ib_device *made = calloc(1, sizeof *made);
 	if (!made)
 		return -ENOMEM;
-	struct wish wish;
+	struct wish wish = { .device = wanted->device, .port = wanted->port };
+	if (wish.port < 0)
+		snprintf(wish.port_text, sizeof wish.port_text, "%s", hr_setting_text(&port_setting));
+	else
+		snprintf(wish.port_text, sizeof wish.port_text, "%d", wish.port);
 	made->timeout_ms = env->timeout_ms;
 	int error = choose_design(made, env->verbs_design);
 	if (!error)
@@ -428,15 +454,28 @@ void ib_device_close(struct ib_device *device)
 	free(device);
 }
 
+struct ib_network ib_network_of(const struct ib_address *address)
+{
+	struct ib_network network = { .pkey = address->pkey, .link = address->link };
+	if (address->link == IB_LINK_INFINIBAND)
+		memcpy(network.prefix, address->gid, sizeof network.prefix);
+	else
+		network.kind = is_ipv4(address->gid)       ? IB_GID_IPV4 :
+			       is_link_local(address->gid) ? IB_GID_LINK_LOCAL :
+							     IB_GID_OTHER;
+	return network;
+}
+
+bool ib_networks_meet(const struct ib_network *a, const struct ib_network *b)
+{
+	uint16_t pkey = le16toh(a->pkey), other = le16toh(b->pkey);
+	if ((pkey & 0x7fff) != (other & 0x7fff) || !((pkey | other) & 0x8000))
+		return false;
+	return a->link == b->link && a->kind == b->kind && !memcmp(a->prefix, b->prefix, sizeof a->prefix);
+}
+
 bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer)
 {
-	const struct ib_address *own = &device->address;
-	uint16_t pkey = le16toh(own->pkey), peer_pkey = le16toh(peer->pkey);
-	if (peer->version != own->version || peer->link != own->link || device->error)
-		return false;
-	if ((pkey & 0x7fff) != (peer_pkey & 0x7fff) || !((pkey | peer_pkey) & 0x8000))
-		return false;
-	if (own->link == IB_LINK_INFINIBAND) /* the same subnet: GID prefix */
-		return !memcmp(peer->gid, own->gid, 8);
-	return is_ipv4(peer->gid) == is_ipv4(own->gid) && is_link_local(peer->gid) == is_link_local(own->gid);
+	struct ib_network own = ib_network_of(&device->address), other = ib_network_of(peer);
+	return peer->version == device->address.version && !device->error && ib_networks_meet(&own, &other);
 }

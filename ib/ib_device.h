@@ -11,12 +11,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-enum { IB_WIRE_VERSION = 2, IB_QPS_MAX = 16 };
+enum { IB_WIRE_VERSION = 3, IB_QPS_MAX = 16 };
 
 enum ib_link { IB_LINK_INFINIBAND = 1, IB_LINK_ROCE_V1 = 2, IB_LINK_ROCE_V2 = 3 };
 
-/* The address of a port: verbs' section of the card, and a part of each half. Written by its owner, checked by the
- * peer. Integers are little-endian. */
+/* The address of a port, a part of each half. Written by its owner, checked by the peer. Integers are little-endian. */
 struct ib_address {
 	uint8_t gid[16];
 	uint16_t lid; /* 0 on Ethernet */
@@ -26,6 +25,17 @@ struct ib_address {
 	uint16_t reserved;
 };
 _Static_assert(sizeof(struct ib_address) == 24, "wire format");
+
+/* The part of an address that says which ports reach each other; in the card (ib_adapters.h). */
+struct ib_network {
+	uint8_t prefix[8]; /* of the GID; 0 on Ethernet */
+	uint16_t pkey;     /* as in the address */
+	uint8_t link;      /* enum ib_link */
+	uint8_t kind;      /* enum ib_gid_kind */
+};
+_Static_assert(sizeof(struct ib_network) == 12, "wire format");
+
+enum ib_gid_kind { IB_GID_OTHER = 0, IB_GID_IPV4 = 1, IB_GID_LINK_LOCAL = 2 }; /* InfiniBand: always IB_GID_OTHER */
 
 struct ib_cache;
 struct ib_conn;
@@ -57,12 +67,19 @@ struct ib_device {
 	enum hr_verbs_design design; /* from the attribute, else from HEADRACE_IB_DESIGN; never HR_VERBS_DEFAULT */
 };
 
+/* An entry of HEADRACE_IB_DEVICE. */
+struct ib_wanted {
+	const char *device; /* its name; NULL: any */
+	int port;           /* -1: as HEADRACE_IB_PORT says */
+};
+
 /*
- * Opens the device that HEADRACE_IB_DEVICE, HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX and HEADRACE_IB_PKEY name. Each is
- * "auto" by default: the first device with an active port; on Ethernet a RoCE v2 address, IPv4 before IPv6 before
- * link-local; the first partition of the port's table. -ENODEV: no such device. -EINVAL: a setting is out of range.
+ * Opens a device, with the port, address and partition that HEADRACE_IB_PORT, HEADRACE_IB_GID_INDEX and HEADRACE_IB_PKEY
+ * name. Each is "auto" by default: the first device with an active port; on Ethernet a RoCE v2 address, IPv4 before
+ * IPv6 before link-local; the first partition of the port's table. -ENODEV: no such device, or it cannot be used
+ * (logged). -EINVAL: a setting is out of range.
  */
-int ib_device_open(const struct hr_channel_env *env, struct ib_device **device);
+int ib_device_open(const struct hr_channel_env *env, const struct ib_wanted *wanted, struct ib_device **device);
 void ib_device_close(struct ib_device *device);
 
 /* Returns the fault of the port as a text for the log: not active, or no longer with the address that is in the card.
@@ -71,6 +88,10 @@ const char *ib_device_fault(const struct ib_device *device);
 
 /* Returns the design's name, such as "basic". Static storage. */
 const char *ib_design_name(enum hr_verbs_design design);
+
+struct ib_network ib_network_of(const struct ib_address *address);
+/* Returns whether ports of these networks reach each other. */
+bool ib_networks_meet(const struct ib_network *a, const struct ib_network *b);
 
 /* Returns whether a peer with that address can be reached from this port. */
 bool ib_device_reaches(const struct ib_device *device, const struct ib_address *peer);

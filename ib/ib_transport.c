@@ -2,6 +2,7 @@
 /* The verbs transport: its functions of struct hr_transport (transport.h), with set-up and closing of connections. */
 #include "config.h"
 
+#include "ib/ib_adapters.h"
 #include "ib/ib_cache.h"
 #include "ib/ib_conn.h"
 #include "ib/ib_events.h"
@@ -21,43 +22,51 @@
 static int verbs_open(const struct hr_channel_env *env, void **context, uint8_t section[HR_SECTION_MAX],
 		      size_t *section_len)
 {
-	struct ib_device *device;
-	int error = ib_device_open(env, &device);
+	struct ib_adapters *adapters;
+	int error = ib_adapters_open(env, &adapters);
 	if (error)
 		return error;
-	memcpy(section, &device->address, sizeof device->address);
-	*section_len = sizeof device->address;
-	*context = device;
+	*section_len = ib_adapters_describe(adapters, section);
+	*context = adapters;
 	return 0;
 }
 
 static void verbs_close(void *context)
 {
-	ib_device_close(context);
+	ib_adapters_close(context);
 }
 
 static bool verbs_reaches(void *context, const uint8_t *section, size_t section_len, bool same_host)
 {
-	struct ib_address peer;
 	(void)same_host; /* verbs also works within one host */
-	if (section_len != sizeof peer)
-		return false;
-	memcpy(&peer, section, sizeof peer);
-	return ib_device_reaches(context, &peer);
+	return ib_adapters_reach(context, section, section_len);
 }
 
 static int verbs_fd(void *context)
 {
-	struct ib_device *device = context;
-	return device->verbs->async_fd;
+	const struct ib_adapters *adapters = context;
+	return adapters->events;
 }
 
 static void verbs_event(void *context)
 {
-	ib_events_take(context);
+	const struct ib_adapters *adapters = context;
+	for (unsigned i = 0; i < adapters->n; i++)
+		if (adapters->device[i])
+			ib_events_take(adapters->device[i]);
 }
 
 /* ---- setting up ---- */
+
+static void verbs_note(void *context, uint64_t peer, uint8_t note[HR_NOTE_BYTES])
+{
+	ib_adapters_note(context, peer, note);
+}
+
+static bool verbs_agrees(void *context, const struct hr_agreement *agreement)
+{
+	return ib_adapters_choose(context, agreement);
+}
 
 static void conn_free(struct ib_conn *conn)
 {
@@ -94,14 +103,18 @@ static void describe(const struct ib_conn *conn, struct ib_half *half)
 /* Does not include the driver's memory for queue pairs, nor the bounce buffer, which not every connection needs. */
 static size_t verbs_conn_bytes(void *context, uint32_t ring_bytes)
 {
-	const struct ib_device *device = context;
-	struct ib_geometry geometry = ib_geometry_fit(ring_bytes, device->chunk_bytes);
+	const struct ib_adapters *adapters = context;
+	struct ib_geometry geometry = ib_geometry_fit(ring_bytes, adapters->first->chunk_bytes);
 	return sizeof(struct ib_conn) + IB_CONTROL_BYTES + IB_SCRATCH_BYTES + 2 * ib_geometry_bytes(&geometry);
 }
 
 static int verbs_conn_open(void *context, const struct hr_conn_env *env, struct hr_half *own, void **data)
 {
-	struct ib_device *device = context;
+	struct ib_device *device = ib_adapters_choose(context, env->agreement);
+	if (!device)
+		return -EHOSTUNREACH; /* not reached: verbs_agrees has found one */
+	if (device->error) /* the port went down since the hello */
+		return device->error;
 	struct ib_conn *conn = calloc(1, sizeof *conn);
 	if (!conn)
 		return -ENOMEM;
@@ -213,8 +226,9 @@ static int verbs_conn_establish(void *data, const struct hr_half *peer, int stre
 		error = join(conn, &half);
 	if (error)
 		return error;
-	hr_log(HR_LOG_DEBUG, "verbs: %s: %s, %u queue pairs, %u requests deep, %u chunks of %u bytes, inline up to %u",
-	       conn->env->peer, ib_design_name(conn->design), conn->queues.n, conn->queues.depth,
+	hr_log(HR_LOG_DEBUG, "verbs: %s: %s port %u, %s, %u queue pairs, %u requests deep, %u chunks of %u bytes, inline up to %u",
+	       conn->env->peer, ibv_get_device_name(conn->device->verbs->device), conn->device->port,
+	       ib_design_name(conn->design), conn->queues.n, conn->queues.depth,
 	       conn->sender.geometry.n_chunks, conn->sender.geometry.chunk_bytes, conn->queues.max_inline);
 	return 0;
 }
@@ -349,6 +363,8 @@ const struct hr_transport hr_transport_verbs = {
 	.reaches = verbs_reaches,
 	.fd = verbs_fd,
 	.event = verbs_event,
+	.note = verbs_note,
+	.agrees = verbs_agrees,
 	.conn_open = verbs_conn_open,
 	.conn_establish = verbs_conn_establish,
 	.conn_shutdown = verbs_conn_shutdown,

@@ -3,6 +3,7 @@
 if HAVE_IBVERBS
 noinst_LTLIBRARIES += ib/libhrib.la
 ib_libhrib_la_SOURCES = \
+	ib/ib_adapters.c ib/ib_adapters.h \
 	ib/ib_basic.c \
 	ib/ib_cache.c ib/ib_cache.h \
 	ib/ib_conn.c ib/ib_conn.h \

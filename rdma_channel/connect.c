@@ -53,6 +53,17 @@ static uint32_t without_unix_only(uint32_t transports)
 	return transports;
 }
 
+/* Writes the note of the one transport that has one. */
+static void make_note(struct hr_conn *conn)
+{
+	const struct hr_channel *channel = conn->channel;
+	uint64_t process = (conn->peer.host.boot ^ conn->peer.host.pid) * 0x9e3779b97f4a7c15ull >> 16;
+	memset(conn->note, 0, sizeof conn->note);
+	for (int i = 0; i < channel->n_opened; i++)
+		if (channel->opened[i].transport->note && channel->opened[i].transport->bit & conn->usable)
+			channel->opened[i].transport->note(channel->opened[i].context, process, conn->note);
+}
+
 /* Queues this side's hello. If this side dialled, the hello carries its card, as the peer may not have it yet. */
 static void queue_hello(struct hr_conn *conn)
 {
@@ -63,12 +74,47 @@ static void queue_hello(struct hr_conn *conn)
 	uint8_t body[HR_WIRE_HELLO_MAX];
 	memcpy(hello.sender, conn->channel->self.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, conn->peer.uid, HR_UID_BYTES);
+	make_note(conn);
+	memcpy(hello.note, conn->note, sizeof hello.note);
 	memcpy(body, &hello, sizeof hello);
 	memcpy(body + sizeof hello, card->data, card_len);
 	hr_wireup_queue(&conn->wireup, HR_WIRE_HELLO, body, sizeof hello + card_len, NULL, 0);
 }
 
 /* ---- the messages ---- */
+
+/* Returns whether this side's stream is used if both sides have opened one. The two sides get opposite answers. */
+static bool ours_counts(const struct hr_conn *conn)
+{
+	return memcmp(conn->channel->self.uid, conn->peer.uid, HR_UID_BYTES) < 0;
+}
+
+/* Returns whether this side comes first, by process if the two differ. The two sides get opposite answers. */
+static bool leads(const struct hr_conn *conn)
+{
+	const struct hr_host *own = &conn->channel->self.host, *peer = &conn->peer.host;
+	if (own->pid != peer->pid)
+		return own->pid < peer->pid;
+	return own->boot != peer->boot ? own->boot < peer->boot : ours_counts(conn);
+}
+
+/* Returns the best transport that both sides can use, now that the peer's hello is here; NULL: none. */
+static const struct hr_transport *agree(const struct hr_conn *conn, const struct hr_wire_hello *hello,
+					struct hr_agreement *agreement)
+{
+	uint32_t common = conn->usable & le32toh(hello->transports);
+	*agreement = (struct hr_agreement){ .leads = leads(conn) };
+	memcpy(agreement->own, conn->note, sizeof agreement->own);
+	memcpy(agreement->peer, hello->note, sizeof agreement->peer);
+	for (const struct hr_transport *best; (best = best_of(common)); common &= ~best->bit) {
+		const struct hr_section *section = hr_identity_section(&conn->peer, best->bit);
+		agreement->section = section->data;
+		agreement->section_len = section->len;
+		if (!best->agrees || best->agrees(context_of(conn->channel, best->bit), agreement))
+			return best;
+	}
+	return NULL;
+}
 
 static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 {
@@ -83,13 +129,16 @@ static int on_hello(struct hr_conn *conn, const struct hr_wire_hello *hello)
 		       conn->peer_name, encrypts ? "the peer" : "this side", encrypts ? "this side" : "the peer");
 		return -EPROTO;
 	}
-	const struct hr_transport *transport = best_of(conn->usable & le32toh(hello->transports));
+	struct hr_agreement agreement;
+	const struct hr_transport *transport = agree(conn, hello, &agreement);
 	if (!transport) {
 		hr_log(HR_LOG_ERROR, "connection to %s: the two sides have no transport in common", conn->peer_name);
 		return -EHOSTUNREACH;
 	}
 	struct hr_half own = { 0 };
+	conn->env.agreement = &agreement;
 	int error = transport->conn_open(context_of(conn->channel, transport->bit), &conn->env, &own, &conn->data);
+	conn->env.agreement = NULL;
 	explicit_bzero(&conn->cipher, sizeof conn->cipher); /* the transport has a copy, or the connection fails */
 	conn->env.cipher = NULL;
 	if (error)
@@ -131,12 +180,6 @@ static uint64_t given_up_at(const struct hr_conn *conn)
 {
 	bool has_stream = conn->phase >= HR_PHASE_HELLO;
 	return is_patient(conn) && has_stream ? UINT64_MAX : conn->deadline;
-}
-
-/* Returns whether this side's stream is used if both sides have opened one. The two sides get opposite answers. */
-static bool ours_counts(const struct hr_conn *conn)
-{
-	return memcmp(conn->channel->self.uid, conn->peer.uid, HR_UID_BYTES) < 0;
 }
 
 /* The peer opened a stream at the same time, and that stream is used: close this side's, wait for the peer's hello. */

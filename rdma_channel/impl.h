@@ -142,6 +142,7 @@ struct hr_conn {
 	/* For set-up. */
 	struct hr_wireup wireup; /* its fd is the connection's stream until the connection is closed */
 	uint32_t usable;         /* transports that this side could use with this peer */
+	uint8_t note[HR_NOTE_BYTES]; /* in the hello that this side sent last */
 	/* In ns. deadline: of the whole set-up; dial_deadline: of the current address; retry_at: when to dial again. */
 	uint64_t deadline, dial_deadline, retry_at;
 	bool over_unix;          /* dial the peer's Unix socket */

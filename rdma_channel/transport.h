@@ -38,7 +38,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define HR_SECTION_MAX 48    /* maximum size of a transport's section of the card, bytes */
+#define HR_SECTION_MAX 104   /* maximum size of a transport's section of the card, bytes */
+#define HR_NOTE_BYTES 8      /* size of the note in a hello, bytes */
 #define HR_HALF_BLOB_MAX 256 /* maximum size of the description of one half, bytes */
 #define HR_HALF_FDS_MAX 4    /* maximum number of descriptors sent with the description */
 
@@ -51,6 +52,15 @@ struct hr_half {
 	int fds[HR_HALF_FDS_MAX];
 };
 
+/* What both sides know before they open their halves. With the two sections of the cards, it determines the adapter and
+ * port of each side: both sides calculate the same. */
+struct hr_agreement {
+	const uint8_t *section; /* the peer's section of the card */
+	size_t section_len;
+	uint8_t own[HR_NOTE_BYTES], peer[HR_NOTE_BYTES]; /* the notes in this side's and in the peer's hello */
+	bool leads; /* true on one side, false on the other; the same for all channels of two processes */
+};
+
 /* Parameters of a connection. Valid as long as the connection. */
 struct hr_conn_env {
 	uint32_t ring_bytes;    /* receive ring that the user asked for; a multiple of 4096 */
@@ -58,6 +68,7 @@ struct hr_conn_env {
 	const char *peer;       /* "host:pid", for messages */
 	hr_conn_stats_t *stats; /* the transport counts tail_updates, wakeups_sent, memory_bytes; the channel the rest */
 	const hr_cipher_keys_t *cipher; /* valid during conn_open only; NULL: in the clear. For tcp, which then encrypts */
+	const struct hr_agreement *agreement; /* valid during conn_open only */
 };
 
 /* Parameters of a channel that transports need. */
@@ -102,6 +113,13 @@ struct hr_transport {
 	void (*event)(void *context);
 
 	/* ---- setting a connection up and taking it down ---- */
+
+	/* Writes what the peer must know of this side beside the card, for one new connection. The hello contains it.
+	 * peer: a hash that all channels of the peer's process have in common. NULL: nothing; the note is 0. */
+	void (*note)(void *context, uint64_t peer, uint8_t note[HR_NOTE_BYTES]);
+	/* Returns whether the connection can use this transport, now that both notes are known. Both sides ask, and must
+	 * get the same answer: if it is false, they use the next transport that both have. NULL: always true. */
+	bool (*agrees)(void *context, const struct hr_agreement *agreement);
 
 	/*
 	 * Creates and describes the local half of a connection. The channel sends and then closes the descriptors in

@@ -4,7 +4,7 @@
  * messages. Each message has a header and a bounded length:
  *
  *	hello   the sender's uid, its card if the receiver may not have it, the uid of the peer that the sender expects,
- *	        and the transports with which the sender could reach that peer
+ *	        the transports with which the sender could reach that peer, and the note of the transport that has one
  *	half    the sender's half of the connection, for the best transport that is in both hellos
  *	ready   the sender has joined the receiver's half
  *
@@ -58,8 +58,9 @@ struct hr_wire_hello {
 	uint32_t transports;            /* set of HR_TRANSPORT_* the sender could use for this connection */
 	uint32_t card_len;              /* bytes of the sender's card, which follows; 0 if the receiver has the card:
 					 * in an answer, and on a stream from hr_connect_attr_t.fd */
+	uint8_t note[HR_NOTE_BYTES];    /* of verbs: struct ib_note (ib/ib_adapters.h); 0 without verbs */
 };
-_Static_assert(sizeof(struct hr_wire_hello) == 40, "wire format");
+_Static_assert(sizeof(struct hr_wire_hello) == 48, "wire format");
 
 #define HR_WIRE_HELLO_MAX (sizeof(struct hr_wire_hello) + HR_CARD_MAX)
 #define HR_WIRE_BODY_MAX HR_WIRE_HELLO_MAX

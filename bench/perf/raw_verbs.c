@@ -104,11 +104,26 @@ static bool choose_gid(struct raw_verbs *raw, const struct ibv_port_attr *port, 
 	return liked;
 }
 
+/* Of a list of devices, the floor uses the first entry. */
+static bool is_wanted(const char *name)
+{
+	const char *wanted = getenv("HEADRACE_IB_DEVICE");
+	size_t len = wanted ? strcspn(wanted, ":,") : 0;
+	return len == 0 || !strcmp(wanted, "auto") || (strlen(name) == len && !strncmp(wanted, name, len));
+}
+
+static int wanted_port(void)
+{
+	const char *wanted = getenv("HEADRACE_IB_DEVICE");
+	size_t len = wanted ? strcspn(wanted, ":,") : 0;
+	return len && wanted[len] == ':' ? atoi(wanted + len + 1) : setting("HEADRACE_IB_PORT");
+}
+
 static bool choose_port(struct raw_verbs *raw, struct raw_half *mine)
 {
 	struct ibv_device_attr limits;
 	struct ibv_port_attr port;
-	int wanted = setting("HEADRACE_IB_PORT");
+	int wanted = wanted_port();
 	if (ibv_query_device(raw->device, &limits))
 		return false;
 	for (int i = 1; i <= limits.phys_port_cnt; i++) {
@@ -127,11 +142,10 @@ static bool choose_port(struct raw_verbs *raw, struct raw_half *mine)
 
 static bool choose_device(struct raw_verbs *raw, struct raw_half *mine)
 {
-	const char *wanted = getenv("HEADRACE_IB_DEVICE");
 	int n = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
 	for (int i = 0; list && i < n && !raw->device; i++) {
-		if (wanted && *wanted && strcmp(wanted, "auto") && strcmp(wanted, ibv_get_device_name(list[i])))
+		if (!is_wanted(ibv_get_device_name(list[i])))
 			continue;
 		raw->device = ibv_open_device(list[i]);
 		if (raw->device && !choose_port(raw, mine)) {

@@ -446,6 +446,7 @@ static size_t hello_of(struct side *side, bool right_uid, uint8_t out[HELLO_BYTE
 	struct hr_wire_hello hello = { .transports = htole32(side->transport), .card_len = htole32(side->own.len) };
 	uint8_t body[HR_WIRE_HELLO_MAX];
 	size_t len = sizeof hello + side->own.len;
+	memset(hello.note, 0xff, sizeof hello.note); /* verbs: all adapters are usable */
 	memcpy(hello.sender, own.uid, HR_UID_BYTES);
 	memcpy(hello.receiver, peer.uid, HR_UID_BYTES);
 	if (!right_uid)

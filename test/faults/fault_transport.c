@@ -141,6 +141,19 @@ static bool fault_reaches(void *data, const uint8_t *section, size_t section_len
 
 /* ---- set-up and end ---- */
 
+static void fault_note(void *data, uint64_t peer, uint8_t note[HR_NOTE_BYTES])
+{
+	struct fault_context *context = data;
+	if (context->inner->note)
+		context->inner->note(context->context, peer, note);
+}
+
+static bool fault_agrees(void *data, const struct hr_agreement *agreement)
+{
+	struct fault_context *context = data;
+	return !context->inner->agrees || context->inner->agrees(context->context, agreement);
+}
+
 static int fault_conn_open(void *data, const struct hr_conn_env *env, struct hr_half *own, void **out)
 {
 	struct fault_context *context = data;
@@ -445,6 +458,8 @@ static int fault_conn_fd(void *data)
 		.open = open_##transport,                                                                              \
 		.close = fault_close,                                                                                  \
 		.reaches = fault_reaches,                                                                              \
+		.note = fault_note,                                                                                    \
+		.agrees = fault_agrees,                                                                                \
 		.conn_open = fault_conn_open,                                                                          \
 		.conn_establish = fault_conn_establish,                                                                \
 		.conn_shutdown = fault_conn_shutdown,                                                                  \

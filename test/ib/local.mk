@@ -30,11 +30,18 @@ verbs_conformance = \
 	test/ib/basic.sh \
 	test/ib/piggyback.sh \
 	test/ib/pipeline.sh \
+	test/ib/two_adapters.sh \
 	test/ib/zerocopy.sh
 dist_check_SCRIPTS += $(verbs_conformance)
 TESTS += $(verbs_conformance)
 
 if HAVE_IBVERBS
+check_PROGRAMS += test/ib/adapters
+test_ib_adapters_SOURCES = test/ib/adapters.c test/channel/pair.c test/channel/pair.h
+test_ib_adapters_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+test_ib_adapters_LDADD = rdma_channel/libhrchannel.la $(IBVERBS_LIBS)
+TESTS += test/ib/adapters.sh
+
 check_PROGRAMS += test/ib/events
 test_ib_events_SOURCES = test/ib/events.c test/channel/pair.c test/channel/pair.h
 test_ib_events_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
@@ -69,7 +76,7 @@ test_ib_sleep_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 test_ib_sleep_LDADD = rdma_channel/libhrchannel.la
 TESTS += test/ib/sleep.sh
 endif
-dist_check_SCRIPTS += test/ib/events.sh test/ib/gets.sh test/ib/limits.sh \
+dist_check_SCRIPTS += test/ib/adapters.sh test/ib/events.sh test/ib/gets.sh test/ib/limits.sh \
 	test/ib/several.sh test/ib/sleep.sh test/ib/writes.sh
 
 if HAVE_IBVERBS

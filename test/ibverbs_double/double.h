@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A double of libibverbs for tests: one RDMA device with one port, simulated with shared memory and system calls, for
- * the processes of one user on one host. Programs load it instead of the real library by the library path
+ * A double of libibverbs for tests: RDMA devices, simulated with shared memory and system calls, for the processes of
+ * one user on one host. Programs load it instead of the real library by the library path
  * (with_double.sh); it has that library's symbols and versions, so they need not be rebuilt. It supports reliable
  * connections: RDMA write and read, send and receive, immediate data, atomics, shared receive queues, completion
  * channels, asynchronous events. Other calls fail with EOPNOTSUPP: other kinds of queue pairs, memory windows, extended
@@ -22,7 +22,12 @@
  * Environment variables, read when a device is opened:
  *	HR_VERBS_DOUBLE_DIR            directory of the nodes; default /dev/shm/hr-verbs-double-UID
  *	HR_VERBS_DOUBLE_LINK           roce (default) or infiniband
- *	HR_VERBS_DOUBLE_PORT           active (default), down, init or armed
+ *	HR_VERBS_DOUBLE_PORT           active (default), down, init or armed: all ports
+ *	HR_VERBS_DOUBLE_DEVICES        number of devices, named double0 and so on; default 1, at most 4
+ *	HR_VERBS_DOUBLE_PORTS          number of ports of each device; default 1, at most 2
+ *	HR_VERBS_DOUBLE_DOWN           ports that are down, such as double0:2,double1:1
+ *	HR_VERBS_DOUBLE_RAILS          1: each port is on a network of its own, which has only ports with that number of
+ *	                               devices with that name
  *	HR_VERBS_DOUBLE_INLINE         largest inline data, bytes; default 256
  *	HR_VERBS_DOUBLE_RETRY_MS       time after which a silent peer has failed; default: from the queue pair's timeout
  *	                               and retry count, as with an adapter
@@ -54,6 +59,8 @@
 #define VD_EXPORT __attribute__((visibility("default")))
 
 enum {
+	VD_DEVICES = 4,
+	VD_PORTS = 2, /* per device */
 	VD_NODES = 1 << 10,
 	VD_QPS = 1 << 14, /* per node; the number of a queue pair is node << 14 | index */
 	VD_MRS = 1 << 16,
@@ -128,6 +135,7 @@ struct vd_qp {
 	uint32_t access;
 	uint32_t pd;
 	uint32_t pkey;
+	uint32_t port;
 	uint32_t max_dest_rd_atomic;
 	uint32_t rnr_timer;
 	uint32_t rq;         /* index */
@@ -150,7 +158,8 @@ struct vd_node {
 	uint64_t size; /* of the file; differs between builds of the double */
 	pid_t pid;
 	uint32_t id;
-	uint32_t port_state;
+	uint32_t device;
+	uint32_t port_state[VD_PORTS];
 	pthread_mutex_t access; /* held by the owner to change the tables, by peers while they move bytes here */
 	uint64_t link_free_ns;  /* time until which requests occupy this node's link; guarded by access */
 	pthread_mutex_t async_lock;
@@ -181,8 +190,9 @@ enum { VD_ARENA_CLASSES = 32 };
 
 struct vd_settings {
 	const char *dir;
-	bool infiniband;
-	uint32_t port_state;
+	bool infiniband, rails;
+	unsigned ports;
+	uint32_t port_state[VD_PORTS];
 	uint32_t max_inline;
 	uint64_t retry_ns; /* 0: from the queue pair's attributes */
 	bool timed;        /* any of the next four fields is set */
@@ -193,6 +203,7 @@ struct vd_settings {
 
 struct vd_context {
 	struct vd_settings set;
+	unsigned device;
 	struct vd_faults faults;
 	struct vd_node *node;
 	int node_fd; /* has a file lock as long as this process lives */
@@ -332,8 +343,8 @@ static inline uint32_t vd_qp_number(uint32_t node, uint32_t index)
 /* ---- double_device.c ---- */
 
 uint32_t vd_pkey(unsigned index);
-/* Returns whether that path can lead to a device of the double. */
-bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *path);
+/* Returns whether that path leads to that port of that device. */
+bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *path, unsigned device, unsigned port);
 
 /* ---- double_node.c: nodes ---- */
 

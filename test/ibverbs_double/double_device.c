@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device: its one entry in the list, its limits, its port, and the names of enumerations. */
+/* The devices: their list, their limits, their ports and addresses. */
 #include "test/ibverbs_double/double.h"
 
 #include <endian.h>
@@ -17,27 +17,40 @@
 
 enum { LID = 7, MTU = IBV_MTU_4096, PORT_PHYS_DOWN = 3, PORT_PHYS_UP = 5 };
 
-static struct ibv_device the_device = {
-	.node_type = IBV_NODE_CA,
-	.transport_type = IBV_TRANSPORT_IB,
-	.name = "double0",
-	.dev_name = "uverbs0",
-	.dev_path = "/sys/class/infiniband_verbs/uverbs0",
-	.ibdev_path = "/sys/class/infiniband/double0",
-};
+#define DEVICE(n)                                                                                               \
+	{                                                                                                       \
+		.node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB, .name = "double" #n,              \
+		.dev_name = "uverbs" #n, .dev_path = "/sys/class/infiniband_verbs/uverbs" #n,                   \
+		.ibdev_path = "/sys/class/infiniband/double" #n,                                                \
+	}
+
+static struct ibv_device devices[VD_DEVICES] = { DEVICE(0), DEVICE(1), DEVICE(2), DEVICE(3) };
+
+static uint64_t guid_of(unsigned device)
+{
+	return GUID + ((uint64_t)device << 8);
+}
 
 /* ---- the list ---- */
 
+static int number(const char *name, double fallback, double *value);
+
 VD_EXPORT struct ibv_device **ibv_get_device_list(int *n)
 {
-	struct ibv_device **list = calloc(2, sizeof *list);
+	double count;
+	if (number("HR_VERBS_DOUBLE_DEVICES", 1, &count) || count > VD_DEVICES) {
+		errno = EINVAL;
+		return NULL;
+	}
+	struct ibv_device **list = calloc(VD_DEVICES + 1, sizeof *list);
 	if (!list) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	list[0] = &the_device;
+	for (int i = 0; i < (int)count; i++)
+		list[i] = &devices[i];
 	if (n)
-		*n = 1;
+		*n = (int)count;
 	return list;
 }
 
@@ -59,8 +72,7 @@ VD_EXPORT int ibv_get_device_index(struct ibv_device *device)
 
 VD_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	(void)device;
-	return htobe64(GUID);
+	return htobe64(guid_of((unsigned)(device - devices)));
 }
 
 /* ---- settings ---- */
@@ -97,16 +109,32 @@ static int read_times(struct vd_settings *set)
 	return 0;
 }
 
-static int read_settings(struct vd_settings *set, char dir[100])
+/* Returns whether HR_VERBS_DOUBLE_DOWN lists that port. */
+static bool is_listed_down(unsigned device, unsigned port)
+{
+	const char *list = getenv("HR_VERBS_DOUBLE_DOWN");
+	char name[80];
+	size_t len = (size_t)snprintf(name, sizeof name, "%s:%u", devices[device].name, port);
+	for (const char *at = list; at && (at = strstr(at, name)); at += len)
+		if ((at == list || at[-1] == ',') && (at[len] == ',' || !at[len]))
+			return true;
+	return false;
+}
+
+static int read_settings(struct vd_settings *set, unsigned device, char dir[100])
 {
 	static const struct { const char *name; enum ibv_port_state state; } states[] = {
 		{ "active", IBV_PORT_ACTIVE }, { "down", IBV_PORT_DOWN }, { "init", IBV_PORT_INIT },
 		{ "armed", IBV_PORT_ARMED },
 	};
 	const char *text = getenv("HR_VERBS_DOUBLE_DIR");
-	double max_inline;
-	if (number("HR_VERBS_DOUBLE_INLINE", 256, &max_inline) || max_inline > 4096 || read_times(set))
+	double max_inline, ports, rails;
+	if (number("HR_VERBS_DOUBLE_INLINE", 256, &max_inline) || max_inline > 4096 || read_times(set) ||
+	    number("HR_VERBS_DOUBLE_PORTS", 1, &ports) || ports < 1 || ports > VD_PORTS ||
+	    number("HR_VERBS_DOUBLE_RAILS", 0, &rails))
 		return EINVAL;
+	set->ports = (unsigned)ports;
+	set->rails = rails > 0;
 	set->max_inline = (uint32_t)max_inline;
 	int len = text && *text ? snprintf(dir, 100, "%s", text) :
 				  snprintf(dir, 100, "/dev/shm/hr-verbs-double-%u", (unsigned)getuid());
@@ -116,27 +144,30 @@ static int read_settings(struct vd_settings *set, char dir[100])
 	text = getenv("HR_VERBS_DOUBLE_LINK");
 	set->infiniband = text && !strcmp(text, "infiniband");
 	text = getenv("HR_VERBS_DOUBLE_PORT");
-	set->port_state = text && *text ? IBV_PORT_NOP : IBV_PORT_ACTIVE;
+	uint32_t state = text && *text ? IBV_PORT_NOP : IBV_PORT_ACTIVE;
 	for (size_t i = 0; text && i < sizeof states / sizeof *states; i++)
 		if (!strcmp(text, states[i].name))
-			set->port_state = states[i].state;
-	return set->port_state == IBV_PORT_NOP ? EINVAL : 0;
+			state = states[i].state;
+	for (unsigned i = 0; i < VD_PORTS; i++)
+		set->port_state[i] = is_listed_down(device, i + 1) ? (uint32_t)IBV_PORT_DOWN : state;
+	return state == IBV_PORT_NOP ? EINVAL : 0;
 }
 
 /* ---- what it can ---- */
 
 static void fill_limits(const struct vd_context *context, struct ibv_device_attr *attr)
 {
-	(void)context;
+	uint64_t guid = htobe64(guid_of(context->device));
 	*attr = (struct ibv_device_attr){
-		.fw_ver = "0.1", .node_guid = htobe64(GUID), .sys_image_guid = htobe64(GUID),
+		.fw_ver = "0.1", .node_guid = guid, .sys_image_guid = guid,
 		.max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000, .max_qp = VD_QPS, .max_qp_wr = VD_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT,
 		.max_sge = VD_SGE_MAX, .max_sge_rd = VD_SGE_MAX, .max_cq = VD_CQS, .max_cqe = VD_CQE_MAX,
 		.max_mr = VD_MRS - 1, .max_pd = 1 << 20, .max_qp_rd_atom = VD_READS_MAX,
 		.max_res_rd_atom = VD_READS_MAX * VD_QPS, .max_qp_init_rd_atom = VD_READS_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA, .max_srq = VD_RQS, .max_srq_wr = VD_WR_MAX, .max_srq_sge = VD_SGE_MAX,
-		.max_pkeys = VD_PKEYS, .local_ca_ack_delay = 15, .phys_port_cnt = 1,
+		.max_pkeys = VD_PKEYS, .local_ca_ack_delay = 15,
+		.phys_port_cnt = (uint8_t)context->set.ports,
 	};
 }
 
@@ -156,25 +187,35 @@ static int query_device_ex(struct ibv_context *verbs, const struct ibv_query_dev
 	memset(attr, 0, size);
 	fill_limits(vd_context_of(verbs), &attr->orig_attr);
 	if (size >= sizeof *attr)
-		attr->phys_port_cnt_ex = 1;
+		attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
 	return 0;
+}
+
+static bool has_port(const struct vd_context *context, uint32_t port)
+{
+	return port >= 1 && port <= context->set.ports;
+}
+
+static uint16_t lid_of(unsigned device, unsigned port)
+{
+	return (uint16_t)(LID + device * VD_PORTS + port - 1);
 }
 
 static int query_port(struct ibv_context *verbs, uint8_t port, struct ibv_port_attr *to, size_t size)
 {
 	struct vd_context *context = vd_context_of(verbs);
 	bool ib = context->set.infiniband;
+	if (!has_port(context, port))
+		return EINVAL;
 	enum ibv_port_state state =
-		(enum ibv_port_state)__atomic_load_n(&context->node->port_state, __ATOMIC_RELAXED);
+		(enum ibv_port_state)__atomic_load_n(&context->node->port_state[port - 1], __ATOMIC_RELAXED);
 	struct ibv_port_attr attr = {
 		.state = state, .max_mtu = (enum ibv_mtu)MTU, .active_mtu = (enum ibv_mtu)MTU, .gid_tbl_len = VD_GIDS,
-		.max_msg_sz = 1u << 31, .pkey_tbl_len = VD_PKEYS, .lid = ib ? LID : 0, .sm_lid = ib ? 1 : 0,
+		.max_msg_sz = 1u << 31, .pkey_tbl_len = VD_PKEYS, .lid = ib ? lid_of(context->device, port) : 0, .sm_lid = ib ? 1 : 0,
 		.max_vl_num = 1, .active_width = 2, .active_speed = 32,
 		.phys_state = state == IBV_PORT_DOWN ? PORT_PHYS_DOWN : PORT_PHYS_UP,
 		.link_layer = ib ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET,
 	};
-	if (port != 1)
-		return EINVAL;
 	memset(to, 0, size);
 	memcpy(to, &attr, size < sizeof attr ? size : sizeof attr);
 	return 0;
@@ -190,33 +231,41 @@ VD_EXPORT int ibv_query_port(struct ibv_context *verbs, uint8_t port, struct _co
 /* ---- addresses ---- */
 
 /* RoCE: link-local and an IPv4 address, each as version 1 and 2. InfiniBand: the port's own, at index 0. */
-static bool gid_entry(const struct vd_context *context, uint32_t index, struct ibv_gid_entry *entry)
+static bool gid_entry(const struct vd_context *context, unsigned device, unsigned port, uint32_t index,
+		      struct ibv_gid_entry *entry)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, [13] = 168, [14] = 77, [15] = 1 };
-	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = 1 };
+	unsigned nth = device * VD_PORTS + port - 1;
+	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = port };
 	if (index >= VD_GIDS || (context->set.infiniband && index > 0))
 		return false;
 	entry->gid.global.subnet_prefix = htobe64(0xfe80000000000000ull);
-	entry->gid.global.interface_id = htobe64(GUID);
+	entry->gid.global.interface_id = htobe64(guid_of(device) + port - 1);
 	if (context->set.infiniband) {
+		if (context->set.rails) /* subnets of their own */
+			entry->gid.global.subnet_prefix = htobe64(0xfec0000000000000ull + nth);
 		entry->gid_type = IBV_GID_TYPE_IB;
 		return true;
 	}
-	if (index >= 2)
+	if (index >= 2) {
 		memcpy(entry->gid.raw, mapped, sizeof mapped);
+		entry->gid.raw[15] = (uint8_t)(1 + nth);
+	}
 	entry->gid_type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	return true;
 }
 
-bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *path)
+bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *path, unsigned device, unsigned port)
 {
 	struct ibv_gid_entry source, entry;
+	if (context->set.rails && (device != context->device || port != path->port_num))
+		return false;
 	if (!path->is_global)
-		return context->set.infiniband && path->dlid == LID;
-	if (!gid_entry(context, path->grh.sgid_index, &source))
+		return context->set.infiniband && path->dlid == lid_of(device, port);
+	if (!gid_entry(context, context->device, path->port_num, path->grh.sgid_index, &source))
 		return false;
 	for (uint32_t i = 0; i < VD_GIDS; i++)
-		if (gid_entry(context, i, &entry) && entry.gid_type == source.gid_type &&
+		if (gid_entry(context, device, port, i, &entry) && entry.gid_type == source.gid_type &&
 		    !memcmp(entry.gid.raw, path->grh.dgid.raw, sizeof entry.gid.raw))
 			return true;
 	return false;
@@ -225,11 +274,12 @@ bool vd_path_leads(const struct vd_context *context, const struct ibv_ah_attr *p
 VD_EXPORT int ibv_query_gid(struct ibv_context *verbs, uint8_t port, int index, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry;
-	if (port != 1 || index < 0 || index >= VD_GIDS) {
+	const struct vd_context *context = vd_context_of(verbs);
+	if (!has_port(context, port) || index < 0 || index >= VD_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
-	gid_entry(vd_context_of(verbs), (uint32_t)index, &entry);
+	gid_entry(context, context->device, port, (uint32_t)index, &entry);
 	*gid = entry.gid;
 	return 0;
 }
@@ -238,9 +288,10 @@ VD_EXPORT int _ibv_query_gid_ex(struct ibv_context *verbs, uint32_t port, uint32
 				uint32_t flags, size_t size)
 {
 	struct ibv_gid_entry entry;
-	if (flags || port != 1 || index >= VD_GIDS)
+	const struct vd_context *context = vd_context_of(verbs);
+	if (flags || !has_port(context, port) || index >= VD_GIDS)
 		return EINVAL;
-	if (!gid_entry(vd_context_of(verbs), index, &entry))
+	if (!gid_entry(context, context->device, port, index, &entry))
 		return ENODATA;
 	memcpy(to, &entry, size < sizeof entry ? size : sizeof entry);
 	return 0;
@@ -252,9 +303,11 @@ VD_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *verbs, struct ibv_gid
 	ssize_t n = 0;
 	if (flags || size != sizeof *to)
 		return -EINVAL;
-	for (uint32_t i = 0; i < VD_GIDS && (size_t)n < most; i++)
-		if (gid_entry(vd_context_of(verbs), i, &to[n]))
-			n++;
+	const struct vd_context *context = vd_context_of(verbs);
+	for (unsigned port = 1; port <= context->set.ports; port++)
+		for (uint32_t i = 0; i < VD_GIDS && (size_t)n < most; i++)
+			if (gid_entry(context, context->device, port, i, &to[n]))
+				n++;
 	return n;
 }
 
@@ -263,7 +316,8 @@ VD_EXPORT int ibv_query_gid_type(struct ibv_context *verbs, uint8_t port, unsign
 VD_EXPORT int ibv_query_gid_type(struct ibv_context *verbs, uint8_t port, unsigned index, unsigned *type)
 {
 	struct ibv_gid_entry entry;
-	if (port != 1 || !gid_entry(vd_context_of(verbs), index, &entry)) {
+	const struct vd_context *context = vd_context_of(verbs);
+	if (!has_port(context, port) || !gid_entry(context, context->device, port, index, &entry)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -280,8 +334,7 @@ uint32_t vd_pkey(unsigned index)
 
 VD_EXPORT int ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey)
 {
-	(void)verbs;
-	if (port != 1 || index < 0 || index >= VD_PKEYS) {
+	if (!has_port(vd_context_of(verbs), port) || index < 0 || index >= VD_PKEYS) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -291,8 +344,7 @@ VD_EXPORT int ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index,
 
 VD_EXPORT int ibv_get_pkey_index(struct ibv_context *verbs, uint8_t port, __be16 pkey)
 {
-	(void)verbs;
-	for (unsigned i = 0; port == 1 && i < VD_PKEYS; i++)
+	for (unsigned i = 0; has_port(vd_context_of(verbs), port) && i < VD_PKEYS; i++)
 		if (vd_pkey(i) == be16toh(pkey))
 			return (int)i;
 	errno = EINVAL;
@@ -307,7 +359,7 @@ static void fill_operations(struct vd_context *context)
 	verbs->sz = sizeof *verbs;
 	verbs->query_port = query_port;
 	verbs->query_device_ex = query_device_ex;
-	verbs->context.device = &the_device;
+	verbs->context.device = &devices[context->device];
 	verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	verbs->context.cmd_fd = -1;
 	verbs->context.num_comp_vectors = 1;
@@ -336,14 +388,14 @@ static void close_fds(struct vd_context *context)
 
 VD_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	(void)device;
 	struct vd_context *context = calloc(1, sizeof *context);
 	if (!context) {
 		errno = ENOMEM;
 		return NULL;
 	}
+	context->device = (unsigned)(device - devices);
 	context->timer_fd = context->verbs.context.async_fd = -1;
-	int error = read_settings(&context->set, context->dir);
+	int error = read_settings(&context->set, context->device, context->dir);
 	if (!error)
 		error = vd_fault_parse(&context->faults, getenv("HR_VERBS_DOUBLE_FAULT"));
 	if (!error)

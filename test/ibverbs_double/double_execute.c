@@ -116,10 +116,11 @@ static bool answers(const struct job *job)
 		return false;
 	if (peer->state != IBV_QPS_RTR && peer->state != IBV_QPS_RTS && peer->state != IBV_QPS_SQD)
 		return false;
-	if (__atomic_load_n(&job->target.node->port_state, __ATOMIC_RELAXED) != IBV_PORT_ACTIVE)
+	const struct vd_node *node = job->target.node;
+	if (__atomic_load_n(&node->port_state[peer->port - 1], __ATOMIC_RELAXED) != IBV_PORT_ACTIVE)
 		return false;
 	return peer->rq_psn == own->attr.sq_psn && pkeys_match(peer->pkey, vd_pkey(own->attr.pkey_index)) &&
-	       vd_path_leads(job->context, &own->attr.ah_attr);
+	       vd_path_leads(job->context, &own->attr.ah_attr, node->device, peer->port);
 }
 
 /* Finds the target and takes its access lock. */
@@ -127,7 +128,7 @@ static bool reach(struct job *job)
 {
 	struct vd_context *context = job->context;
 	struct vd_qp_own *qp = job->qp;
-	if (__atomic_load_n(&context->node->port_state, __ATOMIC_RELAXED) != IBV_PORT_ACTIVE)
+	if (__atomic_load_n(&context->node->port_state[qp->attr.port_num - 1], __ATOMIC_RELAXED) != IBV_PORT_ACTIVE)
 		return false;
 	/* After a while of silence: perhaps the process is not there any more, or has begun anew. */
 	if (qp->peer && job->request->give_up_ns && vd_peer_is_gone(context, qp->peer)) {

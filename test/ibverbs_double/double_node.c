@@ -169,7 +169,8 @@ static int fill_node(struct vd_context *context, uint32_t id)
 		error = vd_shared_lock_init(&node->async_lock);
 	node->pid = getpid();
 	node->id = id;
-	node->port_state = context->set.port_state;
+	node->device = context->device;
+	memcpy(node->port_state, context->set.port_state, sizeof node->port_state);
 	node->async_fd = VD_NOWHERE;
 	/* Release: a peer that sees the size (vd_peer_get) sees what stands above. */
 	__atomic_store_n(&node->size, sizeof *node, __ATOMIC_RELEASE);

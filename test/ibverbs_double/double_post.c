@@ -72,10 +72,10 @@ static void take_target(struct vd_request *request, const struct ibv_send_wr *wr
 	}
 }
 
-static void port_down(struct vd_context *context)
+static void port_down(struct vd_context *context, unsigned port)
 {
-	__atomic_store_n(&context->node->port_state, IBV_PORT_DOWN, __ATOMIC_RELAXED);
-	vd_async_push(vd_place_own(context), IBV_EVENT_PORT_ERR, 1);
+	__atomic_store_n(&context->node->port_state[port - 1], IBV_PORT_DOWN, __ATOMIC_RELAXED);
+	vd_async_push(vd_place_own(context), IBV_EVENT_PORT_ERR, port);
 }
 
 static int post_one(struct vd_context *context, struct vd_qp_own *qp, const struct ibv_send_wr *wr)
@@ -96,7 +96,7 @@ static int post_one(struct vd_context *context, struct vd_qp_own *qp, const stru
 	if (request->plan.kill == VD_AT_POST)
 		vd_fault_kill();
 	if (down)
-		port_down(context);
+		port_down(context, qp->attr.port_num);
 	request->posted_ns = context->set.timed ? vd_now() : 0;
 	qp->posted++;
 	vd_qp_activate(context, qp);

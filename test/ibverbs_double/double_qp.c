@@ -264,7 +264,7 @@ static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int ma
 static int check_values(const struct vd_context *context, const struct ibv_qp_attr *attr, int mask)
 {
 	if ((mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= VD_PKEYS) ||
-	    (mask & IBV_QP_PORT && attr->port_num != 1) ||
+	    (mask & IBV_QP_PORT && (attr->port_num < 1 || attr->port_num > context->set.ports)) ||
 	    (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)) ||
 	    (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > VD_READS_MAX) ||
 	    (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > VD_READS_MAX) ||
@@ -276,7 +276,8 @@ static int check_values(const struct vd_context *context, const struct ibv_qp_at
 		return 0;
 	/* RoCE has no local identifiers: without a global route there is no way. */
 	const struct ibv_ah_attr *path = &attr->ah_attr;
-	if (path->port_num != 1 || path->sl > 15 || (!path->is_global && !context->set.infiniband) ||
+	if (path->port_num < 1 || path->port_num > context->set.ports || path->sl > 15 ||
+	    (!path->is_global && !context->set.infiniband) ||
 	    (path->is_global && path->grh.sgid_index >= VD_GIDS))
 		return EINVAL;
 	return 0;
@@ -313,6 +314,7 @@ static void publish(struct vd_context *context, struct vd_qp_own *qp)
 	shared->rq_psn = qp->attr.rq_psn;
 	shared->sq_psn = qp->attr.sq_psn;
 	shared->access = qp->attr.qp_access_flags;
+	shared->port = qp->attr.port_num;
 	shared->pkey = vd_pkey(qp->attr.pkey_index);
 	shared->max_dest_rd_atomic = qp->attr.max_dest_rd_atomic;
 	shared->rnr_timer = qp->attr.min_rnr_timer;

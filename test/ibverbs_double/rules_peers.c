@@ -306,6 +306,36 @@ START_TEST(a_roce_port_has_typed_addresses)
 }
 END_TEST
 
+START_TEST(each_port_of_each_device_has_an_address_of_its_own)
+{
+	enum { N = 4 };
+	union ibv_gid gid[N];
+	uint16_t lid[N];
+	setenv("HR_VERBS_DOUBLE_LINK", "infiniband", 1);
+	setenv("HR_VERBS_DOUBLE_DEVICES", "2", 1);
+	setenv("HR_VERBS_DOUBLE_PORTS", "2", 1);
+	setenv("HR_VERBS_DOUBLE_DOWN", "double1:2", 1);
+	int n;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	IS(n, 2);
+	for (int i = 0; i < N; i++) {
+		struct ibv_port_attr attr;
+		uint8_t port = (uint8_t)(1 + i % 2);
+		struct ibv_context *verbs = ibv_open_device(list[i / 2]);
+		ck_assert_ptr_nonnull(verbs);
+		IS(ibv_query_port(verbs, port, &attr), 0);
+		IS(attr.state, i == 3 ? IBV_PORT_DOWN : IBV_PORT_ACTIVE);
+		IS(ibv_query_port(verbs, 3, &attr), EINVAL);
+		IS(ibv_query_gid(verbs, port, 0, &gid[i]), 0);
+		lid[i] = attr.lid;
+		for (int j = 0; j < i; j++)
+			ck_assert(lid[j] != lid[i] && memcmp(&gid[j], &gid[i], sizeof gid[i]));
+		IS(ibv_close_device(verbs), 0);
+	}
+	ibv_free_device_list(list);
+}
+END_TEST
+
 START_TEST(an_infiniband_port_has_a_lid)
 {
 	struct ibv_gid_entry entry;
@@ -337,5 +367,6 @@ TCase *rules_of_peers(void)
 	tcase_add_test(made, a_dead_process_is_silent_and_its_node_is_used_again);
 	tcase_add_test(made, a_roce_port_has_typed_addresses);
 	tcase_add_test(made, an_infiniband_port_has_a_lid);
+	tcase_add_test(made, each_port_of_each_device_has_an_address_of_its_own);
 	return made;
 }
