@@ -631,13 +631,16 @@ struct rc_wire_peer_invite { /* its answer: struct rc_wire_peer_invitation */
 	uint32_t flags;      /* client: set of enum rc_peer_link_flags */
 	uint32_t timeout_ms; /* client: the invitation ends after this time, at most RC_PEER_TIMEOUT_MAX */
 };
+#define RC_PEER_ADDRESSES_MAX 8
+struct rc_wire_peer_address {
+	char text[48];       /* worker: IP address; "": none */
+	uint32_t port;
+};
 struct rc_wire_peer_invitation {
 	uint8_t ticket[RC_PEER_TICKET_BYTES]; /* worker: secret; valid once */
 	char name[32];       /* worker: Unix socket in the abstract namespace, or "" */
-	char address[64];    /* worker: IP address as text */
-	uint32_t port;
+	struct rc_wire_peer_address address[RC_PEER_ADDRESSES_MAX]; /* worker: where it listens, the best first; then "" */
 	uint32_t flags;      /* worker: set of enum rc_peer_link_flags */
-	uint32_t reserved;
 	uint32_t card_bytes; /* worker: of the channel's card, at most HR_CARD_MAX */
 	uint8_t card[HR_CARD_MAX];
 };
@@ -653,7 +656,8 @@ struct rc_wire_peer_close { /* peer_close: the link's copies end with a failure 
 	uint64_t link;
 };
 static_assert(sizeof(struct rc_wire_peer_invite) == 16 && sizeof(struct rc_wire_peer_join) == 16 &&
-	      sizeof(struct rc_wire_peer_invitation) == 144 + HR_CARD_MAX && sizeof(struct rc_wire_peer_joined) == 8,
+	      sizeof(struct rc_wire_peer_address) == 52 &&
+	      sizeof(struct rc_wire_peer_invitation) == 72 + 52 * RC_PEER_ADDRESSES_MAX + HR_CARD_MAX && sizeof(struct rc_wire_peer_joined) == 8,
 	      "wire format");
 
 /* Where the bytes are between the connection and the device memory that is copied. */

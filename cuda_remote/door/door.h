@@ -200,6 +200,10 @@ void rc_door_close(rc_door_t *door); /* NULL is allowed; removes the socket file
  */
 int rc_door_listen(rc_door_t *door, const rc_server_t *place);
 
+/* Appends ",ADDRESS" to the text for each IP address, except loopback, at which the door listens. Leaves out what does
+ * not fit into size. */
+void rc_door_add_addresses(const rc_door_t *door, char *text, size_t size);
+
 /* Listens at a socket that another process has opened, as systemd does. The socket file is not removed at the end. -EPERM
  * as above; -EPROTOTYPE and others: no listening stream socket. Logged. */
 int rc_door_adopt(rc_door_t *door, int fd);

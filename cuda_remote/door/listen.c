@@ -4,6 +4,7 @@
 
 #include "rdma_channel/base/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -240,6 +241,22 @@ bool door_listens_to_network(const struct door_listener *listener)
 	if (getsockname(listener->fd, (struct sockaddr *)&address, &size))
 		return true;
 	return address.ss_family != AF_UNIX && beyond_loopback((const struct sockaddr *)&address);
+}
+
+int door_listener_address(const struct door_listener *listener, char *text, size_t size)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+		struct sockaddr_storage space;
+	} address;
+	socklen_t bytes = sizeof address;
+	if (getsockname(listener->fd, &address.any, &bytes))
+		return -errno;
+	const void *number = address.any.sa_family == AF_INET ? (const void *)&address.v4.sin_addr :
+								(const void *)&address.v6.sin6_addr;
+	return inet_ntop(address.any.sa_family, number, text, (socklen_t)size) ? 0 : -errno;
 }
 
 static int check_adopted(int fd, bool allow_network)

@@ -30,6 +30,9 @@ int door_adopt(int fd, bool allow_network, struct door_listener *listener);
 /* True if clients of other hosts can reach the listener. */
 bool door_listens_to_network(const struct door_listener *listener);
 
+/* Writes the IP address of a listener that listens to the network. */
+int door_listener_address(const struct door_listener *listener, char *text, size_t size);
+
 /* Closes a listener and removes its socket file, unless another file has replaced it. */
 void door_listener_close(struct door_listener *listener);
 

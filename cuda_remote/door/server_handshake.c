@@ -19,6 +19,7 @@
 #include "cuda_remote/door/proof.h"
 #include "rdma_channel/base/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -146,6 +147,17 @@ int rc_door_adopt(rc_door_t *door, int fd)
 		return error;
 	door->listener_count++;
 	return watch(door, fresh->fd, fresh);
+}
+
+void rc_door_add_addresses(const rc_door_t *door, char *text, size_t size)
+{
+	for (size_t i = 0; i < door->listener_count; i++) {
+		char address[INET6_ADDRSTRLEN];
+		size_t used = strlen(text);
+		if (door_listens_to_network(&door->listeners[i]) && !door_listener_address(&door->listeners[i], address, sizeof address) &&
+		    used + 1 + strlen(address) < size)
+			snprintf(text + used, size - used, ",%s", address);
+	}
 }
 
 /* ---- handshakes ---- */

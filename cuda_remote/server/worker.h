@@ -12,6 +12,7 @@
 
 #include "cuda_remote/door/door.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,6 +37,9 @@ struct worker_usage {
 /* The bytes of device memory that the session may have on each GPU, by the server's index; 0: no quota. Before
  * worker_prepare. */
 void worker_limit_memory(const uint64_t *bytes, uint32_t count);
+
+/* Returns whether a list is one of IP addresses and auto, as for HEADRACE_LINK_ADDRESS. */
+bool server_link_addresses_valid(const char *list);
 
 /* Counts there from here on. Before worker_prepare. */
 void worker_count_in(struct worker_usage *usage);

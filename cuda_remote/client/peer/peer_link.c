@@ -211,7 +211,7 @@ static void choose_plans(struct pair *pair)
 		pthread_mutex_unlock(&measuring);
 }
 
-/* The worker that the client does not reach over a Unix socket has an address that other hosts may reach. */
+/* The worker that the client does not reach over a Unix socket is more likely to have an address that other hosts reach. */
 static CUresult open_link(struct pair *pair)
 {
 	struct rc_session *host = pair->to, *guest = pair->from;
@@ -220,7 +220,7 @@ static CUresult open_link(struct pair *pair)
 		guest = pair->to;
 	}
 	CUresult result = bring_together(pair, host, guest);
-	if (result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_TIMEOUT)
+	if (result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_TIMEOUT || result == CUDA_ERROR_NOT_PERMITTED)
 		result = bring_together(pair, guest, host);
 	if (result == CUDA_SUCCESS) {
 		choose_plans(pair);

@@ -7,6 +7,7 @@
 #include "cuda_remote/server/daemon/metrics.h"
 #include "cuda_remote/server/daemon/pool.h"
 #include "cuda_remote/server/daemon/systemd.h"
+#include "cuda_remote/server/worker.h"
 #include "rdma_channel/base/log.h"
 
 #include <errno.h>
@@ -443,6 +444,23 @@ static int open_door(struct daemon *daemon)
 	return error;
 }
 
+/* Tells the workers at which addresses other servers may reach them. Without the administrator's word: where the client
+ * reached the worker, then where the daemon listens. */
+static int tell_link_addresses(const struct daemon *daemon)
+{
+	char list[1024] = "auto";
+	const char *given = daemon->options->link_address, *variable = getenv("HEADRACE_LINK_ADDRESS");
+	if (!given && variable && *variable && !server_link_addresses_valid(variable)) {
+		hr_log(HR_LOG_ERROR, "HEADRACE_LINK_ADDRESS=%s: want IP addresses of this host, or auto, with commas between them",
+		       variable);
+		return -EINVAL;
+	}
+	if (!given && variable && *variable)
+		return 0;
+	rc_door_add_addresses(daemon->door, list, sizeof list);
+	return setenv("HEADRACE_LINK_ADDRESS", given ? given : list, 1) ? -errno : 0;
+}
+
 static int open_signals(struct daemon *daemon, sigset_t *before)
 {
 	sigset_t wanted;
@@ -511,6 +529,8 @@ static int daemon_open(struct daemon *daemon)
 	int error = find_user(options->user, &plan.worker.other_uid);
 	if (!error)
 		error = open_door(daemon);
+	if (!error)
+		error = tell_link_addresses(daemon);
 	if (!error)
 		error = open_signals(daemon, &plan.signals);
 	if (!error)

@@ -5,6 +5,7 @@
 #include "cuda_remote/run/layout.h"
 #include "cuda_remote/server/daemon/config.h"
 #include "cuda_remote/server/daemon/log_place.h"
+#include "cuda_remote/server/worker.h"
 #include "rdma_channel/base/log.h"
 #include "rdma_channel/base/setting.h"
 
@@ -25,6 +26,7 @@ static const char usage[] =
 	"  -c, --config=FILE            read options from FILE as well, headraced.conf(5); SIGHUP reads it again\n"
 	"  -l, --listen=ADDRESS[:PORT]  listen at this address as well; beyond loopback only with --key-file\n"
 	"  -s, --socket=PATH            listen at this Unix socket, not at the default one; @NAME: abstract\n"
+	"      --link-address=LIST      addresses for links from other servers, the best first; auto: where the client came\n"
 	"      --no-loopback            do not listen at loopback's port 27180\n"
 	"  -k, --key-file=FILE          ask every TCP client for the key in FILE (mode 0600)\n"
 	"      --credential=KIND        munge: accept credentials of MUNGE too; key (default): the key file only\n"
@@ -58,6 +60,7 @@ static const char usage[] =
 enum option_id {
 	OPTION_CONFIG,
 	OPTION_LISTEN,
+	OPTION_LINK_ADDRESS,
 	OPTION_SOCKET,
 	OPTION_NO_LOOPBACK,
 	OPTION_KEY_FILE,
@@ -103,6 +106,7 @@ static const struct known_option {
 	[OPTION_CONFIG] = { "config", 'c', VALUE | ONLY_COMMAND },
 	[OPTION_LISTEN] = { "listen", 'l', VALUE },
 	[OPTION_SOCKET] = { "socket", 's', VALUE },
+	[OPTION_LINK_ADDRESS] = { "link-address", 0, VALUE },
 	[OPTION_NO_LOOPBACK] = { "no-loopback", 0, 0 },
 	[OPTION_KEY_FILE] = { "key-file", 'k', VALUE | LIVE },
 	[OPTION_CREDENTIAL] = { "credential", 0, VALUE | LIVE },
@@ -215,6 +219,14 @@ static int parse_driver(const struct origin *origin, enum option_id id, const ch
 	return 0;
 }
 
+static int parse_link_address(const struct origin *origin, enum option_id id, const char *value)
+{
+	if (!server_link_addresses_valid(value))
+		return complain(origin, id, value, "want IP addresses of this host, or auto, with commas between them");
+	origin->options->link_address = value;
+	return 0;
+}
+
 static int parse_gpu(const struct origin *origin, enum option_id id, const char *value)
 {
 	const char *want;
@@ -263,6 +275,7 @@ static int apply_value(const struct origin *origin, enum option_id id, const cha
 	case OPTION_CONFIG: return parse_text(origin, id, value, &options->config);
 	case OPTION_LISTEN:
 	case OPTION_SOCKET: return parse_place(origin, id, value);
+	case OPTION_LINK_ADDRESS: return parse_link_address(origin, id, value);
 	case OPTION_KEY_FILE: return parse_text(origin, id, value, &options->key_file);
 	case OPTION_CREDENTIAL: return parse_credential(origin, id, value);
 	case OPTION_MAKE_KEY: return parse_text(origin, id, value, &options->make_key);

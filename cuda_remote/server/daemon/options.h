@@ -20,6 +20,7 @@ struct daemon_options {
 	rc_server_t places[16];  /* to listen at; must succeed */
 	size_t place_count;
 	bool loopback;           /* also at loopback's default port, if that is free */
+	const char *link_address; /* as HEADRACE_LINK_ADDRESS; NULL: not given */
 	const char *key_file;    /* NULL: none */
 	bool munge;              /* accept credentials of MUNGE */
 	char driver[PATH_MAX];   /* for dlopen */

@@ -402,9 +402,7 @@ static CUresult join(const struct rc_wire_peer_join *args, const struct rc_wire_
 	int error = peer_meet_join(invitation, link->encrypt, args->timeout_ms, &link->pipe.connection);
 	CUresult result = error ? error_of_meeting(error) : CUDA_SUCCESS;
 	if (error) {
-		hr_log(HR_LOG_INFO, "link %llu: cannot reach the other worker at %.*s port %u: %s", (unsigned long long)args->link,
-		       (int)strnlen(invitation->address, sizeof invitation->address), invitation->address,
-		       (unsigned)invitation->port, strerror(-error));
+		hr_log(HR_LOG_INFO, "link %llu: cannot reach the other worker: %s", (unsigned long long)args->link, strerror(-error));
 	} else {
 		*on_host = link->pipe.connection.on_host;
 		link->up = true;

@@ -3,6 +3,7 @@
  * Links: connections to workers of other servers, over which copies between servers go. A link has one direction and a
  * thread of its own, which executes the transfers that the client names, one after another.
  *
+ *	places.c     the addresses at which a worker listens for others
  *	meet.c       how two workers find each other and prove that they have the same ticket
  *	link.c       the links, their threads, and the client's calls
  *	transfer.c   sends and receives the bytes of a transfer
@@ -13,6 +14,28 @@
 
 #include "cuda_remote/server/internal.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* ---- places.c ---- */
+
+union peer_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un un;
+	struct sockaddr_storage space;
+};
+
+/* The addresses to listen at, the best first, without ports. Returns their number. */
+size_t peer_places(union peer_address *addresses, size_t max);
+/* Of an IPv4 or IPv6 address. */
+socklen_t peer_address_bytes(const union peer_address *address);
+void peer_address_set_port(union peer_address *address, uint16_t port);
+bool peer_address_parse(const char *text, union peer_address *address);
+int peer_address_print(const union peer_address *address, char *text, size_t size);
+
 /* ---- meet.c ---- */
 
 struct peer_connection {
@@ -22,16 +45,20 @@ struct peer_connection {
 	bool on_host; /* the connection stays on this host */
 };
 
+#define PEER_LISTENERS (1 + RC_PEER_ADDRESSES_MAX)
+
 /* An invitation that has not been used. */
 struct peer_meeting {
 	hr_channel_t *channel;
 	hr_card_t card;
-	int listener[2]; /* Unix, TCP; -1: none */
+	int listener[PEER_LISTENERS]; /* Unix, then TCP; -1: none */
 	uint8_t ticket[RC_PEER_TICKET_BYTES];
 };
 
 /* Opens the listeners and fills in the invitation, except for its flags. Negated errno. */
 int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation);
+/* Call it first. encrypt: this server encrypts every TCP connection. */
+void peer_meet_prepare(bool encrypt);
 /* True if this server encrypts every TCP connection. */
 bool peer_meet_encrypts(void);
 int64_t peer_now_ms(void);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How two workers meet. One listens: at a Unix socket in the abstract namespace, for a worker on this host, and at the
- * address at which its client has reached it. The other connects. Both prove that they have the ticket, which the client
- * has brought from one to the other. A connection over the Unix socket is not encrypted: its bytes stay in the kernel. The
- * listeners are closed when the ticket was used or the time is over.
+ * How two workers meet. One listens: at a Unix socket in the abstract namespace, for a worker on this host, and at its
+ * addresses (places.c). The other connects to these in turn. Both prove that they have the ticket, which the client has
+ * brought from one to the other; a process that cannot is left, and the next address is tried. A connection over the Unix
+ * socket is not encrypted: its bytes stay in the kernel. The listeners are closed when the ticket was used or the time is
+ * over.
  *
  * In a build without libsodium a proof is the ticket itself, and tells the ticket to whoever receives it. So the workers of
  * such builds meet over a Unix socket only, and each demands that the other has its own user.
@@ -29,33 +30,11 @@
 #define STRANGERS_MAX 16 /* connections whose hello has not arrived completely */
 #define NAME_PREFIX "hrlink-" /* of the names of the Unix sockets */
 
-static struct sockaddr_storage place; /* where the client reaches this worker; without a port */
-static socklen_t place_bytes;
-static bool encrypts;                 /* the daemon encrypts every TCP connection */
+static bool encrypts; /* the daemon encrypts every TCP connection */
 
-union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-	struct sockaddr_un un;
-	struct sockaddr_storage space;
-};
-
-void server_links_prepare(const rc_door_peer_t *first)
+void peer_meet_prepare(bool encrypt)
 {
-	union address own = { .space = { 0 } };
-	socklen_t bytes = sizeof own;
-	if (getsockname(first->fd, &own.any, &bytes) || (own.any.sa_family != AF_INET && own.any.sa_family != AF_INET6)) {
-		own = (union address){ .v4 = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } } };
-		bytes = sizeof own.v4;
-	}
-	if (own.any.sa_family == AF_INET)
-		own.v4.sin_port = 0;
-	else
-		own.v6.sin6_port = 0;
-	place = own.space;
-	place_bytes = bytes;
-	encrypts = first->encrypts;
+	encrypts = encrypt;
 }
 
 bool peer_meet_encrypts(void)
@@ -119,7 +98,7 @@ static int open_channel(hr_channel_t **channel, hr_card_t *card)
 
 static bool is_on_host(int fd)
 {
-	union address own;
+	union peer_address own;
 	socklen_t bytes = sizeof own;
 	return !getsockname(fd, &own.any, &bytes) && own.any.sa_family == AF_UNIX;
 }
@@ -176,7 +155,7 @@ static int take_card(const uint8_t *bytes, uint32_t size, hr_card_t *card)
 
 /* ---- inviting ---- */
 
-static int listen_at(const union address *address, socklen_t bytes)
+static int listen_at(const union peer_address *address, socklen_t bytes)
 {
 	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -189,10 +168,10 @@ static int listen_at(const union address *address, socklen_t bytes)
 	return fd;
 }
 
-static socklen_t name_address(const char *name, size_t size, union address *address)
+static socklen_t name_address(const char *name, size_t size, union peer_address *address)
 {
 	size_t length = strnlen(name, size);
-	*address = (union address){ .un = { .sun_family = AF_UNIX } };
+	*address = (union peer_address){ .un = { .sun_family = AF_UNIX } };
 	memcpy(address->un.sun_path + 1, name, length); /* a NUL comes first: the abstract namespace */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
@@ -200,7 +179,7 @@ static socklen_t name_address(const char *name, size_t size, union address *addr
 static int listen_on_host(struct rc_wire_peer_invitation *invitation)
 {
 	uint8_t random[12];
-	union address address;
+	union peer_address address;
 	int error = draw(random, sizeof random);
 	if (error)
 		return error;
@@ -213,32 +192,47 @@ static int listen_on_host(struct rc_wire_peer_invitation *invitation)
 	return fd;
 }
 
-static int listen_on_network(struct rc_wire_peer_invitation *invitation)
+static int listen_at_place(union peer_address *address, struct rc_wire_peer_address *entry)
 {
-	union address address = { .space = place };
-	socklen_t bytes = sizeof address;
-	bool v4 = address.any.sa_family == AF_INET;
-	if (!rc_door_keys_supported())
-		return -EPROTONOSUPPORT;
-	/* A link-local address means something else on another host. */
-	if (!v4 && IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr))
-		return -EADDRNOTAVAIL;
-	int fd = listen_at(&address, place_bytes);
-	if (fd < 0)
+	socklen_t bytes = peer_address_bytes(address);
+	int fd = listen_at(address, bytes);
+	if (fd < 0) {
+		char text[INET6_ADDRSTRLEN] = "?";
+		peer_address_print(address, text, sizeof text);
+		hr_log(HR_LOG_WARN, "cannot listen for links at %s: %s", text, strerror(-fd));
 		return fd;
-	const void *number = v4 ? (const void *)&address.v4.sin_addr : (const void *)&address.v6.sin6_addr;
-	if (getsockname(fd, &address.any, &bytes) ||
-	    !inet_ntop(address.any.sa_family, number, invitation->address, sizeof invitation->address)) {
+	}
+	if (getsockname(fd, &address->any, &bytes) || peer_address_print(address, entry->text, sizeof entry->text)) {
 		close(fd);
 		return -EIO;
 	}
-	invitation->port = ntohs(v4 ? address.v4.sin_port : address.v6.sin6_port);
+	entry->port = ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 	return fd;
+}
+
+/* 0 if there is at least one listener. */
+static int listen_on_network(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation)
+{
+	union peer_address place[RC_PEER_ADDRESSES_MAX];
+	size_t n = 0, places = peer_places(place, RC_PEER_ADDRESSES_MAX);
+	int error = -EADDRNOTAVAIL;
+	if (!rc_door_keys_supported())
+		return -EPROTONOSUPPORT;
+	for (size_t i = 0; i < places; i++) {
+		int fd = listen_at_place(&place[i], &invitation->address[n]);
+		if (fd >= 0)
+			meeting->listener[1 + n++] = fd;
+		else
+			error = fd;
+	}
+	return n ? 0 : error;
 }
 
 int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation)
 {
-	*meeting = (struct peer_meeting){ .listener = { -1, -1 } };
+	*meeting = (struct peer_meeting){ .channel = NULL };
+	for (int i = 0; i < PEER_LISTENERS; i++)
+		meeting->listener[i] = -1;
 	memset(invitation, 0, sizeof *invitation);
 	int error = draw(meeting->ticket, sizeof meeting->ticket);
 	if (!error)
@@ -247,9 +241,8 @@ int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitatio
 		return error;
 	if (hr_channel_conn_bytes(meeting->channel, HR_TRANSPORT_SHM))
 		meeting->listener[0] = listen_on_host(invitation);
-	meeting->listener[1] = listen_on_network(invitation);
-	if (meeting->listener[0] < 0 && meeting->listener[1] < 0) {
-		error = meeting->listener[1];
+	error = listen_on_network(meeting, invitation);
+	if (meeting->listener[0] < 0 && error) {
 		peer_meeting_end(meeting);
 		return error;
 	}
@@ -261,7 +254,7 @@ int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitatio
 
 void peer_meeting_end(struct peer_meeting *meeting)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < PEER_LISTENERS; i++) {
 		if (meeting->listener[i] >= 0)
 			close(meeting->listener[i]);
 		meeting->listener[i] = -1;
@@ -320,24 +313,24 @@ static int stranger_read(struct stranger *stranger, const struct peer_meeting *m
 		       1 : -EPROTO;
 }
 
-#define SET (STRANGERS_MAX + 3)
+#define SET (PEER_LISTENERS + 1 + STRANGERS_MAX)
 
 /* Waits for something to do. The set: the listeners, the descriptor stop, the strangers. */
 static int listen_poll(const struct peer_meeting *meeting, const struct stranger *strangers, int stop, int64_t until,
 		       struct pollfd set[SET])
 {
 	int64_t left = until - peer_now_ms();
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < PEER_LISTENERS; i++)
 		set[i] = (struct pollfd){ .fd = meeting->listener[i], .events = POLLIN };
-	set[2] = (struct pollfd){ .fd = stop, .events = POLLIN };
+	set[PEER_LISTENERS] = (struct pollfd){ .fd = stop, .events = POLLIN };
 	for (int i = 0; i < STRANGERS_MAX; i++)
-		set[3 + i] = (struct pollfd){ .fd = strangers[i].fd, .events = POLLIN };
+		set[PEER_LISTENERS + 1 + i] = (struct pollfd){ .fd = strangers[i].fd, .events = POLLIN };
 	int n = left > 0 ? poll(set, SET, (int)left) : 0;
 	if (!n)
 		return -ETIMEDOUT;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	return set[2].revents ? -ECANCELED : n;
+	return set[PEER_LISTENERS].revents ? -ECANCELED : n;
 }
 
 static int listen_for(const struct peer_meeting *meeting, bool encrypt, int64_t until, int stop,
@@ -350,7 +343,7 @@ static int listen_for(const struct peer_meeting *meeting, bool encrypt, int64_t 
 		if (ready < 0)
 			return ready;
 		for (int i = 0; i < STRANGERS_MAX && ready; i++) {
-			bool came = strangers[i].fd >= 0 && set[3 + i].revents;
+			bool came = strangers[i].fd >= 0 && set[PEER_LISTENERS + 1 + i].revents;
 			int got = came ? stranger_read(&strangers[i], meeting, encrypt) : 0;
 			if (got > 0) {
 				*found = &strangers[i];
@@ -361,7 +354,7 @@ static int listen_for(const struct peer_meeting *meeting, bool encrypt, int64_t 
 				stranger_close(&strangers[i]);
 			}
 		}
-		for (int i = 0; i < 2 && ready; i++)
+		for (int i = 0; i < PEER_LISTENERS && ready; i++)
 			if (set[i].revents)
 				stranger_accept(meeting->listener[i], strangers, &next);
 	}
@@ -428,7 +421,7 @@ static int await(int fd, short events, int64_t until)
 	}
 }
 
-static int connect_to(const union address *address, socklen_t bytes, int64_t until)
+static int connect_to(const union peer_address *address, socklen_t bytes, int64_t until)
 {
 	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -447,28 +440,6 @@ static int connect_to(const union address *address, socklen_t bytes, int64_t unt
 	return fd;
 }
 
-/* The socket on this host is found only by a worker on this host. The client may have made the invitation up: a socket whose
- * name is not of a worker's may be another program's. */
-static int find(const struct rc_wire_peer_invitation *invitation, int64_t until)
-{
-	union address address;
-	char text[sizeof invitation->address];
-	int fd = -EHOSTUNREACH;
-	if (!strncmp(invitation->name, NAME_PREFIX, strlen(NAME_PREFIX)))
-		fd = connect_to(&address, name_address(invitation->name, sizeof invitation->name, &address), until);
-	if (fd >= 0 || !invitation->port || invitation->port > 65535)
-		return fd;
-	memcpy(text, invitation->address, sizeof text);
-	text[sizeof text - 1] = '\0';
-	address = (union address){ .v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)invitation->port) } };
-	if (inet_pton(AF_INET, text, &address.v4.sin_addr) == 1)
-		return connect_to(&address, sizeof address.v4, until);
-	address = (union address){ .v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)invitation->port) } };
-	if (inet_pton(AF_INET6, text, &address.v6.sin6_addr) == 1)
-		return connect_to(&address, sizeof address.v6, until);
-	return -EINVAL;
-}
-
 static int read_all(int fd, void *to, size_t size, int64_t until)
 {
 	for (size_t got = 0; got < size;) {
@@ -485,6 +456,15 @@ static int read_all(int fd, void *to, size_t size, int64_t until)
 	}
 	return 0;
 }
+
+/* What the joining side needs to approach the other. */
+struct guest {
+	const uint8_t *ticket;
+	const hr_card_t *card; /* its own */
+	bool encrypt;
+	int64_t until;
+	unsigned places, places_left; /* addresses, and those not tried yet */
+};
 
 static int introduce(int fd, const uint8_t *ticket, const hr_card_t *own, bool encrypt, int64_t until,
 		     struct conversation *said)
@@ -506,10 +486,72 @@ static int introduce(int fd, const uint8_t *ticket, const hr_card_t *own, bool e
 	return is_equal(proof, said->welcome.proof, sizeof proof) ? 0 : -EACCES;
 }
 
+/* One try at a place. Returns the socket over which the other worker has proved that it has the ticket. */
+static int approach(const union peer_address *address, socklen_t bytes, const struct guest *guest, int64_t connect_until,
+		    struct conversation *said)
+{
+	int fd = connect_to(address, bytes, connect_until);
+	if (fd < 0)
+		return fd;
+	int64_t left = guest->until - peer_now_ms();
+	int64_t until = guest->places_left ? guest->until - left / 2 : guest->until;
+	int error = !may_meet(fd) ? -EPERM :
+		    introduce(fd, guest->ticket, guest->card, guest->encrypt && !is_on_host(fd), until, said);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+/* The socket on this host is found only by a worker on this host. The client may have made the invitation up: a socket whose
+ * name is not of a worker's may be another program's. */
+static int approach_on_host(const struct rc_wire_peer_invitation *invitation, const struct guest *guest,
+			    struct conversation *said)
+{
+	union peer_address address;
+	if (strncmp(invitation->name, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
+		return -EHOSTUNREACH;
+	return approach(&address, name_address(invitation->name, sizeof invitation->name, &address), guest, guest->until, said);
+}
+
+/* Tries the addresses in turn. Each has its part of the time that is left. */
+static int approach_on_network(const struct rc_wire_peer_invitation *invitation, struct guest *guest, struct conversation *said)
+{
+	int result = -EHOSTUNREACH;
+	while (guest->places_left) {
+		const struct rc_wire_peer_address *entry = &invitation->address[guest->places - guest->places_left];
+		char text[sizeof entry->text];
+		union peer_address address;
+		int64_t now = peer_now_ms(), part = (guest->until - now) / guest->places_left--;
+		memcpy(text, entry->text, sizeof text);
+		text[sizeof text - 1] = '\0';
+		if (!entry->port || entry->port > 65535 || !peer_address_parse(text, &address)) {
+			result = -EINVAL;
+			continue;
+		}
+		peer_address_set_port(&address, (uint16_t)entry->port);
+		result = approach(&address, peer_address_bytes(&address), guest, now + part, said);
+		if (result >= 0)
+			return result;
+		hr_log(HR_LOG_INFO, "the other worker cannot be reached at %s port %u: %s", text, (unsigned)entry->port,
+		       result == -EACCES ? "the process there does not have the ticket" : strerror(-result));
+	}
+	return result;
+}
+
+static int find(const struct rc_wire_peer_invitation *invitation, struct guest *guest, struct conversation *said)
+{
+	while (guest->places < RC_PEER_ADDRESSES_MAX && invitation->address[guest->places].text[0])
+		guest->places++;
+	guest->places_left = guest->places;
+	int fd = approach_on_host(invitation, guest, said);
+	return fd >= 0 || !guest->places ? fd : approach_on_network(invitation, guest, said);
+}
+
 int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encrypt, uint32_t timeout_ms,
 		   struct peer_connection *connection)
 {
-	int64_t until = peer_now_ms() + timeout_ms;
 	struct conversation said;
 	hr_cipher_keys_t keys;
 	hr_channel_t *channel;
@@ -519,17 +561,12 @@ int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encryp
 		error = open_channel(&channel, &own);
 	if (error)
 		return error;
-	int fd = find(invitation, until);
-	if (fd >= 0 && !may_meet(fd)) {
-		close(fd);
-		fd = -EPERM;
-	}
-	error = fd < 0 ? fd : introduce(fd, invitation->ticket, &own, encrypt && !is_on_host(fd), until, &said);
-	if (error) {
-		if (fd >= 0)
-			close(fd);
+	struct guest guest = { .ticket = invitation->ticket, .card = &own, .encrypt = encrypt,
+			       .until = peer_now_ms() + timeout_ms };
+	int fd = find(invitation, &guest, &said);
+	if (fd < 0) {
 		hr_channel_finalize(channel);
-		return error;
+		return fd;
 	}
 	make_keys(invitation->ticket, &said, true, &keys);
 	error = connect_channel(channel, &card, fd, said.hello.encrypt ? &keys : NULL, connection);

@@ -74,10 +74,10 @@ static void close_link(uint64_t link)
 
 static int connect_to(const struct rc_wire_peer_invitation *invitation, bool unix_socket)
 {
-	struct sockaddr_in tcp = { .sin_family = AF_INET, .sin_port = htons((uint16_t)invitation->port) };
+	struct sockaddr_in tcp = { .sin_family = AF_INET, .sin_port = htons((uint16_t)invitation->address[0].port) };
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	size_t name = strlen(invitation->name);
-	CHECK(unix_socket || inet_pton(AF_INET, invitation->address, &tcp.sin_addr) == 1);
+	CHECK(unix_socket || inet_pton(AF_INET, invitation->address[0].text, &tcp.sin_addr) == 1);
 	memcpy(un.sun_path + 1, invitation->name, name);
 	int fd = socket(unix_socket ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name);
@@ -185,14 +185,14 @@ static void only_the_ticket_enters(bool unix_socket)
 /* A worker that is sent to a place where nobody, or somebody else, waits. */
 static void a_join_ends(void)
 {
-	struct rc_wire_peer_invitation invitation = { .address = "127.0.0.1", .card_bytes = 8 };
+	struct rc_wire_peer_invitation invitation = { .address = { { .text = "127.0.0.1" } }, .card_bytes = 8 };
 	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	struct rc_wire_peer_welcome welcome = { .nonce = { 1 } };
 	socklen_t size = sizeof own;
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	CHECK(!bind(listener, (struct sockaddr *)&own, sizeof own) && !listen(listener, 5));
 	CHECK(!getsockname(listener, (struct sockaddr *)&own, &size));
-	invitation.port = ntohs(own.sin_port);
+	invitation.address[0].port = ntohs(own.sin_port);
 	CHECK(join(300, &invitation, sizeof invitation) == CUDA_ERROR_TIMEOUT); /* nobody answers */
 	close(accept(listener, NULL, NULL));
 	/* Somebody answers who does not know the ticket. */
@@ -204,9 +204,9 @@ static void a_join_ends(void)
 	close(fd);
 	close(listener);
 	CHECK(join(10000, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND); /* connection refused */
-	invitation.port = 65536;
+	invitation.address[0].port = 65536;
 	CHECK(join(10000, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
-	invitation.port = 80;
+	invitation.address[0].port = 80;
 	memset(invitation.address, 'x', sizeof invitation.address);
 	memset(invitation.name, 'y', sizeof invitation.name);
 	CHECK(join(10000, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
@@ -216,6 +216,51 @@ static void a_join_ends(void)
 	CHECK(join(0, &invitation, sizeof invitation) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(join(RC_PEER_TIMEOUT_MAX + 1, &invitation, sizeof invitation) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(invite(0x80, 1000, &invitation) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static int listen_somewhere(uint32_t *port)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t size = sizeof own;
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(!bind(listener, (struct sockaddr *)&own, sizeof own) && !listen(listener, 5));
+	CHECK(!getsockname(listener, (struct sockaddr *)&own, &size));
+	*port = ntohs(own.sin_port);
+	return listener;
+}
+
+/* Accepts the worker, and checks that it proves to have the ticket. */
+static int accept_worker(int listener, const uint8_t *ticket)
+{
+	struct rc_wire_peer_hello hello;
+	uint8_t proof[sizeof hello.proof];
+	int fd = accept(listener, NULL, NULL);
+	CHECK(recv(fd, &hello, sizeof hello, MSG_WAITALL) == (ssize_t)sizeof hello);
+	rc_door_secret_proof(ticket, "headrace link hello", &hello, offsetof(struct rc_wire_peer_hello, proof), proof);
+	CHECK(!memcmp(proof, hello.proof, sizeof proof));
+	return fd;
+}
+
+/* Nobody listens at the first address, a process without the ticket at the second, and no IP address is the third. */
+static void addresses_are_tried_in_turn(void)
+{
+	struct rc_wire_peer_invitation invitation = { .ticket = { 7, 7 }, .card_bytes = 8 };
+	struct rc_wire_peer_welcome welcome = { .nonce = { 1 } };
+	struct rc_wire_peer_join ask = { ++links, 0, 60000 };
+	int listener[4];
+	for (int i = 0; i < 4; i++) {
+		strcpy(invitation.address[i].text, i == 2 ? "nowhere" : "127.0.0.1");
+		listener[i] = listen_somewhere(&invitation.address[i].port);
+	}
+	close(listener[0]);
+	CHECK(!raw_send(&raw, ++number, RC_CALL_peer_join, context, &ask, sizeof ask, &invitation, sizeof invitation));
+	int impostor = accept_worker(listener[1], invitation.ticket);
+	CHECK(send(impostor, &welcome, sizeof welcome, 0) == (ssize_t)sizeof welcome);
+	close(accept_worker(listener[3], invitation.ticket));
+	CHECK(raw_await(&raw, raw.replies + 1) && raw.reply.result == CUDA_ERROR_NOT_FOUND); /* the right one has gone again */
+	close(impostor);
+	for (int i = 1; i < 4; i++)
+		close(listener[i]);
 }
 
 /* A client cannot make its worker connect to the Unix socket of another program. */
@@ -237,7 +282,7 @@ static void other_sockets_are_not_connected_to(void)
  * socket. */
 static void other_users_do_not_get_the_ticket(void)
 {
-	struct rc_wire_peer_invitation invitation = { .address = "127.0.0.1", .name = "hrlink-of-another-user", .card_bytes = 8 };
+	struct rc_wire_peer_invitation invitation = { .address = { { .text = "127.0.0.1" } }, .name = "hrlink-of-another-user", .card_bytes = 8 };
 	union {
 		struct sockaddr any;
 		struct sockaddr_in in;
@@ -248,7 +293,7 @@ static void other_users_do_not_get_the_ticket(void)
 		char byte;
 		int listener = socket(own.any.sa_family, SOCK_STREAM, 0);
 		CHECK(!bind(listener, &own.any, size) && !listen(listener, 5) && !getsockname(listener, &own.any, &size));
-		invitation.port = i ? 0 : ntohs(own.in.sin_port);
+		invitation.address[0].port = i ? 0 : ntohs(own.in.sin_port);
 		CHECK(join(10000, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
 		int fd = accept(listener, NULL, NULL);
 		CHECK(fd >= 0 && recv(fd, &byte, 1, 0) <= 0);
@@ -258,7 +303,7 @@ static void other_users_do_not_get_the_ticket(void)
 		memcpy(own.un.sun_path + 1, invitation.name, strlen(invitation.name));
 		size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(invitation.name));
 	}
-	CHECK(!invite(0, 1000, &invitation) && !invitation.port);
+	CHECK(!invite(0, 1000, &invitation) && !invitation.address[0].port);
 	struct rc_wire_peer_hello hello;
 	make_hello(invitation.ticket, &(hr_card_t){ .len = 8 }, &hello);
 	CHECK(!greet(connect_to(&invitation, true), &hello));
@@ -470,6 +515,7 @@ static void doors(void)
 	only_the_ticket_enters(false);
 	only_the_ticket_enters(true);
 	a_join_ends();
+	addresses_are_tried_in_turn();
 	other_sockets_are_not_connected_to();
 	an_invitation_ends();
 	CHECK(!raw_call_hello(&raw, ++number));
