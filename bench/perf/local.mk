@@ -16,5 +16,6 @@ headrace_perf_SOURCES += %D%/no_raw_verbs.c
 endif
 if HAVE_CUDA
 headrace_perf_SOURCES += %D%/cuda/cuda_calls.c %D%/cuda/cuda_calls.h %D%/cuda/cuda_client.c %D%/cuda/cuda_driver.c %D%/cuda/cuda_driver.h %D%/cuda/cuda_rows.h \
+	%D%/cuda/raw_stream.c %D%/cuda/raw_stream.h \
 	%D%/cuda/cuda_run.c %D%/cuda/cuda_run.h %D%/cuda/peer_client.c %D%/cuda/peer_copies.c %D%/cuda/peer_copies.h
 endif

@@ -258,15 +258,3 @@ int measure_channel_latency(uint32_t transports, double *median_us, double *floo
 	*floor_us = result[1];
 	return 0;
 }
-
-int measure_tcp_stream(size_t size, double *median_us)
-{
-	struct options options = { .test = TEST_BW, .control = -1, .variants = 1, .size = { size }, .sizes = 1, .seconds = 1.5,
-				   .window = 1, .ahead = 1, .variant = { { .layer = LAYER_CHANNEL, .transports = HR_TRANSPORT_TCP } } };
-	double result[2];
-	struct job job = { .options = &options, .result = result };
-	int error = pair_run(one_size, &job);
-	if (!error)
-		*median_us = result[1];
-	return error;
-}

@@ -12,7 +12,4 @@ int measure_messages(const struct options *options);
  * TCP for tcp, otherwise the flag. Medians in us. */
 int measure_channel_latency(uint32_t transports, double *median_us, double *floor_us);
 
-/* Measures the time that a stream of messages of this size over a raw TCP socket takes for each message. Median in us. */
-int measure_tcp_stream(size_t size, double *median_us);
-
 #endif

@@ -22,7 +22,7 @@ static int run_client(const char *self, bool local, struct cuda_figures *figures
 }
 
 /* What a figure is compared with. */
-enum floor_kind { WITH_TRIP, WITH_MICROSECOND, WITH_LOCAL, WITH_MEMCPY, WITH_LONGER, WITH_TCP };
+enum floor_kind { WITH_TRIP, WITH_MICROSECOND, WITH_LOCAL, WITH_MEMCPY, WITH_LONGER, WITH_STREAM_UP, WITH_STREAM_DOWN };
 
 static const struct {
 	enum cuda_row row;
@@ -39,6 +39,7 @@ static const struct {
 	{ ROW_EVENT, "cuda: event record and synchronise", WITH_TRIP },
 	{ ROW_ALLOC, "cuda: cuMemAlloc of 1 MB", WITH_LOCAL },
 	{ ROW_FREE, "cuda: cuMemFree", WITH_LOCAL },
+	{ ROW_ASYNC_MIDDLE, "cuda: 128 KB to the device, pinned, and a wait", WITH_TRIP },
 	{ ROW_PINNED_UP, "cuda: 32 MB to the device, pinned", WITH_LOCAL },
 	{ ROW_PINNED_DOWN, "cuda: 32 MB from the device, pinned", WITH_LOCAL },
 	{ ROW_UP, "cuda: 32 MB to the device", WITH_LOCAL },
@@ -50,15 +51,14 @@ static const struct {
 	{ ROW_COPY_AND_KERNEL, "cuda: 64 MB beside a kernel as long", WITH_LONGER },
 	{ ROW_ROWS_UP, "cuda: million rows of 4 B to the device", WITH_LOCAL },
 	{ ROW_ROWS_DOWN, "cuda: million rows of 4 B from the device", WITH_LOCAL },
-	{ ROW_PINNED_UP_LONG, "cuda: 64 MB to the device, pinned", WITH_TCP },
-	{ ROW_PINNED_DOWN_LONG, "cuda: 64 MB from the device, pinned", WITH_TCP },
-	{ ROW_UP_LONG, "cuda: 64 MB to the device", WITH_TCP },
-	{ ROW_DOWN_LONG, "cuda: 64 MB from the device", WITH_TCP },
+	{ ROW_PINNED_UP_LONG, "cuda: 64 MB to the device, pinned", WITH_STREAM_UP },
+	{ ROW_PINNED_DOWN_LONG, "cuda: 64 MB from the device, pinned", WITH_STREAM_DOWN },
+	{ ROW_UP_LONG, "cuda: 64 MB to the device", WITH_STREAM_UP },
+	{ ROW_DOWN_LONG, "cuda: 64 MB from the device", WITH_STREAM_DOWN },
 };
 
 struct floors {
 	double round_trip;  /* of the channel, over shm or, if tcp is set, over tcp */
-	double stream;      /* raw TCP, LONG_BYTES */
 	bool tcp, local;    /* the server is reached over this host's loopback; the local program has run */
 	struct cuda_figures of_local;
 };
@@ -76,10 +76,11 @@ static void print_line(const struct options *options, size_t i, const struct cud
 		if (floors->local)
 			name = "local", us = floors->of_local.row[lines[i].row].median;
 		break;
-	case WITH_TCP:
+	case WITH_STREAM_UP: case WITH_STREAM_DOWN:
 		if (!floors->tcp)
 			return;
-		name = "raw TCP", us = floors->stream;
+		name = "raw TCP in turn";
+		us = f->row[lines[i].floor == WITH_STREAM_UP ? ROW_STREAM_UP : ROW_STREAM_DOWN].median;
 	}
 	report_figure(options, lines[i].name, f->row[lines[i].row].median, f->row[lines[i].row].p99, name, us);
 }
@@ -99,8 +100,7 @@ int measure_cuda(const struct options *options, const char *self)
 	floors.local = !run_client(self, true, &floors.of_local);
 	if (measure_channel_latency(HR_TRANSPORT_SHM, &one_way[0], &flag[0]) || run_client(self, false, &f) ||
 	    measure_channel_latency(HR_TRANSPORT_SHM, &one_way[1], &flag[1]) ||
-	    measure_channel_latency(HR_TRANSPORT_TCP, &tcp, &raw_tcp) ||
-	    (floors.tcp && measure_tcp_stream(LONG_BYTES, &floors.stream)))
+	    measure_channel_latency(HR_TRANSPORT_TCP, &tcp, &raw_tcp))
 		return -1;
 	/* One-way times before and after: their sum is twice their mean, so a round trip. */
 	double round_trip = one_way[0] + one_way[1], flag_trip = flag[0] + flag[1];

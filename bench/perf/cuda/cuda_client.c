@@ -6,6 +6,7 @@
 #include "cuda_driver.h"
 #include "cuda_rows.h"
 #include "endpoint.h"
+#include "raw_stream.h"
 #include "stats.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@
 #define LAUNCHES 20000 /* before a synchronisation */
 #define COPIES 15
 #define SMALL 64
+#define MIDDLE ((size_t)128 << 10)
 #define ALLOCATION ((size_t)1 << 20)
 /* The copy of rows of 4 bytes: on both sides every other 4 bytes. */
 #define ROW_BYTES 4
@@ -78,6 +80,12 @@ static void call_pinned_up(struct program *p)
 static void call_pinned_down(struct program *p)
 {
 	cuda_check(p->d.from_device(p->pinned, p->device, SMALL), "cuMemcpyDtoH");
+}
+
+static void call_middle(struct program *p)
+{
+	cuda_check(p->d.to_device_async(p->device, p->pinned, MIDDLE, NULL), "cuMemcpyHtoDAsync");
+	cuda_check(p->d.stream_synchronize(NULL), "cuStreamSynchronize");
 }
 
 static void call_event(struct program *p)
@@ -185,6 +193,37 @@ static void time_copies(struct program *p, char *host, size_t bytes, enum cuda_r
 	keep(p, down_row, &down);
 }
 
+/* Long copies, in turn with a TCP stream of as many bytes. */
+static void time_long_copies(struct program *p)
+{
+	enum { PINNED_UP, PINNED_DOWN, UP, DOWN, STREAM_UP, STREAM_DOWN, KINDS };
+	static const enum cuda_row rows[KINDS] = { ROW_PINNED_UP_LONG, ROW_PINNED_DOWN_LONG, ROW_UP_LONG, ROW_DOWN_LONG,
+						   ROW_STREAM_UP, ROW_STREAM_DOWN };
+	struct samples samples[KINDS];
+	for (int kind = 0; kind < KINDS; kind++)
+		samples_init(&samples[kind], COPIES);
+	for (int round = 0; round < COPIES + 1; round++)
+		for (int kind = 0; kind < KINDS; kind++) {
+			char *host = kind < UP ? p->pinned : p->pageable;
+			double begin = now_seconds();
+			if (kind == STREAM_UP)
+				raw_stream_send(host);
+			else if (kind == STREAM_DOWN)
+				raw_stream_receive(host);
+			else if (kind == PINNED_UP || kind == UP)
+				cuda_check(p->d.to_device(p->device, host, LONG_BYTES), "cuMemcpyHtoD");
+			else
+				cuda_check(p->d.from_device(host, p->device, LONG_BYTES), "cuMemcpyDtoH");
+			/* A copy from pageable memory may still be on its way. */
+			if (kind == PINNED_UP || kind == UP)
+				cuda_check(p->d.synchronize(), "cuCtxSynchronize");
+			if (round)
+				samples_add(&samples[kind], 1e6 * (now_seconds() - begin));
+		}
+	for (int kind = 0; kind < KINDS; kind++)
+		keep(p, rows[kind], &samples[kind]);
+}
+
 static void time_memcpy(struct program *p)
 {
 	struct samples copies;
@@ -283,6 +322,7 @@ static void prepare(struct program *p)
 	CUcontext context;
 	CUmodule module;
 	void *pinned;
+	raw_stream_open(LONG_BYTES);
 	cuda_driver_open(&p->d);
 	cuda_check(p->d.init(0), "cuInit");
 	cuda_check(p->d.retain(&context, 0), "cuDevicePrimaryCtxRetain");
@@ -316,8 +356,8 @@ int measure_cuda_client(const struct options *options)
 	time_allocations(&p);
 	time_copies(&p, p.pinned, COPY_BYTES, ROW_PINNED_UP, ROW_PINNED_DOWN);
 	time_copies(&p, p.pageable, COPY_BYTES, ROW_UP, ROW_DOWN);
-	time_copies(&p, p.pinned, LONG_BYTES, ROW_PINNED_UP_LONG, ROW_PINNED_DOWN_LONG);
-	time_copies(&p, p.pageable, LONG_BYTES, ROW_UP_LONG, ROW_DOWN_LONG);
+	time_calls(&p, ROW_ASYNC_MIDDLE, call_middle);
+	time_long_copies(&p);
 	time_memcpy(&p);
 	time_asynchronous(&p);
 	time_overlap(&p);
