@@ -29,9 +29,9 @@
  * Chunks that are staged, and all chunks to the device, are counted on each connection. Chunk n has slot n % RC_WINDOW:
  * of the staging area, or of the worker's memory. The client sends a chunk to the device only if its slot is free: fewer
  * than RC_WINDOW chunks have been sent since the last CREDIT. So the worker never waits for a slot when a chunk arrives,
- * and a call that follows a chunk never waits for the device. The worker sends a CREDIT only if the client has to read it
- * before it can send the last chunk of the copy, so that none is unread when the client closes the connection. Likewise
- * the worker fills a slot for the host only if it is free.
+ * and a call that follows a chunk never waits for the device. Each REPLY says which slots are free. The worker sends a
+ * CREDIT only if the client has to read it before it can send the last chunk of the copy, so that none is unread when the
+ * client closes the connection. Likewise the worker fills a slot for the host only if it is free.
  *
  * The chunks of a copy that a call waits for (copy_down) come on the connection of that call, before its reply. The chunks
  * of an asynchronous copy come on the data connection, on which the client has made the call data_connection; the worker
@@ -97,7 +97,8 @@ struct rc_wire_reply {
 			    * once it has received this many */
 	int32_t result;    /* worker: CUresult; results follow after success only */
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
-	uint16_t reserved; /* worker: 0 */
+	uint16_t freed;    /* worker: low bits of the number of chunks of the connection that have left their slots, in order;
+			    * client: sends chunks to these slots */
 };
 static_assert(sizeof(struct rc_wire_reply) == 32, "wire format");
 #define RC_REPLY_INLINE (CH3_HEADER_MAX - sizeof(struct rc_wire_reply))
@@ -534,6 +535,14 @@ struct rc_wire_tensor_address {
 	uint8_t map[RC_TENSOR_MAP_BYTES];
 };
 static_assert(sizeof(struct rc_wire_tensor) == 144 && sizeof(struct rc_wire_tensor_address) == 136, "wire format");
+/* array_up, followed by a CUDA_MEMCPY3D and, if its source is host memory, by the bytes without gaps. array_down: u64 stream and a
+ * CUDA_MEMCPY3D; its answer: the bytes. At most RC_CHUNK_MAX bytes. */
+struct rc_wire_array {
+	uint64_t stream;
+	uint64_t parts; /* client: number of calls, from this one on, that bring the copy's parts. Each takes a slot of the
+			 * connection, as a chunk does. 0: the bytes are at most RC_INLINE_COPY, or none, and take no slot */
+};
+static_assert(sizeof(struct rc_wire_array) == 16, "wire format");
 /* Memory operations of a stream: stream_memory, followed by its operations, of which the driver gets one batch. */
 #define RC_MEMOPS_MAX 255
 struct rc_wire_memops {

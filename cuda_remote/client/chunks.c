@@ -73,6 +73,20 @@ static bool slot_is_free(const struct rc_link *link)
 	return link->chunks - link->freed < RC_WINDOW;
 }
 
+bool rc_chunks_room(const struct rc_link *link, const struct rc_wire_box *box)
+{
+	return rc_box_chunks(box) <= RC_WINDOW - (link->chunks - link->freed);
+}
+
+int rc_chunks_freed(struct rc_link *link, uint16_t freed)
+{
+	uint64_t more = (uint16_t)(freed - (uint16_t)link->freed);
+	if (more > link->chunks - link->freed)
+		return -EPROTO;
+	link->freed += more;
+	return 0;
+}
+
 /* Waits until the slot of the next chunk is free. Mostly the worker frees slots as chunks arrive, and says so. If it
  * does not, because the device is slow or the stream is held, the client asks for a part of the window; the worker then
  * waits too. */
@@ -96,6 +110,14 @@ static CUresult slot_wait(struct rc_link *link)
 		result = rc_link_progress(link);
 	if (result == CUDA_SUCCESS && link->freed < want.chunks)
 		result = rc_link_broken(link, RC_CALL_copy_up);
+	return result;
+}
+
+CUresult rc_chunks_take(struct rc_link *link)
+{
+	CUresult result = slot_wait(link);
+	if (result == CUDA_SUCCESS)
+		link->chunks++;
 	return result;
 }
 

@@ -12,6 +12,7 @@
  *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	data/       the connection for the bytes of asynchronous copies
+ *	held.c      whether a stream may be held
  *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
@@ -62,6 +63,13 @@ struct rc_device {
 	unsigned retained, flags;
 };
 
+/* Of held.c; atomic. */
+struct rc_held {
+	uint64_t last;   /* number of the last call that may hold a stream, or higher */
+	uint64_t stream; /* the only stream that such calls named since no stream was held; UINT64_MAX: it may have been several */
+	uint64_t done;   /* no call up to this number holds a stream */
+};
+
 struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
 	uint64_t arrived __attribute__((aligned(64)));  /* messages of the data connection that are complete; atomic */
@@ -70,6 +78,7 @@ struct rc_session {
 	bool several;             /* calls were made in more than one context; atomic */
 	uint32_t only;            /* index of the first context that a call was made in; atomic */
 	uint64_t settled;         /* while there is one context: the work of all calls up to this number is complete; atomic */
+	struct rc_held held;
 	unsigned index;           /* of the session in the process, of the server in the list */
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
@@ -202,6 +211,17 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 void rc_link_settle(struct rc_session *session, uint64_t context, uint64_t number);
 /* The work of all calls up to the number returned is complete. */
 uint64_t rc_link_settled(const struct rc_session *session);
+
+/* ---- held.c ---- */
+
+/* A call is about to be sent: remembers whether it may hold a stream. Its arguments follow head. */
+void rc_held_note(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
+/* A call that waits has succeeded. */
+void rc_held_waited(struct rc_session *session, enum rc_call function, const struct rc_wire_call *head);
+/* False: no stream of the session is held, see held.c. */
+bool rc_held_any(const struct rc_session *session);
+
+/* ---- link.c again ---- */
 
 /* Sends a packet; the bytes may be reused once *request (NULL: at once) is complete. */
 CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *header, size_t len, const struct iovec *iov,
@@ -382,6 +402,12 @@ struct rc_copy;
 
 /* True if the connection has a staging area. The first call makes it, if the worker is on this host. */
 bool rc_chunks_staged(struct rc_link *link);
+/* True if the connection has free slots for all chunks of the copy, so that sending them does not wait. */
+bool rc_chunks_room(const struct rc_link *link, const struct rc_wire_box *box);
+/* Takes the next slot for bytes that another call brings. Waits until the slot is free. */
+CUresult rc_chunks_take(struct rc_link *link);
+/* A REPLY says how many chunks have left their slots (struct rc_wire_reply). -EPROTO: more than there are. */
+int rc_chunks_freed(struct rc_link *link, uint16_t freed);
 /* Unmaps the staging area of a connection that is being closed. */
 void rc_chunks_end(struct rc_link *link);
 /* Sends the bytes of a copy to the device, whose call has been sent, in chunks. They may be reused on return. */

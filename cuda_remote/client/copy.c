@@ -15,6 +15,9 @@
 /* ---- the table of copies to the host ---- */
 
 #define BUCKETS 256
+/* An asynchronous copy from pinned memory of at most this size is sent during its call, if its source may be read then. A longer
+ * one would keep the caller for about as long as it saves (docs/BENCHMARKS.md). */
+#define EAGER_COPY (512u << 10)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rc_copy *buckets[BUCKETS];
@@ -569,6 +572,19 @@ static CUresult copy_pinned(const struct rc_route *route, const struct side *to,
 	return rc_pinned_copy(route, &call, wait);
 }
 
+/* True if an asynchronous copy from pinned memory, which no earlier work writes, may read its source during the call, and if
+ * sending it takes about as long as a message. While a stream may be held, only the smallest copies are sent: the program may
+ * change the source after the call. */
+static bool may_send_now(const struct rc_route *route, const struct rc_wire_box *box)
+{
+	struct rc_link *link;
+	uint64_t bytes = rc_box_bytes(box);
+	if (bytes <= RC_INLINE_COPY)
+		return true;
+	return bytes <= EAGER_COPY && rc_link_get(route, true, &link) == CUDA_SUCCESS && rc_chunks_room(link, box) &&
+	       !rc_held_any(link->session);
+}
+
 /* Copies between host and device. elsewhere: as copy_route says. */
 static CUresult copy_with_host(const struct rc_route *route, const struct side *to, const struct side *from, uint64_t width,
 			       uint64_t height, uint64_t depth, uint64_t stream, bool asynchronous, bool elsewhere)
@@ -594,10 +610,9 @@ static CUresult copy_with_host(const struct rc_route *route, const struct side *
 	if (!to->device)
 		return copy_down(route, &box, &place, stream,
 				 asynchronous && !elsewhere && is_pinned(host->address, bytes));
-	/* Small copies that nothing earlier may still change are read during the call. */
 	bool changes = rc_host_any() || rc_copy_writes(host->address, bytes) || rc_pinned_shared(host->address);
-	if (asynchronous && !elsewhere && (changes || rc_copy_bytes(&place) > RC_INLINE_COPY) && is_pinned(host->address, bytes) &&
-	    session && rc_data_open(session))
+	if (asynchronous && !elsewhere && is_pinned(host->address, bytes) && (changes || !may_send_now(route, &box)) && session &&
+	    rc_data_open(session))
 		return copy_up_later(route, &box, &place, stream);
 	/* Bytes to the device are read during this call. Earlier work of the stream may still write them: a copy to the
 	 * host, a host function, which may write anywhere, or another server's worker, which has mapped them and for whose

@@ -62,7 +62,7 @@ static int on_reply(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	    incoming->payload_len > RC_REPLY_BYTES_MAX)
 		return -EPROTO;
 	memcpy(&link->head, incoming->header, sizeof link->head);
-	if (!link->waiting || link->head.number != link->waiting)
+	if (!link->waiting || link->head.number != link->waiting || rc_chunks_freed(link, link->head.freed))
 		return -EPROTO;
 	size_t in_header = incoming->header_len - sizeof link->head;
 	size_t total = in_header + incoming->payload_len;
@@ -300,6 +300,7 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	head->flags = flags;
 	head->context = link->context;
+	rc_held_note(link->session, function, head);
 	if (hr_log_enabled(HR_LOG_DEBUG))
 		hr_log(HR_LOG_DEBUG, "call %llu %s", (unsigned long long)head->number, rc_call_names[function]);
 	if (flags & RC_CALL_WAIT) {
@@ -436,6 +437,8 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 		result = call(link, function, flags, head, len, iov, n);
 	if (error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
+	if (result == CUDA_SUCCESS)
+		rc_held_waited(link->session, function, head);
 	return result == CUDA_SUCCESS && rc_mirror_any() ? rc_mirror_after(link, function, work) : result;
 }
 

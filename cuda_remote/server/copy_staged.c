@@ -87,6 +87,16 @@ static void tell(struct server_thread *thread)
 		thread->error = error;
 }
 
+uint64_t server_ring_freed(struct server_thread *thread)
+{
+	struct server_ring *ring = &thread->ring;
+	ring_look(ring);
+	/* A CREDIT that is being sent says less, and comes before. */
+	if (ring->told < ring->freed)
+		ring->told = ring->freed;
+	return ring->freed;
+}
+
 void server_ring_expect(struct server_thread *thread, uint64_t chunks)
 {
 	thread->ring.last = thread->ring.chunks + chunks;

@@ -352,6 +352,8 @@ CUresult serve_copy_staging(struct server_call *call);
 /* The slot of the next chunk, with at least this much memory of its own; NULL: no memory. -EPROTO: the client has sent more
  * chunks than it may. */
 int server_ring_slot(struct server_thread *thread, size_t size, struct server_slot **slot);
+/* The number of chunks that have left their slots, which a REPLY tells the client. */
+uint64_t server_ring_freed(struct server_thread *thread);
 /* A copy of this many chunks begins; 0: it has ended. Tells the client which slots are free, if it needs to know. */
 void server_ring_expect(struct server_thread *thread, uint64_t chunks);
 /* Counts the chunk, whose slot has been recorded, or is free or NULL. Tells the client likewise. */

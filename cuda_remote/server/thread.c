@@ -270,6 +270,7 @@ static void execute(struct server_thread *thread)
 		call.out_len = 0;
 	reply.result = result;
 	reply.shipped = server_data_posted();
+	reply.freed = (uint16_t)server_ring_freed(thread);
 	answer(&call, &reply);
 }
 

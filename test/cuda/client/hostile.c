@@ -17,6 +17,7 @@
 
 #define CONNECTIONS 8
 #define BYTES RC_CHUNK_MAX /* of each copy: one chunk, more than a socket takes at once */
+#define FETCHED (4 * BYTES) /* of a copy whose bytes the client does not send during the call */
 #define SENT 0xa5
 
 /* ---- the server ---- */
@@ -269,7 +270,7 @@ static void client_start(void)
 	expect("cuDeviceGet", cuDeviceGet(&device, 0), CUDA_SUCCESS);
 	expect("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
 	expect("cuCtxSetCurrent", cuCtxSetCurrent(context), CUDA_SUCCESS);
-	expect("cuMemAlloc", cuMemAlloc(&device_memory, BYTES), CUDA_SUCCESS);
+	expect("cuMemAlloc", cuMemAlloc(&device_memory, FETCHED), CUDA_SUCCESS);
 }
 
 /* The second thread: waits for an answer, so that its connection receives. */
@@ -486,10 +487,10 @@ static bool fetch_on_a_thread(struct connection *from, const struct rc_wire_call
 
 static void run_fetch_on_a_thread(void)
 {
-	static uint8_t memory[BYTES];
+	static uint8_t memory[FETCHED];
 	await_second();
-	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
-	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuMemHostRegister", cuMemHostRegister(memory, FETCHED, 0), CUDA_SUCCESS);
+	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, FETCHED, NULL), CUDA_SUCCESS);
 	expect("cuCtxSynchronize of the second thread", second_join(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
@@ -505,11 +506,11 @@ static bool fetch_beyond(struct connection *from, const struct rc_wire_call *cal
 
 static void run_fetch_beyond(void)
 {
-	static uint8_t memory[BYTES];
-	struct rc_wire_fetch fetch = { 0, 0, 2 * BYTES };
+	static uint8_t memory[FETCHED];
+	struct rc_wire_fetch fetch = { 0, 0, FETCHED + BYTES };
 	await_second();
-	expect("cuMemHostRegister", cuMemHostRegister(memory, BYTES, 0), CUDA_SUCCESS);
-	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, BYTES, NULL), CUDA_SUCCESS);
+	expect("cuMemHostRegister", cuMemHostRegister(memory, FETCHED, 0), CUDA_SUCCESS);
+	expect("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(device_memory, memory, FETCHED, NULL), CUDA_SUCCESS);
 	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS); /* the server has the copy's call */
 	pause_connection(DATA, true);
 	await_turn(); /* the server's thread is not in the connection's engine */
