@@ -2,7 +2,7 @@
 /*
  * Copies with an array on one side or both. The server's driver knows how an array lies in memory, so the copy's description
  * travels. Between arrays and device memory that is all. To and from host memory a copy is cut into parts of at most
- * RC_INLINE_COPY bytes, as the driver accepts them: whole slices, whole rows of one slice, or part of one row. A part to the
+ * RC_CHUNK_MAX bytes, as the driver accepts them: whole slices, whole rows of one slice, or part of one row. A part to the
  * array is in its call; a part to the host is in the answer.
  */
 #include "cuda_remote/client/client.h"
@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-struct message {
-	struct rc_wire_call head;
-	uint64_t stream;
-};
 
 /* The host's side of a copy. */
 struct host {
@@ -53,15 +48,28 @@ static void move(const struct host *host, const CUDA_MEMCPY3D *part, const size_
 		}
 }
 
-/* Sends one part, or fetches it. */
-static CUresult part_copy(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *part, uint8_t *bytes, bool up)
+/* Sends one part. If it takes a slot, waits for that. */
+static CUresult part_send(struct rc_link *link, const struct rc_wire_array *call, const CUDA_MEMCPY3D *part, uint8_t *bytes)
 {
-	struct message message = { .stream = stream };
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_array call;
+	} message = { .call = *call };
 	size_t n = part->WidthInBytes * part->Height * part->Depth;
 	struct iovec iov[] = { { (void *)(uintptr_t)part, sizeof *part }, { bytes, n } };
-	if (up)
-		return rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, iov, 2);
-	CUresult result = rc_link_call(link, RC_CALL_array_down, 0, &message.head, sizeof message, iov, 1);
+	CUresult result = call->parts ? rc_chunks_take(link) : CUDA_SUCCESS;
+	return result == CUDA_SUCCESS ? rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, iov, 2) : result;
+}
+
+static CUresult part_fetch(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *part, uint8_t *bytes)
+{
+	struct {
+		struct rc_wire_call head;
+		uint64_t stream;
+	} message = { .stream = stream };
+	size_t n = part->WidthInBytes * part->Height * part->Depth;
+	struct iovec iov = { (void *)(uintptr_t)part, sizeof *part };
+	CUresult result = rc_link_call(link, RC_CALL_array_down, 0, &message.head, sizeof message, &iov, 1);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (link->reply_len != n)
@@ -70,20 +78,20 @@ static CUresult part_copy(struct rc_link *link, uint64_t stream, const CUDA_MEMC
 	return CUDA_SUCCESS;
 }
 
-/* The largest part that begins at a place of the box and is not larger than RC_INLINE_COPY. */
+/* The largest part that begins at a place of the box and is not larger than RC_CHUNK_MAX. */
 static void part_size(const CUDA_MEMCPY3D *copy, const size_t at[3], size_t size[3])
 {
 	size_t width = copy->WidthInBytes, slice;
 	size[0] = width;
 	size[1] = size[2] = 1;
-	if (width > RC_INLINE_COPY) {
-		size[0] = width - at[0] < RC_INLINE_COPY ? width - at[0] : RC_INLINE_COPY;
-	} else if (!__builtin_mul_overflow(width, copy->Height, &slice) && slice <= RC_INLINE_COPY) {
-		size_t slices = RC_INLINE_COPY / slice;
+	if (width > RC_CHUNK_MAX) {
+		size[0] = width - at[0] < RC_CHUNK_MAX ? width - at[0] : RC_CHUNK_MAX;
+	} else if (!__builtin_mul_overflow(width, copy->Height, &slice) && slice <= RC_CHUNK_MAX) {
+		size_t slices = RC_CHUNK_MAX / slice;
 		size[1] = copy->Height;
 		size[2] = copy->Depth - at[2] < slices ? copy->Depth - at[2] : slices;
 	} else {
-		size_t rows = RC_INLINE_COPY / width;
+		size_t rows = RC_CHUNK_MAX / width;
 		size[1] = copy->Height - at[1] < rows ? copy->Height - at[1] : rows;
 	}
 }
@@ -103,14 +111,30 @@ static bool part_next(const CUDA_MEMCPY3D *copy, size_t at[3], const size_t size
 	return at[2] < copy->Depth;
 }
 
+/* The number of parts that take a slot each: 0 if all bytes are sent as the driver takes pageable memory. */
+static uint64_t count_parts(const CUDA_MEMCPY3D *copy)
+{
+	size_t at[3] = { 0, 0, 0 }, size[3];
+	struct rc_wire_box box = { .width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth };
+	uint64_t n = 0;
+	if (rc_box_bytes(&box) <= RC_INLINE_COPY)
+		return 0;
+	do {
+		part_size(copy, at, size);
+		n++;
+	} while (part_next(copy, at, size));
+	return n;
+}
+
 static CUresult copy_parts(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *copy, const CUDA_MEMCPY3D *sent,
 			   bool up)
 {
 	struct host host;
 	CUresult result = host_of(copy, up, &host);
-	uint8_t *bytes = result == CUDA_SUCCESS ? malloc(RC_INLINE_COPY) : NULL;
+	uint8_t *bytes = result == CUDA_SUCCESS ? malloc(RC_CHUNK_MAX) : NULL;
 	if (!bytes)
 		return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	struct rc_wire_array call = { stream, up ? count_parts(copy) : 0 };
 	size_t at[3] = { 0, 0, 0 }, size[3] = { 0, 0, 0 };
 	do {
 		CUDA_MEMCPY3D part = *sent;
@@ -123,12 +147,23 @@ static CUresult copy_parts(struct rc_link *link, uint64_t stream, const CUDA_MEM
 		*(up ? &part.dstZ : &part.srcZ) += at[2];
 		if (up)
 			move(&host, &part, at, bytes, true);
-		result = part_copy(link, stream, &part, bytes, up);
+		result = up ? part_send(link, &call, &part, bytes) : part_fetch(link, stream, &part, bytes);
 		if (result == CUDA_SUCCESS && !up)
 			move(&host, &part, at, bytes, false);
+		call.parts -= call.parts ? 1 : 0;
 	} while (result == CUDA_SUCCESS && part_next(copy, at, size));
 	free(bytes);
 	return result;
+}
+
+static CUresult array_across(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *sent)
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_array call;
+	} message = { .call = { stream, 0 } };
+	struct iovec iov = { (void *)(uintptr_t)sent, sizeof *sent };
+	return rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, &iov, 1);
 }
 
 /* A side of unified memory is host or device memory. Managed memory is memory of the device, wherever a call takes its address. */
@@ -208,9 +243,7 @@ CUresult rc_array_copy(const CUDA_MEMCPY3D *given, CUstream stream, bool asynchr
 		return result;
 	if (up || down)
 		return copy_parts(link, named, &copy, &sent, up);
-	struct message message = { .stream = named };
-	struct iovec iov = { &sent, sizeof sent };
-	result = rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, &iov, 1);
+	result = array_across(link, named, &sent);
 	/* Like a copy from an array to other memory of the host, it waits. */
 	if (result == CUDA_SUCCESS && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE && rc_managed_at(copy.dstDevice))
 		result = rc_managed_settle(copy.dstDevice, named);

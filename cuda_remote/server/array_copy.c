@@ -8,10 +8,9 @@
 #include <string.h>
 
 /* The copy as the client described it, without its host's side. bytes: of the box. */
-static CUresult copy_take(struct server_call *call, CUDA_MEMCPY3D *copy, CUstream *stream, uint64_t *bytes)
+static CUresult copy_take(struct server_call *call, uint64_t named, CUDA_MEMCPY3D *copy, CUstream *stream, uint64_t *bytes)
 {
-	uint64_t named;
-	if (!server_take_into(call, &named, sizeof named) || !server_take_into(call, copy, sizeof *copy))
+	if (!server_take_into(call, copy, sizeof *copy))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct rc_wire_box box = { .width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth };
 	*bytes = rc_box_bytes(&box);
@@ -23,35 +22,84 @@ static CUresult copy_take(struct server_call *call, CUDA_MEMCPY3D *copy, CUstrea
 	return result == CUDA_SUCCESS ? server_object(RC_KIND_STREAM, named, (void **)stream) : result;
 }
 
-CUresult serve_array_up(struct server_call *call)
+/* Takes the bytes that came with the call. slot: NULL, or where they are to be kept. */
+static CUresult source_take(struct server_call *call, CUDA_MEMCPY3D *copy, uint64_t bytes, struct server_slot *slot)
+{
+	const void *from = server_take(call, bytes, 1);
+	if (!from || bytes > (slot ? RC_CHUNK_MAX : RC_INLINE_COPY))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (slot)
+		memcpy(slot->memory, from, bytes);
+	/* Pageable memory: the driver has read it when its call returns. */
+	copy->srcHost = slot ? slot->memory : from;
+	copy->srcXInBytes = copy->srcY = copy->srcZ = 0;
+	copy->srcPitch = copy->WidthInBytes;
+	copy->srcHeight = copy->Height;
+	return CUDA_SUCCESS;
+}
+
+/* slot: NULL, or that of the part. */
+static CUresult part_issue(struct server_call *call, uint64_t named, struct server_slot *slot)
 {
 	CUDA_MEMCPY3D copy;
 	CUstream stream;
 	uint64_t bytes;
-	CUresult result = copy_take(call, &copy, &stream, &bytes);
+	CUresult result = copy_take(call, named, &copy, &stream, &bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy.dstMemoryType == CU_MEMORYTYPE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (copy.srcMemoryType == CU_MEMORYTYPE_HOST) {
-		/* Pageable memory: the driver has read it when its call returns. */
-		copy.srcHost = server_take(call, bytes, 1);
-		copy.srcXInBytes = copy.srcY = copy.srcZ = 0;
-		copy.srcPitch = copy.WidthInBytes;
-		copy.srcHeight = copy.Height;
-		if (!copy.srcHost)
-			return CUDA_ERROR_INVALID_VALUE;
-	}
-	return driver.cuMemcpy3DAsync_v2(&copy, stream);
+	if (copy.srcMemoryType == CU_MEMORYTYPE_HOST)
+		result = source_take(call, &copy, bytes, slot);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemcpy3DAsync_v2(&copy, stream);
+	return result == CUDA_SUCCESS && slot ? server_slot_record(slot, stream) : result;
+}
+
+CUresult serve_array_up(struct server_call *call)
+{
+	struct rc_wire_array args;
+	struct server_slot *slot = NULL;
+	if (!server_take_into(call, &args, sizeof args))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!args.parts)
+		return part_issue(call, args.stream, NULL);
+	server_ring_expect(call->thread, args.parts);
+	int error = server_ring_slot(call->thread, RC_CHUNK_MAX, &slot);
+	if (error && !call->thread->error)
+		call->thread->error = error; /* the client has sent more than there are slots for */
+	if (error)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = slot ? part_issue(call, args.stream, slot) : CUDA_ERROR_OUT_OF_MEMORY;
+	server_ring_advance(call->thread);
+	return result;
+}
+
+/* The client has counted the part's slot. */
+CUresult server_array_refuse(struct server_call *call, CUresult result)
+{
+	struct rc_wire_array args;
+	struct server_slot *slot;
+	if (!server_take_into(call, &args, sizeof args) || !args.parts)
+		return result;
+	server_ring_expect(call->thread, args.parts);
+	int error = server_ring_slot(call->thread, RC_CHUNK_MAX, &slot);
+	if (!error)
+		server_ring_advance(call->thread);
+	else if (!call->thread->error)
+		call->thread->error = error;
+	return result;
 }
 
 CUresult serve_array_down(struct server_call *call)
 {
 	CUDA_MEMCPY3D copy;
 	CUstream stream;
-	uint64_t bytes;
+	uint64_t named, bytes;
 	struct server_slot *slot;
-	CUresult result = copy_take(call, &copy, &stream, &bytes);
+	if (!server_take_into(call, &named, sizeof named))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = copy_take(call, named, &copy, &stream, &bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy.dstMemoryType != CU_MEMORYTYPE_HOST || bytes > RC_CHUNK_MAX)

@@ -598,6 +598,8 @@ CUresult serve_copy_down_reply(struct server_call *call);
 CUresult serve_copy_down_later(struct server_call *call);
 CUresult serve_copy_across(struct server_call *call);
 CUresult serve_array_up(struct server_call *call);
+/* A call array_up is not executed, because of result: counts its slot. Returns result. */
+CUresult server_array_refuse(struct server_call *call, CUresult result);
 CUresult serve_array_down(struct server_call *call);
 /* Replaces the handles of a struct that has arrived (api/widths.py: TRANSLATED). Generated. */
 CUresult server_read_CUDA_MEMCPY3D(CUDA_MEMCPY3D *to);

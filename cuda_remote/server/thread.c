@@ -229,6 +229,8 @@ static CUresult serve(struct server_call *call, struct rc_wire_reply *reply)
 	result = server_thread_follow(thread, thread->head.context);
 	if (result == CUDA_SUCCESS)
 		result = thread->refused;
+	if (result != CUDA_SUCCESS && thread->head.function == RC_CALL_array_up)
+		return server_array_refuse(call, result);
 	if (result != CUDA_SUCCESS)
 		return thread->head.function == RC_CALL_copy_up ? server_h2d_refuse(call, result) : result;
 	CUresult served = entry->serve(call);
@@ -321,15 +323,15 @@ static int on_call(void *context, const ch3_incoming_t *incoming, ch3_sink_t *si
 	size_t in_header = incoming->header_len - sizeof thread->head, total = in_header + incoming->payload_len;
 	sink->done = call_arrived;
 	sink->context = thread;
+	memcpy(thread->arguments, (const uint8_t *)incoming->header + sizeof thread->head, in_header);
 	thread->refused = total > thread->arguments_size ? arguments_grow(thread, total) : CUDA_SUCCESS;
 	if (thread->refused != CUDA_SUCCESS) {
 		server_thread_tell(thread, SERVER_LIMIT_ARGUMENTS, "headraced: %s refused: %zu bytes of arguments, HEADRACE_SESSION_ARGUMENTS=%llu\n",
 				   rc_call_names[thread->head.function], total,
 				   (unsigned long long)server_limit(SERVER_LIMIT_ARGUMENTS));
-		thread->arguments_len = 0;
+		thread->arguments_len = in_header;
 		return 0; /* the sink has no buffers: CH3 reads the payload and drops it */
 	}
-	memcpy(thread->arguments, (const uint8_t *)incoming->header + sizeof thread->head, in_header);
 	thread->arguments_len = total;
 	sink->iov[0] = (struct iovec){ thread->arguments + in_header, incoming->payload_len };
 	sink->n = incoming->payload_len ? 1 : 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies between host memory and arrays that are larger than one message: wide rows, many rows, many slices, gaps on the host. */
+/*
+ * Copies between host memory and arrays that are larger than one message: wide rows, many rows, many slices, gaps on the host.
+ * array_copies parts: one copy of 8 MB each way, of which the script counts the messages.
+ */
 #include "test/cuda/softgpu/driver.h"
 
 struct shape {
@@ -17,7 +20,12 @@ static const struct shape shapes[] = {
 	{ 33, 17, 200, 0, 0, 0, 33, 17, 200, 0, 0 },
 	{ 33, 17, 200, 1, 2, 3, 31, 14, 190, 4, 3 },
 	{ 128, 200, 3, 0, 1, 1, 128, 199, 2, 8, 1 },
+	{ 2000, 1500, 0, 1, 2, 0, 1999, 1498, 1, 8, 0 }, /* more parts than a connection has slots */
+	{ 16000, 30, 3, 0, 0, 0, 16000, 30, 3, 0, 0 },
+	{ 64, 256, 70, 0, 0, 0, 64, 256, 70, 0, 0 },
 };
+
+static const struct shape in_parts = { 1024, 2048, 0, 0, 0, 0, 1024, 2048, 1, 0, 0 };
 
 static uint32_t value(size_t i)
 {
@@ -143,14 +151,58 @@ static void numbers_of_others_are_refused(void)
 	EXPECT(cuTexObjectCreate(&object, &resource, &texture, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-int main(void)
+/* Parts that wait in a held stream, as many as there are slots, keep their bytes, although the host's are changed. */
+static void behind_a_held_stream(void)
+{
+	enum { WIDTH = 1024, HEIGHT = 1024 };
+	CUDA_ARRAY_DESCRIPTOR descriptor = { WIDTH, HEIGHT, CU_AD_FORMAT_UNSIGNED_INT32, 1 };
+	uint32_t *host = malloc(WIDTH * HEIGHT * 4);
+	CUdeviceptr flag;
+	CUstream held, other;
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			       .WidthInBytes = WIDTH * 4, .Height = HEIGHT };
+	CUDA_MEMCPY2D back = { .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host, .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			       .WidthInBytes = WIDTH * 4, .Height = HEIGHT };
+	CHECK(host);
+	OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc(&flag, 4));
+	OK(cuArrayCreate(&copy.dstArray, &descriptor));
+	back.srcArray = copy.dstArray;
+	for (uint32_t round = 1; round <= 3; round++) {
+		OK(cuMemsetD32(flag, 0, 1));
+		OK(cuCtxSynchronize());
+		OK(cuStreamWaitValue32(held, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+		for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
+			host[i] = round * i;
+		OK(cuMemcpy2DAsync(&copy, held));
+		memset(host, 0, WIDTH * HEIGHT * 4);
+		OK(cuStreamWriteValue32(other, flag, 1, 0));
+		OK(cuMemcpy2DAsync(&back, held));
+		OK(cuStreamSynchronize(held));
+		for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
+			CHECK(host[i] == round * i);
+	}
+	OK(cuArrayDestroy(copy.dstArray));
+	OK(cuMemFree(flag));
+	OK(cuStreamDestroy(held));
+	OK(cuStreamDestroy(other));
+	free(host);
+}
+
+int main(int argc, char **argv)
 {
 	CUstream stream;
 	start();
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	if (argc > 1 && !strcmp(argv[1], "parts")) {
+		one(&in_parts, stream);
+		return 0;
+	}
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
 		one(&shapes[i], stream);
 	after_a_host_function(stream);
+	behind_a_held_stream();
 	numbers_of_others_are_refused();
 	OK(cuStreamDestroy(stream));
 	return 0;
