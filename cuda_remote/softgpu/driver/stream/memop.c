@@ -10,7 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+/* Between two looks at a word: an eighth of the time waited so far, within these limits. A short wait ends soon, and a long one takes
+ * little of a processor. */
 #define LOOK_AGAIN_NS 20000
+#define LOOK_AGAIN_MOST_NS 500000
+#define LOOK_AGAIN_PART 8
 
 typedef struct memop_command {
 	command_t command;
@@ -158,6 +162,15 @@ bool memop_run(const CUstreamBatchMemOpParams *operations, unsigned count, unsig
 	return true;
 }
 
+/* Sleeps before the next look at a word, for a part of the time that was waited for it already. Returns the nanoseconds. */
+static uint64_t look_again(uint64_t waited)
+{
+	uint64_t ns = waited / LOOK_AGAIN_PART;
+	ns = ns < LOOK_AGAIN_NS ? LOOK_AGAIN_NS : ns > LOOK_AGAIN_MOST_NS ? LOOK_AGAIN_MOST_NS : ns;
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+	return ns;
+}
+
 static CUresult run(command_t *command)
 {
 	memop_command_t *batch = (memop_command_t *)command;
@@ -166,8 +179,9 @@ static CUresult run(command_t *command)
 	while (!memop_run(batch->operations, batch->count, &next, &fault)) {
 		/* The writer of the value may need queue_alone first. */
 		queue_rest_begin();
+		uint64_t waited = 0;
 		while (!context_error(batch->context) && !wait_is_over(&batch->operations[next], &fault))
-			nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+			waited += look_again(waited);
 		queue_rest_end();
 		if (context_error(batch->context))
 			return CUDA_SUCCESS;
