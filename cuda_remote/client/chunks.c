@@ -247,6 +247,7 @@ int rc_chunk_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 		return rc_copy_refused(link, chunk.copy) ? 0 : -EPROTO;
 	/* Acquire pairs with the release after a host function (hostfn.c), which may have read the memory written here. */
 	__atomic_load_n(&link->session->arrived, __ATOMIC_ACQUIRE);
+	rc_link_see_calls(link->session);
 	struct rc_copy *copy = rc_copy_claim(link, chunk.copy, incoming->payload_len);
 	if (!copy)
 		return -EPROTO;

@@ -83,6 +83,7 @@ struct rc_session {
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
 	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
+	unsigned ending;          /* copies to the device whose last bytes the data connection's thread is sending; atomic */
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
@@ -231,6 +232,9 @@ CUresult rc_link_progress(struct rc_link *link);
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
+/* A stream has come to something that the calling thread does for it: the program's writes and reads before the calls that have
+ * let the stream go on come before what the thread does next. */
+void rc_link_see_calls(const struct rc_session *session);
 /* One more message of the data connection is complete: its bytes are stored. */
 void rc_link_chunk_arrived(struct rc_session *session);
 /* Waits until this number of messages of the data connection is complete. */
@@ -457,6 +461,7 @@ struct rc_copy {
 	uint64_t unclaimed; /* bytes that no chunk has announced, or that the server has not asked for yet */
 	unsigned receiving; /* chunks that are being received, or sent at a time; each of them keeps the struct */
 	bool listed;        /* a chunk may name it */
+	bool ending;        /* its last bytes are being sent */
 };
 
 /*
@@ -472,6 +477,9 @@ void rc_copy_failed(struct rc_copy *copy);
 /* Finds the copy to the device of which the server has requested these bytes on link. The copy stays valid until rc_copy_sent or
  * rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
+/* Waits until no copy of the session has its last bytes being sent. Then, if the device has all bytes of a copy, the program may
+ * write to its source: what has been sent was read before. */
+void rc_copy_await_sources(struct rc_session *session);
 /* The bytes are sent. */
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);
 /* The server says on link that this asynchronous copy has failed: no chunk of it follows. False: there is no such copy. */

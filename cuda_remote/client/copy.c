@@ -40,6 +40,7 @@ static struct rc_copy *copy_begin(struct rc_session *session, const struct rc_co
 	copy->later = !link;
 	copy->left = copy->unclaimed = rc_copy_bytes(copy);
 	copy->receiving = 0;
+	copy->ending = false;
 	copy->listed = true;
 	if (copy->later)
 		__atomic_add_fetch(&later, 1, __ATOMIC_RELAXED);
@@ -119,6 +120,10 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 static void chunk_ended(struct rc_copy *copy)
 {
 	copy->receiving--;
+	/* Release pairs with the acquire in rc_copy_await_sources: the bytes were read before. */
+	if (copy->ending)
+		__atomic_sub_fetch(&copy->session->ending, 1, __ATOMIC_RELEASE);
+	copy->ending = false;
 	free_if_unused(copy);
 	pthread_cond_broadcast(&chunk_has_ended);
 }
@@ -218,9 +223,22 @@ struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, ui
 	if (copy) {
 		copy->unclaimed -= bytes;
 		copy->receiving++;
+		copy->ending = !copy->unclaimed;
 	}
+	if (copy && copy->ending)
+		__atomic_add_fetch(&copy->session->ending, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return copy;
+}
+
+void rc_copy_await_sources(struct rc_session *session)
+{
+	if (!__atomic_load_n(&session->ending, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&lock);
+	while (__atomic_load_n(&session->ending, __ATOMIC_ACQUIRE))
+		pthread_cond_wait(&chunk_has_ended, &lock);
+	pthread_mutex_unlock(&lock);
 }
 
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes)

@@ -76,6 +76,7 @@ int rc_host_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *s
 	    session->requests == sizeof session->request / sizeof session->request[0])
 		return -EPROTO;
 	memcpy(&request.wire, incoming->header, sizeof request.wire);
+	rc_link_see_calls(session);
 	bool of_graph = request.wire.function & RC_HOST_OF_GRAPH;
 	if (of_graph ? !rc_graph_host_expects(session, request.wire.function, incoming->payload_len) : incoming->payload_len)
 		return -EPROTO;

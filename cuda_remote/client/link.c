@@ -294,8 +294,10 @@ static uint16_t own_number(const struct rc_link *link, uint16_t theirs)
 static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head,
 			  size_t len, const struct iovec *iov, int n)
 {
+	/* Release pairs with the acquire in rc_link_see_calls: the library's threads see what this thread has written before it
+	 * lets a stream go on to a copy or a host function. */
 	if (!head->number)
-		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELAXED);
+		head->number = __atomic_add_fetch(&link->session->numbered, 1, __ATOMIC_RELEASE);
 	note_call(link, function, head->number);
 	head->function = link->session->call_number ? link->session->call_number[function] : (uint16_t)function;
 	head->flags = flags;
@@ -349,13 +351,18 @@ CUresult rc_link_post_settled(struct rc_link *link, enum rc_call function, struc
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (link->context != __atomic_load_n(&link->session->only, __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
-	/* The next number is taken only if the work of all calls with lower ones is complete. */
-	if (!__atomic_compare_exchange_n(&link->session->numbered, &settled, settled + 1, false, __ATOMIC_RELAXED,
+	/* The next number is taken only if the work of all calls with lower ones is complete. Release: as in link_send. */
+	if (!__atomic_compare_exchange_n(&link->session->numbered, &settled, settled + 1, false, __ATOMIC_RELEASE,
 					 __ATOMIC_RELAXED))
 		return CUDA_SUCCESS;
 	head->number = settled + 1;
 	*posted = true;
 	return link_send(link, function, 0, head, len, iov, n);
+}
+
+void rc_link_see_calls(const struct rc_session *session)
+{
+	(void)__atomic_load_n(&session->numbered, __ATOMIC_ACQUIRE);
 }
 
 void rc_link_chunk_arrived(struct rc_session *session)
@@ -370,6 +377,8 @@ void rc_link_chunk_arrived(struct rc_session *session)
 CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped)
 {
 	struct rc_session *session = link->session;
+	/* Copies to the device too may have ended before the data connection's thread knows it. */
+	rc_copy_await_sources(session);
 	/* Acquire pairs with the release in rc_link_chunk_arrived: the bytes of the chunks counted are seen. */
 	if (__atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE) >= shipped)
 		return CUDA_SUCCESS;

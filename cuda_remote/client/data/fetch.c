@@ -22,6 +22,7 @@ int rc_fetch_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 	    session->fetches == sizeof session->fetch / sizeof *session->fetch)
 		return -EPROTO;
 	memcpy(&wire, incoming->header, sizeof wire);
+	rc_link_see_calls(session);
 	session->fetch[session->fetches++] = wire;
 	return 0;
 }
