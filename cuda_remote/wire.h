@@ -93,8 +93,8 @@ static_assert(sizeof(struct rc_wire_call) == 16, "wire format");
 struct rc_wire_reply {
 	uint64_t number;   /* worker: number of the call that this answers; client: checks it */
 	uint64_t failed;   /* worker: number of the call that result belongs to: this call, or an earlier one without a reply */
-	uint64_t shipped;  /* worker: count of messages given to the data connection so far; client: returns from the call
-			    * once it has received this many */
+	uint64_t shipped;  /* worker: count of messages given to the data connection so far, except FETCHes; client: returns from
+			    * the call once it has received this many */
 	int32_t result;    /* worker: CUresult; results follow after success only */
 	uint16_t function; /* worker: of the call that result belongs to; client: names it in the log */
 	uint16_t freed;    /* worker: low bits of the number of chunks of the connection that have left their slots, in order;
@@ -218,7 +218,8 @@ struct rc_wire_copy {
 	uint64_t stream; /* client: handle, or one of CUDA's special values */
 	struct rc_wire_box box;
 	uint32_t staged;   /* client: 1 if the chunks are STAGED packets; copy_up and copy_down only */
-	uint32_t reserved; /* client: 0 */
+	uint32_t unkept;   /* client: 1 if the bytes stay on the device until they are sent, and the stream waits until then;
+			    * copy_down_later only */
 };
 static_assert(sizeof(struct rc_wire_copy) == 72, "wire format");
 

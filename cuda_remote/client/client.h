@@ -72,7 +72,7 @@ struct rc_held {
 
 struct rc_session {
 	uint64_t numbered __attribute__((aligned(64))); /* calls numbered so far; atomic */
-	uint64_t arrived __attribute__((aligned(64)));  /* messages of the data connection that are complete; atomic */
+	uint64_t arrived __attribute__((aligned(64)));  /* messages of the data connection that are received or answered; atomic */
 	bool lost;                                      /* a connection broke; atomic */
 	bool sick;                /* a call returned an error that stays with its context; atomic */
 	bool several;             /* calls were made in more than one context; atomic */
@@ -455,6 +455,7 @@ struct rc_copy {
 	const struct rc_link *link; /* of a copy that a call waits for: the only connection that may bring it */
 	bool later;         /* asynchronous: freed when complete, not by a call */
 	bool up;            /* to the device, asynchronous: the server asks for the bytes */
+	bool kept;          /* to the host, asynchronous: its bytes count in the session's `staged` */
 	struct rc_wire_box box; /* of such a copy: the device's side */
 	uint64_t left;      /* bytes that have not arrived, or have not been sent; atomic */
 	/* Under the lock of copy.c. */

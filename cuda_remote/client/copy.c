@@ -66,7 +66,7 @@ static void unlist(struct rc_copy *copy)
 		at = &(*at)->next;
 	*at = copy->next;
 	copy->listed = false;
-	if (copy->later && !copy->up)
+	if (copy->kept)
 		__atomic_sub_fetch(&copy->session->staged, rc_copy_bytes(copy), __ATOMIC_RELAXED);
 	if (copy->later)
 		__atomic_sub_fetch(&later, 1, __ATOMIC_RELAXED);
@@ -116,7 +116,7 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 	return copy;
 }
 
-/* A chunk of this copy is no longer being received. Under the lock. */
+/* A chunk of this copy is no longer being received, or bytes of it are no longer being sent. Under the lock. */
 static void chunk_ended(struct rc_copy *copy)
 {
 	copy->receiving--;
@@ -414,6 +414,23 @@ static bool staging_take(struct rc_session *session, uint64_t bytes)
 	return false;
 }
 
+/* An asynchronous copy to pinned memory: the data connection brings its bytes. If the worker has staging memory for them, the
+ * stream goes on when the device has done the copy, otherwise when the bytes are sent. */
+static CUresult copy_down_later(struct rc_link *link, struct rc_wire_call *head, struct rc_wire_copy *call,
+				const struct rc_copy *host)
+{
+	struct rc_copy into = *host;
+	into.kept = staging_take(link->session, rc_copy_bytes(host));
+	call->unkept = !into.kept;
+	if (!copy_begin(link->session, &into, NULL, &call->copy)) {
+		if (into.kept)
+			__atomic_sub_fetch(&link->session->staged, rc_copy_bytes(host), __ATOMIC_RELAXED);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
+	return rc_link_post(link, RC_CALL_copy_down_later, 0, head, sizeof *head + sizeof *call, NULL, 0);
+}
+
 static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box *box, const struct rc_copy *host,
 			  uint64_t stream, bool may_be_later)
 {
@@ -426,27 +443,19 @@ static CUresult copy_down(const struct rc_route *route, const struct rc_wire_box
 	if (result != CUDA_SUCCESS)
 		return result;
 	uint64_t bytes = rc_copy_bytes(host);
-	bool room = may_be_later && rc_data_open(link->session) && staging_take(link->session, bytes);
-	bool listed = room && copy_begin(link->session, host, NULL, &message.call.copy);
-	if (room && !listed)
-		__atomic_sub_fetch(&link->session->staged, bytes, __ATOMIC_RELAXED);
-	if (may_be_later && !room)
-		hr_log_once(HR_LOG_WARN, "an asynchronous copy to the host waits, as more than HEADRACE_STAGING=%llu bytes are on their "
-			    "way, or as there is no connection for them", (unsigned long long)link->session->staging);
+	if (may_be_later && rc_data_open(link->session))
+		return copy_down_later(link, &message.head, &message.call, host);
 	/* The data connection may still bring bytes of an earlier copy of the stream to the same memory. */
-	if (!listed && rc_copy_writes((uint64_t)(uintptr_t)host->host, host_extent(host))) {
+	if (rc_copy_writes((uint64_t)(uintptr_t)host->host, host_extent(host))) {
 		result = rc_copy_wait_for_turn(stream);
 		if (result == CUDA_SUCCESS)
 			result = rc_link_get(route, true, &link);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	if (!listed && bytes <= RC_REPLY_COPY && rc_box_chunk(box, 0) == bytes)
+	if (bytes <= RC_REPLY_COPY && rc_box_chunk(box, 0) == bytes)
 		return copy_down_reply(link, &message.head, &message.call, host);
-	if (!listed)
-		return copy_down_now(link, &message.head, &message.call, host);
-	/* If this fails the session is lost. The copy stays listed, so that its host memory is not freed too early. */
-	return rc_link_post(link, RC_CALL_copy_down_later, 0, &message.head, sizeof message, NULL, 0);
+	return copy_down_now(link, &message.head, &message.call, host);
 }
 
 /* ---- one side of a copy, to which every form of the driver's copy calls is converted ---- */

@@ -398,16 +398,22 @@ void server_d2h_send(struct server_thread *thread, struct server_parcel *parcel)
 /* What the data connection sends: the first member of the struct of its file. */
 struct server_parcel {
 	struct server_parcel *next;
-	bool fetch; /* of data/fetch.c, else of copy_to_host.c */
+	enum {
+		SERVER_PARCEL_CHUNKS, /* of copy_to_host.c */
+		SERVER_PARCEL_FETCH,  /* of data/fetch.c */
+		SERVER_PARCEL_PUSH,   /* of data/push.c */
+	} kind;
 };
 
 /* Before the first call. Negated errno. */
 int server_data_prepare(void);
 /* Gives the parcel, of this number of messages, to the data connection. A thread of the driver calls it, when a stream has
  * arrived: whatever the stream does next comes after it. */
-void server_data_post(struct server_parcel *parcel, unsigned messages);
+void server_data_post(struct server_parcel *parcel, uint64_t messages);
 /* Messages posted so far. A call that has waited for a stream finds all those of the stream's earlier work counted. */
 uint64_t server_data_posted(void);
+/* Begins an asynchronous copy to the host whose bytes stay on the device until they are sent. */
+CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes);
 /* The worker is ending. */
 void server_data_break(void);
 CUresult serve_data_connection(struct server_call *call);

@@ -3,7 +3,7 @@
  * The data connection of a session: it carries the bytes of asynchronous copies, without a call of the client's threads.
  * Threads of the driver post parcels when a stream has reached them. The thread of the connection sends the parcels in the
  * order of the posts, so they arrive in the order of streams and events. A parcel is a part of a copy to the host
- * (copy_to_host.c), or asks for the bytes of a copy to the device (fetch.c).
+ * (copy_to_host.c), a whole such copy (push.c), or asks for the bytes of a copy to the device (fetch.c).
  */
 #include "cuda_remote/server/data/data.h"
 
@@ -46,7 +46,7 @@ uint64_t server_data_posted(void)
 	return __atomic_load_n(&posted, __ATOMIC_SEQ_CST);
 }
 
-void server_data_post(struct server_parcel *parcel, unsigned messages)
+void server_data_post(struct server_parcel *parcel, uint64_t messages)
 {
 	pthread_mutex_lock(&lock);
 	bool first = !parcels;
@@ -85,10 +85,11 @@ static void send_all(struct server_thread *thread)
 		/* Nothing was posted since. */
 	}
 	for (struct server_parcel *parcel; !thread->error && (parcel = take());) {
-		if (parcel->fetch)
-			server_fetch_begin(thread, parcel);
-		else
-			server_d2h_send(thread, parcel);
+		switch (parcel->kind) {
+		case SERVER_PARCEL_CHUNKS: server_d2h_send(thread, parcel); break;
+		case SERVER_PARCEL_FETCH: server_fetch_begin(thread, parcel); break;
+		case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel);
+		}
 	}
 }
 

@@ -5,6 +5,8 @@
 
 #include "cuda_remote/server/internal.h"
 
+/* A stream has come to a copy to the host whose bytes are still on the device: sends them, and frees the parcel. */
+void server_push_serve(struct server_thread *thread, struct server_parcel *parcel);
 /* A stream has come to a copy whose bytes the client is to send: takes the parcel over. */
 void server_fetch_begin(struct server_thread *thread, struct server_parcel *parcel);
 /* A chunk of such a copy arrives; without bytes: the client refuses a window. */

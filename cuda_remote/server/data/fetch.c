@@ -186,7 +186,7 @@ CUresult serve_copy_up_later(struct server_call *call)
 	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
 	if (!fetch)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	*fetch = (struct fetch){ .parcel.fetch = true, .number = call->number, .function = call->thread->head.function,
+	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .number = call->number, .function = call->thread->head.function,
 				 .context = call->thread->context, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
 				 .box = copy.box, .bytes = bytes };
 	uint64_t gate = fetch->gate;
