@@ -47,12 +47,13 @@ static bool is_paused(const struct connection *connection)
 /* What a scenario does with a call. False: it is answered with success. */
 typedef bool (*scenario_fn)(struct connection *from, const struct rc_wire_call *call, const void *arguments);
 static scenario_fn scenario;
+static uint16_t freed; /* of the next replies */
 
 static void reply(struct connection *to, const struct rc_wire_call *call, uint64_t shipped, const void *results, size_t len)
 {
 	uint8_t header[CH3_HEADER_MAX];
 	struct rc_wire_reply head = { .number = call->number, .failed = call->number, .shipped = shipped,
-				      .function = call->function };
+				      .function = call->function, .freed = freed };
 	size_t inside = len < RC_REPLY_INLINE ? len : RC_REPLY_INLINE;
 	struct iovec rest = { (uint8_t *)(uintptr_t)results + inside, len - inside };
 	memcpy(header, &head, sizeof head);
@@ -674,6 +675,22 @@ static void run_changes_without_end(void)
 	expect_refused(0, 0, 0, 1); /* the second answer repeats the place of the first */
 }
 
+/* No chunk was sent, so no slot can have been left. */
+static bool free_a_slot(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	(void)arguments;
+	if (call->function != RC_CALL_context_synchronize)
+		return false;
+	freed = 1;
+	reply(from, call, 0, "", 0);
+	return true;
+}
+
+static void run_free_slots(void)
+{
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 static const struct {
 	const char *name;
 	scenario_fn server;
@@ -686,6 +703,7 @@ static const struct {
 	{ "asynchronous-chunk-on-a-threads-connection", chunk_of_a_thread, run_chunk_of_a_thread, false },
 	{ "fetch-on-a-threads-connection", fetch_on_a_thread, run_fetch_on_a_thread, false },
 	{ "fetch-beyond-the-copy", fetch_beyond, run_fetch_beyond, false },
+	{ "free-slots-that-were-not-used", free_a_slot, run_free_slots, false },
 	{ "failure-of-an-unknown-copy", unknown_fails, run_unknown_fails, false },
 	{ "memory-given-back-while-receiving", half_received, run_half_received, false },
 	{ "host-function-on-a-foreign-connection", foreign_host, run_foreign_host, false },

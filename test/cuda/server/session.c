@@ -173,6 +173,31 @@ static void window_of_chunks(void)
 	CHECK(raw_await_end(&raw, 20000));
 }
 
+/* A part of a copy to an array takes a slot, also if it is refused. A part without a free slot ends the session. */
+static void parts_of_arrays(void)
+{
+	static const uint8_t bytes[RC_CHUNK_MAX];
+	uint64_t size = (RC_WINDOW + 1) * (uint64_t)RC_CHUNK_MAX, address = 0;
+	struct rc_wire_array part = { 77, 1 };
+	CUDA_MEMCPY3D nothing;
+	memset(&nothing, 0, sizeof nothing);
+	begin(RC_SERVER_ALL_GPUS);
+	for (unsigned i = 1; i <= 2 * RC_WINDOW; i++) {
+		CHECK(!raw_send(&raw, ++number, RC_CALL_array_up, context, &part, sizeof part, &nothing, sizeof nothing));
+		CHECK(raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0) == CUDA_ERROR_INVALID_VALUE);
+		CHECK(raw.reply.freed == i);
+	}
+	CHECK(!raw_call(&raw, ++number, RC_CALL_memory_alloc, context, &size, sizeof size, NULL, 0));
+	memcpy(&address, raw.results, sizeof address);
+	struct rc_wire_copy copy = { .copy = 9, .stream = held_stream(address), .box = { address, size, size, size, 1, 1 } };
+	CHECK(!raw_send(&raw, ++number, RC_CALL_copy_up, context, &copy, sizeof copy, NULL, 0));
+	struct rc_wire_chunk chunk = { 9, 0 };
+	for (; chunk.offset < RC_WINDOW * (uint64_t)RC_CHUNK_MAX; chunk.offset += RC_CHUNK_MAX)
+		CHECK(!raw_packet(&raw, RC_PACKET_CHUNK, &chunk, sizeof chunk, bytes, sizeof bytes));
+	(void)raw_send(&raw, ++number, RC_CALL_array_up, context, &part, sizeof part, &nothing, sizeof nothing);
+	CHECK(raw_await_end(&raw, 20000));
+}
+
 /* Chunks in a staging area that the connection does not have, and credits that nobody can have. */
 static void staging(void)
 {
@@ -411,7 +436,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "connections", connections }, { "descriptors", descriptors }, { "arguments", arguments },
-		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "staging", staging }, { "placed", placed }, { "managed", managed },
+		      { "replies", replies }, { "stream", stream }, { "window", window_of_chunks }, { "parts", parts_of_arrays },
+		      { "staging", staging }, { "placed", placed }, { "managed", managed },
 		      { "grant", grant } };
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		if (argc == 2 && !strcmp(argv[1], tests[i].name)) {

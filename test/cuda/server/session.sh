@@ -24,6 +24,7 @@ run arguments HEADRACE_SESSION_ARGUMENTS=1M
 run replies HEADRACE_SESSION_REPLIES=64k HEADRACE_SOFTGPU_DEVICES=8
 run stream
 run window
+run parts
 run staging
 run placed
 run managed
