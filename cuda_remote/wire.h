@@ -377,7 +377,7 @@ struct rc_wire_graph_condition {
 static_assert(sizeof(struct rc_wire_node) == 16 && sizeof(struct rc_wire_graph_condition) == 16 && sizeof(struct rc_wire_graph_kernel) == 48 &&
 	      sizeof(struct rc_wire_graph_copy) == 152 && sizeof(struct rc_wire_graph_fill) == 40, "wire format");
 
-#define RC_UNITS_MAX 24
+#define RC_UNITS_MAX 65535 /* what struct rc_wire_load can count */
 
 /* A module's or library's load: struct, then the image. The reply: struct rc_wire_module, then for each kernel a struct
  * rc_wire_kernel, its parameters, its name. */

@@ -48,18 +48,33 @@ static size_t container_size(const void *bytes)
 
 /* Adds the units of a linked program. If they are more than RC_UNITS_MAX or one is damaged, only the linked program is
  * sent. */
-static void add_units(struct rc_image *image, const void *const *units)
+static CUresult add_units(struct rc_image *image, const void *const *units)
 {
-	static const uint8_t padding[8];
 	unsigned n = 0;
-	while (units[n] && n <= RC_UNITS_MAX && container_size(units[n]))
-		n++;
-	if (units[n] || n > RC_UNITS_MAX)
-		return;
-	for (image->units = n; n--; units++) {
-		add_piece(image, padding, -image->bytes & 7);
-		add_piece(image, *units, container_size(*units));
+	uint64_t begin = image->bytes, end = begin;
+	for (; units[n] && n <= RC_UNITS_MAX && container_size(units[n]); n++)
+		end = ((end + 7) & ~7ull) + container_size(units[n]);
+	if (units[n] || n > RC_UNITS_MAX || !n)
+		return CUDA_SUCCESS;
+	uint8_t *joined = calloc(1, end - begin);
+	if (!joined)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t at = begin;
+	for (unsigned i = 0; i < n; i++) {
+		at = (at + 7) & ~7ull;
+		memcpy(joined + (at - begin), units[i], container_size(units[i]));
+		at += container_size(units[i]);
 	}
+	image->units = n;
+	image->joined = joined;
+	add_piece(image, joined, end - begin);
+	return CUDA_SUCCESS;
+}
+
+void rc_image_free(struct rc_image *image)
+{
+	free(image->joined);
+	image->joined = NULL;
 }
 
 CUresult rc_image_find(const void *bytes, struct rc_image *image)
@@ -94,7 +109,7 @@ CUresult rc_image_find(const void *bytes, struct rc_image *image)
 		return CUDA_ERROR_INVALID_IMAGE;
 	add_piece(image, bytes, size);
 	if (magic == FATBIN_MAGIC && wrapper.version == 2 && wrapper.units)
-		add_units(image, wrapper.units);
+		return add_units(image, wrapper.units);
 	return CUDA_SUCCESS;
 }
 

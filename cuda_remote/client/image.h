@@ -14,14 +14,18 @@
 /* The bytes to send. Of a wrapper: the container. If the program was linked from relocatable device code, the
  * containers of its units follow (struct rc_wire_load). Of text: its NUL too. */
 struct rc_image {
-	struct iovec piece[2 * (1 + RC_UNITS_MAX)];
+	struct iovec piece[2];
 	int n;
 	unsigned units;
 	uint64_t bytes;
+	void *joined; /* the second piece: the units, each behind zeros up to a multiple of 8; allocated, or NULL */
 };
 
-/* Finds the bytes to send. CUDA_ERROR_INVALID_IMAGE if the format is unknown or the image is damaged. */
+/* Finds the bytes to send. CUDA_ERROR_INVALID_IMAGE if the format is unknown or the image is damaged. Then the caller needs
+ * no rc_image_free. */
 CUresult rc_image_find(const void *bytes, struct rc_image *image);
+/* Frees what rc_image_find has allocated. */
+void rc_image_free(struct rc_image *image);
 
 /* Reads a file, with a NUL behind it, which *size does not count. CUDA_ERROR_FILE_NOT_FOUND. *image: for free(). */
 CUresult rc_image_read(const char *path, void **image, size_t *size);

@@ -33,6 +33,7 @@ static struct rc_library_image *keep(const struct rc_image *image, const struct 
 	if (!kept)
 		return NULL;
 	kept->image = *image;
+	kept->image.joined = NULL;
 	kept->options = *options;
 	kept->options.info = kept->options.error = NULL;
 	kept->options.info_size = kept->options.error_size = 0;
@@ -64,14 +65,15 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *o
 	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
 		result = rc_module_find_image(code, n, options, values, &image, &known);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, false, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_library_image *kept = NULL;
-	if (process->sessions > 1 && !(kept = keep(&image, &known)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = rc_module_load(link, &image, &known, values, true, &loaded);
+	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, false, &link);
+	if (result == CUDA_SUCCESS && process->sessions > 1 && !(kept = keep(&image, &known)))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = rc_module_load(link, &image, &known, values, true, &loaded);
+	rc_image_free(&image);
 	if (result != CUDA_SUCCESS) {
 		free(kept);
 		return result;

@@ -169,6 +169,8 @@ CUresult rc_module_find_image(const void *bytes, unsigned n_options, CUjit_optio
 		result = rc_image_options(n_options, names, values, options);
 	if (result == CUDA_SUCCESS && image->bytes > RC_CALL_BYTES_MAX - 65536)
 		result = CUDA_ERROR_INVALID_IMAGE;
+	if (result != CUDA_SUCCESS)
+		rc_image_free(image);
 	return result;
 }
 
@@ -217,10 +219,12 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUj
 	if (!module || !image || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = rc_module_find_image(image, n, options, values, &found, &known);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_module_load(link, &found, &known, values, false, &loaded);
+	rc_image_free(&found);
 	if (result == CUDA_SUCCESS)
 		*module = (CUmodule)(uintptr_t)loaded->handle;
 	return result;

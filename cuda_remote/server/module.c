@@ -16,7 +16,7 @@ struct load {
 	struct server_image copy;
 	const void *image; /* the driver's argument: the copy, or the wrapper around its containers */
 	struct fatbin_wrapper wrapper; /* of a linked program: points to the linked container and the units */
-	const void *unit[RC_UNITS_MAX + 1];
+	const void **unit; /* allocated; NULL at the end */
 	char *info, *error;
 	unsigned n;
 	CUjit_option name[RC_JIT_OPTIONS_MAX + 4];
@@ -35,7 +35,8 @@ static bool take_units(struct load *load)
 {
 	const uint8_t *image = load->copy.bytes;
 	uint64_t at = 0, size = load->wire.image;
-	if (load->wire.units > RC_UNITS_MAX)
+	load->unit = calloc(load->wire.units + 1u, sizeof *load->unit);
+	if (!load->unit)
 		return false;
 	for (unsigned i = 0; i <= load->wire.units; i++) {
 		uint64_t n = at < size ? server_image_container(image + at, size - at) : 0;
@@ -308,6 +309,7 @@ CUresult serve_module_load(struct server_call *call)
 	memcpy(call->thread->results, &wire, sizeof wire);
 	free(load.info);
 	free(load.error);
+	free(load.unit);
 	server_image_free(&load.copy);
 	return CUDA_SUCCESS;
 }

@@ -238,6 +238,58 @@ static void libraries_have_modules(void)
 	OK(cuMemFree(log));
 }
 
+/* A fat binary's container with one entry. Returns its bytes, which are a multiple of 8 or not, as the text has it. */
+static size_t container(unsigned char *to, unsigned kind, const char *payload, size_t bytes)
+{
+	const struct {
+		uint32_t magic;
+		uint16_t version, header;
+		uint64_t bytes;
+		uint16_t kind, entry_version;
+		uint32_t entry_header;
+		uint64_t payload;
+		uint32_t packed, unused[2], sm, more[2];
+		uint64_t flags, rest[2];
+	} head = { .magic = 0xBA55ED50u, .version = 1, .header = 16, .bytes = 64 + bytes, .kind = (uint16_t)kind,
+		   .entry_version = 0x101, .entry_header = 64, .payload = bytes, .sm = 75 };
+	_Static_assert(sizeof head == 80, "the layout of nvcc's fat binary");
+	memcpy(to, &head, sizeof head);
+	memcpy(to + sizeof head, payload, bytes);
+	return sizeof head + bytes;
+}
+
+/* As nvcc links with -rdc=true: the linked container has machine code only, and the units have PTX. */
+static void programs_are_linked_of_many_units(void)
+{
+	enum { UNITS = 60 };
+	static const char *const names[] = { "append", "wait", "nothing", "increase" };
+	static unsigned char linked[128], unit[UNITS][128] __attribute__((aligned(8)));
+	const void *list[UNITS + 1] = { NULL };
+	const struct {
+		uint32_t magic, version;
+		const void *data, *units;
+	} wrapper = { 0x466243B1u, 2, linked, list };
+	CUmodule module;
+	CUlibrary library;
+	CUkernel in_library;
+	CUfunction function;
+	container(linked, 2, "\177ELF....", 8);
+	for (int i = 0; i < UNITS; i++) {
+		char text[32] = { 0 };
+		int length = snprintf(text, sizeof text, "double\n%s\n", i >= UNITS - 4 ? names[i - UNITS + 4] : "");
+		container(unit[i], 1, text, (size_t)length + 1);
+		list[i] = unit[i];
+	}
+	OK(cuModuleLoadData(&module, &wrapper));
+	OK(cuLibraryLoadData(&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0));
+	for (int i = 0; i < 4; i++) {
+		OK(cuModuleGetFunction(&function, module, names[i]));
+		OK(cuLibraryGetKernel(&in_library, library, names[i]));
+	}
+	OK(cuModuleUnload(module));
+	OK(cuLibraryUnload(library));
+}
+
 int main(void)
 {
 	context = start();
@@ -249,5 +301,6 @@ int main(void)
 	calls_without_a_context_ignore_a_destroyed_one();
 	clusters_have_an_occupancy();
 	libraries_have_modules();
+	programs_are_linked_of_many_units();
 	return 0;
 }
