@@ -431,9 +431,42 @@ struct rc_wire_context { /* context_reset, context_destroy, context_synchronize 
 	uint64_t context;
 };
 struct rc_wire_context_event {
-	uint64_t context, event;
+	uint64_t context, event; /* context: may be a green one */
 	uint32_t wait, reserved; /* client: 1: the context waits for the event; 0: the event is recorded in the context */
 };
+
+/* Multiprocessors of a device (CUdevResource). The worker keeps the driver's struct, whose content only the driver knows. */
+struct rc_wire_resource {
+	uint64_t number; /* by which the worker knows it; 0: no multiprocessors */
+	uint32_t count, partition, alignment, reserved; /* members of CUdevSmResource */
+};
+static_assert(sizeof(struct rc_wire_resource) == 24, "wire format");
+struct rc_wire_resource_get { /* resource_get; its answer: a struct rc_wire_resource */
+	uint64_t green;   /* client: a green context; 0: all of the device */
+	uint32_t device;  /* client: the server's number */
+	uint32_t type;    /* client: CUdevResourceType */
+};
+struct rc_wire_resource_split {
+	uint64_t number;
+	uint32_t flags, least; /* client: as the program passed them */
+	uint32_t room;         /* client: how many parts it wants to have; 0: only their number. Worker, in its answer: parts made */
+	uint32_t rest;         /* client: 1: it wants to have what is left. In the answer parts and rest follow as resources */
+};
+static_assert(sizeof(struct rc_wire_resource_split) == 24, "wire format");
+struct rc_wire_resource_describe { /* resource_describe; numbers of resources follow */
+	uint64_t descriptor;      /* client: its handle */
+	uint32_t count, reserved;
+};
+struct rc_wire_green_create { /* green_create; its answer: the green context's multiprocessors, uint32_t */
+	uint64_t green, descriptor; /* client: handles; that of a green context is a context's */
+	uint32_t device, flags;     /* client: the server's number; as the program passed them */
+};
+struct rc_wire_green_stream {
+	uint64_t green, stream;
+	uint32_t flags;
+	int32_t priority;
+};
+#define RC_RESOURCES_MAX 4096 /* in a call */
 struct rc_wire_context_create {
 	uint64_t context;
 	uint32_t flags, device; /* device: the server's number */
@@ -781,7 +814,8 @@ static_assert(sizeof(struct rc_wire_device) == 256 + 32 + 16 + 5 * RC_DEVICE_ATT
 enum rc_kind {
 	RC_KIND_NONE, RC_KIND_CONTEXT, RC_KIND_STREAM, RC_KIND_EVENT, RC_KIND_MODULE, RC_KIND_FUNCTION, RC_KIND_LIBRARY,
 	RC_KIND_KERNEL, RC_KIND_POOL, RC_KIND_GRAPH_EXEC, RC_KIND_PINNED, RC_KIND_ARRAY, RC_KIND_MIPMAP,
-	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KIND_LINK, RC_KIND_CONDITIONALS, RC_KINDS
+	RC_KIND_TEXTURE_REF, RC_KIND_SURFACE_REF, RC_KIND_ALLOCATION, RC_KIND_LINK, RC_KIND_CONDITIONALS,
+	RC_KIND_DESCRIPTOR, RC_KINDS
 };
 
 /* Objects that the driver names by numbers, which kernels read. The client does not choose these. */

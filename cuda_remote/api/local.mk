@@ -19,7 +19,7 @@ cuda_remote/api/exports.c: cuda_remote/api/exports.py cuda_remote/api/header.py
 # The table of calls (calls/README.md) and what is made from it.
 HR_CALL_TABLE = \
 	cuda_remote/api/calls/array_copy.api cuda_remote/api/calls/context.api cuda_remote/api/calls/copy.api \
-	cuda_remote/api/calls/device.api cuda_remote/api/calls/graph.api cuda_remote/api/calls/ipc.api \
+	cuda_remote/api/calls/device.api cuda_remote/api/calls/graph.api cuda_remote/api/calls/green.api cuda_remote/api/calls/ipc.api \
 	cuda_remote/api/calls/launch.api cuda_remote/api/calls/memory.api cuda_remote/api/calls/module.api \
 	cuda_remote/api/calls/peer.api cuda_remote/api/calls/pool.api cuda_remote/api/calls/refused.api cuda_remote/api/calls/stream.api \
 	cuda_remote/api/calls/texture.api cuda_remote/api/calls/virtual.api

@@ -23,6 +23,7 @@
  *	                                                              tensor maps, notifications, references' arrays
  *	linker.c    the JIT linker                          image.c   images and JIT options
  *	stream.c    streams and events                      hostfn.c  host functions
+ *	green/      green contexts and device resources
  *	pool.c      memory pools                            copy_batch.c  batches of copies
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
@@ -285,6 +286,9 @@ struct rc_context {
 	bool primary;
 	unsigned attached; /* uses beyond the first one (cuCtxAttach); atomic */
 	uint64_t id;
+	uint64_t resets;   /* primary: how often it was reset; green: that number at its creation; atomic */
+	struct rc_context *owner; /* of a green context: its primary context; else NULL */
+	unsigned multiprocessors; /* of a green context */
 };
 
 #define RC_CONTEXT_STACK 64
@@ -295,23 +299,48 @@ struct rc_thread {
 	bool own;  /* a thread of this library: its waiting calls leave the failures of earlier calls to the program's */
 	int depth; /* of the context stack; the current one is on top */
 	struct {
-		CUcontext handle;
+		CUcontext handle; /* of a green context: that of its primary context */
+		CUcontext given;  /* as the program named it */
 		struct rc_session *session;
 	} stack[RC_CONTEXT_STACK];
 };
 
 /* The calling thread's; NULL if there is no memory. */
 struct rc_thread *rc_thread_get(void);
-/* The current context's handle, or NULL. */
+/* The current context's handle, or NULL. If a green context is current: its primary context's. */
 CUcontext rc_context_current(void);
 /* The current context's session, or NULL. */
 struct rc_session *rc_context_session(void);
-/* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none. */
+/* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none; CUDA_ERROR_CONTEXT_IS_DESTROYED if it is a green
+ * context that has ended. */
 CUresult rc_context_get(struct rc_context **context);
+/* The context of a handle that a call was given, of a green context its primary context; NULL means the current context. */
+CUresult rc_context_meant(CUcontext handle, struct rc_context **context);
+/* CUDA_ERROR_CONTEXT_IS_DESTROYED if the current context is a green context that has ended. */
+CUresult rc_context_check_green(void);
+/* Gives a context a new handle's data, which *value describes. */
+CUresult rc_context_attach(uint64_t handle, const struct rc_context *value);
+/* Keeps the struct of a context that has ended for reuse. */
+void rc_context_recycle(struct rc_context *context);
 /* A device's primary context, which has this handle. */
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle);
 /* cuCtxSynchronize, also during a capture, which does not notice it. NULL: the current context. */
 CUresult rc_context_wait(CUcontext context);
+
+/* ---- green/ ---- */
+
+/* A green context; CUDA_ERROR_INVALID_CONTEXT; CUDA_ERROR_CONTEXT_IS_DESTROYED: its primary context was reset. */
+CUresult rc_green_get(CUgreenCtx green, struct rc_context **found);
+/* True if the handle is of a green context that has not ended. */
+bool rc_green_is(CUgreenCtx green);
+/* The current context if it is a green one, or NULL. */
+CUgreenCtx rc_green_current(void);
+/* Makes a stream in a green context. */
+CUresult rc_green_stream(CUgreenCtx green, unsigned flags, int priority, CUstream *stream);
+/* How many multiprocessors a launch in the stream may count on; 0: all of the device. */
+unsigned rc_green_multiprocessors(CUstream stream);
+/* True if the handle was a stream's whose green context was destroyed. */
+bool rc_green_orphan(uint64_t stream);
 
 /* ---- memory.c ---- */
 
@@ -560,10 +589,13 @@ void rc_textures_forget(CUcontext context);
 struct rc_stream {
 	struct rc_stream *next; /* once destroyed: in the list of structs for reuse */
 	CUcontext context;
+	CUgreenCtx green; /* of a stream that was made in a green context; else NULL */
 	unsigned flags;
 	int priority;
 	uint64_t id;
 };
+/* Makes the client's record of a stream that the worker has made. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult rc_stream_add(uint64_t handle, const struct rc_stream *value);
 /* Keeps the struct for a later stream. It is never freed, as another thread may be reading it. */
 void rc_stream_recycle(struct rc_stream *stream);
 
@@ -647,6 +679,8 @@ int rc_graph_host_run(const struct rc_session *session, uint64_t id, uint8_t *by
 
 /* The stream with this handle is destroyed. */
 void rc_capture_stream_destroyed(uint64_t handle);
+/* Invalidates all captures in the streams of a green context: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, if there are any. */
+CUresult rc_capture_refuse_green(CUgreenCtx green);
 /* The context has ended, with CUDA's own streams of it. */
 void rc_capture_context_ended(CUcontext context);
 /* cuMemFree and cuMemFreeAsync of an allocation node's memory. False: the address is not in such memory. */

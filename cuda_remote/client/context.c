@@ -55,16 +55,36 @@ struct rc_session *rc_context_session(void)
 	return thread && thread->depth ? thread->stack[thread->depth - 1].session : NULL;
 }
 
-/* Puts a context onto the calling thread's stack. */
-static void stack_set(int at, CUcontext handle)
-{
-	thread->stack[at].handle = handle;
-	thread->stack[at].session = rc_handle_session((uint64_t)(uintptr_t)handle);
-}
-
 static struct rc_context *context_of(CUcontext handle)
 {
 	return rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)handle);
+}
+
+/* The context as the program named it. */
+static CUcontext given(void)
+{
+	return thread && thread->depth ? thread->stack[thread->depth - 1].given : NULL;
+}
+
+CUgreenCtx rc_green_current(void)
+{
+	CUcontext current = given();
+	return current == rc_context_current() ? NULL : (CUgreenCtx)(void *)current;
+}
+
+CUresult rc_context_check_green(void)
+{
+	CUgreenCtx green = rc_green_current();
+	return !green || rc_green_is(green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/* Puts a context onto the calling thread's stack. */
+static void stack_set(int at, CUcontext handle)
+{
+	const struct rc_context *context = context_of(handle);
+	thread->stack[at].handle = context && context->owner ? context->owner->handle : handle;
+	thread->stack[at].given = handle;
+	thread->stack[at].session = rc_handle_session((uint64_t)(uintptr_t)handle);
 }
 
 CUresult rc_context_get(struct rc_context **context)
@@ -73,6 +93,8 @@ CUresult rc_context_get(struct rc_context **context)
 	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
 		result = rc_callback_check();
+	if (result == CUDA_SUCCESS)
+		result = rc_context_check_green();
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_context *current = context_of(rc_context_current());
@@ -82,8 +104,7 @@ CUresult rc_context_get(struct rc_context **context)
 	return CUDA_SUCCESS;
 }
 
-/* The context of a handle that a call was given; NULL means the current context. */
-static CUresult context_meant(CUcontext handle, struct rc_context **context)
+CUresult rc_context_meant(CUcontext handle, struct rc_context **context)
 {
 	if (!handle)
 		return rc_context_get(context);
@@ -92,13 +113,15 @@ static CUresult context_meant(CUcontext handle, struct rc_context **context)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*context = context_of(handle);
+	if (*context && (*context)->owner)
+		*context = rc_green_is((CUgreenCtx)(void *)handle) ? (*context)->owner : NULL;
 	return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* Structs of destroyed contexts, kept for reuse. They are never freed, as another thread may be reading one. */
 static struct rc_context *unused;
 
-static void context_recycle(struct rc_context *context)
+void rc_context_recycle(struct rc_context *context)
 {
 	pthread_mutex_lock(&lock);
 	context->next = unused;
@@ -116,7 +139,7 @@ static struct rc_context *context_new(void)
 	return context ? context : malloc(sizeof *context);
 }
 
-static CUresult context_attach(uint64_t handle, const struct rc_context *value)
+CUresult rc_context_attach(uint64_t handle, const struct rc_context *value)
 {
 	struct rc_context *context = context_new();
 	if (!context)
@@ -133,8 +156,8 @@ CUresult rc_context_add_primary(CUdevice device, uint64_t handle)
 	struct rc_context primary = { .device = device, .primary = true, .api_version = 3020 };
 	struct rc_context *known = context_of((CUcontext)(uintptr_t)handle);
 	if (known)
-		context_recycle(known); /* of a cuInit that failed */
-	return context_attach(handle, &primary);
+		rc_context_recycle(known); /* of a cuInit that failed */
+	return rc_context_attach(handle, &primary);
 }
 
 /* ---- primary contexts: the worker holds them from the start, the program's references are counted here ---- */
@@ -242,6 +265,8 @@ static CUresult primary_reset(struct rc_device *device)
 		rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, false);
 	if (result == CUDA_SUCCESS) {
 		rc_link_settle(link->session, device->primary, message.head.number);
+		struct rc_context *primary = context_of((CUcontext)(uintptr_t)device->primary);
+		__atomic_add_fetch(&primary->resets, 1, __ATOMIC_RELAXED);
 		context_forget((CUcontext)(uintptr_t)device->primary);
 	}
 	return result;
@@ -288,7 +313,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	struct rc_context *context;
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_thread *mine = rc_thread_get();
@@ -311,7 +336,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *handle)
 		return result;
 	if (!rc_context_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUcontext popped = thread->stack[--thread->depth].handle;
+	CUcontext popped = thread->stack[--thread->depth].given;
 	if (handle)
 		*handle = popped;
 	return CUDA_SUCCESS;
@@ -326,7 +351,7 @@ CUresult cuCtxSetCurrent(CUcontext handle)
 {
 	struct rc_context *context;
 	struct rc_process *process;
-	CUresult result = handle ? context_meant(handle, &context) : rc_process_get(&process);
+	CUresult result = handle ? rc_context_meant(handle, &context) : rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_thread *mine = rc_thread_get();
@@ -350,7 +375,7 @@ CUresult cuCtxGetCurrent(CUcontext *handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = rc_process_get(&process);
 	if (result == CUDA_SUCCESS)
-		*handle = rc_context_current();
+		*handle = given();
 	return result;
 }
 
@@ -359,7 +384,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 	struct rc_context *context;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result == CUDA_SUCCESS)
 		*device = context->device;
 	return result;
@@ -405,7 +430,7 @@ CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 	struct rc_context *context;
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result == CUDA_SUCCESS)
 		*id = context->id;
 	return result;
@@ -416,7 +441,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version)
 	struct rc_context *context;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result == CUDA_SUCCESS)
 		*version = context->api_version;
 	return result;
@@ -487,7 +512,7 @@ static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice devic
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct rc_context made = { .device = device, .flags = flags, .api_version = api_version };
-	result = context_attach(message.call.context, &made);
+	result = rc_context_attach(message.call.context, &made);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_context_create, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
@@ -556,10 +581,10 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	struct rc_context *context;
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->primary)
+	if (context->primary) /* or the primary context of a green one */
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct {
 		struct rc_wire_call head;
@@ -580,7 +605,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	}
 	context_forget(handle);
 	rc_handle_delete(message.call.context);
-	context_recycle(context);
+	rc_context_recycle(context);
 	return CUDA_SUCCESS;
 }
 
@@ -592,7 +617,7 @@ CUresult cuCtxDestroy(CUcontext handle)
 CUresult rc_context_wait(CUcontext handle)
 {
 	struct rc_context *context;
-	CUresult result = context_meant(handle, &context);
+	CUresult result = rc_context_meant(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct {
@@ -611,8 +636,9 @@ CUresult rc_context_wait(CUcontext handle)
 
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
-	CUcontext meant = handle ? handle : rc_context_current();
-	CUresult refused = meant ? capture_refuse_context(meant) : CUDA_SUCCESS;
+	struct rc_context *context;
+	CUresult refused = rc_context_meant(handle, &context) == CUDA_SUCCESS ? capture_refuse_context(context->handle) :
+										CUDA_SUCCESS;
 	return refused != CUDA_SUCCESS ? refused : rc_context_wait(handle);
 }
 

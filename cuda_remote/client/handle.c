@@ -23,6 +23,8 @@ CUresult rc_handle_check(enum rc_kind kind, uint64_t handle)
 		return CUDA_SUCCESS;
 	if (handle >> 40 == (uint64_t)kind && entry_find(handle))
 		return CUDA_SUCCESS;
+	if (kind == RC_KIND_STREAM && rc_green_orphan(handle))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return kind == RC_KIND_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 }
 

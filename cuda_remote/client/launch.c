@@ -84,7 +84,10 @@ static CUresult check_cooperative(struct rc_kernel *kernel, const struct launch 
 		if (fits)
 			__atomic_store_n(&kernel->resident, known, __ATOMIC_RELAXED);
 	}
-	uint64_t most = (known & 0xffff) * (uint64_t)rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	unsigned multiprocessors = rc_green_multiprocessors(launch->stream);
+	if (!multiprocessors)
+		multiprocessors = (unsigned)rc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	uint64_t most = (known & 0xffff) * multiprocessors;
 	return (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE :
 										     CUDA_SUCCESS;
 }

@@ -20,6 +20,7 @@ cuda_client_but_session = \
 	cuda_remote/client/small/context_event.c cuda_remote/client/small/notification.c \
 	cuda_remote/client/small/old_launch.c cuda_remote/client/small/reference_array.c \
 	cuda_remote/client/small/tensor_map.c \
+	cuda_remote/client/green/green.c cuda_remote/client/green/green.h cuda_remote/client/green/resource.c \
 	cuda_remote/client/ipc/handle_file.c cuda_remote/client/ipc/handle_file.h \
 	cuda_remote/client/ipc/ipc_event.c cuda_remote/client/ipc/ipc_memory.c \
 	cuda_remote/client/ipc/ipc_pool.c cuda_remote/client/ipc/ipc_virtual.c \

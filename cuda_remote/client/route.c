@@ -14,9 +14,11 @@ static uint64_t context_of(enum rc_kind kind, uint64_t handle)
 	struct rc_module *module;
 	struct rc_kernel *kernel;
 	struct rc_stream *stream;
+	struct rc_context *context;
 	switch (kind) {
 	case RC_KIND_CONTEXT:
-		return handle;
+		context = rc_handle_data(kind, handle);
+		return context && context->owner ? (uint64_t)(uintptr_t)context->owner->handle : handle;
 	case RC_KIND_STREAM:
 		stream = rc_handle_data(kind, handle);
 		return stream ? (uint64_t)(uintptr_t)stream->context : 0;
@@ -108,6 +110,8 @@ CUresult rc_link_get(const struct rc_route *route, bool need_context, struct rc_
 	uint64_t current = (uint64_t)(uintptr_t)rc_context_current();
 	if (need_context && !current)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (need_context && (result = rc_context_check_green()) != CUDA_SUCCESS)
+		return result;
 	/* A context that was destroyed while another one was current is still on the stack. */
 	if (!need_context && current && rc_handle_check(RC_KIND_CONTEXT, current) != CUDA_SUCCESS)
 		current = 0;

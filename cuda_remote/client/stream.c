@@ -10,15 +10,23 @@
 
 static uint64_t next_id = 2; /* 1 and 2 are CUDA's own streams, legacy and per-thread */
 
-CUresult stream_check_create(CUstream *stream, unsigned flags)
-{
-	return stream && !(flags & ~(unsigned)CU_STREAM_NON_BLOCKING) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
+/* While a green context is current, streams are made in it. */
 CUresult stream_check_create_priority(CUstream *stream, unsigned flags, int priority)
 {
-	(void)priority;
-	return stream_check_create(stream, flags);
+	if (!stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgreenCtx green = rc_green_current();
+	if (!green)
+		return CUDA_SUCCESS;
+	CUresult result = rc_context_check_green();
+	if (result == CUDA_SUCCESS)
+		result = rc_green_stream(green, flags, priority, stream);
+	return result == CUDA_SUCCESS ? RC_ANSWERED : result;
+}
+
+CUresult stream_check_create(CUstream *stream, unsigned flags)
+{
+	return stream_check_create_priority(stream, flags, 0);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,21 +59,34 @@ CUresult stream_done_destroy(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority)
+CUresult rc_stream_add(uint64_t handle, const struct rc_stream *value)
 {
 	struct rc_stream *known = stream_new();
-	if (!known) {
-		cuStreamDestroy_v2(*stream);
+	if (!known)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	/* A smaller number is a higher priority. A priority out of range is clamped to the range. */
+	const struct rc_context *context = rc_handle_data(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)value->context);
+	struct rc_device *device;
 	int least = 0, greatest = 0;
-	cuCtxGetStreamPriorityRange(&least, &greatest);
-	priority = priority > least ? least : priority < greatest ? greatest : priority;
-	*known = (struct rc_stream){ .context = rc_context_current(), .flags = flags, .priority = priority,
-				     .id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED) };
-	rc_handle_attach((uint64_t)(uintptr_t)*stream, known);
+	if (context && rc_device_get(context->device, &device) == CUDA_SUCCESS) {
+		least = device->wire.least_priority;
+		greatest = device->wire.greatest_priority;
+	}
+	*known = *value;
+	known->priority = value->priority > least ? least : value->priority < greatest ? greatest : value->priority;
+	known->id = __atomic_add_fetch(&next_id, 1, __ATOMIC_RELAXED);
+	rc_handle_attach(handle, known);
 	return CUDA_SUCCESS;
+}
+
+CUresult stream_done_create_priority(CUstream *stream, unsigned flags, int priority)
+{
+	CUresult result = rc_stream_add((uint64_t)(uintptr_t)*stream,
+					&(struct rc_stream){ .context = rc_context_current(), .flags = flags,
+							     .priority = priority });
+	if (result != CUDA_SUCCESS)
+		cuStreamDestroy_v2(*stream);
+	return result;
 }
 
 CUresult stream_done_create(CUstream *stream, unsigned flags)
@@ -83,7 +104,8 @@ static CUresult stream_get(CUstream stream, const void *place, struct rc_stream 
 	if (rc_stream_is_special(handle)) {
 		CUresult result = rc_context_get(&context);
 		if (result == CUDA_SUCCESS)
-			*known = (struct rc_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1 };
+			*known = (struct rc_stream){ .context = context->handle, .id = stream == CU_STREAM_PER_THREAD ? 2 : 1,
+						     .green = stream == CU_STREAM_PER_THREAD ? NULL : rc_green_current() };
 		return result;
 	}
 	struct rc_process *process;
@@ -92,7 +114,7 @@ static CUresult stream_get(CUstream stream, const void *place, struct rc_stream 
 		return result;
 	struct rc_stream *found = rc_handle_data(RC_KIND_STREAM, handle);
 	if (!found)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return rc_green_orphan(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 	*known = *found;
 	return CUDA_SUCCESS;
 }
@@ -159,21 +181,41 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 	struct rc_stream known;
 	CUresult result = stream_get(stream, context, &known);
 	if (result == CUDA_SUCCESS)
-		*context = known.context;
+		*context = known.green ? (CUcontext)(void *)known.green : known.context;
 	return result;
 }
 
-/* A stream here is of no green context. */
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
 	struct rc_stream known;
 	CUresult result = stream_get(stream, context, &known);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (stream == CU_STREAM_PER_THREAD && rc_green_current())
+		return CUDA_ERROR_INVALID_HANDLE;
 	*context = known.context;
 	if (green)
-		*green = NULL;
+		*green = known.green;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx *green)
+{
+	struct rc_stream known;
+	CUresult result = stream_get(stream, green, &known);
+	if (result == CUDA_SUCCESS)
+		*green = known.green;
+	return result;
+}
+
+unsigned rc_green_multiprocessors(CUstream stream)
+{
+	struct rc_stream known;
+	struct rc_context *green;
+	if (stream_get(stream, &known, &known) != CUDA_SUCCESS || !known.green ||
+	    rc_green_get(known.green, &green) != CUDA_SUCCESS)
+		return 0;
+	return green->multiprocessors;
 }
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)

@@ -33,6 +33,7 @@ static uint64_t context_ends(struct server_call *call, CUcontext context)
 	server_streams_lock();
 	uint64_t end = server_slots_end(context);
 	server_object_unbind_context(context);
+	server_greens_forget(context);
 	server_numbers_forget(context);
 	server_peer_forget(context);
 	server_links_forget(context);
@@ -91,12 +92,15 @@ CUresult serve_context_create(struct server_call *call)
 	return result;
 }
 
+/* Not of a green context. */
 static CUresult context_of(struct server_call *call, uint64_t *handle, CUcontext *context)
 {
 	struct rc_wire_context args;
 	if (!server_take_into(call, &args, sizeof args))
 		return CUDA_ERROR_INVALID_VALUE;
 	*handle = args.context;
+	if (server_object_data(RC_KIND_CONTEXT, args.context))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	return server_object(RC_KIND_CONTEXT, args.context, (void **)context);
 }
 
@@ -181,6 +185,8 @@ CUresult serve_context_event(struct server_call *call)
 		result = server_object(RC_KIND_EVENT, args.event, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (server_object_data(RC_KIND_CONTEXT, args.context))
+		return server_green_event(args.context, event, args.wait);
 	if (args.wait ? !driver.cuCtxWaitEvent : !driver.cuCtxRecordEvent)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return args.wait ? driver.cuCtxWaitEvent(context, event) : driver.cuCtxRecordEvent(context, event);

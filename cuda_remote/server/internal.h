@@ -19,7 +19,7 @@
  *	array_copy.c       copies with arrays                         memory.c  allocations, also at addresses of the client
  *	peer.c             streams that wait for another server      virtual.c  virtual memory management
  *	peer/              links to other workers, and the copies that they carry
- *	ipc/               memory and events of other sessions
+ *	ipc/               memory and events of other sessions        green.c  green contexts
  *	hello.c, context.c, module.c, linker.c, launch.c, stream*.c   the calls written by hand
  *
  * Nothing that arrives is trusted: lengths are checked where bytes are taken, handles and device numbers go through tables.
@@ -251,12 +251,14 @@ void server_object_ended(const struct server_hidden *hidden);
 void server_object_show(const struct server_hidden *hidden);
 /* Replaces the driver's object of a handle. */
 void server_object_replace(uint64_t handle, void *object);
+/* The object ends with this context. */
+void server_object_set_context(uint64_t handle, CUcontext context);
 /* Unbinds all objects that were made in a context, and frees the worker's data of its modules. Called by a call that
  * holds the call order. */
 void server_object_unbind_context(CUcontext context);
-/* The contexts of the session: at most max; returns their number. */
+/* The contexts of the session that are not green ones: at most max; returns their number. */
 size_t server_object_contexts(CUcontext *contexts, size_t max);
-/* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT. */
+/* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT, also for a green context. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
 
 /* ---- numbers.c ---- */
@@ -536,6 +538,17 @@ CUresult serve_context_destroy(struct server_call *call);
 CUresult serve_context_reset(struct server_call *call);
 CUresult serve_context_synchronize(struct server_call *call);
 CUresult serve_context_event(struct server_call *call);
+/* green.c */
+CUresult serve_resource_get(struct server_call *call);
+CUresult serve_resource_split(struct server_call *call);
+CUresult serve_resource_describe(struct server_call *call);
+CUresult serve_green_create(struct server_call *call);
+CUresult serve_green_destroy(struct server_call *call);
+CUresult serve_green_stream(struct server_call *call);
+/* Records the event in the green context, or lets the green context wait for it. */
+CUresult server_green_event(uint64_t green, CUevent event, bool waits);
+/* The green contexts of a primary context that is being reset are lost, and their streams. */
+void server_greens_forget(CUcontext primary);
 /* Waits for the work of every context of the session, and for those that are ending. The caller has left the call order. */
 void server_contexts_wait(struct server_thread *thread);
 /* The stream of a handle, for a call that has left the call order: no thread can destroy the stream until

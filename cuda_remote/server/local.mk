@@ -6,7 +6,7 @@ cuda_remote_server_libworker_la_SOURCES = \
 	cuda_remote/server/array_copy.c cuda_remote/server/call_order.c cuda_remote/server/context.c \
 	cuda_remote/server/copy_pinned.c cuda_remote/server/copy_staged.c cuda_remote/server/copy_to_device.c cuda_remote/server/copy_to_host.c \
 	cuda_remote/server/driver.c cuda_remote/server/grant.c cuda_remote/server/graph/arrive.c cuda_remote/server/graph/build.c \
-	cuda_remote/server/graph/calls.c cuda_remote/server/graph/conditional.c cuda_remote/server/graph/graph.h cuda_remote/server/graph/host.c cuda_remote/server/hello.c \
+	cuda_remote/server/graph/calls.c cuda_remote/server/green.c cuda_remote/server/graph/conditional.c cuda_remote/server/graph/graph.h cuda_remote/server/graph/host.c cuda_remote/server/hello.c \
 	cuda_remote/server/hostfn.c cuda_remote/server/image.c cuda_remote/server/image.h \
 	cuda_remote/handle_files.h cuda_remote/server/ipc/ipc.c cuda_remote/server/ipc/ipc_pool.c \
 	cuda_remote/server/ipc/meeting.c cuda_remote/server/ipc/meeting.h \

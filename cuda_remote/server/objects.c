@@ -106,6 +106,15 @@ void server_object_replace(uint64_t handle, void *object)
 	pthread_mutex_unlock(&lock);
 }
 
+void server_object_set_context(uint64_t handle, CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *entry = entry_find(handle);
+	if (entry)
+		entry->context = context;
+	pthread_mutex_unlock(&lock);
+}
+
 /* Under the lock. */
 static void entry_clear(struct entry *entry)
 {
@@ -221,7 +230,7 @@ size_t server_object_contexts(CUcontext *contexts, size_t max)
 		struct entry *entry = entry_at(i);
 		if (!entry)
 			i |= CHUNK - 1;
-		else if (entry->word >> 16 == RC_KIND_CONTEXT && n++ < max)
+		else if (entry->word >> 16 == RC_KIND_CONTEXT && !entry->data && n++ < max)
 			contexts[n - 1] = entry->object;
 	}
 	pthread_mutex_unlock(&lock);
@@ -231,7 +240,7 @@ size_t server_object_contexts(CUcontext *contexts, size_t max)
 CUresult server_object_context(uint32_t index, CUcontext *context)
 {
 	struct entry *entry = index && index < RC_HANDLE_COUNT ? entry_at(index) : NULL;
-	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != RC_KIND_CONTEXT))
+	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != RC_KIND_CONTEXT || entry->data))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	current = *context = index ? entry->object : NULL;
 	return CUDA_SUCCESS;

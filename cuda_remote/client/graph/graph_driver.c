@@ -20,11 +20,8 @@ CUresult graph_driver_context(CUcontext *context)
 {
 	struct rc_context *current;
 	CUresult result = graph_driver_enter();
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (*context)
-		return rc_handle_check(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)*context);
-	result = rc_context_get(&current);
+	if (result == CUDA_SUCCESS)
+		result = rc_context_meant(*context, &current);
 	if (result == CUDA_SUCCESS)
 		*context = current->handle;
 	return result;

@@ -13,6 +13,7 @@ struct CUstream_st {
 	CUstream next;
 	uint64_t handle;      /* as the program names it */
 	CUcontext context;
+	CUgreenCtx green;     /* in which it was made, or NULL */
 	uint64_t thread;      /* whose default stream it is, or 0 */
 	bool legacy, blocking;
 	unsigned references;  /* atomic; the list's, and one for each capture */
@@ -68,8 +69,9 @@ CUresult rc_capture_stream(CUstream given, CUstream *stream)
 	} else {
 		struct rc_stream *known = rc_handle_data(RC_KIND_STREAM, handle);
 		if (!known)
-			return CUDA_ERROR_INVALID_HANDLE;
+			return rc_green_orphan(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 		want.context = known->context;
+		want.green = known->green;
 		want.blocking = !(known->flags & CU_STREAM_NON_BLOCKING);
 	}
 	return find_or_make(&want, stream);
@@ -106,6 +108,19 @@ void rc_capture_context_ended(CUcontext context)
 		ended = stream->next;
 		stream_ended(stream);
 	}
+}
+
+/* The loop does not stop at the first capture: all of them are invalidated. */
+CUresult rc_capture_refuse_green(CUgreenCtx green)
+{
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (CUstream stream = first; stream; stream = stream->next) {
+		CUresult refused = stream->green == green ? capture_refuse_stream(stream) : CUDA_SUCCESS;
+		result = refused != CUDA_SUCCESS ? refused : result;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
 }
 
 void rc_capture_stream_destroyed(uint64_t handle)

@@ -29,7 +29,7 @@ def read_hand(table):
     hand, exceptions = calls.Table.__new__(calls.Table), set()
     hand.functions, hand.calls = table.functions, []
     path = os.path.join(os.path.dirname(__file__), "hand.list")
-    table.arrives_as, table.written = {}, []
+    table.arrives_as, table.written, table.anywhere, table.waits = {}, [], set(), set()
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             line, words = line.split("#")[0], line.split("#")[0].split()
@@ -37,7 +37,10 @@ def read_hand(table):
                 exceptions.update(words[1:])
                 continue
             if words and words[0] == "written":
-                table.written += words[1:]
+                names = [word for word in words[1:] if word not in ("anywhere", "wait")]
+                table.written += names
+                table.anywhere.update(names if "anywhere" in words else ())
+                table.waits.update(names if "wait" in words else ())
                 continue
             for word in words:
                 if word.startswith("as="):
@@ -406,7 +409,8 @@ def cases_c(table):
         out.append(f'\t{{ "{case.symbol}", case_{case.symbol}, {index[driver_symbol(table, case)]}, '
                    f'{", ".join(str(flag).lower() for flag in flags)}, {made}, {number} }},')
     for name in table.written:
-        out.append(f'\t{{ "{name}", case_{name}, {index[written_symbol(name)]}, true, true, true, false, RC_KIND_NONE, 0 }},')
+        flags = ", ".join(str(flag).lower() for flag in (name not in table.waits, name not in table.anywhere, True, False))
+        out.append(f'\t{{ "{name}", case_{name}, {index[written_symbol(name)]}, {flags}, RC_KIND_NONE, 0 }},')
     return out + ["};", f"const unsigned echo_n_cases = {len(cases(table)) + len(table.written)};"]
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The echo driver and the program that compares what it records: README.md.
 check_LTLIBRARIES += test/cuda/echo/libecho.la
-test_cuda_echo_libecho_la_SOURCES = test/cuda/echo/driver.c test/cuda/echo/driver.h test/cuda/echo/echo.h
+test_cuda_echo_libecho_la_SOURCES = test/cuda/echo/driver.c test/cuda/echo/green_driver.c test/cuda/echo/driver.h test/cuda/echo/echo.h
 nodist_test_cuda_echo_libecho_la_SOURCES = test/cuda/echo/driver_calls.c
 test_cuda_echo_libecho_la_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_echo_libecho_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere -Wl,-Bsymbolic
 test_cuda_echo_libecho_la_LIBADD = cuda_remote/api/libcuapi.la rdma_channel/base/libhrbase.la
 
 check_PROGRAMS += test/cuda/echo/echo
-test_cuda_echo_echo_SOURCES = test/cuda/echo/runner.c test/cuda/echo/launches.c test/cuda/echo/runner.h test/cuda/echo/echo.h
+test_cuda_echo_echo_SOURCES = test/cuda/echo/runner.c test/cuda/echo/green.c test/cuda/echo/launches.c test/cuda/echo/runner.h test/cuda/echo/echo.h
 nodist_test_cuda_echo_echo_SOURCES = test/cuda/echo/cases.c
 test_cuda_echo_echo_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_echo_echo_LDADD = cuda_remote/client/libcuda.la

@@ -425,6 +425,15 @@ void case_remote(struct run *run, CUresult result)
 	compare_records(run);
 }
 
+static const struct echo_case *case_named(const char *name)
+{
+	for (unsigned i = 0; i < echo_n_cases; i++)
+		if (!strcmp(echo_cases[i].name, name))
+			return &echo_cases[i];
+	must(CUDA_ERROR_NOT_FOUND, name);
+	return NULL;
+}
+
 static void run_case(struct run *run, const struct echo_case *one)
 {
 	run->before = run->current;
@@ -460,11 +469,43 @@ static void fill(struct run *run)
 	run->succeeds = false;
 }
 
+void run_other(struct run *run, const char *name)
+{
+	const struct echo_case *current = run->current;
+	bool wrong = run->wrong, wild = run->wild;
+	run->wrong = run->wild = false;
+	run->succeeds = true;
+	run->current = case_named(name);
+	run->current->run(run);
+	run->succeeds = false;
+	run->current = current;
+	run->wrong = wrong;
+	run->wild = wild;
+}
+
+void object_same(struct run *run, struct pair made)
+{
+	same_object(made.direct, run->control[REMOTE]->made);
+}
+
 static void enter(struct run *run, const CUcontext *context)
 {
 	MUST(IN_DRIVER(cuCtxSetCurrent)(context[DIRECT]));
 	MUST(cuCtxSetCurrent(context[REMOTE]));
 	run->context = (struct pair){ (uint64_t)(uintptr_t)context[DIRECT], (uint64_t)(uintptr_t)context[REMOTE] };
+}
+
+struct pair draw_event(struct run *run, int device, bool any)
+{
+	for (;;) {
+		for (unsigned i = 0; i < n_objects[RC_KIND_EVENT]; i++) {
+			const struct object *event = &objects[RC_KIND_EVENT][i];
+			if (any || event->context.direct == (uint64_t)(uintptr_t)contexts[device][DIRECT])
+				return event->pair;
+		}
+		enter(run, contexts[device]);
+		run_other(run, "cuEventCreate");
+	}
 }
 
 /* One call. Of eight, one has a wrong argument and one has any numbers. */
@@ -509,15 +550,6 @@ static void open_remote(struct run *run)
 		must(CUDA_ERROR_FILE_NOT_FOUND, "HEADRACE_TEST_ECHO");
 	close(file);
 	MUST(cuInit(0));
-}
-
-static const struct echo_case *case_named(const char *name)
-{
-	for (unsigned i = 0; i < echo_n_cases; i++)
-		if (!strcmp(echo_cases[i].name, name))
-			return &echo_cases[i];
-	must(CUDA_ERROR_NOT_FOUND, name);
-	return NULL;
 }
 
 /* Makes the process known whose driver records: other workers have it loaded too. */

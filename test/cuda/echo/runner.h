@@ -74,6 +74,8 @@ CUstreamAttrID draw_stream_attribute(struct run *run);
 unsigned draw_event_flags(struct run *run);
 /* own: one that the program may destroy. wrong: something that is not a live object of this kind. */
 struct pair draw_object(struct run *run, enum rc_kind kind, bool own, bool wrong);
+/* An event of the device's primary context, which then may be current; any: of whatever context. */
+struct pair draw_event(struct run *run, int device, bool any);
 /* A function that is not a kernel. */
 struct pair draw_function(struct run *run);
 /* The context in which the object was made. */
@@ -92,6 +94,10 @@ void case_remote(struct run *run, CUresult result);
 void compare_bytes(struct run *run, const char *name, const void *direct, const void *remote, size_t size);
 void object_made(struct run *run, enum rc_kind kind, uint64_t direct, uint64_t remote, bool alias, uint64_t owner);
 void object_gone(struct run *run, struct pair object);
+/* The call has made this object, which is not to be drawn by other cases. */
+void object_same(struct run *run, struct pair made);
+/* Runs another case, which succeeds, before the current one begins. */
+void run_other(struct run *run, const char *name);
 void number_made(struct run *run, enum rc_number kind, uint64_t number);
 void number_gone(struct run *run, enum rc_number kind, uint64_t number);
 

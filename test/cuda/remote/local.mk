@@ -10,9 +10,9 @@ HR_REMOTE_CHECKS = test/cuda/remote/array_copies test/cuda/remote/capture test/c
 	test/cuda/remote/managed test/cuda/remote/managed_far \
 	test/cuda/remote/threads \
 	test/cuda/remote/quota test/cuda/remote/rogue test/cuda/remote/servers test/cuda/remote/small_calls \
-	test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
+	test/cuda/remote/softgpu_green_contexts test/cuda/remote/softgpu_old_calls test/cuda/remote/softgpu_references test/cuda/remote/softgpu_tensor_maps test/cuda/remote/stream_memory test/cuda/remote/usage test/cuda/remote/victim test/cuda/remote/virtual
 HR_REMOTE_RUNS = test/cuda/remote/arrays.sh test/cuda/remote/copies.sh test/cuda/remote/death.sh test/cuda/remote/delivery.sh \
-	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/held.sh test/cuda/remote/hostfn.sh \
+	test/cuda/remote/encrypted.sh test/cuda/remote/errors.sh test/cuda/remote/graphs.sh test/cuda/remote/green.sh test/cuda/remote/held.sh test/cuda/remote/hostfn.sh \
 	test/cuda/remote/linker.sh test/cuda/remote/order.sh test/cuda/remote/other_build.sh test/cuda/remote/peer.sh test/cuda/remote/peer_links.sh test/cuda/remote/peer_perf.sh test/cuda/remote/pinned.sh test/cuda/remote/placed.sh \
 	test/cuda/remote/ipc.sh \
 	test/cuda/remote/pools.sh \
@@ -135,6 +135,9 @@ test_cuda_remote_servers_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_small_calls_SOURCES = test/cuda/remote/small_calls.c test/cuda/softgpu/driver.h
 test_cuda_remote_small_calls_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_small_calls_LDADD = cuda_remote/client/libcuda.la
+test_cuda_remote_softgpu_green_contexts_SOURCES = test/cuda/softgpu/green_contexts.c test/cuda/softgpu/driver.h
+test_cuda_remote_softgpu_green_contexts_CPPFLAGS = $(REMOTE_CPPFLAGS)
+test_cuda_remote_softgpu_green_contexts_LDADD = cuda_remote/client/libcuda.la
 test_cuda_remote_softgpu_old_calls_SOURCES = test/cuda/softgpu/old_calls.c test/cuda/softgpu/driver.h
 test_cuda_remote_softgpu_old_calls_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_remote_softgpu_old_calls_LDADD = cuda_remote/client/libcuda.la
