@@ -478,7 +478,7 @@ struct rc_wire_library_module { /* library_module; its answer: as that to a load
 	uint64_t library;
 	uint64_t module; /* client: handle of the library's module in the call's context. It ends with the library */
 };
-struct rc_wire_global { /* its answer: u64 address, u64 bytes */
+struct rc_wire_global { /* module_global, managed_variable; the answer: u64 address, u64 bytes */
 	uint64_t module;
 	uint32_t name, reserved; /* bytes of the name that follows */
 };

@@ -6,6 +6,8 @@
  */
 #include "cuda_remote/client/module.h"
 
+#include "cuda_remote/client/mirror/client_mirror.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +307,79 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary hand
 	CUresult result = rc_module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < n && i < library->n; i++)
 		kernels[i] = (CUkernel)(uintptr_t)library->kernel[i].handle;
+	return result;
+}
+
+/* Asks the worker to mirror the variable; outputs where it is. */
+static CUresult ask_variable(const struct rc_module *library, const char *name, struct rc_link **link, uint64_t found[2])
+{
+	struct {
+		struct rc_wire_call head;
+		struct rc_wire_global call;
+	} message = { .call = { .module = library->handle, .name = (uint32_t)strlen(name) } };
+	struct iovec iov = { (void *)(uintptr_t)name, message.call.name };
+	struct rc_route route = { NULL, 0, false };
+	if (!rc_mirror_supported(rc_handle_session(library->handle))) {
+		hr_log_once(HR_LOG_WARN, "a library's managed variables cannot be used: its server must place memory at addresses of the "
+			    "client, as with the software GPU");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	CUresult result = rc_route_handle(&route, RC_KIND_LIBRARY, library->handle);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_get(&route, true, link);
+	if (result == CUDA_SUCCESS)
+		result = rc_link_call(*link, RC_CALL_managed_variable, 0, &message.head, sizeof message, &iov, 1);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((*link)->reply_len != 2 * sizeof found[0])
+		return rc_link_broken(*link, RC_CALL_managed_variable);
+	memcpy(found, (*link)->reply, 2 * sizeof found[0]);
+	return CUDA_SUCCESS;
+}
+
+/* Memory that the calls see as managed, in place of the variable that cuLibraryGetGlobal may have told of. */
+static CUresult add_variable(struct rc_link *link, const struct rc_module *library, const uint64_t found[2], const char *name)
+{
+	struct rc_span known, span = { .base = found[0], .size = found[1], .kind = RC_MEMORY_MANAGED, .session = link->session,
+				       .context = rc_context_current(), .flags = CU_MEM_ATTACH_GLOBAL,
+				       .module = (CUmodule)(uintptr_t)library->handle };
+	if (rc_memory_find(span.base, &known)) {
+		if (known.module != span.module || known.base != span.base || known.size != span.size)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (known.kind == RC_MEMORY_MANAGED)
+			return CUDA_SUCCESS;
+		rc_memory_remove(span.base);
+	}
+	CUresult result = rc_memory_add(&span);
+	if (result == CUDA_SUCCESS)
+		result = rc_mirror_variable(link, &span, name);
+	if (result != CUDA_SUCCESS)
+		rc_memory_remove(span.base);
+	return result;
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	struct rc_module *library;
+	struct rc_link *link;
+	uint64_t found[2];
+	CUresult result = rc_module_get(RC_KIND_LIBRARY, (uint64_t)(uintptr_t)handle, &library);
+	if (result == CUDA_SUCCESS)
+		result = library_on(rc_context_session(), &library);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!name || strlen(name) > 65535)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&one_at_a_time);
+	result = ask_variable(library, name, &link, found);
+	if (result == CUDA_SUCCESS)
+		result = add_variable(link, library, found, name);
+	pthread_mutex_unlock(&one_at_a_time);
+	if (result == CUDA_SUCCESS && address)
+		*address = found[0];
+	if (result == CUDA_SUCCESS && size)
+		*size = found[1];
 	return result;
 }
 

@@ -115,7 +115,9 @@ bool rc_managed_free(CUdeviceptr pointer, CUresult *result)
 	if (!rc_managed_at(pointer))
 		return false;
 	rc_peer_settle_allocation(pointer);
-	if (rc_memory_take(pointer, RC_MEMORY_MANAGED, &span))
+	if (rc_memory_find(pointer, &span) && span.module)
+		*result = CUDA_ERROR_INVALID_VALUE; /* a variable */
+	else if (rc_memory_take(pointer, RC_MEMORY_MANAGED, &span))
 		*result = rc_managed_end(&span);
 	else
 		*result = CUDA_ERROR_INVALID_VALUE;

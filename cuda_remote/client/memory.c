@@ -118,9 +118,20 @@ void rc_memory_forget_module(CUmodule module)
 	pthread_rwlock_wrlock(&lock);
 	size_t kept = 0;
 	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind != RC_MEMORY_GLOBAL || spans[i].module != module)
+		if (!spans[i].module || spans[i].module != module)
 			spans[kept++] = spans[i];
+		else if (spans[i].kind == RC_MEMORY_MANAGED)
+			rc_mirror_end(spans[i].base);
 	n_spans = kept;
+	pthread_rwlock_unlock(&lock);
+}
+
+void rc_memory_module_ending(CUmodule module)
+{
+	pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; i < n_spans; i++)
+		if (spans[i].kind == RC_MEMORY_MANAGED && spans[i].module == module)
+			rc_mirror_ending(spans[i].base);
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -150,7 +161,9 @@ void rc_memory_forget_context(CUcontext context)
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 	while (n--)
-		if (rc_mirror_is(&gone[n]))
+		if (gone[n].module)
+			rc_mirror_end(gone[n].base); /* a managed variable */
+		else if (rc_mirror_is(&gone[n]))
 			rc_mirror_unmap(&gone[n]);
 		else if (gone[n].placing)
 			rc_placing_gone(&gone[n]);

@@ -183,6 +183,8 @@ CUresult rc_module_unload(struct rc_module *module)
 	struct rc_link *link;
 	CUresult result = rc_link_to(rc_handle_session(module->handle), (uint64_t)(uintptr_t)module->context, &link);
 	if (result == CUDA_SUCCESS)
+		rc_memory_module_ending((CUmodule)(uintptr_t)module->handle);
+	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		rc_module_end(module);

@@ -16,12 +16,14 @@
 #include <stdint.h>
 
 struct mirror {
-	uint64_t address, size; /* address: of this side's copy, a multiple of RC_MIRROR_PAGE */
+	uint64_t address, size; /* address: of this side's copy, a multiple of RC_MIRROR_PAGE unless shared_pages */
 	uint8_t *twin;
 	void *owner;            /* the client's session; the worker's context */
 	uint64_t context;       /* client: handle of the context */
 	bool attached;          /* client: to the host or to one stream: the host may use it while other streams work */
 	bool ending;            /* client: is being freed, nothing is sent for it */
+	void *module;           /* worker: of a variable: the driver's library */
+	bool shared_pages;      /* its pages hold other memory too; at the beginning it need not equal its twin */
 	bool tracked;           /* the kernel tells which pages were written (pages.c) */
 };
 
@@ -33,7 +35,8 @@ struct mirror_table {
 
 /* ---- table.c ---- */
 
-/* Adds a mirror whose memory holds zeros, and makes its twin, which holds zeros too. False: no memory. */
+/* Adds a mirror whose memory holds zeros (or anything, if shared_pages), and makes its twin, which holds zeros. False: no
+ * memory. */
 bool mirror_add(struct mirror_table *table, const struct mirror *mirror);
 /* The mirror that holds address; NULL: none. Valid until the table is changed. */
 struct mirror *mirror_find(const struct mirror_table *table, uint64_t address);

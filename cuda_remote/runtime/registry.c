@@ -233,6 +233,22 @@ static cudaError_t query(const struct instance *instance, const struct runtime_s
 	return runtime_error_translate(result);
 }
 
+/* Of a device whose memory the host cannot access: the driver keeps a copy of the variable for the host. */
+static cudaError_t query_managed(const struct instance *instance, const struct runtime_symbol *symbol, uint64_t *value)
+{
+	CUdeviceptr address = 0;
+	size_t size = 0;
+	if (*symbol->managed) { /* it belongs to another device */
+		*value = (uint64_t)(uintptr_t)*symbol->managed;
+		return cudaSuccess;
+	}
+	if (!instance->of_library)
+		return cudaErrorNotSupported;
+	CUresult result = runtime_driver.cuLibraryGetManaged(&address, &size, symbol->module->library, symbol->name);
+	*value = address;
+	return runtime_error_translate(result);
+}
+
 /*
  * Host code reads a managed variable through a pointer that the runtime sets. That works only if the host can access
  * the device's memory; otherwise the pointer stays NULL and the log says why.
@@ -241,14 +257,16 @@ static cudaError_t place_managed(const struct instance *instance, const struct r
 				 const struct runtime_symbol *symbol)
 {
 	uint64_t address;
+	cudaError_t error;
 	if (symbol->kind != RUNTIME_MANAGED)
 		return cudaSuccess;
-	if (!runtime_device_attribute(context->device, cudaDevAttrDirectManagedMemAccessFromHost)) {
+	if (runtime_device_attribute(context->device, cudaDevAttrDirectManagedMemAccessFromHost))
+		error = query(instance, symbol, &address);
+	else
+		error = query_managed(instance, symbol, &address);
+	if (error == cudaErrorNotSupported)
 		hr_log(HR_LOG_ERROR, "the host cannot access the memory of device %d: cannot use __managed__ variable %s; allocate the "
 		       "memory with cudaMallocManaged instead", context->device, symbol->name);
-		return cudaErrorNotSupported;
-	}
-	cudaError_t error = query(instance, symbol, &address);
 	if (!error && !*symbol->managed)
 		*symbol->managed = (void *)(uintptr_t)address;
 	return error;

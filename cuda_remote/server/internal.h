@@ -323,6 +323,8 @@ bool server_mirror_at(uint64_t address);
 void server_mirrors_synchronize(void);
 /* A context is about to end, and its managed memory with it. */
 void server_mirrors_forget(CUcontext context);
+/* The variables of a library that is about to end. */
+void server_mirrors_forget_library(const void *library);
 
 /* ---- pinned.c ---- */
 
@@ -575,6 +577,7 @@ CUresult serve_managed_info(struct server_call *call);
 CUresult serve_managed_make(struct server_call *call);
 CUresult serve_managed_free(struct server_call *call);
 CUresult serve_managed_push(struct server_call *call);
+CUresult serve_managed_variable(struct server_call *call);
 CUresult serve_managed_pull(struct server_call *call);
 CUresult serve_memory_place(struct server_call *call);
 CUresult serve_memory_unplace(struct server_call *call);

@@ -9,6 +9,7 @@
 #include "cuda_remote/mirror/mirror.h"
 #include "cuda_remote/server/peer/link.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -108,6 +109,62 @@ void server_mirrors_forget(CUcontext context)
 		if (table.list[i].owner == context)
 			end(&table.list[i]);
 	pthread_mutex_unlock(&lock);
+}
+
+void server_mirrors_forget_library(const void *library)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = table.n; i--;)
+		if (table.list[i].module == library)
+			end(&table.list[i]);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock. */
+static CUresult add_variable(const struct mirror *variable)
+{
+	const struct mirror *known = mirror_find(&table, variable->address);
+	if (known)
+		return known->address == variable->address && known->module == variable->module ? CUDA_SUCCESS :
+												   CUDA_ERROR_INVALID_VALUE;
+	if (!server_limit_take(SERVER_LIMIT_PINNED, variable->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (mirror_add(&table, variable))
+		return CUDA_SUCCESS;
+	server_limit_return(SERVER_LIMIT_PINNED, variable->size);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A variable in the current context. Its first value is found as a change. */
+CUresult serve_managed_variable(struct server_call *call)
+{
+	struct rc_wire_global args;
+	void *library;
+	if (!server_take_into(call, &args, sizeof args) || args.name > 65535)
+		return CUDA_ERROR_INVALID_VALUE;
+	const char *text = server_take(call, args.name, 1);
+	CUresult result = server_object(RC_KIND_LIBRARY, args.module, &library);
+	if (result != CUDA_SUCCESS || !text)
+		return text ? result : CUDA_ERROR_INVALID_VALUE;
+	if (!driver.cuLibraryGetManaged || !server_memory_is_placed() || !peer_memory_is_direct())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = driver.cuCtxSetCurrent(call->thread->current); /* the probe of device memory may have made another one current */
+	char *name = strndup(text, args.name);
+	if (!name)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUdeviceptr address = 0;
+	size_t size = 0;
+	if (result == CUDA_SUCCESS)
+		result = driver.cuLibraryGetManaged(&address, &size, library, name);
+	free(name);
+	if (result == CUDA_SUCCESS && size) {
+		pthread_mutex_lock(&lock);
+		result = add_variable(&(struct mirror){ .address = address, .size = size, .owner = call->thread->current,
+							.module = library, .shared_pages = true });
+		pthread_mutex_unlock(&lock);
+	}
+	uint64_t found[2] = { address, size };
+	return result == CUDA_SUCCESS ? server_give_bytes(call, found, sizeof found) : result;
 }
 
 CUresult serve_managed_push(struct server_call *call)

@@ -336,6 +336,7 @@ CUresult serve_module_unload(struct server_call *call)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* The driver waits for the kernels of the module. No call that is issued meanwhile finds the module. */
 	server_object_unbind(args.module);
+	server_mirrors_forget_library(object);
 	server_order_release(call);
 	result = module->library ? driver.cuLibraryUnload(object) : driver.cuModuleUnload(object);
 	if (result != CUDA_SUCCESS && server_object_bind(kind, args.module, object, module) == CUDA_SUCCESS)

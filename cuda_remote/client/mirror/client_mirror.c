@@ -61,7 +61,8 @@ static void count(const struct mirror *mirror, bool more)
 bool rc_mirror_begin(const struct rc_span *span)
 {
 	struct mirror mirror = { .address = span->base, .size = span->size, .owner = span->session,
-				 .context = (uint64_t)(uintptr_t)span->context, .attached = span->flags != CU_MEM_ATTACH_GLOBAL };
+				 .context = (uint64_t)(uintptr_t)span->context, .attached = span->flags != CU_MEM_ATTACH_GLOBAL,
+				 .shared_pages = span->module != NULL };
 	pthread_mutex_lock(&lock);
 	if (!outgoing)
 		outgoing = malloc(RC_MIRROR_PUSH);
@@ -136,6 +137,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_managed_info:
 	case RC_CALL_managed_make:
 	case RC_CALL_managed_free:
+	case RC_CALL_managed_variable:
 	case RC_CALL_managed_push:
 	case RC_CALL_managed_pull:
 	case RC_CALL_copy_staging:
@@ -314,6 +316,14 @@ static CUresult fetch(struct rc_link *link)
 	__atomic_store_n(&state->waited, true, __ATOMIC_RELAXED);
 	if (state->mirrors && has_to_fetch(state))
 		result = pull(link);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult rc_mirror_fetch(struct rc_link *link)
+{
+	pthread_mutex_lock(&lock);
+	CUresult result = pull(link);
 	pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -26,10 +26,17 @@ CUresult rc_mirror_free(const struct rc_span *span);
 /* Unmaps the copy of memory that does not exist on the server any more. */
 void rc_mirror_unmap(const struct rc_span *span);
 
+/* ---- mirror_variable.c ---- */
+
+/* Maps a copy of a managed variable, which is in the table and which the worker mirrors, and fetches its value. */
+CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, const char *name);
+
 /* ---- client_mirror.c ---- */
 
 /* The worker has allocated the memory of a new mirror, and it is mapped here. flags: of cuMemAllocManaged. False: no memory. */
 bool rc_mirror_begin(const struct rc_span *span);
+/* Fetches what the device has changed now. */
+CUresult rc_mirror_fetch(struct rc_link *link);
 /* The memory is about to be freed: nothing more is sent for it. */
 void rc_mirror_ending(uint64_t address);
 /* The same for all memory of a context; ending false: it has not ended after all. */

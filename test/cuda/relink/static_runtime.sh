@@ -48,8 +48,6 @@ for how in local server; do
 	for program in copies separate both_static both_shared; do
 		status=0
 		run $how "$work/$program" >"$work/out" 2>"$work/err" || status=$?
-		# The program needs managed memory, which a remote GPU does not have yet.
-		[ "$how $program $status" = "server separate 77" ] && { echo "does not apply: $program, $how"; continue; }
 		[ $status -eq 0 ] || fail "$program, $how: status $status"
 		[ ! -s "$work/err" ] || fail "$program, $how: a message"
 		echo "passed: $program, $how"

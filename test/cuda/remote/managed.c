@@ -331,12 +331,65 @@ static void limited(void)
 	}
 }
 
+static CUlibrary library_new(void)
+{
+	CUlibrary library;
+	OK(cuLibraryLoadData(&library, "double\nappend\n", NULL, NULL, 0, NULL, NULL, 0));
+	return library;
+}
+
 static void refused(void)
 {
 	CUdeviceptr address;
 	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) && !attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS));
 	CHECK(!attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) && !attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
 	EXPECT(cuMemAllocManaged(&address, 4, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(cuLibraryGetManaged(&address, NULL, library_new(), "cell"), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* A variable is the same bytes for host, kernels, fills and copies, until its library ends. */
+static void variables(void)
+{
+	CUlibrary libraries[2] = { library_new(), library_new() };
+	CUdeviceptr address[2], again, nothing;
+	size_t bytes;
+	unsigned managed;
+	uint32_t *cell[2], got;
+	for (int i = 0; i < 2; i++) {
+		OK(cuLibraryGetGlobal(&again, NULL, libraries[i], "cell"));
+		OK(cuLibraryGetManaged(&address[i], &bytes, libraries[i], "cell"));
+		CHECK(bytes == 16 && again == address[i]);
+		OK(cuLibraryGetManaged(&again, NULL, libraries[i], "cell"));
+		CHECK(again == address[i]);
+		cell[i] = (uint32_t *)(uintptr_t)address[i];
+		memset(cell[i], 0, 16);
+	}
+	for (uint32_t n = 1; n <= 3; n++)
+		for (int i = 0; i < 2; i++) {
+			append(NULL, address[i], 5 * n);
+			OK(cuCtxSynchronize());
+			CHECK(cell[i][0] == n && cell[i][n] == 5 * n);
+			cell[i][n] += 1; /* the device must not change it back */
+			OK(cuMemcpyDtoH(&got, address[i] + 4 * n, 4));
+			CHECK(got == 5 * n + 1);
+		}
+	OK(cuMemsetD32(address[0], 77, 4));
+	CHECK(cell[0][3] == 77 && cell[1][3] == 16);
+	OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address[0]));
+	CHECK((managed & 0xff) == 1);
+	EXPECT(cuMemFree(address[0]), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cuLibraryGetManaged(&nothing, NULL, libraries[0], "absent"), CUDA_ERROR_NOT_FOUND);
+	EXPECT(cuLibraryGetManaged(&nothing, NULL, libraries[0], NULL), CUDA_ERROR_INVALID_VALUE);
+	/* What the host writes just before the end reaches nobody, and the other library is not disturbed. */
+	cell[0][0] = 1;
+	OK(cuLibraryUnload(libraries[0]));
+	EXPECT(cuLibraryGetManaged(&nothing, NULL, libraries[0], "cell"), CUDA_ERROR_INVALID_HANDLE);
+	cell[1][0] = 0;
+	append(NULL, address[1], 9);
+	OK(cuCtxSynchronize());
+	CHECK(cell[1][0] == 1 && cell[1][1] == 9);
+	OK(cuLibraryUnload(libraries[1]));
+	OK(cuCtxSynchronize());
 }
 
 int main(int argc, char **argv)
@@ -367,6 +420,7 @@ int main(int argc, char **argv)
 	in_order(true);
 	freed_in_use();
 	pointers();
+	variables();
 	advice();
 	handles_used_again();
 	wrong_arguments();

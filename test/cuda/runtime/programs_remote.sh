@@ -34,7 +34,7 @@ port=$((20000 + $$ % 9000))
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
-for program in managed managed_structures; do
+for program in managed managed_structures managed_variables; do
 	LD_LIBRARY_PATH=$libraries LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 timeout 60 "$programs/$program.cutest" ||
 		fail "$program.cutest over TCP ended with status $?"
 	echo "passed over TCP: $program.cutest"
