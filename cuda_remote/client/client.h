@@ -557,6 +557,8 @@ CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_
 
 /* Finds addresses for bytes, a multiple of the page size, at which the caller may map memory. 0: there are none. */
 uint64_t rc_shared_take(uint64_t bytes);
+/* A worker has other memory at several places near this address, which rc_shared_take gave: takes later addresses from elsewhere. */
+void rc_shared_avoid(uint64_t address);
 /* Unmaps what is mapped there, and ends the use of the addresses. */
 void rc_shared_give(uint64_t address, uint64_t bytes);
 

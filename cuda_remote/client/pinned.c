@@ -20,6 +20,7 @@
 /* From this size on the kernel is asked for huge pages. */
 #define HUGE (2u << 20)
 #define ATTEMPTS 64 /* to find addresses and a handle that are free in all workers */
+#define NEAR 8      /* of them in one window of addresses */
 
 /* Guards the sockets over which memory is passed: one request at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -175,6 +176,8 @@ static bool share(int fd, uint64_t bytes, struct rc_span *span)
 		}
 		end_sharing(span);
 		refused[n++] = *span;
+		if (n % NEAR == 0 && span->place)
+			rc_shared_avoid(span->base);
 		span->pinned = span->shared_with = span->mapped_by = 0;
 	}
 	while (n--) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses of memory that the client and workers on this host map at the same place: a window of the process's own
- * addresses. A worker has other memory there rarely; then the client tries another place of the window (pinned.c).
+ * The addresses of memory that the client and workers on this host map at the same place: windows of the process's own
+ * addresses. A worker has other memory there rarely; then the client tries another place (pinned.c). The software GPU of a
+ * worker reserves more addresses than a window has, so if several places of a window were refused, another window is used.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cuda_remote/client/client.h"
@@ -15,33 +16,54 @@
 #define SMALL (PAGE / 2)
 #define UNIT ((uint64_t)1 << 30)
 #define LEAST (64 * UNIT)
+#define WINDOWS 8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rc_window window;
-static enum { STATE_NEW, STATE_OPEN, STATE_NONE } state;
+static struct rc_window windows[WINDOWS];
+static unsigned opened;   /* windows so far; addresses are taken from the last one */
+static bool none;         /* no window can be opened */
 
 /* Four times the host's memory: addresses cost nothing. Under the lock. */
 static void open_window(void)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-	window = (struct rc_window){ .bytes = (4 * memory + UNIT - 1) / UNIT * UNIT, .granule = page, .small = SMALL,
-				     .page = PAGE };
+	struct rc_window window = { .bytes = (4 * memory + UNIT - 1) / UNIT * UNIT, .granule = page, .small = SMALL,
+				    .page = PAGE };
 	if (window.bytes < LEAST)
 		window.bytes = LEAST;
 	window.base = rc_window_reserve(window.bytes, 0);
-	state = window.base && !rc_window_open(&window) ? STATE_OPEN : STATE_NONE;
-	if (state == STATE_NONE && window.base)
+	none = !window.base || rc_window_open(&window);
+	if (!none)
+		windows[opened++] = window;
+	else if (window.base)
 		rc_window_release(window.base, window.bytes);
+}
+
+/* Under the lock. */
+static struct rc_window *window_of(uint64_t address)
+{
+	unsigned i = 0;
+	while (address - windows[i].base >= windows[i].bytes)
+		i++;
+	return &windows[i];
 }
 
 uint64_t rc_shared_take(uint64_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	if (state == STATE_NEW)
+	if (!opened && !none)
 		open_window();
-	uint64_t address = state == STATE_OPEN ? rc_window_take(&window, bytes) : 0;
+	uint64_t address = opened ? rc_window_take(&windows[opened - 1], bytes) : 0;
 	pthread_mutex_unlock(&lock);
 	return address;
+}
+
+void rc_shared_avoid(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	if (opened < WINDOWS && window_of(address) == &windows[opened - 1])
+		open_window();
+	pthread_mutex_unlock(&lock);
 }
 
 void rc_shared_give(uint64_t address, uint64_t bytes)
@@ -53,6 +75,6 @@ void rc_shared_give(uint64_t address, uint64_t bytes)
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	rc_window_give(&window, address, bytes);
+	rc_window_give(window_of(address), address, bytes);
 	pthread_mutex_unlock(&lock);
 }

@@ -126,7 +126,9 @@ test_cuda_remote_pools_SOURCES = test/cuda/remote/pools.c test/cuda/softgpu/driv
 test_cuda_remote_pools_CPPFLAGS = $(REMOTE_CPPFLAGS)
 test_cuda_remote_pools_LDADD = cuda_remote/client/libcuda.la
 # Preloaded.
-check_LTLIBRARIES += test/cuda/remote/occupy.la
+check_LTLIBRARIES += test/cuda/remote/occupy.la test/cuda/remote/drawn.la
+test_cuda_remote_drawn_la_SOURCES = test/cuda/remote/drawn.c
+test_cuda_remote_drawn_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere
 test_cuda_remote_occupy_la_SOURCES = test/cuda/remote/occupy.c
 test_cuda_remote_occupy_la_LDFLAGS = $(AM_LDFLAGS) -shared -module -avoid-version -rpath /nowhere
 test_cuda_remote_servers_SOURCES = test/cuda/remote/servers.c test/cuda/softgpu/driver.h

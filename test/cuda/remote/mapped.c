@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory that kernels use at the host's address: mapped | far | refused. With "far" the server is reached over TCP. With
- * "refused" the worker maps no memory, and the device says that it cannot.
+ * Pinned memory that kernels use at the host's address: mapped | far | refused | occupied. With "far" the server is reached
+ * over TCP. With "refused" the worker maps no memory, and the device says that it cannot. With "occupied" the worker has other
+ * memory where the client's addresses for such memory begin.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -259,9 +260,32 @@ static void refused(void)
 	OK(cuMemFreeHost(memory));
 }
 
+/* The first and later memory, of both kinds and several sizes, freed in another order and allocated again. */
+static void occupied(void)
+{
+	static const size_t sizes[] = { 64, 64 << 10, 3 << 20 };
+	void *memory[3];
+	CUdeviceptr managed;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 3; i++)
+			memory[i] = mapped(sizes[i]);
+		OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+		for (int i = 0; i < 3; i++) {
+			OK(cuMemsetD8(at(memory[i]), (unsigned char)(i + 1), sizes[i]));
+			CHECK(((uint8_t *)memory[i])[0] == i + 1 && ((uint8_t *)memory[i])[sizes[i] - 1] == i + 1);
+			OK(cuMemFreeHost(memory[i]));
+		}
+		OK(cuMemFree(managed));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	context = start();
+	if (argc > 1 && !strcmp(argv[1], "occupied")) {
+		occupied();
+		return 0;
+	}
 	if (argc > 1 && !strcmp(argv[1], "refused")) {
 		refused();
 		return 0;
