@@ -13,4 +13,4 @@ include test/fuzz/local.mk
 if HAVE_CUDA
 include test/cuda/local.mk
 endif
-EXTRA_DIST += test/installed.sh test/times.sh
+EXTRA_DIST += test/installed.sh test/ports.sh test/times.sh

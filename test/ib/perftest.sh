@@ -23,6 +23,7 @@ if grep -E 'symbol lookup error|version .* not found' "$out/version"; then
 	echo "SKIP: this perftest is linked with a libibverbs that the double does not know"
 	exit 77
 fi
+. "$top_srcdir/test/ports.sh"
 failed=0
 
 fail() {
@@ -37,9 +38,9 @@ listens() {
 
 # both WANTED COMMAND...: runs it as server and client; both must succeed, and the client print a line like WANTED.
 both() {
-	local wanted=$1 port=$((20000 + RANDOM % 12000)) server i # below those that the kernel hands out
+	local wanted=$1 port server i
 	shift
-	while listens $port; do port=$((port + 1)); done
+	free_ports
 	timeout 100 "$with" "$@" -p $port >"$out/server" 2>&1 &
 	server=$!
 	for ((i = 0; i < 500; i++)); do

@@ -81,7 +81,7 @@ server=unix:$socket
 
 echo "- another key by SIGHUP"
 if "$headraced" --make-key="$work/key" 2> "$work/err" && "$headraced" --make-key="$work/key2"; then
-	port=$((20000 + $$ % 9000))
+	free_ports
 	write "${common[@]}" "listen = 127.0.0.1:$port" "key-file = $work/key"
 	start || finish
 	HEADRACE_KEY_FILE=$work/key $knock 127.0.0.1:$port new < /dev/null || fail "the first key"

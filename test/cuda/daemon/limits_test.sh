@@ -7,7 +7,7 @@ headraced=$top_builddir/test/cuda/door/headraced-echo
 knock="timeout 30 $top_builddir/test/cuda/door/knock"
 socket=$work/sock
 server=unix:$socket
-port=$((20000 + $$ % 9000))
+free_ports
 unset HEADRACE_KEY_FILE
 me=$(id -u)
 start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=echo "$@"; }

@@ -89,7 +89,8 @@ stop_daemon
 gone "$pid" || fail "the process is left"
 
 echo "- at a port"
-place=$((20000 + $$ % 9000))
+free_ports
+place=$port
 start --metrics=127.0.0.1:$place
 visit get > "$work/page" || fail "no page at a port"
 if command -v promtool > "$work/null"; then

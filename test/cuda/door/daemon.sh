@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the scripts that start a headraced: sourced, not run. Everything lives in $work, which goes away at the end.
+# shellcheck shell=bash
 set -u
+. "$top_srcdir/test/ports.sh"
 work=$(mktemp -d /tmp/headrace-test-XXXXXX)
 chmod 755 "$work"
 failures=0

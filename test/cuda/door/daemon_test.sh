@@ -9,7 +9,7 @@ socket=$work/d/sock
 server=unix:$socket
 unset HEADRACE_KEY_FILE
 mkdir "$work/d"
-port=$((20000 + $$ % 9000))
+free_ports
 
 start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=echo "$@"; }
 

@@ -6,7 +6,7 @@
 headraced=$top_builddir/test/cuda/door/headraced-echo
 knock="timeout 30 $top_builddir/test/cuda/door/knock"
 rogue="timeout 30 $top_builddir/test/cuda/door/munge_rogue"
-port=$((20000 + $$ % 9000))
+free_ports 2
 server=127.0.0.1:$port
 unix=unix:$work/sock
 nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"

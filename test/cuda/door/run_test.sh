@@ -112,7 +112,7 @@ echo "- servers that are there"
 [ "$($run -k /x -s "unix:$work/sock" printenv HEADRACE_KEY_FILE)" = /x ] || fail "-k"
 stop_daemon
 if "$work/bin/headraced" --make-key="$work/key" 2> "$work/err"; then
-	port=$((20000 + $$ % 9000))
+	free_ports
 	"$work/bin/headraced" --make-key="$work/wrong"
 	start_daemon "$work/bin/headraced" --socket="$work/sock" --no-loopback --driver=echo --key-file="$work/key" \
 		--listen=127.0.0.1:$port

@@ -3,7 +3,7 @@
 # Arrays, textures and surfaces: the test of the software GPU passes behind a worker too, and large copies arrive, over both
 # transports of one host, in parts of 256 KB.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
-port=$((21000 + $$ % 8000))
+free_ports
 remote_start --listen=127.0.0.1:$port
 
 # parts CALL: of the copies of 8 MB.

@@ -3,7 +3,7 @@
 # Asynchronous copies to host memory that the worker has not mapped: over shared memory, and over tcp to a port. Then the same
 # with a worker that keeps less than the bytes of one copy.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
-port=$((21000 + $$ % 8000))
+free_ports 2
 
 both() {
 	remote_start --listen=127.0.0.1:$port

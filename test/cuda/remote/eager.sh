@@ -3,7 +3,7 @@
 # Asynchronous copies of 128 KB from memory that the worker has not mapped, over tcp and over shared memory: their bytes go out
 # during the call if no stream is held; otherwise they are read when the stream gets there.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
-port=$((21000 + $$ % 8000))
+free_ports
 remote_start --listen=127.0.0.1:$port
 
 # counts CASE FETCHED: FETCHED of the 40 copies are sent when their stream has come to them.

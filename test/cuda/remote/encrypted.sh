@@ -3,7 +3,7 @@
 # A session over encrypted TCP: copies, and threads that join it. Every connection says that it is encrypted.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 headraced=$build/cuda_remote/server/headraced
-port=$((20000 + $$ % 9000))
+free_ports
 "$headraced" --make-key="$folder/key" 2>"$folder/err" ||
 	{ grep -q libsodium "$folder/err" && { echo "SKIP: this build has no libsodium"; exit 77; }; fail "$(cat "$folder/err")"; }
 trap remote_cleanup EXIT

@@ -3,7 +3,7 @@
 # Memory and events of another process, whose worker is another one: over a Unix socket and over tcp, with the client's calls
 # of both kinds of addresses, under a quota, and for another user.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
-port=$((29000 + $$ % 3000))
+free_ports
 remote_start --listen=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/ipc" || fail "over a Unix socket"
 HEADRACE_SERVER=127.0.0.1:$port timeout 120 "$build/test/cuda/remote/ipc" || fail "over tcp"

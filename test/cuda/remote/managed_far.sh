@@ -3,7 +3,7 @@
 # Managed memory of a server on another host: it is reached over TCP, so client and worker share no memory.
 . "${top_srcdir:?run by make check}/test/cuda/remote/remote.sh"
 export HEADRACE_TRANSPORT=tcp
-port=$((20000 + $$ % 9000))
+free_ports
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"

@@ -6,7 +6,8 @@
 headraced=$build/cuda_remote/server/headraced
 peer=$build/test/cuda/remote/peer
 links=$build/test/cuda/remote/peer_links
-ports=$((29000 + $$ % 1000 * 3))
+free_ports 3
+ports=$port
 
 start_three() {
 	remote_start

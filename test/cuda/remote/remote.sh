@@ -2,6 +2,7 @@
 # For the tests here: a headraced of the test's own, on the driver whose engine is a double, and its end with nothing left.
 # shellcheck shell=bash
 set -u
+. "${top_srcdir:?run by make check}/test/ports.sh"
 build=${top_builddir:?run by make check}
 driver=${HEADRACE_TEST_DRIVER:-$build/test/cuda/softgpu/.libs/libcuda_double.so}
 folder=$(mktemp -d)

@@ -30,7 +30,7 @@ done
 # Managed memory once more with a server that shares no memory with the client.
 remote_stop || fail "the daemon does not end"
 rm "$folder/ready"
-port=$((20000 + $$ % 9000))
+free_ports
 export HEADRACE_TRANSPORT=tcp
 remote_start --listen=127.0.0.1:$port
 export HEADRACE_SERVER=127.0.0.1:$port
