@@ -642,9 +642,10 @@ static size_t accept_bytes(struct shm_conn *conn, size_t total)
 static int put_all(struct shm_conn *conn, struct hr_iov_place place, size_t total, size_t *accepted)
 {
 	int error = shm_pusher_open(&conn->pusher) ? drive_offers(conn) : 0;
+	uint32_t head = conn->out.head;
 	if (!error)
 		error = send_more(conn, place, total);
-	if (!error && shm_pusher_open(&conn->pusher))
+	if (!error && shm_pusher_open(&conn->pusher) && conn->out.head != head)
 		error = drive_offers(conn);
 	uint64_t more = acceptable(conn);
 	*accepted = accept_bytes(conn, total);
