@@ -566,16 +566,12 @@ static bool offers(struct shm_conn *conn, size_t piece, size_t offered)
 	return false;
 }
 
-/* Returns the payload bytes for the next record behind an open offer: those before the first piece that is not short. 0:
- * put nothing for now. */
-static uint32_t wanted_behind(const struct shm_conn *conn, struct hr_iov_place place, size_t left)
+/* Returns whether to put these bytes into the ring behind an open offer. */
+static bool fits_behind(const struct shm_conn *conn, uint32_t wanted)
 {
 	size_t most = (size_t)(conn->out.mask + 1) * SHM_LINE / BEHIND_PART;
 	uint64_t behind = conn->sent - shm_pusher_start(&conn->pusher) - shm_pusher_bytes(&conn->pusher);
-	if (conn->by_ring)
-		return 0;
-	uint32_t wanted = record_wanted(conn, place, SHORT_BEHIND, left);
-	return behind + wanted > most ? 0 : wanted;
+	return wanted > 0 && !conn->by_ring && behind + wanted <= most;
 }
 
 /* Puts the next offer or record. Returns the bytes sent, 0 if none can be sent for now, or -EPROTO. */
@@ -592,8 +588,9 @@ static ssize_t send_next(struct shm_conn *conn, struct hr_iov_place *place, size
 		hr_iov_advance(place, piece);
 		return (ssize_t)piece;
 	}
-	uint32_t wanted = open ? wanted_behind(conn, *place, left) : record_wanted(conn, *place, offered, left);
-	if (wanted == 0)
+	/* Behind an open offer only short pieces: a longer one is not divided, and waits. */
+	uint32_t wanted = record_wanted(conn, *place, open ? SHORT_BEHIND : offered, left);
+	if (open && !fits_behind(conn, wanted))
 		return 0;
 	put = put_record(conn, place, wanted < left ? wanted : (uint32_t)left);
 	if (put <= 0)
@@ -602,8 +599,8 @@ static ssize_t send_next(struct shm_conn *conn, struct hr_iov_place *place, size
 	return put;
 }
 
-/* Sends the bytes of the vector that were not sent yet, as far as possible. 0, or -EPROTO. */
-static int send_more(struct shm_conn *conn, struct hr_iov_place place, size_t total)
+/* Sends the bytes of the vector that were not sent yet, as far as possible. place: its start; moved on. 0, or -EPROTO. */
+static int send_more(struct shm_conn *conn, struct hr_iov_place *place, size_t total)
 {
 	uint64_t end = conn->accepted + total;
 	uint32_t head = conn->out.head;
@@ -611,11 +608,11 @@ static int send_more(struct shm_conn *conn, struct hr_iov_place place, size_t to
 	conn->wants_room = false;
 	if (conn->sent >= end)
 		return 0;
-	hr_iov_advance(&place, (size_t)(conn->sent - conn->accepted));
+	hr_iov_advance(place, (size_t)(conn->sent - conn->accepted));
 	if (conn->restart)
 		count = put_restart(conn);
 	while (count > 0 && conn->sent < end) {
-		count = send_next(conn, &place, (size_t)(end - conn->sent));
+		count = send_next(conn, place, (size_t)(end - conn->sent));
 		conn->sent += count > 0 ? (size_t)count : 0;
 	}
 	if (conn->out.head != head)
@@ -629,17 +626,16 @@ static uint64_t acceptable(const struct shm_conn *conn)
 	return (shm_pusher_open(&conn->pusher) ? shm_pusher_start(&conn->pusher) : conn->sent) - conn->accepted;
 }
 
-/* Accepts what may be accepted, at most total bytes. */
-static size_t accept_bytes(struct shm_conn *conn, size_t total)
+/* Accepts `count` bytes, at most total. */
+static size_t accept_bytes(struct shm_conn *conn, uint64_t count, size_t total)
 {
-	uint64_t count = acceptable(conn);
 	count = count < total ? count : total;
 	conn->accepted += count;
 	return (size_t)count;
 }
 
 /* Puts as many bytes as are accepted now. Sets *accepted also if it fails. */
-static int put_all(struct shm_conn *conn, struct hr_iov_place place, size_t total, size_t *accepted)
+static int put_all(struct shm_conn *conn, struct hr_iov_place *place, size_t total, size_t *accepted)
 {
 	int error = shm_pusher_open(&conn->pusher) ? drive_offers(conn) : 0;
 	uint32_t head = conn->out.head;
@@ -648,7 +644,7 @@ static int put_all(struct shm_conn *conn, struct hr_iov_place place, size_t tota
 	if (!error && shm_pusher_open(&conn->pusher) && conn->out.head != head)
 		error = drive_offers(conn);
 	uint64_t more = acceptable(conn);
-	*accepted = accept_bytes(conn, total);
+	*accepted = accept_bytes(conn, more, total);
 	if (more > total && !error) {
 		hr_log(HR_LOG_ERROR, "shm: hr_channel_put to %s: the call must begin with the bytes that were not accepted: %llu more of "
 		       "these have been transferred", conn->env->peer, (unsigned long long)(more - total));
@@ -684,10 +680,11 @@ static int put_after_end(struct shm_conn *conn, const struct iovec *iov, int n, 
 {
 	if (shm_pusher_open(&conn->pusher) && collect_answers(conn))
 		return conn->ended;
-	if (!acceptable(conn))
+	uint64_t more = acceptable(conn);
+	if (!more)
 		return conn->ended;
 	size_t total = hr_iov_total(iov, n);
-	*accepted = accept_bytes(conn, total);
+	*accepted = accept_bytes(conn, more, total);
 	conn->put_was_short = *accepted < total;
 	return 0;
 }
@@ -720,7 +717,7 @@ static int shm_put(void *data, const struct iovec *iov, int n, size_t *accepted)
 		conn->streams = conn->long_puts > 1;
 		conn->long_puts = 0;
 	}
-	int error = put_all(conn, place, total, accepted);
+	int error = put_all(conn, &place, total, accepted);
 	if (error) {
 		conn->put_error = error;
 		return error;
