@@ -14,8 +14,13 @@ test_cuda_echo_echo_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 test_cuda_echo_echo_LDADD = cuda_remote/client/libcuda.la
 $(test_cuda_echo_echo_OBJECTS) $(test_cuda_echo_libecho_la_OBJECTS): test/cuda/echo/direct.h
 
-dist_check_SCRIPTS += test/cuda/echo/echo.sh
-TESTS += test/cuda/echo/echo.sh
+check_PROGRAMS += test/cuda/echo/copies
+test_cuda_echo_copies_SOURCES = test/cuda/echo/copies.c
+test_cuda_echo_copies_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+EXTRA_test_cuda_echo_copies_DEPENDENCIES = cuda_remote/client/libcuda.la
+
+dist_check_SCRIPTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh
+TESTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh
 ECHO_INPUTS = test/cuda/echo/echo.py test/cuda/echo/values.py test/cuda/echo/hand.list
 ECHO_GENERATED = test/cuda/echo/driver_calls.c test/cuda/echo/cases.c test/cuda/echo/direct.h
 EXTRA_DIST += $(ECHO_INPUTS) test/cuda/echo/README.md
