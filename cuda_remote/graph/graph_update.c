@@ -182,6 +182,16 @@ static void inherit(CUgraph clone, CUgraph old)
 	}
 }
 
+static void put_in_place(CUgraphExec exec, CUgraphNode at, CUgraph graph)
+{
+	if (at) {
+		at->params.graph.graph = graph;
+		graph->owner = at;
+	} else {
+		exec->graph = graph;
+	}
+}
+
 CUresult graph_exec_replace(CUgraphExec exec, CUgraphNode at, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
 	CUgraph old = at ? at->params.graph.graph : exec->graph, clone;
@@ -194,13 +204,16 @@ CUresult graph_exec_replace(CUgraphExec exec, CUgraphNode at, CUgraph graph, CUg
 	}
 	inherit(clone, old);
 	graph_hide(clone);
-	if (at) {
-		at->params.graph.graph = clone;
-		clone->owner = at;
-	} else {
-		exec->graph = clone;
-	}
+	put_in_place(exec, at, clone);
 	result = graph_driver_replaced(exec, old, clone);
+	if (result) {
+		/* The driver may have taken over some of the nodes. */
+		put_in_place(exec, at, old);
+		if (graph_driver_replaced(exec, clone, old))
+			put_in_place(exec, at, clone);
+		else
+			old = clone;
+	}
 	if (at)
 		graph_free(old);
 	else

@@ -222,6 +222,51 @@ static void updates(void)
 	OK(cuMemFree(device));
 }
 
+/* The first node can be updated and the second cannot: the executable graph stays as it was. */
+static void a_refused_update_changes_nothing(void)
+{
+	CUdeviceptr device = memory_of(2);
+	CUcontext context;
+	CUgraph graph, next;
+	CUgraphExec exec;
+	CUgraphExecUpdateResultInfo info;
+	CUDA_KERNEL_NODE_PARAMS params;
+	uint32_t pageable = 7, by = 1000, *pinned;
+	void *memory, *parameters[] = { &device, &by };
+	OK(cuCtxGetCurrent(&context));
+	OK(cuMemHostAlloc(&memory, 4, 0));
+	pinned = memory;
+	*pinned = 3;
+	OK(cuGraphCreate(&graph, 0));
+	CUgraphNode add = add_kernel(graph, NULL, 0, "increase", device, 5);
+	CUgraphNode copy = add_copy(graph, add, up(device + 4, pinned, 4));
+	CUDA_MEMCPY3D from_pinned = up(device + 4, pinned, 4), from_pageable = up(device + 4, &pageable, 4);
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphClone(&next, graph));
+	OK(cuGraphNodeFindInClone(&add, add, next));
+	OK(cuGraphNodeFindInClone(&copy, copy, next));
+	OK(cuGraphKernelNodeGetParams(add, &params));
+	params.kernelParams = parameters;
+	OK(cuGraphKernelNodeSetParams(add, &params));
+	OK(cuGraphMemcpyNodeSetParams(copy, &from_pageable));
+	EXPECT(cuGraphExecUpdate(exec, next, &info), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(info.result == CU_GRAPH_EXEC_UPDATE_ERROR);
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(word(device) == 5 && word(device + 4) == 3);
+	/* A later update is of the graph as it was. */
+	OK(cuGraphMemcpyNodeSetParams(copy, &from_pinned));
+	OK(cuGraphExecUpdate(exec, next, &info));
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(word(device) == 1005 && word(device + 4) == 3);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphDestroy(next));
+	OK(cuMemFreeHost(memory));
+	OK(cuMemFree(device));
+}
+
 /* Fills, device copies and events. */
 static void other_nodes(void)
 {
@@ -693,6 +738,7 @@ int main(int argc, char **argv)
 	host_memory();
 	boxes();
 	updates();
+	a_refused_update_changes_nothing();
 	other_nodes();
 	disabled_copies();
 	unregistered_in_use();
