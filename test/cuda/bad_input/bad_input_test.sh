@@ -3,6 +3,7 @@
 # shellcheck disable=SC2015,SC2016,SC2086,SC2119,SC2154,SC2317
 # The whole path with bad input and sudden deaths: clear errors in time, nothing left behind, others served.
 . "$top_srcdir/test/cuda/door/daemon.sh"
+with_own_shm
 programs=$top_builddir/test/cuda/bad_input
 headraced=$top_builddir/cuda_remote/server/headraced
 knock="timeout 30 $top_builddir/test/cuda/door/knock"
@@ -12,8 +13,6 @@ export HEADRACE_LIBDIR=$top_builddir/cuda_remote
 server=unix:$work/sock
 . "$top_srcdir/test/cuda/bad_input/program.sh"
 
-# Other tests that run at the same time have files there too, for some seconds.
-shared_memory() { find /dev/shm | sort; }
 left_over() { shared_memory | comm -13 <(echo "$before") -; }
 nothing_left() { [ -z "$(left_over)" ]; }
 # The worker of the client that came last.
@@ -49,7 +48,7 @@ for bad in "unix:$work/none" "$server/7" "127.0.0.1:1"; do
 done
 $knock "unix:$work/other" answer 999 > "$work/answer" &
 other=$!
-eventually 5 test -s "$work/answer"
+eventually 60 test -s "$work/answer"
 LD_LIBRARY_PATH=$libraries HEADRACE_SERVER=unix:$work/other \
 	timeout 20 $program "$programs/copy_loop" > "$work/out" 2> "$work/err"
 refused 3 "speaks protocol 999" "another version"
@@ -60,11 +59,11 @@ for signal in KILL SEGV TERM; do
 	rm -f "$work/client"
 	$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/null" &
 	client=$!
-	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
+	eventually 60 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
 	pkill -$signal -P $client
 	wait $client 2> "$work/null"
-	eventually 10 gone "$worker" || fail "SIG$signal: the worker stays"
+	eventually 60 gone "$worker" || fail "SIG$signal: the worker stays"
 	still_served "SIG$signal at the client"
 done
 
@@ -73,7 +72,7 @@ for signal in KILL SEGV; do
 	rm -f "$work/client"
 	$program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 	client=$!
-	eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
+	eventually 60 has_line "$work/client" copying || fail "the copy did not begin"
 	serving_worker
 	kill -$signal "$worker"
 	wait $client
@@ -87,7 +86,7 @@ echo "- the daemon killed under a client"
 rm -f "$work/client"
 $program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
-eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
+eventually 60 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon KILL
 wait $client
 [ $? = 3 ] || fail "the client does not notice: $(cat "$work/err")"
@@ -97,7 +96,7 @@ start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver=softgpu |
 rm -f "$work/client"
 $program $run -s "$server" "$programs/copy_loop" > "$work/client" 2> "$work/err" &
 client=$!
-eventually 20 has_line "$work/client" copying || fail "the copy did not begin"
+eventually 60 has_line "$work/client" copying || fail "the copy did not begin"
 stop_daemon
 [ $status = 0 ] || fail "the daemon ended with $status"
 wait $client
@@ -110,10 +109,10 @@ for signal in INT TERM KILL; do
 	$program env --default-signal=INT "$top_builddir/cuda_remote/run/headrace-run" --driver=softgpu "$programs/copy_loop" \
 		> "$work/client" 2> "$work/err" &
 	client=$!
-	eventually 20 has_line "$work/client" copying || fail "the copy did not begin: $(cat "$work/err")"
+	eventually 60 has_line "$work/client" copying || fail "the copy did not begin: $(cat "$work/err")"
 	kill -$signal $client
 	wait $client 2> "$work/null"
-	eventually 5 sh -c "! grep -q @headrace-$client- /proc/net/unix" || fail "SIG$signal: a server stays"
+	eventually 60 sh -c "! grep -q @headrace-$client- /proc/net/unix" || fail "SIG$signal: a server stays"
 done
 
 eventually 30 nothing_left || fail "left in /dev/shm: $(left_over)"

@@ -44,7 +44,7 @@ mkfifo "$work/in"
 $knock "$server" new < "$work/in" > "$work/pid" &
 exec 8> "$work/in"
 echo p >&8
-eventually 20 test -s "$work/pid" || fail "no session"
+eventually 60 test -s "$work/pid" || fail "no session"
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 16 "as many clients as it takes (1)" "max-clients of the file"
 
@@ -52,18 +52,18 @@ echo "- SIGHUP"
 loaded() { [ "$(grep -c "$conf has been reloaded" "$work/log")" = "$1" ]; }
 write "${common[@]}" "max-clients = 2" "max-per-user = 1"
 kill -HUP "$daemon"
-eventually 20 loaded 1 || fail "no reload: $(cat "$work/log")"
+eventually 60 loaded 1 || fail "no reload: $(cat "$work/log")"
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 16 "--max-per-user" "max-per-user after a reload"
 write "${common[@]}" "max-clients = 9" "workers = lots"
 kill -HUP "$daemon"
-eventually 20 has_line "$work/log" "has not been reloaded" || fail "a wrong file is taken"
+eventually 60 has_line "$work/log" "has not been reloaded" || fail "a wrong file is taken"
 has_line "$work/log" "$conf:5: workers = lots" || fail "the reload does not say what is wrong: $(cat "$work/log")"
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 16 "--max-per-user" "the old options after a wrong file"
 write "socket = $work/other" "no-loopback = yes" "driver = echo" "max-clients = 2"
 kill -HUP "$daemon"
-eventually 20 loaded 2 || fail "no second reload: $(cat "$work/log")"
+eventually 60 loaded 2 || fail "no second reload: $(cat "$work/log")"
 has_line "$work/log" "socket has changed: this takes effect when headraced is started again" ||
 	fail "it does not name what cannot be reloaded"
 has_line "$work/log" "driver has changed" && fail "it names what has not changed"
@@ -87,7 +87,7 @@ if "$headraced" --make-key="$work/key" 2> "$work/err" && "$headraced" --make-key
 	HEADRACE_KEY_FILE=$work/key $knock 127.0.0.1:$port new < /dev/null || fail "the first key"
 	write "${common[@]}" "listen = 127.0.0.1:$port" "key-file = $work/key2"
 	kill -HUP "$daemon"
-	eventually 20 loaded 1 || fail "no reload: $(cat "$work/log")"
+	eventually 60 loaded 1 || fail "no reload: $(cat "$work/log")"
 	HEADRACE_KEY_FILE=$work/key2 $knock 127.0.0.1:$port new < /dev/null || fail "the second key"
 	HEADRACE_KEY_FILE=$work/key $knock 127.0.0.1:$port new < /dev/null 2> "$work/err"
 	refused 13 "wrong key" "the key that was replaced"
@@ -102,7 +102,7 @@ start || finish
 has_line "$work/file.log" "ready, 2 GPUs" || fail "no log in the file"
 mv "$work/file.log" "$work/file.log.1"
 kill -HUP "$daemon"
-eventually 20 has_line "$work/file.log" "has been reloaded" || fail "the log is not opened again"
+eventually 60 has_line "$work/file.log" "has been reloaded" || fail "the log is not opened again"
 stop_daemon
 [ ! -s "$work/log" ] || fail "on standard error: $(cat "$work/log")"
 finish

@@ -21,7 +21,7 @@ start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=ec
 
 # open_session [COMMAND…]: keeps a session open: "tell COMMAND" sends it a command and sets answer.
 open_session() { coproc session { "$@" $knock "$server" new 2> "$work/session.err"; }; }
-tell() { echo "$1" >&"${session[1]}"; read -r -t 5 answer <&"${session[0]}"; }
+tell() { echo "$1" >&"${session[1]}"; read -r -t 60 answer <&"${session[0]}"; }
 close_session() {
 	local pid=${session_PID:-}
 	[ -n "$pid" ] || return 0 # bash forgets a session that has ended
@@ -40,13 +40,13 @@ fi
 export NOTIFY_SOCKET=$work/systemd HEADRACE_KEY_FILE=$work/key
 start --workers=2 $key
 unset NOTIFY_SOCKET HEADRACE_KEY_FILE
-eventually 10 ready_workers 2 || fail "two workers do not get ready"
+eventually 60 ready_workers 2 || fail "two workers do not get ready"
 open_session
 tell t
 token=$answer
 tell p
 first=${answer% *}
-eventually 10 ready_workers 2 || fail "no further worker gets ready"
+eventually 60 ready_workers 2 || fail "no further worker gets ready"
 [ ${#token} = 32 ] || fail "no token: $token"
 "$python" "$top_srcdir/test/cuda/daemon/scan.py" "$daemon" "$token" > "$work/null" && fail "the scan finds nothing in the daemon"
 key_bytes=
@@ -87,10 +87,10 @@ echo "- system calls"
 if [ "$(awk '/^Seccomp:/ { print $2 }' "/proc/$first/status")" = 2 ]; then
 	tell s
 	[ "$answer" = 1 ] || fail "a packet socket: errno $answer"
-	eventually 5 has_line "$work/log" "system call socket .* denied" || fail "a denied call is not in the log"
+	eventually 60 has_line "$work/log" "system call socket .* denied" || fail "a denied call is not in the log"
 	echo v >&"${session[1]}"
-	eventually 5 gone "$first" || fail "a worker lives on after execve"
-	eventually 5 has_line "$work/log" "killed for a system call that no worker makes" || fail "the end is not in the log"
+	eventually 60 gone "$first" || fail "a worker lives on after execve"
+	eventually 60 has_line "$work/log" "killed for a system call that no worker makes" || fail "the end is not in the log"
 	close_session
 	stop_daemon
 	start --no-seccomp

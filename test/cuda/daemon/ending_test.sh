@@ -19,7 +19,7 @@ hold() {
 	client=$!
 	exec 8> "$work/in"
 	echo p >&8
-	eventually 20 test -s "$work/answer" || fail "no session: $(cat "$work/session.err")"
+	eventually 60 test -s "$work/answer" || fail "no session: $(cat "$work/session.err")"
 }
 draining() { has_line "$work/log" "no new sessions; waiting up to"; }
 
@@ -27,16 +27,16 @@ echo "- SIGTERM waits for sessions"
 start || finish
 hold
 kill -TERM "$daemon"
-eventually 20 draining || fail "SIGTERM: $(cat "$work/log")"
+eventually 60 draining || fail "SIGTERM: $(cat "$work/log")"
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 5 "the server is ending and takes no new clients" "a new session"
 $knock "$server" status > "$work/null" || fail "no status while it waits"
 echo p >&8
 two_answers() { [ "$(wc -l < "$work/answer")" = 2 ]; }
-eventually 20 two_answers || fail "the session does not go on"
+eventually 60 two_answers || fail "the session does not go on"
 exec 8>&-
 wait $client || fail "the session ended with $?: $(cat "$work/session.err")"
-eventually 20 gone "$daemon" || fail "the daemon does not end with its last session"
+eventually 60 gone "$daemon" || fail "the daemon does not end with its last session"
 wait "$daemon" || fail "exit status $?"
 daemon=
 [ ! -e "$socket" ] || fail "the socket file stays"
@@ -45,7 +45,7 @@ echo "- a second SIGTERM, and the time-out"
 start || finish
 hold
 kill -TERM "$daemon"
-eventually 20 draining || fail "SIGTERM: $(cat "$work/log")"
+eventually 60 draining || fail "SIGTERM: $(cat "$work/log")"
 stop_daemon TERM
 [ $status = 0 ] || fail "exit status $status"
 exec 8>&-
@@ -63,7 +63,7 @@ notices=$work/notices
 "$python" "$top_srcdir/test/cuda/daemon/activate.py" "$work/passed" "$work/notify" "$notices" \
 	"$headraced" --no-loopback --driver=echo 2> "$work/log" &
 daemon=$!
-eventually 20 has_line "$notices" "READY=1" || fail "no readiness: $(cat "$work/log")"
+eventually 60 has_line "$notices" "READY=1" || fail "no readiness: $(cat "$work/log")"
 $knock "unix:$work/passed" status > "$work/null" || fail "the passed socket is not served"
 stop_daemon TERM
 has_line "$notices" "STOPPING=1" || fail "no notice of the end: $(cat "$notices")"
@@ -79,12 +79,12 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2> "$work/null"; then
 		"$python" "$top_srcdir/test/cuda/daemon/journal.py" "$work/journal" "$headraced" \
 		--socket="$socket" --no-loopback --driver=echo --log=journal --max-clients=3 2> "$work/log" &
 	daemon=$!
-	eventually 20 has_line "$work/journal" "<6>headrace.*ready, 2 GPUs" || fail "not in the journal: $(cat "$work/log")"
+	eventually 60 has_line "$work/journal" "<6>headrace.*ready, 2 GPUs" || fail "not in the journal: $(cat "$work/log")"
 	[ "$(head -n 1 "$work/journal")" = headraced ] || fail "the stream's head: $(cat "$work/journal")"
 	echo c | $knock "$server" new 2> "$work/null"
-	eventually 20 has_line "$work/journal" "<3>headrace.*was killed by signal 6" || fail "no error in the journal"
+	eventually 60 has_line "$work/journal" "<3>headrace.*was killed by signal 6" || fail "no error in the journal"
 	kill "$daemon"
-	eventually 20 gone "$daemon"
+	eventually 60 gone "$daemon"
 	daemon=
 else
 	echo "  (skipped: needs root and mount namespaces)"

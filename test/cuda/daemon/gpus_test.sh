@@ -21,12 +21,12 @@ hold() {
 	client=$!
 	exec 8> "$work/in"
 	echo p >&8
-	eventually 20 test -s "$work/answer" || fail "no session: $(cat "$work/session.err")"
+	eventually 60 test -s "$work/answer" || fail "no session: $(cat "$work/session.err")"
 }
 release() {
 	exec 8>&-
 	wait $client
-	eventually 20 none_served || fail "the session does not end"
+	eventually 60 none_served || fail "the session does not end"
 }
 none_served() { [ "$($knock "$server" status | cut -d' ' -f2)" = 0 ]; }
 
@@ -61,15 +61,15 @@ quota() { [ "$(echo q | $knock "$server" new)" = "$1" ]; }
 quota 0 || fail "a quota that nobody has set: $(echo q | $knock "$server" new)"
 write "gpu-memory = 3G" "gpu-memory = 1:5G"
 kill -HUP "$daemon"
-eventually 20 has_line "$work/log" "has been reloaded" || fail "no reload"
-eventually 20 quota $((3 << 30)) || fail "the quota is not that of the file: $(echo q | $knock "$server" new)"
+eventually 60 has_line "$work/log" "has been reloaded" || fail "no reload"
+eventually 60 quota $((3 << 30)) || fail "the quota is not that of the file: $(echo q | $knock "$server" new)"
 stop_daemon
 
 echo "- a session without calls"
 write "idle-timeout = 5"
 start || finish
 hold "$server"
-eventually 20 has_line "$work/log" "has made no call for 5 s (idle-timeout): its session ends" || fail "it does not end"
+eventually 60 has_line "$work/log" "has made no call for 5 s (idle-timeout): its session ends" || fail "it does not end"
 release
 stop_daemon
 finish

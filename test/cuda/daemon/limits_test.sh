@@ -21,7 +21,7 @@ hold() {
 	held+=($!)
 	exec {fd}> "$fifo"
 	echo p >&$fd
-	eventually 10 test -s "$fifo.out" || fail "no session at $1: $(cat "$fifo.err")"
+	eventually 60 test -s "$fifo.out" || fail "no session at $1: $(cat "$fifo.err")"
 }
 release() {
 	kill "${held[@]}"
@@ -42,7 +42,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 release
 session_free() { $knock "$server" new < /dev/null 2> "$work/null"; }
-eventually 5 session_free || fail "the places do not come free"
+eventually 60 session_free || fail "the places do not come free"
 stop_daemon
 
 echo "- each address, and the key"
@@ -73,8 +73,8 @@ before=$(children "$daemon")
 touch "$work/fault"
 echo p | $knock "$server" new > "$work/pid" || fail "the client does not get another worker"
 [ ! -e "$work/fault" ] || fail "the fault was not met"
-for pid in $before; do eventually 5 gone "$pid" || fail "worker $pid lives on without a client"; done
+for pid in $before; do eventually 60 gone "$pid" || fail "worker $pid lives on without a client"; done
 none_served() { [ "$($knock "$server" status | cut -d' ' -f2)" = 0 ]; }
-eventually 5 none_served || fail "status counts a session that is none: $($knock "$server" status)"
+eventually 60 none_served || fail "status counts a session that is none: $($knock "$server" status)"
 stop_daemon
 finish

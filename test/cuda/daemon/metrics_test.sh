@@ -12,7 +12,7 @@ start() { start_daemon "$headraced" --socket="$work/sock" --no-loopback --driver
 visit() { timeout 120 "${PYTHON:-python3}" -B "$top_srcdir/test/cuda/daemon/metrics.py" "$place" "$@"; }
 has() { [ "$(visit value "$1" 2> "$work/err")" = "$2" ]; }
 # reaches SAMPLE VALUE: soon. Workers end, and start, after what made them.
-reaches() { eventually 20 has "$@" || fail "$1 is $(visit value "$1"), not $2"; }
+reaches() { eventually 60 has "$@" || fail "$1 is $(visit value "$1"), not $2"; }
 process() { pgrep -P "$daemon" -x headrace-metric; }
 
 echo "- off by default"
@@ -34,7 +34,7 @@ $knock "$server" new < "$work/in" > "$work/out" 2> "$work/err" &
 session=$!
 exec 7> "$work/in"
 echo p >&7
-eventually 20 test -s "$work/out" || fail "no session"
+eventually 60 test -s "$work/out" || fail "no session"
 has headrace_sessions 1 && has headrace_sessions_total 1 || fail "a session is not counted: $(visit get)"
 has 'headrace_gpu_sessions{gpu="0"}' 1 || fail "a session is not counted on its GPU: $(visit get)"
 has 'headrace_gpu_memory_used_bytes{gpu="1"}' $((1 << 53)) || fail "a lie of a worker: $(visit get)"
@@ -79,7 +79,7 @@ visit hostile || fail "hostile requests"
 visit crowd || fail "silent visitors"
 visit slow || fail "slow visitors"
 echo a >&7
-eventually 20 grep -q a "$work/out" || fail "the session does not go on"
+eventually 60 grep -q a "$work/out" || fail "the session does not go on"
 exec 7>&-
 [ "$(process)" = "$pid" ] || fail "the process did not survive: $(cat "$work/log")"
 [ "$(find "/proc/$pid/fd" -lname 'socket:*' | wc -l)" -le 8 ] || fail "connections are left: $(ls -l "/proc/$pid/fd")"

@@ -19,7 +19,7 @@ hold() {
 	"${@:3}" $knock "$2" new < "$work/$1" > "$work/$1.out" 2> "$work/$1.err" &
 	exec {fd}> "$work/$1"
 	printf 'p\np\n' >&$fd
-	eventually 20 test -s "$work/$1.out" || fail "no session $1: $(cat "$work/$1.err")"
+	eventually 60 test -s "$work/$1.out" || fail "no session $1: $(cat "$work/$1.err")"
 }
 export HEADRACE_KEY_FILE=$work/key
 hold remote $server_address "${on_client[@]}"

@@ -37,6 +37,22 @@ eventually() {
 	done
 }
 
+# with_own_shm ARGUMENT…: if the machine allows that, runs the script again with a /dev/shm of its own, where no other
+# program of the machine makes files.
+with_own_shm() {
+	[ -z "${OWN_SHM:-}" ] && [ "$(id -u)" = 0 ] && unshare -m true 2> "$work/null" || return 0
+	rm -rf "$work"
+	OWN_SHM=yes exec unshare -m bash -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' - bash "$0" "$@"
+}
+# All files in a /dev/shm of the script's own; in that of the machine, those that have names of ours.
+shared_memory() {
+	if [ -n "${OWN_SHM:-}" ]; then
+		find /dev/shm
+	else
+		find /dev/shm -maxdepth 1 \( -name 'hr*' -o -name '*headrace*' \) ! -name 'hr-verbs-double*'
+	fi | sort
+}
+
 gone() { ! kill -0 "$1" 2> "$work/null"; }
 children() { cat "/proc/$1/task/$1/children" 2> "$work/null"; }
 has_line() { grep -qs -- "$2" "$1"; }
@@ -56,7 +72,7 @@ start_daemon() {
 	"$@" --ready-fd=9 9> "$work/ready" > "$work/out" 2> "$work/log" &
 	daemon=$!
 	local line=
-	read -r -t 20 line < "$work/ready"
+	read -r -t 60 line < "$work/ready"
 	rm -f "$work/ready"
 	[ "$line" = ready ] || { fail "the daemon did not start: $*"; cat "$work/log"; return 1; }
 }

@@ -15,7 +15,7 @@ start() { start_daemon "$headraced" --socket="$socket" --no-loopback --driver=ec
 
 # Keeps a session open: "tell COMMAND" sends it a command and sets answer.
 open_session() { coproc session { $knock "$server" new 2> "$work/session.err"; }; }
-tell() { echo "$1" >&"${session[1]}"; read -r -t 5 answer <&"${session[0]}"; }
+tell() { echo "$1" >&"${session[1]}"; read -r -t 60 answer <&"${session[0]}"; }
 close_session() {
 	local pid=$session_PID
 	eval "exec ${session[1]}>&-"
@@ -47,18 +47,18 @@ echo c | $knock "$server" new 2> "$work/err" && fail "a crashed worker's client 
 echo x | $knock "$server" new 2> "$work/err" && fail "a lost worker's client saw no error"
 tell p
 [ "$answer" = "$survivor" ] || fail "the other session suffered"
-eventually 5 has_line "$work/log" "was killed by signal 6" || fail "the crash is not in the log"
+eventually 60 has_line "$work/log" "was killed by signal 6" || fail "the crash is not in the log"
 mkfifo "$work/in"
 $knock "$server" new < "$work/in" > "$work/pid" &
 client=$!
 exec 8> "$work/in"
 echo p >&8
-eventually 5 test -s "$work/pid" || fail "no session"
+eventually 60 test -s "$work/pid" || fail "no session"
 worker=$(cut -d' ' -f1 "$work/pid")
 kill -9 $client
 wait $client 2> "$work/null"
 exec 8>&-
-eventually 5 gone "$worker" || fail "the worker of a killed client stays"
+eventually 60 gone "$worker" || fail "the worker of a killed client stays"
 tell p
 [ "$answer" = "$survivor" ] || fail "the other session suffered from a killed client"
 
@@ -66,7 +66,7 @@ echo "- garbage, idlers and floods"
 $knock "$server" garbage 300 || fail "garbage"
 coproc idlers { $knock "$server" idle 60; }
 idlers_pid=$idlers_PID # which bash unsets when the process has ended
-read -r -t 5 answer <&"${idlers[0]}"
+read -r -t 60 answer <&"${idlers[0]}"
 echo p | $knock "$server" new > "$work/null" || fail "idlers keep others out"
 eval "exec ${idlers[1]}>&-"
 wait "$idlers_pid" 2> "$work/null"
@@ -94,7 +94,7 @@ echo "- a killed daemon"
 start
 workers=$(children "$daemon")
 stop_daemon KILL
-for pid in $workers; do eventually 5 gone "$pid" || fail "worker $pid outlives the daemon"; done
+for pid in $workers; do eventually 60 gone "$pid" || fail "worker $pid outlives the daemon"; done
 [ -e "$socket" ] || fail "expected the stale socket"
 start || fail "the stale socket is not replaced"
 stop_daemon
@@ -106,7 +106,7 @@ pid=$daemon
 exec 8> "$work/watch"
 $knock "$server" status > "$work/null" || fail "not there while watched"
 exec 8>&-
-eventually 5 gone "$pid" || fail "the daemon outlives what it watches"
+eventually 60 gone "$pid" || fail "the daemon outlives what it watches"
 daemon=
 [ ! -e "$socket" ] || fail "the socket file stays after the watched end"
 
@@ -117,32 +117,32 @@ tell p
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 16 "as many clients as it takes" "max-clients"
 close_session
-eventually 5 has_line "$work/log" "has gone" && $knock "$server" new < /dev/null || fail "the place does not come free"
+eventually 60 has_line "$work/log" "has gone" && $knock "$server" new < /dev/null || fail "the place does not come free"
 stop_daemon
 
 echo "- workers that cannot start, or take their time"
 for driver in none crash; do
-	timeout 10 "$headraced" --socket="$socket" --no-loopback --driver=$driver 2> "$work/err"
+	timeout 60 "$headraced" --socket="$socket" --no-loopback --driver=$driver 2> "$work/err"
 	[ $? = 1 ] || fail "driver $driver: no exit status 1"
 	[ ! -e "$socket" ] || fail "driver $driver: the socket file stays"
 done
 "$headraced" --socket="$socket" --no-loopback --driver=slow 2> "$work/log" &
 daemon=$!
-eventually 5 test -S "$socket" || fail "no socket"
+eventually 60 test -S "$socket" || fail "no socket"
 echo p | $knock "$server" new > "$work/null" || fail "a client does not wait for a slow worker"
 stop_daemon
 
 "$headraced" --socket="$socket" --no-loopback --driver="!$work/broken" --workers=3 2> "$work/log" &
 daemon=$!
 three_ready() { [ "$($knock "$server" status 2> "$work/null" | cut -d' ' -f3)" = 3 ]; }
-eventually 5 three_ready || fail "not three workers stand ready"
+eventually 60 three_ready || fail "not three workers stand ready"
 touch "$work/broken"
 for i in 1 2 3; do $knock "$server" new < /dev/null || fail "worker $i of those that stood ready"; done
-eventually 5 has_line "$work/log" "could not start" || fail "no failure in the log"
+eventually 60 has_line "$work/log" "could not start" || fail "no failure in the log"
 $knock "$server" new < /dev/null 2> "$work/err"
 refused 5 "cannot start a worker" "workers that cannot start any more"
 rm "$work/broken"
-eventually 10 three_ready || fail "the daemon does not try again"
+eventually 60 three_ready || fail "the daemon does not try again"
 $knock "$server" new < /dev/null || fail "no service after the failure"
 stop_daemon
 
@@ -157,7 +157,7 @@ stop_daemon
 
 echo "- other protocol versions"
 $knock "$server" answer 999 > "$work/answer" &
-eventually 5 test -s "$work/answer" || fail "no listener"
+eventually 60 test -s "$work/answer" || fail "no listener"
 $knock "$server" status 2> "$work/err"
 refused 93 "speaks protocol 999, this client" "other version"
 wait $!

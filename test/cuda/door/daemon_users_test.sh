@@ -29,10 +29,10 @@ mkfifo "$work/user"
 client=$!
 exec 8> "$work/user"
 echo p >&8
-eventually 5 test -s "$work/uid"
+eventually 60 test -s "$work/uid"
 worker=$(cut -d' ' -f1 "$work/uid")
 stop_daemon KILL
-eventually 5 gone "$worker" || fail "worker $worker outlives the daemon"
+eventually 60 gone "$worker" || fail "worker $worker outlives the daemon"
 exec 8>&-
 wait $client
 

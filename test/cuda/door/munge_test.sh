@@ -80,7 +80,7 @@ echo "- servers that are not what they claim"
 other=127.0.0.1:$((port + 1))
 for uid in "$(id -u)" 4242; do
 	$rogue "$other" pose "$uid" > "$work/pose" &
-	eventually 20 has_line "$work/pose" ready || fail "no listener"
+	eventually 60 has_line "$work/pose" ready || fail "no listener"
 	text="cannot decode our credential"
 	[ "$uid" != 4242 ] || text="is run by user 4242"
 	$knock "$other" status 2> "$work/err"
@@ -103,7 +103,7 @@ echo p | timeout 4 $knock "$unix" new > "$work/out" 2> "$work/err" || fail "no s
 kill -CONT "${mungeds[0]}"
 wait "${waiting[@]}"
 entered() { $knock "$server" status > "$work/out" 2> "$work/err"; }
-eventually 20 entered || fail "MUNGE does not work again: $(cat "$work/err")"
+eventually 60 entered || fail "MUNGE does not work again: $(cat "$work/err")"
 end_first() { kill -9 "${mungeds[0]}"; wait "${mungeds[0]}" 2> "$work/null"; }
 credential=$(HEADRACE_MUNGE_SOCKET=$work/ours/socket munge --socket="$work/ours/socket" --string=hello)
 end_first

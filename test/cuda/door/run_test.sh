@@ -23,7 +23,7 @@ server_gone() { ! grep -q "$1" /proc/net/unix; }
 processes_gone() { ! grep -lq "$work/bin" /proc/[0-9]*/maps 2> "$work/null"; }
 # clean WHAT: nothing of any daemon is left.
 clean() {
-	eventually 5 processes_gone ||
+	eventually 60 processes_gone ||
 		fail "$1: processes stay: $(grep -l "$work/bin" /proc/[0-9]*/maps 2> "$work/null")"
 	server_gone "@headrace-.*" || eventually 1 server_gone "@headrace-$pid-" || fail "$1: a socket stays"
 }
@@ -65,7 +65,7 @@ for signal in INT TERM HUP KILL; do
 	env --default-signal=INT,HUP "$work/bin/headrace-run" --driver=softgpu \
 		sh -c 'echo $HEADRACE_SERVER; exec sleep 30' > "$work/server" &
 	pid=$!
-	eventually 10 test -s "$work/server" || fail "not started"
+	eventually 60 test -s "$work/server" || fail "not started"
 	echo p | $knock "$(cat "$work/server")" new > "$work/null" || fail "the server is not there"
 	kill -$signal $pid
 	wait $pid 2> "$work/null"
@@ -101,7 +101,7 @@ $run -s "unix:$work/sock/5" true 2> "$work/err"
 refused 125 "no such GPU index 5: the server has 2" "GPU 5"
 
 $knock "unix:$work/other" answer 999 > "$work/answer" &
-eventually 5 test -s "$work/answer" || fail "no listener"
+eventually 60 test -s "$work/answer" || fail "no listener"
 $run -s "unix:$work/other" true 2> "$work/err"
 refused 125 "speaks protocol 999" "another version"
 wait $!

@@ -5,6 +5,7 @@
 # again, one is hostile. The results of the first two are right, and in the end nothing is left: no worker, no session, no
 # memory, no file. HEADRACE_TEST_CROWD_SECONDS=N (default 5) says how long; HEADRACE_TEST_SEED repeats a run.
 . "$top_srcdir/test/cuda/door/daemon.sh"
+with_own_shm
 programs=$top_builddir/test/cuda/server
 seconds=${HEADRACE_TEST_CROWD_SECONDS:-5}
 seed=${HEADRACE_TEST_SEED:-$(date +%s)}
@@ -17,7 +18,6 @@ unset HEADRACE_KEY_FILE
 visit() { timeout 60 "${PYTHON:-python3}" -B "$top_srcdir/test/cuda/daemon/metrics.py" "$work/metrics" "$@"; }
 has() { [ "$(visit value "$1" 2> "$work/err")" = "$2" ]; }
 reaches() { eventually 60 has "$@" || fail "seed $seed: $1 is $(visit value "$1"), not $2"; }
-shared_memory() { find /dev/shm | sort; }
 left_over() { shared_memory | comm -13 <(echo "$shared_before") -; }
 nothing_left() { [ -z "$(left_over)" ]; }
 descriptors() { find "/proc/$daemon/fd" -type l | wc -l; }
