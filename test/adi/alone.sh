@@ -4,7 +4,7 @@
 . "$top_srcdir/test/adi/common.sh"
 unset PMIX_NAMESPACE PMIX_RANK
 for program in arguments "ring 1000" matching "barrier $scratch/counter"; do
-	timeout 60 "$programs/"$program || fail "$program alone"
+	timeout 300 "$programs/"$program || fail "$program alone"
 done
 # A process manager that is not there (any more) is no reason to fail.
-PMIX_NAMESPACE=gone PMIX_RANK=0 timeout 60 "$programs/ring" 10 || fail "ring with the traces of a process manager"
+PMIX_NAMESPACE=gone PMIX_RANK=0 timeout 300 "$programs/ring" 10 || fail "ring with the traces of a process manager"

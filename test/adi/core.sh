@@ -3,7 +3,7 @@
 # Handles, attributes, errors, info objects, sessions, the tool interface, threads: what needs few messages.
 . "$top_srcdir/test/adi/common.sh"
 for program in abi older attributes errors info sessions tool; do
-	timeout 60 "$programs/$program" || fail "$program, alone"
+	timeout 300 "$programs/$program" || fail "$program, alone"
 done
 need_mpirun
 for program in attributes errors info sessions tool; do

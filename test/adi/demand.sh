@@ -31,7 +31,7 @@ for transport in shm tcp; do
 	expect_ends 0 5 none
 	HEADRACE_TIMEOUT_MS=300 expect_ends 4 4 late
 	for way in gone finalize; do
-		timeout -k 5 60 "$MPIRUN" --enable-recovery -n 4 "$programs/demand" $way >"$scratch/out" 2>&1
+		timeout -k 5 300 "$MPIRUN" --enable-recovery -n 4 "$programs/demand" $way >"$scratch/out" 2>&1
 		[ "$(grep -c 'came to the end' "$scratch/out")" -eq 3 ] || {
 			cat "$scratch/out"
 			fail "$way over $transport: the other ranks were not told"

@@ -5,7 +5,7 @@
 need_mpirun
 
 try() { # TRANSPORT WAY RANKS THAT SAY SO
-	HEADRACE_TRANSPORT=$1 timeout -k 5 60 "$MPIRUN" --enable-recovery -n 5 "$programs/lost_fence" "$2" \
+	HEADRACE_TRANSPORT=$1 timeout -k 5 300 "$MPIRUN" --enable-recovery -n 5 "$programs/lost_fence" "$2" \
 		>"$scratch/out" 2>&1
 	[ "$(grep -c 'as it should be' "$scratch/out")" -eq "$3" ] || {
 		cat "$scratch/out"

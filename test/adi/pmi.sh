@@ -6,7 +6,7 @@
 server="$top_srcdir/test/adi/pmi_server.py"
 
 serve() { # ARGUMENT...
-	timeout -k 5 120 "${PYTHON:-python3}" -B "$server" "$@" >"$scratch/out" 2>&1
+	timeout -k 5 300 "${PYTHON:-python3}" -B "$server" "$@" >"$scratch/out" 2>&1
 }
 
 show() {
@@ -64,9 +64,9 @@ if ! command -v mpiexec.hydra >/dev/null; then
 fi
 for version in 1 2; do
 	export HEADRACE_PMI=$version
-	timeout -k 5 120 mpiexec.hydra -n 4 "$programs/ring" || fail "ring under Hydra, PMI-$version"
-	timeout -k 5 120 mpiexec.hydra -n 4 "$programs/collective/collectives" || fail "collectives under Hydra, PMI-$version"
-	timeout -k 5 120 mpiexec.hydra -n 3 "$programs/ends" abort >"$scratch/out" 2>&1
+	timeout -k 5 300 mpiexec.hydra -n 4 "$programs/ring" || fail "ring under Hydra, PMI-$version"
+	timeout -k 5 300 mpiexec.hydra -n 4 "$programs/collective/collectives" || fail "collectives under Hydra, PMI-$version"
+	timeout -k 5 300 mpiexec.hydra -n 3 "$programs/ends" abort >"$scratch/out" 2>&1
 	status=$?
 	# PMI-2 has no field for the code, and Hydra does not know its command: it ends the job with an error.
 	[ $status -eq 42 ] || { [ $version = 2 ] && [ $status -ne 0 ] && [ $status -ne 124 ]; } ||

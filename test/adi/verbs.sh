@@ -11,7 +11,7 @@ export HEADRACE_TRANSPORT=verbs
 ranks() {
 	n=$1
 	shift
-	timeout -k 5 120 "$double" "$MPIRUN" -n "$n" "$@"
+	timeout -k 5 300 "$double" "$MPIRUN" -n "$n" "$@"
 }
 
 for n in 2 4; do
@@ -31,7 +31,7 @@ HEADRACE_MPI_PROGRESS_THREAD=1 ranks 2 "$programs/computes" || fail "computes, w
 
 # One of three ranks dies.
 for case in lock_created lock_target fetch puts_flush gets_flush fence_created post_start; do
-	timeout -k 5 60 "$double" "$MPIRUN" --enable-recovery -n 3 "$programs/deaths" "$case" >"$scratch/out" 2>&1
+	timeout -k 5 300 "$double" "$MPIRUN" --enable-recovery -n 3 "$programs/deaths" "$case" >"$scratch/out" 2>&1
 	[ "$(grep -c 'told that rank 1 is gone' "$scratch/out")" -eq 2 ] || {
 		cat "$scratch/out"
 		fail "$case: the other ranks were not told"

@@ -7,7 +7,7 @@ unset PMIX_NAMESPACE PMIX_RANK
 timeout -k 5 300 "$programs/wrong_arguments" || fail "alone"
 sample=0
 for ((number = 0; number < 7000; number += 397)); do
-	timeout 60 "$programs/wrong_arguments" $number >"$scratch/call" 2>"$scratch/line"
+	timeout 300 "$programs/wrong_arguments" $number >"$scratch/call" 2>"$scratch/line"
 	status=$?
 	read -r function argument <"$scratch/call"
 	[ "$function" != none ] || continue

@@ -43,7 +43,7 @@ on() {
 	local n
 	n=$(wc -w <<<"$machines")
 	shift
-	timeout -k 5 120 "${PYTHON:-python3}" -B "$server" 1 "$n" "$scratch/on_machine" "$programs/collective/$1" "${@:2}" \
+	timeout -k 5 300 "${PYTHON:-python3}" -B "$server" 1 "$n" "$scratch/on_machine" "$programs/collective/$1" "${@:2}" \
 		>"$scratch/out" 2>&1 || { cat "$scratch/out"; fail "$*, ranks on $machines"; }
 	cat "$scratch/out"
 }
@@ -64,7 +64,7 @@ HEADRACE_MPI_ALGORITHM=barrier=dissemination,bcast=binomial,reduce=binomial,allr
 # The death of a leader, or of another rank, is an error at all ranks.
 for machines in "0 0 1" "0 1 1"; do
 	for case in barrier allreduce; do
-		timeout -k 5 60 "${PYTHON:-python3}" -B "$server" --survive 1 3 "$scratch/on_machine" "$programs/deaths" $case \
+		timeout -k 5 300 "${PYTHON:-python3}" -B "$server" --survive 1 3 "$scratch/on_machine" "$programs/deaths" $case \
 			>"$scratch/out" 2>&1
 		[ "$(grep -c 'told that rank 1 is gone' "$scratch/out")" -eq 2 ] || {
 			cat "$scratch/out"
