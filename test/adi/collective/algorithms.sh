@@ -19,10 +19,12 @@ while HEADRACE_MPI_ALGORITHM=$(algorithm $((turns + 1))) && [ -n "$HEADRACE_MPI_
 	for n in 3 4; do
 		ranks "$n" "$programs/collective/collectives" few || fail "collectives, $n ranks, $HEADRACE_MPI_ALGORITHM"
 		case $HEADRACE_MPI_ALGORITHM in
-		*gather=* | *scatter=* | *alltoall=*)
-			ranks "$n" "$programs/collective/gathers" || fail "gathers, $n ranks, $HEADRACE_MPI_ALGORITHM"
-			ranks "$n" "$programs/collective/alltoalls" || fail "alltoalls, $n ranks, $HEADRACE_MPI_ALGORITHM"
-			;;
+		*gather=* | *scatter=*)
+			ranks "$n" "$programs/collective/gathers" || fail "gathers, $n ranks, $HEADRACE_MPI_ALGORITHM" ;;
+		esac
+		case $HEADRACE_MPI_ALGORITHM in
+		*alltoall=*)
+			ranks "$n" "$programs/collective/alltoalls" || fail "alltoalls, $n ranks, $HEADRACE_MPI_ALGORITHM" ;;
 		esac
 	done
 done
