@@ -198,7 +198,7 @@ CUresult text_run(uint32_t blocks, uint32_t threads, const void *parameters)
 
 void use_isa(int isa)
 {
-	static const char *const names[ISAS] = { "baseline", "avx2", "avx512" };
+	static const char *const names[] = { "baseline", "avx2", "avx512" };
 	setenv("HEADRACE_SOFTGPU_ISA", names[isa], 1);
 }
 

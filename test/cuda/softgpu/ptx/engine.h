@@ -34,8 +34,12 @@ void text_begin(void);
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 CUresult text_run(uint32_t blocks, uint32_t threads, const void *parameters);
 
-/* The number of instruction sets to test. use_isa loads all following modules with one of them. */
+/* The number of instruction sets that the tree has builds for. use_isa loads all following modules with one of them. */
+#ifdef SOFTGPU_X86_64
 #define ISAS 3
+#else
+#define ISAS 1
+#endif
 void use_isa(int isa);
 
 /* Returns the case that contains all tests of a program. */

@@ -2,6 +2,9 @@
 # The engine alone, over a memory of the tests' own.
 if HAVE_CHECK
 SOFTGPU_PTX_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
+if SOFTGPU_X86_64
+SOFTGPU_PTX_CPPFLAGS += -DSOFTGPU_X86_64
+endif
 check_LTLIBRARIES += test/cuda/softgpu/ptx/libengine.la
 test_cuda_softgpu_ptx_libengine_la_SOURCES = test/cuda/softgpu/ptx/engine.c test/cuda/softgpu/ptx/engine.h
 test_cuda_softgpu_ptx_libengine_la_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)

@@ -575,7 +575,7 @@ static void wmma_text(const struct wmma_case *test, bool ca, bool cb, bool cc, c
 
 START_TEST(wmma_agrees_with_the_matrices_in_memory)
 {
-	const struct wmma_case *test = &wmma_cases[_i / 3 % WMMA_CASES];
+	const struct wmma_case *test = &wmma_cases[_i / ISAS % WMMA_CASES];
 	use_isa(_i % ISAS);
 	int bits = bits_of(test->type);
 	for (int layouts = 0; layouts < 16; layouts++) {
