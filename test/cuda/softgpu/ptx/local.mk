@@ -59,6 +59,7 @@ test_cuda_softgpu_ptx_rejects_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_schedule_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_schedule_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_residency_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
+test_cuda_softgpu_ptx_residency_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 test_cuda_softgpu_ptx_residency_LDADD = $(SOFTGPU_PTX_LDADD)
 test_cuda_softgpu_ptx_windows_CPPFLAGS = $(SOFTGPU_PTX_CPPFLAGS)
 test_cuda_softgpu_ptx_windows_LDADD = $(SOFTGPU_PTX_LDADD)
