@@ -6,6 +6,7 @@
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #define WORDS 8
@@ -332,6 +333,19 @@ static void disabled_copies(void)
 	OK(cuMemFree(device));
 }
 
+static bool unregisters; /* the main thread calls cuMemHostUnregister now */
+
+static bool main_thread_sleeps(void)
+{
+	char path[64], line[256] = "";
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+	FILE *file = fopen(path, "r");
+	CHECK(file && fgets(line, sizeof line, file));
+	fclose(file);
+	const char *state = strrchr(line, ')');
+	return state && state[1] == ' ' && state[2] == 'S';
+}
+
 static void *release_later(void *flag)
 {
 	CUcontext context;
@@ -339,7 +353,8 @@ static void *release_later(void *flag)
 	OK(cuDeviceGet(&device, 0));
 	OK(cuDevicePrimaryCtxRetain(&context, device));
 	OK(cuCtxSetCurrent(context));
-	usleep(50000);
+	while (!__atomic_load_n(&unregisters, __ATOMIC_ACQUIRE) || !main_thread_sleeps())
+		usleep(1000);
 	OK(cuStreamWriteValue32(CU_STREAM_PER_THREAD, *(CUdeviceptr *)flag, 1, 0));
 	OK(cuDevicePrimaryCtxRelease(device));
 	return NULL;
@@ -360,6 +375,7 @@ static void unregistered_in_use(void)
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	OK(cuGraphLaunch(exec, stream));
 	CHECK(!pthread_create(&thread, NULL, release_later, &device));
+	__atomic_store_n(&unregisters, true, __ATOMIC_RELEASE);
 	OK(cuMemHostUnregister(host));
 	CHECK(host[5] == 1);
 	free(host);
