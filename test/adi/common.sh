@@ -31,11 +31,11 @@ need_mpirun() {
 }
 
 # ranks N PROGRAM [ARGUMENT...]: runs it with N ranks. A rank that waits yields its processor to everything else that runs, so
-# on a loaded machine a program with many barriers takes minutes. Only a hang takes five.
+# on a loaded machine a program with many barriers takes minutes. Only a hang takes five, or the seconds of ranks_limit.
 ranks() {
 	n=$1
 	shift
-	timeout -k 5 300 "$MPIRUN" -n "$n" "$@"
+	timeout -k 5 "${ranks_limit:-300}" "$MPIRUN" -n "$n" "$@"
 }
 
 # with_ranks "N..." PROGRAM [ARGUMENT...]: a test program over shared memory with each number of ranks, then over tcp with three.
