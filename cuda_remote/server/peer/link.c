@@ -278,7 +278,7 @@ static struct link *link_new(uint64_t number, uint32_t flags, uint32_t timeout_m
 	link->source = flags & RC_PEER_SOURCE;
 	link->encrypt = flags & RC_PEER_ENCRYPT || peer_meet_encrypts();
 	link->timeout_ms = timeout_ms;
-	link->meeting.listener[0] = link->meeting.listener[1] = -1;
+	peer_meeting_init(&link->meeting);
 	link->jobs_end = &link->jobs;
 	pthread_cond_init(&link->changed, NULL);
 	return link;

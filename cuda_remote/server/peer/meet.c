@@ -228,11 +228,16 @@ static int listen_on_network(struct peer_meeting *meeting, struct rc_wire_peer_i
 	return n ? 0 : error;
 }
 
-int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation)
+void peer_meeting_init(struct peer_meeting *meeting)
 {
 	*meeting = (struct peer_meeting){ .channel = NULL };
 	for (int i = 0; i < PEER_LISTENERS; i++)
 		meeting->listener[i] = -1;
+}
+
+int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitation *invitation)
+{
+	peer_meeting_init(meeting);
 	memset(invitation, 0, sizeof *invitation);
 	int error = draw(meeting->ticket, sizeof meeting->ticket);
 	if (!error)
