@@ -440,9 +440,10 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = call(link, function, flags, head, len, iov, n);
-	/* The unused budget is free memory: the call fails only without it. */
+	/* The unused budget is free memory: the call fails only without it. A trial of a link is half of a pair of calls, and so is
+	 * not repeated. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && link->head.failed == head->number && !is_made_under_lock(function) &&
-	    rc_placing_return(link))
+	    function != RC_CALL_peer_trial && rc_placing_return(link))
 		result = call(link, function, flags, head, len, iov, n);
 	if (error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);

@@ -85,7 +85,7 @@ stop_three
 # ---- workers that may hold little memory
 
 HEADRACE_STAGING=1M start_three
-for version in 2b 4a; do
+for version in 2b 4a 4b hybrid; do
 	copies $version
 done
 stop_three
