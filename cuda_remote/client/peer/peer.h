@@ -87,7 +87,7 @@ CUresult rc_peer_move_here(struct rc_peer_op *op);
 /* ---- peer_plan.c ---- */
 
 /* The plans of the version hybrid for copies up to some sizes. */
-#define RC_PEER_CLASSES 4
+#define RC_PEER_CLASSES 9
 struct rc_peer_plans {
 	bool direct; /* both workers can use device memory directly */
 	struct rc_wire_peer_plan best[RC_PEER_CLASSES];

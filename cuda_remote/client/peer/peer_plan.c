@@ -7,8 +7,9 @@
  *	2  one large buffer; the steps follow one       4  as 3, number and size of the buffers by the size of the copy
  *	   another
  *
- * The paper's hybrid takes 4A for small copies and 4B for large ones. Ours takes, for small, medium and large copies, the
- * version that was fastest when the link was opened.
+ * The paper's hybrid takes 4A for small copies and 4B for large ones, with the buffers that were best on the paper's machines.
+ * Ours takes, for each class of sizes, the way and the buffers that were fastest when the link was opened; 4 takes the fastest
+ * buffers of its way.
  */
 #include "cuda_remote/client/peer/peer.h"
 
@@ -26,7 +27,7 @@ HR_SETTING(chunk, "HEADRACE_PEER_CHUNK", "512k", RC_PEER_CHUNK_MIN, RC_PEER_CHUN
 
 #define LARGE (16u << 20) /* the buffer of version 2 */
 #define TURNS 3
-#define MEASURING_NS 1000000000 /* after this time, no further version is tried */
+#define MEASURING_NS 1200000000 /* after this time, divided among the classes, no further candidate is tried */
 #define KB 1024u
 #define MB (1024u * KB)
 
@@ -66,7 +67,7 @@ static struct rc_wire_peer_plan plan_of(enum rc_peer_way way, uint32_t n, uint32
 	return (struct rc_wire_peer_plan){ .way = way, .buffers = n, .chunk = bytes };
 }
 
-/* The paper's buffers for version 4. */
+/* The paper's buffers for version 4, where nothing could be measured. */
 static struct rc_wire_peer_plan by_size(enum rc_peer_way way, uint64_t bytes)
 {
 	if (way == RC_PEER_BY_DEVICE)
@@ -85,30 +86,50 @@ static struct rc_wire_peer_plan plan_for(enum version which, uint64_t bytes)
 		return plan_of(which == VERSION_2A ? a : b, 1, large);
 	case VERSION_3A: case VERSION_3B:
 		return plan_of(which == VERSION_3A ? a : b, (uint32_t)buffers_wanted, (uint32_t)chunk_wanted);
-	case VERSION_4A: case VERSION_4B:
-		return by_size(which == VERSION_4A ? a : b, bytes);
 	default:
 		return plan_of(RC_PEER_BY_NONE, 0, 0);
 	}
 }
 
-/* ---- hybrid ---- */
+/* ---- hybrid, 4A and 4B ---- */
 
-/* Copies up to `most` bytes use the version that was fastest with `tried` bytes. */
+/* Copies up to `most` bytes use the plan that was fastest with `tried` bytes. */
 static const struct {
 	uint64_t most;
 	uint32_t tried;
-} classes[RC_PEER_CLASSES] = { { 64 * KB, 16 * KB }, { MB, 256 * KB }, { 4 * MB, 2 * MB }, { UINT64_MAX, 8 * MB } };
+} classes[RC_PEER_CLASSES] = {
+	{ 64 * KB, 64 * KB }, { 256 * KB, 256 * KB }, { 512 * KB, 512 * KB }, { MB, MB }, { 2 * MB, 2 * MB },
+	{ 4 * MB, 4 * MB }, { 8 * MB, 8 * MB }, { 16 * MB, 12 * MB }, { UINT64_MAX, 16 * MB },
+};
+
+/* What is tried: the ways, each with its buffers from small to large. The first needs nothing of the driver. */
+static const struct rc_wire_peer_plan candidates[] = {
+	{ .way = RC_PEER_BY_HOST, .buffers = 8, .chunk = 32 * KB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 8, .chunk = 64 * KB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 8, .chunk = 128 * KB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 8, .chunk = 256 * KB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 4, .chunk = 512 * KB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 4, .chunk = MB },
+	{ .way = RC_PEER_BY_HOST, .buffers = 4, .chunk = 4 * MB },
+	{ .way = RC_PEER_BY_NONE },
+	{ .way = RC_PEER_BY_DEVICE, .buffers = 8, .chunk = 64 * KB },
+	{ .way = RC_PEER_BY_DEVICE, .buffers = 16, .chunk = 256 * KB },
+	{ .way = RC_PEER_BY_DEVICE, .buffers = 4, .chunk = 512 * KB },
+	{ .way = RC_PEER_BY_DEVICE, .buffers = 4, .chunk = MB },
+};
+#define CANDIDATES (sizeof candidates / sizeof *candidates)
+
+static bool is_measured(void)
+{
+	return chosen == HYBRID || chosen == VERSION_4A || chosen == VERSION_4B;
+}
 
 CUresult rc_peer_plan(const struct rc_peer_plans *plans, uint64_t bytes, struct rc_wire_peer_plan *plan)
 {
 	int class = 0;
 	while (bytes > classes[class].most)
 		class++;
-	*plan = chosen == HYBRID ? plans->best[class] : plan_for(chosen, bytes);
-	/* Number and size follow the copy's size within the class too. */
-	if (chosen == HYBRID && plan->way != RC_PEER_BY_NONE)
-		*plan = by_size((enum rc_peer_way)plan->way, bytes);
+	*plan = is_measured() ? plans->best[class] : plan_for(chosen, bytes);
 	if (plan->way == RC_PEER_BY_HOST || plans->direct)
 		return CUDA_SUCCESS;
 	hr_log_once(HR_LOG_ERROR, "HEADRACE_PEER=%s needs servers whose processors can use the GPU's memory; set it to "
@@ -123,30 +144,57 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* The versions are tried in turn, as other work may disturb any of the trials. */
-static void choose(struct rc_wire_peer_plan *best, uint32_t bytes, int64_t until, rc_peer_measure_fn measure, void *context)
+/* Returns whether the candidate makes a difference to a copy of so many bytes: of the buffers that hold all of it, only the
+ * smallest count. */
+static bool is_worth_trying(unsigned i, uint32_t bytes, bool direct)
 {
-	static const enum version tried[] = { VERSION_4B, VERSION_1, VERSION_4A };
-	uint64_t least = UINT64_MAX, took;
-	for (int turn = 0; turn < TURNS; turn++)
-		for (int i = 0; i < 3 && now_ns() < until; i++) {
-			struct rc_wire_peer_plan plan = plan_for(tried[i], bytes);
-			if (measure(context, &plan, bytes, &took) == CUDA_SUCCESS && took < least) {
-				least = took;
-				*best = plan;
-			}
+	uint32_t way = candidates[i].way;
+	if ((way != RC_PEER_BY_HOST && !direct) || (chosen == VERSION_4A && way != RC_PEER_BY_DEVICE) ||
+	    (chosen == VERSION_4B && way != RC_PEER_BY_HOST))
+		return false;
+	return i == 0 || candidates[i - 1].way != candidates[i].way || candidates[i - 1].chunk < bytes;
+}
+
+/* The candidates are tried in turn, as other work may disturb any of the trials. After the first turn, those that took much
+ * longer than the fastest are left. *fastest: the candidate to begin with, which stays if the time is over before. False:
+ * none could be tried. */
+static bool choose(unsigned *fastest, uint32_t bytes, bool direct, int64_t until, rc_peer_measure_fn measure, void *context)
+{
+	uint64_t least = UINT64_MAX, took[CANDIDATES], now;
+	unsigned first = *fastest;
+	for (unsigned i = 0; i < CANDIDATES; i++)
+		took[i] = is_worth_trying(i, bytes, direct) ? 0 : UINT64_MAX;
+	for (unsigned try = 0; try < TURNS * CANDIDATES && (now_ns() < until || !try); try++) {
+		unsigned i = (first + try) % CANDIDATES;
+		if (took[i] > least / 2 * 3 || took[i] == UINT64_MAX)
+			continue;
+		if (measure(context, &candidates[i], bytes, &now) != CUDA_SUCCESS) {
+			took[i] = UINT64_MAX;
+			continue;
 		}
+		took[i] = !took[i] || now < took[i] ? now : took[i];
+		if (now < least) {
+			least = now;
+			*fastest = i;
+		}
+	}
+	return least < UINT64_MAX;
 }
 
 void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measure, void *context)
 {
-	int64_t until = now_ns() + MEASURING_NS;
+	unsigned fastest = 0;
+	bool measured = false;
 	for (int class = 0; class < RC_PEER_CLASSES; class++) {
-		plans->best[class] = class ? plans->best[class - 1] : plan_for(VERSION_4B, classes[class].tried);
-		/* Without direct access there is nothing to choose from. */
-		if (chosen == HYBRID && plans->direct)
-			choose(&plans->best[class], classes[class].tried, until, measure, context);
-		hr_log(HR_LOG_INFO, "copies between servers of up to %llu bytes: %s",
-		       (unsigned long long)classes[class].most, way_names[plans->best[class].way]);
+		struct rc_wire_peer_plan *best = &plans->best[class];
+		int64_t until = now_ns() + MEASURING_NS / RC_PEER_CLASSES;
+		uint32_t tried = classes[class].tried;
+		if (is_measured())
+			measured = choose(&fastest, tried, plans->direct, until, measure, context) || measured;
+		*best = measured ? candidates[fastest] : by_size(chosen == VERSION_4A ? RC_PEER_BY_DEVICE : RC_PEER_BY_HOST, tried);
+		if (is_measured())
+			hr_log(HR_LOG_INFO, "copies between servers of up to %llu bytes: %s, %u of %u bytes",
+			       (unsigned long long)classes[class].most, way_names[best->way], (unsigned)best->buffers,
+			       (unsigned)best->chunk);
 	}
 }
