@@ -40,6 +40,11 @@
  *	HR_VERBS_DOUBLE_GRACE_NS       if a process has been polling, the time for which the engine thread leaves due
  *	                               requests to it; default 200000. Pin each process to a core of its own to get
  *	                               exact latencies
+ * Model of the memory of a GPU, which adapters read and write more slowly and register at a cost (GPUDirect RDMA):
+ *	HR_VERBS_DOUBLE_GPU            its addresses in every process, BEGIN-END in hexadecimal, such as 100000000000-500000000000
+ *	HR_VERBS_DOUBLE_GPU_RATE_MBPS  bandwidth of requests that read or write it, at either end, 10^6 bytes per second
+ *	HR_VERBS_DOUBLE_GPU_REG_NS     time of a registration of it
+ *	HR_VERBS_DOUBLE_GPU_REG_NS_PER_MB  in addition, for each megabyte
  * Faults, HR_VERBS_DOUBLE_FAULT: see double_fault.h.
  */
 #ifndef VERBS_DOUBLE_H
@@ -195,9 +200,11 @@ struct vd_settings {
 	uint32_t port_state[VD_PORTS];
 	uint32_t max_inline;
 	uint64_t retry_ns; /* 0: from the queue pair's attributes */
-	bool timed;        /* any of the next four fields is set */
+	bool timed;        /* any of the next four fields is set, or gpu_ns_per_byte */
 	uint64_t latency_ns, overhead_ns;
 	double ns_per_byte, qp_ns_per_byte;
+	uint64_t gpu_begin, gpu_end;
+	double gpu_ns_per_byte, gpu_reg_ns, gpu_reg_ns_per_byte;
 	uint64_t grace_ns; /* time for which the engine thread leaves due requests to a process that polls */
 };
 
@@ -441,6 +448,12 @@ enum vd_result vd_execute(struct vd_context *context, struct vd_qp_own *qp, stru
 			  uint64_t *due);
 
 /* ---- double_time.c ---- */
+
+/* Returns whether that memory of any process is a GPU's, in the model. */
+static inline bool vd_is_gpu(const struct vd_settings *set, uint64_t address)
+{
+	return address >= set->gpu_begin && address < set->gpu_end;
+}
 
 /* Sets the times of the requests that can begin by now. */
 void vd_schedule(struct vd_context *context, uint64_t now);

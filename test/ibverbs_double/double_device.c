@@ -91,6 +91,27 @@ static int number(const char *name, double fallback, double *value)
 	return EINVAL;
 }
 
+static int read_gpu(struct vd_settings *set)
+{
+	const char *text = getenv("HR_VERBS_DOUBLE_GPU");
+	double rate, reg_ns, reg_ns_per_mb;
+	if (number("HR_VERBS_DOUBLE_GPU_RATE_MBPS", 0, &rate) || number("HR_VERBS_DOUBLE_GPU_REG_NS", 0, &reg_ns) ||
+	    number("HR_VERBS_DOUBLE_GPU_REG_NS_PER_MB", 0, &reg_ns_per_mb))
+		return EINVAL;
+	set->gpu_ns_per_byte = rate > 0 ? 1e3 / rate : 0;
+	set->gpu_reg_ns = reg_ns;
+	set->gpu_reg_ns_per_byte = reg_ns_per_mb / (1 << 20);
+	if (!text || !*text)
+		return 0;
+	char *end;
+	set->gpu_begin = strtoull(text, &end, 16);
+	set->gpu_end = *end == '-' ? strtoull(end + 1, &end, 16) : 0;
+	if (!*end && set->gpu_begin < set->gpu_end)
+		return 0;
+	fprintf(stderr, "verbs double: HR_VERBS_DOUBLE_GPU=%s is not BEGIN-END in hexadecimal\n", text);
+	return EINVAL;
+}
+
 static int read_times(struct vd_settings *set)
 {
 	double latency, rate, qp_rate, overhead, grace, retry_ms;
@@ -105,8 +126,9 @@ static int read_times(struct vd_settings *set)
 	set->retry_ns = (uint64_t)(retry_ms * 1e6);
 	set->ns_per_byte = rate > 0 ? 1e3 / rate : 0;
 	set->qp_ns_per_byte = qp_rate > 0 ? 1e3 / qp_rate : 0;
-	set->timed = latency > 0 || overhead > 0 || rate > 0 || qp_rate > 0;
-	return 0;
+	int error = read_gpu(set);
+	set->timed = latency > 0 || overhead > 0 || rate > 0 || qp_rate > 0 || set->gpu_ns_per_byte > 0;
+	return error;
 }
 
 /* Returns whether HR_VERBS_DOUBLE_DOWN lists that port. */

@@ -115,6 +115,15 @@ static int register_region(struct vd_mr_own *made, uint64_t iova, unsigned acces
 	return error;
 }
 
+/* The time that a registration of a GPU's memory takes in the model. */
+static void spend(const struct vd_settings *set, const void *addr, size_t len)
+{
+	double ns = vd_is_gpu(set, (uintptr_t)addr) ? set->gpu_reg_ns + set->gpu_reg_ns_per_byte * (double)len : 0;
+	struct timespec time = { .tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)(ns - 1e9 * (double)(time_t)(ns / 1e9)) };
+	while (ns > 0 && nanosleep(&time, &time) && errno == EINTR)
+		continue;
+}
+
 VD_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
 {
 	struct vd_context *context = vd_context_of(pd->context);
@@ -136,6 +145,7 @@ VD_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
 		errno = error;
 		return NULL;
 	}
+	spend(&context->set, addr, len);
 	return &made->mr;
 }
 

@@ -18,13 +18,22 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* When the link of that node has room, not before earliest; takes it for so many bytes. */
-static uint64_t reserve(struct vd_context *context, struct vd_node *node, uint64_t earliest, uint64_t bytes)
+/* The time for which a byte of the request occupies the link: a GPU's memory holds up the adapter. */
+static double link_ns(const struct vd_settings *set, const struct vd_request *request)
+{
+	bool gpu = vd_is_gpu(set, request->remote);
+	for (uint32_t i = 0; i < request->n_sge; i++)
+		gpu = gpu || vd_is_gpu(set, request->sge[i].addr);
+	return gpu && set->gpu_ns_per_byte > set->ns_per_byte ? set->gpu_ns_per_byte : set->ns_per_byte;
+}
+
+/* When the link of that node has room, not before earliest; takes it for the request's bytes. */
+static uint64_t reserve(struct vd_context *context, struct vd_node *node, uint64_t earliest, const struct vd_request *request)
 {
 	uint64_t overhead = context->set.overhead_ns;
 	vd_lock(&node->access);
 	uint64_t begin = max_u64(earliest, node->link_free_ns) + overhead;
-	node->link_free_ns = begin + (uint64_t)((double)bytes * context->set.ns_per_byte);
+	node->link_free_ns = begin + (uint64_t)((double)request->len * link_ns(&context->set, request));
 	vd_unlock(&node->access);
 	return begin;
 }
@@ -50,7 +59,7 @@ static void begin_read(struct vd_context *context, struct vd_qp_own *qp, struct 
 	uint64_t latency = context->set.latency_ns;
 	/* It is asked behind what went out before, and its answer comes behind those to earlier ones. */
 	uint64_t heard = max_u64(max_u64(asked, qp->free_ns) + latency, max_u64(last_read(qp, 1), latency) - latency);
-	request->begin_ns = qp->peer ? reserve(context, qp->peer->node, heard, request->len) : heard;
+	request->begin_ns = qp->peer ? reserve(context, qp->peer->node, heard, request) : heard;
 	request->arrive_ns = request->begin_ns + (uint64_t)((double)request->len * request->byte_ns) + latency;
 	qp->read_arrive_ns[qp->reads_begun++ % VD_READS_MAX] = request->arrive_ns;
 	qp->begun_ns = asked;
@@ -59,12 +68,13 @@ static void begin_read(struct vd_context *context, struct vd_qp_own *qp, struct 
 static void begin(struct vd_context *context, struct vd_qp_own *qp, struct vd_request *request, uint64_t earliest)
 {
 	const struct vd_settings *set = &context->set;
-	request->byte_ns = set->qp_ns_per_byte > set->ns_per_byte ? set->qp_ns_per_byte : set->ns_per_byte;
+	double ns = link_ns(set, request);
+	request->byte_ns = set->qp_ns_per_byte > ns ? set->qp_ns_per_byte : ns;
 	if (request->opcode == IBV_WR_RDMA_READ) {
 		begin_read(context, qp, request, earliest);
 		return;
 	}
-	request->begin_ns = reserve(context, context->node, earliest, request->len);
+	request->begin_ns = reserve(context, context->node, earliest, request);
 	qp->begun_ns = request->begin_ns;
 	qp->free_ns = request->begin_ns + (uint64_t)((double)request->len * request->byte_ns);
 	request->arrive_ns = qp->free_ns + set->latency_ns;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -279,6 +280,36 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* A GPU's memory is registered and read no faster than the model lets it. */
+START_TEST(a_gpus_memory_takes_its_time)
+{
+	enum { BYTES = 20000 };
+	char range[64];
+	setenv("HR_VERBS_DOUBLE_GPU_RATE_MBPS", "2", 1);
+	setenv("HR_VERBS_DOUBLE_GPU_REG_NS", "3000000", 1);
+	setenv("HR_VERBS_DOUBLE_GPU_REG_NS_PER_MB", "400000000", 1);
+	uint8_t *gpu = calloc(1, BYTES);
+	snprintf(range, sizeof range, "%llx-%llx", (unsigned long long)(uintptr_t)gpu, (unsigned long long)(uintptr_t)gpu + BYTES);
+	setenv("HR_VERBS_DOUBLE_GPU", range, 1);
+	ends_open(end);
+	uint64_t begin = now_ns();
+	struct ibv_mr *mr = ibv_reg_mr(end[0].pd, gpu, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	ck_assert_ptr_nonnull(mr);
+	ck_assert_uint_ge(now_ns() - begin, 10000000); /* 3 ms, and 20,000 bytes at 400 ms for each MB */
+	struct ibv_sge sge;
+	struct ibv_send_wr request = end_request(IBV_WR_RDMA_WRITE, &end[0], &end[1], 0, BYTES, &sge);
+	sge.addr = (uintptr_t)gpu;
+	sge.lkey = mr->lkey;
+	begin = now_ns();
+	IS(end_post(&end[0], &request), 0);
+	IS(end_wait(&end[0]).status, IBV_WC_SUCCESS);
+	ck_assert_uint_ge(now_ns() - begin, 10000000);
+	IS(ibv_dereg_mr(mr), 0);
+	ends_close(end);
+	free(gpu);
+}
+END_TEST
+
 /* Only what cannot be: nothing is there before the model of time lets it. */
 START_TEST(nothing_arrives_early)
 {
@@ -316,5 +347,6 @@ TCase *rules_of_data(void)
 	tcase_add_test(made, a_fence_keeps_it_behind);
 	tcase_add_test(made, a_read_sees_the_writes_before_it);
 	tcase_add_test(made, nothing_arrives_early);
+	tcase_add_test(made, a_gpus_memory_takes_its_time);
 	return made;
 }

@@ -28,6 +28,7 @@ SOFTGPU_DRIVER_TESTS = \
 	test/cuda/softgpu/launches \
 	test/cuda/softgpu/lifetimes \
 	test/cuda/softgpu/limits \
+	test/cuda/softgpu/bus \
 	test/cuda/softgpu/memory \
 	test/cuda/softgpu/memory_operations \
 	test/cuda/softgpu/old_calls \
@@ -48,6 +49,8 @@ test_cuda_softgpu_lifetimes_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_lifetimes_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_limits_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_limits_LDADD = test/cuda/softgpu/libcuda_double.la
+test_cuda_softgpu_bus_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
+test_cuda_softgpu_bus_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_memory_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)
 test_cuda_softgpu_memory_LDADD = test/cuda/softgpu/libcuda_double.la
 test_cuda_softgpu_per_thread_CPPFLAGS = $(SOFTGPU_TEST_CPPFLAGS)

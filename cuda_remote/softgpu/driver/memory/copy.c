@@ -5,6 +5,7 @@
 #include "cuda_remote/softgpu/driver/texture/array.h"
 #include "cuda_remote/graph/capture.h"
 #include "cuda_remote/softgpu/driver/stream/stream.h"
+#include "cuda_remote/softgpu/driver/memory/copy_pace.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
 #include "rdma_channel/base/stream_copy.h"
@@ -98,7 +99,7 @@ static void copy_row(char *to, const char *from, size_t bytes, bool streaming)
 	}
 }
 
-static void copy_now(const copy_box_t *box, bool streaming)
+static void copy_bytes(const copy_box_t *box, bool streaming)
 {
 	for (size_t z = 0; z < box->depth; z++) {
 		char *to = (char *)(uintptr_t)(box->to.address + z * box->to.slice);
@@ -110,6 +111,13 @@ static void copy_now(const copy_box_t *box, bool streaming)
 		for (size_t y = 0; y < box->height; y++)
 			copy_row(to + y * box->to.pitch, from + y * box->from.pitch, box->width, streaming);
 	}
+}
+
+static void copy_now(const copy_box_t *box, bool streaming)
+{
+	uint64_t until = copy_pace_begin(box);
+	copy_bytes(box, streaming);
+	copy_pace_end(until);
 }
 
 static CUresult copy_run(command_t *command)
