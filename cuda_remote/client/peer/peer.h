@@ -93,6 +93,8 @@ struct rc_peer_plans {
 	struct rc_wire_peer_plan best[RC_PEER_CLASSES];
 };
 
+/* Milliseconds that rc_peer_plans_choose may take, but for the last trial. */
+unsigned rc_peer_measuring_ms(void);
 /* True if HEADRACE_PEER asks for links. */
 bool rc_peer_by_link(void);
 /* How a copy of that size is to travel. CUDA_ERROR_NOT_SUPPORTED, logged: the servers cannot do what HEADRACE_PEER wants. */

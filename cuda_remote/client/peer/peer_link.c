@@ -11,8 +11,8 @@
 #include <time.h>
 
 #define TIMEOUT_MS 5000u /* for two workers to meet */
-#define ROUNDS 2u        /* of a trial */
-#define MEASURING_S 2    /* a link waits at most so long for the measurement of another one */
+#define ROUNDS 2u        /* of a trial; 1 if it is long */
+#define LONG (2u << 20)  /* bytes */
 #define AHEAD_MAX 4      /* with more servers, a link is opened by its first copy */
 
 enum pair_state { PAIR_NEW, PAIR_OPENING, PAIR_UP, PAIR_FAILED };
@@ -195,7 +195,7 @@ static CUresult post_trial(struct rc_session *session, const struct rc_wire_peer
 static CUresult measure(void *context, const struct rc_wire_peer_plan *plan, uint32_t bytes, uint64_t *ns)
 {
 	const struct pair *pair = context;
-	struct rc_wire_peer_trial trial = { pair->link, bytes, ROUNDS, *plan };
+	struct rc_wire_peer_trial trial = { pair->link, bytes, bytes < LONG ? ROUNDS : 1, *plan };
 	CUresult result = post_trial(pair->to, &trial, NULL);
 	return result == CUDA_SUCCESS ? post_trial(pair->from, &trial, ns) : result;
 }
@@ -204,7 +204,8 @@ static void choose_plans(struct pair *pair)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += MEASURING_S;
+	/* At most so long for the measurement of another link, whose server may not answer. */
+	until.tv_sec += 1 + rc_peer_measuring_ms() / 1000;
 	bool alone = !pthread_mutex_timedlock(&measuring, &until);
 	rc_peer_plans_choose(&pair->plans, measure, pair);
 	if (alone)

@@ -25,9 +25,11 @@ HR_SETTING(buffers, "HEADRACE_PEER_BUFFERS", "4", 1, RC_PEER_BUFFERS_MAX, "numbe
 HR_SETTING(chunk, "HEADRACE_PEER_CHUNK", "512k", RC_PEER_CHUNK_MIN, RC_PEER_CHUNK_MAX,
 	   "bytes of a buffer of HEADRACE_PEER=3a and 3b");
 
+HR_SETTING(measuring, "HEADRACE_PEER_MEASURE_MS", "1200", 1, 60000,
+	   "time for measuring a link between two servers (hybrid, 4a, 4b); copies wait until it is over, ms");
+
 #define LARGE (16u << 20) /* the buffer of version 2 */
 #define TURNS 3
-#define MEASURING_NS 1200000000 /* after this time, divided among the classes, no further candidate is tried */
 #define KB 1024u
 #define MB (1024u * KB)
 
@@ -39,7 +41,7 @@ static const char *const way_names[RC_PEER_WAYS] = {
 	[RC_PEER_BY_HOST] = "buffers in pinned memory",
 };
 static enum version chosen;
-static uint64_t buffers_wanted, chunk_wanted;
+static uint64_t buffers_wanted, chunk_wanted, measuring_ms;
 
 CUresult rc_peer_prepare(void)
 {
@@ -53,8 +55,14 @@ CUresult rc_peer_prepare(void)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	chosen = (enum version)i;
-	return hr_setting_u64(&buffers, &buffers_wanted) || hr_setting_u64(&chunk, &chunk_wanted) ? CUDA_ERROR_INVALID_VALUE :
-												    CUDA_SUCCESS;
+	bool wrong = hr_setting_u64(&buffers, &buffers_wanted) || hr_setting_u64(&chunk, &chunk_wanted) ||
+		     hr_setting_u64(&measuring, &measuring_ms);
+	return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+unsigned rc_peer_measuring_ms(void)
+{
+	return (unsigned)measuring_ms;
 }
 
 bool rc_peer_by_link(void)
@@ -166,9 +174,13 @@ static bool choose(unsigned *fastest, uint32_t bytes, bool direct, int64_t until
 		took[i] = is_worth_trying(i, bytes, direct) ? 0 : UINT64_MAX;
 	for (unsigned try = 0; try < TURNS * CANDIDATES && (now_ns() < until || !try); try++) {
 		unsigned i = (first + try) % CANDIDATES;
-		if (took[i] > least / 2 * 3 || took[i] == UINT64_MAX)
+		if (took[i] / 2 > least || took[i] == UINT64_MAX)
 			continue;
-		if (measure(context, &candidates[i], bytes, &now) != CUDA_SUCCESS) {
+		CUresult result = measure(context, &candidates[i], bytes, &now);
+		hr_log(HR_LOG_DEBUG, "copy between servers of %u bytes: %s, %u of %u bytes: %llu ns (CUresult %d)", (unsigned)bytes,
+		       way_names[candidates[i].way], (unsigned)candidates[i].buffers, (unsigned)candidates[i].chunk,
+		       result == CUDA_SUCCESS ? (unsigned long long)now : 0, (int)result);
+		if (result != CUDA_SUCCESS) {
 			took[i] = UINT64_MAX;
 			continue;
 		}
@@ -185,9 +197,11 @@ void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measur
 {
 	unsigned fastest = 0;
 	bool measured = false;
+	int64_t begin = now_ns();
 	for (int class = 0; class < RC_PEER_CLASSES; class++) {
 		struct rc_wire_peer_plan *best = &plans->best[class];
-		int64_t until = now_ns() + MEASURING_NS / RC_PEER_CLASSES;
+		/* What a class does not need is left for the larger ones. */
+		int64_t until = begin + (int64_t)measuring_ms * 1000000 * (class + 1) / RC_PEER_CLASSES;
 		uint32_t tried = classes[class].tried;
 		if (is_measured())
 			measured = choose(&fastest, tried, plans->direct, until, measure, context) || measured;
