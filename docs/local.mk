@@ -19,6 +19,8 @@ dist_figures_DATA = \
 	%D%/figures/figure08.png %D%/figures/figure09.png %D%/figures/figure10.png %D%/figures/figure11.png \
 	%D%/figures/figure13.png %D%/figures/figure14.png %D%/figures/figure15.png \
 	%D%/figures/figure16.png %D%/figures/figure17.png \
+	%D%/figures/peer_bandwidth.png %D%/figures/peer_buffers_a.png %D%/figures/peer_buffers_b.png \
+	%D%/figures/peer_latency.png \
 	%D%/figures/sweep_depth.png %D%/figures/sweep_qps.png
 EXTRA_DIST += %D%/figures
 EXTRA_DIST += adi/README.md bench/README.md ch3/README.md ib/README.md rdma_channel/README.md test/README.md
