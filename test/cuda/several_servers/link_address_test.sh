@@ -112,7 +112,7 @@ direct "HEADRACE_LINK_ADDRESS"
 stop_both
 
 echo "- wrong addresses"
-for wrong in nowhere 10.78.3 "" 10.78.3.3,; do
+for wrong in nowhere 10.78.3 "" "10.78.3.3,"; do
 	on b "$headraced" --socket="$work/b" --no-loopback --link-address="$wrong" > "$work/out" 2>&1 &&
 		fail "--link-address=$wrong was accepted"
 	has_line "$work/out" "link-address=$wrong: want IP addresses of this host, or auto, with commas between them" ||
