@@ -83,10 +83,13 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, int 
 	for (int i = 0; i < POLLS_TOGETHER && adi_poll(); i++)
 		*did = true;
 	int dead = dead_member(comm, awaited);
-	if (dead >= 0)
-		atomic_store_explicit(&node->shared->broken, 1 + (uint32_t)dead, memory_order_relaxed);
 	/* Relaxed: no other memory belongs to it. */
 	uint32_t broken = atomic_load_explicit(&node->shared->broken, memory_order_relaxed);
+	/* The first report stays: members that end because of it die too. */
+	if (dead >= 0 && !broken &&
+	    atomic_compare_exchange_strong_explicit(&node->shared->broken, &broken, 1 + (uint32_t)dead, memory_order_relaxed,
+						    memory_order_relaxed))
+		broken = 1 + (uint32_t)dead;
 	if (!broken)
 		return MPI_SUCCESS;
 	if (broken <= (uint32_t)comm->size)

@@ -43,7 +43,7 @@ struct adi_job {
 	bool oversubscribed; /* more ranks than processors on this machine */
 	ch3_t *engine;
 	struct adi_peer *peer; /* [size] */
-	int told_dead; /* rank in MPI_COMM_WORLD of a process that, by another rank's report, has died; -1: none */
+	int told_dead; /* rank in MPI_COMM_WORLD of the process that was reported as dead in shared memory; -1: none */
 };
 extern struct adi_job adi_job;
 

@@ -145,12 +145,15 @@ void adi_death_report(void)
 		tell_others(true);
 }
 
+/* First what was reported: the rank that has reported it may have ended since, which is not the cause. */
 static int known_dead(void)
 {
+	if (adi_job.told_dead >= 0)
+		return adi_job.told_dead;
 	for (int i = 0; adi_job.peer && i < adi_job.size; i++)
 		if (adi_job.peer[i].error)
 			return i;
-	return adi_job.told_dead;
+	return -1;
 }
 
 int adi_death_find(void)
