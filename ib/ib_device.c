@@ -232,8 +232,9 @@ static int choose_port(struct ib_device *device, const struct wish *wish)
 {
 	int first = wish->port < 0 ? 1 : wish->port;
 	int last = wish->port < 0 ? device->limits.phys_port_cnt : wish->port;
+	/* Without a name the next device may have such a port. */
 	if (wish->port > device->limits.phys_port_cnt)
-		hr_log(HR_LOG_ERROR, "verbs: device %s has ports 1 to %u: port %d of the settings does not exist",
+		hr_log(wish->device ? HR_LOG_ERROR : HR_LOG_INFO, "verbs: device %s has ports 1 to %u: port %d of the settings does not exist",
 		       ibv_get_device_name(device->verbs->device), device->limits.phys_port_cnt, wish->port);
 	for (int port = first; port <= last && port <= device->limits.phys_port_cnt; port++) {
 		if (ibv_query_port(device->verbs, (uint8_t)port, &device->port_attr) ||
