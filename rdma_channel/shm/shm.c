@@ -345,7 +345,7 @@ static int shm_conn_establish(void *data, const struct hr_half *peer, int stream
 	return 0;
 }
 
-/* Revokes the open offer: the caller may then reuse the memory that put was offered. Withdraws the open grant: the
+/* Revokes the open offers: the caller may then reuse the memory that put was offered. Withdraws the open grant: the
  * caller may reuse the memory that get was offered once the peer has finished its current copy, or has ended. */
 static int shm_conn_stop(void *data)
 {
@@ -361,7 +361,7 @@ static int shm_conn_shutdown(void *data)
 {
 	struct shm_conn *conn = data;
 	/* The accepted bytes are in memory that the peer has mapped, so this side is not needed to deliver them. Revoke
-	 * the offer first, before the peer can learn that this side has ended. */
+	 * the offers first, before the peer can learn that this side has ended. */
 	if (!conn->said_goodbye) {
 		shm_pusher_revoke(&conn->pusher);
 		hr_stream_goodbye(conn->stream);
