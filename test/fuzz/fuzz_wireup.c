@@ -106,7 +106,8 @@ static int make_descriptor(bool right, uint32_t ring_bytes)
 		abort();
 	/* The tail that the owner of an empty ring writes there. */
 	uint32_t tail = SHM_FIRST_POSITION;
-	if (pwrite(fd, &tail, sizeof tail, offsetof(struct shm_control, tail)) != sizeof tail)
+	if (pwrite(fd, &tail, sizeof tail, (off_t)(ring_bytes & 0xffffff) + (off_t)offsetof(struct shm_control, tail)) !=
+	    sizeof tail)
 		abort();
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	return fd;
