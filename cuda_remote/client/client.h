@@ -67,7 +67,8 @@ struct rc_device {
 /* Of held.c; atomic. */
 struct rc_held {
 	uint64_t last;   /* number of the last call that may hold a stream, or higher */
-	uint64_t stream; /* the only stream that such calls named since no stream was held; UINT64_MAX: it may have been several */
+	uint64_t stream; /* the only stream that such calls named since no stream was held, as held.c numbers streams;
+			  * UINT64_MAX: it may have been several */
 	uint64_t done;   /* no call up to this number holds a stream */
 };
 

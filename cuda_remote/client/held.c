@@ -44,7 +44,8 @@ static_assert(offsetof(struct rc_wire_launch, stream) == sizeof(uint64_t) &&
 	      !offsetof(struct rc_wire_memops, stream) && !offsetof(struct rc_wire_peer_gate, stream) &&
 	      offsetof(struct rc_wire_copy, stream) == sizeof(uint64_t), "places of the stream");
 
-/* The stream that the arguments name; SEVERAL for the per-thread default stream, which each thread has. */
+/* The stream that the arguments name; SEVERAL for the per-thread default stream, which each thread has. Each context has a legacy
+ * default stream: for it, a number below all handles, with the index of the call's context. */
 static uint64_t stream_at(const struct rc_wire_call *head, int at)
 {
 	uint64_t stream;
@@ -55,7 +56,7 @@ static uint64_t stream_at(const struct rc_wire_call *head, int at)
 		return stream;
 	if (stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || head->flags & RC_CALL_PER_THREAD)
 		return SEVERAL;
-	return (uint64_t)(uintptr_t)CU_STREAM_LEGACY;
+	return (uint64_t)head->context << 2 | (uint64_t)(uintptr_t)CU_STREAM_LEGACY;
 }
 
 static void raise(uint64_t *to, uint64_t number)

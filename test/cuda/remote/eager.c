@@ -164,6 +164,31 @@ static void in_the_default_stream(void)
 	OK(cuStreamDestroy(blocking));
 }
 
+/* Each context has a default stream of its own: a wait for the one says nothing of the other. */
+static void in_two_default_streams(void)
+{
+	CUcontext context, second;
+	CUdevice number;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuCtxGetDevice(&number));
+	OK(cuCtxCreate(&second, NULL, 0, number));
+	for (uint32_t i = 0; i < COPIES; i++) {
+		OK(cuCtxSetCurrent(context));
+		hold_stream(NULL);
+		OK(cuCtxSetCurrent(second));
+		OK(cuStreamSynchronize(NULL));
+		OK(cuCtxSetCurrent(context));
+		write_host(1);
+		OK(cuMemcpyHtoDAsync(device, host, BYTES, NULL));
+		write_host(i * 3);
+		go();
+		OK(cuStreamSynchronize(NULL));
+		expect(i * 3);
+	}
+	OK(cuCtxDestroy(second));
+	OK(cuCtxSetCurrent(context));
+}
+
 static void write_host_function(void *argument)
 {
 	write_host((uint32_t)(uintptr_t)argument);
@@ -253,6 +278,7 @@ int main(int argc, char **argv)
 	} cases[] = { { "stream", after_a_stream }, { "context", after_the_context }, { "back", after_a_copy_back },
 		      { "several", several }, { "kernel", behind_a_kernel }, { "wait", behind_a_wait },
 		      { "another", behind_another_stream }, { "default", in_the_default_stream },
+		      { "defaults", in_two_default_streams },
 		      { "function", behind_a_function }, { "copy", behind_a_copy }, { "large", large },
 		      { "thread", behind_a_thread } };
 	bool found = false;

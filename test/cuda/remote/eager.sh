@@ -20,7 +20,7 @@ all() {
 	for each in stream context back several; do
 		counts $each 0
 	done
-	for each in kernel wait another default function copy large thread; do
+	for each in kernel wait another default defaults function copy large thread; do
 		counts $each 40
 	done
 }
