@@ -378,8 +378,9 @@ bool rc_memory_remove(uint64_t base);
 void rc_memory_set_of_graph(uint64_t base);
 /* Removes the allocation of this kind that begins at base, unless it is an allocation node's. */
 bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken);
-/* A module or library is about to be unloaded: nothing more is sent for its managed variables. */
-void rc_memory_module_ending(CUmodule module);
+/* A module or library is about to be unloaded: nothing more is sent for its managed variables. ending false: it was not unloaded
+ * after all. */
+void rc_memory_module_ending(CUmodule module, bool ending);
 /* Remove from the table the globals of a module, or all device memory of a context. */
 void rc_memory_forget_module(CUmodule module);
 void rc_memory_forget_context(CUcontext context);

@@ -126,12 +126,12 @@ void rc_memory_forget_module(CUmodule module)
 	pthread_rwlock_unlock(&lock);
 }
 
-void rc_memory_module_ending(CUmodule module)
+void rc_memory_module_ending(CUmodule module, bool ending)
 {
 	pthread_rwlock_rdlock(&lock);
 	for (size_t i = 0; i < n_spans; i++)
 		if (spans[i].kind == RC_MEMORY_MANAGED && spans[i].module == module)
-			rc_mirror_ending(spans[i].base);
+			rc_mirror_ending(spans[i].base, ending);
 	pthread_rwlock_unlock(&lock);
 }
 

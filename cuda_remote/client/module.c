@@ -182,12 +182,14 @@ CUresult rc_module_unload(struct rc_module *module)
 	} message = { .call = { module->handle } };
 	struct rc_link *link;
 	CUresult result = rc_link_to(rc_handle_session(module->handle), (uint64_t)(uintptr_t)module->context, &link);
-	if (result == CUDA_SUCCESS)
-		rc_memory_module_ending((CUmodule)(uintptr_t)module->handle);
-	if (result == CUDA_SUCCESS)
-		result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	rc_memory_module_ending((CUmodule)(uintptr_t)module->handle, true);
+	result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		rc_module_end(module);
+	else /* the call may have returned the failure of an earlier one, and was not executed then */
+		rc_memory_module_ending((CUmodule)(uintptr_t)module->handle, false);
 	return result;
 }
 

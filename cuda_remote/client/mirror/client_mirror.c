@@ -76,12 +76,12 @@ bool rc_mirror_begin(const struct rc_span *span)
 	return added;
 }
 
-void rc_mirror_ending(uint64_t address)
+void rc_mirror_ending(uint64_t address, bool ending)
 {
 	pthread_mutex_lock(&lock);
 	struct mirror *mirror = mirror_find(&table, address);
 	if (mirror)
-		mirror->ending = true;
+		mirror->ending = ending;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -37,8 +37,8 @@ CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, co
 bool rc_mirror_begin(const struct rc_span *span);
 /* Fetches what the device has changed now. */
 CUresult rc_mirror_fetch(struct rc_link *link);
-/* The memory is about to be freed: nothing more is sent for it. */
-void rc_mirror_ending(uint64_t address);
+/* The memory is about to be freed: nothing more is sent for it. ending false: it was not freed after all. */
+void rc_mirror_ending(uint64_t address, bool ending);
 /* The same for all memory of a context; ending false: it has not ended after all. */
 void rc_mirror_context_ending(CUcontext context, bool ending);
 /* The worker's memory does not exist any more. */

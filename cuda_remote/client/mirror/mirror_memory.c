@@ -30,7 +30,7 @@ CUresult rc_mirror_free(const struct rc_span *span)
 	} message = { .call = { span->base } };
 	struct rc_link *link;
 	CUresult result = rc_link_to(span->session, (uint64_t)(uintptr_t)span->context, &link);
-	rc_mirror_ending(span->base);
+	rc_mirror_ending(span->base, true);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_managed_free, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS) {
