@@ -480,7 +480,8 @@ struct rc_wire_library_module { /* library_module; its answer: as that to a load
 };
 struct rc_wire_global { /* module_global, managed_variable; the answer: u64 address, u64 bytes */
 	uint64_t module;
-	uint32_t name, reserved; /* bytes of the name that follows */
+	uint32_t name;   /* bytes of the name that follows */
+	uint32_t mirror; /* client: managed_variable: 1: it has mapped the variable, and the worker sends what changes; else 0 */
 };
 struct rc_wire_function_attribute { /* also function_cache: value is the CUfunc_cache */
 	uint64_t function;

@@ -310,13 +310,14 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary hand
 	return result;
 }
 
-/* Asks the worker to mirror the variable; outputs where it is. */
-static CUresult ask_variable(const struct rc_module *library, const char *name, struct rc_link **link, uint64_t found[2])
+/* Asks the worker where the variable is, and if mirror is 1, to mirror it. */
+static CUresult ask_variable(const struct rc_module *library, const char *name, uint32_t mirror, struct rc_link **link,
+			     uint64_t found[2])
 {
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_global call;
-	} message = { .call = { .module = library->handle, .name = (uint32_t)strlen(name) } };
+	} message = { .call = { library->handle, (uint32_t)strlen(name), mirror } };
 	struct iovec iov = { (void *)(uintptr_t)name, message.call.name };
 	struct rc_route route = { NULL, 0, false };
 	if (!rc_mirror_supported(rc_handle_session(library->handle))) {
@@ -334,7 +335,28 @@ static CUresult ask_variable(const struct rc_module *library, const char *name, 
 	if ((*link)->reply_len != 2 * sizeof found[0])
 		return rc_link_broken(*link, RC_CALL_managed_variable);
 	memcpy(found, (*link)->reply, 2 * sizeof found[0]);
-	return CUDA_SUCCESS;
+	/* No process has higher addresses. */
+	return found[0] > INT64_MAX || found[1] > INT64_MAX - found[0] ? rc_link_broken(*link, RC_CALL_managed_variable) :
+									 CUDA_SUCCESS;
+}
+
+/* The worker sends changes from the second call on: a call of another thread may fetch them, and the client must know the variable
+ * then. */
+static CUresult mirror_variable(struct rc_link *link, const struct rc_module *library, const struct rc_span *span,
+				const char *name)
+{
+	uint64_t found[2];
+	CUresult result = rc_mirror_variable(link, span, name);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ask_variable(library, name, 1, &link, found);
+	if (result == CUDA_SUCCESS && (found[0] != span->base || found[1] != span->size))
+		result = rc_link_broken(link, RC_CALL_managed_variable);
+	if (result == CUDA_SUCCESS)
+		result = rc_mirror_fetch(link);
+	if (result != CUDA_SUCCESS)
+		rc_mirror_end(span->base);
+	return result;
 }
 
 /* Memory that the calls see as managed, in place of the variable that cuLibraryGetGlobal may have told of. */
@@ -352,7 +374,7 @@ static CUresult add_variable(struct rc_link *link, const struct rc_module *libra
 	}
 	CUresult result = rc_memory_add(&span);
 	if (result == CUDA_SUCCESS)
-		result = rc_mirror_variable(link, &span, name);
+		result = mirror_variable(link, library, &span, name);
 	if (result != CUDA_SUCCESS)
 		rc_memory_remove(span.base);
 	return result;
@@ -372,7 +394,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary handl
 	if (!name || strlen(name) > 65535)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&one_at_a_time);
-	result = ask_variable(library, name, &link, found);
+	result = ask_variable(library, name, 0, &link, found);
 	if (result == CUDA_SUCCESS)
 		result = add_variable(link, library, found, name);
 	pthread_mutex_unlock(&one_at_a_time);

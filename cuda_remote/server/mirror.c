@@ -135,12 +135,13 @@ static CUresult add_variable(const struct mirror *variable)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A variable in the current context. Its first value is found as a change. */
+/* A variable in the current context. The client asks where it is, and calls again when it can take changes. The first value is
+ * found as a change. */
 CUresult serve_managed_variable(struct server_call *call)
 {
 	struct rc_wire_global args;
 	void *library;
-	if (!server_take_into(call, &args, sizeof args) || args.name > 65535)
+	if (!server_take_into(call, &args, sizeof args) || args.name > 65535 || args.mirror > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	const char *text = server_take(call, args.name, 1);
 	CUresult result = server_object(RC_KIND_LIBRARY, args.module, &library);
@@ -157,7 +158,7 @@ CUresult serve_managed_variable(struct server_call *call)
 	if (result == CUDA_SUCCESS)
 		result = driver.cuLibraryGetManaged(&address, &size, library, name);
 	free(name);
-	if (result == CUDA_SUCCESS && size) {
+	if (result == CUDA_SUCCESS && size && args.mirror) {
 		pthread_mutex_lock(&lock);
 		result = add_variable(&(struct mirror){ .address = address, .size = size, .owner = call->thread->current,
 							.module = library, .shared_pages = true });

@@ -28,7 +28,8 @@ void rc_mirror_unmap(const struct rc_span *span);
 
 /* ---- mirror_variable.c ---- */
 
-/* Maps a copy of a managed variable, which is in the table and which the worker mirrors, and fetches its value. */
+/* Maps a copy of a managed variable, which is in the table, and takes changes of it from then on. The worker does not mirror the
+ * variable yet. */
 CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, const char *name);
 
 /* ---- client_mirror.c ---- */

@@ -89,5 +89,5 @@ CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, co
 	}
 	/* The twin holds zeros; the page may have held a variable of a library that was unloaded. */
 	memset((void *)(uintptr_t)span->base, 0, span->size);
-	return rc_mirror_begin(span) ? rc_mirror_fetch(link) : CUDA_ERROR_OUT_OF_MEMORY;
+	return rc_mirror_begin(span) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
