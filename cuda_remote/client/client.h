@@ -85,7 +85,8 @@ struct rc_session {
 	int driver_version;
 	uint32_t gpu;             /* the only GPU of the server that the list names, or RC_SERVER_ALL_GPUS */
 	uint64_t staging, staged; /* bytes of asynchronous copies to the host: allowed, in progress (atomic) */
-	unsigned ending;          /* copies to the device whose last bytes the data connection's thread is sending; atomic */
+	uint64_t ending, ended;   /* copies to the device whose last bytes the data connection's thread has begun, and ended, to
+				   * send; atomic */
 	uint64_t pinned;          /* bytes of pinned memory that the worker maps, if it is on this host */
 	uint64_t primary;         /* handle of the primary context of the server's device 0 */
 	struct rc_link *first;    /* the first connection; host functions use it */
@@ -511,7 +512,7 @@ void rc_copy_failed(struct rc_copy *copy);
 /* Finds the copy to the device of which the server has requested these bytes on link. The copy stays valid until rc_copy_sent or
  * rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
-/* Waits until no copy of the session has its last bytes being sent. Then, if the device has all bytes of a copy, the program may
+/* Waits until the copies of the session whose last bytes are being sent now have ended. Then, if the device has all bytes of a copy, the program may
  * write to its source: what has been sent was read before. */
 void rc_copy_await_sources(struct rc_session *session);
 /* The bytes are sent. */

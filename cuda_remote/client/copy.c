@@ -122,7 +122,7 @@ static void chunk_ended(struct rc_copy *copy)
 	copy->receiving--;
 	/* Release pairs with the acquire in rc_copy_await_sources: the bytes were read before. */
 	if (copy->ending)
-		__atomic_sub_fetch(&copy->session->ending, 1, __ATOMIC_RELEASE);
+		__atomic_add_fetch(&copy->session->ended, 1, __ATOMIC_RELEASE);
 	copy->ending = false;
 	free_if_unused(copy);
 	pthread_cond_broadcast(&chunk_has_ended);
@@ -231,12 +231,14 @@ struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, ui
 	return copy;
 }
 
+/* One thread sends them, one copy after another. Copies that begin to end meanwhile are not waited for. */
 void rc_copy_await_sources(struct rc_session *session)
 {
-	if (!__atomic_load_n(&session->ending, __ATOMIC_ACQUIRE))
+	uint64_t begun = __atomic_load_n(&session->ending, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&session->ended, __ATOMIC_ACQUIRE) >= begun)
 		return;
 	pthread_mutex_lock(&lock);
-	while (__atomic_load_n(&session->ending, __ATOMIC_ACQUIRE))
+	while (__atomic_load_n(&session->ended, __ATOMIC_ACQUIRE) < begun)
 		pthread_cond_wait(&chunk_has_ended, &lock);
 	pthread_mutex_unlock(&lock);
 }
