@@ -93,7 +93,7 @@ struct rc_peer_plans {
 	struct rc_wire_peer_plan best[RC_PEER_CLASSES];
 };
 
-/* Milliseconds that rc_peer_plans_choose may take, but for the last trial. */
+/* Milliseconds that rc_peer_plans_choose may take. Each class of sizes has one trial even if this time is over. */
 unsigned rc_peer_measuring_ms(void);
 /* True if HEADRACE_PEER asks for links. */
 bool rc_peer_by_link(void);
