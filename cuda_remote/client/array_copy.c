@@ -58,7 +58,12 @@ static CUresult part_send(struct rc_link *link, const struct rc_wire_array *call
 	size_t n = part->WidthInBytes * part->Height * part->Depth;
 	struct iovec iov[] = { { (void *)(uintptr_t)part, sizeof *part }, { bytes, n } };
 	CUresult result = call->parts ? rc_chunks_take(link) : CUDA_SUCCESS;
-	return result == CUDA_SUCCESS ? rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, iov, 2) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = rc_link_post(link, RC_CALL_array_up, 0, &message.head, sizeof message, iov, 2);
+	if (result != CUDA_SUCCESS && call->parts)
+		rc_chunks_untake(link);
+	return result;
 }
 
 static CUresult part_fetch(struct rc_link *link, uint64_t stream, const CUDA_MEMCPY3D *part, uint8_t *bytes)

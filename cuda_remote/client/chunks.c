@@ -121,6 +121,12 @@ CUresult rc_chunks_take(struct rc_link *link)
 	return result;
 }
 
+void rc_chunks_untake(struct rc_link *link)
+{
+	if (!link->error)
+		link->chunks--;
+}
+
 static CUresult send_staged(struct rc_link *link, const struct rc_wire_copy *call, const struct rc_copy *copy)
 {
 	struct rc_wire_staged chunk = { call->copy, 0, 0 };

@@ -444,6 +444,8 @@ bool rc_chunks_staged(struct rc_link *link);
 bool rc_chunks_room(const struct rc_link *link, const struct rc_wire_box *box);
 /* Takes the next slot for bytes that another call brings. Waits until the slot is free. */
 CUresult rc_chunks_take(struct rc_link *link);
+/* The other call was not sent: the slot was not used. */
+void rc_chunks_untake(struct rc_link *link);
 /* A REPLY says how many chunks have left their slots (struct rc_wire_reply). -EPROTO: more than there are. */
 int rc_chunks_freed(struct rc_link *link, uint16_t freed);
 /* Unmaps the staging area of a connection that is being closed. */
