@@ -3,12 +3,18 @@
  * Managed memory: managed | far | limited | far-limited | refused. With "far" the server is reached over TCP, with "limited" its worker maps
  * 16 MB, with "refused" none. managed_far.c has what only a server on another host needs.
  */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_FIXED_NOREPLACE */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 enum { WORDS = 300000, BYTES = WORDS * 4 };
 
@@ -347,6 +353,31 @@ static void refused(void)
 	EXPECT(cuLibraryGetManaged(&address, NULL, library_new(), "cell"), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/* The program has other memory where the variable is. The session goes on, and the worker sends nothing of the variable. */
+static void variable_without_a_place(void)
+{
+	CUlibrary library = library_new();
+	CUdeviceptr address;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *other_mirror = managed(64);
+	OK(cuLibraryGetGlobal(&address, NULL, library, "cell"));
+	OK(cuMemsetD32(address, 0, 4));
+	void *want = (void *)(uintptr_t)(address & ~(CUdeviceptr)(page - 1));
+	void *mine = mmap(want, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	CHECK(mine == want);
+	EXPECT(cuLibraryGetManaged(&address, NULL, library, "cell"), CUDA_ERROR_OUT_OF_MEMORY);
+	append(NULL, address, 5);
+	OK(cuCtxSynchronize());
+	for (size_t i = 0; i < page; i++)
+		CHECK(!((const uint8_t *)mine)[i]);
+	CHECK(!munmap(mine, page));
+	OK(cuLibraryGetManaged(&address, NULL, library, "cell"));
+	const uint32_t *cell = (const uint32_t *)(uintptr_t)address;
+	CHECK(cell[0] == 1 && cell[1] == 5);
+	OK(cuLibraryUnload(library));
+	OK(cuMemFree(at(other_mirror)));
+}
+
 /* A variable is the same bytes for host, kernels, fills and copies, until its library ends. */
 static void variables(void)
 {
@@ -427,6 +458,8 @@ int main(int argc, char **argv)
 	in_order(true);
 	freed_in_use();
 	pointers();
+	if (far)
+		variable_without_a_place();
 	variables();
 	advice();
 	handles_used_again();
