@@ -514,8 +514,8 @@ void rc_copy_failed(struct rc_copy *copy);
 /* Finds the copy to the device of which the server has requested these bytes on link. The copy stays valid until rc_copy_sent or
  * rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
-/* Waits until the copies of the session whose last bytes are being sent now have ended. Then, if the device has all bytes of a copy, the program may
- * write to its source: what has been sent was read before. */
+/* Waits until the copies of the session whose last bytes are being sent now have ended. Then, if the device has all bytes of a
+ * copy, the program may write to its source: what has been sent was read before. */
 void rc_copy_await_sources(struct rc_session *session);
 /* The bytes are sent. */
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);
