@@ -19,10 +19,10 @@
  *	            A rank that reads nothing in a step stores seq all the same.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
  * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
- *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`, unless another rank has; nobody clears it. All waiting
- *	            ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection to each member and each member has one to rank 0, so
- *	            some living member sees each death. In a reduction or a gather rank 0 can leave before the root. So a root that
- *	            waits long for a rank opens a connection to it.
+ *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`, unless another rank has done so.
+ *	            Nobody clears it. All waiting ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection
+ *	            to each member, so some living member sees each death. In a reduction or a gather rank 0 can leave before the
+ *	            root. So a root that waits long for a rank opens a connection to it.
  */
 #ifndef ADI_COLLECTIVE_NODE_H
 #define ADI_COLLECTIVE_NODE_H

@@ -21,7 +21,7 @@
 /* After a connection has failed, the time that the fence still has to end: the peer may have passed it and closed. */
 #define CONFIRM_MS 1000
 #define FIND_MS 200     /* maximum wait of a rank that was told of a death until it knows which rank has died */
-/* Time that a rank gives lower ranks to report a death: the first lower rank, each further one, and at most. */
+/* How long a rank waits for lower ranks to report a death: for the first of them, for each further one, and at most. */
 #define TELL_FIRST_MS 300
 #define TELL_NEXT_MS 100
 #define TELL_MS_MAX 700

@@ -61,7 +61,7 @@ while IFS=, read -r name value; do
 done <"$data/peer_model.csv"
 # The addresses of the software GPU, if it chooses them itself.
 export HR_VERBS_DOUBLE_GPU=100000000000-540000000000 HEADRACE_PLACED_MEMORY=0
-# Trials take their time in slow motion too.
+# Trials take 40 times as long too.
 export HEADRACE_PEER_MEASURE_MS=7000
 
 folder=$(mktemp -d /dev/shm/peer-figures.XXXXXX) || exit 1

@@ -39,7 +39,7 @@ static const struct argp_option option_table[] = {
 	{ "iters", OPTION_ITERS, "N", 0, "messages for each size (default: by time)", 0 },
 	{ "seconds", OPTION_SECONDS, "S", 0, "time for the samples of a size (default 0.4)", 0 },
 	{ "window", OPTION_WINDOW, "N", 0, "bw, rate: messages before an answer (default: by time)", 0 },
-	{ "ahead", OPTION_AHEAD, "N", 0, "bw, rate: long messages that a put or get offers (default 16)", 0 },
+	{ "ahead", OPTION_AHEAD, "N", 0, "bw, rate: messages of 16 KB and more that are under way (default 16)", 0 },
 	{ "sleep", OPTION_SLEEP, NULL, 0, "both sides sleep after a short spin, as if they shared processors", 0 },
 	{ "quick", OPTION_QUICK, NULL, 0,
 	  "sweep: eight sizes instead of 22, a tenth of the time each; peer: four sizes, one round", 0 },

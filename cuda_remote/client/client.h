@@ -235,8 +235,8 @@ CUresult rc_link_progress(struct rc_link *link);
 /* Waits until a request is complete, and frees it. NULL is allowed. */
 CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request);
 
-/* A stream has come to something that the calling thread does for it: the program's writes and reads before the calls that have
- * let the stream go on come before what the thread does next. */
+/* Call it when a stream has come to work that the calling thread does for it. The program's writes and reads before the calls that
+ * let the stream go on then precede what the thread does next. */
 void rc_link_see_calls(const struct rc_session *session);
 /* One more message of the data connection is complete: its bytes are stored. */
 void rc_link_chunk_arrived(struct rc_session *session);
@@ -562,7 +562,8 @@ CUresult rc_pinned_copy(const struct rc_route *route, const struct rc_wire_copy_
 
 /* Finds addresses for bytes, a multiple of the page size, at which the caller may map memory. 0: there are none. */
 uint64_t rc_shared_take(uint64_t bytes);
-/* A worker has other memory at several places near this address, which rc_shared_take gave: takes later addresses from elsewhere. */
+/* Call it if a worker has other memory at this address, which rc_shared_take has returned, and at several addresses near it.
+ * Later addresses then come from another window. */
 void rc_shared_avoid(uint64_t address);
 /* Unmaps what is mapped there, and ends the use of the addresses. */
 void rc_shared_give(uint64_t address, uint64_t bytes);

@@ -321,8 +321,8 @@ static CUresult ask_variable(const struct rc_module *library, const char *name, 
 	struct iovec iov = { (void *)(uintptr_t)name, message.call.name };
 	struct rc_route route = { NULL, 0, false };
 	if (!rc_mirror_supported(rc_handle_session(library->handle))) {
-		hr_log_once(HR_LOG_WARN, "a library's managed variables cannot be used: its server must place memory at addresses of the "
-			    "client, as with the software GPU");
+		hr_log_once(HR_LOG_WARN, "managed variables cannot be used: they need a server whose driver places memory at the "
+			    "client's addresses, as the software GPU does");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	CUresult result = rc_route_handle(&route, RC_KIND_LIBRARY, library->handle);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The addresses of memory that the client and workers on this host map at the same place: windows of the process's own
- * addresses. A worker has other memory there rarely; then the client tries another place (pinned.c). The software GPU of a
- * worker reserves more addresses than a window has, so if several places of a window were refused, another window is used.
+ * addresses. If a worker has other memory there, which is rare, the client tries another address (pinned.c). The software GPU
+ * of a worker may have reserved all addresses of a window. So if several addresses of a window were refused, the client opens
+ * another window.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cuda_remote/client/client.h"

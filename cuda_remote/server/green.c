@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Green contexts. The client names a green context by a context's handle, whose data says that it is one. It is never made
- * current: calls are made in its primary context. The driver's structs of multiprocessors stay here, as they may contain
- * what the driver trusts; the client has their numbers.
+ * Green contexts. The client names a green context by a context's handle, whose data says that it is one. Calls are made in
+ * its primary context; the green context is made current only to make a blocking stream in it. The driver's structs of
+ * multiprocessors stay here, as they may contain what the driver trusts; the client has their numbers.
  */
 #include "cuda_remote/server/internal.h"
 

@@ -70,7 +70,7 @@ struct shm_control {
 	/* For single copy (single.h). */
 	_Alignas(128) uint32_t pulls;     /* receiver stores, sender loads: it can read the sender's memory */
 	uint32_t near;                    /* receiver stores, sender loads: the two processors share a cache (near.h) */
-	_Alignas(128) uint32_t taken_up;  /* both change it: number of the last offer that is not open to be taken up */
+	_Alignas(128) uint32_t taken_up;  /* both change it: number of the last offer that was taken up or never will be */
 	uint32_t made;                    /* sender stores it: number of the last offer (near.h) */
 	uint32_t revoked;                 /* sender stores, receiver loads: the offered memory may have changed */
 	_Alignas(128) uint64_t answer_bytes; /* receiver stores before an early answer: bytes of the offer that it took */

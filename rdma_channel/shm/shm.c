@@ -54,7 +54,8 @@ HR_SETTING(zero_copy_setting, "HEADRACE_SHM_ZERO_COPY", "32k", 0, 1u << 30,
 HR_SETTING(near_setting, "HEADRACE_SHM_NEAR", "128k", 0, 1u << 30,
 	   "shm: minimum size for single copy if the two processors share a cache; 0: HEADRACE_SHM_ZERO_COPY");
 
-/* The receiver finds the next piece when it has one. More wait in memory that the sender's caller cannot use meanwhile. */
+/* More than one, so that the receiver finds the next piece when it has taken one. Not many more, as the sender's caller cannot
+ * use the memory of offered pieces. */
 HR_SETTING(offers_setting, "HEADRACE_SHM_OFFERS", "8", 1, SHM_OFFERS_MAX,
 	   "shm: pieces that are offered for single copy before the receiver has taken the first");
 

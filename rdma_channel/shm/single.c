@@ -166,7 +166,7 @@ struct shm_offer shm_pusher_offer(struct shm_pusher *pusher, const void *from, s
 	uint32_t number = pusher->end++;
 	bool alone = number == pusher->first;
 	*offer_of(pusher, number) = (struct shm_offered){ from, length, start };
-	/* A grant of an earlier offer that is open may be old. */
+	/* Not if an earlier offer is open: its grant may be old. */
 	if (alone)
 		pusher->seen_at = hr_now_coarse_ns();
 	/* Relaxed: nobody reads it. It brings the line of taken_up to this processor, for the receiver to measure. */

@@ -30,10 +30,10 @@
  * the number before the first open one to that of the last.
  *
  * go back: After an early answer, and when offers were taken back, the sender goes on with the first byte that was not
- *	        taken. What it has sent after that byte was not accepted, so its caller still offers it; it is sent again,
- *	        first the rest of the piece (if taken back: all of it) through the ring. A record with SHM_RESTART comes
- *	        before it. The receiver drops all records between the early answer, or the offer that was taken back, and
- *	        the restart. test/model/several.pml is the model.
+ *	        taken. Put has not accepted what the sender has sent after that byte, so the caller still offers these
+ *	        bytes. The sender puts a record with SHM_RESTART, and sends them again: first the rest of the piece (if it
+ *	        was taken back: all of it) through the ring. The receiver drops all records between the early answer, or the
+ *	        offer that was taken back, and the restart. test/model/several.pml is the model.
  *
  * Only the right bytes are delivered. The receiver counts a unit that it pulls only if the same system call also read
  * the peer's token: a word that is in no other process's memory and does not survive exec(2). It then checks that

@@ -30,8 +30,8 @@ need_mpirun() {
 	fi
 }
 
-# ranks N PROGRAM [ARGUMENT...]: runs it with N ranks. A rank that waits yields its processor to everything else that runs, so
-# on a loaded machine a program with many barriers takes minutes. Only a hang takes five, or the seconds of ranks_limit.
+# ranks N PROGRAM [ARGUMENT...]: runs it with N ranks, for at most ranks_limit seconds, 300 by default. A rank that waits yields
+# its processor to all other programs, so on a loaded machine a program with many barriers takes minutes.
 ranks() {
 	n=$1
 	shift

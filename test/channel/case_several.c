@@ -153,7 +153,8 @@ static void cut(uint8_t *bytes, size_t done, struct iovec *iov, int *n)
 	}
 }
 
-/* Gets all the pieces with each call, until an error. What was delivered is right, and the memory is this side's again. */
+/* Passes all the pieces to each get, until an error. What was delivered must be right, and nothing writes into the memory after
+ * the connection is closed. */
 static void get_until_the_end(struct side *side)
 {
 	uint8_t *bytes = malloc(END_BYTES);
@@ -179,7 +180,7 @@ static void get_until_the_end(struct side *side)
 	free(bytes);
 }
 
-/* 0 ends with several pieces under way, of which 1 has begun to take some. */
+/* Side 0 ends with several pieces under way, of which side 1 has begun to take some. */
 static void end_of(struct side *side, bool dies)
 {
 	if (side->index == 1) {
@@ -218,7 +219,7 @@ static void death_under_several_puts(struct side *side)
 	end_of(side, true);
 }
 
-/* 1 closes while its get has several long pieces on the way; 0 learns of it in its put. */
+/* Side 1 closes while several long pieces of its get are on their way. The put of side 0 reports that. */
 static void close_under_several_gets(struct side *side)
 {
 	uint8_t *bytes = malloc(END_BYTES);

@@ -58,7 +58,7 @@ static void put_once(struct side *side, struct messages *messages)
 	CHECK_IS(accepted, HEADER);
 }
 
-/* The receiver gets what one put has sent although the sender calls nothing any more, and nothing else. */
+/* The sender puts once and then calls nothing. The receiver gets what this put has sent, and nothing else. */
 static void offers(struct side *side, const char *setting, int number)
 {
 	struct messages messages;
@@ -113,8 +113,8 @@ static void settings_out_of_range_are_refused(struct side *side)
 	}
 }
 
-/* A short get in one of the pieces: the sender goes back, and all that was behind comes in order, copied once again but for
- * the rest of that piece. */
+/* A short get in one of the pieces: the sender goes back. What was behind it arrives in order, by single copy again, except the
+ * rest of that piece. */
 static void short_get_in_the_middle(struct side *side)
 {
 	struct messages messages;

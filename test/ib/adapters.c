@@ -2,7 +2,8 @@
 /*
  * HEADRACE_IB_DEVICE as a list: the connections between two processes are spread over the listed devices and ports, on
  * the libibverbs double with several devices. Most cases put each port on a network of its own ("rails"): a connection
- * works only if both sides have chosen the same entry. This program stands before ibv_modify_qp and so sees the ports.
+ * works only if both sides have chosen the same entry. The program replaces ibv_modify_qp by a
+ * function that records the ports, and then calls the real one.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy over verbs, on the libibverbs double: how many pieces one put announces. What is announced is got although
- * the sender calls nothing any more; what is not announced is not.
+ * Zero-copy over verbs, on the libibverbs double: how many pieces one put announces. The sender puts once and then calls
+ * nothing. The receiver gets what this put has announced, and nothing else.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ static void connect_with(struct side *side, const char *announced)
 	side_wait_up(side, side->conn);
 }
 
-/* One put, then nothing until the peer has what came of it; then the rest. */
+/* Puts once, and waits until the peer has what this put has announced. Then puts the rest. */
 static void put_once(struct side *side, struct iovec *iov)
 {
 	size_t accepted;

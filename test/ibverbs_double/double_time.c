@@ -27,7 +27,7 @@ static double link_ns(const struct vd_settings *set, const struct vd_request *re
 	return gpu && set->gpu_ns_per_byte > set->ns_per_byte ? set->gpu_ns_per_byte : set->ns_per_byte;
 }
 
-/* When the link of that node has room, not before earliest; takes it for the request's bytes. */
+/* Returns when the link of that node is free, not before `earliest`, and occupies the link for the request's bytes. */
 static uint64_t reserve(struct vd_context *context, struct vd_node *node, uint64_t earliest, const struct vd_request *request)
 {
 	uint64_t overhead = context->set.overhead_ns;

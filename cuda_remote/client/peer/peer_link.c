@@ -204,7 +204,7 @@ static void choose_plans(struct pair *pair)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
-	/* At most so long for the measurement of another link, whose server may not answer. */
+	/* Waits at most this long for the measurement of another link, as its server may not answer. */
 	until.tv_sec += 1 + rc_peer_measuring_ms() / 1000;
 	bool alone = !pthread_mutex_timedlock(&measuring, &until);
 	rc_peer_plans_choose(&pair->plans, measure, pair);

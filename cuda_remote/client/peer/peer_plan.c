@@ -26,7 +26,7 @@ HR_SETTING(chunk, "HEADRACE_PEER_CHUNK", "512k", RC_PEER_CHUNK_MIN, RC_PEER_CHUN
 	   "bytes of a buffer of HEADRACE_PEER=3a and 3b");
 
 HR_SETTING(measuring, "HEADRACE_PEER_MEASURE_MS", "1200", 1, 60000,
-	   "time for measuring a link between two servers (hybrid, 4a, 4b); copies wait until it is over, ms");
+	   "time for measuring a link between two servers (HEADRACE_PEER=hybrid, 4a, 4b), ms; the first copies wait for it");
 
 #define LARGE (16u << 20) /* the buffer of version 2 */
 #define TURNS 3
@@ -164,8 +164,8 @@ static bool is_worth_trying(unsigned i, uint32_t bytes, bool direct)
 }
 
 /* The candidates are tried in turn, as other work may disturb any of the trials. After the first turn, those that took much
- * longer than the fastest are left. *fastest: the candidate to begin with, which stays if the time is over before. False:
- * none could be tried. */
+ * longer than the fastest are left out. *fastest: the candidate to begin with; then the fastest of those tried until the time
+ * was over. False: none could be tried. */
 static bool choose(unsigned *fastest, uint32_t bytes, bool direct, int64_t until, rc_peer_measure_fn measure, void *context)
 {
 	uint64_t least = UINT64_MAX, took[CANDIDATES], now;
@@ -200,7 +200,7 @@ void rc_peer_plans_choose(struct rc_peer_plans *plans, rc_peer_measure_fn measur
 	int64_t begin = now_ns();
 	for (int class = 0; class < RC_PEER_CLASSES; class++) {
 		struct rc_wire_peer_plan *best = &plans->best[class];
-		/* What a class does not need is left for the larger ones. */
+		/* Time that a class does not need is left for the larger ones. */
 		int64_t until = begin + (int64_t)measuring_ms * 1000000 * (class + 1) / RC_PEER_CLASSES;
 		uint32_t tried = classes[class].tried;
 		if (is_measured())

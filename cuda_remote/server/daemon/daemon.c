@@ -444,7 +444,7 @@ static int open_door(struct daemon *daemon)
 	return error;
 }
 
-/* Tells the workers at which addresses other servers may reach them. Without the administrator's word: where the client
+/* Tells the workers at which addresses other servers may reach them. If the administrator names none: where the client has
  * reached the worker, then where the daemon listens. */
 static int tell_link_addresses(const struct daemon *daemon)
 {

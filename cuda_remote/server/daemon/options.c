@@ -26,7 +26,7 @@ static const char usage[] =
 	"  -c, --config=FILE            read options from FILE as well, headraced.conf(5); SIGHUP reads it again\n"
 	"  -l, --listen=ADDRESS[:PORT]  listen at this address as well; beyond loopback only with --key-file\n"
 	"  -s, --socket=PATH            listen at this Unix socket, not at the default one; @NAME: abstract\n"
-	"      --link-address=LIST      addresses for links from other servers, the best first; auto: where the client came\n"
+	"      --link-address=LIST      where workers of other servers connect, the best first; auto: as the client did\n"
 	"      --no-loopback            do not listen at loopback's port 27180\n"
 	"  -k, --key-file=FILE          ask every TCP client for the key in FILE (mode 0600)\n"
 	"      --credential=KIND        munge: accept credentials of MUNGE too; key (default): the key file only\n"

@@ -69,7 +69,7 @@ int peer_meet_accept(struct peer_meeting *meeting, bool encrypt, uint32_t timeou
 /* Goes to the worker that gave the invitation. -EACCES: the process there does not have the ticket. */
 int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encrypt, uint32_t timeout_ms,
 		   struct peer_connection *connection);
-/* Without listeners; it can be ended. peer_meet_invite does it too. */
+/* Makes a meeting without listeners, which can be ended. peer_meet_invite calls this too. */
 void peer_meeting_init(struct peer_meeting *meeting);
 void peer_meeting_end(struct peer_meeting *meeting);
 void peer_connection_close(struct peer_connection *connection);

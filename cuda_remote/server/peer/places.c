@@ -16,7 +16,7 @@
 #include <string.h>
 
 HR_SETTING(address_setting, "HEADRACE_LINK_ADDRESS", "auto", 0, 0,
-	   "server: addresses for links from other servers, the best first, as 10.0.0.5,auto; auto: where the client reached it");
+	   "server: addresses at which workers of other servers connect, the best first; auto: where the client has reached it");
 
 static union peer_address reached; /* where the client reaches this worker; without a port */
 

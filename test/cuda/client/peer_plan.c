@@ -117,7 +117,7 @@ START_TEST(hybrid_is_within_5_percent_of_the_best_version)
 }
 END_TEST
 
-/* The first version takes less than that part of the other's time. */
+/* Checks that the first version takes less than this part of the second version's time. */
 static void faster(const char *version, const char *other, uint64_t bytes, double part)
 {
 	double first = time_of_version(&machines[0], version, bytes), second = time_of_version(&machines[0], other, bytes);
@@ -135,7 +135,7 @@ START_TEST(the_order_is_that_of_the_paper)
 	faster("3b", "2b", large, 1);
 	faster("3b", "3a", large, 1);
 	for (uint64_t bytes = 64 << 10; bytes <= large; bytes *= 2) {
-		faster("4a", "3a", bytes, 1 / 0.95); /* 3 with its default buffers, which suit this machine */
+		faster("4a", "3a", bytes, 1 / 0.95); /* version 3 has its default buffers, which are right for this machine */
 		faster("4b", "3b", bytes, 1 / 0.95);
 	}
 }

@@ -44,7 +44,7 @@ with_own_shm() {
 	rm -rf "$work"
 	OWN_SHM=yes exec unshare -m bash -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' - bash "$0" "$@"
 }
-# All files in a /dev/shm of the script's own; in that of the machine, those that have names of ours.
+# Lists the files in /dev/shm: all of them if the script has a /dev/shm of its own, else those with names that Headrace uses.
 shared_memory() {
 	if [ -n "${OWN_SHM:-}" ]; then
 		find /dev/shm

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * copies DRIVER CLIENT ROUNDS SEED: each form of cuMemcpy and cuMemset ROUNDS times with random places and sizes, directly in a driver
- * and through client and a worker that has loaded the same driver. The client makes other calls of a copy, so what counts is
- * the effect: after each call the results are equal, and all bytes of both sides' memory.
+ * copies DRIVER CLIENT ROUNDS SEED: calls each form of cuMemcpy and cuMemset ROUNDS times with random places and sizes, directly
+ * in a driver, and through the client and a worker that has loaded the same driver. The client sends other calls for a copy, so
+ * the test compares effects: after each call the results are equal, and all bytes of both sides' memory.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -189,7 +189,7 @@ SHAPED(cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, FILL_PEER)
 SHAPED(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, FILL_PEER, IN_STREAM)
 SHAPED(cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, FILL_PEER, IN_STREAM)
 
-/* Two halves of a copy, as a batch. These calls take no stream of CUDA's own. */
+/* Two halves of a copy, as a batch. These calls accept no default stream. */
 #define BATCH(name, ...) \
 	static CUresult run_##name(const struct side *s, const struct op *o) \
 	{ \
@@ -291,7 +291,8 @@ static void draw_op(const struct takes *takes, struct op *o)
 {
 	memset(o, 0, sizeof *o);
 	o->to = draw_region(takes->to);
-	/* Regions that overlap are not defined. A line of an array may be copied to itself nowhere else. */
+	/* A copy within one region could overlap itself, which CUDA does not define. But a call that takes one-dimensional arrays
+	 * only has no other region. */
 	do
 		o->from = draw_region(takes->from);
 	while (o->from == o->to && takes->from != BIT(LINE));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cases of green contexts: a struct of multiprocessors is another one on each side, and must arrive as the driver made it. */
+/* The cases of green contexts. Each side has structs of multiprocessors of its own; a driver must get them as it has made them. */
 #include "test/cuda/echo/runner.h"
 
 #define KEPT 32
@@ -35,7 +35,7 @@ void case_cuDeviceGetDevResource(struct run *run)
 	resource_made(run, device.remote & 1, &made);
 }
 
-/* What the other cases need is made by the case that makes it, without an error. */
+/* Makes what the other cases need, by the case for it, which must succeed. */
 static void need(struct run *run, const unsigned *have, const char *name)
 {
 	while (!*have)

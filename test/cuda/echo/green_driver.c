@@ -12,7 +12,7 @@ static void record_resource(struct echo_call *call, unsigned parameter, const CU
 		call->result = CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
-/* Few different ones, as the worker keeps each. part: tells those of one call apart. */
+/* There are only a few different structs, as the worker keeps each. part: the number of the struct within one call. */
 static void make_resource(struct echo_call *call, unsigned part, CUdevResource *resource)
 {
 	uint8_t pattern;

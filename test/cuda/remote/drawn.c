@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A preloaded object: the first number of 32 bits that the program draws is that of the text of DRAWN. The client draws the
- * place of its windows of addresses so. Writes the object's name to stderr then.
+ * A preloaded object. The first random number of 32 bits that the program asks getrandom for is the value of the variable DRAWN.
+ * With such a number the client draws the place of its window of addresses. Writes "drawn" to stderr then.
  */
 #define _GNU_SOURCE /* syscall */
 #include <stdint.h>

@@ -82,7 +82,7 @@ static void after_a_copy_back(void)
 	}
 }
 
-/* Several copies in a row, with fills between them: nothing of that holds a stream. */
+/* Several copies in a row, with fills between them. Neither copies nor fills hold a stream. */
 static void several(void)
 {
 	write_host(5);

@@ -378,7 +378,7 @@ static void variable_without_a_place(void)
 	OK(cuMemFree(at(other_mirror)));
 }
 
-/* A variable is the same bytes for host, kernels, fills and copies, until its library ends. */
+/* Host, kernels, fills and copies see the same bytes of a variable, until its library ends. */
 static void variables(void)
 {
 	CUlibrary libraries[2] = { library_new(), library_new() };

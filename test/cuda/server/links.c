@@ -241,7 +241,7 @@ static int accept_worker(int listener, const uint8_t *ticket)
 	return fd;
 }
 
-/* Nobody listens at the first address, a process without the ticket at the second, and no IP address is the third. */
+/* Nobody listens at the first address, a process without the ticket listens at the second, and the third is no IP address. */
 static void addresses_are_tried_in_turn(void)
 {
 	struct rc_wire_peer_invitation invitation = { .ticket = { 7, 7 }, .card_bytes = 8 };

@@ -18,7 +18,7 @@ hosts=hrl$$
 
 on() { ip netns exec "$hosts$1" "${@:2}"; }
 
-# cable NETWORK HOST ADDRESS HOST ADDRESS: two hosts and what is between them.
+# cable NETWORK HOST ADDRESS HOST ADDRESS: connects two hosts by a network.
 cable() {
 	ip link add "$1" netns "$hosts$2" type veth peer name "$1" netns "$hosts$4" &&
 		on "$2" ip address add "$3/24" dev "$1" && on "$2" ip link set "$1" up &&

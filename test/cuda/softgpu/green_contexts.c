@@ -7,8 +7,8 @@
 #include <time.h>
 
 /*
- * The program has an argument: it runs behind a worker. There a handle that has ended never means something new, and the
- * worker keeps the primary context of each device.
+ * Whether the program has an argument, which means that it runs behind a worker. There a handle that has ended is not used
+ * again, and the worker keeps the primary context of each device.
  */
 static bool remote;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model of the bus between host and GPU, for measurements: copies between the two take at least the time of a bandwidth. */
+/* A model of the bus between host and GPU, for measurements: copies between the two are no faster than a given bandwidth. */
 #ifndef SOFTGPU_COPY_PACE_H
 #define SOFTGPU_COPY_PACE_H
 
