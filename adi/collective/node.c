@@ -14,11 +14,12 @@
 #define YIELDS_PER_POLL 32
 /* Most polls between two looks at the word, while each of them does something. */
 #define POLLS_TOGETHER 16
-/* After this many polls (10 ms or more) a rank sleeps between them: what it waits for takes long. */
+/* After this many polls without work (10 ms or more), or after LONG_MS, a rank sleeps between polls: what it waits for takes long. */
 #define POLLS_BEFORE_SLEEP 4000
 #define SLEEP_NS 50000
-/* After this many polls (100 ms or more) a rank that waits without rank 0 opens a connection to the awaited rank. */
-#define POLLS_BEFORE_WATCH (POLLS_BEFORE_SLEEP + 2000)
+/* After this time a rank that waits without rank 0 opens a connection to the awaited rank. Not a number of polls: if other programs
+ * use the processors, each yield can take milliseconds. */
+#define LONG_MS 100
 /* Steps after which the slot that is prefetched is used. */
 #define PREFETCH 4
 
@@ -101,10 +102,12 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 					       const _Atomic uint64_t *word, uint64_t value)
 {
 	int awaited = rank_of(node, word);
-	for (unsigned polls = 0, all = 0;; polls++, all++) {
-		bool did;
+	int64_t start = adi_now_ms();
+	bool is_long = false;
+	for (unsigned polls = 0;; polls++) {
+		bool did, was_long = is_long;
 		int class = poll(comm, node, awaited, &did);
-		for (int i = 0; i < (did ? 1 : YIELDS_PER_POLL); i++) {
+		for (int i = 0; i < (did || is_long ? 1 : YIELDS_PER_POLL); i++) {
 			if (reached(word, value))
 				return MPI_SUCCESS;
 			sched_yield();
@@ -113,11 +116,12 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 			return class;
 		if (adi_threaded)
 			adi_yield();
-		if (node->watches && all == POLLS_BEFORE_WATCH)
+		is_long = was_long || adi_now_ms() - start >= LONG_MS;
+		if (node->watches && is_long && !was_long)
 			watch(comm, awaited);
 		if (did) /* peers use this rank's windows, or wait for its messages */
 			polls = 0;
-		if (polls > POLLS_BEFORE_SLEEP)
+		else if (polls > POLLS_BEFORE_SLEEP || is_long)
 			nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
 	}
 }
