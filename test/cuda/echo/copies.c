@@ -269,7 +269,7 @@ static struct takes takes_of(const char *name)
 	if (strstr(name, "2D"))
 		return (struct takes){ (old ? HOSTS : MEMORY) | BIT(FLAT), (old ? HOSTS : MEMORY) | BIT(FLAT), true, false, !old };
 	const char *way = name + strlen("cuMemcpy");
-	if (strncmp(way + 1, "to", 2))
+	if (!*way || strncmp(way + 1, "to", 2) != 0)
 		return (struct takes){ MEMORY, MEMORY, false, false, false };
 	const unsigned sets[2] = { (unsigned char)way[3], (unsigned char)way[0] };
 	unsigned found[2];
