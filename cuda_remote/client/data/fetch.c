@@ -23,6 +23,8 @@ int rc_fetch_arrived(void *context, const ch3_incoming_t *incoming, ch3_sink_t *
 		return -EPROTO;
 	memcpy(&wire, incoming->header, sizeof wire);
 	rc_link_see_calls(session);
+	/* Acquire pairs with the release in run (hostfn.c): a host function may have written the bytes. */
+	(void)__atomic_load_n(&session->arrived, __ATOMIC_ACQUIRE);
 	session->fetch[session->fetches++] = wire;
 	return 0;
 }
