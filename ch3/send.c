@@ -63,7 +63,7 @@ static void note_put(ch3_vc_t *vc, int error, size_t accepted)
 
 /*
  * Makes a vector of the messages at the head of the queue, so that the pipe can announce several long ones before the
- * first is taken. Returns the number of buffers. A message whose payload is packed is put alone, as the part that follows
+ * first is taken. Returns the number of buffers. A message with a packed payload is put alone, because its next part
  * is packed later. An announcement is put only at the head: the peer may answer it as soon as it has received it, and
  * then it must not wait here for an earlier message to be accepted. A later call returns at least the rest of this
  * vector (hr_channel_put).

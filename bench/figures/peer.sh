@@ -7,7 +7,7 @@
 # GPU on the libibverbs double, with a model of the link, of GPUDirect RDMA, of registration, and of the bus to the GPU.
 #
 # The model has the proportions of the paper's machine (network 6 GB/s, GPUDirect 2.6, bus 10), 40 times as slow, so that
-# the time of the bytes is long beside the processor time of this machine, on whose few cores everything runs. Absolute
+# the time of the bytes is long compared with the processor time, as all processes share a few cores. Absolute
 # figures therefore mean nothing; the order and the shapes do. Version 1 of the paper registers the memory of each copy.
 # Headrace keeps registrations; the column 1 is measured without that (HEADRACE_IB_CACHE_ENTRIES=0), "1, kept" with it.
 #

@@ -341,7 +341,7 @@ CUgreenCtx rc_green_current(void);
 CUresult rc_green_stream(CUgreenCtx green, unsigned flags, int priority, CUstream *stream);
 /* How many multiprocessors a launch in the stream may count on; 0: all of the device. */
 unsigned rc_green_multiprocessors(CUstream stream);
-/* True if the handle was a stream's whose green context was destroyed. */
+/* True if the handle was that of a stream of a green context, and the green context was destroyed. */
 bool rc_green_orphan(uint64_t stream);
 
 /* ---- memory.c ---- */
@@ -511,11 +511,11 @@ struct rc_copy *rc_copy_claim(const struct rc_link *link, uint64_t id, uint64_t 
 void rc_copy_arrived(struct rc_copy *copy, uint64_t bytes);
 /* Receiving the chunk failed, or sending bytes. */
 void rc_copy_failed(struct rc_copy *copy);
-/* Finds the copy to the device of which the server has requested these bytes on link. The copy stays valid until rc_copy_sent or
- * rc_copy_failed. NULL: there is no such copy, or these are not its next bytes. */
+/* The server has requested bytes of a copy to the device on link: finds the copy. It stays valid until rc_copy_sent or
+ * rc_copy_failed. NULL: there is no such copy, or the bytes are not its next ones. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
-/* Waits until the copies of the session whose last bytes are being sent now have ended. Then, if the device has all bytes of a
- * copy, the program may write to its source: what has been sent was read before. */
+/* Some copies to the device may be sending their last bytes: waits until these copies have ended. Afterwards the program may
+ * write to the source of each copy of which the device has all bytes, as this process has read the source. */
 void rc_copy_await_sources(struct rc_session *session);
 /* The bytes are sent. */
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);

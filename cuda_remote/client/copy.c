@@ -231,7 +231,7 @@ struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, ui
 	return copy;
 }
 
-/* One thread sends them, one copy after another. The wait does not include copies whose last bytes are sent later. */
+/* One thread sends all copies, one after another. Copies that begin to send their last bytes later are not waited for. */
 void rc_copy_await_sources(struct rc_session *session)
 {
 	uint64_t begun = __atomic_load_n(&session->ending, __ATOMIC_ACQUIRE);

@@ -38,7 +38,7 @@ static int move(int fd, char *memory, size_t bytes, int out)
 	return 1;
 }
 
-/* The child: receives when it is asked to, and answers with a byte; or sends. */
+/* The child process: for each request of the parent, receives all bytes and answers with one byte, or sends all bytes. */
 static void serve(int fd)
 {
 	char *memory = malloc(length), asked;

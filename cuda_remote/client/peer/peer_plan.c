@@ -152,8 +152,8 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Returns whether the candidate makes a difference to a copy of so many bytes: of the buffers that hold all of it, only the
- * smallest count. */
+/* Returns whether a copy of this size is to be measured with the candidate. Of all buffers that hold the whole copy, only the
+ * smallest are tried. */
 static bool is_worth_trying(unsigned i, uint32_t bytes, bool direct)
 {
 	uint32_t way = candidates[i].way;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of whole contexts and green contexts: an event that all work of a context completes, and a context whose work waits
- * for an event. */
+/* Events of whole contexts and green contexts: cuCtxRecordEvent (the event completes when all work of the context is complete)
+ * and cuCtxWaitEvent (later work of the context waits for the event). */
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/graph/capture.h"
 
