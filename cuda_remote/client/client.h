@@ -736,6 +736,10 @@ bool peer_copy(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr
 bool peer_copy_async(uint16_t flags, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
 		     size_t size, CUstream stream, CUresult *result);
 bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned event_flags, CUresult *result);
+bool peer_occupancy(uint16_t flags, int *blocks, CUfunction function, int threads, size_t shared, CUresult *result);
+bool peer_occupancy_flags(uint16_t flags, int *blocks, CUfunction function, int threads, size_t shared, unsigned how,
+			  CUresult *result);
+bool peer_occupancy_shared(uint16_t flags, size_t *shared, CUfunction function, int blocks, int threads, CUresult *result);
 
 /* ---- hooks of the table (api/calls): check_* before a call goes out, done_* after it ---- */
 

@@ -284,7 +284,52 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void 
 	return cuLaunchKernelEx(&mine, f, kernelParams, extra);
 }
 
-/* ---- occupancy: the block size with the most resident threads ---- */
+/* ---- occupancy ---- */
+
+/* A library's kernel is of no server: the server of the current context is asked. True: *function was of another server and
+ * was exchanged, or that failed. */
+static bool exchange(CUfunction *function, CUresult *result)
+{
+	struct rc_kernel *kernel = rc_kernel_find((uint64_t)(uintptr_t)*function), *here = kernel;
+	if (!kernel || !kernel->module->library)
+		return false;
+	*result = rc_kernel_on(rc_context_session(), &here);
+	*function = (CUfunction)(uintptr_t)here->handle;
+	return *result != CUDA_SUCCESS || here != kernel;
+}
+
+bool peer_occupancy(uint16_t flags, int *blocks, CUfunction function, int threads, size_t shared, CUresult *result)
+{
+	(void)flags;
+	if (!exchange(&function, result))
+		return false;
+	if (*result == CUDA_SUCCESS)
+		*result = cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared);
+	return true;
+}
+
+bool peer_occupancy_flags(uint16_t flags, int *blocks, CUfunction function, int threads, size_t shared, unsigned how,
+			  CUresult *result)
+{
+	(void)flags;
+	if (!exchange(&function, result))
+		return false;
+	if (*result == CUDA_SUCCESS)
+		*result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, how);
+	return true;
+}
+
+bool peer_occupancy_shared(uint16_t flags, size_t *shared, CUfunction function, int blocks, int threads, CUresult *result)
+{
+	(void)flags;
+	if (!exchange(&function, result))
+		return false;
+	if (*result == CUDA_SUCCESS)
+		*result = cuOccupancyAvailableDynamicSMemPerBlock(shared, function, blocks, threads);
+	return true;
+}
+
+/* The block size with the most resident threads. */
 
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
 						   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,

@@ -318,21 +318,43 @@ static void one(void)
 		tear_down(&places[i]);
 }
 
+/* The server that the library was loaded on is lost. The kernel's handle is that of this server. */
+static void a_kernel_is_asked_about_here(CUkernel kernel)
+{
+	CUfunction function = (CUfunction)kernel;
+	int blocks = 0, grid = 0;
+	size_t shared = 0;
+	OK(cuCtxSetCurrent(places[0].context));
+	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 32, 0));
+	CHECK(blocks > 0);
+	OK(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, function, 32, 0, 0));
+	CHECK(blocks > 0);
+	OK(cuOccupancyAvailableDynamicSMemPerBlock(&shared, function, 1, 32));
+	CHECK(shared > 0);
+	OK(cuOccupancyMaxPotentialBlockSize(&grid, &blocks, function, NULL, 0, 0));
+	CHECK(grid > 0 && blocks > 0);
+}
+
 static void death(void)
 {
+	CUlibrary library;
+	CUkernel kernel;
 	uint32_t value = 0;
 	for (int i = 0; i < DEVICES; i++)
 		set_up(&places[i], i);
+	OK(cuCtxSetCurrent(places[1].context));
+	OK(cuLibraryLoadData(&library, "double\nwait append\n", NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetKernel(&kernel, library, "append"));
 	puts("ready");
 	fflush(stdout);
 	CHECK(getchar() == '\n');
-	OK(cuCtxSetCurrent(places[1].context));
 	EXPECT(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	EXPECT(cuMemcpyDtoH(&value, places[2].memory, 4), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	OK(cuCtxSetCurrent(places[0].context));
 	OK(cuMemsetD32(places[0].memory, 7, WORDS));
 	OK(cuMemcpyDtoH(&value, places[0].memory + 4, 4));
 	CHECK(value == 7);
+	a_kernel_is_asked_about_here(kernel);
 	tear_down(&places[0]);
 }
 
