@@ -277,7 +277,7 @@ CUresult serve_copy_down_later(struct server_call *call)
 	struct group *group = job ? group_new(job) : NULL;
 	if (!group) {
 		free(job);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return server_data_no_memory(call);
 	}
 	*job = (struct job){ .copy = copy.copy };
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);

@@ -416,6 +416,8 @@ int server_data_prepare(void);
 void server_data_post(struct server_parcel *parcel, uint64_t messages);
 /* Messages posted so far. A call that has waited for a stream finds all those of the stream's earlier work counted. */
 uint64_t server_data_posted(void);
+/* Ends the session, as the client would wait for ever for a copy that cannot be posted. Returns the error for the call. */
+CUresult server_data_no_memory(struct server_call *call);
 /* Begins an asynchronous copy to the host whose bytes stay on the device until they are sent. */
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes);
 /* The worker is ending. */

@@ -59,6 +59,14 @@ void server_data_post(struct server_parcel *parcel, uint64_t messages)
 		poke();
 }
 
+CUresult server_data_no_memory(struct server_call *call)
+{
+	hr_log(HR_LOG_ERROR, "no memory for an asynchronous copy; the session ends");
+	if (!call->thread->error)
+		call->thread->error = -ENOMEM;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* The next parcel, or NULL. */
 static struct server_parcel *take(void)
 {

@@ -131,7 +131,7 @@ CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *
 	void *stream;
 	struct push *push = calloc(1, sizeof *push);
 	if (!push)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return server_data_no_memory(call);
 	*push = (struct push){ .parcel.kind = SERVER_PARCEL_PUSH, .number = call->number, .function = call->thread->head.function,
 			       .context = call->thread->context, .copy = copy->copy, .gate = server_gate_of_copy(copy->copy),
 			       .box = copy->box, .bytes = bytes };
