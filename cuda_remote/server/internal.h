@@ -610,8 +610,11 @@ void server_ipc_unmap(uint32_t gpu, uint64_t bytes);
 /* Counts memory that the current context has opened, perhaps not for the first time, and outputs its address and size. pooled:
  * it is freed, not closed. CUDA_ERROR_OUT_OF_MEMORY: the session maps too much; logged. */
 CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_opened *answer);
-/* The client frees memory; if it is memory of another session's pool, it is counted no more. */
-void server_ipc_freed(CUdeviceptr address);
+/* The client frees memory: if it is memory of another session's pool, it is counted no more. Before the driver frees it, as
+ * another thread may get the same address then; NULL: it was not counted. */
+struct server_opened *server_ipc_freeing(CUdeviceptr address);
+/* The driver has freed the memory, or has refused to, and it is counted again. */
+void server_ipc_freed(struct server_opened *opened, CUresult result);
 /* A context has ended, and with it what was opened in it. */
 void server_ipc_forget(CUcontext context);
 CUresult serve_copy_up(struct server_call *call);

@@ -222,17 +222,19 @@ static CUresult quota_info(size_t *free_bytes, size_t *total)
 static CUresult count_free(CUdeviceptr address)
 {
 	struct allocation *allocation = take_at(address);
-	if (!allocation)
-		server_ipc_freed(address);
-	return settle(allocation, real.cuMemFree_v2(address));
+	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
+	CUresult result = settle(allocation, real.cuMemFree_v2(address));
+	server_ipc_freed(opened, result);
+	return result;
 }
 
 static CUresult count_free_async(CUdeviceptr address, CUstream stream)
 {
 	struct allocation *allocation = take_at(address);
-	if (!allocation)
-		server_ipc_freed(address);
-	return settle(allocation, real.cuMemFreeAsync(address, stream));
+	struct server_opened *opened = allocation ? NULL : server_ipc_freeing(address);
+	CUresult result = settle(allocation, real.cuMemFreeAsync(address, stream));
+	server_ipc_freed(opened, result);
+	return result;
 }
 
 static CUresult count_context_destroy(CUcontext context)

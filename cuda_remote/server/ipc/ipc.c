@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct opened {
-	struct opened *next;
+struct server_opened {
+	struct server_opened *next;
 	CUdeviceptr address;
 	uint64_t bytes;
 	CUcontext context;
@@ -20,7 +20,7 @@ struct opened {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct opened *opened;
+static struct server_opened *opened;
 static uint64_t mapped[RC_DEVICES_MAX]; /* bytes, by the server's index of the GPU */
 
 CUresult serve_ipc_get_memory(struct server_call *call)
@@ -63,7 +63,7 @@ static CUresult note_open(CUdeviceptr address, uint64_t bytes, bool pooled)
 	CUresult result = CUDA_SUCCESS;
 	driver.cuCtxGetCurrent(&context);
 	pthread_mutex_lock(&lock);
-	struct opened *entry = opened;
+	struct server_opened *entry = opened;
 	while (entry && (entry->address != address || entry->context != context))
 		entry = entry->next;
 	if (!entry && !server_quota_covers(gpu, mapped[gpu], bytes)) {
@@ -71,7 +71,7 @@ static CUresult note_open(CUdeviceptr address, uint64_t bytes, bool pooled)
 	} else if (!entry) {
 		entry = malloc(sizeof *entry);
 		if (entry) {
-			*entry = (struct opened){ opened, address, bytes, context, gpu, pooled, 0 };
+			*entry = (struct server_opened){ opened, address, bytes, context, gpu, pooled, 0 };
 			opened = entry;
 			mapped[gpu] += bytes;
 		} else {
@@ -99,12 +99,17 @@ CUresult server_ipc_opened(CUdeviceptr address, bool pooled, struct rc_wire_open
 }
 
 /* Removes *at. Under the lock. */
-static void forget(struct opened **at)
+static struct server_opened *take(struct server_opened **at)
 {
-	struct opened *gone = *at;
+	struct server_opened *gone = *at;
 	*at = gone->next;
 	mapped[gone->gpu] -= gone->bytes;
-	free(gone);
+	return gone;
+}
+
+static void forget(struct server_opened **at)
+{
+	free(take(at));
 }
 
 static void note_close(CUdeviceptr address)
@@ -112,7 +117,7 @@ static void note_close(CUdeviceptr address)
 	CUcontext context = NULL;
 	driver.cuCtxGetCurrent(&context);
 	pthread_mutex_lock(&lock);
-	struct opened **at = &opened;
+	struct server_opened **at = &opened;
 	while (*at && ((*at)->address != address || (*at)->context != context))
 		at = &(*at)->next;
 	if (*at && !--(*at)->references)
@@ -120,21 +125,36 @@ static void note_close(CUdeviceptr address)
 	pthread_mutex_unlock(&lock);
 }
 
-void server_ipc_freed(CUdeviceptr address)
+struct server_opened *server_ipc_freeing(CUdeviceptr address)
 {
 	pthread_mutex_lock(&lock);
-	struct opened **at = &opened;
+	struct server_opened **at = &opened;
 	while (*at && ((*at)->address != address || !(*at)->pooled))
 		at = &(*at)->next;
-	if (*at)
-		forget(at);
+	struct server_opened *found = *at;
+	if (found)
+		take(at);
 	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void server_ipc_freed(struct server_opened *entry, CUresult result)
+{
+	if (entry && result != CUDA_SUCCESS) {
+		pthread_mutex_lock(&lock);
+		entry->next = opened;
+		opened = entry;
+		mapped[entry->gpu] += entry->bytes;
+		pthread_mutex_unlock(&lock);
+	} else {
+		free(entry);
+	}
 }
 
 void server_ipc_forget(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
-	for (struct opened **at = &opened; *at;) {
+	for (struct server_opened **at = &opened; *at;) {
 		if ((*at)->context == context)
 			forget(at);
 		else
