@@ -379,12 +379,10 @@ bool rc_memory_remove(uint64_t base);
 void rc_memory_set_of_graph(uint64_t base);
 /* Removes the allocation of this kind that begins at base, unless it is an allocation node's. */
 bool rc_memory_take(uint64_t base, enum rc_memory_kind kind, struct rc_span *taken);
-/* A module or library is about to be unloaded: nothing more is sent for its managed variables. ending false: it was not unloaded
- * after all. */
-void rc_memory_module_ending(CUmodule module, bool ending);
-/* Remove from the table the globals of a module, or all device memory of a context. */
+/* Remove from the table the globals of a module, or all device memory of a context. is_free: the driver has freed it; if not, its
+ * addresses are not used again. */
 void rc_memory_forget_module(CUmodule module);
-void rc_memory_forget_context(CUcontext context);
+void rc_memory_forget_context(CUcontext context, bool is_free);
 /* CUDA_ERROR_INVALID_VALUE unless address..address+size-1 is within one allocation that a device may use, or size is 0. */
 CUresult rc_memory_check_device(uint64_t address, uint64_t size);
 bool rc_memory_is_device(uint64_t address);

@@ -231,10 +231,10 @@ static void forget_object(uint64_t handle, void *data, void *context)
 	rc_handle_delete(handle);
 }
 
-/* Forgets every object of a context that the worker has destroyed or reset. */
-static void context_forget(CUcontext context)
+/* Forgets every object of a context that the worker has destroyed or reset. result: of its driver. */
+static void context_forget(CUcontext context, CUresult result)
 {
-	rc_memory_forget_context(context);
+	rc_memory_forget_context(context, result == CUDA_SUCCESS);
 	rc_module_forget_context(context);
 	rc_textures_forget(context);
 	rc_handle_each(RC_KIND_STREAM, forget_stream, context);
@@ -245,6 +245,14 @@ static void context_forget(CUcontext context)
 					      RC_KIND_SURFACE_REF };
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		rc_handle_each(kinds[i], forget_object, context);
+}
+
+/* True if the worker has ended the context's handles, whatever its driver said. Not if the call reported the failure of an earlier
+ * one: it was not executed then. */
+static bool context_ended(const struct rc_link *link, uint64_t number, CUresult result)
+{
+	return result == CUDA_SUCCESS ||
+	       (!link->error && link->head.failed == number && result != CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static CUresult primary_reset(struct rc_device *device)
@@ -261,13 +269,14 @@ static CUresult primary_reset(struct rc_device *device)
 		return result;
 	rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, true);
 	result = rc_link_call(link, RC_CALL_context_reset, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS)
-		rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, false);
-	if (result == CUDA_SUCCESS) {
+	if (result == CUDA_SUCCESS)
 		rc_link_settle(link->session, device->primary, message.head.number);
+	if (!context_ended(link, message.head.number, result)) {
+		rc_mirror_context_ending((CUcontext)(uintptr_t)device->primary, false);
+	} else {
 		struct rc_context *primary = context_of((CUcontext)(uintptr_t)device->primary);
 		__atomic_add_fetch(&primary->resets, 1, __ATOMIC_RELAXED);
-		context_forget((CUcontext)(uintptr_t)device->primary);
+		context_forget((CUcontext)(uintptr_t)device->primary, result);
 	}
 	return result;
 }
@@ -599,14 +608,14 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 		thread->depth--;
 	rc_mirror_context_ending(handle, true);
 	result = rc_link_call(link, RC_CALL_context_destroy, 0, &message.head, sizeof message, NULL, 0);
-	if (result != CUDA_SUCCESS) {
+	if (!context_ended(link, message.head.number, result)) {
 		rc_mirror_context_ending(handle, false);
 		return result;
 	}
-	context_forget(handle);
+	context_forget(handle, result);
 	rc_handle_delete(message.call.context);
 	rc_context_recycle(context);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult cuCtxDestroy(CUcontext handle)

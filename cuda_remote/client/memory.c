@@ -115,23 +115,13 @@ bool rc_memory_remove(uint64_t base)
 
 void rc_memory_forget_module(CUmodule module)
 {
+	rc_mirror_module_end(module);
 	pthread_rwlock_wrlock(&lock);
 	size_t kept = 0;
 	for (size_t i = 0; i < n_spans; i++)
 		if (!spans[i].module || spans[i].module != module)
 			spans[kept++] = spans[i];
-		else if (spans[i].kind == RC_MEMORY_MANAGED)
-			rc_mirror_end(spans[i].base);
 	n_spans = kept;
-	pthread_rwlock_unlock(&lock);
-}
-
-void rc_memory_module_ending(CUmodule module, bool ending)
-{
-	pthread_rwlock_rdlock(&lock);
-	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind == RC_MEMORY_MANAGED && spans[i].module == module)
-			rc_mirror_ending(spans[i].base, ending);
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -139,31 +129,28 @@ void rc_memory_module_ending(CUmodule module, bool ending)
 static void unmap_host(CUcontext context)
 {
 	for (size_t i = 0; i < n_spans; i++)
-		if (spans[i].kind == RC_MEMORY_HOST && rc_mirror_is(&spans[i]) && spans[i].context == context) {
+		if (spans[i].kind == RC_MEMORY_HOST && rc_mirror_is(&spans[i]) && spans[i].context == context)
 			spans[i].mapped_by = 0;
-			rc_mirror_end(spans[i].base);
-		}
 }
 
-void rc_memory_forget_context(CUcontext context)
+void rc_memory_forget_context(CUcontext context, bool is_free)
 {
 	size_t kept = 0, n = 0;
+	rc_mirror_context_end(context);
 	pthread_rwlock_wrlock(&lock);
 	unmap_host(context);
 	/* Without memory for the list, the addresses are not used again. */
-	struct rc_span *gone = malloc((n_spans ? n_spans : 1) * sizeof *gone);
+	struct rc_span *gone = is_free ? malloc((n_spans ? n_spans : 1) * sizeof *gone) : NULL;
 	for (size_t i = 0; i < n_spans; i++) {
 		if (spans[i].kind > RC_MEMORY_GLOBAL || spans[i].context != context || spans[i].reserved)
 			spans[kept++] = spans[i];
-		else if ((spans[i].placing || spans[i].imported || spans[i].kind == RC_MEMORY_MANAGED) && gone)
+		else if ((spans[i].placing || spans[i].imported || spans[i].kind == RC_MEMORY_MANAGED) && !spans[i].module && gone)
 			gone[n++] = spans[i];
 	}
 	n_spans = kept;
 	pthread_rwlock_unlock(&lock);
 	while (n--)
-		if (gone[n].module)
-			rc_mirror_end(gone[n].base); /* a managed variable */
-		else if (rc_mirror_is(&gone[n]))
+		if (rc_mirror_is(&gone[n]))
 			rc_mirror_unmap(&gone[n]);
 		else if (gone[n].placing)
 			rc_placing_gone(&gone[n]);

@@ -5,6 +5,8 @@
  */
 #include "cuda_remote/client/module.h"
 
+#include "cuda_remote/client/mirror/client_mirror.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,12 +186,12 @@ CUresult rc_module_unload(struct rc_module *module)
 	CUresult result = rc_link_to(rc_handle_session(module->handle), (uint64_t)(uintptr_t)module->context, &link);
 	if (result != CUDA_SUCCESS)
 		return result;
-	rc_memory_module_ending((CUmodule)(uintptr_t)module->handle, true);
+	rc_mirror_module_ending((CUmodule)(uintptr_t)module->handle, true);
 	result = rc_link_call(link, RC_CALL_module_unload, 0, &message.head, sizeof message, NULL, 0);
 	if (result == CUDA_SUCCESS)
 		rc_module_end(module);
 	else /* the call may have returned the failure of an earlier one, and was not executed then */
-		rc_memory_module_ending((CUmodule)(uintptr_t)module->handle, false);
+		rc_mirror_module_ending((CUmodule)(uintptr_t)module->handle, false);
 	return result;
 }
 

@@ -22,7 +22,7 @@ struct mirror {
 	uint64_t context;       /* client: handle of the context */
 	bool attached;          /* client: to the host or to one stream: the host may use it while other streams work */
 	bool ending;            /* client: is being freed, nothing is sent for it */
-	void *module;           /* worker: of a variable: the driver's library */
+	void *module;           /* of a variable: the driver's library (worker), the library's handle (client) */
 	bool shared_pages;      /* its pages hold other memory too; at the beginning it need not equal its twin */
 	bool tracked;           /* the kernel tells which pages were written (pages.c) */
 };

@@ -151,6 +151,8 @@ CUresult serve_copy_down_reply(struct server_call *call)
 struct job {
 	uint64_t copy;
 	bool failed;
+	unsigned under_way;  /* groups, other than the last, whose callback is still to come; under the lock */
+	struct group *refused; /* its callback was refused: it is posted after those under way; under the lock */
 };
 
 struct group {
@@ -163,6 +165,8 @@ struct group {
 	struct part part[GROUP];
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* If a part of a copy failed, its last group says so to the client. */
 static void group_post(struct group *group, bool dropped)
 {
@@ -174,8 +178,17 @@ static void group_post(struct group *group, bool dropped)
 /* On a thread of the driver. */
 static void group_complete(CUstream stream, CUresult result, void *argument)
 {
+	struct group *group = argument;
+	struct job *job = group->last ? NULL : group->job; /* the last group ends the job */
 	(void)stream;
-	group_post(argument, result != CUDA_SUCCESS);
+	group_post(group, result != CUDA_SUCCESS);
+	if (!job)
+		return;
+	pthread_mutex_lock(&lock);
+	struct group *refused = --job->under_way ? NULL : job->refused;
+	pthread_mutex_unlock(&lock);
+	if (refused)
+		group_post(refused, true);
 }
 
 void server_d2h_send(struct server_thread *thread, struct server_parcel *parcel)
@@ -218,17 +231,35 @@ static CUresult group_fill(struct group *group, const struct rc_wire_box *box, u
 	return result;
 }
 
-/* Posts the group when the stream arrives. first: no other group of the job was issued. */
-static CUresult group_issue(struct group *group, bool first, CUstream stream)
+/* The driver has refused the group's callback: the job ends here. */
+static void group_refused(struct group *group, bool counted, CUstream stream)
 {
-	CUresult result = driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, group_complete, group, 0) :
-						       CUDA_ERROR_NOT_SUPPORTED;
-	if (result == CUDA_SUCCESS || !first)
-		return result;
-	/* Nobody says when the device has left the slots: they are not used again. */
+	struct job *job = group->job;
+	for (unsigned i = 0; i < group->n; i++)
+		server_slot_leave(group->part[i].slot, stream);
 	group->n = 0;
 	group->last = true;
-	group_post(group, true);
+	pthread_mutex_lock(&lock);
+	job->under_way -= counted;
+	bool first = !job->under_way;
+	if (!first)
+		job->refused = group;
+	pthread_mutex_unlock(&lock);
+	if (first)
+		group_post(group, true);
+}
+
+/* Posts the group when the stream arrives. */
+static CUresult group_issue(struct group *group, CUstream stream)
+{
+	bool counted = !group->last;
+	pthread_mutex_lock(&lock);
+	group->job->under_way += counted;
+	pthread_mutex_unlock(&lock);
+	CUresult result = driver.cuStreamAddCallback ? driver.cuStreamAddCallback(stream, group_complete, group, 0) :
+						       CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_SUCCESS)
+		group_refused(group, counted, stream);
 	return result;
 }
 
@@ -245,7 +276,6 @@ static CUresult job_issue(struct group *group, const struct rc_wire_box *box, ui
 {
 	struct job *job = group->job;
 	uint64_t issued = 0;
-	bool first = true;
 	for (;;) {
 		CUresult result = group_fill(group, box, bytes, &issued, stream);
 		struct group *following = result == CUDA_SUCCESS && issued < bytes ? group_new(job) : NULL;
@@ -253,10 +283,9 @@ static CUresult job_issue(struct group *group, const struct rc_wire_box *box, ui
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		group->last = !following;
 		group->failed = result != CUDA_SUCCESS;
-		CUresult posted = group_issue(group, first, stream);
+		CUresult posted = group_issue(group, stream);
 		if (result == CUDA_SUCCESS && posted == CUDA_SUCCESS && following) {
 			group = following;
-			first = false;
 			continue;
 		}
 		free(following);

@@ -295,6 +295,9 @@ CUresult server_slot_record(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
 /* True if a wait would not block. */
 bool server_slot_is_free(struct server_slot *slot);
+/* Returns a slot that the device uses until the stream has come to this place. If the driver refuses the event that says so, the
+ * slot is never used again. */
+void server_slot_leave(struct server_slot *slot, CUstream stream);
 /* end: a context is about to end; returns a number for it. No slot is recorded in it any more. forget: it has ended: its
  * events no longer exist, and memory that was pinned in it is no longer pinned. Between the two the driver may give the
  * context's address to a new one, whose slots must not be forgotten. */

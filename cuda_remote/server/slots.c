@@ -21,6 +21,7 @@ static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_slot *unused[SIZES];
+static struct server_slot *left; /* the device may still use them; atomic */
 static struct server_slot *made; /* all slots; those of this file are never freed */
 static uint64_t allocated;       /* bytes */
 
@@ -136,9 +137,35 @@ int server_slots_prepare(void)
 	return error;
 }
 
+static void slot_keep_left(struct server_slot *slot)
+{
+	pthread_mutex_lock(&lock);
+	slot->next = left;
+	__atomic_store_n(&left, slot, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Puts back the slots that the device has left by now. */
+static void take_back(void)
+{
+	pthread_mutex_lock(&lock);
+	struct server_slot *slot = left, *next;
+	__atomic_store_n(&left, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	for (; slot; slot = next) {
+		next = slot->next;
+		if (server_slot_is_free(slot))
+			server_slot_put(slot);
+		else
+			slot_keep_left(slot);
+	}
+}
+
 CUresult server_slot_get(size_t size, struct server_slot **slot)
 {
 	size_t class = 0;
+	if (__atomic_load_n(&left, __ATOMIC_RELAXED))
+		take_back();
 	while (class < SIZES && sizes[class] < size)
 		class++;
 	if (class == SIZES)
@@ -257,4 +284,10 @@ CUresult server_slot_wait(struct server_slot *slot)
 		return CUDA_SUCCESS;
 	slot->recorded = false;
 	return driver.cuEventSynchronize(slot->event);
+}
+
+void server_slot_leave(struct server_slot *slot, CUstream stream)
+{
+	if (server_slot_record(slot, stream) == CUDA_SUCCESS)
+		slot_keep_left(slot);
 }

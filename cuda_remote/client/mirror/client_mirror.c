@@ -62,7 +62,7 @@ bool rc_mirror_begin(const struct rc_span *span)
 {
 	struct mirror mirror = { .address = span->base, .size = span->size, .owner = span->session,
 				 .context = (uint64_t)(uintptr_t)span->context, .attached = span->flags != CU_MEM_ATTACH_GLOBAL,
-				 .shared_pages = span->module != NULL };
+				 .module = span->module, .shared_pages = span->module != NULL };
 	pthread_mutex_lock(&lock);
 	if (!outgoing)
 		outgoing = malloc(RC_MIRROR_PUSH);
@@ -85,24 +85,64 @@ void rc_mirror_ending(uint64_t address, bool ending)
 	pthread_mutex_unlock(&lock);
 }
 
-void rc_mirror_context_ending(CUcontext context, bool ending)
+/* module NULL: of the context. */
+static bool is_of(const struct mirror *mirror, CUmodule module, CUcontext context)
+{
+	return module ? mirror->module == module : mirror->context == (uint64_t)(uintptr_t)context;
+}
+
+static void set_ending(CUmodule module, CUcontext context, bool ending)
 {
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < table.n; i++)
-		if (table.list[i].context == (uint64_t)(uintptr_t)context)
+		if (is_of(&table.list[i], module, context))
 			table.list[i].ending = ending;
 	pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock. */
+static void remove_one(struct mirror *mirror)
+{
+	struct mirror gone = *mirror;
+	mirror_remove(&table, mirror);
+	count(&gone, false);
+}
+
+static void remove_all(CUmodule module, CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = table.n; i--;)
+		if (is_of(&table.list[i], module, context))
+			remove_one(&table.list[i]);
+	pthread_mutex_unlock(&lock);
+}
+
+void rc_mirror_context_ending(CUcontext context, bool ending)
+{
+	set_ending(NULL, context, ending);
+}
+
+void rc_mirror_module_ending(CUmodule module, bool ending)
+{
+	set_ending(module, NULL, ending);
+}
+
+void rc_mirror_context_end(CUcontext context)
+{
+	remove_all(NULL, context);
+}
+
+void rc_mirror_module_end(CUmodule module)
+{
+	remove_all(module, NULL);
 }
 
 void rc_mirror_end(uint64_t address)
 {
 	pthread_mutex_lock(&lock);
 	struct mirror *mirror = mirror_find(&table, address);
-	if (mirror) {
-		struct mirror gone = *mirror;
-		mirror_remove(&table, mirror);
-		count(&gone, false);
-	}
+	if (mirror)
+		remove_one(mirror);
 	pthread_mutex_unlock(&lock);
 }
 

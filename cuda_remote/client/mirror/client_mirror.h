@@ -40,10 +40,13 @@ bool rc_mirror_begin(const struct rc_span *span);
 CUresult rc_mirror_fetch(struct rc_link *link);
 /* The memory is about to be freed: nothing more is sent for it. ending false: it was not freed after all. */
 void rc_mirror_ending(uint64_t address, bool ending);
-/* The same for all memory of a context; ending false: it has not ended after all. */
+/* The same for all memory of a context, or all variables of a module; ending false: it has not ended after all. */
 void rc_mirror_context_ending(CUcontext context, bool ending);
-/* The worker's memory does not exist any more. */
+void rc_mirror_module_ending(CUmodule module, bool ending);
+/* The worker's memory does not exist any more: one mirror, all of a context, all variables of a module. */
 void rc_mirror_end(uint64_t address);
+void rc_mirror_context_end(CUcontext context);
+void rc_mirror_module_end(CUmodule module);
 /* The memory is now attached as flags say (cuStreamAttachMemAsync). */
 void rc_mirror_attach(uint64_t address, unsigned flags);
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A driver that refuses single calls (refusing.c): what the worker and the client hold afterwards. refusals CONTROL-FILE. */
+#include "test/cuda/remote/refusing.h"
+#include "test/cuda/softgpu/driver.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+/* Three groups of four chunks (server/copy_to_host.c). The worker's slots have 4 * HEADRACE_STAGING + 64 MiB = 128 MiB. */
+enum { BYTES = 3 << 20, COPIES = 60 };
+
+static struct refusing *refusing;
+static CUcontext primary;
+static uint8_t *host;
+
+static void refuse(uint32_t *count, uint32_t call)
+{
+	__atomic_store_n(count, call, __ATOMIC_RELEASE);
+}
+
+/* The callback of one of the copy's groups is refused. The worker uses the slots again, and the client forgets the copy. */
+static void callback_of_group(uint32_t group)
+{
+	CUdeviceptr device;
+	OK(cuMemAlloc(&device, BYTES));
+	for (int i = 0; i < COPIES; i++) {
+		refuse(&refusing->callback, group);
+		OK(cuMemHostRegister(host, BYTES, 0));
+		OK(cuMemcpyDtoHAsync(host, device, BYTES, NULL));
+		EXPECT(cuStreamSynchronize(NULL), REFUSED);
+		OK(cuStreamSynchronize(NULL));
+		OK(cuMemHostUnregister(host));
+	}
+	CHECK(!refusing->callback);
+	OK(cuMemHostRegister(host, BYTES, 0));
+	OK(cuMemsetD8(device, (unsigned char)group, BYTES));
+	OK(cuMemcpyDtoHAsync(host, device, BYTES, NULL));
+	OK(cuStreamSynchronize(NULL));
+	CHECK(host[0] == group && host[BYTES - 1] == group);
+	OK(cuMemHostUnregister(host));
+	OK(cuMemFree(device));
+}
+
+static void check_gone(CUcontext context, CUstream stream, CUdeviceptr memory)
+{
+	size_t size;
+	EXPECT(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+	EXPECT(cuMemGetAddressRange(NULL, &size, memory), CUDA_ERROR_NOT_FOUND);
+	if (context)
+		EXPECT(cuCtxSetCurrent(context), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+/* The worker has ended the objects of the context before the driver refuses. So has the client. */
+static void context(void)
+{
+	CUcontext made;
+	CUstream stream;
+	CUdeviceptr memory;
+	OK(cuCtxCreate(&made, NULL, 0, 0));
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuMemAlloc(&memory, 4096));
+	refuse(&refusing->context, 1);
+	EXPECT(cuCtxDestroy(made), REFUSED);
+	OK(cuCtxSetCurrent(primary));
+	check_gone(made, stream, memory);
+	OK(cuCtxCreate(&made, NULL, 0, 0));
+	OK(cuCtxDestroy(made));
+	OK(cuCtxSetCurrent(primary));
+}
+
+static void reset(void)
+{
+	CUstream stream;
+	CUdeviceptr memory;
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuMemAlloc(&memory, 4096));
+	refuse(&refusing->reset, 1);
+	EXPECT(cuDevicePrimaryCtxReset(0), REFUSED);
+	check_gone(NULL, stream, memory);
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuStreamDestroy(stream));
+}
+
+/* A call that returns the failure of an earlier one was not executed: the context and its objects stay. */
+static void earlier_failure(void)
+{
+	CUcontext made;
+	CUstream stream;
+	CUdeviceptr memory;
+	OK(cuMemHostRegister(host, BYTES, 0));
+	OK(cuCtxCreate(&made, NULL, 0, 0));
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuMemAlloc(&memory, BYTES));
+	refuse(&refusing->callback, 1);
+	OK(cuMemcpyDtoHAsync(host, memory, BYTES, stream));
+	EXPECT(cuCtxDestroy(made), REFUSED);
+	OK(cuCtxSetCurrent(made));
+	OK(cuStreamSynchronize(stream));
+	OK(cuCtxDestroy(made));
+	OK(cuCtxSetCurrent(primary));
+	OK(cuMemHostUnregister(host));
+}
+
+int main(int argc, char **argv)
+{
+	int file = argc == 2 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
+	refusing = mmap(NULL, sizeof *refusing, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	host = aligned_alloc(4096, BYTES);
+	CHECK(refusing != MAP_FAILED && host);
+	primary = start();
+	earlier_failure();
+	context();
+	reset();
+	for (uint32_t group = 1; group <= 3; group++)
+		callback_of_group(group);
+	free(host);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the refusing driver (refusing.c) and the program that tells it what to refuse share: a file of this content. */
+#ifndef TEST_REMOTE_REFUSING_H
+#define TEST_REMOTE_REFUSING_H
+
+#include <stdint.h>
+
+#define REFUSED CUDA_ERROR_OPERATING_SYSTEM
+
+/* Atomic. What counts down refuses the call that finds 1. 0: nothing is refused. */
+struct refusing {
+	uint32_t callback; /* cuStreamAddCallback */
+	uint32_t context;  /* cuCtxDestroy_v2 */
+	uint32_t reset;    /* cuDevicePrimaryCtxReset_v2 */
+};
+
+#endif
