@@ -76,9 +76,20 @@ static bool map_pages(uint64_t start, uint64_t end, uint64_t page)
 	return true;
 }
 
+/* Only the server says how large the variable is. It and its twin take at most half of this host's memory. */
+static bool is_too_large(uint64_t size, uint64_t page)
+{
+	return size / page >= (uint64_t)sysconf(_SC_PHYS_PAGES) / 4;
+}
+
 CUresult rc_mirror_variable(struct rc_link *link, const struct rc_span *span, const char *name)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = span->base & ~(page - 1);
+	if (is_too_large(span->size, page)) {
+		hr_log(HR_LOG_ERROR, "server %s: the managed variable %s has %llu bytes, more than a quarter of this host's memory",
+		       link->server, name, (unsigned long long)span->size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pthread_mutex_lock(&lock);
 	bool mapped = map_pages(start, (span->base + span->size + page - 1) & ~(page - 1), page);
 	pthread_mutex_unlock(&lock);

@@ -8,10 +8,12 @@
 #include "cuda_remote/wire.h"
 
 #include <cuda.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -675,6 +677,37 @@ static void run_changes_without_end(void)
 	expect_refused(0, 0, 0, 1); /* the second answer repeats the place of the first */
 }
 
+/* A managed variable of a terabyte, which the client would have to map and clear. */
+#define PLACE 0x200000000000
+static const uint64_t large[] = { PLACE, (uint64_t)1 << 40 };
+
+static bool name_a_large_variable(struct connection *from, const struct rc_wire_call *call, const void *arguments)
+{
+	static const struct rc_wire_module no_kernels = { .result = CUDA_SUCCESS };
+	(void)arguments;
+	if (call->function == RC_CALL_module_load)
+		reply(from, call, 0, &no_kernels, sizeof no_kernels);
+	else if (call->function == RC_CALL_managed_variable)
+		reply(from, call, 0, large, sizeof large);
+	else
+		return false;
+	return true;
+}
+
+static void run_large_variable(void)
+{
+	CUlibrary library;
+	CUdeviceptr there;
+	size_t size;
+	expect("cuLibraryLoadData", cuLibraryLoadData(&library, "text", NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+	expect("cuLibraryGetManaged", cuLibraryGetManaged(&there, &size, library, "large"), CUDA_ERROR_OUT_OF_MEMORY);
+	if (!msync((void *)PLACE, (size_t)sysconf(_SC_PAGESIZE), MS_ASYNC) || errno != ENOMEM) {
+		fprintf(stderr, "the variable is mapped\n");
+		_exit(1);
+	}
+	expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
 /* No chunk was sent, so no slot can have been left. */
 static bool free_a_slot(struct connection *from, const struct rc_wire_call *call, const void *arguments)
 {
@@ -712,6 +745,7 @@ static const struct {
 	{ "changes-past-the-end", answer_changes, run_changes_past_the_end, true },
 	{ "changes-cut-short", answer_changes, run_changes_cut_short, true },
 	{ "changes-without-end", answer_changes, run_changes_without_end, true },
+	{ "variable-of-a-terabyte", name_a_large_variable, run_large_variable, true },
 };
 
 static int run_lie(const char *socket)
