@@ -148,6 +148,17 @@ void side_meet(struct side *side)
 	side_receive(side, &byte, 1);
 }
 
+void side_refuses(const struct side *side, const char *variable, const char *const *values, size_t n)
+{
+	hr_channel_attr_t attr = side_attr(side);
+	hr_channel_t *channel;
+	hr_card_t card;
+	for (size_t i = 0; i < n; i++) {
+		setenv(variable, values[i], 1);
+		CHECK(hr_channel_init(&attr, &channel, &card) < 0);
+	}
+}
+
 void side_swap_cards(struct side *side)
 {
 	side_send(side, &side->own, sizeof side->own);

@@ -70,6 +70,8 @@ void check_failed(const char *file, int line, const char *what, long long value)
 /* The steps of the default set-up. */
 void side_open(struct side *side, const hr_channel_attr_t *attr);
 hr_channel_attr_t side_attr(const struct side *side);
+/* Checks that no channel can be opened while the variable of the environment has one of the values. */
+void side_refuses(const struct side *side, const char *variable, const char *const *values, size_t n);
 void side_swap_cards(struct side *side);
 /* Waits until both sides can put. */
 void side_wait_up(struct side *side, hr_conn_t *conn);

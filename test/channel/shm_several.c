@@ -104,13 +104,7 @@ static void as_many_as_by_default(struct side *side)
 static void settings_out_of_range_are_refused(struct side *side)
 {
 	static const char *const wrong[] = { "0", "33", "x" };
-	hr_channel_attr_t attr = side_attr(side);
-	hr_channel_t *channel;
-	hr_card_t card;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		setenv("HEADRACE_SHM_OFFERS", wrong[i], 1);
-		CHECK(hr_channel_init(&attr, &channel, &card) < 0);
-	}
+	side_refuses(side, "HEADRACE_SHM_OFFERS", wrong, sizeof wrong / sizeof *wrong);
 }
 
 /* A short get in one of the pieces: the sender goes back. What was behind it arrives in order, by single copy again, except the

@@ -84,13 +84,7 @@ static void as_many_as_by_default(struct side *side)
 static void settings_out_of_range_are_refused(struct side *side)
 {
 	static const char *const wrong[] = { "0", "33", "x" };
-	hr_channel_attr_t attr = side_attr(side);
-	hr_channel_t *channel;
-	hr_card_t card;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		setenv("HEADRACE_IB_ANNOUNCED", wrong[i], 1);
-		CHECK(hr_channel_init(&attr, &channel, &card) < 0);
-	}
+	side_refuses(side, "HEADRACE_IB_ANNOUNCED", wrong, sizeof wrong / sizeof *wrong);
 }
 
 static const struct test_case cases[] = {

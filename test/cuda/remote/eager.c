@@ -28,6 +28,13 @@ static void expect(uint32_t value)
 		CHECK(back[i] == value + i);
 }
 
+/* Copies these words in the stream. */
+static void copy_value(uint32_t value, CUstream in)
+{
+	write_host(value);
+	OK(cuMemcpyHtoDAsync(device, host, BYTES, in));
+}
+
 static void kernel_in(CUstream in)
 {
 	OK(launch("nothing", in, NULL, NULL));
@@ -51,8 +58,7 @@ static void go(void)
 static void after_a_stream(void)
 {
 	for (uint32_t i = 0; i < COPIES; i++) {
-		write_host(i);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(i, stream);
 		kernel_in(stream);
 		OK(cuStreamSynchronize(stream));
 	}
@@ -62,8 +68,7 @@ static void after_a_stream(void)
 static void after_the_context(void)
 {
 	for (uint32_t i = 0; i < COPIES; i++) {
-		write_host(i);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, NULL));
+		copy_value(i, NULL);
 		kernel_in(stream);
 		kernel_in(other);
 		OK(cuCtxSynchronize());
@@ -75,8 +80,7 @@ static void after_the_context(void)
 static void after_a_copy_back(void)
 {
 	for (uint32_t i = 0; i < COPIES; i++) {
-		write_host(i);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(i, stream);
 		kernel_in(stream);
 		expect(i);
 	}
@@ -102,8 +106,7 @@ static void behind_a_kernel(void)
 {
 	for (uint32_t i = 0; i < COPIES; i++) {
 		kernel_in(stream);
-		write_host(i);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(i, stream);
 		OK(cuStreamSynchronize(stream));
 	}
 	expect(COPIES - 1);
@@ -114,8 +117,7 @@ static void behind_a_wait(void)
 {
 	for (uint32_t i = 0; i < COPIES; i++) {
 		hold_stream(stream);
-		write_host(1);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(1, stream);
 		write_host(i * 3);
 		go();
 		OK(cuStreamSynchronize(stream));
@@ -136,8 +138,7 @@ static void behind_another_stream(void)
 		kernel_in(other);
 		OK(cuStreamSynchronize(other));
 		OK(cuStreamWaitEvent(stream, event, 0));
-		write_host(1);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(1, stream);
 		write_host(i * 3);
 		go();
 		OK(cuStreamSynchronize(stream));
@@ -154,8 +155,7 @@ static void in_the_default_stream(void)
 	OK(cuStreamCreate(&blocking, 0));
 	for (uint32_t i = 0; i < COPIES; i++) {
 		hold_stream(blocking);
-		write_host(1);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, NULL));
+		copy_value(1, NULL);
 		write_host(i * 3);
 		go();
 		OK(cuStreamSynchronize(NULL));
@@ -178,8 +178,7 @@ static void in_two_default_streams(void)
 		OK(cuCtxSetCurrent(second));
 		OK(cuStreamSynchronize(NULL));
 		OK(cuCtxSetCurrent(context));
-		write_host(1);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, NULL));
+		copy_value(1, NULL);
 		write_host(i * 3);
 		go();
 		OK(cuStreamSynchronize(NULL));
@@ -199,8 +198,7 @@ static void behind_a_function(void)
 	for (uint32_t i = 0; i < COPIES; i++) {
 		hold_stream(stream);
 		OK(cuLaunchHostFunc(stream, write_host_function, (void *)(uintptr_t)i));
-		write_host(9999);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, stream));
+		copy_value(9999, stream);
 		go();
 		OK(cuStreamSynchronize(stream));
 		expect(i);
@@ -260,8 +258,7 @@ static void behind_a_thread(void)
 		CHECK(!pthread_create(&thread, NULL, launcher, context));
 		pthread_join(thread, NULL);
 		OK(cuStreamSynchronize(stream));
-		write_host(1);
-		OK(cuMemcpyHtoDAsync(device, host, BYTES, other));
+		copy_value(1, other);
 		write_host(i * 3);
 		OK(cuStreamWriteValue32(writer, flag, 1, 0));
 		OK(cuStreamSynchronize(other));
