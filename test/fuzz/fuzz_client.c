@@ -286,7 +286,7 @@ static void start_over(void)
 	struct rc_thread *thread = rc_thread_get();
 	rc_copy_forget(0, UINT64_MAX);
 	rc_module_forget_context((CUcontext)(uintptr_t)primaries[0]);
-	rc_memory_forget_context((CUcontext)(uintptr_t)primaries[0]);
+	rc_memory_forget_context((CUcontext)(uintptr_t)primaries[0], true);
 	/* The handles of primary contexts stay, as after a cuInit that has failed. */
 	for (int kind = RC_KIND_STREAM; kind < RC_KINDS; kind++)
 		rc_handle_each((enum rc_kind)kind, forget_handle, NULL);
