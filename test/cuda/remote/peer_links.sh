@@ -46,7 +46,7 @@ stop_three() {
 copies() {
 	local version=$1
 	shift
-	env HEADRACE_PEER="$version" "$@" timeout 120 "$peer" shapes 2>"$folder/err" || fail "HEADRACE_PEER=$version $*: $(cat "$folder/err")"
+	env HEADRACE_PEER="$version" "$@" timeout 300 "$peer" shapes 2>"$folder/err" || fail "HEADRACE_PEER=$version $*: $(cat "$folder/err")"
 	grep 'by way of this process' "$folder/err" && fail "HEADRACE_PEER=$version $*: there was no link"
 }
 
@@ -98,7 +98,7 @@ remote_start_another second
 list=$list,$another
 remote_start_another third
 export HEADRACE_SERVER=$list,$another
-timeout 120 "$peer" shapes 2>"$folder/err" || fail "without links: $(cat "$folder/err")"
+timeout 300 "$peer" shapes 2>"$folder/err" || fail "without links: $(cat "$folder/err")"
 [ "$(grep -c 'by way of this process' "$folder/err")" = 4 ] || fail "not one line for each pair without a link: $(cat "$folder/err")"
 stop_three
 if unshare -n true 2>/dev/null; then
@@ -112,7 +112,7 @@ if unshare -n true 2>/dev/null; then
 	list=$list,unix:$folder/second
 	remote_start_another third
 	export HEADRACE_SERVER=$list,$another
-	timeout 120 "$peer" shapes 2>"$folder/err" || fail "a network of its own: $(cat "$folder/err")"
+	timeout 300 "$peer" shapes 2>"$folder/err" || fail "a network of its own: $(cat "$folder/err")"
 	[ "$(grep -c 'by way of this process' "$folder/err")" = 4 ] || fail "not one line for each pair: $(cat "$folder/err")"
 	stop_three
 fi

@@ -9,6 +9,8 @@ folder=$(mktemp -d)
 daemon=
 headraced=$build/cuda_remote/server/headraced
 others=() # daemons of remote_start_another
+# A loaded machine may take longer to answer than the 5 s of the default.
+export HEADRACE_CONNECT_TIMEOUT_MS=${HEADRACE_CONNECT_TIMEOUT_MS:-60000}
 
 fail() {
 	echo "$0: $*" >&2
