@@ -16,6 +16,7 @@ EXTRA_DIST += %D%/smoke.sh %D%/seeds/fuzz-client/whole %D%/seeds/fuzz-client/sho
 	%D%/seeds/fuzz-tcp/long %D%/seeds/fuzz-tcp/small %D%/seeds/fuzz-tcp/wrong \
 	%D%/seeds/fuzz-shm/tail %D%/seeds/fuzz-shm/traffic %D%/seeds/fuzz-ib-ring/announced \
 	%D%/seeds/fuzz-ib-ring/traffic %D%/seeds/fuzz-ib-pull/traffic \
+	%D%/seeds/fuzz-ib-adapters/pairs %D%/seeds/fuzz-ib-adapters/stranger \
 	%D%/seeds/fuzz-ch3/clear %D%/seeds/fuzz-ch3/eager \
 	%D%/seeds/fuzz-ch3/rendezvous %D%/seeds/fuzz-launch/version-1 %D%/seeds/fuzz-launch/version-2
 if FUZZERS
@@ -47,6 +48,15 @@ test_fuzz_fuzz_ib_ring_LDADD =
 test_fuzz_fuzz_ib_pull_SOURCES = %D%/fuzz_ib_pull.c %D%/input.h ib/ib_pull.c ib/ib_pull.h ib/ib_offer.h
 test_fuzz_fuzz_ib_pull_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ib_pull_LDADD =
+if HAVE_IBVERBS
+fuzz_programs += %D%/fuzz-ib-adapters
+test_fuzz_fuzz_ib_adapters_SOURCES = %D%/fuzz_ib_adapters.c $(fuzz_common)
+test_fuzz_fuzz_ib_adapters_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+test_fuzz_fuzz_ib_adapters_LDFLAGS = $(fuzz_ldflags)
+test_fuzz_fuzz_ib_adapters_LDADD = rdma_channel/libhrchannel.la
+else
+EXTRA_DIST += %D%/fuzz_ib_adapters.c
+endif
 test_fuzz_fuzz_ch3_SOURCES = %D%/fuzz_ch3.c $(fuzz_common) test/ch3/memory_channel.c test/ch3/memory_channel.h
 test_fuzz_fuzz_ch3_LDFLAGS = $(fuzz_ldflags)
 test_fuzz_fuzz_ch3_LDADD = ch3/libhrch3core.la rdma_channel/base/libhrbase.la
@@ -120,7 +130,7 @@ EXTRA_DIST += %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_f
 EXTRA_DIST += %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_worker.c %D%/fuzz_client.c
 endif
 else
-EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_pull.c \
+EXTRA_DIST += %D%/fuzz_card.c %D%/fuzz_ch3.c %D%/fuzz_client.c %D%/fuzz_worker.c %D%/fuzz_door.c %D%/fuzz_door_key.c %D%/fuzz_elf_file.c %D%/fuzz_fatbin.c %D%/fuzz_ib_adapters.c %D%/fuzz_ib_pull.c \
 	%D%/fuzz_ib_ring.c %D%/fuzz_launch.c %D%/fuzz_link.c %D%/fuzz_object.c %D%/fuzz_peer.c %D%/fuzz_ptx.c %D%/fuzz_server.c %D%/fuzz_shm.c %D%/fuzz_tcp.c %D%/fuzz_wireup.c %D%/input.h %D%/quiet_log.c
 endif
 
