@@ -284,7 +284,7 @@ struct rc_context {
 	struct rc_context *next; /* once destroyed: in the list of structs for reuse */
 	CUcontext handle;
 	CUdevice device;
-	unsigned flags, api_version;
+	unsigned flags;
 	bool primary;
 	unsigned attached; /* uses beyond the first one (cuCtxAttach); atomic */
 	uint64_t id;
@@ -313,8 +313,7 @@ struct rc_thread *rc_thread_get(void);
 CUcontext rc_context_current(void);
 /* The current context's session, or NULL. */
 struct rc_session *rc_context_session(void);
-/* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none; CUDA_ERROR_CONTEXT_IS_DESTROYED if it is a green
- * context that has ended. */
+/* The current context; CUDA_ERROR_INVALID_CONTEXT if the thread has none; CUDA_ERROR_CONTEXT_IS_DESTROYED if it has ended. */
 CUresult rc_context_get(struct rc_context **context);
 /* The context of a handle that a call was given, of a green context its primary context; NULL means the current context. */
 CUresult rc_context_meant(CUcontext handle, struct rc_context **context);

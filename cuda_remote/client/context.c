@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define API_VERSION 3020 /* of all contexts with 64-bit sizes and device addresses, which came with CUDA 3.2 */
+
 static __thread struct rc_thread *thread __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -97,9 +99,10 @@ CUresult rc_context_get(struct rc_context **context)
 		result = rc_context_check_green();
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct rc_context *current = context_of(rc_context_current());
-	if (!current)
-		return CUDA_ERROR_INVALID_CONTEXT;
+	CUcontext handle = rc_context_current();
+	struct rc_context *current = context_of(handle);
+	if (!current) /* a destroyed context stays on the stacks of threads, but for the top of the thread that destroyed it */
+		return handle ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	*context = current;
 	return CUDA_SUCCESS;
 }
@@ -153,7 +156,7 @@ CUresult rc_context_attach(uint64_t handle, const struct rc_context *value)
 
 CUresult rc_context_add_primary(CUdevice device, uint64_t handle)
 {
-	struct rc_context primary = { .device = device, .primary = true, .api_version = 3020 };
+	struct rc_context primary = { .device = device, .primary = true };
 	struct rc_context *known = context_of((CUcontext)(uintptr_t)handle);
 	if (known)
 		rc_context_recycle(known); /* of a cuInit that failed */
@@ -281,11 +284,23 @@ static CUresult primary_reset(struct rc_device *device)
 	return result;
 }
 
+/* Ends the program's references too, as the driver does: the context is inactive until it is retained again. */
+static CUresult primary_deactivate(struct rc_device *device)
+{
+	CUresult result = primary_reset(device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&lock);
+	device->retained = 0;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	struct rc_device *found;
 	CUresult result = rc_device_get(device, &found);
-	return result == CUDA_SUCCESS ? primary_reset(found) : result;
+	return result == CUDA_SUCCESS ? primary_deactivate(found) : result;
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
@@ -452,7 +467,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = rc_context_meant(handle, &context);
 	if (result == CUDA_SUCCESS)
-		*version = context->api_version;
+		*version = API_VERSION;
 	return result;
 }
 
@@ -501,7 +516,7 @@ CUresult context_check_peer(CUcontext peer, unsigned flags)
 	return rc_route_same(RC_KIND_CONTEXT, (uint64_t)(uintptr_t)peer, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
-static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device, unsigned api_version)
+static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice device)
 {
 	struct rc_device *found;
 	if (!handle || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
@@ -520,7 +535,7 @@ static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice devic
 	result = rc_handle_new(RC_KIND_CONTEXT, found->session, &message.call.context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	struct rc_context made = { .device = device, .flags = flags, .api_version = api_version };
+	struct rc_context made = { .device = device, .flags = flags };
 	result = rc_context_attach(message.call.context, &made);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, RC_CALL_context_create, 0, &message.head, sizeof message, NULL, 0);
@@ -537,21 +552,21 @@ static CUresult context_create(CUcontext *handle, unsigned flags, CUdevice devic
 
 CUresult cuCtxCreate_v2(CUcontext *handle, unsigned flags, CUdevice device)
 {
-	return context_create(handle, flags, device, 3020);
+	return context_create(handle, flags, device);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *handle, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice device)
 {
 	if (n || affinity)
 		return n < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-	return context_create(handle, flags, device, 3030);
+	return context_create(handle, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *handle, CUctxCreateParams *parameters, unsigned flags, CUdevice device)
 {
 	if (parameters && (parameters->numExecAffinityParams || parameters->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return context_create(handle, flags, device, 3040);
+	return context_create(handle, flags, device);
 }
 
 /* cuCtxCreate counts as one use. A context whose count becomes 0 is destroyed. */

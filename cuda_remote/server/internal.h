@@ -258,7 +258,8 @@ void server_object_set_context(uint64_t handle, CUcontext context);
 void server_object_unbind_context(CUcontext context);
 /* The contexts of the session that are not green ones: at most max; returns their number. */
 size_t server_object_contexts(CUcontext *contexts, size_t max);
-/* The context of that index; 0 is none. CUDA_ERROR_INVALID_CONTEXT, also for a green context. */
+/* The context of that index; 0 is none. CUDA_ERROR_CONTEXT_IS_DESTROYED: a client names contexts only that it had; also for a
+ * green context. */
 CUresult server_object_context(uint32_t index, CUcontext *context);
 
 /* ---- numbers.c ---- */

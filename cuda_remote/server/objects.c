@@ -241,7 +241,7 @@ CUresult server_object_context(uint32_t index, CUcontext *context)
 {
 	struct entry *entry = index && index < RC_HANDLE_COUNT ? entry_at(index) : NULL;
 	if (index && (!entry || __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE) >> 16 != RC_KIND_CONTEXT || entry->data))
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	current = *context = index ? entry->object : NULL;
 	return CUDA_SUCCESS;
 }

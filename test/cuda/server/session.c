@@ -427,7 +427,8 @@ static void grant(void)
 	/* Every context but the one that hello named. */
 	for (uint32_t i = rc_handle_index(RAW_PRIMARY) - 2; i < rc_handle_index(RAW_PRIMARY) + 4; i++)
 		if (i != context)
-			CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, i, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_CONTEXT);
+			CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, i, NULL, 0, NULL, 0) ==
+			      (i ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT));
 	CHECK(raw_call(&raw, ++number, RC_CALL_cuMemGetInfo_v2, context, NULL, 0, NULL, 0) == CUDA_SUCCESS);
 	attributes();
 	sharing();

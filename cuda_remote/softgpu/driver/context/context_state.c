@@ -5,6 +5,8 @@
 #include "cuda_remote/softgpu/driver/device/device.h"
 #include "cuda_remote/softgpu/driver/init.h"
 
+#define API_VERSION 3020 /* of all contexts with 64-bit sizes and device addresses, which came with CUDA 3.2 */
+
 #define STACK_BYTES_MAX (512u << 10) /* CUDA's bound of a thread's local memory */
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
@@ -205,7 +207,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 		return result;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = CUDA_VERSION;
+	*version = API_VERSION;
 	return CUDA_SUCCESS;
 }
 
