@@ -2,9 +2,11 @@
 """echo.py KIND COMPILER API-FOLDER TABLE...: reads the table of calls and writes one generated file to stdout.
 
 KIND: driver.c (the functions of the echo driver), cases.c (for each function a case that draws arguments, calls the driver
-directly and through client and worker, and compares).
+directly and through client and worker, and compares), direct.h (what both have in common), covered.h (the functions of which
+sequences.c compares the effects).
 """
 import os
+import re
 import sys
 
 sys.path.insert(0, sys.argv[3])
@@ -26,15 +28,15 @@ class Case:
 
 def read_hand(table):
     """Adds the calls of hand.list to the table's, and fails if the list and the table disagree."""
-    hand, exceptions = calls.Table.__new__(calls.Table), set()
+    hand, by_effect = calls.Table.__new__(calls.Table), {"copies": [], "sequence": []}
     hand.functions, hand.calls = table.functions, []
     path = os.path.join(os.path.dirname(__file__), "hand.list")
     table.arrives_as, table.written, table.anywhere, table.waits = {}, [], set(), set()
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             line, words = line.split("#")[0], line.split("#")[0].split()
-            if words and words[0] == "except":
-                exceptions.update(words[1:])
+            if words and words[0] in by_effect:
+                by_effect[words[0]] += words[1:]
                 continue
             if words and words[0] == "written":
                 names = [word for word in words[1:] if word not in ("anywhere", "wait")]
@@ -48,11 +50,23 @@ def read_hand(table):
                     line = line.replace(f" {word}", "")
             hand.line(f"{path}:{number}", line)
     described = {case.symbol for case in cases(hand)} | set(table.written)
-    for name in sorted(set(table.hand) ^ (described | exceptions)):
-        sys.exit(f"{path}: {name} is " + ("neither described nor an exception" if name in table.hand else "not hand in the table"))
-    for name in sorted(described & exceptions):
-        sys.exit(f"{path}: {name} is described and an exception")
+    effects = set(by_effect["copies"] + by_effect["sequence"])
+    for name in sorted(set(table.hand) ^ (described | effects)):
+        sys.exit(f"{path}: {name} is " + ("not described" if name in table.hand else "not hand in the table"))
+    for name in sorted(described & effects):
+        sys.exit(f"{path}: {name} is described, and its effects are compared")
+    check_copies(by_effect["copies"])
     table.calls += hand.calls
+    table.sequence = by_effect["sequence"]
+
+
+def check_copies(names):
+    """Fails if copies.c does not call each of these functions."""
+    path = os.path.join(os.path.dirname(__file__), "copies.c")
+    with open(path, encoding="utf-8") as file:
+        called = set(re.findall(r"\bF\((\w+)\)", file.read()))
+    for name in sorted(set(names) - called):
+        sys.exit(f"{path}: {name} is not in FORMS")
 
 
 def read(compiler, paths):
@@ -423,7 +437,12 @@ def direct_h(table):
     return out + ["};"]
 
 
-KINDS = {"driver.c": driver_c, "cases.c": cases_c, "direct.h": direct_h}
+def covered_h(table):
+    """The functions of which sequences.c must make calls that succeed."""
+    return [WARNING, "#define ECHO_COVERED(F) \\"] + [f"\tF({name}) \\" for name in table.sequence] + [""]
+
+
+KINDS = {"driver.c": driver_c, "cases.c": cases_c, "direct.h": direct_h, "covered.h": covered_h}
 
 if __name__ == "__main__":
     print("\n".join(KINDS[sys.argv[1]](read(sys.argv[2], sys.argv[4:]))))

@@ -19,10 +19,17 @@ test_cuda_echo_copies_SOURCES = test/cuda/echo/copies.c
 test_cuda_echo_copies_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
 EXTRA_test_cuda_echo_copies_DEPENDENCIES = cuda_remote/client/libcuda.la
 
-dist_check_SCRIPTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh
-TESTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh
-ECHO_INPUTS = test/cuda/echo/echo.py test/cuda/echo/values.py test/cuda/echo/hand.list
-ECHO_GENERATED = test/cuda/echo/driver_calls.c test/cuda/echo/cases.c test/cuda/echo/direct.h
+check_PROGRAMS += test/cuda/echo/sequences
+test_cuda_echo_sequences_SOURCES = test/cuda/echo/sequences.c test/cuda/echo/graph_sequences.c test/cuda/echo/image_sequences.c \
+	test/cuda/echo/memory_sequences.c test/cuda/echo/sequences.h
+test_cuda_echo_sequences_CPPFLAGS = $(AM_CPPFLAGS) $(HR_DRIVER_CPPFLAGS)
+EXTRA_test_cuda_echo_sequences_DEPENDENCIES = cuda_remote/client/libcuda.la
+$(test_cuda_echo_sequences_OBJECTS): test/cuda/echo/covered.h
+
+dist_check_SCRIPTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh test/cuda/echo/sequences.sh
+TESTS += test/cuda/echo/echo.sh test/cuda/echo/copies.sh test/cuda/echo/sequences.sh
+ECHO_INPUTS = test/cuda/echo/echo.py test/cuda/echo/values.py test/cuda/echo/hand.list test/cuda/echo/copies.c
+ECHO_GENERATED = test/cuda/echo/driver_calls.c test/cuda/echo/cases.c test/cuda/echo/direct.h test/cuda/echo/covered.h
 EXTRA_DIST += $(ECHO_INPUTS) test/cuda/echo/README.md
 CLEANFILES += $(ECHO_GENERATED)
 
@@ -35,3 +42,5 @@ test/cuda/echo/cases.c: $(ECHO_INPUTS) $(HR_CALL_INPUTS)
 	$(HR_ECHO_PY) cases.c $@
 test/cuda/echo/direct.h: $(ECHO_INPUTS) $(HR_CALL_INPUTS)
 	$(HR_ECHO_PY) direct.h $@
+test/cuda/echo/covered.h: $(ECHO_INPUTS) $(HR_CALL_INPUTS)
+	$(HR_ECHO_PY) covered.h $@
