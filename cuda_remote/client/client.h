@@ -371,6 +371,8 @@ struct rc_span {
 
 /* The allocation that holds address. */
 bool rc_memory_find(uint64_t address, struct rc_span *span);
+/* True once the table has had host memory that kernels of no server can use. */
+bool rc_memory_any_unmapped(void);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
 bool rc_memory_remove(uint64_t base);
@@ -621,6 +623,13 @@ struct rc_kernel {
 	uint64_t resident; /* of launch.c: blocks that fit a multiprocessor, as last asked for; atomic */
 	struct rc_module *module;
 };
+
+/* ---- unmapped.c ---- */
+
+/* A kernel is about to be launched on the session's server with this parameter block. */
+void rc_unmapped_launch(const struct rc_session *session, const struct rc_kernel *kernel, const uint8_t *block);
+/* A kernel of the session has accessed an illegal address: logs the cause, if it is known. */
+void rc_unmapped_fault(const struct rc_session *session);
 
 struct rc_module {
 	uint64_t handle;

@@ -184,6 +184,8 @@ static CUresult launch(const struct launch *launch)
 	result = rc_launch_pack(kernel, launch->parameters, launch->extra, block);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&(struct rc_route){ NULL, 0, false }, true, &link);
+	if (result == CUDA_SUCCESS && rc_memory_any_unmapped())
+		rc_unmapped_launch(link->session, kernel, block);
 	if (result == CUDA_SUCCESS) {
 		struct iovec iov[] = { { block, small ? 0 : kernel->block },
 				       { (void *)(uintptr_t)launch->attributes, launch->n_attributes * sizeof *launch->attributes } };

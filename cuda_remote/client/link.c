@@ -447,6 +447,8 @@ CUresult rc_link_call(struct rc_link *link, enum rc_call function, uint16_t flag
 		result = call(link, function, flags, head, len, iov, n);
 	if (error_stays(result))
 		__atomic_store_n(&link->session->sick, true, __ATOMIC_RELAXED);
+	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+		rc_unmapped_fault(link->session);
 	if (result == CUDA_SUCCESS)
 		rc_held_waited(link->session, function, head);
 	return result == CUDA_SUCCESS && rc_mirror_any() ? rc_mirror_after(link, function, work) : result;

@@ -15,6 +15,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rc_span *spans;
 static size_t n_spans, room;
 static uint64_t next_id;
+static bool any_unmapped; /* atomic */
 
 /* Index of the first span whose base is above address. Under the lock. */
 static size_t above(uint64_t address)
@@ -74,6 +75,11 @@ static bool in_use(const struct rc_span *span)
 	}
 }
 
+bool rc_memory_any_unmapped(void)
+{
+	return __atomic_load_n(&any_unmapped, __ATOMIC_RELAXED);
+}
+
 CUresult rc_memory_add(const struct rc_span *span)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -95,6 +101,8 @@ CUresult rc_memory_add(const struct rc_span *span)
 		spans[at] = *span;
 		spans[at].id = ++next_id;
 		n_spans++;
+		if (span->kind >= RC_MEMORY_HOST && !span->mapped_by)
+			__atomic_store_n(&any_unmapped, true, __ATOMIC_RELAXED);
 	}
 	pthread_rwlock_unlock(&lock);
 	if (result == CUDA_SUCCESS && span->session && span->kind <= RC_MEMORY_MANAGED)

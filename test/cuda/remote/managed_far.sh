@@ -9,6 +9,11 @@ export HEADRACE_SERVER=127.0.0.1:$port
 timeout 120 "$build/test/cuda/remote/managed" far || fail "managed memory"
 timeout 120 "$build/test/cuda/remote/managed_far" || fail "managed memory of another host"
 timeout 120 "$build/test/cuda/remote/mapped" far || fail "mapped memory of another host"
+for how in pinned registered; do
+	timeout 60 "$build/test/cuda/remote/mapped" unmapped $how 2>"$folder/said" || fail "$how memory that is not mapped: $(cat "$folder/said")"
+	[ "$(grep -c "parameter 0 of write was 0x[0-9a-f]*, .*cudaHostAllocMapped" "$folder/said")" = 1 ] ||
+		fail "$how memory that is not mapped is not named once: $(cat "$folder/said")"
+done
 remote_stop
 # Without the kernel's help all pages are compared.
 rm "$folder/ready"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pinned memory that kernels use at the host's address: mapped | far | refused | occupied. With "far" the server is reached
- * over TCP. With "refused" the worker maps no memory, and the device says that it cannot. With "occupied" the worker has other
- * memory where the client's addresses for such memory begin.
+ * Pinned memory that kernels use at the host's address: mapped | far | refused | occupied | unmapped HOW. With "far" the server is
+ * reached over TCP. With "refused" the worker maps no memory, and the device says that it cannot. With "occupied" the worker has
+ * other memory where the client's addresses for such memory begin. With "unmapped" a kernel gets memory that it cannot use.
  */
 #include "test/cuda/softgpu/driver.h"
 
@@ -260,6 +260,22 @@ static void refused(void)
 	OK(cuMemFreeHost(memory));
 }
 
+/* A kernel on another host gets the address of pinned memory that is not mapped: it fails, and a line names parameter and cause. */
+static void unmapped(const char *how)
+{
+	static uint32_t registered[1024];
+	void *memory = registered;
+	uint32_t bytes = 4;
+	if (!strcmp(how, "registered"))
+		OK(cuMemHostRegister(registered, sizeof registered, 0));
+	else
+		OK(cuMemHostAlloc(&memory, 4096, 0));
+	CUdeviceptr there = (CUdeviceptr)(uintptr_t)memory;
+	OK(launch("write", NULL, &there, &bytes));
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 /* The first and later memory, of both kinds and several sizes, freed in another order and allocated again. */
 static void occupied(void)
 {
@@ -284,6 +300,10 @@ int main(int argc, char **argv)
 	context = start();
 	if (argc > 1 && !strcmp(argv[1], "occupied")) {
 		occupied();
+		return 0;
+	}
+	if (argc > 2 && !strcmp(argv[1], "unmapped")) {
+		unmapped(argv[2]);
 		return 0;
 	}
 	if (argc > 1 && !strcmp(argv[1], "refused")) {
