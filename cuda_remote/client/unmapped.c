@@ -57,10 +57,9 @@ void rc_unmapped_fault(const struct rc_session *session)
 	pthread_mutex_unlock(&lock);
 	if (!suspect.address || suspect.told)
 		return;
-	if (suspect.registered)
-		hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, memory of cudaHostRegister, which remote kernels cannot use; allocate it with cudaHostAlloc and cudaHostAllocMapped",
-		       suspect.parameter, suspect.kernel, (unsigned long long)suspect.address);
-	else
-		hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, pinned memory that kernels of a server on another host cannot use; allocate it with cudaHostAllocMapped",
-		       suspect.parameter, suspect.kernel, (unsigned long long)suspect.address);
+	const char *what = suspect.registered ?
+				   "memory of cudaHostRegister, which remote kernels cannot use; allocate it" :
+				   "pinned memory that kernels of a server on another host cannot use; allocate it";
+	hr_log(HR_LOG_ERROR, "a kernel has accessed an illegal address: parameter %u of %s was 0x%llx, %s with cudaHostAllocMapped",
+	       suspect.parameter, suspect.kernel, (unsigned long long)suspect.address, what);
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Writes the image to a file of the test's folder; the name stays valid until the next call. */
 static const char *file_of(const char *text)
@@ -223,7 +222,10 @@ void sequence_launches(struct side *s)
 	int grid = 0, block = 0, clusters = 0;
 	CUdeviceptr memory = words(s);
 	CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
-	CUlaunchConfig config = { 1 + (unsigned)below(s, 8), 1, 1, 32 * (1 + (unsigned)below(s, 8)), 1, 1, (unsigned)below(s, 4096), s->stream, &cluster, 1 };
+	CUlaunchConfig config = { .gridDimX = 1 + (unsigned)below(s, 8), .gridDimY = 1, .gridDimZ = 1, .blockDimY = 1, .blockDimZ = 1,
+				  .hStream = s->stream, .attrs = &cluster, .numAttrs = 1 };
+	config.blockDimX = 32 * (1 + (unsigned)below(s, 8));
+	config.sharedMemBytes = (unsigned)below(s, 4096);
 	cluster.value.clusterDim.x = 1 + (unsigned)below(s, 2);
 	cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
 	old_launch(s, memory);

@@ -333,8 +333,10 @@ static void shared_pool(struct side *s)
 	CALL(cuMemAllocFromPoolAsync, &memory, WORDS * 4, pool, s->stream);
 	CALL(cuStreamSynchronize, s->stream);
 	CALL(cuMemsetD32_v2, memory, (unsigned)below(s, 1000), WORDS);
-	if (CALL(cuMemPoolExportToShareableHandle, &descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, below(s, 8) ? 0 : 1) == CUDA_SUCCESS) {
-		CALL(cuMemPoolImportFromShareableHandle, &imported, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	if (CALL(cuMemPoolExportToShareableHandle, &descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		 below(s, 8) ? 0 : 1) == CUDA_SUCCESS) {
+		CALL(cuMemPoolImportFromShareableHandle, &imported, (void *)(intptr_t)descriptor,
+		     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 		close(descriptor);
 	}
 	if (CALL(cuMemPoolExportPointer, &data, memory) == CUDA_SUCCESS && imported &&

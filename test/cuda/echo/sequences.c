@@ -116,7 +116,8 @@ static void compare(const struct side *direct, const struct side *remote, const 
 		static const struct note end = { "the end", 0, 0, NULL };
 		const struct note *a = i < direct->n_notes ? &direct->notes[i] : &end;
 		const struct note *b = i < remote->n_notes ? &remote->notes[i] : &end;
-		if (!strcmp(a->what, b->what) && a->value == b->value && a->size == b->size && !(a->size && memcmp(a->bytes, b->bytes, a->size)))
+		if (!strcmp(a->what, b->what) && a->value == b->value && a->size == b->size &&
+		    !(a->size && memcmp(a->bytes, b->bytes, a->size)))
 			continue;
 		size_t byte = 0;
 		while (byte < a->size && byte < b->size && a->bytes[byte] == b->bytes[byte])
@@ -232,7 +233,8 @@ static const struct {
 } sequences[] = {
 	{ "contexts", sequence_contexts }, { "graphs", sequence_graphs }, { "host functions", sequence_host_functions },
 	{ "images", sequence_images }, { "ipc", sequence_ipc }, { "launches", sequence_launches }, { "linker", sequence_linker },
-	{ "memory", sequence_memory }, { "pools", sequence_pools }, { "tensor maps", sequence_tensor_maps }, { "virtual memory", sequence_virtual },
+	{ "memory", sequence_memory }, { "pools", sequence_pools }, { "tensor maps", sequence_tensor_maps },
+	{ "virtual memory", sequence_virtual },
 };
 #define SEQUENCES (sizeof sequences / sizeof sequences[0])
 

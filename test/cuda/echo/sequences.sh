@@ -10,7 +10,8 @@ rounds=${HEADRACE_TEST_SEQUENCE_ROUNDS:-25} seed=20261127
 [ -z "${HEADRACE_TEST_ECHO_SECONDS:-}" ] || seed=$(od -An -N4 -tu4 /dev/urandom)
 export HEADRACE_TEST_FOLDER=$folder
 run() { # WHAT
-	timeout 600 "$build/test/cuda/echo/sequences" "$driver" "$build/cuda_remote/client/.libs/libcuda.so.1" "$rounds" "$((seed))" || fail "over $1"
+	timeout 600 "$build/test/cuda/echo/sequences" "$driver" "$build/cuda_remote/client/.libs/libcuda.so.1" "$rounds" \
+		"$((seed))" || fail "over $1"
 }
 remote_start
 run "shared memory"
