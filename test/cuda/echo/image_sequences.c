@@ -125,8 +125,10 @@ static void load_library(struct side *s)
 
 void sequence_images(struct side *s)
 {
-	load_module(s);
-	load_library(s);
+	for (int i = 0; i < 2; i++) {
+		load_module(s);
+		load_library(s);
+	}
 	CALL(cuModuleLoadData, NULL, sequence_image);
 	CALL(cuModuleUnload, NULL);
 	CALL(cuLibraryUnload, NULL);
