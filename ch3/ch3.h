@@ -152,6 +152,13 @@ typedef int (*ch3_short_fn)(void *context, ch3_vc_t *vc, const void *header, siz
 /* Adds the function to a type that has a handler, before the first connect. context: as the handler's. */
 int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function);
 
+/*
+ * Allows ch3 to call the type's handler while the payload of an earlier message is still incomplete. Handlers are still
+ * called in the order of the messages, and done too. So several long payloads can be transferred at a time. Before the
+ * first connect. The type has a handler.
+ */
+int ch3_register_ahead(ch3_t *engine, unsigned type);
+
 /* Supplies n <= CH3_IOV_MAX buffers for a deferred payload; done as in ch3_sink_t. On success rndv is no longer valid.
  * On failure done is not called: with -EINVAL, -ENOMEM or -ENOBUFS (too many accepted payloads) rndv stays valid; with
  * the error of its connection rndv is no longer valid. Closing the connection also invalidates rndv. */

@@ -85,6 +85,16 @@ int ch3_register_short(ch3_t *engine, unsigned type, ch3_short_fn function)
 	return 0;
 }
 
+int ch3_register_ahead(ch3_t *engine, unsigned type)
+{
+	if (type < CH3_TYPE_FIRST || type >= CH3_TYPES || !engine->handler[type].fn)
+		return -EINVAL;
+	if (!TAILQ_EMPTY(&engine->vcs))
+		return -EBUSY;
+	engine->handler[type].ahead = true;
+	return 0;
+}
+
 void ch3_on_failure(ch3_t *engine, ch3_failure_fn on_failure, void *context)
 {
 	engine->on_failure = on_failure;

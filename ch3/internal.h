@@ -138,21 +138,28 @@ struct ch3_rndv {
 	struct iovec inline_iov[sizeof(((ch3_sink_t *)0)->iov) / sizeof(struct iovec)];
 };
 
-/* Receive state of one connection. */
-struct ch3_receive {
-	bool in_payload;          /* the next byte belongs to a payload, else to a packet's front */
-	uint64_t sequence;        /* number of packets received; the next packet carries the low 8 bits */
-	uint32_t begin, end;      /* inbox[begin..end-1] is not consumed yet */
-	uint32_t ahead;           /* number of bytes of the inbox that the next get may fill */
-	uint64_t left;            /* bytes of the payload that are missing: first fills the sink, the rest is dropped */
-	size_t moved;             /* bytes of the payload that were stored in the sink */
+/* A payload that is being received, or will be. */
+struct ch3_payload {
+	uint64_t left;            /* bytes that are missing: first fills the sink, the rest is dropped */
+	size_t moved;             /* bytes that were stored in the sink */
 	struct ch3_cursor cursor; /* the free part of the sink's buffers */
 	ch3_done_fn done;
 	void *context;
-	ch3_unpack_fn unpack;     /* not NULL: takes the next `room` bytes of the payload; the cursor is empty */
+	ch3_unpack_fn unpack;     /* not NULL: takes the next `room` bytes; the cursor is empty */
 	uint64_t room;
 	ch3_rndv_t *rndv;         /* the rendezvous that the payload belongs to; NULL: eager payload */
 	ch3_sink_t sink;
+};
+
+/* Receive state of one connection. */
+struct ch3_receive {
+	bool in_payload;          /* the next byte belongs to a payload, else to a packet's front, unless ch3_ahead_pending */
+	uint64_t sequence;        /* number of packets received; the next packet carries the low 8 bits */
+	uint32_t begin, end;      /* inbox[begin..end-1] is not consumed yet */
+	uint32_t ahead;           /* number of bytes of the inbox that the next get may fill */
+	struct ch3_payload payload;
+	struct ch3_ahead *segments; /* the messages behind the payload whose fronts were handled; NULL until there is one */
+	uint64_t dropped;         /* bytes of the payload and of the segments that were received while closing */
 	uint8_t *inbox;           /* CH3_INBOX bytes; NULL until the connection is opened */
 };
 
@@ -207,6 +214,7 @@ struct ch3 {
 	struct {
 		ch3_handler_fn fn;
 		ch3_short_fn short_fn; /* or NULL */
+		bool ahead;            /* ch3_register_ahead */
 		void *context;
 	} handler[CH3_TYPES];
 	ch3_failure_fn on_failure;
@@ -294,8 +302,8 @@ int ch3_rndv_announced(ch3_vc_t *vc, const struct ch3_front *front);
 int ch3_rndv_cleared(ch3_vc_t *vc, const struct ch3_front *front);
 /* Queues the first payload_len bytes of the payload as CH3_PACKET_DATA. */
 void ch3_rndv_queue_data(ch3_vc_t *vc, ch3_request_t *send, uint64_t payload_len, uint32_t receiver_id);
-/* Handles the front of a DATA packet: makes the buffers of its rendezvous the target of the payload. */
-int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front);
+/* Handles the front of a DATA packet: makes the buffers of its rendezvous the target of *payload. */
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_payload *payload);
 void ch3_rndv_free(ch3_rndv_t *rndv);
 
 /* write.c: rendezvous by remote write. Returns whether setting, length and connection allow it on this side. */
@@ -323,6 +331,33 @@ void ch3_accesses_destroy(ch3_t *engine);
 
 /* receive.c: receives once from the pipe and handles what arrived. *more: the pipe may hold more bytes. */
 int ch3_receive_some(ch3_vc_t *vc, bool *more);
+/* Bytes of the pipe that are not parsed yet, in the inbox, in a record in place or ahead. */
+struct ch3_source {
+	const uint8_t *at;
+	size_t left;
+};
+/* Copies a front and checks the copy. Returns 1, 0 if the front is not complete yet, or a negated errno value. */
+int ch3_front_take(ch3_vc_t *vc, struct ch3_source *source, struct ch3_front *front);
+/* Handles the front of a message whose payload is received later, into *payload, which is zero. */
+int ch3_front_handle(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_payload *payload);
+/* The payload that is received from now on. *payload has received nothing yet. */
+void ch3_payload_begin(struct ch3_receive *receive, const struct ch3_payload *payload);
+
+/* ahead.c: handles the fronts behind the payload that is being received, as far as they have arrived. */
+void ch3_ahead_look(ch3_vc_t *vc);
+/* Whether such messages wait to be received. */
+bool ch3_ahead_pending(const ch3_vc_t *vc);
+/* Whether the inbox may follow the buffers of ch3_ahead_vector. */
+bool ch3_ahead_goes_on(const ch3_vc_t *vc);
+/* Buffers of a get: at most 2 * CH3_IOV_MAX of payloads, at most 16 for fronts, the inbox. */
+#define CH3_AHEAD_IOV (2 * CH3_IOV_MAX + 16 + 1)
+/* Stores the buffers of the payload that is being received and of the messages behind it. Returns their number. */
+int ch3_ahead_vector(const ch3_vc_t *vc, struct iovec iov[CH3_AHEAD_IOV]);
+/* Receives bytes of the front of the next such message, at most *bytes, and subtracts them from *bytes. Returns 1 if its
+ * payload is received from now on, 0 if its front is not complete, or the error of the message. */
+int ch3_ahead_next(ch3_vc_t *vc, size_t *bytes);
+/* After an abort or a close of the connection: completes the receives of these messages with error. */
+void ch3_ahead_cancel(ch3_vc_t *vc, int error);
 
 /* vc.c: a virtual connection that is not opened yet; NULL: no memory. */
 ch3_vc_t *ch3_vc_new(ch3_t *engine, void *user);

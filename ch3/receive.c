@@ -52,35 +52,37 @@ static int more_check(const ch3_vc_t *vc, const struct ch3_packet *packet, const
 static void payload_start(struct ch3_receive *receive, uint64_t payload_len)
 {
 	receive->in_payload = true;
-	receive->left = payload_len;
-	receive->moved = 0;
+	receive->payload.left = payload_len;
+	receive->payload.moved = 0;
 	receive->ahead = payload_len > CH3_INBOX ? CH3_INBOX_BEHIND : CH3_INBOX;
+}
+
+void ch3_payload_begin(struct ch3_receive *receive, const struct ch3_payload *payload)
+{
+	receive->payload = *payload;
+	if (payload->cursor.piece == payload->sink.iov)
+		receive->payload.cursor.piece = receive->payload.sink.iov;
+	payload_start(receive, payload->left);
 }
 
 static void payload_end(ch3_vc_t *vc)
 {
-	struct ch3_receive *receive = &vc->receive;
-	ch3_done_fn done = receive->done;
-	receive->in_payload = false;
-	receive->unpack = NULL;
-	if (receive->rndv) {
-		ch3_rndv_free(receive->rndv);
-		receive->rndv = NULL;
+	struct ch3_payload *payload = &vc->receive.payload;
+	ch3_done_fn done = payload->done;
+	vc->receive.in_payload = false;
+	payload->unpack = NULL;
+	if (payload->rndv) {
+		ch3_rndv_free(payload->rndv);
+		payload->rndv = NULL;
 	}
 	if (done) {
-		receive->done = NULL;
+		payload->done = NULL;
 		vc->engine->ran++;
-		done(receive->context, 0, receive->moved);
+		done(payload->context, 0, payload->moved);
 	}
 }
 
-/* Bytes of the pipe that are not parsed yet, in the inbox or in a record in place. */
-struct source {
-	const uint8_t *at;
-	size_t left;
-};
-
-static inline void source_skip(struct source *source, size_t bytes)
+static inline void source_skip(struct ch3_source *source, size_t bytes)
 {
 	source->at += bytes;
 	source->left -= bytes;
@@ -97,13 +99,11 @@ static inline size_t sink_take(const ch3_sink_t *sink, const uint8_t *at, size_t
 	return some;
 }
 
-/* Handles the front of an eager message: calls the handler, then copies the payload if all of it has arrived. */
-static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct source *source)
+/* Calls the handler of an eager message, for the buffers. */
+static inline int message_open(ch3_vc_t *vc, const struct ch3_front *front, ch3_sink_t *sink)
 {
 	ch3_t *engine = vc->engine;
-	struct ch3_receive *receive = &vc->receive;
 	ch3_incoming_t incoming = { vc, front->header, front->header_len, front->payload_len, NULL };
-	ch3_sink_t *sink = &receive->sink;
 	sink->n = 0;
 	sink->done = NULL;
 	sink->context = NULL;
@@ -113,29 +113,60 @@ static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct sou
 	int error = engine->handler[front->type].fn(engine->handler[front->type].context, &incoming, sink);
 	if (error)
 		return error;
-	if (sink->n < 0 || sink->n > CH3_SINK_IOV || sink->defer)
-		return -EINVAL;
+	return sink->n < 0 || sink->n > CH3_SINK_IOV || sink->defer ? -EINVAL : 0;
+}
+
+/* Makes the buffers of payload->sink the target of the payload. */
+static void payload_aim(struct ch3_payload *payload, uint64_t payload_len)
+{
+	ch3_sink_t *sink = &payload->sink;
+	payload->unpack = sink->unpack;
+	payload->room = sink->room;
+	payload->cursor = (struct ch3_cursor){ sink->iov, sink->unpack ? 0 : sink->n };
+	ch3_cursor_trim(&payload->cursor, payload_len);
+	payload->done = sink->done;
+	payload->context = sink->context;
+}
+
+/* Handles the front of an eager message: calls the handler, then copies the payload if all of it has arrived. */
+static int message_start(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_source *source)
+{
+	struct ch3_receive *receive = &vc->receive;
+	ch3_sink_t *sink = &receive->payload.sink;
+	int error = message_open(vc, front, sink);
+	if (error)
+		return error;
 	if (front->payload_len <= source->left) {
 		size_t moved = sink_take(sink, source->at, front->payload_len);
 		source_skip(source, front->payload_len);
 		receive->ahead = CH3_INBOX;
 		if (sink->done) {
-			engine->ran++;
+			vc->engine->ran++;
 			sink->done(sink->context, 0, moved);
 		}
 		return 0;
 	}
-	receive->unpack = sink->unpack;
-	receive->room = sink->room;
-	receive->cursor = (struct ch3_cursor){ sink->iov, sink->unpack ? 0 : sink->n };
-	ch3_cursor_trim(&receive->cursor, front->payload_len);
-	receive->done = sink->done;
-	receive->context = sink->context;
+	payload_aim(&receive->payload, front->payload_len);
 	payload_start(receive, front->payload_len);
 	return 0;
 }
 
-static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct source *source)
+int ch3_front_handle(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_payload *payload)
+{
+	if (front->type == CH3_PACKET_CLEAR)
+		return ch3_rndv_cleared(vc, front);
+	if (front->flags & CH3_PACKET_WAITS)
+		return ch3_rndv_announced(vc, front);
+	int error = front->type == CH3_PACKET_DATA ? ch3_rndv_data(vc, front, payload) : message_open(vc, front, &payload->sink);
+	if (error)
+		return error;
+	if (front->type != CH3_PACKET_DATA)
+		payload_aim(payload, front->payload_len);
+	payload->left = front->payload_len;
+	return 0;
+}
+
+static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_source *source)
 {
 	int error;
 	if (front->type == CH3_PACKET_CLEAR)
@@ -143,7 +174,7 @@ static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct sourc
 	if (front->type == CH3_PACKET_DONE)
 		return ch3_write_done(vc, front);
 	if (front->type == CH3_PACKET_DATA) {
-		error = ch3_rndv_data(vc, front);
+		error = ch3_rndv_data(vc, front, &vc->receive.payload);
 		if (!error)
 			payload_start(&vc->receive, front->payload_len);
 		return error;
@@ -152,19 +183,19 @@ static int front_start(ch3_vc_t *vc, const struct ch3_front *front, struct sourc
 }
 
 /* Copies payload bytes into the sink. Bytes beyond the sink's size are dropped. */
-static void payload_take(struct ch3_receive *receive, struct source *source)
+static void payload_take(struct ch3_payload *payload, struct ch3_source *source)
 {
-	size_t some = source->left < receive->left ? source->left : (size_t)receive->left;
-	if (receive->unpack) {
-		size_t wanted = some < receive->room ? some : (size_t)receive->room;
+	size_t some = source->left < payload->left ? source->left : (size_t)payload->left;
+	if (payload->unpack) {
+		size_t wanted = some < payload->room ? some : (size_t)payload->room;
 		if (wanted > 0)
-			receive->unpack(receive->context, source->at, wanted);
-		receive->room -= wanted;
-		receive->moved += wanted;
+			payload->unpack(payload->context, source->at, wanted);
+		payload->room -= wanted;
+		payload->moved += wanted;
 	} else {
-		receive->moved += ch3_cursor_fill(&receive->cursor, source->at, some);
+		payload->moved += ch3_cursor_fill(&payload->cursor, source->at, some);
 	}
-	receive->left -= some;
+	payload->left -= some;
 	source_skip(source, some);
 }
 
@@ -177,7 +208,7 @@ static inline void copy_once(void *to, const void *from, size_t len)
 
 /* Copies a front, then checks the copy: the peer may change the bytes of a record in place at any time. Returns 1, 0 if
  * the front is not complete yet, or a negated errno value. */
-static int front_take(ch3_vc_t *vc, struct source *source, struct ch3_front *front)
+static int front_take(ch3_vc_t *vc, struct ch3_source *source, struct ch3_front *front)
 {
 	const uint8_t *at = source->at;
 	struct ch3_packet packet;
@@ -209,14 +240,19 @@ static int front_take(ch3_vc_t *vc, struct source *source, struct ch3_front *fro
 	return 1;
 }
 
+int ch3_front_take(ch3_vc_t *vc, struct ch3_source *source, struct ch3_front *front)
+{
+	return front_take(vc, source, front);
+}
+
 /* Parses the source until it is empty or ends with an incomplete front. */
-static int process(ch3_vc_t *vc, struct source *source)
+static int process(ch3_vc_t *vc, struct ch3_source *source)
 {
 	struct ch3_receive *receive = &vc->receive;
 	for (;;) {
 		if (receive->in_payload) {
-			payload_take(receive, source);
-			if (receive->left > 0)
+			payload_take(&receive->payload, source);
+			if (receive->payload.left > 0)
 				return 0;
 			payload_end(vc);
 		}
@@ -233,7 +269,7 @@ static int process(ch3_vc_t *vc, struct source *source)
 static int inbox_process(ch3_vc_t *vc)
 {
 	struct ch3_receive *receive = &vc->receive;
-	struct source source = { receive->inbox + receive->begin, receive->end - receive->begin };
+	struct ch3_source source = { receive->inbox + receive->begin, receive->end - receive->begin };
 	int error = process(vc, &source);
 	receive->begin = receive->end - (uint32_t)source.left;
 	return error;
@@ -271,7 +307,7 @@ static inline int record_short(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
  * a front, which has to be completed in the inbox. */
 static __attribute__((noinline)) int record_process(ch3_vc_t *vc, const uint8_t *bytes, size_t len)
 {
-	struct source source = { bytes, len };
+	struct ch3_source source = { bytes, len };
 	int error = process(vc, &source);
 	if (error)
 		return error;
@@ -289,27 +325,58 @@ static void inbox_compact(struct ch3_receive *receive)
 	receive->begin = 0;
 }
 
-/* Calls hr_channel_get once, into the payload's sink and the inbox, and parses what arrived in the inbox. */
-static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
+/* Returns how many bytes a get may receive into the inbox, behind `direct` bytes of the payload and of messages ahead. */
+static size_t inbox_room(const ch3_vc_t *vc, size_t direct)
 {
-	struct ch3_receive *receive = &vc->receive;
-	struct iovec iov[CH3_IOV_MAX + 1];
-	int n = 0;
-	size_t direct = 0;
-	if (receive->begin > 0)
-		inbox_compact(receive);
-	if (receive->in_payload)
-		for (; n < receive->cursor.n; n++) {
-			iov[n] = receive->cursor.piece[n];
-			direct += iov[n].iov_len;
-		}
+	const struct ch3_receive *receive = &vc->receive;
+	if (!ch3_ahead_goes_on(vc))
+		return 0;
 	size_t room = receive->ahead > receive->end ? receive->ahead - receive->end : 0;
-	if (receive->in_payload && receive->left - direct > receive->ahead)
+	if (receive->in_payload && receive->payload.left > direct + receive->ahead)
 		room = CH3_INBOX - receive->end; /* the payload is much longer than the sink: drop the rest quickly */
 	/* If the payload's sender offers it for single copy, a short get makes the transport send it in records instead,
 	 * which can be unpacked in place. */
-	if (receive->unpack && room > SHORT_GET && hr_conn_in_place(vc->conn))
+	if (receive->payload.unpack && room > SHORT_GET && hr_conn_in_place(vc->conn))
 		room = SHORT_GET;
+	return room;
+}
+
+/* Records that the payload and the messages ahead have received up to *bytes bytes, and completes those that are there.
+ * *bytes is the rest. */
+static int buffers_filled(ch3_vc_t *vc, size_t *bytes)
+{
+	struct ch3_receive *receive = &vc->receive;
+	for (;;) {
+		if (receive->in_payload) {
+			struct ch3_payload *payload = &receive->payload;
+			size_t room = ch3_cursor_bytes(&payload->cursor), some = *bytes < room ? *bytes : room;
+			ch3_cursor_advance(&payload->cursor, some);
+			payload->moved += some;
+			payload->left -= some;
+			*bytes -= some;
+			if (payload->left > 0 || !ch3_ahead_pending(vc))
+				return 0;
+			payload_end(vc);
+		} else if (!ch3_ahead_pending(vc)) {
+			return 0;
+		}
+		int begun = ch3_ahead_next(vc, bytes);
+		if (begun <= 0)
+			return begun;
+	}
+}
+
+/* Calls hr_channel_get once, into the buffers of the payload and of messages ahead and into the inbox, and parses what
+ * arrived in the inbox. */
+static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
+{
+	struct ch3_receive *receive = &vc->receive;
+	struct iovec iov[CH3_AHEAD_IOV];
+	if (receive->begin > 0)
+		inbox_compact(receive);
+	ch3_ahead_look(vc);
+	int n = ch3_ahead_vector(vc, iov);
+	size_t direct = ch3_cursor_bytes(&(struct ch3_cursor){ iov, n }), room = inbox_room(vc, direct);
 	iov[n++] = (struct iovec){ receive->inbox + receive->end, room };
 
 	size_t delivered = 0;
@@ -321,13 +388,9 @@ static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
 	if (delivered == 0)
 		return 0;
 	vc->engine->moved++;
-	if (direct > 0) {
-		size_t into_sink = delivered < direct ? delivered : direct;
-		ch3_cursor_advance(&receive->cursor, into_sink);
-		receive->moved += into_sink;
-		receive->left -= into_sink;
-		delivered -= into_sink;
-	}
+	error = buffers_filled(vc, &delivered);
+	if (error)
+		return error;
 	receive->end += (uint32_t)delivered;
 	return inbox_process(vc);
 }
@@ -335,7 +398,7 @@ static __attribute__((noinline)) int receive_by_get(ch3_vc_t *vc, bool *more)
 int ch3_receive_some(ch3_vc_t *vc, bool *more)
 {
 	struct ch3_receive *receive = &vc->receive;
-	if ((!receive->in_payload || receive->unpack) && receive->begin == receive->end) {
+	if ((!receive->in_payload || receive->payload.unpack) && receive->begin == receive->end && !ch3_ahead_pending(vc)) {
 		const uint8_t *bytes;
 		size_t len;
 		enum hr_arrival arrival = hr_conn_peek(vc->conn, &bytes, &len);

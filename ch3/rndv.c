@@ -238,7 +238,7 @@ int ch3_rndv_accept_unpack(ch3_rndv_t *rndv, size_t room, ch3_unpack_fn unpack, 
 	return rndv_clear(rndv, done, context);
 }
 
-int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
+int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_payload *payload)
 {
 	ch3_rndv_t *rndv = ch3_ids_find(&vc->accepted, front->receiver_id);
 	if (!rndv || front->payload_len != rndv->wanted) {
@@ -248,12 +248,11 @@ int ch3_rndv_data(ch3_vc_t *vc, const struct ch3_front *front)
 	}
 	ch3_ids_remove(&vc->accepted, front->receiver_id);
 	ch3_write_hide(rndv);
-	struct ch3_receive *receive = &vc->receive;
-	receive->rndv = rndv;
-	receive->cursor = rndv->cursor;
-	receive->done = rndv->done;
-	receive->context = rndv->context;
-	receive->unpack = rndv->unpack;
-	receive->room = rndv->wanted;
+	payload->rndv = rndv;
+	payload->cursor = rndv->cursor;
+	payload->done = rndv->done;
+	payload->context = rndv->context;
+	payload->unpack = rndv->unpack;
+	payload->room = rndv->wanted;
 	return 0;
 }

@@ -34,6 +34,7 @@ void ch3_vc_free(ch3_vc_t *vc)
 	if (vc->number != CH3_NO_NUMBER)
 		engine->numbers.vc[vc->number] = NULL;
 	free(vc->receive.inbox);
+	free(vc->receive.segments);
 	free(vc);
 }
 
@@ -150,16 +151,18 @@ static void vc_cancel(ch3_vc_t *vc, int error)
 {
 	struct ch3_receive *receive = &vc->receive;
 	if (receive->in_payload) {
+		struct ch3_payload *payload = &receive->payload;
 		receive->in_payload = false;
-		receive->unpack = NULL;
-		ch3_done_fn done = receive->done;
-		if (receive->rndv)
-			ch3_rndv_free(receive->rndv);
-		receive->rndv = NULL;
-		receive->done = NULL;
+		payload->unpack = NULL;
+		ch3_done_fn done = payload->done;
+		if (payload->rndv)
+			ch3_rndv_free(payload->rndv);
+		payload->rndv = NULL;
+		payload->done = NULL;
 		if (done)
-			done(receive->context, error, receive->moved);
+			done(payload->context, error, payload->moved);
 	}
+	ch3_ahead_cancel(vc, error);
 	if (vc->queue)
 		vc->engine->queued--;
 	while (vc->queue) {
@@ -206,20 +209,20 @@ void ch3_vc_fail(ch3_vc_t *vc, int error)
 /* ---- closing ---- */
 
 /* Receives and drops what the peer sends to a connection that is closing. Otherwise the peer could be blocked by a full
- * pipe and not read the queued messages of this side. The rest of an incomplete payload still goes into its buffers,
- * because an adapter may be writing there already (hr_channel_get). */
+ * pipe and not read the queued messages of this side. The rest of an incomplete payload, and of messages ahead, still goes
+ * into its buffers, because an adapter may be writing there already (hr_channel_get). */
 static int receive_drop(ch3_vc_t *vc)
 {
 	struct ch3_receive *receive = &vc->receive;
-	bool in_place = receive->in_payload && receive->cursor.n > 0;
-	struct iovec inbox = { receive->inbox, CH3_INBOX };
+	struct iovec iov[CH3_AHEAD_IOV], inbox = { receive->inbox, CH3_INBOX };
+	struct ch3_cursor rest = { iov, ch3_ahead_vector(vc, iov) };
 	size_t delivered = 0;
-	int error = in_place ? hr_channel_get(vc->conn, receive->cursor.piece, receive->cursor.n, &delivered)
-			     : hr_channel_get(vc->conn, &inbox, 1, &delivered);
-	if (!error && in_place) {
-		ch3_cursor_advance(&receive->cursor, delivered);
-		receive->moved += delivered;
-	}
+	ch3_cursor_advance(&rest, receive->dropped);
+	if (rest.n == 0)
+		rest = (struct ch3_cursor){ &inbox, 1 };
+	int error = hr_channel_get(vc->conn, rest.piece, rest.n, &delivered);
+	if (!error && rest.piece != &inbox)
+		receive->dropped += delivered;
 	return error;
 }
 

@@ -211,6 +211,8 @@ int ib_zerocopy_open(struct ib_conn *conn);
 void ib_zerocopy_close(struct ib_conn *conn);
 int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted);
 int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t *delivered);
+/* The contract of hr_conn_ahead. */
+size_t ib_zerocopy_ahead(struct ib_conn *conn, uint64_t skip, uint8_t *to, size_t len);
 bool ib_zerocopy_can_get(const struct ib_conn *conn);
 bool ib_zerocopy_can_put(struct ib_conn *conn);
 /* Handles completed reads. Call this after completions have been polled. */

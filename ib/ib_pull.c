@@ -149,19 +149,32 @@ void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len)
 	pass_absorbed(pulls);
 }
 
+/* Moves `place`, with *left bytes, past the memory of a direct pull. False: it is not there. */
+static bool passes(const struct ib_pull *pull, struct hr_iov_place *place, size_t *left)
+{
+	for (uint64_t at = 0; at < pull->len;) {
+		uint8_t *to;
+		size_t piece = hr_iov_piece(place, &to);
+		size_t step = (size_t)min_u64(min_u64(piece, *left), pull->len - at);
+		if (step == 0 || to != pull->to + at)
+			return false;
+		hr_iov_advance(place, step);
+		*left -= step;
+		at += step;
+	}
+	return true;
+}
+
 bool ib_pulls_goes_on(const struct ib_pulls *pulls, struct hr_iov_place place, size_t left)
 {
-	for (uint32_t i = pulls->first; i != pulls->end && !pull_at(pulls, i)->bounce; i++) {
+	for (uint32_t i = pulls->first; i != pulls->end; i++) {
 		const struct ib_pull *pull = pull_at(pulls, i);
-		for (uint64_t at = 0; at < pull->len;) {
-			uint8_t *to;
-			size_t piece = hr_iov_piece(&place, &to);
-			size_t step = (size_t)min_u64(min_u64(piece, left), pull->len - at);
-			if (step == 0 || to != pull->to + at)
-				return false;
+		if (pull->bounce) {
+			size_t step = (size_t)min_u64(pull->len - pull->taken, left);
 			hr_iov_advance(&place, step);
 			left -= step;
-			at += step;
+		} else if (!passes(pull, &place, &left)) {
+			return false;
 		}
 	}
 	return true;
@@ -173,7 +186,7 @@ bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, siz
 	for (uint32_t i = pulls->first; i != pulls->end && *left > 0; i++) {
 		const struct ib_pull *pull = pull_at(pulls, i);
 		size_t step = (size_t)min_u64(pull->len - pull->taken, *left);
-		direct = direct && !pull->bounce;
+		direct = direct && (!pull->bounce || pulls->promised);
 		hr_iov_advance(place, step);
 		*left -= step;
 	}
@@ -300,6 +313,26 @@ static void move(const struct ib_pull *pull, struct hr_iov_place *place, size_t 
 		from += step;
 		len -= step;
 	}
+}
+
+size_t ib_pulls_look(const struct ib_pulls *pulls, uint64_t skip, uint8_t *to, size_t len)
+{
+	size_t copied = 0;
+	for (uint32_t i = pulls->first; i != pulls->end && copied < len; i++) {
+		const struct ib_pull *pull = pull_at(pulls, i);
+		uint64_t step = min_u64(skip, pull->len - pull->taken), from = pull->taken + step;
+		skip -= step;
+		if (from == pull->len)
+			continue;
+		if (!pull->bounce || from >= pull->done)
+			break;
+		size_t some = (size_t)min_u64(pull->done - from, len - copied);
+		memcpy(to + copied, pull->to + from, some);
+		copied += some;
+		if (from + some < pull->len)
+			break;
+	}
+	return copied;
 }
 
 size_t ib_pulls_deliver(struct ib_pulls *pulls, struct hr_iov_place *place, size_t left)

@@ -16,9 +16,9 @@
  *
  * A direct pull is delivered as a whole, when all its bytes have arrived. Its target starts an element of
  * HR_ZERO_COPY_MIN bytes or more. As nothing after it is delivered earlier, the caller must offer the same memory again
- * (channel.h). Each get checks that, before it delivers anything (ib_pulls_goes_on). All pulls before a direct pull are
- * direct too: bytes from the bounce buffer may be delivered in part, and then the caller may offer other memory for the
- * rest, or none.
+ * (channel.h). Each get checks that, before it delivers anything (ib_pulls_goes_on). Bytes from the bounce buffer may be
+ * delivered in part, and then the caller may offer other memory for the rest, or none. So all pulls before a direct pull
+ * are direct too, unless the caller has promised to offer the rest of all elements (hr_conn_ahead).
  */
 #ifndef IB_PULL_H
 #define IB_PULL_H
@@ -74,6 +74,7 @@ struct ib_pulls {
 	struct ib_read read[IB_READS_MAX];
 	uint32_t read_first, read_end; /* reads in flight */
 	uint64_t backlog;              /* bytes announced or absorbed, and not delivered */
+	bool promised;                 /* each get offers the rest of all elements: direct pulls may follow others */
 	uint8_t *bounce;               /* the bounce buffer; NULL: none */
 	size_t bounce_bytes;
 	uint64_t bounce_head, bounce_tail; /* total bytes of it planned, delivered */
@@ -114,11 +115,11 @@ uint64_t ib_pulls_plan_bounce(struct ib_pulls *pulls, uint64_t most);
  * Call it only if all announcements are planned. */
 uint64_t ib_pulls_space(const struct ib_pulls *pulls, uint8_t **at);
 void ib_pulls_absorbed(struct ib_pulls *pulls, uint64_t len);
-/* Returns whether the left bytes at `place` begin with the memory of all direct pulls that are not delivered, in order.
- * If not, the caller does not go on with the same memory, and nothing may be delivered. */
+/* Returns whether the left bytes at `place` have the memory of all direct pulls that are not delivered, where these begin
+ * in the stream. If not, the caller does not go on with the same memory, and nothing may be delivered. */
 bool ib_pulls_goes_on(const struct ib_pulls *pulls, struct hr_iov_place place, size_t left);
-/* Moves `place`, with *left bytes, past the memory of all pulls that are not delivered. Returns whether all of them are
- * direct, so that a direct pull may follow. Call it only if ib_pulls_goes_on. */
+/* Moves `place`, with *left bytes, past the memory of all pulls that are not delivered. Returns whether a direct pull may
+ * follow: all of them are direct, or the caller has promised to offer all memory again. Call it only if ib_pulls_goes_on. */
 bool ib_pulls_skip(const struct ib_pulls *pulls, struct hr_iov_place *place, size_t *left);
 
 /* Stores the next read to post, of at most `most` bytes. False: none, or not before another read completes. */
@@ -132,6 +133,10 @@ void ib_pulls_complete(struct ib_pulls *pulls, const uint32_t *done);
 void *ib_pulls_release(struct ib_pulls *pulls);
 /* Returns the handles of the remaining direct pulls, one in each call; then NULL. No read may be in flight. */
 void *ib_pulls_abandon(struct ib_pulls *pulls);
+
+/* Copies up to len bytes that have arrived and begin `skip` bytes behind the next byte to deliver. Returns their number, 0
+ * if these bytes are not in the bounce buffer. */
+size_t ib_pulls_look(const struct ib_pulls *pulls, uint64_t skip, uint8_t *to, size_t len);
 
 /* Returns whether reads are in flight; whether ib_pulls_deliver would deliver bytes. */
 bool ib_pulls_under_way(const struct ib_pulls *pulls);

@@ -207,6 +207,13 @@ bool ib_receiver_is_data(const struct ib_receiver *receiver)
 	return found < 0 || (found > 0 && arrival.kind == IB_CHUNK_DATA);
 }
 
+bool ib_receiver_is_short(const struct ib_receiver *receiver, uint32_t most)
+{
+	struct arrival arrival;
+	return arrived(receiver, receiver->next, &arrival) > 0 && arrival.kind == IB_CHUNK_DATA &&
+	       arrival.size - receiver->used <= most;
+}
+
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver)
 {
 	struct arrival arrival;

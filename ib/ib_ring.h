@@ -162,6 +162,8 @@ bool ib_receiver_ready(const struct ib_receiver *receiver);
  * call may find a chunk that arrived after the first. */
 bool ib_receiver_is_announcement(const struct ib_receiver *receiver);
 bool ib_receiver_is_data(const struct ib_receiver *receiver);
+/* Returns whether the next chunk has arrived, has data, and holds at most `most` bytes that were not taken. */
+bool ib_receiver_is_short(const struct ib_receiver *receiver, uint32_t most);
 /* Returns whether an announcement is among the chunks that have arrived, up to the first chunk that has not. */
 bool ib_receiver_holds_announcement(const struct ib_receiver *receiver);
 /*

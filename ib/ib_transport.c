@@ -301,6 +301,12 @@ static int verbs_get(void *data, const struct iovec *iov, int n, size_t *deliver
 	}
 }
 
+static size_t verbs_ahead(void *data, uint64_t skip, void *to, size_t len)
+{
+	struct ib_conn *conn = data;
+	return conn->zerocopy ? ib_zerocopy_ahead(conn, skip, to, len) : 0;
+}
+
 static int verbs_conn_arm(void *data, bool want_put)
 {
 	struct ib_conn *conn = data;
@@ -371,6 +377,7 @@ const struct hr_transport hr_transport_verbs = {
 	.conn_close = verbs_conn_close,
 	.put = verbs_put,
 	.get = verbs_get,
+	.ahead = verbs_ahead,
 	.conn_arm = verbs_conn_arm,
 	.conn_pending = verbs_conn_pending,
 	.conn_event = verbs_conn_event,

@@ -10,6 +10,9 @@
  *             reads go directly into elements of HR_ZERO_COPY_MIN bytes or more. Shorter elements are filled from the
  *             bounce buffer. It reads ahead a few pages at first, as the next element may be a long one, and twice as
  *             many each further time.
+ * ahead:      while bytes are being read, moves short chunks behind them into the bounce buffer. So the caller learns the
+ *             header of the next message, and offers its memory, and the announcement behind the header is read too,
+ *             before the message in front of it is complete (hr_conn_ahead).
  * completion: posts further reads and sends acknowledgements. Happens in put, get, sleeping and closing.
  * error:      the queue pairs are destroyed before put or get returns the error, so no read writes into the user's
  *             memory after it.
@@ -41,6 +44,7 @@ enum {
 	BOUNCE_FIRST = 4096,        /* bytes that are first read ahead for a caller with short elements */
 	BOUNCE_MOST = 64 * 1024,    /* maximum of these bytes */
 	BOUNCES_AHEAD = 2,          /* maximum number of pulls read ahead */
+	AHEAD_CHUNK = 512,          /* maximum bytes of a chunk that is moved ahead: a header, not a payload */
 };
 
 struct ib_zerocopy {
@@ -195,6 +199,19 @@ static void take_announcements(struct ib_conn *conn)
 	}
 }
 
+/* Moves the next chunk, which has data, into the bounce buffer. Call it only if all announcements are planned. */
+static void absorb(struct ib_conn *conn)
+{
+	struct ib_pulls *pulls = &conn->zerocopy->pulls;
+	uint8_t *at;
+	uint64_t room = ib_pulls_space(pulls, &at);
+	if (room == 0)
+		return;
+	struct iovec iov = { at, (size_t)room };
+	struct hr_iov_place place = hr_iov_begin(&iov, 1);
+	ib_pulls_absorbed(pulls, ib_conn_take_chunk(conn, &place, (size_t)room));
+}
+
 /* ---- get ---- */
 
 /* Plans a pull directly into the user's memory. False: the memory cannot be registered. */
@@ -309,6 +326,25 @@ int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 		post_reads(conn);
 	}
 	return ib_conn_end_get(conn, moved, delivered);
+}
+
+size_t ib_zerocopy_ahead(struct ib_conn *conn, uint64_t skip, uint8_t *to, size_t len)
+{
+	struct ib_pulls *pulls = &conn->zerocopy->pulls;
+	uint64_t before;
+	pulls->promised = true;
+	if (pulls->backlog == 0 || conn->error)
+		return 0;
+	do {
+		before = pulls->bounce_head;
+		/* A get plans direct pulls only while places are left for a put without progress: so does this. */
+		if (pulls->ann_plan == pulls->ann_end && ib_pulls_get_may_plan(pulls) &&
+		    ib_receiver_is_short(&conn->receiver, AHEAD_CHUNK) && has_bounce(conn))
+			absorb(conn);
+		take_announcements(conn);
+	} while (!conn->error && pulls->bounce_head != before);
+	ib_conn_pay_tail(conn);
+	return ib_pulls_look(pulls, skip, to, len);
 }
 
 bool ib_zerocopy_can_get(const struct ib_conn *conn)
@@ -430,8 +466,6 @@ static void take_in(struct ib_conn *conn)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
 	struct ib_pulls *pulls = &zerocopy->pulls;
-	uint8_t *at;
-	uint64_t room;
 	if (conn->error || ++zerocopy->stuck_puts % STUCK_PUTS)
 		return;
 	take_announcements(conn);
@@ -444,12 +478,8 @@ static void take_in(struct ib_conn *conn)
 		while (ib_pulls_plan_bounce(pulls, UINT64_MAX) > 0)
 			continue;
 		/* Bytes of a chunk may follow only when all earlier announcements have been planned. */
-		if (pulls->ann_plan == pulls->ann_end && ib_receiver_is_data(&conn->receiver) &&
-		    (room = ib_pulls_space(pulls, &at)) > 0) {
-			struct iovec iov = { at, (size_t)room };
-			struct hr_iov_place place = hr_iov_begin(&iov, 1);
-			ib_pulls_absorbed(pulls, ib_conn_take_chunk(conn, &place, (size_t)room));
-		}
+		if (pulls->ann_plan == pulls->ann_end && ib_receiver_is_data(&conn->receiver))
+			absorb(conn);
 		take_announcements(conn);
 		waits = ib_pulls_plannable(pulls) > 0 || ib_receiver_holds_announcement(&conn->receiver);
 	} while (!conn->error && waits && pulls->bounce_head != before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records in place: forwards ch3's calls to the transport of the connection and counts them as puts and gets. */
+/* Records in place, and looking ahead: forwards ch3's calls to the transport of the connection and counts them as puts and gets. */
 #include "rdma_channel/impl.h"
 #include "rdma_channel/upper.h"
 
@@ -39,6 +39,13 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 {
 	conn->transport->consume(conn->data, count);
 	conn->stats.get_bytes += count;
+}
+
+size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)
+{
+	if (conn->phase != HR_PHASE_UP || conn->attention || conn->error || !conn->transport->ahead)
+		return 0;
+	return conn->transport->ahead(conn->data, skip, to, len);
 }
 
 const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)

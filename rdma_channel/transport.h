@@ -164,6 +164,9 @@ struct hr_transport {
 	void (*consume)(void *conn, size_t count);
 	const struct hr_awaited *(*watch)(void *conn); /* may be NULL alone */
 
+	/* The contract of hr_conn_ahead. NULL: the transport transfers nothing ahead. */
+	size_t (*ahead)(void *conn, uint64_t skip, void *to, size_t len);
+
 	/* ---- sleeping ---- */
 
 	/*

@@ -72,6 +72,17 @@ struct hr_awaited {
 
 const struct hr_awaited *hr_conn_watch(hr_conn_t *conn);
 
+/*
+ * Looks ahead in the pipe while a long piece is being transferred. Copies up to len bytes that begin `skip` bytes behind
+ * the next byte that hr_channel_get will deliver. Returns the number of bytes, 0 if these have not arrived or cannot be
+ * read yet. They stay in the pipe: get delivers the same bytes later. With the header of the next message, the caller
+ * can add that message's memory to the vector of its next get, and the transport can transfer it at once.
+ * From the first call on, the caller follows a stricter rule than that of hr_channel_get: until get has filled all of a
+ * vector, each get offers the rest of all its elements, those below HR_ZERO_COPY_MIN too if a longer one follows. The
+ * memory of shorter elements may be replaced, not their lengths.
+ */
+size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len);
+
 /* As hr_channel_wait, but waits for an event of this one connection and ignores the others. */
 int hr_conn_wait(hr_conn_t *conn, int want_put, int timeout_ms);
 

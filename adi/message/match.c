@@ -298,6 +298,10 @@ int adi_messages_start(void)
 	if (!error)
 		error = ch3_register(adi_job.engine, ADI_PACKET_PARTITIONED, on_partitioned, NULL);
 	if (!error)
+		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_MESSAGE);
+	if (!error)
+		error = ch3_register_ahead(adi_job.engine, ADI_PACKET_PARTITIONED);
+	if (!error)
 		error = adi_cancel_start();
 	return error;
 }

@@ -7,8 +7,8 @@ ch3_memory = \
 	test/ch3/pair.c test/ch3/pair.h
 ch3_memory_libs = ch3/libhrch3core.la rdma_channel/base/libhrbase.la $(CHECK_LIBS)
 
-check_PROGRAMS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/visitors test/ch3/crowd
-TESTS += test/ch3/messages test/ch3/failures test/ch3/remote_writes test/ch3/visitors test/ch3/crowd test/ch3/write.sh
+check_PROGRAMS += test/ch3/messages test/ch3/ahead test/ch3/failures test/ch3/remote_writes test/ch3/visitors test/ch3/crowd
+TESTS += test/ch3/messages test/ch3/ahead test/ch3/failures test/ch3/remote_writes test/ch3/visitors test/ch3/crowd test/ch3/write.sh
 test_ch3_crowd_SOURCES = test/ch3/crowd.c test/ch3/memory_channel.c test/ch3/memory_channel.h
 test_ch3_crowd_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_crowd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
@@ -22,6 +22,9 @@ test_ch3_visitors_LDADD = $(ch3_memory_libs)
 test_ch3_messages_SOURCES = test/ch3/messages.c $(ch3_memory)
 test_ch3_messages_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_messages_LDADD = $(ch3_memory_libs)
+test_ch3_ahead_SOURCES = test/ch3/ahead.c $(ch3_memory)
+test_ch3_ahead_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+test_ch3_ahead_LDADD = $(ch3_memory_libs)
 test_ch3_failures_SOURCES = test/ch3/failures.c $(ch3_memory)
 test_ch3_failures_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 test_ch3_failures_LDADD = $(ch3_memory_libs)

@@ -16,6 +16,7 @@ unsigned memory_attempts;
 void (*memory_visited)(void);
 
 #define CHANNELS 64
+#define OFFERED 256 /* maximum number of elements of a get that is checked */
 
 /* One direction of a connection. Freed when both ends are closed. */
 struct pipe {
@@ -38,6 +39,9 @@ struct hr_conn {
 	void *user;
 	const void *rest; /* first byte of a large piece that the last put did not accept, or NULL */
 	unsigned peeks;
+	bool promised; /* the caller has looked ahead, and offers the rest of each vector again */
+	struct iovec offered[OFFERED]; /* the rest of the last get's vector, if it has long elements */
+	int n_offered;
 	uint8_t record[HR_RECORD_MAX]; /* the memory that hr_conn_reserve returns */
 	char name[16];
 };
@@ -205,6 +209,41 @@ int hr_channel_put(hr_conn_t *conn, const struct iovec *iov, int n, size_t *acce
 	return 0;
 }
 
+/* Returns the address at that offset of the vector; NULL behind its end. */
+static const uint8_t *address_at(const struct iovec *iov, int n, size_t offset)
+{
+	for (int i = 0; i < n; offset -= iov[i].iov_len, i++)
+		if (offset < iov[i].iov_len)
+			return (const uint8_t *)iov[i].iov_base + offset;
+	return NULL;
+}
+
+/* Aborts the test if a get does not offer again the long elements of the last one that it did not fill. */
+static void check_offered(const hr_conn_t *conn, const struct iovec *iov, int n)
+{
+	size_t offset = 0;
+	for (int i = 0; i < conn->n_offered; offset += conn->offered[i].iov_len, i++) {
+		const struct iovec *piece = &conn->offered[i];
+		const uint8_t *begin = piece->iov_base;
+		if (piece->iov_len < HR_ZERO_COPY_MIN || (address_at(iov, n, offset) == begin &&
+		    address_at(iov, n, offset + piece->iov_len - 1) == begin + piece->iov_len - 1))
+			continue;
+		fprintf(stderr, "memory channel: a get does not offer the memory of the one before it\n");
+		abort();
+	}
+}
+
+/* Keeps the rest of the vector, of which the first bytes were filled. */
+static void keep_offered(hr_conn_t *conn, const struct iovec *iov, int n, size_t filled)
+{
+	conn->n_offered = 0;
+	for (int i = 0; i < n && i < OFFERED; i++) {
+		size_t some = filled < iov[i].iov_len ? filled : iov[i].iov_len;
+		filled -= some;
+		conn->offered[conn->n_offered++] = (struct iovec){ (uint8_t *)iov[i].iov_base + some, iov[i].iov_len - some };
+	}
+}
+
 int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *delivered)
 {
 	struct pipe *in = conn->in;
@@ -212,6 +251,8 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 		return conn->aborted ? conn->aborted : in->error;
 	size_t limit = memory_faults.get_max && in->len > memory_faults.get_max ? memory_faults.get_max : in->len;
 	size_t total = 0;
+	if (conn->promised)
+		check_offered(conn, iov, n);
 	for (int i = 0; i < n && total < limit; i++) {
 		size_t some = iov[i].iov_len < limit - total ? iov[i].iov_len : limit - total;
 		if (some)
@@ -220,6 +261,7 @@ int hr_channel_get(hr_conn_t *conn, const struct iovec *iov, int n, size_t *deli
 		in->len -= some;
 		total += some;
 	}
+	keep_offered(conn, iov, n, total);
 	*delivered = total;
 	return 0;
 }
@@ -264,6 +306,17 @@ void hr_conn_consume(hr_conn_t *conn, size_t count)
 {
 	conn->in->begin += count;
 	conn->in->len -= count;
+}
+
+size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len)
+{
+	const struct pipe *in = conn->in;
+	conn->promised |= memory_faults.ahead;
+	if (!memory_faults.ahead || conn->aborted || skip >= in->len)
+		return 0;
+	size_t some = in->len - (size_t)skip < len ? in->len - (size_t)skip : len;
+	memcpy(to, in->bytes + in->begin + skip, some);
+	return some;
 }
 
 const struct hr_awaited *hr_conn_watch(hr_conn_t *conn)

@@ -19,6 +19,7 @@ struct memory_faults {
 	unsigned put_every; /* of this many puts only one accepts bytes; 0: all do */
 	size_t capacity;    /* maximum number of bytes in flight per direction; 0: 64 KB */
 	bool accept_late;   /* puts transfer bytes, but accept those from a long piece on only when the peer has got them, as zero copy does */
+	bool ahead;         /* hr_conn_ahead shows all bytes in the pipe */
 	bool no_remote;     /* no remote writes */
 	int expose_fails;   /* counted down by each hr_remote_expose; the call that reaches 0 fails; 0: none fails */
 	int write_fails;    /* the same for hr_remote_write */

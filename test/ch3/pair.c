@@ -26,12 +26,13 @@ static void on_done(void *context, int error, size_t bytes)
 	end->done_order[end->dones++] = message->header;
 }
 
-static int pieces(const struct pair_end *end, struct iovec *iov)
+static int pieces(const struct pair_end *end, const struct pair_message *message, struct iovec *iov)
 {
 	int n = end->split ? 8 : 1;
+	char *buffer = end->buffer + (size_t)(message - end->message) * end->stride;
 	for (int i = 0; i < n; i++) {
 		size_t from = end->room * (size_t)i / (size_t)n, to = end->room * (size_t)(i + 1) / (size_t)n;
-		iov[i] = (struct iovec){ end->buffer + from, to - from };
+		iov[i] = (struct iovec){ buffer + from, to - from };
 	}
 	return n;
 }
@@ -41,7 +42,7 @@ static void on_part(void *context, const void *from, size_t len)
 	struct pair_message *message = context;
 	ck_assert_uint_gt(len, 0);
 	ck_assert_uint_le(message->unpacked + len, pair_b.room);
-	memcpy(pair_b.buffer + message->unpacked, from, len);
+	memcpy(pair_b.buffer + (size_t)(message - pair_b.message) * pair_b.stride + message->unpacked, from, len);
 	message->unpacked += len;
 }
 
@@ -63,7 +64,7 @@ static int handle(struct pair_end *end, unsigned type, const ch3_incoming_t *inc
 		sink->done = on_done;
 		sink->context = message;
 	} else {
-		sink->n = end->room ? pieces(end, sink->iov) : 0;
+		sink->n = end->room ? pieces(end, message, sink->iov) : 0;
 		sink->done = on_done;
 		sink->context = message;
 	}
@@ -119,6 +120,8 @@ static void end_open(struct pair_end *end, hr_card_t *card)
 	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), -EINVAL); /* no handler yet */
 	ck_assert_int_eq(ch3_register(end->engine, PAIR_TYPE_SHORT, on_type_short, end), 0);
 	ck_assert_int_eq(ch3_register_short(end->engine, PAIR_TYPE_SHORT, on_short), 0);
+	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE_NONE), -EINVAL);
+	ck_assert_int_eq(ch3_register_ahead(end->engine, PAIR_TYPE), 0);
 	end->declines = 1;
 	ch3_on_failure(end->engine, on_failure, end);
 }
@@ -198,7 +201,7 @@ void pair_accept(int message)
 		ck_assert_int_eq(ch3_rndv_accept_unpack(accepted->rndv, pair_b.room, on_part, on_done, accepted), 0);
 		return;
 	}
-	int n = pieces(&pair_b, iov);
+	int n = pieces(&pair_b, accepted, iov);
 	ck_assert_int_eq(ch3_rndv_accept(accepted->rndv, iov, n, on_done, accepted), 0);
 }
 

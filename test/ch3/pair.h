@@ -34,6 +34,7 @@ struct pair_end {
 	/* Actions of the handler. */
 	char *buffer;         /* for payloads */
 	size_t room;
+	size_t stride;        /* the payload of message i goes to buffer + i * stride */
 	bool defer, split;    /* split: receive into eight pieces */
 	bool unpack;          /* receive part by part, into buffer too */
 	int refuse;           /* error that the handler returns; 0: none */

@@ -371,6 +371,13 @@ static void fault_commit(void *data, size_t len)
 	note_moved(conn, &conn->put, len);
 }
 
+static size_t fault_ahead(void *data, uint64_t skip, void *to, size_t len)
+{
+	struct fault_conn *conn = data;
+	const struct hr_transport *inner = conn->context->inner;
+	return inner->ahead && !conn->failed ? inner->ahead(conn->conn, skip, to, len) : 0;
+}
+
 static enum hr_arrival fault_peek(void *data, const uint8_t **bytes, size_t *len)
 {
 	struct fault_conn *conn = data;
@@ -467,6 +474,7 @@ static int fault_conn_fd(void *data)
 		.conn_close = fault_conn_close,                                                                        \
 		.put = fault_put,                                                                                      \
 		.get = fault_get,                                                                                      \
+		.ahead = fault_ahead,                                                                                  \
 		.reserve = fault_reserve,                                                                              \
 		.commit = fault_commit,                                                                                \
 		.peek = fault_peek,                                                                                    \

@@ -171,6 +171,60 @@ START_TEST(the_place_behind_what_is_planned)
 }
 END_TEST
 
+/* A header that came ahead of its turn, then the next payload: a caller that has promised to offer all memory again gets
+ * it read directly, and must offer it behind the header's place. */
+START_TEST(a_direct_pull_follows_bytes_that_came_ahead)
+{
+	struct reader *reader = reader_make();
+	struct ib_pulls *pulls = &reader->pulls;
+	uint8_t header[40], seen[100], *at;
+	struct iovec iov[] = { { target, 50000 }, { header, 40 }, { target + 50040, 50000 } };
+	struct hr_iov_place place = hr_iov_begin(iov, 3);
+	size_t left = 100040;
+	pulls->promised = _i;
+	ck_assert_int_eq(announce(reader, 0, 50000), 0);
+	ib_pulls_plan_direct(pulls, target, 50000, 3, NULL);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 50000, seen, 100), 0);
+	ck_assert_uint_ge(ib_pulls_space(pulls, &at), 40);
+	memcpy(at, source + 50000, 40);
+	ib_pulls_absorbed(pulls, 40);
+	ck_assert_int_eq(announce(reader, 50040, 50000), 0);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 0, seen, 100), 0);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 49999, seen, 100), 0);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 50000, seen, 100), 40);
+	ck_assert_mem_eq(seen, source + 50000, 40);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 50030, seen, 100), 10);
+	ck_assert_mem_eq(seen, source + 50030, 10);
+	ck_assert_uint_eq(ib_pulls_look(pulls, 50040, seen, 100), 0);
+	ck_assert_int_eq(ib_pulls_skip(pulls, &place, &left), _i);
+	ck_assert_uint_eq(left, 50000);
+	if (!_i) {
+		free(reader);
+		return;
+	}
+	ib_pulls_plan_direct(pulls, target + 50040, 50000, 3, NULL);
+	ck_assert(goes_on(reader, iov, 3));
+	ck_assert(goes_on(reader, (struct iovec[]){ iov[0], { seen, 30 }, { header, 10 }, iov[2] }, 4));
+	ck_assert(!goes_on(reader, iov, 2));
+	ck_assert(!goes_on(reader, (struct iovec[]){ iov[0], { header, 39 }, iov[2] }, 3));
+	ck_assert(!goes_on(reader, (struct iovec[]){ iov[0], iov[1], { target, 50000 } }, 3));
+	post(reader, 20000);
+	carry_all(reader);
+	place = hr_iov_begin(iov, 3);
+	ck_assert_uint_eq(ib_pulls_deliver(pulls, &place, 50020), 50020);
+	/* A part of the header is delivered. */
+	ck_assert_uint_eq(ib_pulls_look(pulls, 0, seen, 100), 20);
+	ck_assert_mem_eq(seen, source + 50020, 20);
+	ck_assert(goes_on(reader, (struct iovec[]){ { header + 20, 20 }, iov[2] }, 2));
+	ck_assert(!goes_on(reader, &iov[2], 1));
+	ck_assert_uint_eq(ib_pulls_deliver(pulls, &place, 100040), 50020);
+	memcpy(target + 50000, header, 40);
+	ck_assert_mem_eq(source, target, 100040);
+	ck_assert_uint_eq(ib_pulls_acknowledged(pulls), 2);
+	free(reader);
+}
+END_TEST
+
 START_TEST(the_bounce_buffer_wraps_and_is_never_overwritten)
 {
 	struct reader *reader = reader_make();
@@ -454,6 +508,7 @@ int main(void)
 	tcase_add_test(tcase, a_direct_pull_is_delivered_once_all_of_it_is_here);
 	tcase_add_test(tcase, who_offers_other_memory_does_not_go_on);
 	tcase_add_test(tcase, the_place_behind_what_is_planned);
+	tcase_add_loop_test(tcase, a_direct_pull_follows_bytes_that_came_ahead, 0, 2);
 	tcase_add_loop_test(tcase, the_bounce_buffer_wraps_and_is_never_overwritten, 0, 2);
 	tcase_add_test(tcase, reads_for_the_window_wait_for_room);
 	tcase_add_test(tcase, a_get_leaves_places_for_a_put_that_gets_nowhere);

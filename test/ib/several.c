@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Zero-copy over verbs, on the libibverbs double: how many pieces one put announces. The sender puts once and then calls
- * nothing. The receiver gets what this put has announced, and nothing else.
+ * nothing. The receiver gets what this put has announced, and nothing else. And how a receiver that looks ahead has several
+ * messages read at a time, although the header of each comes behind the message before it.
  */
 #include "config.h"
 
+#include "rdma_channel/upper.h"
 #include "test/channel/pair.h"
 
 #include <stdio.h>
@@ -81,6 +83,75 @@ static void as_many_as_by_default(struct side *side)
 	announces(side, NULL, 32);
 }
 
+/* ---- looking ahead ---- */
+
+enum { MESSAGES = 12, HEADER = 48, MESSAGE = HEADER + LENGTH, LATENCY_NS = 1000000000 };
+
+static void put_messages(struct side *side, uint8_t *bytes)
+{
+	struct iovec iov[2 * MESSAGES];
+	pattern_fill(1, 0, bytes, (size_t)MESSAGES * MESSAGE);
+	for (int i = 0; i < MESSAGES; i++) {
+		iov[2 * i] = (struct iovec){ bytes + (size_t)i * MESSAGE, HEADER };
+		iov[2 * i + 1] = (struct iovec){ bytes + (size_t)i * MESSAGE + HEADER, LENGTH };
+	}
+	put_all_iov(side, iov, 2 * MESSAGES);
+}
+
+static uint64_t registrations(const struct side *side)
+{
+	hr_conn_stats_t stats = { .size = sizeof stats };
+	CHECK_IS(hr_conn_stats(side->conn, &stats), 0);
+	return stats.registration_hits + stats.registration_misses;
+}
+
+/* Gets the first header. Then offers the memory of a message only when its header has been seen. */
+static void get_ahead(struct side *side, uint8_t *bytes)
+{
+	struct iovec header = { bytes, HEADER };
+	size_t known = 1, delivered = 0;
+	uint64_t planned = 0;
+	get_all_iov(side, &header, 1);
+	struct iovec iov[2 * MESSAGES] = { { bytes + HEADER, LENGTH } };
+	while (delivered == 0) {
+		CHECK_IS(hr_channel_get(side->conn, iov, (int)(2 * known - 1), &delivered), 0);
+		planned = registrations(side);
+		uint8_t seen[HEADER];
+		size_t skip = known * MESSAGE - HEADER;
+		if (delivered || known == MESSAGES || hr_conn_ahead(side->conn, skip, seen, HEADER) < HEADER)
+			continue;
+		pattern_check(1, known * MESSAGE, seen, HEADER);
+		iov[2 * known - 1] = (struct iovec){ bytes + known * MESSAGE, HEADER };
+		iov[2 * known] = (struct iovec){ bytes + known * MESSAGE + HEADER, LENGTH };
+		known++;
+	}
+	/* All of them are being read before the first has been delivered: reads take a second. */
+	CHECK_IS(known, MESSAGES);
+	CHECK_IS(planned, MESSAGES);
+	size_t done = HEADER + delivered;
+	struct iovec rest = { bytes + done, (size_t)MESSAGES * MESSAGE - done };
+	get_all_iov(side, &rest, 1);
+}
+
+static void messages_are_read_ahead(struct side *side)
+{
+	uint8_t *bytes = calloc(MESSAGES, MESSAGE);
+	char text[16];
+	CHECK(bytes);
+	snprintf(text, sizeof text, "%d", LATENCY_NS);
+	if (side->index == 1)
+		setenv("HR_VERBS_DOUBLE_LATENCY_NS", text, 1);
+	connect_with(side, NULL);
+	if (side->index == 0) {
+		put_messages(side, bytes);
+	} else {
+		get_ahead(side, bytes);
+		pattern_check(1, 0, bytes, (size_t)MESSAGES * MESSAGE);
+	}
+	side_meet(side);
+	free(bytes);
+}
+
 static void settings_out_of_range_are_refused(struct side *side)
 {
 	static const char *const wrong[] = { "0", "33", "x" };
@@ -91,6 +162,7 @@ static const struct test_case cases[] = {
 	{ "one-is-announced", one_is_announced, PAIR_OWN_SETUP },
 	{ "five-are-announced", five_are_announced, PAIR_OWN_SETUP },
 	{ "as-many-as-by-default", as_many_as_by_default, PAIR_OWN_SETUP },
+	{ "messages-are-read-ahead", messages_are_read_ahead, PAIR_OWN_SETUP },
 	{ "settings-out-of-range-are-refused", settings_out_of_range_are_refused, PAIR_OWN_SETUP },
 };
 
