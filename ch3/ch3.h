@@ -6,7 +6,8 @@
  * A message has a type, a small header (defined by the type, at most CH3_HEADER_MAX bytes) and a payload of any length.
  * A short payload is sent eagerly, directly after the header. A long payload is sent by rendezvous unless the sender
  * passes CH3_SEND_EAGER. The handlers of one virtual connection see messages in the order in which they were sent. The
- * payload of a rendezvous message may arrive after the payloads of later messages.
+ * payload of a rendezvous message may arrive after the payloads of later messages. A handler is called when all earlier
+ * eager payloads are there, unless its type allows otherwise (ch3_register_ahead).
  *
  * Return values: 0 on success, a negated errno value on failure. Output parameters come last and are set only on
  * success.

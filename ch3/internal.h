@@ -9,6 +9,7 @@
  * Receiving (receive.c): progress reads packets in the memory of the pipe (hr_conn_peek) or in the connection's inbox,
  * which hr_channel_get fills, and calls their handlers. Payload that has not arrived in the inbox yet is received
  * directly into the buffers of its sink.
+ * Behind a payload whose bytes are being transferred, fronts are handled ahead (ahead.c).
  * Access to the memory of peers (access.c) goes beside the pipe.
  * Rendezvous (rndv.c): packets name the send and the receive by ids, which two tables of the connection resolve.
  */

@@ -46,7 +46,8 @@ struct ib_progress {
 };
 _Static_assert(sizeof(struct ib_progress) == 16, "wire format");
 
-/* The control block, at the start of the memory that the peer may access; the ring follows it. Little-endian. */
+/* The control block, at the start of the memory that the peer may access; the ring follows it. Little-endian. The peer
+ * may read all of that memory, to measure the link (ib_gauge.h). */
 struct ib_control {
 	/* Written by the peer with RDMA writes, read by this side. */
 	uint32_t tail;  /* number of this side's chunks that the peer has consumed; its chunks carry it too */

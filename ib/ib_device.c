@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { DEPTH_MIN = 2 };
+enum { DEPTH_MIN = 2, ZERO_COPY_BYTES = 65536 };
 
 HR_SETTING(port_setting, "HEADRACE_IB_PORT", "auto", 1, 255,
 	   "verbs: port of devices that are listed without one, or auto (first active)");
@@ -31,8 +31,8 @@ HR_SETTING(class_setting, "HEADRACE_IB_TRAFFIC_CLASS", "0", 0, 255, "verbs: traf
 HR_SETTING(qps_setting, "HEADRACE_IB_QPS", "2", 1, IB_QPS_MAX, "verbs: queue pairs per connection");
 HR_SETTING(depth_setting, "HEADRACE_IB_DEPTH", "128", DEPTH_MIN, 8192, "verbs: send queue depth per queue pair");
 HR_SETTING(design_setting, "HEADRACE_IB_DESIGN", "zerocopy", 0, 0, "verbs: basic, piggyback, pipeline or zerocopy");
-HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "64k", HR_ZERO_COPY_MIN, UINT32_MAX,
-	   "verbs: minimum size for zero copy, bytes");
+HR_SETTING(zero_copy_setting, "HEADRACE_IB_ZERO_COPY", "auto", HR_ZERO_COPY_MIN, UINT32_MAX,
+	   "verbs: minimum size for zero copy, bytes, or auto (measured for each connection)");
 HR_SETTING(announced_setting, "HEADRACE_IB_ANNOUNCED", "32", 1, IB_OFFERS_MAX,
 	   "verbs: zero-copy pieces that are announced before the receiver has read the first");
 HR_SETTING(read_setting, "HEADRACE_IB_READ", "256k", 4096, 1 << 26, "verbs: size of one RDMA read of zero copy, bytes");
@@ -75,6 +75,14 @@ static int read_u32(const struct hr_setting *setting, uint32_t *number)
 	return error;
 }
 
+/* Reads the minimum size for zero copy. auto: until it has been measured, a default is in use. */
+static int read_zero_copy(struct ib_device *device)
+{
+	device->measures = is_auto(&zero_copy_setting);
+	device->zero_copy_bytes = ZERO_COPY_BYTES;
+	return device->measures ? 0 : read_u32(&zero_copy_setting, &device->zero_copy_bytes);
+}
+
 /* Reads the partition key, which may be hexadecimal: subnet managers show it so. */
 static int read_pkey(int *pkey)
 {
@@ -114,7 +122,7 @@ static int read_settings(struct ib_device *device, struct wish *wish)
 	    (error = read_service(device)) ||
 	    (error = read_u32(&qps_setting, &device->n_qps)) || (error = read_u32(&depth_setting, &device->depth)) ||
 	    (error = read_u32(&chunk_setting, &device->chunk_bytes)) ||
-	    (error = read_u32(&zero_copy_setting, &device->zero_copy_bytes)) ||
+	    (error = read_zero_copy(device)) ||
 	    (error = read_u32(&announced_setting, &device->announced_most)) ||
 	    (error = read_u32(&staging_setting, &device->staging_bytes)) ||
 	    (error = read_u32(&read_setting, &device->read_bytes)))

@@ -55,7 +55,8 @@ struct ib_device {
 	uint32_t depth;       /* data requests per queue pair: HEADRACE_IB_DEPTH, or fewer if the device has less */
 	uint32_t chunk_bytes; /* requested chunk size, HEADRACE_IB_CHUNK */
 	uint32_t staging_bytes; /* maximum for a peer's ring that is larger than the own ring, HEADRACE_IB_STAGING */
-	uint32_t zero_copy_bytes; /* minimum size of a piece for zero copy, HEADRACE_IB_ZERO_COPY */
+	uint32_t zero_copy_bytes; /* minimum size of a piece for zero copy, HEADRACE_IB_ZERO_COPY; a default if it is measured */
+	bool measures;        /* each connection measures that size (ib_gauge.h) */
 	uint32_t announced_most; /* maximum number of announcements without acknowledgement, HEADRACE_IB_ANNOUNCED */
 	uint32_t read_bytes;  /* size of one zero-copy read, HEADRACE_IB_READ */
 	uint32_t timeout_ms;

@@ -30,9 +30,11 @@
 
 #include "ib/ib_cache.h"
 #include "ib/ib_conn.h"
+#include "ib/ib_gauge.h"
 #include "ib/ib_pull.h"
 
 #include "rdma_channel/base/log.h"
+#include "rdma_channel/clock.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -47,6 +49,16 @@ enum {
 	AHEAD_CHUNK = 512,          /* maximum bytes of a chunk that is moved ahead: a header, not a payload */
 };
 
+/* The measurement of the threshold, with reads of the peer's control block and ring, one at a time. */
+struct measuring {
+	struct ib_gauge gauge;
+	struct ib_region target;
+	bool begun, ended;
+	bool posted;               /* a read is in flight: the count-th of queue pair 0, since posted_ns */
+	uint32_t count;
+	uint64_t posted_ns;
+};
+
 struct ib_zerocopy {
 	struct ib_offers offers;
 	struct ib_pulls pulls;
@@ -57,6 +69,8 @@ struct ib_zerocopy {
 	uint32_t bounce_next;      /* bytes to read ahead next time */
 	unsigned next_queue;       /* queue pair of the next read */
 	unsigned stuck_puts;       /* puts without progress since the last get */
+	uint32_t threshold;        /* minimum size of a piece that is announced */
+	struct measuring measuring; /* not begun if HEADRACE_IB_ZERO_COPY is a number */
 };
 
 int ib_zerocopy_open(struct ib_conn *conn)
@@ -66,6 +80,7 @@ int ib_zerocopy_open(struct ib_conn *conn)
 		return -ENOMEM;
 	conn->zerocopy->bounce_next = BOUNCE_FIRST;
 	conn->zerocopy->offers.most = conn->device->announced_most;
+	conn->zerocopy->threshold = conn->device->zero_copy_bytes;
 	return 0;
 }
 
@@ -80,16 +95,15 @@ void ib_zerocopy_close(struct ib_conn *conn)
 	while ((memory = ib_pulls_abandon(&zerocopy->pulls)))
 		ib_cache_put(memory);
 	ib_region_close(&zerocopy->bounce);
+	ib_region_close(&zerocopy->measuring.target);
 	free(zerocopy->plain_bounce);
 	free(zerocopy);
 	conn->zerocopy = NULL;
 }
 
-/* ---- reading ---- */
-
 bool ib_zerocopy_under_way(const struct ib_conn *conn)
 {
-	return conn->zerocopy && ib_pulls_under_way(&conn->zerocopy->pulls);
+	return conn->zerocopy && (ib_pulls_under_way(&conn->zerocopy->pulls) || conn->zerocopy->measuring.posted);
 }
 
 uint32_t ib_zerocopy_acknowledged(const struct ib_conn *conn)
@@ -131,6 +145,66 @@ static void post_reads(struct ib_conn *conn)
 	}
 }
 
+/* ---- the threshold ---- */
+
+static void measuring_end(struct ib_conn *conn, uint32_t threshold)
+{
+	struct measuring *measuring = &conn->zerocopy->measuring;
+	measuring->ended = true;
+	conn->zerocopy->threshold = threshold;
+	ib_region_close(&measuring->target);
+	hr_log(HR_LOG_INFO, "verbs: %s: zero copy from %u bytes on (a round trip takes %llu ns, a read of %d bytes %llu ns)",
+	       conn->env->peer, threshold, (unsigned long long)measuring->gauge.short_ns, IB_GAUGE_LONG,
+	       (unsigned long long)measuring->gauge.long_ns);
+}
+
+/* Posts the next read of the measurement, if the last one has ended. */
+static void measure(struct ib_conn *conn)
+{
+	struct measuring *measuring = &conn->zerocopy->measuring;
+	struct ib_queues *queues = &conn->queues;
+	if (!measuring->begun || measuring->ended || conn->error)
+		return;
+	if (measuring->posted) {
+		if ((int32_t)(queues->reads_done[0] - measuring->count) < 0)
+			return;
+		measuring->posted = false;
+		ib_gauge_ended(&measuring->gauge, hr_now_ns() - measuring->posted_ns);
+	}
+	uint32_t len = ib_gauge_next(&measuring->gauge);
+	if (len == 0) {
+		measuring_end(conn, ib_gauge_threshold(&measuring->gauge));
+		return;
+	}
+	if (queues->reads_posted[0] - queues->reads_done[0] >= queues->reads)
+		return;
+	ib_queues_stage(queues, 0, IB_KIND_READ, measuring->target.mr->lkey, measuring->target.base, len, conn->peer_control,
+			conn->peer_rkey);
+	measuring->posted_ns = hr_now_ns();
+	int error = ib_queues_send(queues, 0);
+	if (error) {
+		ib_conn_fail(conn, error);
+		return;
+	}
+	measuring->posted = true;
+	measuring->count = queues->reads_posted[0];
+}
+
+/* Called before the first long piece is sent. Until the measurement has ended, the default threshold is in use. */
+static void measuring_begin(struct ib_conn *conn)
+{
+	struct measuring *measuring = &conn->zerocopy->measuring;
+	measuring->begun = true;
+	/* The peer's ring is behind its control block. */
+	if (IB_CONTROL_BYTES + ib_geometry_bytes(&conn->sender.geometry) < IB_GAUGE_LONG ||
+	    ib_region_try(&measuring->target, conn->device, IB_GAUGE_LONG, false))
+		measuring->ended = true;
+	else
+		measure(conn);
+}
+
+/* ---- reading ---- */
+
 /* Handles completed reads. */
 static void complete_reads(struct ib_conn *conn)
 {
@@ -143,6 +217,7 @@ static void complete_reads(struct ib_conn *conn)
 
 void ib_zerocopy_advance(struct ib_conn *conn)
 {
+	measure(conn);
 	complete_reads(conn);
 	post_reads(conn);
 	ib_conn_pay_tail(conn);
@@ -316,7 +391,7 @@ int ib_zerocopy_get(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 	zerocopy->stuck_puts = 0;
 	if (total > 0 && !ib_pulls_goes_on(&zerocopy->pulls, place, total))
 		return does_not_go_on(conn);
-	if (ib_pulls_under_way(&zerocopy->pulls)) {
+	if (ib_zerocopy_under_way(conn)) {
 		ib_conn_progress(conn);
 		complete_reads(conn);
 	}
@@ -424,7 +499,7 @@ static size_t bytes_to_copy(const struct ib_conn *conn, struct hr_iov_place plac
 	while (run < left && run < capacity) {
 		uint8_t *bytes;
 		size_t piece = hr_iov_piece(&place, &bytes);
-		if (piece >= conn->device->zero_copy_bytes)
+		if (piece >= conn->zerocopy->threshold)
 			break;
 		run += piece;
 		hr_iov_advance(&place, piece);
@@ -491,10 +566,12 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
 	size_t total = hr_iov_total(iov, n);
-	if (ib_pulls_under_way(&zerocopy->pulls))
+	if (ib_zerocopy_under_way(conn))
 		ib_conn_progress(conn);
 	/* Also after an error: bytes that the peer has read are accepted. */
 	take_acknowledgements(conn);
+	if (conn->device->measures && !zerocopy->measuring.begun && total >= HR_ZERO_COPY_MIN && !conn->error)
+		measuring_begin(conn);
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);
 	if (acceptable > total && !conn->error) {

@@ -10,6 +10,7 @@ ib_libhrib_la_SOURCES = \
 	ib/ib_device.c ib/ib_device.h \
 	ib/ib_events.c ib/ib_events.h \
 	ib/ib_flat.c ib/ib_flat.h \
+	ib/ib_gauge.c ib/ib_gauge.h \
 	ib/ib_maps.c ib/ib_maps.h \
 	ib/ib_memory.c ib/ib_memory.h \
 	ib/ib_offer.c ib/ib_offer.h \

@@ -3,11 +3,14 @@
 # double (test/ibverbs_double).
 if HAVE_CHECK
 # The verbs rings' protocols, on plain memory; need no libibverbs.
-check_PROGRAMS += test/ib/flat test/ib/pull test/ib/ring
-TESTS += test/ib/flat test/ib/pull test/ib/ring
+check_PROGRAMS += test/ib/flat test/ib/gauge test/ib/pull test/ib/ring
+TESTS += test/ib/flat test/ib/gauge test/ib/pull test/ib/ring
 test_ib_flat_SOURCES = test/ib/flat.c ib/ib_flat.c ib/ib_flat.h ib/ib_ring.c ib/ib_ring.h
 test_ib_flat_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_ib_flat_LDADD = $(CHECK_LIBS)
+test_ib_gauge_SOURCES = test/ib/gauge.c ib/ib_gauge.c ib/ib_gauge.h
+test_ib_gauge_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+test_ib_gauge_LDADD = $(CHECK_LIBS)
 test_ib_pull_SOURCES = test/ib/pull.c ib/ib_offer.c ib/ib_offer.h ib/ib_pull.c ib/ib_pull.h
 test_ib_pull_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 test_ib_pull_LDADD = $(CHECK_LIBS)
