@@ -189,6 +189,44 @@ static void many_at_a_time(void)
 	free(in);
 }
 
+/* Length of the i-th message of a window: long ones of both protocols, short and empty ones between them. */
+static int mixed_length(int i)
+{
+	static const int lengths[] = { 20000, 65536, 40, 0, 100000, 30000, 300000, 7, 64000 };
+	return lengths[(i * 7 + i / 9) % 9];
+}
+
+/* Windows of long messages in both directions, into receives that were posted before, or after (every third window), or in
+ * which every fifth receive has gaps. Over verbs many of the messages are being transferred at a time. */
+static void windows_of_long_messages(void)
+{
+	enum { WINDOWS = 12, N = 40 };
+	static unsigned char out[N][LARGE], in[N][2 * LARGE];
+	MPI_Request request[2 * N];
+	MPI_Datatype gaps;
+	MPI_Type_create_resized(MPI_BYTE, 0, 2, &gaps);
+	MPI_Type_commit(&gaps);
+	for (int w = 0; w < WINDOWS; w++) {
+		for (int i = 0; i < N; i++)
+			fill(out[i], (size_t)mixed_length(i + w), (unsigned)(rank * 1000 + w * N + i));
+		memset(in, 0, sizeof in);
+		for (int phase = 0; phase < 2; phase++)
+			for (int i = 0; i < N; i++)
+				if ((w % 3 == 2) == phase)
+					MPI_Irecv(in[i], LARGE, i % 5 == 4 ? gaps : MPI_BYTE, 1 - rank, i % 2, MPI_COMM_WORLD, &request[i]);
+				else
+					MPI_Isend(out[i], mixed_length(i + w), MPI_BYTE, 1 - rank, i % 2, MPI_COMM_WORLD, &request[N + i]);
+		MPI_Waitall(2 * N, request, MPI_STATUSES_IGNORE);
+		for (int i = 0; i < N; i++) {
+			int len = mixed_length(i + w);
+			for (int k = 0; i % 5 == 4 && k < len; k++)
+				in[i][k] = in[i][2 * k];
+			CHECK(filled(in[i], (size_t)len, (unsigned)((1 - rank) * 1000 + w * N + i)));
+		}
+	}
+	MPI_Type_free(&gaps);
+}
+
 static void nobody_and_oneself(void)
 {
 	int value = 17, other = 0, count;
@@ -261,6 +299,8 @@ int main(int argc, char **argv)
 		truncation_is_an_error();
 		test_and_count();
 		huge_messages_pass_both_ways();
+		if (rank < 2)
+			windows_of_long_messages();
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)

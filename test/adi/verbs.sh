@@ -25,6 +25,10 @@ HEADRACE_IB_QPS=4 HEADRACE_IB_DEPTH=2 ranks 2 "$programs/passive" || fail "passi
 HR_VERBS_DOUBLE_FAULT=budget:4000000 ranks 2 "$programs/windows" || fail "windows, little memory can be registered"
 ranks 3 "$programs/ring" 1000 || fail "ring"
 ranks 3 "$programs/matching" || fail "matching"
+# Shorter messages by zero copy too, and a threshold that is measured while messages are under way.
+for least in 16k auto; do
+	HEADRACE_IB_ZERO_COPY=$least ranks 2 "$programs/matching" || fail "matching, zero copy from $least"
+done
 ranks 2 "$programs/collective/collectives" || fail "collectives"
 ranks 2 "$programs/threads" || fail "threads"
 HEADRACE_MPI_PROGRESS_THREAD=1 ranks 2 "$programs/computes" || fail "computes, with the thread for progress"
