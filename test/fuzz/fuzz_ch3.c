@@ -147,6 +147,13 @@ static void inject_raw(struct fuzz_input *input)
 	memory_conn_inject(ch3_vc_conn(it.vc), bytes, n);
 }
 
+/* Gets of a few bytes, and whether the engine sees what is behind them. */
+static void change_faults(uint8_t choice)
+{
+	memory_faults.get_max = choice % 64;
+	memory_faults.ahead = choice >> 6 & 1;
+}
+
 static void step(struct fuzz_input *input)
 {
 	switch (fuzz_u8(input) % 8) {
@@ -156,7 +163,7 @@ static void step(struct fuzz_input *input)
 	case 3: send_one(input); break;
 	case 4: accept_one(fuzz_u8(input)); break;
 	case 5: it.mode = fuzz_u8(input); break;
-	case 6: memory_faults.get_max = fuzz_u8(input) % 64; break;
+	case 6: change_faults(fuzz_u8(input)); break;
 	default: ch3_progress_poll(it.engine); break;
 	}
 }
@@ -168,7 +175,7 @@ static void open_both(void)
 	memset(&it, 0, sizeof it);
 	if (ch3_open(NULL, &it.engine, &card) || ch3_open(NULL, &it.peer, &peer_card) ||
 	    ch3_register(it.engine, CH3_TYPE_FIRST, on_message, NULL) ||
-	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL))
+	    ch3_register(it.engine, CH3_TYPE_FIRST + 1, on_message, NULL) || ch3_register_ahead(it.engine, CH3_TYPE_FIRST))
 		abort();
 	ch3_on_failure(it.engine, on_failure, NULL);
 	if (ch3_connect(it.engine, &peer_card, NULL, NULL, &it.vc) ||

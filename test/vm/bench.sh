@@ -42,6 +42,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 port=18515
 perf=$top_builddir/headrace-perf
+# The design zerocopy by itself, from the size on that it always had here.
+export HEADRACE_IB_ZERO_COPY="${HEADRACE_IB_ZERO_COPY-64k}"
 
 # perftest COLUMN TOOL OPTION…: runs both ends on this machine; prints that column of its result line. The device and
 # the GID index are rxe0's; HEADRACE_IB_DEVICE and HEADRACE_IB_GID_INDEX name others. perftest gauges the processor's
