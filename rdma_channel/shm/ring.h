@@ -6,27 +6,41 @@
  * the end of the ring.
  *
  *	word:    low half: payload bytes (1..SHM_RECORD_MAX) in bits 0 to 15, offset of the payload from the start of the
- *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_OFFER, SHM_RESTART; high half: the record's position
+ *	         record in units of 8 bytes (1..8) in bits 16 to 19, SHM_BACK, SHM_MARK, SHM_ECHO, SHM_OFFER, SHM_RESTART;
+ *	         high half: the record's position
  *	payload: directly after the word, or later in that line, or at the start of the next line (shm_payload_offset)
  *
  * A record with SHM_OFFER or SHM_RESTART carries no bytes of the pipe. The payload of an offer says where they lie in the
  * sender's memory; a restart says that the sender goes on with bytes that it has sent before (single.h).
  *
  * Positions count lines, modulo 2^32, and start at SHM_FIRST_POSITION: so even a connection with little traffic passes
- * the overflow to zero, not only a connection that has moved 256 GB. The ring's size is a power of two.
+ * the overflow to zero, not only a connection that has moved 256 GB. The ring's size is a power of two. The line of a
+ * position is the position modulo this size.
  *
- * put:   The first words of the two lines after the last record are clean: zero, or the header word of an earlier record.
- *        So the receiver never takes a payload for a header word. The sender notes in which lines it has put payload
- *        (shm_sender.payload). It writes the payload, zeroes the word after the record if that line holds payload,
- *        stores the header word (release), and then does the same with the second line after the record. Words that are
- *        clean are zeroed too, as this brings lines that were last in the receiver's cache into the sender's before a
- *        record needs them; after a short record this happens when the header is stored, so that the header does not
- *        wait for a line. Two lines always stay free for these words.
+ * Back:  If a record has SHM_BACK, the next record is at the next position whose line is the first of the ring: the lines
+ *        between are left out. So two processes that exchange single messages use the first lines of the ring again
+ *        and again. Such lines pass from processor to processor in half the time of lines that were last used long ago.
+ *        The sender goes back if the receiver has taken all earlier records, which the sender knows from the echo, and if
+ *        the record is short and the caller puts nothing more now.
+ * Echo:  The sender inverts SHM_MARK in one record after another, but at most once until the receiver has answered: each
+ *        record of the other direction has in SHM_ECHO the mark of the last record that its sender has taken. The first
+ *        record with the new echo says that the lines up to the end of the first record with the new mark are free.
+ *
+ * put:   The first word of the line after the last record is clean: zero, or the header word of an earlier record. So the
+ *        receiver never takes a payload for a header word. The sender notes which lines may not be clean
+ *        (shm_sender.unclean): those in which it has put payload; and every line when half of all positions have been
+ *        passed, so that no header word is as old as the position that the receiver expects. It writes the payload,
+ *        zeroes the word after the record if it may not be clean, and stores the header word (release). It then zeroes
+ *        the word of the second line after the record, and after a short record also the clean word of the first. This
+ *        brings lines that were last in the receiver's cache into the sender's before a record needs them, and the header
+ *        does not wait for them. If single messages are exchanged, this is not done after records of several lines: it
+ *        takes longer there. Two lines always stay free for these words.
  * get:   The receiver loads the word at its position (acquire). If it is zero or has another position, there is no
  *        record. When the receiver has copied a whole record out, it goes on to the next. After each eighth of the ring
  *        it stores its position in tail (release).
- * Room:  The sender keeps the last tail that it loaded, and loads it again (acquire) only if the room up to that tail
- *        is too small. The tail is a separate word here; over verbs it travels with data of the other direction.
+ * Room:  The sender keeps the last tail that it loaded or learnt from an echo, and loads it again (acquire) only if the
+ *        room up to that tail is too small. The tail is a separate word here; over verbs it travels with data of the other
+ *        direction.
  *        Storing the word costs the receiver little, as it does not wait for the store, and a sender that only puts
  *        and never gets still sees it.
  */
@@ -46,6 +60,12 @@
 #define SHM_OFFER (1u << 31)
 #define SHM_RESTART (1u << 30)
 #define SHM_KINDS (SHM_OFFER | SHM_RESTART)
+#define SHM_BACK (1u << 29)
+#define SHM_MARK (1u << 28)
+#define SHM_ECHO (1u << 27)
+#define SHM_FLAGS (SHM_KINDS | SHM_BACK | SHM_MARK | SHM_ECHO)
+#define SHM_BACK_MOST 80u /* lines of a record with SHM_BACK: longer ones gain nothing */
+#define SHM_BACK_LINES 4u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
 #define SHM_FEW_LINES 8u /* after a record of at most so many lines, words that are clean are zeroed late */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u
@@ -88,8 +108,11 @@ struct shm_sender {
 	uint8_t *lines;
 	uint32_t mask; /* number of lines - 1 */
 	uint32_t head; /* position of the next record */
-	uint32_t tail; /* control->tail as last loaded */
-	uint64_t *payload; /* one bit for each line: its first word is payload. Owned */
+	uint32_t tail; /* every line before this position is free: from control->tail or from an echo */
+	uint32_t mark; /* 0 or SHM_MARK: of the last record */
+	uint32_t mark_end; /* position after the first record with this mark */
+	bool awaits_echo;  /* of this mark */
+	uint64_t *unclean; /* one bit for each line: its first word may not be clean. Owned */
 };
 
 struct shm_receiver {
@@ -100,6 +123,8 @@ struct shm_receiver {
 	uint32_t length;   /* payload bytes of the current record; 0: no current record */
 	uint32_t offset;   /* of its payload from the start of the record, bytes */
 	uint32_t kind;     /* of the current record: 0, SHM_OFFER or SHM_RESTART */
+	uint32_t flags;    /* low half of the header word of the current or last record */
+	uint32_t echo;     /* 0 or SHM_ECHO: for the mark of the last record that was taken */
 	uint32_t taken;    /* payload bytes of the current record that were copied out */
 	uint32_t reported; /* control->tail as last stored */
 };
@@ -138,16 +163,33 @@ static inline uint32_t shm_sender_free(const struct shm_sender *sender)
 	return sender->mask + 1 - (sender->head - sender->tail);
 }
 
-/* Loads the tail again. Returns false if the tail is outside the lines in use, which no correct receiver stores.
+/* Loads the tail again. Returns false if no correct receiver stores such a tail: it lies behind the last record, or more than a
+ * ring before the lines in use. The stored tail may be older than what the echo has said.
  * Acquire: pairs with the release in shm_receiver_report. The receiver has finished its loads of the lines before the
  * tail, so they may be overwritten. */
 static inline bool shm_sender_refresh(struct shm_sender *sender)
 {
-	uint32_t tail = __atomic_load_n(&sender->control->tail, __ATOMIC_ACQUIRE);
-	if (tail - sender->tail > sender->head - sender->tail)
+	uint32_t tail = __atomic_load_n(&sender->control->tail, __ATOMIC_ACQUIRE), used = sender->head - sender->tail;
+	if (sender->head - tail > used + sender->mask + 1)
 		return false;
+	if (sender->head - tail >= used)
+		return true;
 	sender->tail = tail;
+	/* If no answer comes for long, an old mark must not look like a position in use when positions come again. */
+	if (sender->head - sender->mark_end > sender->head - tail)
+		sender->mark_end = tail;
 	return true;
+}
+
+/* Handles the echo in the last record of the other direction. Its header word was loaded with acquire; pairs with the release in
+ * shm_sender_publish of the peer, which had finished its loads of the lines that become free. */
+static inline void shm_sender_hear(struct shm_sender *sender, const struct shm_receiver *other)
+{
+	if (!sender->awaits_echo || !(sender->mark & SHM_MARK) != !(other->flags & SHM_ECHO))
+		return;
+	sender->awaits_echo = false;
+	if (sender->mark_end - sender->tail <= sender->head - sender->tail)
+		sender->tail = sender->mark_end;
 }
 
 /* Returns the number of lines that the next record may take: free lines less the spare ones, and not past the end of
@@ -165,15 +207,15 @@ static inline void shm_sender_note(struct shm_sender *sender, uint32_t position,
 	uint32_t first = position & sender->mask, end = first + lines;
 	while (first < end) {
 		uint32_t bit = first % 64, count = 64 - bit < end - first ? 64 - bit : end - first;
-		sender->payload[first / 64] |= (~0ull >> (64 - count)) << bit;
+		sender->unclean[first / 64] |= (~0ull >> (64 - count)) << bit;
 		first += count;
 	}
 }
 
-static inline bool shm_holds_payload(const struct shm_sender *sender, uint32_t position)
+static inline bool shm_is_unclean(const struct shm_sender *sender, uint32_t position)
 {
 	uint32_t line = position & sender->mask;
-	return sender->payload[line / 64] >> line % 64 & 1;
+	return sender->unclean[line / 64] >> line % 64 & 1;
 }
 
 /* Zeroes the first word of a free line. Relaxed: no receiver reaches this word before a record whose word is stored with
@@ -181,24 +223,49 @@ static inline bool shm_holds_payload(const struct shm_sender *sender, uint32_t p
 static inline void shm_sender_zero(struct shm_sender *sender, uint32_t position)
 {
 	uint32_t line = position & sender->mask;
-	sender->payload[line / 64] &= ~(1ull << line % 64);
+	sender->unclean[line / 64] &= ~(1ull << line % 64);
 	__atomic_store_n(shm_sender_word(sender, position), 0, __ATOMIC_RELAXED);
 }
 
-/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0, SHM_OFFER or SHM_RESTART. */
-static inline void shm_sender_publish(struct shm_sender *sender, uint32_t offset, uint32_t length, uint32_t kind)
+/* Returns the position after a record of `lines` lines at the head. */
+static inline uint32_t shm_sender_next(struct shm_sender *sender, uint32_t lines, bool back)
 {
-	uint32_t lines = shm_record_lines(offset, length), next = sender->head + lines;
-	/* Before a record of one line the last record has zeroed that word. */
-	if (lines > 1 && (lines > SHM_FEW_LINES || shm_holds_payload(sender, next)))
+	uint32_t next = sender->head + lines;
+	if (back)
+		next = (next + sender->mask) & ~sender->mask;
+	/* A line that is left out each time keeps its header word for so long that its position comes again. */
+	if ((next ^ sender->head) >> 31)
+		memset(sender->unclean, 0xff, (sender->mask + 1) / 8);
+	return next;
+}
+
+/* Publishes the next record, whose length bytes of payload are in place at this offset. kind: 0, SHM_OFFER or SHM_RESTART,
+ * and SHM_BACK if the sender may go back, because the caller puts no other record now. other: of the other direction. */
+static inline void shm_sender_publish(struct shm_sender *sender, const struct shm_receiver *other, uint32_t offset,
+				      uint32_t length, uint32_t kind)
+{
+	uint32_t lines = shm_record_lines(offset, length), head = sender->head;
+	/* Whether single messages are exchanged. */
+	bool alone = kind & SHM_BACK && sender->tail == head && lines <= SHM_BACK_MOST;
+	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
+	uint32_t next = shm_sender_next(sender, lines, back);
+	if (shm_is_unclean(sender, next) || (!alone && lines > SHM_FEW_LINES))
 		shm_sender_zero(sender, next);
-	uint64_t word = (uint64_t)sender->head << 32 | kind | offset / 8 << 16 | length;
-	/* Release: a receiver that sees the word sees the payload and the clean word after it; pairs with
-	 * shm_receiver_look. */
-	__atomic_store_n(shm_sender_word(sender, sender->head), word, __ATOMIC_RELEASE);
+	if (!sender->awaits_echo) {
+		sender->awaits_echo = true;
+		sender->mark ^= SHM_MARK;
+		sender->mark_end = next;
+	}
+	uint32_t flags = (kind & SHM_KINDS) | (back ? SHM_BACK : 0) | sender->mark | other->echo;
+	uint64_t word = (uint64_t)head << 32 | flags | offset / 8 << 16 | length;
+	/* Release: a receiver that sees the word sees the payload and the clean word after it, and has freed lines of the other
+	 * direction only after its own loads from them; pairs with shm_receiver_look and shm_sender_hear. */
+	__atomic_store_n(shm_sender_word(sender, head), word, __ATOMIC_RELEASE);
 	if (lines > 1)
-		shm_sender_note(sender, sender->head + 1, lines - 1);
+		shm_sender_note(sender, head + 1, lines - 1);
 	sender->head = next;
+	if (alone && lines > 1)
+		return;
 	/* Also if they are clean: the next records find their lines in this processor's cache. */
 	if (lines > 1 && lines <= SHM_FEW_LINES)
 		shm_sender_zero(sender, next);
@@ -223,13 +290,14 @@ static inline int shm_receiver_look(struct shm_receiver *receiver)
 	if (!word || (uint32_t)(word >> 32) != receiver->next.high)
 		return 0; /* nothing, or the header word of an earlier record */
 	uint32_t index = receiver->next.high & receiver->mask;
-	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_KINDS) >> 16;
+	uint32_t length = (uint32_t)word & 0xffff, offset = ((uint32_t)word & ~SHM_FLAGS) >> 16;
 	if (length - 1 >= SHM_RECORD_MAX || offset - 1 >= SHM_LINE / 8 ||
 	    shm_record_lines(8 * offset, length) > receiver->mask + 1 - index)
 		return -1;
 	receiver->length = length;
 	receiver->offset = 8 * offset;
 	receiver->kind = (uint32_t)word & SHM_KINDS;
+	receiver->flags = (uint32_t)word;
 	receiver->taken = 0;
 	return 1;
 }
@@ -246,8 +314,12 @@ static inline bool shm_receiver_take(struct shm_receiver *receiver, uint32_t cou
 	receiver->taken += count;
 	if (receiver->taken < receiver->length)
 		return false;
-	shm_receiver_go(receiver, receiver->next.high + shm_record_lines(receiver->offset, receiver->length));
+	uint32_t next = receiver->next.high + shm_record_lines(receiver->offset, receiver->length);
+	if (receiver->flags & SHM_BACK)
+		next = (next + receiver->mask) & ~receiver->mask;
+	shm_receiver_go(receiver, next);
 	receiver->length = 0;
+	receiver->echo = receiver->flags & SHM_MARK ? SHM_ECHO : 0;
 	return receiver->next.high - receiver->reported > receiver->mask / 8;
 }
 

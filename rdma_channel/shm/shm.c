@@ -294,8 +294,8 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
 	conn->out.head = conn->out.tail = SHM_FIRST_POSITION;
-	conn->out.payload = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.payload);
-	return conn->out.payload ? 0 : -ENOMEM;
+	conn->out.unclean = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.unclean);
+	return conn->out.unclean ? 0 : -ENOMEM;
 }
 
 /* Returns whether the peer runs as this process's user. The peer itself says which pid to read and write. If this
@@ -376,7 +376,7 @@ static void shm_conn_close(void *data)
 	struct shm_conn *conn = data;
 	shm_segment_unmap(&conn->in_segment);
 	shm_segment_unmap(&conn->out_segment);
-	free(conn->out.payload);
+	free(conn->out.unclean);
 	free(conn);
 }
 
@@ -413,6 +413,7 @@ static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *
 static int find_room(struct shm_conn *conn, uint32_t wanted)
 {
 	struct shm_sender *out = &conn->out;
+	shm_sender_hear(out, &conn->in);
 	if (shm_sender_free(out) < shm_record_lines(shm_payload_offset(0, wanted), wanted) + SHM_SPARE && !shm_sender_refresh(out)) {
 		hr_log(HR_LOG_ERROR, "shm: peer %s: protocol violation: it returned more ring space than it had", conn->env->peer);
 		return -EPROTO;
@@ -422,8 +423,9 @@ static int find_room(struct shm_conn *conn, uint32_t wanted)
 	return (int)lines;
 }
 
-/* Puts one record of at most `wanted` bytes. Returns its payload bytes, 0 if there is no room, or -EPROTO. */
-static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t wanted)
+/* Puts one record of at most `wanted` bytes of the `left` bytes of the put. Returns its payload bytes, 0 if there is no room,
+ * or -EPROTO. */
+static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_t wanted, size_t left)
 {
 	struct shm_sender *out = &conn->out;
 	int lines = find_room(conn, wanted);
@@ -435,7 +437,7 @@ static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
 	uint32_t offset = shm_payload_offset(0, length);
 	fill_record(record + offset, length, place, length >= conn->context->stream && !is_near(conn));
-	shm_sender_publish(out, offset, length, 0);
+	shm_sender_publish(out, &conn->in, offset, length, length == left ? SHM_BACK : 0);
 	return (int)length;
 }
 
@@ -448,7 +450,7 @@ static int put_offer(struct shm_conn *conn, const uint8_t *piece, size_t length)
 		return lines;
 	struct shm_offer offer = shm_pusher_offer(&conn->pusher, piece, length, conn->sent);
 	memcpy((uint8_t *)shm_sender_word(out, out->head) + 8, &offer, sizeof offer);
-	shm_sender_publish(out, 8, sizeof offer, SHM_OFFER);
+	shm_sender_publish(out, &conn->in, 8, sizeof offer, SHM_OFFER);
 	return 1;
 }
 
@@ -466,7 +468,7 @@ static int put_restart(struct shm_conn *conn)
 	if (lines <= 0)
 		return lines;
 	memset((uint8_t *)shm_sender_word(out, out->head) + 8, 0, sizeof(uint64_t));
-	shm_sender_publish(out, 8, sizeof(uint64_t), SHM_RESTART);
+	shm_sender_publish(out, &conn->in, 8, sizeof(uint64_t), SHM_RESTART);
 	conn->restart = false;
 	return 1;
 }
@@ -593,7 +595,7 @@ static ssize_t send_next(struct shm_conn *conn, struct hr_iov_place *place, size
 	uint32_t wanted = record_wanted(conn, *place, open ? SHORT_BEHIND : offered, left);
 	if (open && !fits_behind(conn, wanted))
 		return 0;
-	put = put_record(conn, place, wanted < left ? wanted : (uint32_t)left);
+	put = put_record(conn, place, wanted < left ? wanted : (uint32_t)left, left);
 	if (put <= 0)
 		return put;
 	conn->by_ring -= conn->by_ring ? (uint32_t)put : 0;
@@ -665,10 +667,11 @@ static inline bool put_line(struct shm_conn *conn, const struct iovec *iov)
 {
 	struct shm_sender *out = &conn->out;
 	size_t n = iov->iov_len;
+	shm_sender_hear(out, &conn->in);
 	if (n - 1 >= SHM_INLINE_MAX || shm_sender_free(out) < 1 + SHM_SPARE || is_ahead(conn))
 		return false;
 	shm_copy((uint8_t *)shm_sender_word(out, out->head) + 8, iov->iov_base, n);
-	shm_sender_publish(out, 8, (uint32_t)n, 0);
+	shm_sender_publish(out, &conn->in, 8, (uint32_t)n, SHM_BACK);
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &out->control->get_armed);
@@ -907,6 +910,7 @@ static void *shm_reserve(void *data, size_t front, size_t len)
 	struct shm_sender *out = &conn->out;
 	if (conn->put_error || conn->ended || is_ahead(conn) || conn->by_ring)
 		return NULL;
+	shm_sender_hear(out, &conn->in);
 	uint32_t offset = shm_payload_offset((uint32_t)front, (uint32_t)len), lines = shm_record_lines(offset, (uint32_t)len);
 	if (shm_sender_free(out) < lines + SHM_SPARE && !shm_sender_refresh(out))
 		return NULL;
@@ -919,7 +923,7 @@ static void *shm_reserve(void *data, size_t front, size_t len)
 static void shm_commit(void *data, size_t len)
 {
 	struct shm_conn *conn = data;
-	shm_sender_publish(&conn->out, conn->reserved, (uint32_t)len, 0);
+	shm_sender_publish(&conn->out, &conn->in, conn->reserved, (uint32_t)len, SHM_BACK);
 	conn->put_was_short = false;
 	conn->was_answered = false;
 	wake_if_armed(conn, &conn->out.control->get_armed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Records in place (upper.h): the bytes of reserve and commit are those of put, the bytes of peek and consume are those
- * of get, in any mixture. Both ends are in this process.
+ * of get, in any mixture. Single messages use the same lines of the ring again. Both ends are in this process.
  */
 #include "config.h"
 
@@ -19,19 +19,24 @@
 static hr_channel_t *channel[2];
 static hr_conn_t *conn[2];
 
-static void open_ends(uint32_t transport)
+static void open_rings(uint32_t transport, size_t ring_bytes)
 {
 	hr_card_t card[2];
 	for (int i = 0; i < 2; i++) {
 		hr_channel_attr_t attr = HR_CHANNEL_ATTR_INIT;
 		attr.transports = transport;
-		attr.ring_bytes = 16384;
+		attr.ring_bytes = (uint32_t)ring_bytes;
 		ck_assert_int_eq(hr_channel_init(&attr, &channel[i], &card[i]), 0);
 	}
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(hr_channel_connect(channel[i], &card[1 - i], NULL, &conn[i]), 0);
 	while ((hr_conn_state(conn[0]) == 1) + (hr_conn_state(conn[1]) == 1) < 2)
 		continue;
+}
+
+static void open_ends(uint32_t transport)
+{
+	open_rings(transport, 16384);
 }
 
 static void close_ends(void)
@@ -255,6 +260,120 @@ START_TEST(a_peers_end_is_left_to_get)
 }
 END_TEST
 
+/* Fails the test if a condition of a long loop does not hold: each assertion of check sends a message to its process. */
+static inline void demand(bool holds, const char *what)
+{
+	if (!holds)
+		ck_abort_msg("%s", what);
+}
+
+/* Sends a record of `len` bytes from one end. Returns its address. */
+static const uint8_t *send_one(int end, size_t len, uint64_t position)
+{
+	uint8_t *at = hr_conn_reserve(conn[end], 0, len);
+	demand(at != NULL, "no memory is left for a record");
+	fill(at, position, len);
+	hr_conn_commit(conn[end], len);
+	return at;
+}
+
+/* Receives a record of `len` bytes at an end. last: nothing is left after it. */
+static void receive_one(int end, size_t len, uint64_t position, bool last)
+{
+	const uint8_t *at;
+	size_t arrived, same = 0;
+	demand(hr_conn_peek(conn[end], &at, &arrived) == HR_ARRIVED && arrived == len, "the record has not arrived");
+	while (same < len && at[same] == expected(position + same))
+		same++;
+	demand(same == len, "the record has other bytes");
+	hr_conn_consume(conn[end], len);
+	demand(!last || hr_conn_peek(conn[end], &at, &arrived) == HR_NOT_ARRIVED, "a record arrived that was not sent");
+}
+
+START_TEST(single_messages_use_the_same_lines)
+{
+	const uint8_t *least = NULL, *most = NULL;
+	open_rings(HR_TRANSPORT_SHM, 1u << 20);
+	for (uint64_t i = 0; i < 5000; i++) {
+		const uint8_t *at = send_one(0, 1000, i);
+		receive_one(1, 1000, i, true);
+		send_one(1, 8, i);
+		receive_one(0, 8, i, true);
+		if (i < 10)
+			continue;
+		least = !least || at < least ? at : least;
+		most = at > most ? at : most;
+	}
+	ck_assert_uint_lt((size_t)(most - least), 4096);
+	close_ends();
+}
+END_TEST
+
+/* However many answers come from the other side. All records have one line, and so fit before the end of the ring. */
+START_TEST(answers_free_no_record_that_was_not_received)
+{
+	uint64_t sent = 0, received = 0, answers = 0;
+	unsigned random = 1;
+	open_ends(HR_TRANSPORT_SHM);
+	while (received < 200000) {
+		size_t burst = rand_r(&random) % 4 ? 1 : (size_t)rand_r(&random) % 60;
+		for (size_t i = 0; i < burst && hr_conn_reserve(conn[0], 0, 1 + sent % 56); i++, sent++)
+			send_one(0, 1 + sent % 56, sent);
+		for (size_t i = 1 + (size_t)rand_r(&random) % 60; i > 0 && received < sent; i--, received++)
+			receive_one(1, 1 + received % 56, received, received + 1 == sent);
+		if (rand_r(&random) % 4 == 0)
+			continue;
+		send_one(1, 8, answers);
+		receive_one(0, 8, answers++, true);
+	}
+	close_ends();
+}
+END_TEST
+
+#define RING_LINES ((1u << 20) / 64)
+/* How often the sender goes back until positions are the same again (ring.h). */
+#define AROUND ((uint32_t)((1ull << 32) / RING_LINES))
+
+/* A message from end 0 and an answer. Returns the address of the message. */
+static const uint8_t *exchange(size_t len)
+{
+	const uint8_t *at = send_one(0, len, len);
+	receive_one(1, len, len, true);
+	send_one(1, 8, 8);
+	receive_one(0, 8, 8, true);
+	return at;
+}
+
+/* Exchanges short messages until the sender has gone back so often. The last message was at the start of the ring. */
+static void go_back(uint32_t times)
+{
+	const uint8_t *before = NULL;
+	for (uint32_t back = 0, i = 0; back < times; i++) {
+		const uint8_t *at = exchange(8);
+		back += before && at < before;
+		before = at;
+		demand(i < 16 * times, "the sender does not go back");
+	}
+}
+
+/*
+ * A long message puts the header word of the next message into a line that short messages do not reach. When all positions
+ * have been passed, this word is the one that the receiver expects after the next long message.
+ */
+START_TEST(a_header_word_of_the_same_position_is_no_record)
+{
+	open_rings(HR_TRANSPORT_SHM, 1u << 20);
+	go_back(2);
+	for (uint32_t around = 0; around < 3; around++) {
+		const uint8_t *at = exchange(600);
+		demand(exchange(8) > at, "the header word is not behind the long message");
+		exchange(8);
+		go_back(AROUND - 1);
+	}
+	close_ends();
+}
+END_TEST
+
 START_TEST(tcp_has_no_records_in_place)
 {
 	const uint8_t *at;
@@ -277,6 +396,9 @@ int main(void)
 	tcase_add_test(tests, copies_of_any_length_copy_no_byte_more);
 	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
 	tcase_add_test(tests, a_peers_end_is_left_to_get);
+	tcase_add_test(tests, single_messages_use_the_same_lines);
+	tcase_add_test(tests, answers_free_no_record_that_was_not_received);
+	tcase_add_test(tests, a_header_word_of_the_same_position_is_no_record);
 	tcase_add_test(tests, tcp_has_no_records_in_place);
 	suite_add_tcase(suite, tests);
 	SRunner *runner = srunner_create(suite);

@@ -75,6 +75,13 @@ breaks shm wrong -DM_NO_POSITION
 breaks shm wrong -DM_NO_SFENCE
 breaks shm wrong -DM_NO_SPARE_LINE
 
+# ---- going back to the start of the ring ----
+holds back
+breaks back wrong -DM_OLD_HEADERS
+breaks back wrong -DM_MARK_EACH
+breaks back wrong -DM_EARLY_ECHO
+breaks back wrong -DM_OLD_MARK
+
 # ---- single copy over shared memory: copying; sleeping, with store buffers; failures; closing and dying ----
 sleep="-DUNITS=2 -DSLEEP -DSTORES=1 -DNUMBERS=3"
 holds single
