@@ -3,9 +3,12 @@
 #include "adi/collective/node.h"
 #include "adi/core/entry.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Looks at a word before a waiting rank does anything else. With more ranks than processors the awaited rank may need this one. */
 #define LOOKS 4000
@@ -20,6 +23,11 @@
 /* After this time a rank that waits without rank 0 opens a connection to the awaited rank. Not a number of polls: if other programs
  * use the processors, each yield can take milliseconds. */
 #define LONG_MS 100
+/* A yield takes longer than YIELD_NS, and YIELD_RANK_NS for each rank, if other programs use the processor. Then the next CROWDED waits
+ * sleep instead: a process that wakes up runs before those that have used the processor all the time. */
+#define YIELD_NS 1000000
+#define YIELD_RANK_NS 50000
+#define CROWDED 256
 /* Steps after which the slot that is prefetched is used. */
 #define PREFETCH 4
 
@@ -98,20 +106,63 @@ static int poll(const struct adi_comm *comm, const struct node_state *node, int 
 	return adi_node_error_broken(comm);
 }
 
+static unsigned crowded; /* so many of the next waits sleep at once */
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
+}
+
+/* Lets other processes run, `most` times at most, until the word has its value. */
+static bool yield_until(const struct adi_comm *comm, const _Atomic uint64_t *word, uint64_t value, int most)
+{
+	int64_t begin = now_ns();
+	int yields = 0;
+	while (!reached(word, value) && yields < most) {
+		sched_yield();
+		yields++;
+	}
+	if (now_ns() - begin > yields * (YIELD_NS + YIELD_RANK_NS * (int64_t)comm->size))
+		crowded = CROWDED;
+	return reached(word, value);
+}
+
+/* Sleeps until a rank has stored a word, or for SLEEP_NS. */
+static void sleep_until(struct node_shared *shared, const _Atomic uint64_t *word, uint64_t value)
+{
+	const struct timespec most = { .tv_nsec = SLEEP_NS };
+	atomic_fetch_add(&shared->sleepers, 1);
+	uint32_t seen = atomic_load(&shared->wake_ups);
+	if (!reached(word, value))
+		syscall(SYS_futex, &shared->wake_ups, FUTEX_WAIT, seen, &most, NULL, 0);
+	atomic_fetch_sub(&shared->sleepers, 1);
+}
+
+/* Stores a word of this rank. Release: its reads and writes of data come before. */
+static inline void store(struct node_shared *shared, _Atomic uint64_t *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+	/* Relaxed: a sleeper that is missed wakes up by itself. */
+	if (__builtin_expect(atomic_load_explicit(&shared->sleepers, memory_order_relaxed) == 0, 1))
+		return;
+	atomic_fetch_add(&shared->wake_ups, 1);
+	syscall(SYS_futex, &shared->wake_ups, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, const struct node_state *node,
 					       const _Atomic uint64_t *word, uint64_t value)
 {
 	int awaited = rank_of(node, word);
 	int64_t start = adi_now_ms();
-	bool is_long = false;
+	bool is_long = false, sleeps = crowded > 0;
+	crowded -= sleeps;
 	for (unsigned polls = 0;; polls++) {
 		bool did, was_long = is_long;
 		int class = poll(comm, node, awaited, &did);
-		for (int i = 0; i < (did || is_long ? 1 : YIELDS_PER_POLL); i++) {
-			if (reached(word, value))
-				return MPI_SUCCESS;
-			sched_yield();
-		}
+		if (sleeps ? reached(word, value) : yield_until(comm, word, value, did || is_long ? 1 : YIELDS_PER_POLL))
+			return MPI_SUCCESS;
 		if (class)
 			return class;
 		if (adi_threaded)
@@ -121,14 +172,15 @@ static __attribute__((noinline)) int wait_long(const struct adi_comm *comm, cons
 			watch(comm, awaited);
 		if (did) /* peers use this rank's windows, or wait for its messages */
 			polls = 0;
-		else if (polls > POLLS_BEFORE_SLEEP || is_long)
-			nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
+		else if (polls > POLLS_BEFORE_SLEEP || is_long || sleeps)
+			sleep_until(node->shared, word, value);
+		sleeps |= crowded > 0;
 	}
 }
 
 static int wait_for(const struct adi_comm *comm, const struct node_state *node, const _Atomic uint64_t *word, uint64_t value)
 {
-	int looks = adi_job.oversubscribed ? LOOKS_OVERSUBSCRIBED : LOOKS;
+	int looks = adi_job.oversubscribed || crowded ? LOOKS_OVERSUBSCRIBED : LOOKS;
 	for (int i = 0; i < looks; i++) {
 		if (reached(word, value))
 			return MPI_SUCCESS;
@@ -216,7 +268,7 @@ void adi_node_publish(const struct adi_comm *comm, const struct node_state *node
 {
 	struct node_slot *slot = slot_of(node, comm->rank);
 	slot->bytes = bytes;
-	atomic_store_explicit(&slot->flag, node->seq, memory_order_release);
+	store(node->shared, &slot->flag, node->seq);
 }
 
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node)
@@ -262,7 +314,7 @@ int adi_node_await_all(const struct adi_comm *comm, struct node_state *node, siz
 /* Ends a step. It is ended after an error too, so that others do not wait for this rank's done. */
 void adi_node_end_step(const struct adi_comm *comm, const struct node_state *node)
 {
-	atomic_store_explicit(&node->shared->member[comm->rank].done, node->seq, memory_order_release);
+	store(node->shared, &node->shared->member[comm->rank].done, node->seq);
 }
 
 /* ---- use ---- */

@@ -19,6 +19,9 @@
  *	            A rank that reads nothing in a step stores seq all the same.
  * If a rank has seen the flags of all ranks for seq, all of them have ended step seq - 1, so it need not ask for their done. The same
  * holds if it has seen the flag of a rank that has seen all flags (the barrier of ranks that share processors).
+ *	on sleep    If other programs use the processors, or after a long wait, a rank counts itself in `sleepers`, looks at the word
+ *	            once more, and sleeps on wake_ups. A rank that has stored a word wakes all sleepers. It looks at `sleepers`
+ *	            without a fence, so that a step costs nothing more, and may miss one. So a sleep ends after 50 us.
  *	on death    A rank that sees that a member has died stores 1 + the member's rank in `broken`, unless another rank has done so.
  *	            Nobody clears it. All waiting ranks, and all later calls, return MPI_ERR_PROC_ABORTED. Rank 0 has a connection
  *	            to each member, so some living member sees each death. In a reduction or a gather rank 0 can leave before the
@@ -62,6 +65,8 @@ struct node_member {
 struct node_shared {
 	_Alignas(64) uint64_t cookie[2]; /* random: that a process has mapped the right memory */
 	_Alignas(64) _Atomic uint32_t broken; /* 0; 1 + rank of the member that has died; NODE_GIVEN_UP: another error of a member */
+	_Atomic uint32_t sleepers;       /* ranks that sleep until wake-ups change */
+	_Atomic uint32_t wake_ups;       /* futex: a rank that has stored a flag or `done` adds 1 if there are sleepers */
 	_Alignas(64) struct node_member member[];
 };
 _Static_assert(sizeof(struct node_slot) == 64, "one line");

@@ -2,12 +2,14 @@
 # Collectives, as adi/collective.
 
 EXTRA_DIST += %D%/kinds.h %D%/reference.h
-check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/direct %D%/gathers %D%/neighbors %D%/schedules \
-	%D%/sequences %D%/two_level %D%/uneven
+check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/crowded %D%/direct %D%/gathers %D%/neighbors \
+	%D%/schedules %D%/sequences %D%/two_level %D%/uneven
 %C%_alltoalls_CPPFLAGS = $(adi_cppflags)
 %C%_alltoalls_LDADD = adi/libmpi_abi.la
 %C%_collectives_CPPFLAGS = $(adi_cppflags)
 %C%_collectives_LDADD = adi/libmpi_abi.la
+%C%_crowded_CPPFLAGS = $(adi_cppflags)
+%C%_crowded_LDADD = adi/libmpi_abi.la
 %C%_direct_CPPFLAGS = $(adi_cppflags)
 %C%_direct_LDADD = adi/libmpi_abi.la
 %C%_gathers_CPPFLAGS = $(adi_cppflags)
@@ -23,6 +25,6 @@ check_PROGRAMS += %D%/alltoalls %D%/collectives %D%/direct %D%/gathers %D%/neigh
 %C%_uneven_CPPFLAGS = $(adi_cppflags)
 %C%_uneven_LDADD = adi/libmpi_abi.la
 
-adi_collective_tests = %D%/algorithms.sh %D%/collectives.sh %D%/gathers.sh %D%/two_level.sh
+adi_collective_tests = %D%/algorithms.sh %D%/collectives.sh %D%/crowded.sh %D%/gathers.sh %D%/two_level.sh
 TESTS += $(adi_collective_tests)
 EXTRA_DIST += $(adi_collective_tests)
