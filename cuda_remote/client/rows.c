@@ -3,6 +3,7 @@
 #include "cuda_remote/client/client.h"
 
 #include "rdma_channel/base/copy.h"
+#include "rdma_channel/base/copy_rows.h"
 #include "rdma_channel/base/stream_copy.h"
 
 /* If a copy to the host has at least this many bytes, and its rows are long, it is written past the cache: the bytes would
@@ -74,24 +75,11 @@ int rc_copy_pieces(const struct rc_copy *copy, uint64_t offset, uint64_t len, st
 	return n;
 }
 
-/* Rows of a fixed length. The compiler makes a loop of moves of it. */
-#define ROWS_OF(bytes)                                                            \
-	case bytes:                                                               \
-		for (uint64_t i = 0; i < n; i++, to += to_pitch, from += from_pitch) \
-			memcpy(to, from, bytes);                                  \
-		return;
-
 /* Copies n rows of width bytes. */
 static void move_rows(uint8_t *to, uint64_t to_pitch, const uint8_t *from, uint64_t from_pitch, uint64_t width, uint64_t n)
 {
-	switch (width) {
-	ROWS_OF(1)
-	ROWS_OF(2)
-	ROWS_OF(4)
-	ROWS_OF(8)
-	ROWS_OF(12)
-	ROWS_OF(16)
-	}
+	if (hr_copy_short_rows(to, to_pitch, from, from_pitch, width, n))
+		return;
 	for (uint64_t i = 0; i < n; i++, to += to_pitch, from += from_pitch)
 		hr_copy(to, from, width);
 }

@@ -8,6 +8,7 @@
 #include "cuda_remote/softgpu/driver/memory/copy_pace.h"
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
+#include "rdma_channel/base/copy_rows.h"
 #include "rdma_channel/base/stream_copy.h"
 
 #include <stdlib.h>
@@ -84,12 +85,12 @@ static bool side_check(const copy_side_t *side, const copy_box_t *box, bool writ
 }
 
 /* True if the two do not overlap, and there are enough bytes. */
-static bool may_stream(const char *to, const char *from, size_t bytes)
+static bool may_stream(const uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	return bytes >= STREAM_PART && (to + bytes <= from || from + bytes <= to);
 }
 
-static void copy_row(char *to, const char *from, size_t bytes, bool streaming)
+static void copy_row(uint8_t *to, const uint8_t *from, size_t bytes, bool streaming)
 {
 	if (streaming && may_stream(to, from, bytes)) {
 		hr_copy_streaming(to, from, bytes);
@@ -102,12 +103,14 @@ static void copy_row(char *to, const char *from, size_t bytes, bool streaming)
 static void copy_bytes(const copy_box_t *box, bool streaming)
 {
 	for (size_t z = 0; z < box->depth; z++) {
-		char *to = (char *)(uintptr_t)(box->to.address + z * box->to.slice);
-		const char *from = (const char *)(uintptr_t)(box->from.address + z * box->from.slice);
+		uint8_t *to = (uint8_t *)(uintptr_t)(box->to.address + z * box->to.slice);
+		const uint8_t *from = (const uint8_t *)(uintptr_t)(box->from.address + z * box->from.slice);
 		if (box->to.pitch == box->width && box->from.pitch == box->width) {
 			copy_row(to, from, box->width * box->height, streaming);
 			continue;
 		}
+		if (hr_copy_short_rows(to, box->to.pitch, from, box->from.pitch, box->width, box->height))
+			continue;
 		for (size_t y = 0; y < box->height; y++)
 			copy_row(to + y * box->to.pitch, from + y * box->from.pitch, box->width, streaming);
 	}
