@@ -171,6 +171,7 @@ enum {
 	CH3_SEND_EAGER = 1u << 0, /* never rendezvous: the caller knows that the receiver has a buffer */
 	CH3_SEND_COPY = 1u << 1,  /* copy what cannot be sent at once: the buffers may be reused, *request is NULL */
 	CH3_SEND_SYNC = 1u << 2,  /* complete only when the receiver has accepted the message: rendezvous at any size */
+	CH3_SEND_MORE = 1u << 3,  /* with EAGER: more follows, so a small message may stay here, see ch3_flush */
 };
 
 /*
@@ -182,6 +183,16 @@ enum {
  */
 int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
 	     unsigned flags, ch3_request_t **request);
+
+/*
+ * Small messages with CH3_SEND_MORE are gathered (copied, *request is NULL) if the connection is up and the pipe has room, so
+ * that one system call or work request sends many of them. They leave before the next message without CH3_SEND_MORE, when
+ * their memory is full, in ch3_flush, in progress, and before the connection is closed. Over transports with records in place
+ * nothing is gathered.
+ * ch3_flush sends what is gathered. Returns false if the pipe has not accepted all of it: progress or a later ch3_flush sends
+ * the rest. The next send reports an error.
+ */
+bool ch3_flush(ch3_vc_t *vc);
 
 /* Sends a message of at most ch3_eager_max payload bytes, if it can be built in the memory of the pipe now. The arguments are
  * those of ch3_send and valid. Returns false if that is not possible, and nothing was done: use ch3_send. */

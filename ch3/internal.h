@@ -35,6 +35,9 @@
  * about 6 ns. This is the cost of one hr_channel_get. */
 #define CH3_COST_GET 16u
 
+/* Memory of a batch: messages with CH3_SEND_MORE that were gathered, bytes. About 60 launches of CUDA kernels. */
+#define CH3_BATCH 8192
+
 /* Size of an inbox, bytes: the most that one get receives of small messages. */
 #define CH3_INBOX 8192
 /* Bytes that a get may receive into the inbox behind a large payload: enough for the next packet's front. Bytes in the
@@ -179,6 +182,7 @@ struct ch3_vc {
 	uint64_t send_sequence; /* number of packets sent; the low 8 bits go into the next packet */
 	bool held_back; /* the last pass over the queue completed a send and therefore did not receive (progress.c) */
 	ch3_request_t *queue, **queue_end;
+	ch3_request_t *batch; /* the only request of the queue, if it still gathers messages (CH3_SEND_MORE); else NULL */
 	ch3_request_t *writing; /* requests in CH3_STAGE_WRITING */
 	ch3_access_t *accesses, **accesses_end; /* accesses to the peer's memory, the oldest first */
 	struct ch3_ids announced; /* of ch3_request_t: sends that wait for CLEAR */

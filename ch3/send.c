@@ -118,6 +118,7 @@ static bool put_queue(ch3_vc_t *vc)
 
 void ch3_queue_flush(ch3_vc_t *vc)
 {
+	vc->batch = NULL;
 	while (vc->queue && !vc->send_error) {
 		ch3_request_t *request = vc->queue;
 		if (request->to_pack > 0)
@@ -131,6 +132,8 @@ void ch3_queue_flush(ch3_vc_t *vc)
 
 void ch3_queue_append(ch3_vc_t *vc, ch3_request_t *request)
 {
+	if (vc->batch) /* so that no later message joins the batch before this one */
+		ch3_queue_flush(vc);
 	bool was_empty = !vc->queue;
 	request->next = NULL;
 	*vc->queue_end = request;
@@ -223,6 +226,56 @@ int ch3_send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t
 	return vc->error ? vc->error : vc->send_error;
 }
 
+/* ---- gathering ---- */
+
+bool ch3_flush(ch3_vc_t *vc)
+{
+	if (vc->queue)
+		ch3_queue_flush(vc);
+	return !vc->queue || vc->send_error;
+}
+
+/* Begins a batch, in an empty queue. Returns NULL if there is no memory. */
+static ch3_request_t *batch_begin(ch3_vc_t *vc)
+{
+	void *memory = malloc(CH3_BATCH);
+	ch3_request_t *batch = memory ? ch3_request_new(vc->engine, 0) : NULL;
+	if (!batch) {
+		free(memory);
+		return NULL;
+	}
+	batch->copy = memory;
+	batch->detached = true;
+	batch->iov[0] = (struct iovec){ memory, 0 };
+	vc->queue = vc->batch = batch;
+	vc->queue_end = &batch->next;
+	vc->engine->queued++;
+	ch3_vc_activate(vc); /* progress sends the batch */
+	return batch;
+}
+
+/* Adds a small message to the batch. Returns false if it does not fit, or if earlier messages wait for room in the pipe. */
+static bool batch_add(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len, const struct iovec *iov, int n,
+		      size_t payload_len)
+{
+	size_t len = sizeof(struct ch3_packet) + header_len + payload_len;
+	if (len > CH3_BATCH / 4)
+		return false;
+	if (vc->batch && vc->batch->iov[0].iov_len + len > CH3_BATCH)
+		ch3_queue_flush(vc);
+	ch3_request_t *batch = vc->batch;
+	if (!batch && !vc->queue && ch3_vc_state(vc) == 1)
+		batch = batch_begin(vc);
+	if (!batch)
+		return false;
+	uint8_t *at = (uint8_t *)batch->copy + batch->iov[0].iov_len;
+	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
+	for (int i = 0; i < n; at += iov[i].iov_len, i++)
+		hr_copy(at, iov[i].iov_base, iov[i].iov_len);
+	batch->iov[0].iov_len += len;
+	return true;
+}
+
 /* Builds a short message in the memory of the pipe. Returns false if that is not possible: use put_now instead. */
 static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 				 const struct iovec *iov, int n, size_t payload_len)
@@ -270,7 +323,8 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 		return error;
 	if ((flags & CH3_SEND_SYNC) || (payload_len > vc->engine->eager_max && !(flags & CH3_SEND_EAGER)))
 		return ch3_rndv_send(vc, type, header, header_len, iov, n, payload_len, flags, request);
-	if (send_in_place(vc, type, header, header_len, iov, n, payload_len)) {
+	if (send_in_place(vc, type, header, header_len, iov, n, payload_len) ||
+	    (flags & CH3_SEND_MORE && batch_add(vc, type, header, header_len, iov, n, payload_len))) {
 		if (request)
 			*request = NULL;
 		return 0;

@@ -163,6 +163,7 @@ static void vc_cancel(ch3_vc_t *vc, int error)
 			done(payload->context, error, payload->moved);
 	}
 	ch3_ahead_cancel(vc, error);
+	vc->batch = NULL;
 	if (vc->queue)
 		vc->engine->queued--;
 	while (vc->queue) {

@@ -522,6 +522,131 @@ START_TEST(an_announcement_is_not_answered_before_it_is_accepted)
 }
 END_TEST
 
+/* A message that may wait for others. */
+static void send_more(uint32_t header, size_t len)
+{
+	ck_assert_ptr_null(pair_send(header, source, len, CH3_SEND_EAGER | CH3_SEND_MORE));
+}
+
+START_TEST(gathered_messages_leave_in_one_put)
+{
+	memory_faults.put_max = 1u << 20; /* and no records in place */
+	uint64_t puts = memory_conn_puts(ch3_vc_conn(pair_a.vc));
+	for (uint32_t i = 0; i < 50; i++)
+		send_more(i, 20 + i);
+	ck_assert_uint_eq(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts);
+	ck_assert_uint_eq(ch3_sent(pair_a.vc), 50);
+	ck_assert(ch3_flush(pair_a.vc));
+	ck_assert_uint_eq(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts + 1);
+	ck_assert(ch3_flush(pair_a.vc));
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 50);
+	for (uint32_t i = 0; i < 50; i++)
+		expect_message((int)i, i, 20 + i, false);
+	ck_assert(pair_filled(target, 20, 1));
+}
+END_TEST
+
+/* Whatever is sent after gathered messages arrives after them, and before those that are gathered later. */
+START_TEST(gathered_messages_keep_their_order_among_others)
+{
+	static const size_t lengths[] = { 16, 70000, 3000, 0, 60000 };
+	ch3_request_t *request[100];
+	memory_faults.put_max = 1u << 20;
+	memory_faults.capacity = 1u << 24;
+	for (uint32_t i = 0; i < 100; i++) {
+		size_t len = lengths[i / 2 % 5];
+		request[i] = NULL;
+		if (i % 2)
+			send_more(i, 30);
+		else if (len && i % 3 == 0)
+			request[i] = pair_send_pack(i, source, len, 0);
+		else
+			request[i] = pair_send(i, source, len, 0);
+	}
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 100);
+	for (uint32_t i = 0; i < 100; i++) {
+		ck_assert_uint_eq(pair_b.message[i].header, i);
+		ck_assert_int_eq(pair_b.message[i].done, 1);
+		ch3_request_free(request[i]);
+	}
+}
+END_TEST
+
+START_TEST(gathered_messages_leave_when_their_memory_is_full)
+{
+	memory_faults.put_max = 1u << 20;
+	uint64_t puts = memory_conn_puts(ch3_vc_conn(pair_a.vc));
+	for (uint32_t i = 0; i < 1000; i++) {
+		send_more(i, 100);
+		if (i % 100 == 99)
+			pair_settle();
+	}
+	ck_assert_uint_lt(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts + 30);
+	ck_assert_int_eq(pair_b.messages, 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		expect_message((int)i, i, 100, false);
+}
+END_TEST
+
+START_TEST(flush_says_what_the_pipe_did_not_accept)
+{
+	memory_faults.put_max = 10;
+	send_more(1, 40);
+	ck_assert(!ch3_flush(pair_a.vc));
+	memory_faults.put_max = 1000;
+	ck_assert(ch3_flush(pair_a.vc));
+	pair_settle();
+	expect_message(0, 1, 40, false);
+}
+END_TEST
+
+START_TEST(gathered_messages_survive_back_pressure)
+{
+	enum { N = 1000 };
+	static ch3_request_t *request[N];
+	memory_faults.capacity = 100;
+	memory_faults.put_max = 70;
+	for (uint32_t i = 0; i < N; i++) {
+		request[i] = pair_send(i, source, i % 300, CH3_SEND_EAGER | (i % 10 ? CH3_SEND_MORE : 0));
+		if (i % 50 == 49)
+			pair_settle();
+	}
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, N);
+	for (uint32_t i = 0; i < N; i++) {
+		expect_message((int)i, i, i % 300, false);
+		ch3_request_free(request[i]);
+	}
+}
+END_TEST
+
+START_TEST(close_delivers_what_was_gathered)
+{
+	memory_faults.put_max = 1u << 20;
+	send_more(1, 40);
+	send_more(2, 20);
+	ch3_vc_close(pair_a.vc);
+	pair_settle();
+	ck_assert_int_eq(pair_b.messages, 2);
+	expect_message(1, 2, 20, false);
+	ck_assert_int_eq(pair_b.failure, -ESHUTDOWN);
+}
+END_TEST
+
+START_TEST(connection_that_breaks_drops_what_was_gathered)
+{
+	memory_faults.put_max = 1u << 20;
+	send_more(1, 40);
+	memory_conn_break(ch3_vc_conn(pair_a.vc), -ECONNRESET);
+	ck_assert(ch3_flush(pair_a.vc));
+	pair_settle();
+	ck_assert_int_eq(pair_a.failure, -ECONNRESET);
+	ck_assert_int_eq(pair_b.messages, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ch3 messages");
@@ -553,6 +678,13 @@ int main(void)
 	tcase_add_test(tcase, short_send_does_nothing_if_it_is_not_possible);
 	tcase_add_test(tcase, several_messages_are_under_way_together);
 	tcase_add_test(tcase, an_announcement_is_not_answered_before_it_is_accepted);
+	tcase_add_test(tcase, gathered_messages_leave_in_one_put);
+	tcase_add_test(tcase, gathered_messages_keep_their_order_among_others);
+	tcase_add_test(tcase, gathered_messages_leave_when_their_memory_is_full);
+	tcase_add_test(tcase, flush_says_what_the_pipe_did_not_accept);
+	tcase_add_test(tcase, gathered_messages_survive_back_pressure);
+	tcase_add_test(tcase, close_delivers_what_was_gathered);
+	tcase_add_test(tcase, connection_that_breaks_drops_what_was_gathered);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
