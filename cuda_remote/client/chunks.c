@@ -93,6 +93,7 @@ int rc_chunks_freed(struct rc_link *link, uint16_t freed)
 static CUresult slot_wait(struct rc_link *link)
 {
 	uint64_t before;
+	rc_delay_flush(link);
 	do {
 		before = link->freed;
 		if (slot_is_free(link))

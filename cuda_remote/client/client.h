@@ -12,7 +12,7 @@
  *	pinned.c    memory shared with workers on this host  shared_window.c  the addresses of such memory
  *	memory.c    table of allocations                    copy.c    copies between host and device
  *	data/       the connection for the bytes of asynchronous copies
- *	held.c      whether a stream may be held
+ *	held.c      whether a stream may be held            delay.c   calls that are gathered before they are sent
  *	chunks.c    chunks on a connection, staging area    rows.c    the bytes of a copy on the host
  *	virtual.c   virtual memory management               stream_memory.c  streams that wait for or write values
  *	texture.c   textures and surfaces                   array_copy.c  copies with arrays
@@ -28,7 +28,7 @@
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
- * takes no lock. Functions here return CUresult; outputs come last and are set only on success.
+ * takes no lock that another thread of the program takes. Functions here return CUresult; outputs come last and are set only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H
@@ -39,6 +39,7 @@
 #include "rdma_channel/base/log.h"
 
 #include <cuda.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -154,6 +155,13 @@ struct rc_link {
 	uint8_t *stage;         /* RC_WINDOW slots of RC_CHUNK_MAX bytes, or NULL */
 	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
+	/* Of delay.c. */
+	bool in_place;          /* a send is no system call: nothing is delayed */
+	pthread_mutex_t sending;
+	bool delayed;           /* calls are gathered and not sent; atomic, changed under sending */
+	bool listed;            /* among the links that the thread of delay.c looks at */
+	struct rc_link *next_delaying; /* in that list; under its lock */
+	uint64_t sent;          /* when the last call was sent that could have been delayed, ns */
 	char server[300];       /* name of the server, for messages */
 };
 
@@ -245,6 +253,18 @@ CUresult rc_link_await_chunks(struct rc_link *link, uint64_t shipped);
 
 /* The reply breaks the protocol: logs that and ends the session. */
 CUresult rc_link_broken(struct rc_link *link, enum rc_call function);
+
+/* ---- delay.c ---- */
+
+/* Sends a call, as ch3_send does. A call that does not wait may be gathered and sent a little later. Returns a negated errno. */
+int rc_delay_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
+		  const struct iovec *iov, int n, ch3_request_t **request);
+/* Sends what the link has gathered. The link's thread calls it before it uses the engine in any other way. */
+void rc_delay_flush(struct rc_link *link);
+/* Sends what all links have gathered: the calling thread is about to wait, maybe for them. */
+void rc_delay_flush_all(void);
+/* The link is about to be closed. */
+void rc_delay_end(struct rc_link *link);
 
 /* ---- handle.c ---- */
 

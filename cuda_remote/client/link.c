@@ -130,6 +130,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 		ch3_close(engine);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	pthread_mutex_init(&link->sending, NULL);
 	link->engine = engine;
 	link->session = session;
 	link->reply = reply;
@@ -155,6 +156,7 @@ CUresult rc_link_open(struct rc_session *session, ch3_t *engine, const hr_card_t
 
 void rc_link_close(struct rc_link *link)
 {
+	rc_delay_end(link);
 	ch3_close(link->engine);
 	rc_chunks_end(link);
 	free(link->reply);
@@ -187,6 +189,7 @@ CUresult rc_link_progress(struct rc_link *link)
 {
 	if (link->error)
 		return RC_LOST;
+	rc_delay_flush(link);
 	int ran = ch3_progress_wait(link->engine, -1);
 	if (ran < 0)
 		return link_lost(link, ran);
@@ -198,6 +201,7 @@ CUresult rc_link_finish(struct rc_link *link, ch3_request_t *request)
 	if (!request)
 		return CUDA_SUCCESS;
 	CUresult result = CUDA_SUCCESS;
+	rc_delay_flush(link);
 	while (result == CUDA_SUCCESS && !ch3_request_test(request))
 		result = rc_link_progress(link);
 	if (result == CUDA_SUCCESS && ch3_request_error(request))
@@ -310,7 +314,8 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 		link->answered = false;
 	}
 	ch3_request_t *request = NULL;
-	int error = ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request);
+	int error = link->in_place ? ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request) :
+				     rc_delay_send(link, function, flags, head, len, iov, n, &request);
 	if (error)
 		return link_lost(link, error);
 	return rc_link_finish(link, request);
@@ -403,6 +408,7 @@ static CUresult call(struct rc_link *link, enum rc_call function, uint16_t flags
 	head->number = 0;
 	uint16_t own = link->own ? RC_CALL_OWN : 0;
 	CUresult result = link_send(link, function, flags | RC_CALL_WAIT | own, head, len, iov, n);
+	rc_delay_flush_all();
 	while (result == CUDA_SUCCESS && !link->answered)
 		result = rc_link_progress(link);
 	link->waiting = 0;
@@ -459,6 +465,7 @@ CUresult rc_link_packet(struct rc_link *link, enum rc_packet type, const void *h
 {
 	if (link->error)
 		return RC_LOST;
+	rc_delay_flush(link);
 	int error = ch3_send(link->vc, type, header, len, iov, n, CH3_SEND_EAGER, request);
 	return error ? link_lost(link, error) : CUDA_SUCCESS;
 }
