@@ -116,7 +116,7 @@ CUresult serve_copy_pinned_wait(struct server_call *call)
 		return result;
 	result = copy_pinned(call, &stream);
 	if (result == CUDA_SUCCESS)
-		result = server_slot_record(slot, stream);
+		result = server_slot_record_rest(slot, stream);
 	server_order_release(call);
 	CUresult waited = server_slot_wait(slot);
 	server_slot_put(slot);

@@ -62,7 +62,7 @@ static CUresult issue(struct server_thread *thread, const struct rc_wire_copy *c
 		return result;
 	result = server_part_d2h(box, offset, part->len, part->slot->memory, stream);
 	if (result == CUDA_SUCCESS)
-		result = server_slot_record(part->slot, stream);
+		result = server_slot_record_rest(part->slot, stream);
 	server_stream_let_go();
 	return result;
 }

@@ -293,6 +293,8 @@ CUresult server_slot_get(size_t size, struct server_slot **slot);
 void server_slot_put(struct server_slot *slot);
 /* record: marks in the stream the end of the copy that uses the slot. wait: waits for that. */
 CUresult server_slot_record(struct server_slot *slot, CUstream stream);
+/* The same for a caller that waits next: records nothing if the stream has done all its work. */
+CUresult server_slot_record_rest(struct server_slot *slot, CUstream stream);
 CUresult server_slot_wait(struct server_slot *slot);
 /* True if a wait would not block. */
 bool server_slot_is_free(struct server_slot *slot);

@@ -268,6 +268,15 @@ CUresult server_slot_record(struct server_slot *slot, CUstream stream)
 	return result;
 }
 
+/* The software GPU makes a small copy in an idle stream at once. Then an event would take longer than the copy. */
+CUresult server_slot_record_rest(struct server_slot *slot, CUstream stream)
+{
+	if (!driver.cuStreamQuery || driver.cuStreamQuery(stream) != CUDA_SUCCESS)
+		return server_slot_record(slot, stream);
+	slot->recorded = false;
+	return CUDA_SUCCESS;
+}
+
 bool server_slot_is_free(struct server_slot *slot)
 {
 	slot_renew(slot);
