@@ -28,7 +28,8 @@
  *	peer/       copies between servers, and streams of one server that wait for another (peer.h)
  *
  * Each thread of the program opens a connection of its own to a server at its first call that goes there. Sending a call
- * takes no lock that another thread of the program takes. Functions here return CUresult; outputs come last and are set only on success.
+ * takes no lock that another thread of the program takes. Functions here return CUresult; outputs come last and are set
+ * only on success.
  */
 #ifndef RC_CUDA_CLIENT_H
 #define RC_CUDA_CLIENT_H
@@ -156,7 +157,8 @@ struct rc_link {
 	bool stage_tried;       /* to make the staging area */
 	uint32_t context;       /* index of the context that the next call is made in, set by rc_link_get */
 	/* Of delay.c. */
-	bool in_place;          /* a send is no system call: nothing is delayed */
+	bool direct;            /* up, and a send is no system call: nothing is delayed */
+	bool gathers;           /* up, over TCP */
 	pthread_mutex_t sending;
 	bool delayed;           /* calls are gathered and not sent; atomic, changed under sending */
 	bool listed;            /* among the links that the thread of delay.c looks at */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that leave a little later. Over TCP and verbs each message costs a system call or a doorbell. If a thread makes
- * several calls that do not wait shortly after each other, its connection gathers them (CH3_SEND_MORE). They leave together:
- * with the next call of the thread that is not of this kind, before any thread of the process waits, when some kilobytes are
- * gathered, or after about 100 us, by the thread below. A call that comes alone leaves at once, so that the device begins its
- * work meanwhile.
+ * Calls that leave a little later. Over TCP each message costs a system call. If a thread makes several calls that do not wait
+ * shortly after each other, its connection gathers them (CH3_SEND_MORE). They leave together: with the next call of the thread
+ * that is not of this kind, before any thread of the process waits, when some kilobytes are gathered, or after about 100 us, by
+ * the thread below. A call that comes alone leaves at once, so that the device begins its work meanwhile.
  *
  * The program's thread and the thread below share the connections' engines as follows. link->delayed says that messages are
  * gathered. Only the link's own thread sets it, and whoever clears it has sent them, both under link->sending. The thread below
@@ -14,11 +13,10 @@
 #include "cuda_remote/client/client.h"
 #include "cuda_remote/client/peer/peer.h"
 
-#include "rdma_channel/upper.h"
-
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* The longest call that is gathered, bytes. */
@@ -168,14 +166,23 @@ static bool is_delayed(struct rc_link *link, enum rc_call function, uint16_t fla
 {
 	for (int i = 0; i < n; i++)
 		len += iov[i].iov_len;
-	return !link->in_place && !(flags & RC_CALL_WAIT) && len <= CALL_MOST && may_wait(function) && is_busy(link) &&
+	return link->gathers && !(flags & RC_CALL_WAIT) && len <= CALL_MOST && may_wait(function) && is_busy(link) &&
 	       (link->listed || enter(link));
+}
+
+/* Finds out which transport the connection has, once it is up. With the others a send is short. */
+static void look(struct rc_link *link)
+{
+	const char *transport = hr_conn_transport(ch3_vc_conn(link->vc));
+	link->gathers = !strcmp(transport, "tcp");
+	link->direct = !link->gathers && strcmp(transport, "none");
 }
 
 int rc_delay_send(struct rc_link *link, enum rc_call function, uint16_t flags, struct rc_wire_call *head, size_t len,
 		  const struct iovec *iov, int n, ch3_request_t **request)
 {
-	link->in_place = hr_conn_in_place(ch3_vc_conn(link->vc));
+	if (!link->gathers)
+		look(link);
 	bool delayed = is_delayed(link, function, flags, len, iov, n);
 	pthread_mutex_lock(&link->sending);
 	/* A call that ends a delay goes out with the calls before it. */

@@ -314,7 +314,7 @@ static CUresult link_send(struct rc_link *link, enum rc_call function, uint16_t 
 		link->answered = false;
 	}
 	ch3_request_t *request = NULL;
-	int error = link->in_place ? ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request) :
+	int error = link->direct ? ch3_send(link->vc, RC_PACKET_CALL, head, len, iov, n, CH3_SEND_EAGER, &request) :
 				     rc_delay_send(link, function, flags, head, len, iov, n, &request);
 	if (error)
 		return link_lost(link, error);
