@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cuGetExportTable, which has three tables: allocation at addresses that the caller chooses (placed_memory.h), the files
- * behind handles for other processes (handle_files.h), and memory that stays mapped (kept_memory.h). */
+ * behind handles for other processes (handle_files.h), memory that stays mapped (kept_memory.h), and
+ * words that streams wait for (written_memory.h). */
 #include "cuda_remote/handle_files.h"
 #include "cuda_remote/kept_memory.h"
+#include "cuda_remote/written_memory.h"
+#include "cuda_remote/softgpu/driver/stream/memop.h"
 #include "cuda_remote/placed_memory.h"
 
 #include "cuda_remote/softgpu/driver/context/context.h"
@@ -69,6 +72,8 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 							SOFTGPU_SPACE_PAGE, window, budget, place };
 	static const struct rc_handle_files files = { sizeof files, ipc_file, ipc_offer };
 	static const struct rc_kept_memory kept = { sizeof kept, keep };
+	static const struct rc_written_memory written = { sizeof written, memop_look };
+	static const CUuuid written_id = RC_WRITTEN_MEMORY_UUID;
 	static const CUuuid placed_id = RC_PLACED_MEMORY_UUID, files_id = RC_HANDLE_FILES_UUID, kept_id = RC_KEPT_MEMORY_UUID;
 	CUresult result = init_check();
 	if (result)
@@ -81,6 +86,8 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 		*ppExportTable = &files;
 	else if (!memcmp(pExportTableId, &kept_id, sizeof kept_id))
 		*ppExportTable = &kept;
+	else if (!memcmp(pExportTableId, &written_id, sizeof written_id))
+		*ppExportTable = &written;
 	else
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;

@@ -6,11 +6,12 @@
 #include "cuda_remote/softgpu/driver/memory/virtual.h"
 #include "cuda_remote/softgpu/space/space.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Between two looks at a word: an eighth of the time waited so far, within these limits. A short wait ends soon, and a long one takes
+/* Between two looks at a word, if nobody calls memop_look: an eighth of the time waited so far, within these limits. A short wait ends soon, and a long one takes
  * little of a processor. */
 #define LOOK_AGAIN_NS 20000
 #define LOOK_AGAIN_MOST_NS 500000
@@ -162,12 +163,42 @@ bool memop_run(const CUstreamBatchMemOpParams *operations, unsigned count, unsig
 	return true;
 }
 
-/* Sleeps before the next look at a word, for a part of the time that was waited for it already. Returns the nanoseconds. */
-static uint64_t look_again(uint64_t waited)
+static pthread_mutex_t look_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t look = PTHREAD_COND_INITIALIZER;
+static unsigned lookers; /* atomic: threads that sleep, or are about to */
+
+void memop_look(void)
 {
+	/* Sequentially consistent with the count in look_again: either this finds the thread there, or that thread, which looks at
+	 * its word after it has counted itself, finds the value. */
+	if (!__atomic_fetch_add(&lookers, 0, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&look_lock);
+	pthread_cond_broadcast(&look);
+	pthread_mutex_unlock(&look_lock);
+}
+
+/* Sleeps before the next look at a word, for a part of the time that was waited for it already, unless the wait is over or
+ * memop_look is called. Returns the nanoseconds. */
+static uint64_t look_again(const CUstreamBatchMemOpParams *operation, uint64_t waited, CUresult *fault, bool *over)
+{
+	struct timespec until;
 	uint64_t ns = waited / LOOK_AGAIN_PART;
 	ns = ns < LOOK_AGAIN_NS ? LOOK_AGAIN_NS : ns > LOOK_AGAIN_MOST_NS ? LOOK_AGAIN_MOST_NS : ns;
-	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+	pthread_mutex_lock(&look_lock);
+	__atomic_fetch_add(&lookers, 1, __ATOMIC_SEQ_CST);
+	*over = wait_is_over(operation, fault);
+	if (!*over) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += (long)ns;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&look, &look_lock, &until);
+	}
+	__atomic_fetch_sub(&lookers, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&look_lock);
 	return ns;
 }
 
@@ -180,8 +211,9 @@ static CUresult run(command_t *command)
 		/* The writer of the value may need queue_alone first. */
 		queue_rest_begin();
 		uint64_t waited = 0;
-		while (!context_error(batch->context) && !wait_is_over(&batch->operations[next], &fault))
-			waited += look_again(waited);
+		bool over = false;
+		while (!over && !context_error(batch->context))
+			waited += look_again(&batch->operations[next], waited, &fault, &over);
 		queue_rest_end();
 		if (context_error(batch->context))
 			return CUDA_SUCCESS;
