@@ -643,7 +643,8 @@ struct rc_wire_peer_event {
 };
 enum rc_peer_state_flags { RC_PEER_LINK_FAILED = 1u << 0 };
 
-/* The argument of peer_open, and an element of the answer to peer_wait, which blocks until there is one. */
+/* The argument of peer_open, and an element of the answer to peer_wait, which blocks until there is one. The worker may keep
+ * reports of copies that have succeeded until it has RC_PEER_STATES_KEPT of them; peer_flush asks for all. */
 struct rc_wire_peer_state {
 	uint64_t gate;     /* of a transfer: its number */
 	int32_t result;    /* why what the stream waits for has failed; why the stream, the event or the transfer has failed */
@@ -655,8 +656,7 @@ static_assert(sizeof(struct rc_wire_peer_gate) == 24 && sizeof(struct rc_wire_pe
 /*
  * Links: connections between the workers of two sessions, over which copies go from the source to the target. The client
  * names a link and asks one of the two workers for an invitation (peer_invite), which it gives to the other (peer_join).
- * For each copy it then sends peer_send to the source and peer_receive to the target, in the same order for all copies of
- * the link. peer_wait reports the end of both.
+ * Then it sends peer_copy to both workers for each copy. peer_wait reports the end of both sides.
  */
 #define RC_PEER_TICKET_BYTES 32
 #define RC_PEER_TIMEOUT_MAX 60000u     /* ms */
@@ -717,8 +717,23 @@ struct rc_wire_peer_plan {
 	uint32_t chunk;   /* client: bytes of one buffer, RC_PEER_CHUNK_MIN to RC_PEER_CHUNK_MAX; 0 without buffers */
 	uint32_t reserved;
 };
-struct rc_wire_peer_transfer { /* peer_send, peer_receive */
+/* All set by the client. */
+enum rc_peer_copy_flags {
+	RC_PEER_COPY_TELL = 1u << 0,   /* the copy is made after this worker's stream has reached it */
+	RC_PEER_COPY_HOLD = 1u << 1,   /* this worker's stream waits for its end; the number of the copy is that of the gate */
+	RC_PEER_COPY_EVENT = 1u << 2,  /* with TELL, without HOLD: the stream is an event, as it was last recorded */
+	RC_PEER_COPY_SEND = 1u << 3,   /* this worker is the source, else the target */
+	RC_PEER_COPY_AWAIT = 1u << 4,  /* source: the target has TELL */
+	RC_PEER_COPY_ANSWER = 1u << 5, /* the source has HOLD: the target answers with RC_PEER_NOTE_DONE */
+	RC_PEER_COPY_LOUD = 1u << 6,   /* the client waits for the report */
+	RC_PEER_COPY_EMPTY = 1u << 7,  /* without bytes; box and plan are not used */
+};
+/* The worker reports the end of its side with the copy's number. If the copy has failed, it latches the failure if a stream of
+ * its own waits, and lets the stream go on. But if RC_PEER_LINK_FAILED is reported, the stream still waits for peer_open. */
+struct rc_wire_peer_copy {
+	uint64_t stream;         /* client: if TELL or HOLD */
 	uint64_t link, transfer; /* client: transfer: the number that peer_wait reports */
+	uint32_t flags, reserved;
 	struct rc_wire_peer_plan plan;
 	struct rc_wire_box box;
 };
@@ -731,16 +746,17 @@ struct rc_wire_peer_trial {
 	uint32_t bytes, rounds; /* client: at most RC_PEER_TRIAL_MAX, RC_PEER_ROUNDS_MAX */
 	struct rc_wire_peer_plan plan;
 };
-static_assert(sizeof(struct rc_wire_peer_plan) == 16 && sizeof(struct rc_wire_peer_transfer) == 80 &&
+static_assert(sizeof(struct rc_wire_peer_plan) == 16 && sizeof(struct rc_wire_peer_copy) == 96 &&
 	      sizeof(struct rc_wire_peer_trial) == 32, "wire format");
 #define RC_PEER_STATES_MAX 64 /* elements of one answer to peer_wait */
+#define RC_PEER_STATES_KEPT 32
 
 /*
  * Between two workers. The side that joins sends the hello, the other answers with the welcome; the proofs are of the ticket
- * (rc_door_secret_proof). Then the socket becomes that of a channel connection. In it the source sends frames. After the
- * last frame of a round of a trial the target answers with a frame without bytes.
+ * (rc_door_secret_proof). Then the socket becomes that of a channel connection. In it the source sends frames, and the
+ * target notes.
  */
-#define RC_PEER_MAGIC "HRLINK1"
+#define RC_PEER_MAGIC "HRLINK2"
 struct rc_wire_peer_hello {
 	char magic[8];
 	uint8_t nonce[32];   /* random */
@@ -757,11 +773,21 @@ struct rc_wire_peer_frame { /* followed by bytes */
 	uint64_t transfer; /* source: number of the transfer, 0 for a trial */
 	uint64_t total;    /* source: bytes of the transfer */
 	uint64_t offset;   /* source: of the first byte in the transfer; frames come in this order */
-	uint32_t bytes;    /* source: that follow; 0: the transfer ends here, as it failed */
+	uint32_t bytes;    /* source: that follow; 0: the transfer ends here, as it failed or has no bytes */
 	int32_t result;    /* source: CUresult of a transfer that failed */
 };
+enum rc_peer_note_kind {
+	RC_PEER_NOTE_READY = 1, /* the target's stream has reached the copy */
+	RC_PEER_NOTE_DONE,      /* the bytes of the copy are there, or the copy has failed */
+	RC_PEER_NOTE_ROUND,     /* a round of a trial is over */
+};
+struct rc_wire_peer_note {
+	uint64_t transfer; /* target: 0: of the trial */
+	uint32_t kind;     /* target: enum rc_peer_note_kind */
+	int32_t result;    /* target: CUresult of DONE; else 0 */
+};
 static_assert(sizeof(struct rc_wire_peer_hello) == 80 + HR_CARD_MAX && sizeof(struct rc_wire_peer_welcome) == 64 &&
-	      sizeof(struct rc_wire_peer_frame) == 32, "wire format");
+	      sizeof(struct rc_wire_peer_frame) == 32 && sizeof(struct rc_wire_peer_note) == 16, "wire format");
 
 /* Number of function attributes that are sent with a kernel; the index is the CUfunction_attribute. */
 #define RC_KERNEL_ATTRIBUTES 16

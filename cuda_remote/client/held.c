@@ -29,6 +29,7 @@ static bool may_hold(enum rc_call function, int *at)
 	case RC_CALL_host_function:
 	case RC_CALL_stream_memory:
 	case RC_CALL_peer_gate:
+	case RC_CALL_peer_copy:
 	case RC_CALL_cuStreamWaitEvent:
 		return true;
 	case RC_CALL_context_event:
@@ -42,6 +43,7 @@ static bool may_hold(enum rc_call function, int *at)
 static_assert(offsetof(struct rc_wire_launch, stream) == sizeof(uint64_t) &&
 	      offsetof(struct rc_wire_graph_launch, stream) == sizeof(uint64_t) && !offsetof(struct rc_wire_host_function, stream) &&
 	      !offsetof(struct rc_wire_memops, stream) && !offsetof(struct rc_wire_peer_gate, stream) &&
+	      !offsetof(struct rc_wire_peer_copy, stream) &&
 	      offsetof(struct rc_wire_copy, stream) == sizeof(uint64_t), "places of the stream");
 
 /* The stream that the arguments name; SEVERAL for the per-thread default stream, which each thread has. Each context has a legacy
@@ -57,6 +59,14 @@ static uint64_t stream_at(const struct rc_wire_call *head, int at)
 	if (stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || head->flags & RC_CALL_PER_THREAD)
 		return SEVERAL;
 	return (uint64_t)head->context << 2 | (uint64_t)(uintptr_t)CU_STREAM_LEGACY;
+}
+
+/* False: the copy between servers waits for nothing in this session but an event, or for nothing at all. */
+static bool is_held_by_copy(const struct rc_wire_call *head)
+{
+	struct rc_wire_peer_copy copy;
+	memcpy(&copy, head + 1, sizeof copy);
+	return copy.flags & RC_PEER_COPY_HOLD;
 }
 
 static void raise(uint64_t *to, uint64_t number)
@@ -88,7 +98,7 @@ void rc_held_note(struct rc_session *session, enum rc_call function, const struc
 {
 	struct rc_held *held = &session->held;
 	int at;
-	if (!may_hold(function, &at))
+	if (!may_hold(function, &at) || (function == RC_CALL_peer_copy && !is_held_by_copy(head)))
 		return;
 	uint64_t stream = stream_at(head, at);
 	if (__atomic_load_n(&held->stream, __ATOMIC_SEQ_CST) != stream)

@@ -228,6 +228,7 @@ static bool is_idle(enum rc_call function)
 	case RC_CALL_cuMemGetInfo_v2:
 	case RC_CALL_peer_open:
 	case RC_CALL_peer_wait:
+	case RC_CALL_peer_flush:
 	case RC_CALL_data_connection:
 	case RC_CALL_peer_invite:
 	case RC_CALL_peer_join:

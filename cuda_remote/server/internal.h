@@ -503,6 +503,8 @@ void server_peer_forget(CUcontext context);
 struct server_report *server_peer_report_new(uint64_t gate);
 /* Gives the report to the client. flags: set of enum rc_peer_state_flags. Any thread. */
 void server_peer_report(struct server_report *report, CUresult result, uint32_t flags);
+/* The same, of a success that the client need not know now. */
+void server_peer_report_later(struct server_report *report);
 /* Where a stream waits for a gate. */
 struct server_gate_place {
 	uint32_t *word;
@@ -518,6 +520,7 @@ CUresult serve_peer_gate(struct server_call *call);
 CUresult serve_peer_event(struct server_call *call);
 CUresult serve_peer_open(struct server_call *call);
 CUresult serve_peer_wait(struct server_call *call);
+CUresult serve_peer_flush(struct server_call *call);
 
 /* ---- peer/ ---- */
 
@@ -533,8 +536,7 @@ void server_links_allow_trials(void);
 CUresult serve_peer_invite(struct server_call *call);
 CUresult serve_peer_join(struct server_call *call);
 CUresult serve_peer_close(struct server_call *call);
-CUresult serve_peer_send(struct server_call *call);
-CUresult serve_peer_receive(struct server_call *call);
+CUresult serve_peer_copy(struct server_call *call);
 CUresult serve_peer_trial(struct server_call *call);
 
 /* ---- the calls written by hand ---- */

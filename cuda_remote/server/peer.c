@@ -5,6 +5,7 @@
  * of the driver report the gates that streams have reached; one thread of the client waits for the reports in peer_wait.
  */
 #include "cuda_remote/server/internal.h"
+#include "cuda_remote/written_memory.h"
 
 #include <stdlib.h>
 
@@ -42,12 +43,15 @@ static struct page *pages;
 static struct gate *gates[BUCKETS];
 static unsigned n_gates;
 static struct server_report *reports, **reports_end = &reports;
-static unsigned n_reports;
+static unsigned n_reports; /* that the client does not have, or that are still to come */
+static unsigned n_kept;    /* in the list */
+static bool due;           /* the list is to be given to the client now */
+static bool urgent;        /* the client waits for all reports */
 static bool broken;
 
 /* ---- reports ---- */
 
-void server_peer_report(struct server_report *what, CUresult result, uint32_t flags)
+static void report(struct server_report *what, CUresult result, uint32_t flags, bool now)
 {
 	pthread_mutex_lock(&lock);
 	what->state.result = result;
@@ -55,8 +59,22 @@ void server_peer_report(struct server_report *what, CUresult result, uint32_t fl
 	what->next = NULL;
 	*reports_end = what;
 	reports_end = &what->next;
-	pthread_cond_signal(&reported);
+	n_kept++;
+	now = now || urgent || n_kept >= RC_PEER_STATES_KEPT;
+	due = due || now;
+	if (now)
+		pthread_cond_signal(&reported);
 	pthread_mutex_unlock(&lock);
+}
+
+void server_peer_report(struct server_report *what, CUresult result, uint32_t flags)
+{
+	report(what, result, flags, true);
+}
+
+void server_peer_report_later(struct server_report *what)
+{
+	report(what, CUDA_SUCCESS, 0, false);
 }
 
 /* On a thread of the driver. */
@@ -84,27 +102,59 @@ CUresult serve_peer_wait(struct server_call *call)
 	size_t n = 0;
 	server_order_release(call);
 	pthread_mutex_lock(&lock);
-	while (!reports && !broken)
+	while (!due && !broken)
 		pthread_cond_wait(&reported, &lock);
 	while (reports && n < RC_PEER_STATES_MAX) {
 		struct server_report *first = reports;
 		states[n++] = first->state;
 		reports = first->next;
 		n_reports--;
+		n_kept--;
 		free(first);
 	}
-	if (!reports)
+	if (!reports) {
 		reports_end = &reports;
+		due = false;
+	}
+	urgent = urgent && n_reports;
 	pthread_mutex_unlock(&lock);
 	return n ? server_give_bytes(call, states, n * sizeof *states) : CUDA_ERROR_UNKNOWN;
 }
 
+/* The reports of all copies that were named before this call come as soon as there are any. */
+CUresult serve_peer_flush(struct server_call *call)
+{
+	(void)call;
+	pthread_mutex_lock(&lock);
+	urgent = n_reports;
+	due = due || n_kept;
+	if (due)
+		pthread_cond_signal(&reported);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
 /* ---- gates ---- */
+
+static void (*written)(void); /* NULL: the driver needs no hint */
+
+static void find_written(void)
+{
+	static const CUuuid id = RC_WRITTEN_MEMORY_UUID;
+	const void *table;
+	if (!driver.cuGetExportTable || driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+		return;
+	const struct rc_written_memory *found = table;
+	if (found->size == sizeof *found)
+		written = found->written;
+}
 
 /* One more page, in the first device's primary context, which lasts unless the client resets it. Under the lock. */
 static CUresult page_add(struct server_thread *thread)
 {
 	CUcontext context = __atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED);
+	if (!pages)
+		find_written();
 	struct page *page = calloc(1, sizeof *page);
 	void *memory = NULL;
 	if (!page)
@@ -144,6 +194,8 @@ static void gate_let_go(struct gate *gate)
 	if (page->context) {
 		__atomic_store_n(&page->memory[gate->word], page->value[gate->word], __ATOMIC_RELEASE);
 		page->unused[page->n_unused++] = gate->word;
+		if (written)
+			written();
 	}
 	free(gate);
 	n_gates--;

@@ -136,12 +136,12 @@ static void receive_frames(struct fuzz_input *input)
 		CUresult result = CUDA_ERROR_UNKNOWN;
 		job.refused = how / 64 == job.transfer ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 		copied = 0;
-		error = peer_transfer_receive(&pipe, &job, &result);
+		error = peer_transfer_receive(&pipe, &job, NULL, &result);
 		if (!error && result == CUDA_SUCCESS && (job.refused || (job.plan.way == RC_PEER_BY_HOST && copied != BYTES)))
 			abort();
 	}
 	if (!error)
-		(void)peer_transfer_await(&pipe);
+		(void)peer_notes_get(&pipe);
 	free(pipe.drain);
 }
 

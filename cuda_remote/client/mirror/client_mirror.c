@@ -206,6 +206,7 @@ static bool gives_work(enum rc_call function)
 	case RC_CALL_peer_event:
 	case RC_CALL_peer_open:
 	case RC_CALL_peer_wait:
+	case RC_CALL_peer_flush:
 	case RC_CALL_peer_invite:
 	case RC_CALL_peer_join:
 	case RC_CALL_peer_close:

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that concern several sessions. A call posts the gates of an operation to the servers and returns. For each
- * session that reports gates, a thread of this library waits for the reports (peer_wait). The thread that receives the
- * last report of an operation ends it, or lets its bytes be moved. While workers move them, the operation waits for the
- * reports of both.
+ * Operations that concern several sessions.
+ *
+ * A direct operation concerns two sessions whose workers have a link. The call names it to both workers, its streams
+ * included, and returns. The workers do the rest; their reports tell this process that the operation has ended. If the
+ * link fails, this process copies, and then lets the streams go on.
+ *
+ * For all other operations, a call posts gates to the servers and returns. The thread that receives the last report of an
+ * operation ends it, or lets its bytes be moved. While workers move them, the operation waits for the reports of both.
+ *
+ * For each session, a thread of this library waits for the reports (peer_wait).
  */
 #include "cuda_remote/client/peer/peer.h"
 
@@ -15,6 +21,7 @@
 /* Gates of the operations that are issued at the same time are in the same order on all servers. Otherwise two operations
  * could wait for each other. */
 static pthread_mutex_t posting = PTHREAD_MUTEX_INITIALIZER;
+static unsigned settling; /* threads that wait for operations: the workers report new ones at once. Under posting */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t one_has_ended = PTHREAD_COND_INITIALIZER;
@@ -51,7 +58,7 @@ static void part_open(const struct rc_peer_op *op, unsigned i)
 	struct {
 		struct rc_wire_call head;
 		struct rc_wire_peer_state call;
-	} message = { .call = { gate_of(op, i), op->result, 0 } };
+	} message = { .call = { op->direct ? rc_peer_transfer_number(op) : gate_of(op, i), op->result, 0 } };
 	struct rc_link *link;
 	/* If this fails, the server is lost, and its streams with it. */
 	if (rc_link_to(part->session, (uint64_t)(uintptr_t)part->context, &link) == CUDA_SUCCESS)
@@ -114,13 +121,15 @@ static void start(struct rc_peer_op *op)
 	rc_peer_end(op, result);
 }
 
-/* The workers have ended their transfer. If the link failed although both live, the copy is repeated without it. */
+/* The workers have ended their sides. If the link failed before the bytes were there, although both workers live, the copy is
+ * repeated without it: the streams still wait. */
 static void moved(struct rc_peer_op *op)
 {
 	CUresult result = op->result;
-	if (op->link_failed)
+	bool source_failed = op->part[op->parts - 2].link_failed, target_failed = op->part[op->parts - 1].link_failed;
+	if (source_failed || target_failed)
 		rc_peer_link_failed(op);
-	if (op->link_failed && result == CUDA_SUCCESS) {
+	if (target_failed && op->copies && result == CUDA_SUCCESS) {
 		result = rc_peer_move_here(op);
 		if (result == CUDA_SUCCESS)
 			return;
@@ -162,10 +171,12 @@ static void on_report(const struct rc_session *session, const struct rc_wire_pee
 	struct rc_peer_op *op = find(state->gate / RC_PEER_PARTS);
 	unsigned i = op ? part_of_report(op, session, (unsigned)(state->gate % RC_PEER_PARTS)) : RC_PEER_PARTS;
 	if (i < RC_PEER_PARTS) {
-		op->part[i].told = true;
-		if (op->moving && state->flags & RC_PEER_LINK_FAILED)
-			op->link_failed = true;
-		else if (op->result == CUDA_SUCCESS)
+		struct rc_peer_part *part = &op->part[i];
+		part->told = true;
+		part->link_failed = op->moving && state->flags & RC_PEER_LINK_FAILED;
+		if (op->direct && !part->link_failed)
+			part->holds = false; /* the worker has let the stream go on */
+		if (op->result == CUDA_SUCCESS && !part->link_failed)
 			op->result = (CUresult)state->result;
 		step = next_step(op);
 	}
@@ -190,7 +201,7 @@ static struct rc_peer_op *op_of_lost(const struct rc_session *session, enum step
 	return NULL;
 }
 
-/* ---- transfers ---- */
+/* ---- copies over links ---- */
 
 static CUresult watch_start(struct rc_session *session);
 
@@ -362,24 +373,124 @@ static bool op_post(struct rc_peer_op *op, CUresult *result)
 	return ready; /* if not, the operation may have ended */
 }
 
+/* ---- direct operations ---- */
+
+enum { SOURCE, TARGET };
+
+/* What the two workers are told. */
+struct direct {
+	struct rc_peer_op op;
+	uint64_t link;
+	uint64_t object[2]; /* stream or event */
+	uint32_t flags[2];
+};
+
+/* The side whose worker can serve the part, and has no other: a worker knows CUDA's own streams in the context of its side only.
+ * -1: none. */
+static int side_of_part(const struct rc_peer_op *op, const struct rc_peer_part *part)
+{
+	const struct rc_peer_side *side[] = { &op->from, &op->to };
+	int i = part->session == op->from.session ? SOURCE : TARGET;
+	bool other_context = part->context != side[i]->context;
+	if (part->session != side[i]->session || (!part->event && rc_stream_is_special(part->object) && other_context))
+		return -1;
+	return i;
+}
+
+/* False: no link, or the operation has streams that its two workers do not have, or it could come before bytes that are on their
+ * way to this process: the reports of gates wait for those, the workers do not. A later copy may read them here. */
+static bool direct_make(const struct rc_peer_op *what, struct direct *d)
+{
+	const struct rc_peer_part *own[2] = { NULL, NULL };
+	const struct rc_peer_side *side[] = { &what->from, &what->to };
+	for (unsigned i = 0; i < what->parts; i++) {
+		int at = side_of_part(what, &what->part[i]);
+		if (at < 0 || own[at])
+			return false;
+		own[at] = &what->part[i];
+	}
+	if (rc_copy_writes(0, UINT64_MAX))
+		return false;
+	*d = (struct direct){ .op = *what };
+	d->link = rc_peer_link_of(what, &d->op.plan);
+	if (!d->link)
+		return false;
+	d->op.direct = d->op.moving = d->op.started = true;
+	d->op.parts = 2;
+	for (int i = 0; i < 2; i++) {
+		const struct rc_peer_part *part = own[i];
+		d->op.part[i] = (struct rc_peer_part){ .session = side[i]->session, .context = part ? part->context : side[i]->context,
+						       .tells = true, .holds = part && part->holds };
+		d->object[i] = part ? part->object : 0;
+		d->flags[i] = !part ? 0 : (part->tells ? RC_PEER_COPY_TELL : 0) | (part->holds ? RC_PEER_COPY_HOLD : 0) |
+						 (part->event ? RC_PEER_COPY_EVENT : 0);
+	}
+	if (d->flags[TARGET] & RC_PEER_COPY_TELL)
+		d->flags[SOURCE] |= RC_PEER_COPY_AWAIT;
+	if (d->flags[SOURCE] & RC_PEER_COPY_HOLD) {
+		d->flags[SOURCE] |= RC_PEER_COPY_ANSWER;
+		d->flags[TARGET] |= RC_PEER_COPY_ANSWER;
+	}
+	return true;
+}
+
+static CUresult direct_post_one(const struct rc_peer_op *op, const struct direct *d, int side)
+{
+	uint32_t loud = op->awaited || settling ? RC_PEER_COPY_LOUD : 0;
+	return rc_peer_post(op, side == SOURCE, d->object[side], d->flags[side] | loud, d->link);
+}
+
+/* Tells both workers, first the one whose stream the copy waits for. If the second one cannot be told, the first one has to
+ * give up the link: it would wait for the other. */
+static enum step direct_post(struct rc_peer_op *op, const struct direct *d, CUresult *result)
+{
+	int first = d->flags[TARGET] & RC_PEER_COPY_TELL && !(d->flags[SOURCE] & RC_PEER_COPY_TELL) ? TARGET : SOURCE;
+	pthread_mutex_lock(&posting);
+	CUresult one = direct_post_one(op, d, first);
+	CUresult other = one == CUDA_SUCCESS ? direct_post_one(op, d, !first) : one;
+	pthread_mutex_unlock(&posting);
+	if (one == CUDA_SUCCESS && other != CUDA_SUCCESS)
+		rc_peer_post_close(op->part[first].session, d->link);
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < 2; i++)
+		if ((i == first ? one : other) != CUDA_SUCCESS) {
+			op->part[i].told = true;
+			op->part[i].holds = false;
+		}
+	if (op->result == CUDA_SUCCESS)
+		op->result = other;
+	op->posted = true;
+	enum step step = next_step(op);
+	pthread_mutex_unlock(&lock);
+	*result = other;
+	return step; /* if there is none, the operation may have ended */
+}
+
+/* *op is the caller's only if it is awaited. */
+static CUresult issue(const struct rc_peer_op *what, struct rc_peer_op **op)
+{
+	struct direct d;
+	bool direct = direct_make(what, &d);
+	CUresult result = op_add(direct ? &d.op : what, op);
+	if (result != CUDA_SUCCESS)
+		return result;
+	take_step(*op, direct ? direct_post(*op, &d, &result) : op_post(*op, &result) ? STEP_START : STEP_NONE);
+	return result;
+}
+
 CUresult rc_peer_issue(const struct rc_peer_op *what)
 {
 	struct rc_peer_op *op;
-	CUresult result = op_add(what, &op);
-	if (result == CUDA_SUCCESS && op_post(op, &result))
-		start(op);
-	return result;
+	return issue(what, &op);
 }
 
 CUresult rc_peer_perform(const struct rc_peer_op *what)
 {
-	struct rc_peer_op awaited = *what, *op;
+	struct rc_peer_op awaited = *what, *op = NULL;
 	awaited.awaited = true;
-	CUresult result = op_add(&awaited, &op);
-	if (result != CUDA_SUCCESS)
+	CUresult result = issue(&awaited, &op);
+	if (!op)
 		return result;
-	if (op_post(op, &result))
-		start(op);
 	pthread_mutex_lock(&lock);
 	while (!op->ended)
 		pthread_cond_wait(&one_has_ended, &lock);
@@ -409,12 +520,56 @@ static bool uses_memory(const struct rc_peer_op *op, uint64_t address, uint64_t 
 	return op->copies && (box_within(&op->to.box, address, size) || box_within(&op->from.box, address, size));
 }
 
+static bool uses(const struct rc_peer_op *op, CUcontext context, uint64_t address, uint64_t size)
+{
+	return (context && uses_context(op, context)) || (size && uses_memory(op, address, size));
+}
+
 static bool any_uses(CUcontext context, uint64_t address, uint64_t size)
 {
 	for (struct rc_peer_op *op = ops; op; op = op->next)
-		if ((context && uses_context(op, context)) || (size && uses_memory(op, address, size)))
+		if (uses(op, context, address, size))
 			return true;
 	return false;
+}
+
+static void post_flush(struct rc_session *session)
+{
+	struct {
+		struct rc_wire_call head;
+	} message = { 0 };
+	struct rc_thread *thread = rc_thread_get();
+	struct rc_link *link = thread ? thread->link[session->index] : NULL;
+	uint32_t context = link ? link->context : 0; /* of the call that waits, which may use the link next */
+	/* If this fails, the server is lost, and its operations end. */
+	if (rc_link_to(session, 0, &link) != CUDA_SUCCESS)
+		return;
+	rc_link_post(link, RC_CALL_peer_flush, 0, &message.head, sizeof message, NULL, 0);
+	link->context = context;
+}
+
+/* Workers keep reports that nobody waits for. Asks for those of the operations in question, and for those of later ones. */
+static void settling_begin(CUcontext context, uint64_t address, uint64_t size)
+{
+	struct rc_session *asked[RC_SERVER_MAX] = { NULL };
+	pthread_mutex_lock(&posting);
+	settling++;
+	pthread_mutex_lock(&lock);
+	for (struct rc_peer_op *op = ops; op; op = op->next)
+		for (unsigned i = 0; i < 2 && op->direct && uses(op, context, address, size); i++)
+			asked[op->part[i].session->index] = op->part[i].session;
+	pthread_mutex_unlock(&lock);
+	for (unsigned i = 0; i < RC_SERVER_MAX; i++)
+		if (asked[i])
+			post_flush(asked[i]);
+	pthread_mutex_unlock(&posting);
+}
+
+static void settling_end(void)
+{
+	pthread_mutex_lock(&posting);
+	settling--;
+	pthread_mutex_unlock(&posting);
 }
 
 static void settle(CUcontext context, uint64_t address, uint64_t size)
@@ -422,9 +577,16 @@ static void settle(CUcontext context, uint64_t address, uint64_t size)
 	if (!__atomic_load_n(&n_ops, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&lock);
+	bool any = any_uses(context, address, size);
+	pthread_mutex_unlock(&lock);
+	if (!any)
+		return;
+	settling_begin(context, address, size);
+	pthread_mutex_lock(&lock);
 	while (any_uses(context, address, size))
 		pthread_cond_wait(&one_has_ended, &lock);
 	pthread_mutex_unlock(&lock);
+	settling_end();
 }
 
 void rc_peer_settle(CUcontext context)

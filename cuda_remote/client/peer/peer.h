@@ -26,12 +26,13 @@ struct rc_peer_part {
 	uint64_t object; /* handle of the stream or the event, or one of CUDA's own streams */
 	bool event;
 	bool tells;      /* the operation begins after the server has reported this part */
-	bool holds;      /* the stream waits for the end of the operation */
+	bool holds;      /* the stream waits for the end of the operation, and this process lets it go on */
 	bool told;
+	bool link_failed; /* the report says so */
 };
 
 #define RC_PEER_PARTS 8
-#define RC_PEER_TRANSFER (RC_PEER_PARTS - 1) /* in place of a part: the operation's transfer over a link */
+#define RC_PEER_TRANSFER (RC_PEER_PARTS - 1) /* in place of a part: the operation's copy over a link */
 
 struct rc_peer_op {
 	struct rc_peer_op *next; /* in the list of all operations */
@@ -40,12 +41,13 @@ struct rc_peer_op {
 	struct rc_peer_part part[RC_PEER_PARTS];
 	unsigned parts;
 	bool copies;
-	struct rc_peer_side to, from;
+	struct rc_peer_side to, from; /* of a wait for an event: of the stream, and of the event, without boxes */
+	struct rc_wire_peer_plan plan;
 	CUresult result;         /* the first failure */
 	bool posted;             /* the gates are posted */
 	bool started;            /* it copies, or it is ending */
-	bool moving;             /* workers copy; the last two parts are the ends of their transfer */
-	bool link_failed;        /* while they did */
+	bool moving;             /* workers copy; the last two parts are the source's and the target's sides */
+	bool direct;             /* the workers know all streams: these two are the only parts */
 	bool awaited;            /* a call waits for its end, and frees it */
 	bool ended;
 };
@@ -63,6 +65,12 @@ CUresult rc_peer_thread(void *(*run)(void *), void *argument);
 
 /* ---- peer_link.c ---- */
 
+/* The link that is up between the sides of the operation, and the plan of its copy; 0: none. */
+uint64_t rc_peer_link_of(const struct rc_peer_op *op, struct rc_wire_peer_plan *plan);
+/* Names the operation to one of its two workers. flags: set of enum rc_peer_copy_flags. */
+CUresult rc_peer_post(const struct rc_peer_op *op, bool source, uint64_t object, uint32_t flags, uint64_t link);
+/* Ends a link at one of its workers. */
+void rc_peer_post_close(struct rc_session *session, uint64_t link);
 /* Moves the bytes of an operation, by the workers or by way of this process; then the operation is ended. */
 CUresult rc_peer_move(struct rc_peer_op *op);
 /* The link of this operation has failed: later copies go by way of this process. */

@@ -199,9 +199,12 @@ bool peer_wait_event(uint16_t flags, CUstream stream, CUevent event, unsigned ev
 		*result = capture_check_event(event);
 	if (*result != CUDA_SUCCESS)
 		return true;
-	part_add(&op, context, waits)->holds = true;
-	struct rc_peer_part *part = part_add(&op, of_event, waited);
+	struct rc_peer_part *part = part_add(&op, context, waits);
+	part->holds = true;
+	op.to = (struct rc_peer_side){ .session = part->session, .context = context };
+	part = part_add(&op, of_event, waited);
 	part->event = part->tells = true;
+	op.from = (struct rc_peer_side){ .session = part->session, .context = of_event };
 	*result = rc_peer_issue(&op);
 	return true;
 }

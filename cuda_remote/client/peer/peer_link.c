@@ -23,7 +23,6 @@ struct pair {
 	struct rc_session *from, *to;
 	uint64_t link;
 	bool encrypt;
-	pthread_mutex_t posting; /* both workers get the transfers of a link in the same order */
 	struct rc_peer_plans plans;
 	struct rc_peer_op *first, **end; /* operations that wait until the link is open */
 };
@@ -45,29 +44,31 @@ static struct pair *pair_of(struct rc_session *from, struct rc_session *to)
 	return pair;
 }
 
-/* ---- transfers ---- */
+/* ---- copies ---- */
 
 static bool is_contiguous(const struct rc_wire_box *box)
 {
 	return (box->height == 1 || box->pitch == box->width) && (box->depth == 1 || box->slice == box->width * box->height);
 }
 
-static CUresult post_transfer(const struct rc_peer_op *op, const struct rc_peer_side *side, enum rc_call function,
-			      uint64_t link, const struct rc_wire_peer_plan *plan, bool contiguous)
+CUresult rc_peer_post(const struct rc_peer_op *op, bool source, uint64_t object, uint32_t flags, uint64_t link)
 {
+	const struct rc_peer_side *side = source ? &op->from : &op->to;
 	struct {
 		struct rc_wire_call head;
-		struct rc_wire_peer_transfer call;
-	} message = { .call = { link, rc_peer_transfer_number(op), *plan, side->box } };
+		struct rc_wire_peer_copy call;
+	} message = { .call = { object, link, rc_peer_transfer_number(op), flags | (source ? RC_PEER_COPY_SEND : 0), 0, op->plan, side->box } };
 	struct rc_wire_box *box = &message.call.box;
 	struct rc_link *to;
-	if (contiguous)
+	if (!op->copies)
+		message.call.flags |= RC_PEER_COPY_EMPTY;
+	else if (is_contiguous(&op->from.box) && is_contiguous(&op->to.box))
 		*box = (struct rc_wire_box){ box->device, 0, 0, rc_box_bytes(box), 1, 1 };
 	CUresult result = rc_link_to(side->session, (uint64_t)(uintptr_t)side->context, &to);
-	return result == CUDA_SUCCESS ? rc_link_post(to, function, 0, &message.head, sizeof message, NULL, 0) : result;
+	return result == CUDA_SUCCESS ? rc_link_post(to, RC_CALL_peer_copy, 0, &message.head, sizeof message, NULL, 0) : result;
 }
 
-static void post_close(struct rc_session *session, uint64_t link)
+void rc_peer_post_close(struct rc_session *session, uint64_t link)
 {
 	struct {
 		struct rc_wire_call head;
@@ -78,28 +79,36 @@ static void post_close(struct rc_session *session, uint64_t link)
 		rc_link_post(to, RC_CALL_peer_close, 0, &message.head, sizeof message, NULL, 0);
 }
 
-/* If one worker cannot be told, its session is lost. The other one then ends the transfer, as the link is closed. */
+uint64_t rc_peer_link_of(const struct rc_peer_op *op, struct rc_wire_peer_plan *plan)
+{
+	pthread_mutex_lock(&lock);
+	const struct pair *pair = &pairs[op->from.session->index][op->to.session->index];
+	uint64_t link = pair->state == PAIR_UP ? pair->link : 0;
+	/* A plan that the servers cannot follow is refused when the copy is to start, as without this. */
+	if (link && op->copies && rc_peer_plan(&pair->plans, rc_box_bytes(&op->to.box), plan) != CUDA_SUCCESS)
+		link = 0;
+	pthread_mutex_unlock(&lock);
+	return link;
+}
+
+/* If one worker cannot be told, its session is lost. The other one then ends the copy, as the link is closed. */
 static CUresult transfer(struct pair *pair, struct rc_peer_op *op)
 {
-	struct rc_wire_peer_plan plan;
-	bool contiguous = is_contiguous(&op->from.box) && is_contiguous(&op->to.box);
-	/* Once both servers have reported the transfer, or a session is lost, the operation may end at any time: a hostile server
-	 * may report it before it is told. The copy has what no report changes. */
-	struct rc_peer_op copy = { .id = op->id, .from = op->from, .to = op->to };
+	/* Once both servers have reported the copy, or a session is lost, the operation may end at any time: a hostile server
+	 * may report it before it is told. The copy of the operation has what no report changes. */
+	struct rc_peer_op copy = { .id = op->id, .copies = true, .from = op->from, .to = op->to };
 	struct rc_session *from = copy.from.session, *to = copy.to.session;
-	CUresult result = rc_peer_plan(&pair->plans, rc_box_bytes(&op->to.box), &plan);
+	CUresult result = rc_peer_plan(&pair->plans, rc_box_bytes(&op->to.box), &copy.plan);
 	if (result == CUDA_SUCCESS)
 		result = rc_peer_transfer_begin(op);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&pair->posting);
-	CUresult sent = post_transfer(&copy, &copy.from, RC_CALL_peer_send, pair->link, &plan, contiguous);
-	CUresult received = post_transfer(&copy, &copy.to, RC_CALL_peer_receive, pair->link, &plan, contiguous);
-	pthread_mutex_unlock(&pair->posting);
+	CUresult sent = rc_peer_post(&copy, true, 0, RC_PEER_COPY_LOUD, pair->link);
+	CUresult received = rc_peer_post(&copy, false, 0, RC_PEER_COPY_LOUD, pair->link);
 	if (sent != CUDA_SUCCESS)
-		post_close(to, pair->link);
+		rc_peer_post_close(to, pair->link);
 	if (received != CUDA_SUCCESS)
-		post_close(from, pair->link);
+		rc_peer_post_close(from, pair->link);
 	if (sent != CUDA_SUCCESS)
 		rc_peer_transfer_refused(copy.id, from, sent);
 	if (received != CUDA_SUCCESS)
@@ -169,7 +178,7 @@ static CUresult bring_together(struct pair *pair, struct rc_session *host, struc
 	result = join(pair, guest, &invitation, &joined);
 	explicit_bzero(invitation.ticket, sizeof invitation.ticket);
 	if (result != CUDA_SUCCESS)
-		post_close(host, pair->link);
+		rc_peer_post_close(host, pair->link);
 	else
 		pair->plans.direct = invitation.flags & joined.flags & RC_PEER_DIRECT;
 	return result;
@@ -212,6 +221,12 @@ static void choose_plans(struct pair *pair)
 		pthread_mutex_unlock(&measuring);
 }
 
+/* True if the server is of a build that has copies over links as this one has them. */
+static bool has_copies(const struct rc_session *session)
+{
+	return !session->call_number || session->call_number[RC_CALL_peer_copy];
+}
+
 /* The worker that the client does not reach over a Unix socket is more likely to have an address that other hosts reach. */
 static CUresult open_link(struct pair *pair)
 {
@@ -220,7 +235,7 @@ static CUresult open_link(struct pair *pair)
 		host = pair->from;
 		guest = pair->to;
 	}
-	CUresult result = bring_together(pair, host, guest);
+	CUresult result = has_copies(host) && has_copies(guest) ? bring_together(pair, host, guest) : CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_TIMEOUT || result == CUDA_ERROR_NOT_PERMITTED)
 		result = bring_together(pair, guest, host);
 	if (result == CUDA_SUCCESS) {
@@ -266,7 +281,6 @@ static void pair_open(struct pair *pair)
 	if (pair->state != PAIR_NEW)
 		return;
 	pair->end = &pair->first;
-	pthread_mutex_init(&pair->posting, NULL);
 	pair->state = rc_peer_thread(open_pair, pair) == CUDA_SUCCESS ? PAIR_OPENING : PAIR_FAILED;
 }
 
@@ -325,8 +339,8 @@ void rc_peer_link_failed(const struct rc_peer_op *op)
 		return;
 	hr_log(HR_LOG_WARN, "the connection from server %s to %s has failed; copies between them go by way of this process",
 	       pair->from->first->server, pair->to->first->server);
-	post_close(pair->from, pair->link);
-	post_close(pair->to, pair->link);
+	rc_peer_post_close(pair->from, pair->link);
+	rc_peer_post_close(pair->to, pair->link);
 }
 
 void rc_peer_links_lost(const struct rc_session *session)
@@ -338,7 +352,7 @@ void rc_peer_links_lost(const struct rc_session *session)
 			bool up = both[j]->state == PAIR_UP;
 			pthread_mutex_unlock(&lock);
 			if (up)
-				post_close(both[j]->from == session ? both[j]->to : both[j]->from, both[j]->link);
+				rc_peer_post_close(both[j]->from == session ? both[j]->to : both[j]->from, both[j]->link);
 		}
 	}
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Links: connections to workers of other servers, over which copies between servers go. A link has one direction and a
- * thread of its own, which executes the transfers that the client names, one after another.
+ * thread of its own, which makes the copies that the client names, one after another.
  *
  *	places.c     the addresses at which a worker listens for others
  *	meet.c       how two workers find each other and prove that they have the same ticket
- *	link.c       the links, their threads, and the client's calls
+ *	link.c       the links, their threads, trials, and the client's calls on links
+ *	copies.c     the copies of a link: which of them can be made, and who waits for them
  *	transfer.c   sends and receives the bytes of a transfer
  *	device.c     the device's part of a transfer: buffers, and the copies between buffers and device memory
  */
@@ -139,6 +140,13 @@ struct peer_pipe {
 	struct peer_device device;
 	uint8_t *drain; /* RC_CHUNK_MAX bytes, for bytes that nobody wants */
 	int64_t until;  /* ms of CLOCK_MONOTONIC: what waits longer fails; 0: no limit */
+	/* Source: called with each note that comes. A negated errno ends the connection. NULL: no note may come. */
+	int (*on_note)(void *context, const struct rc_wire_peer_note *note);
+	void *context;
+	struct rc_wire_peer_note note; /* source: that is arriving; target: that is being sent */
+	size_t note_got, note_left;    /* bytes of it: that have come; that are still to be sent */
+	struct rc_wire_peer_frame frame; /* target: whose header is arriving */
+	size_t frame_got;
 };
 
 /* What one side of a transfer does. */
@@ -147,15 +155,24 @@ struct peer_job {
 	uint32_t context;          /* index */
 	struct rc_wire_peer_plan plan;
 	struct rc_wire_box box;
-	CUresult refused;          /* the client's call was wrong: the bytes are dropped */
+	CUresult refused;          /* the client's call was wrong, or its stream has failed: the bytes are dropped */
+	bool empty;                /* there are no bytes, and plan and box are not used */
 };
 
 /* Return a negated errno if the connection failed. *result: of the transfer; it is set in any case, and the device does
- * not use the memory any more. */
+ * not use the memory any more. first: the header of the first frame; NULL: it has not come. */
 int peer_transfer_send(struct peer_pipe *pipe, const struct peer_job *job, CUresult *result);
-int peer_transfer_receive(struct peer_pipe *pipe, const struct peer_job *job, CUresult *result);
-/* The target's answer to a round of a trial. */
-int peer_transfer_confirm(struct peer_pipe *pipe);
-int peer_transfer_await(struct peer_pipe *pipe);
+int peer_transfer_receive(struct peer_pipe *pipe, const struct peer_job *job, const struct rc_wire_peer_frame *first,
+			  CUresult *result);
+/* Source: hands on the notes that have come. Does not wait. */
+int peer_notes_get(struct peer_pipe *pipe);
+/* Source: waits until *come, which a note sets. */
+int peer_notes_await(struct peer_pipe *pipe, const bool *come);
+/* Target: begins a note, when note_left is 0; sends what the connection takes of it now; sends all of it. */
+void peer_note_begin(struct peer_pipe *pipe, const struct rc_wire_peer_note *note);
+int peer_note_put(struct peer_pipe *pipe);
+int peer_note_finish(struct peer_pipe *pipe);
+/* Target: reads the header of the next frame. Does not wait; *whole: it has come, in pipe->frame. */
+int peer_frame_get(struct peer_pipe *pipe, bool *whole);
 
 #endif

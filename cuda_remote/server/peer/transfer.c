@@ -3,6 +3,8 @@
  * Sends and receives the bytes of a transfer. The source fills its buffers ahead of the connection, and the target starts the
  * copy to the device while the connection brings the next bytes. Nothing that arrives is trusted: the bytes of a frame must
  * be the next ones of the transfer that the client has named.
+ *
+ * The target never waits for room for a note while the source may wait for room for bytes: both would wait for ever.
  */
 #include "cuda_remote/server/peer/link.h"
 
@@ -11,6 +13,24 @@
 #include <string.h>
 
 /* ---- the connection ---- */
+
+int peer_notes_get(struct peer_pipe *pipe)
+{
+	for (;;) {
+		struct iovec rest = { (uint8_t *)&pipe->note + pipe->note_got, sizeof pipe->note - pipe->note_got };
+		size_t delivered;
+		int error = hr_channel_get(pipe->connection.conn, &rest, 1, &delivered);
+		if (error || !delivered)
+			return error;
+		pipe->note_got += delivered;
+		if (pipe->note_got < sizeof pipe->note)
+			continue;
+		pipe->note_got = 0;
+		error = pipe->on_note ? pipe->on_note(pipe->context, &pipe->note) : -EPROTO;
+		if (error)
+			return error;
+	}
+}
 
 static int wait_for(struct peer_pipe *pipe, bool put)
 {
@@ -21,6 +41,24 @@ static int wait_for(struct peer_pipe *pipe, bool put)
 	return waited < 0 ? waited : 0;
 }
 
+/* The source waits for room. A note that has come would end the wait at once, so notes are read first. */
+static int wait_for_room(struct peer_pipe *pipe)
+{
+	int error = pipe->on_note ? peer_notes_get(pipe) : 0;
+	return error ? error : wait_for(pipe, true);
+}
+
+int peer_notes_await(struct peer_pipe *pipe, const bool *come)
+{
+	int error = 0;
+	while (!*come && !error) {
+		error = peer_notes_get(pipe);
+		if (!error && !*come)
+			error = wait_for(pipe, false);
+	}
+	return error;
+}
+
 static int put_all(struct peer_pipe *pipe, const void *head, size_t head_bytes, const void *bytes, size_t size)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)head, head_bytes }, { (void *)(uintptr_t)bytes, size } };
@@ -29,7 +67,7 @@ static int put_all(struct peer_pipe *pipe, const void *head, size_t head_bytes, 
 		size_t accepted;
 		error = hr_channel_put(pipe->connection.conn, iov + first, 2 - first, &accepted);
 		if (!error && !accepted && iov[first].iov_len)
-			error = wait_for(pipe, true);
+			error = wait_for_room(pipe);
 		while (!error && first < 2 && accepted >= iov[first].iov_len) {
 			accepted -= iov[first].iov_len;
 			first++;
@@ -122,16 +160,16 @@ int peer_transfer_send(struct peer_pipe *pipe, const struct peer_job *job, CUres
 	struct sending s = { .bytes = 0 };
 	int error = 0;
 	*result = job->refused;
-	if (*result == CUDA_SUCCESS)
+	if (*result == CUDA_SUCCESS && !job->empty)
 		*result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, &s.way);
-	if (*result == CUDA_SUCCESS) {
+	if (*result == CUDA_SUCCESS && !job->empty) {
 		s.bytes = rc_box_bytes(&job->box);
 		error = send_parts(pipe, job->transfer, &s, result);
 		CUresult finished = peer_way_finish(&s.way);
 		if (*result == CUDA_SUCCESS)
 			*result = finished;
 	}
-	if (error || *result == CUDA_SUCCESS)
+	if (error || (*result == CUDA_SUCCESS && !job->empty))
 		return error;
 	struct rc_wire_peer_frame frame = { job->transfer, s.bytes, s.sent, 0, (int32_t)*result };
 	return put_all(pipe, &frame, sizeof frame, NULL, 0);
@@ -196,15 +234,26 @@ static int receive_bytes(struct peer_pipe *pipe, struct receiving *r, uint64_t l
 	return 0;
 }
 
+static CUresult result_of(const struct rc_wire_peer_frame *frame, const struct receiving *r)
+{
+	if (!frame->total && !frame->result) /* it has no bytes */
+		return r->bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return frame->result > 0 ? (CUresult)frame->result : CUDA_ERROR_UNKNOWN;
+}
+
 /* Receives frames until the transfer's end. */
-static int receive_frames(struct peer_pipe *pipe, uint64_t transfer, struct receiving *r)
+static int receive_frames(struct peer_pipe *pipe, uint64_t transfer, const struct rc_wire_peer_frame *first,
+			  struct receiving *r)
 {
 	struct rc_wire_peer_frame frame;
 	uint64_t total = 0;
 	do {
-		int error = get_all(pipe, &frame, sizeof frame);
+		int error = first ? 0 : get_all(pipe, &frame, sizeof frame);
 		if (error)
 			return error;
+		if (first)
+			frame = *first;
+		first = NULL;
 		if (!r->got)
 			total = frame.total;
 		if (frame.transfer != transfer || frame.total != total || frame.offset != r->got ||
@@ -212,7 +261,7 @@ static int receive_frames(struct peer_pipe *pipe, uint64_t transfer, struct rece
 			return -EPROTO;
 		if (!frame.bytes) {
 			if (r->result == CUDA_SUCCESS)
-				r->result = frame.result > 0 ? (CUresult)frame.result : CUDA_ERROR_UNKNOWN;
+				r->result = result_of(&frame, r);
 			return 0;
 		}
 		if (r->result == CUDA_SUCCESS && total != r->bytes)
@@ -224,32 +273,68 @@ static int receive_frames(struct peer_pipe *pipe, uint64_t transfer, struct rece
 	return 0;
 }
 
-int peer_transfer_receive(struct peer_pipe *pipe, const struct peer_job *job, CUresult *result)
+int peer_transfer_receive(struct peer_pipe *pipe, const struct peer_job *job, const struct rc_wire_peer_frame *first,
+			  CUresult *result)
 {
 	struct receiving r = { .result = job->refused };
 	bool open = false;
-	if (r.result == CUDA_SUCCESS) {
+	if (r.result == CUDA_SUCCESS && !job->empty) {
 		r.bytes = rc_box_bytes(&job->box);
 		r.result = peer_way_open(&pipe->device, &job->plan, &job->box, job->context, &r.way);
 		open = r.result == CUDA_SUCCESS;
 	}
-	int error = receive_frames(pipe, job->transfer, &r);
+	int error = receive_frames(pipe, job->transfer, first, &r);
 	CUresult finished = open ? peer_way_finish(&r.way) : CUDA_SUCCESS;
 	*result = r.result != CUDA_SUCCESS ? r.result : finished;
 	return error;
 }
 
-/* ---- trials ---- */
+/* ---- the target's link ---- */
 
-int peer_transfer_confirm(struct peer_pipe *pipe)
+void peer_note_begin(struct peer_pipe *pipe, const struct rc_wire_peer_note *note)
 {
-	struct rc_wire_peer_frame frame = { .transfer = 0 };
-	return put_all(pipe, &frame, sizeof frame, NULL, 0);
+	pipe->note = *note;
+	pipe->note_left = sizeof *note;
 }
 
-int peer_transfer_await(struct peer_pipe *pipe)
+int peer_note_put(struct peer_pipe *pipe)
 {
-	struct rc_wire_peer_frame frame;
-	int error = get_all(pipe, &frame, sizeof frame);
-	return error || !frame.transfer ? error : -EPROTO;
+	size_t accepted = 1;
+	while (pipe->note_left && accepted) {
+		struct iovec rest = { (uint8_t *)&pipe->note + sizeof pipe->note - pipe->note_left, pipe->note_left };
+		int error = hr_channel_put(pipe->connection.conn, &rest, 1, &accepted);
+		if (error)
+			return error;
+		pipe->note_left -= accepted;
+	}
+	return 0;
+}
+
+int peer_note_finish(struct peer_pipe *pipe)
+{
+	int error = peer_note_put(pipe);
+	while (!error && pipe->note_left) {
+		error = wait_for(pipe, true);
+		if (!error)
+			error = peer_note_put(pipe);
+	}
+	return error;
+}
+
+int peer_frame_get(struct peer_pipe *pipe, bool *whole)
+{
+	*whole = false;
+	for (;;) {
+		struct iovec rest = { (uint8_t *)&pipe->frame + pipe->frame_got, sizeof pipe->frame - pipe->frame_got };
+		size_t delivered;
+		int error = hr_channel_get(pipe->connection.conn, &rest, 1, &delivered);
+		if (error || !delivered)
+			return error;
+		pipe->frame_got += delivered;
+		if (pipe->frame_got == sizeof pipe->frame) {
+			pipe->frame_got = 0;
+			*whole = true;
+			return 0;
+		}
+	}
 }

@@ -126,6 +126,10 @@ start_three_by_tcp
 export HEADRACE_LOG=warn
 copies hybrid
 timeout 100 "$links" count || fail "the bytes of a copy"
+# A copy costs the client a message to each of the two workers; it has no part in what follows.
+HEADRACE_LOG=debug timeout 100 "$links" count 2>"$folder/err" || fail "the calls of a copy"
+[ "$(grep -c 'call [0-9]* peer_copy' "$folder/err")" = 88 ] || fail "44 copies: $(grep -o 'call [0-9]* peer_.*' "$folder/err")"
+grep -E 'call [0-9]* peer_(gate|open)' "$folder/err" && fail "the client lets streams go on"
 grep -qa 'is up over tcp' "$folder/log" || fail "no link used TCP"
 midway
 stop_three
