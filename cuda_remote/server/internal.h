@@ -537,6 +537,8 @@ CUresult serve_peer_invite(struct server_call *call);
 CUresult serve_peer_join(struct server_call *call);
 CUresult serve_peer_close(struct server_call *call);
 CUresult serve_peer_copy(struct server_call *call);
+/* Before a call is issued: what links have brought so far is seen. */
+void server_peer_see(void);
 CUresult serve_peer_trial(struct server_call *call);
 
 /* ---- the calls written by hand ---- */

@@ -251,6 +251,7 @@ static void execute(struct server_thread *thread)
 			thread->error = error;
 		return;
 	}
+	server_peer_see();
 	/* Threads of the client library wait in these as long as the session lasts: they do not make the session busy. */
 	bool counts = thread->head.function != RC_CALL_peer_wait && thread->head.function != RC_CALL_data_connection;
 	server_usage_call(counts);

@@ -14,6 +14,15 @@
 
 pthread_mutex_t peer_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static uint64_t received; /* atomic: copies whose bytes this worker has received */
+
+/* The other worker or the client may have told the program that a copy is complete, which this process cannot see. Acquire pairs
+ * with the release in peer_copies_receive: the calls that follow see the bytes. */
+void server_peer_see(void)
+{
+	(void)__atomic_load_n(&received, __ATOMIC_ACQUIRE);
+}
+
 /* ---- the copies of a link; all under the lock ---- */
 
 static struct peer_copy **place_of(struct peer_link *link, uint64_t transfer)
@@ -262,6 +271,7 @@ int peer_copies_receive(struct peer_link *link, const struct rc_wire_peer_frame 
 	int error = peer_transfer_receive(&link->pipe, &copy->what, first, &result);
 	if (error)
 		return error;
+	__atomic_add_fetch(&received, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&peer_lock);
 	leave(copy);
 	bool answers = copy->flags & RC_PEER_COPY_ANSWER;
