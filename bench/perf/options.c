@@ -24,7 +24,7 @@ static const size_t default_sizes[] = { 8, 64, 1024, 8192, 65536, 262144, 1 << 2
 enum {
 	OPTION_LAYER = 256, OPTION_TRANSPORT, OPTION_DESIGN, OPTION_QPS, OPTION_DEPTH, OPTION_CHUNK, OPTION_RENDEZVOUS,
 	OPTION_SIZE, OPTION_ITERS, OPTION_SECONDS, OPTION_WINDOW, OPTION_AHEAD, OPTION_SLEEP, OPTION_QUICK,
-	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT, OPTION_PEER,
+	OPTION_JSON, OPTION_CSV, OPTION_RESULT_FD, OPTION_LISTEN, OPTION_CONNECT, OPTION_PEER, OPTION_LOCAL_DRIVER,
 };
 
 static const struct argp_option option_table[] = {
@@ -44,6 +44,7 @@ static const struct argp_option option_table[] = {
 	{ "quick", OPTION_QUICK, NULL, 0,
 	  "sweep: eight sizes instead of 22, a tenth of the time each; peer: four sizes, one round", 0 },
 	{ "peer", OPTION_PEER, "VERSION[,...]", 0, "peer: values of HEADRACE_PEER, 3a and 3b also as 3b:8x256k; or sweep", 0 },
+	{ "local-driver", OPTION_LOCAL_DRIVER, "NAME", 0, "cuda: driver of the local figures: softgpu (default) or system", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "one JSON object a line instead of a table", 0 },
 	{ "csv", OPTION_CSV, NULL, 0, "comma-separated values with a heading instead of a table", 0 },
 	{ "listen", OPTION_LISTEN, "[ADDRESS][:PORT]", OPTION_ARG_OPTIONAL,
@@ -204,6 +205,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	case OPTION_SECONDS: o->seconds = parse_seconds(text, state); break;
 	case OPTION_SLEEP: o->sleeps = true; break;
 	case OPTION_QUICK: o->quick = true; break;
+	case OPTION_LOCAL_DRIVER:
+		if (strcmp(text, "softgpu") && strcmp(text, "system"))
+			argp_error(state, "--local-driver %s: want softgpu or system", text);
+		o->local_driver = text;
+		break;
 	case OPTION_JSON: o->format = FORMAT_JSON; break;
 	case OPTION_CSV: o->format = FORMAT_CSV; break;
 	case OPTION_PEER:
@@ -290,9 +296,11 @@ static error_t check_options(int key, char *text, struct argp_state *state)
 	bool is_peer = o->test == TEST_PEER || o->test == TEST_PEER_CLIENT;
 	bool of_messages = o->layers.n || of_verbs || o->rendezvous.n || o->iters || o->sleeps;
 	if (o->test >= TEST_WAKE && !is_peer && (of_messages || o->sizes || o->seconds))
-		argp_error(state, "wake and cuda want no options but --json or --csv, and wake --transport");
+		argp_error(state, "wake and cuda want no options but --json or --csv, wake --transport and cuda --local-driver");
 	if (is_peer && (of_messages || o->transports))
 		argp_error(state, "peer wants no options but --peer, --size, --seconds, --quick, --json and --csv");
+	if (o->local_driver && o->test != TEST_CUDA)
+		argp_error(state, "--local-driver is for cuda");
 	if (o->peer.n && !is_peer)
 		argp_error(state, "--peer is for peer");
 	if (o->connect && o->test > TEST_WAKE)

@@ -410,7 +410,8 @@ struct server_parcel {
 	struct server_parcel *next;
 	enum {
 		SERVER_PARCEL_CHUNKS, /* of copy_to_host.c */
-		SERVER_PARCEL_FETCH,  /* of data/fetch.c */
+		SERVER_PARCEL_FETCH,  /* of data/fetch.c: the stream has come to the copy */
+		SERVER_PARCEL_COPIED, /* of data/fetch.c: windows are on the device */
 		SERVER_PARCEL_PUSH,   /* of data/push.c */
 	} kind;
 };
@@ -420,6 +421,8 @@ int server_data_prepare(void);
 /* Gives the parcel, of this number of messages, to the data connection. A thread of the driver calls it, when a stream has
  * arrived: whatever the stream does next comes after it. */
 void server_data_post(struct server_parcel *parcel, uint64_t messages);
+/* Counts messages of a parcel that was posted and has not been taken yet. */
+void server_data_count(uint64_t messages);
 /* Messages posted so far. A call that has waited for a stream finds all those of the stream's earlier work counted. */
 uint64_t server_data_posted(void);
 /* Ends the session, as the client would wait for ever for a copy that cannot be posted. Returns the error for the call. */
@@ -508,13 +511,16 @@ void server_peer_report_later(struct server_report *report);
 /* Where a stream waits for a gate. */
 struct server_gate_place {
 	uint32_t *word;
-	uint32_t value;
+	uint32_t value; /* for step 0; that of step n is larger by n */
 };
 /* The gate of a copy of this session; no gate that the client names has its id. */
 uint64_t server_gate_of_copy(uint64_t copy);
-/* Makes a closed gate; puts it into the stream (a failure opens it); lets the stream go on. */
-CUresult server_gate_make(struct server_thread *thread, uint64_t id, struct server_gate_place *place);
-CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place);
+/* Makes a closed gate of one or more steps. The stream waits for each of them; step n is the n-th, from 0. */
+CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place);
+/* Puts a step into the stream. A failure opens the gate. */
+CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place, uint32_t step);
+/* Lets the stream pass the steps up to this one; all steps. The latter ends the gate. */
+void server_gate_pass(uint64_t id, uint32_t step);
 void server_gate_open(uint64_t id);
 CUresult serve_peer_gate(struct server_call *call);
 CUresult serve_peer_event(struct server_call *call);

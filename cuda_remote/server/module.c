@@ -216,8 +216,11 @@ static CUresult describe_one(struct server_call *call, bool library, void *objec
 {
 	struct subject subject = { library, object, library ? NULL : object };
 	const char *name;
+	/* A driver that loads code at its first use has no attributes of a function before. */
 	if (library && driver.cuKernelGetFunction)
 		driver.cuKernelGetFunction(&subject.function, object);
+	else if (!library && driver.cuFuncLoad)
+		driver.cuFuncLoad(object);
 	CUresult result = library ? driver.cuKernelGetName(&name, object) : driver.cuFuncGetName(&name, object);
 	return result == CUDA_SUCCESS ? describe(call, &subject, name, kernel) : result;
 }

@@ -21,14 +21,15 @@ struct page {
 	uint32_t *memory;
 	unsigned n_unused;
 	uint16_t unused[WORDS];
-	uint32_t value[WORDS]; /* that the newest use waits for */
+	uint32_t value[WORDS]; /* that the last step of the newest use waits for */
 };
 
 struct gate {
 	struct gate *next;
 	uint64_t id;
 	struct page *page;
-	uint16_t word; /* of the page */
+	uint16_t word;  /* of the page */
+	uint32_t first; /* value of step 0 */
 };
 
 /* A report that the client does not have yet. */
@@ -202,7 +203,7 @@ static void gate_let_go(struct gate *gate)
 }
 
 /* A closed gate, or, if the worker is ending, an open one. Under the lock. */
-static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t **word, uint32_t *value)
+static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place)
 {
 	struct page *page = page_with_room();
 	CUresult result = n_gates < GATES_MAX ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -213,15 +214,30 @@ static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t **
 	struct gate *gate = result == CUDA_SUCCESS ? malloc(sizeof *gate) : NULL;
 	if (!gate)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	*gate = (struct gate){ gates[id % BUCKETS], id, page, page->unused[--page->n_unused] };
-	*word = &page->memory[gate->word];
-	*value = ++page->value[gate->word];
+	uint16_t word = page->unused[--page->n_unused];
+	*gate = (struct gate){ gates[id % BUCKETS], id, page, word, page->value[word] + 1 };
+	*place = (struct server_gate_place){ &page->memory[word], gate->first };
+	page->value[word] += steps;
 	n_gates++;
 	if (broken)
 		gate_let_go(gate);
 	else
 		gates[id % BUCKETS] = gate;
 	return CUDA_SUCCESS;
+}
+
+void server_gate_pass(uint64_t id, uint32_t step)
+{
+	pthread_mutex_lock(&lock);
+	struct gate *gate = gates[id % BUCKETS];
+	while (gate && gate->id != id)
+		gate = gate->next;
+	if (gate && gate->page->context) {
+		__atomic_store_n(&gate->page->memory[gate->word], gate->first + step, __ATOMIC_RELEASE);
+		if (written)
+			written();
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void server_gate_open(uint64_t id)
@@ -246,19 +262,19 @@ uint64_t server_gate_of_copy(uint64_t copy)
 	return copy | OF_COPY;
 }
 
-CUresult server_gate_make(struct server_thread *thread, uint64_t id, struct server_gate_place *place)
+CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place)
 {
 	if (!driver.cuStreamWaitValue32_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&lock);
-	CUresult result = gate_make(thread, id, &place->word, &place->value);
+	CUresult result = gate_make(thread, id, steps, place);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
 
-CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place)
+CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place, uint32_t step)
 {
-	CUresult result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value,
+	CUresult result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value + step,
 							CU_STREAM_WAIT_VALUE_GEQ);
 	if (result != CUDA_SUCCESS)
 		server_gate_open(id);
@@ -269,8 +285,8 @@ CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate
 static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
 {
 	struct server_gate_place place;
-	CUresult result = server_gate_make(thread, id, &place);
-	return result == CUDA_SUCCESS ? server_gate_hold(stream, id, &place) : result;
+	CUresult result = server_gate_make(thread, id, 1, &place);
+	return result == CUDA_SUCCESS ? server_gate_hold(stream, id, &place, 0) : result;
 }
 
 /* Reports the gate when the stream arrives. If that fails, the failure is reported, as the client waits for the report. */

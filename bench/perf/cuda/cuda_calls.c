@@ -14,11 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int run_client(const char *self, bool local, struct cuda_figures *figures)
+/* local_driver NULL: runs the program on the server, else on this driver in its own process. */
+static int run_client(const char *self, const char *local_driver, struct cuda_figures *figures)
 {
-	static char local_option[] = "--local", driver_option[] = "--driver=softgpu", client[] = "cuda-client";
+	static char local_option[] = "--local", client[] = "cuda-client";
+	char driver_option[32];
 	char *const under[] = { local_option, driver_option, NULL }, *const arguments[] = { client, NULL };
-	return cuda_run(self, local ? under : under + 2, arguments, figures, sizeof *figures);
+	snprintf(driver_option, sizeof driver_option, "--driver=%s", local_driver ? local_driver : "");
+	return cuda_run(self, local_driver ? under : under + 2, arguments, figures, sizeof *figures);
 }
 
 /* What a figure is compared with. */
@@ -97,8 +100,8 @@ int measure_cuda(const struct options *options, const char *self)
 	struct cuda_figures f;
 	struct floors floors = { .tcp = is_loopback() };
 	double one_way[2], flag[2], tcp, raw_tcp;
-	floors.local = !run_client(self, true, &floors.of_local);
-	if (measure_channel_latency(HR_TRANSPORT_SHM, &one_way[0], &flag[0]) || run_client(self, false, &f) ||
+	floors.local = !run_client(self, options->local_driver ? options->local_driver : "softgpu", &floors.of_local);
+	if (measure_channel_latency(HR_TRANSPORT_SHM, &one_way[0], &flag[0]) || run_client(self, NULL, &f) ||
 	    measure_channel_latency(HR_TRANSPORT_SHM, &one_way[1], &flag[1]) ||
 	    measure_channel_latency(HR_TRANSPORT_TCP, &tcp, &raw_tcp))
 		return -1;

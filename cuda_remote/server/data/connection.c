@@ -3,7 +3,7 @@
  * The data connection of a session: it carries the bytes of asynchronous copies, without a call of the client's threads.
  * Threads of the driver post parcels when a stream has reached them. The thread of the connection sends the parcels in the
  * order of the posts, so they arrive in the order of streams and events. A parcel is a part of a copy to the host
- * (copy_to_host.c), a whole such copy (push.c), or asks for the bytes of a copy to the device (fetch.c).
+ * (copy_to_host.c; push.c), or asks for the bytes of a copy to the device (fetch.c).
  */
 #include "cuda_remote/server/data/data.h"
 
@@ -67,6 +67,11 @@ CUresult server_data_no_memory(struct server_call *call)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+void server_data_count(uint64_t messages)
+{
+	__atomic_add_fetch(&posted, messages, __ATOMIC_SEQ_CST);
+}
+
 /* The next parcel, or NULL. */
 static struct server_parcel *take(void)
 {
@@ -96,6 +101,7 @@ static void send_all(struct server_thread *thread)
 		switch (parcel->kind) {
 		case SERVER_PARCEL_CHUNKS: server_d2h_send(thread, parcel); break;
 		case SERVER_PARCEL_FETCH: server_fetch_begin(thread, parcel); break;
+		case SERVER_PARCEL_COPIED: server_fetch_advance(thread, parcel); break;
 		case SERVER_PARCEL_PUSH: server_push_serve(thread, parcel);
 		}
 	}

@@ -5,11 +5,34 @@
 
 #include "cuda_remote/server/internal.h"
 
-/* A stream has come to a copy to the host whose bytes are still on the device: sends them, and frees the parcel. */
+/* The device has copied windows of a copy to the host: sends them. After the last one, the copy is freed. */
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel);
 /* A stream has come to a copy whose bytes the client is to send: takes the parcel over. */
 void server_fetch_begin(struct server_thread *thread, struct server_parcel *parcel);
+/* The device has copied windows of such a copy. */
+void server_fetch_advance(struct server_thread *thread, struct server_parcel *parcel);
 /* A chunk of such a copy arrives; without bytes: the client refuses a window. */
 int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chunk *chunk, uint64_t len, ch3_sink_t *sink);
+
+/* ---- lane.c ---- */
+
+/* Pinned memory of two windows. Window n of a copy takes half n % 2. */
+struct server_lane;
+
+/* On a thread that makes a call: the lane of the stream (the client's handle) in the current context. Each copy of a stream takes
+ * it, and puts it back when the device and the data connection no longer use it for this copy. */
+CUresult server_lane_take(uint64_t stream, struct server_lane **lane);
+void server_lane_put(struct server_lane *lane);
+/* The newest copy to the host that uses the lane; of push.c. */
+void **server_lane_newest(struct server_lane *lane);
+/* The end of the window that begins at an offset of a copy of this many bytes. */
+uint64_t server_lane_end(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes, uint64_t begin);
+/* The number of windows of a copy. 0: its rows overlap, or they are too many. */
+uint64_t server_lane_windows(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes);
+/* Where the window lies. Its bytes are contiguous. */
+uint8_t *server_lane_memory(const struct server_lane *lane, uint64_t window);
+/* Issues the device's copies of a window. up: to the device. */
+CUresult server_lane_issue(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t window, uint64_t begin,
+			   uint64_t end, bool up, CUstream stream);
 
 #endif

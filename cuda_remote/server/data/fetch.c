@@ -1,71 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to the device whose bytes the client sends when the stream has come to the copy. The stream waits at a gate; a
- * callback of the driver, before the gate, gives the copy to the data connection. Its thread asks the client for the bytes,
- * window by window, copies them to the device in a stream of its own, and opens the gate. One copy is served at a time. It
- * waits for nothing but the client's bytes and the device's copies, so no stream waits for another one's gate.
+ * Copies to the device whose bytes the client sends when the stream has come to the copy. The call issues all work of the device:
+ * a callback that tells the data connection that the stream is there, and for each window of the copy a wait at the gate, the
+ * copies from the stream's lane, and a callback that tells that the half of the lane is free. The thread of the data connection
+ * asks the client for the bytes, at most two windows ahead, and lets the stream pass one step of the gate when a window has
+ * arrived. Bytes of one copy are transferred at a time. The thread waits for nothing but the client's bytes and the device's copies,
+ * so no stream waits for another one's gate.
  */
 #include "cuda_remote/server/data/data.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks of a window. The client is asked for two windows ahead, so as many slots are in use. */
-#define HALF (RC_WINDOW / 2)
-
 struct fetch {
-	struct server_parcel parcel;
+	struct server_parcel parcel; /* the stream is at the copy */
+	struct server_parcel copied; /* windows are on the device */
 	struct fetch *behind;
+	struct server_lane *lane;
 	uint64_t number, gate, copy, bytes;
 	uint16_t function;
-	uint32_t context; /* index */
 	struct rc_wire_box box;
-	uint64_t arrived; /* bytes */
-	uint64_t end[2];  /* of the windows that were asked for and are not complete */
-	unsigned windows;
-	CUstream own;     /* NULL: no byte has arrived */
-	bool gone;        /* the context is ending: the bytes are received and dropped */
+	/* Under the lock. */
+	unsigned awaited;     /* of two: that the call has issued the copy, and that the stream is there */
+	uint64_t windows;     /* that the call has issued, each with its callback */
+	uint64_t done;        /* windows whose callback has come */
+	bool told;            /* the parcel copied is with the data connection */
+	CUresult device;      /* what the callbacks have reported */
+	/* Of the thread of the data connection. */
+	uint64_t free;        /* windows that the device has copied, as far as the thread knows */
+	uint64_t asked, arrived_windows;
+	uint64_t asked_end;   /* offset up to which bytes were asked for */
+	uint64_t begin, end;  /* of the window that is arriving */
+	uint64_t arrived;     /* offset up to which bytes have arrived */
+	bool reported;        /* the failure is that of the call */
 	CUresult result;
 };
 
-/* Of the data connection's thread. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of the thread of the data connection. */
 static struct fetch *active, *waiting, **waiting_end = &waiting;
-static struct server_slot *slot[RC_WINDOW];
-static uint64_t chunks; /* so far */
 
-/* ---- one copy ---- */
+/* ---- on the thread of the data connection ---- */
 
-/* Asks for the next window, if bytes are left and the copy has not failed. */
+/* Asks for the next windows, at most two, if bytes are left, halves of the lane are free, and the copy has not failed. */
 static void ask(struct server_thread *thread, struct fetch *fetch)
 {
-	uint64_t begin = fetch->windows ? fetch->end[fetch->windows - 1] : fetch->arrived, end = begin;
-	for (int i = 0; i < (int)HALF && end < fetch->bytes; i++)
-		end += rc_box_chunk(&fetch->box, end);
-	if (fetch->result != CUDA_SUCCESS || end == begin)
-		return;
-	struct rc_wire_fetch wire = { fetch->copy, begin, end - begin };
-	int error = ch3_send(thread->vc, RC_PACKET_FETCH, &wire, sizeof wire, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
-	if (error && !thread->error)
-		thread->error = error;
-	fetch->end[fetch->windows++] = end;
+	while (fetch->result == CUDA_SUCCESS && fetch->asked_end < fetch->bytes && fetch->asked < fetch->free + 2 &&
+	       fetch->asked < fetch->arrived_windows + 2 && !thread->error) {
+		uint64_t end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, fetch->asked_end);
+		struct rc_wire_fetch wire = { fetch->copy, fetch->asked_end, end - fetch->asked_end };
+		int error = ch3_send(thread->vc, RC_PACKET_FETCH, &wire, sizeof wire, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
+		if (error && !thread->error)
+			thread->error = error;
+		if (fetch->asked++ == fetch->arrived_windows)
+			fetch->end = end;
+		fetch->asked_end = end;
+	}
 }
 
-/* Waits for the device's copies, then lets the stream go on. If the context is ending, its memory is too. */
-static void finish(struct fetch *fetch)
+/* All bytes have arrived, or no more will be asked for. */
+static bool is_over(const struct fetch *fetch)
 {
-	CUcontext context;
-	if (fetch->own && server_context_hold(fetch->context, &context) == CUDA_SUCCESS) {
-		CUresult waited = driver.cuStreamSynchronize(fetch->own);
-		driver.cuStreamDestroy_v2(fetch->own);
-		server_stream_let_go();
-		fetch->result = fetch->result == CUDA_SUCCESS ? waited : fetch->result;
-	}
-	/* Latched before the stream goes on: the call that waits for the stream reports it. */
-	if (fetch->result != CUDA_SUCCESS && !fetch->gone)
+	return fetch->arrived == fetch->bytes || (fetch->result != CUDA_SUCCESS && fetch->arrived == fetch->asked_end);
+}
+
+/* The device has ended its part too. */
+static void free_ended(struct fetch *fetch)
+{
+	pthread_mutex_lock(&lock);
+	bool ended = fetch->done == fetch->windows && !fetch->told;
+	pthread_mutex_unlock(&lock);
+	if (!ended)
+		return;
+	server_lane_put(fetch->lane);
+	free(fetch);
+}
+
+/* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. */
+static void close_active(struct fetch *fetch)
+{
+	if (fetch->result != CUDA_SUCCESS && !fetch->reported)
 		server_latch_set(fetch->number, fetch->function, fetch->result);
 	server_gate_open(fetch->gate);
-	free(fetch);
+	active = NULL;
+	free_ended(fetch);
 }
 
 static void begin_next(struct server_thread *thread)
@@ -75,102 +96,171 @@ static void begin_next(struct server_thread *thread)
 		if (!(waiting = active->behind))
 			waiting_end = &waiting;
 		ask(thread, active);
-		ask(thread, active);
-		if (!active->windows) {
-			finish(active);
-			active = NULL;
-		}
+		if (is_over(active))
+			close_active(active);
 	}
 }
 
 void server_fetch_begin(struct server_thread *thread, struct server_parcel *parcel)
 {
 	struct fetch *fetch = (struct fetch *)parcel;
+	pthread_mutex_lock(&lock);
+	if (fetch->result == CUDA_SUCCESS)
+		fetch->result = fetch->device;
+	pthread_mutex_unlock(&lock);
 	fetch->behind = NULL;
 	*waiting_end = fetch;
 	waiting_end = &fetch->behind;
 	begin_next(thread);
 }
 
-/* Bytes have arrived, or were refused. */
-static void advance(struct server_thread *thread)
+void server_fetch_advance(struct server_thread *thread, struct server_parcel *parcel)
 {
-	if (active->arrived < active->end[0])
+	struct fetch *fetch = (struct fetch *)((char *)parcel - offsetof(struct fetch, copied));
+	pthread_mutex_lock(&lock);
+	fetch->told = false;
+	fetch->free = fetch->done;
+	pthread_mutex_unlock(&lock);
+	if (fetch != active) { /* its gate is open */
+		free_ended(fetch);
 		return;
-	active->end[0] = active->end[1];
-	active->windows--;
-	ask(thread, active);
-	if (active->windows)
-		return;
-	finish(active);
-	active = NULL;
-	begin_next(thread);
+	}
+	ask(thread, fetch);
 }
 
-static CUresult issue_held(struct server_slot *from, size_t len)
+/* Bytes of the window have arrived, or were refused. */
+static void advance(struct server_thread *thread, struct fetch *fetch)
 {
-	CUresult result = CUDA_SUCCESS;
-	if (!active->own)
-		result = driver.cuStreamCreate(&active->own, CU_STREAM_NON_BLOCKING);
-	if (result == CUDA_SUCCESS)
-		result = server_part_h2d(&active->box, active->arrived, len, from->memory, active->own);
-	return result == CUDA_SUCCESS ? server_slot_record(from, active->own) : result;
+	if (fetch->arrived < fetch->end)
+		return;
+	if (fetch->result == CUDA_SUCCESS)
+		server_gate_pass(fetch->gate, (uint32_t)fetch->arrived_windows);
+	fetch->arrived_windows++;
+	fetch->begin = fetch->end;
+	if (fetch->asked > fetch->arrived_windows)
+		fetch->end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, fetch->begin);
+	ask(thread, fetch);
+	if (!is_over(fetch))
+		return;
+	close_active(fetch);
+	begin_next(thread);
 }
 
 static void chunk_complete(void *context, int error, size_t len)
 {
 	struct server_thread *thread = context;
-	struct server_slot *from = slot[chunks % RC_WINDOW];
-	CUcontext held;
 	if (error || thread->error)
 		return;
-	if (active->result == CUDA_SUCCESS && !from)
-		active->result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (active->result == CUDA_SUCCESS && !active->gone)
-		active->gone = server_context_hold(active->context, &held) != CUDA_SUCCESS;
-	if (active->result == CUDA_SUCCESS && !active->gone) {
-		active->result = issue_held(from, len);
-		server_stream_let_go();
-	}
-	chunks++;
 	active->arrived += len;
-	advance(thread);
+	advance(thread, active);
 }
 
 int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chunk *chunk, uint64_t len, ch3_sink_t *sink)
 {
-	if (!active || !active->windows || chunk->copy != active->copy)
+	struct fetch *fetch = active;
+	if (!fetch || fetch->asked == fetch->arrived_windows || chunk->copy != fetch->copy)
 		return -EPROTO;
 	if (!len) { /* the client gives no bytes for this window */
-		active->result = CUDA_ERROR_INVALID_VALUE;
-		active->arrived = active->end[0];
-		advance(thread);
+		fetch->result = CUDA_ERROR_INVALID_VALUE;
+		fetch->arrived = fetch->end;
+		advance(thread, fetch);
 		return 0;
 	}
-	if (chunk->offset != active->arrived || chunk->offset >= active->end[active->windows - 1] ||
-	    len != rc_box_chunk(&active->box, chunk->offset))
+	if (chunk->offset != fetch->arrived || len != rc_box_chunk(&fetch->box, chunk->offset))
 		return -EPROTO;
-	struct server_slot **to = &slot[chunks % RC_WINDOW];
-	if (*to)
-		server_slot_wait(*to); /* for a copy of the device's, 16 chunks ago */
-	else
-		(void)server_slot_get(RC_CHUNK_MAX, to);
 	sink->context = thread;
 	sink->done = chunk_complete;
-	if (*to) /* without memory the chunk is received and dropped */
-		sink->iov[sink->n++] = (struct iovec){ (*to)->memory, len };
+	sink->iov[sink->n++] = (struct iovec){
+		server_lane_memory(fetch->lane, fetch->arrived_windows) + (fetch->arrived - fetch->begin), len
+	};
 	return 0;
+}
+
+/* ---- on threads of the driver ---- */
+
+/* The call has issued the copy, or the stream is there: the second of the two begins the transfer. Under the lock. */
+static void one_less(struct fetch *fetch)
+{
+	if (!--fetch->awaited)
+		server_data_post(&fetch->parcel, 0);
+}
+
+static void stream_arrived(CUstream stream, CUresult result, void *argument)
+{
+	struct fetch *fetch = argument;
+	(void)stream;
+	pthread_mutex_lock(&lock);
+	fetch->device = result;
+	one_less(fetch);
+	pthread_mutex_unlock(&lock);
+}
+
+/* After a failure of the device all callbacks come, and the transfer ends by itself. */
+static void window_copied(CUstream stream, CUresult result, void *argument)
+{
+	struct fetch *fetch = argument;
+	(void)stream;
+	(void)result;
+	pthread_mutex_lock(&lock);
+	fetch->done++;
+	bool told = fetch->told;
+	fetch->told = true;
+	if (!told)
+		server_data_post(&fetch->copied, 0);
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the call ---- */
 
-/* On a thread of the driver. */
-static void arrived(CUstream stream, CUresult result, void *argument)
+static CUresult issue_window(struct fetch *fetch, const struct server_gate_place *place, CUstream stream, uint64_t window,
+			     uint64_t begin, uint64_t end)
 {
-	struct fetch *fetch = argument;
-	(void)stream;
-	fetch->result = result;
-	server_data_post(&fetch->parcel, 0);
+	CUresult result = server_gate_hold(stream, fetch->gate, place, (uint32_t)window);
+	if (result == CUDA_SUCCESS)
+		result = server_lane_issue(fetch->lane, &fetch->box, window, begin, end, true, stream);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamAddCallback(stream, window_copied, fetch, 0);
+	return result;
+}
+
+/* Issues the copy. The stream has its first callback: from here on the data connection frees the fetch. */
+static CUresult issue(struct fetch *fetch, const struct server_gate_place *place, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t window = 0;
+	for (uint64_t begin = 0, end; begin < fetch->bytes && result == CUDA_SUCCESS; begin = end) {
+		end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, begin);
+		result = issue_window(fetch, place, stream, window, begin, end);
+		window += result == CUDA_SUCCESS;
+	}
+	pthread_mutex_lock(&lock);
+	fetch->windows = window;
+	if (result != CUDA_SUCCESS) {
+		fetch->result = result;
+		fetch->reported = true;
+	}
+	one_less(fetch);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* *given: the fetch belongs to the data connection. */
+static CUresult begin(struct server_call *call, struct fetch *fetch, CUstream stream, bool *given)
+{
+	struct server_gate_place place;
+	uint64_t windows = server_lane_windows(fetch->lane, &fetch->box, fetch->bytes);
+	if (!windows)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = server_gate_make(call->thread, fetch->gate, (uint32_t)windows, &place);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuStreamAddCallback(stream, stream_arrived, fetch, 0);
+	*given = result == CUDA_SUCCESS;
+	if (!*given) {
+		server_gate_open(fetch->gate);
+		return result;
+	}
+	return issue(fetch, &place, stream);
 }
 
 CUresult serve_copy_up_later(struct server_call *call)
@@ -178,26 +268,25 @@ CUresult serve_copy_up_later(struct server_call *call)
 	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
+	bool given = false;
 	if (!server_take_into(call, &copy, sizeof copy) || !server_box_is_sound(&copy.box, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver.cuStreamAddCallback || !driver.cuStreamCreate || !driver.cuStreamDestroy_v2 || !driver.cuStreamSynchronize)
+	if (!driver.cuStreamAddCallback)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
 	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
 	if (!fetch)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .number = call->number, .function = call->thread->head.function,
-				 .context = call->thread->context, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
-				 .box = copy.box, .bytes = bytes };
-	uint64_t gate = fetch->gate;
-	struct server_gate_place place;
-	result = server_gate_make(call->thread, gate, &place);
+	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .copied.kind = SERVER_PARCEL_COPIED, .number = call->number,
+				 .function = call->thread->head.function, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
+				 .box = copy.box, .bytes = bytes, .awaited = 2 };
+	result = server_lane_take(copy.stream, &fetch->lane);
 	if (result == CUDA_SUCCESS)
-		result = driver.cuStreamAddCallback(stream, arrived, fetch, 0);
-	if (result != CUDA_SUCCESS) {
-		server_gate_open(gate);
+		result = begin(call, fetch, stream, &given);
+	if (!given) {
+		if (fetch->lane)
+			server_lane_put(fetch->lane);
 		free(fetch);
-		return result;
 	}
-	return server_gate_hold(stream, gate, &place);
+	return result;
 }

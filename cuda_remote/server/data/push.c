@@ -1,154 +1,236 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous copies to the host of which the worker keeps only a few chunks, as the session has HEADRACE_STAGING bytes of such
- * copies already. When the stream arrives, a callback of the driver gives the copy to the data connection, and the stream waits
- * at a gate. The thread of the connection copies chunk after chunk from the device, in a stream of its own, sends them, and opens
- * the gate. It waits for nothing but the device's copies and the connection.
+ * Asynchronous copies to the host of which the worker keeps only two windows, as the session has HEADRACE_STAGING bytes of such
+ * copies already. The call issues all work of the device: for each window a wait at the gate, until half of the stream's lane is
+ * free; the copies to it; and a callback that gives the window to the data connection. The thread of the connection sends the window,
+ * and lets the stream pass the step of the window after the next one. It waits for nothing but the connection. The first two windows
+ * wait for the copy before in the same lane.
  */
 #include "cuda_remote/server/data/data.h"
 
 #include <stdlib.h>
 
-/* Chunks that the device copies while one is sent. */
-#define WINDOW 4
-
 struct push {
-	struct server_parcel parcel;
-	bool latched;     /* the failure; it is that of the call */
-	uint64_t messages; /* that were counted when the parcel was posted, and are still to be sent */
+	struct server_parcel parcel; /* windows to send, or the failure to report */
+	struct server_lane *lane;
+	struct push *behind; /* the next copy to the host in the lane. Under the lock */
 	uint64_t number, gate, copy, bytes;
 	uint16_t function;
-	uint32_t context; /* index */
 	struct rc_wire_box box;
-	CUresult result;  /* of the stream */
-	uint64_t issued, sent;
-	CUstream own;     /* NULL: no chunk was issued */
-	struct server_slot *slot[WINDOW]; /* of chunks first to next - 1, modulo WINDOW */
-	unsigned first, next;
+	/* Under the lock. */
+	bool issued;      /* the call has issued the copy */
+	bool told;        /* the parcel is with the data connection */
+	uint64_t steps;   /* of the gate: windows that the copy has */
+	uint64_t windows; /* that the call has issued, each with its callback */
+	uint64_t done;    /* windows whose callback has come */
+	uint64_t good;    /* those of them that the device has copied, before the first failure */
+	uint64_t end;     /* offset behind the good windows */
+	bool failed;      /* the client is to be told, by one message */
+	bool reported;    /* the failure is that of the call */
+	CUresult result;
+	/* Of the thread of the data connection. */
+	uint64_t sent_windows, sent; /* bytes */
+	bool failure_sent;
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Lets the stream copy the windows up to this one. */
+static void let_copy(const struct push *push, uint64_t window)
+{
+	server_gate_pass(push->gate, (uint32_t)(window < push->steps ? window : push->steps - 1));
+}
 
 /* ---- on the thread of the data connection ---- */
 
-static CUresult issue_held(struct push *push, struct server_slot **slot, uint64_t len)
+static void send_window(struct server_thread *thread, struct push *push)
 {
-	CUresult result = *slot ? CUDA_SUCCESS : server_slot_get(RC_CHUNK_MAX, slot);
-	if (result == CUDA_SUCCESS && !push->own)
-		result = driver.cuStreamCreate(&push->own, CU_STREAM_NON_BLOCKING);
-	if (result == CUDA_SUCCESS)
-		result = server_part_d2h(&push->box, push->issued, len, (*slot)->memory, push->own);
-	return result == CUDA_SUCCESS ? server_slot_record(*slot, push->own) : result;
+	uint64_t end = server_lane_end(push->lane, &push->box, push->bytes, push->sent), begin = push->sent;
+	const uint8_t *memory = server_lane_memory(push->lane, push->sent_windows);
+	while (push->sent < end && !thread->error) {
+		struct rc_wire_chunk chunk = { push->copy, push->sent };
+		uint64_t len = rc_box_chunk(&push->box, push->sent);
+		server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, memory + (push->sent - begin), len);
+		push->sent += len;
+	}
+	let_copy(push, push->sent_windows++ + 2);
 }
 
-/* Issues the copies of the next chunks. */
-static CUresult issue(struct push *push)
+/* The lane is free for the next copy. */
+static void leave_lane(struct push *push)
 {
-	CUcontext context;
-	CUresult result = CUDA_SUCCESS;
-	while (result == CUDA_SUCCESS && push->issued < push->bytes && push->next - push->first < WINDOW) {
-		uint64_t len = rc_box_chunk(&push->box, push->issued);
-		result = server_context_hold(push->context, &context);
-		if (result != CUDA_SUCCESS)
-			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-		result = issue_held(push, &push->slot[push->next % WINDOW], len);
-		server_stream_let_go();
-		if (result == CUDA_SUCCESS) {
-			push->issued += len;
-			push->next++;
-		}
-	}
-	return result;
+	if (!push->lane)
+		return;
+	pthread_mutex_lock(&lock);
+	void **newest = server_lane_newest(push->lane);
+	if (*newest == push)
+		*newest = NULL;
+	if (push->behind)
+		let_copy(push->behind, 1);
+	pthread_mutex_unlock(&lock);
+	server_lane_put(push->lane);
 }
 
-/* Sends the first chunk that was issued. */
-static CUresult send_first(struct server_thread *thread, struct push *push)
+/* A chunk without bytes says that the copy has failed. The failure is latched before the stream goes on: the call that waits for
+ * the stream reports it. */
+static void send_failure(struct server_thread *thread, struct push *push, CUresult result, bool reported)
 {
-	struct server_slot *slot = push->slot[push->first++ % WINDOW];
-	struct rc_wire_chunk chunk = { push->copy, push->sent };
-	uint64_t len = rc_box_chunk(&push->box, push->sent);
-	CUresult result = server_slot_wait(slot);
-	if (result != CUDA_SUCCESS)
-		return result;
-	server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, slot->memory, len);
-	push->sent += len;
-	push->messages--;
-	return CUDA_SUCCESS;
-}
-
-static void finish(struct push *push)
-{
-	CUcontext context;
-	for (unsigned i = 0; i < WINDOW; i++) {
-		if (push->slot[i])
-			server_slot_wait(push->slot[i]);
-		server_slot_put(push->slot[i]);
-	}
-	if (push->own && server_context_hold(push->context, &context) == CUDA_SUCCESS) {
-		driver.cuStreamDestroy_v2(push->own);
-		server_stream_let_go();
-	}
-	/* Latched before the stream goes on: the call that waits for the stream reports it. */
-	if (push->result != CUDA_SUCCESS && !push->latched)
-		server_latch_set(push->number, push->function, push->result);
+	struct rc_wire_chunk chunk = { push->copy, 0 };
+	push->failure_sent = true;
+	server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, NULL, 0);
+	if (!reported)
+		server_latch_set(push->number, push->function, result);
 	server_gate_open(push->gate);
-	free(push);
 }
 
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel)
 {
 	struct push *push = (struct push *)parcel;
-	while (push->sent < push->bytes && push->result == CUDA_SUCCESS && !thread->error) {
-		CUresult issued = issue(push);
-		/* After a failure, what was issued is not sent: the client drops all bytes anyway. */
-		push->result = issued == CUDA_SUCCESS ? send_first(thread, push) : issued;
+	pthread_mutex_lock(&lock);
+	push->told = false;
+	struct push now = *push;
+	pthread_mutex_unlock(&lock);
+	while (push->sent_windows < now.good && !thread->error)
+		send_window(thread, push);
+	if (now.failed && !push->failure_sent && !thread->error)
+		send_failure(thread, push, now.result, now.reported);
+	if (!now.issued || now.done < now.windows)
+		return;
+	/* The last callback has come, and none of its parcels is left: told was set before done grew. */
+	server_gate_open(push->gate);
+	leave_lane(push);
+	free(push);
+}
+
+/* ---- what the data connection is told ---- */
+
+/* Gives the parcel, of so many messages more, to the data connection. Under the lock. */
+static void tell(struct push *push, uint64_t messages)
+{
+	if (push->told)
+		server_data_count(messages);
+	else
+		server_data_post(&push->parcel, messages);
+	push->told = true;
+}
+
+/* Messages of the first failure. Under the lock. */
+static uint64_t fail(struct push *push, CUresult result)
+{
+	if (push->failed)
+		return 0;
+	push->failed = true;
+	push->result = result;
+	return 1;
+}
+
+/* Chunks of the window that begins at an offset. */
+static uint64_t chunks(const struct push *push, uint64_t begin, uint64_t end)
+{
+	uint64_t n = 0;
+	for (; begin < end; n++)
+		begin += rc_box_chunk(&push->box, begin);
+	return n;
+}
+
+/* On a thread of the driver. */
+static void window_copied(CUstream stream, CUresult result, void *argument)
+{
+	struct push *push = argument;
+	uint64_t messages = 0;
+	(void)stream;
+	pthread_mutex_lock(&lock);
+	push->done++;
+	if (result != CUDA_SUCCESS) {
+		messages = fail(push, result);
+	} else if (!push->failed) {
+		uint64_t end = server_lane_end(push->lane, &push->box, push->bytes, push->end);
+		messages = chunks(push, push->end, end);
+		push->end = end;
+		push->good++;
 	}
-	/* A chunk without bytes says that the copy has failed. The client waits for as many messages as were counted. */
-	struct rc_wire_chunk failure = { push->copy, 0 };
-	for (; push->messages && !thread->error; push->messages--)
-		server_thread_send(thread, RC_PACKET_CHUNK, &failure, sizeof failure, NULL, 0);
-	finish(push);
+	tell(push, messages);
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the call ---- */
 
-/* Counted now, as parcels are sent in the order of the posts. */
-static void push_post(struct push *push, uint64_t messages)
+static CUresult issue_window(struct push *push, const struct server_gate_place *place, CUstream stream, uint64_t window,
+			     uint64_t begin, uint64_t end)
 {
-	push->messages = messages;
-	server_data_post(&push->parcel, messages);
+	CUresult result = server_gate_hold(stream, push->gate, place, (uint32_t)window);
+	if (result == CUDA_SUCCESS)
+		result = server_lane_issue(push->lane, &push->box, window, begin, end, false, stream);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamAddCallback(stream, window_copied, push, 0);
+	return result;
 }
 
-/* On a thread of the driver. */
-static void arrived(CUstream stream, CUresult result, void *argument)
+/* Before the copy is issued. */
+static void enter_lane(struct push *push)
 {
-	struct push *push = argument;
-	(void)stream;
-	push->result = result;
-	push_post(push, result == CUDA_SUCCESS ? rc_box_chunks(&push->box) : 1);
+	pthread_mutex_lock(&lock);
+	void **newest = server_lane_newest(push->lane);
+	struct push *before = *newest;
+	*newest = push;
+	if (before)
+		before->behind = push;
+	else
+		let_copy(push, 1);
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult issue(struct push *push, const struct server_gate_place *place, CUstream stream, uint64_t *issued)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (uint64_t begin = 0, end; begin < push->bytes && result == CUDA_SUCCESS; begin = end) {
+		end = server_lane_end(push->lane, &push->box, push->bytes, begin);
+		result = issue_window(push, place, stream, *issued, begin, end);
+		*issued += result == CUDA_SUCCESS;
+	}
+	return result;
+}
+
+static CUresult prepare(struct server_call *call, const struct rc_wire_copy *copy, struct push *push, CUstream *stream,
+			struct server_gate_place *place)
+{
+	void *object;
+	CUresult result = server_object(RC_KIND_STREAM, copy->stream, &object);
+	if (!driver.cuStreamAddCallback)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = server_lane_take(copy->stream, &push->lane);
+	if (result == CUDA_SUCCESS)
+		push->steps = server_lane_windows(push->lane, &copy->box, push->bytes);
+	if (result == CUDA_SUCCESS)
+		result = push->steps ? server_gate_make(call->thread, push->gate, (uint32_t)push->steps, place) :
+				       CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		enter_lane(push);
+	*stream = result == CUDA_SUCCESS ? object : NULL;
+	return result;
 }
 
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
-	void *stream;
 	struct push *push = calloc(1, sizeof *push);
+	struct server_gate_place place;
+	CUstream stream;
+	uint64_t issued = 0;
 	if (!push)
 		return server_data_no_memory(call);
 	*push = (struct push){ .parcel.kind = SERVER_PARCEL_PUSH, .number = call->number, .function = call->thread->head.function,
-			       .context = call->thread->context, .copy = copy->copy, .gate = server_gate_of_copy(copy->copy),
-			       .box = copy->box, .bytes = bytes };
-	uint64_t gate = push->gate;
-	struct server_gate_place place;
-	CUresult result = server_object(RC_KIND_STREAM, copy->stream, &stream);
-	if (!driver.cuStreamAddCallback || !driver.cuStreamCreate || !driver.cuStreamDestroy_v2)
-		result = CUDA_ERROR_NOT_SUPPORTED;
+			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .box = copy->box, .bytes = bytes };
+	CUresult result = prepare(call, copy, push, &stream, &place);
 	if (result == CUDA_SUCCESS)
-		result = server_gate_make(call->thread, gate, &place);
-	if (result == CUDA_SUCCESS)
-		result = driver.cuStreamAddCallback(stream, arrived, push, 0);
-	if (result != CUDA_SUCCESS) { /* the client is told, and this call's failure is latched */
-		push->result = result;
-		push->latched = true;
-		push_post(push, 1);
-		return result;
-	}
-	return server_gate_hold(stream, gate, &place);
+		result = issue(push, &place, stream, &issued);
+	pthread_mutex_lock(&lock);
+	push->issued = true;
+	push->windows = issued;
+	if (result != CUDA_SUCCESS)
+		push->reported = !push->failed; /* else a callback has reported a failure before */
+	/* The client is told of a failure; and the last callback may have come already. */
+	tell(push, result == CUDA_SUCCESS ? 0 : fail(push, result));
+	pthread_mutex_unlock(&lock);
+	return result;
 }

@@ -426,7 +426,7 @@ CUresult serve_peer_copy(struct server_call *call)
 		result = server_object(args.flags & RC_PEER_COPY_EVENT ? RC_KIND_EVENT : RC_KIND_STREAM, args.stream, &object);
 	/* The gate is made first and put into the stream last: the copy may end before that, and opens it. */
 	if (result == CUDA_SUCCESS && args.flags & RC_PEER_COPY_HOLD)
-		result = server_gate_make(call->thread, args.transfer, &place);
+		result = server_gate_make(call->thread, args.transfer, 1, &place);
 	if (result != CUDA_SUCCESS) {
 		copy->flags &= ~(uint32_t)RC_PEER_COPY_HOLD;
 		copy->what.refused = result;
@@ -438,5 +438,5 @@ CUresult serve_peer_copy(struct server_call *call)
 		if (told != CUDA_SUCCESS)
 			reach(copy, told);
 	}
-	return holds ? server_gate_hold(object, args.transfer, &place) : CUDA_SUCCESS;
+	return holds ? server_gate_hold(object, args.transfer, &place, 0) : CUDA_SUCCESS;
 }

@@ -41,6 +41,7 @@ CUTEST_LOG_COMPILER = $(LOG_COMPILER) $(srcdir)/test/cuda/runtime/over_softgpu.s
 runtime_program_sources = \
 	test/cuda/runtime/programs/program.cuh \
 	test/cuda/runtime/programs/arrays.cu \
+	test/cuda/runtime/programs/async_copies.cu \
 	test/cuda/runtime/programs/checked.cu \
 	test/cuda/runtime/programs/copies.cu \
 	test/cuda/runtime/programs/default_stream.cu \
@@ -72,6 +73,7 @@ EXTRA_DIST += $(runtime_program_sources)
 if HAVE_NVCC
 runtime_programs = \
 	test/cuda/runtime/programs/arrays.cutest \
+	test/cuda/runtime/programs/async_copies.cutest \
 	test/cuda/runtime/programs/checked.cutest \
 	test/cuda/runtime/programs/copies.cutest \
 	test/cuda/runtime/programs/default_stream.cutest \
