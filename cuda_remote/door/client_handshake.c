@@ -28,7 +28,11 @@ HR_SETTING(credential, "HEADRACE_CREDENTIAL", "key", 0, 0,
 HR_SETTING(encrypt, "HEADRACE_ENCRYPT", "0", 0, 1,
 	   "1: demand that TCP connections to servers are encrypted; 0: only if the server demands it");
 HR_SETTING(connect_timeout, "HEADRACE_CONNECT_TIMEOUT_MS", "5000", 1, 3600000,
-	   "time-out of connection and handshake with a server, ms");
+	   "time-out of connection and handshake with a server, ms; a session may take 6 times as long, as the server starts its worker");
+
+/* Until a session begins, in times of connect_timeout: the server may have to start a worker for it, and the driver of a GPU takes a
+ * second or more for that. */
+#define WORKER_TIMES 6
 
 /* One handshake under way. */
 struct attempt {
@@ -37,6 +41,7 @@ struct attempt {
 	char server[RC_SERVER_NAME_MAX + 16];
 	int fd;
 	int64_t deadline; /* ns of CLOCK_MONOTONIC */
+	int64_t timeout;  /* ns */
 	struct door_identity peer;
 	bool by_key, by_munge; /* proofs are exchanged */
 	bool want_key, want_munge, want_encryption; /* demanded by this side */
@@ -533,6 +538,8 @@ static int run_attempt(struct attempt *attempt, rc_door_welcome_t *welcome)
 		error = make_request(attempt);
 	if (!error)
 		error = send_all(attempt, &attempt->request, sizeof attempt->request);
+	if (attempt->wanted->purpose == RC_DOOR_NEW)
+		attempt->deadline += (WORKER_TIMES - 1) * attempt->timeout;
 	if (!error)
 		error = receive_message(attempt, DOOR_WELCOME, &answer, sizeof answer);
 	if (!error)
@@ -597,7 +604,8 @@ static int run_handshake(const rc_door_connect_t *wanted, rc_door_welcome_t *wel
 	if (error)
 		return error;
 	rc_server_name(&wanted->server, attempt.server, sizeof attempt.server);
-	attempt.deadline = now_ns() + (int64_t)timeout_ms * 1000000;
+	attempt.timeout = (int64_t)timeout_ms * 1000000;
+	attempt.deadline = now_ns() + attempt.timeout;
 	error = run_attempt(&attempt, welcome);
 	if (error && attempt.fd >= 0)
 		close(attempt.fd);

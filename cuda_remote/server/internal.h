@@ -311,6 +311,7 @@ void server_slots_forget(uint64_t end);
 CUresult server_slot_list(struct server_slot *slot, uint8_t *memory, size_t size);
 /* If the memory is no longer pinned, pins it again. Called in the call order. */
 CUresult server_slot_repin(struct server_slot *slot);
+bool server_slot_is_pinned(const struct server_slot *slot);
 /* Unpins the memory of such a slot, which no copy uses any more, and forgets the slot. */
 void server_slot_unlist(struct server_slot *slot);
 

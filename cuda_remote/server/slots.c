@@ -109,6 +109,11 @@ CUresult server_slot_repin(struct server_slot *slot)
 	return result;
 }
 
+bool server_slot_is_pinned(const struct server_slot *slot)
+{
+	return !__atomic_load_n(&slot->pin_gone, __ATOMIC_RELAXED) && !__atomic_load_n(&slot->pin_ends, __ATOMIC_RELAXED);
+}
+
 void server_slot_unlist(struct server_slot *slot)
 {
 	pthread_mutex_lock(&lock);
@@ -116,7 +121,7 @@ void server_slot_unlist(struct server_slot *slot)
 	while (*at != slot)
 		at = &(*at)->next_made;
 	*at = slot->next_made;
-	bool pinned = !__atomic_load_n(&slot->pin_gone, __ATOMIC_RELAXED) && !__atomic_load_n(&slot->pin_ends, __ATOMIC_RELAXED);
+	bool pinned = server_slot_is_pinned(slot);
 	pthread_mutex_unlock(&lock);
 	if (pinned && driver.cuMemHostUnregister)
 		driver.cuMemHostUnregister(slot->memory);

@@ -391,6 +391,9 @@ static void turn(struct daemon *daemon)
 		{ .fd = daemon->options->watch_fd, .events = POLLIN }, /* poll ignores -1 */
 		{ .fd = metrics_fd(daemon->metrics), .events = POLLIN },
 	};
+	pool_forget_waiting(daemon->pool);
+	for (size_t i = 0; i < daemon->waiting_count; i++)
+		pool_add_waiting(daemon->pool, &daemon->waiting[i].peer);
 	timeout = sooner(timeout, pool_refill(daemon->pool));
 	timeout = sooner(timeout, rc_door_timeout(daemon->door));
 	if (daemon->waiting_count)

@@ -19,6 +19,7 @@
 #define GRACE_MS 1000      /* between SIGTERM and SIGKILL */
 #define RETRY_MS 1000      /* from a worker's failure to start until the next start; doubles with each failure */
 #define RETRY_MAX_MS 30000 /* its maximum */
+#define BURST 16           /* workers of a line that are started at a time for clients that wait */
 #define KEEP_MS 300000     /* how long a GPU's line keeps a worker ready after a client asked for that GPU */
 
 /* ENDING: the daemon has killed it, and it has not been reaped. */
@@ -30,6 +31,7 @@ struct line {
 	uint32_t failures;
 	int64_t retry_at_ms;     /* CLOCK_MONOTONIC, as wanted_until_ms */
 	int64_t wanted_until_ms; /* of a GPU's line: when it stops keeping a worker ready; 0: it does not */
+	uint32_t waiting;        /* clients that wait for a worker */
 };
 
 struct worker {
@@ -187,6 +189,37 @@ void pool_stop_starting(struct pool *pool)
 	drain_all(pool);
 }
 
+/* The line that serves clients of this GPU. On a host with one GPU it is the line of all GPUs. */
+static struct line *line_for(struct pool *pool, uint32_t gpu)
+{
+	if (gpu == RC_SERVER_ALL_GPUS || gpu >= RC_DEVICES_MAX || pool->gpus == 1)
+		return pool->line;
+	struct line *line = &pool->line[1 + gpu];
+	line->wanted_until_ms = now_ms() + KEEP_MS;
+	return line;
+}
+
+void pool_forget_waiting(struct pool *pool)
+{
+	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
+		line->waiting = 0;
+}
+
+void pool_add_waiting(struct pool *pool, const rc_door_peer_t *peer)
+{
+	line_for(pool, peer->gpu)->waiting++;
+}
+
+/* Workers that are to be ready or to start: those that are kept ready, and one for each client that waits, as far as max_clients
+ * allows. */
+static uint32_t wanted(const struct pool *pool, const struct line *line, uint32_t serving)
+{
+	uint32_t ready = line == pool->line ? pool->plan.ready : 1, room = pool->plan.max_clients - serving;
+	uint32_t waiting = line->waiting < room ? line->waiting : room;
+	uint32_t most = ready > BURST ? ready : BURST;
+	return waiting > most - ready ? most : ready + waiting;
+}
+
 int pool_refill(struct pool *pool)
 {
 	if (pool->stopped)
@@ -203,7 +236,7 @@ int pool_refill(struct pool *pool)
 			line_drain(pool, line);
 			continue;
 		}
-		int wait = counts.serving >= pool->plan.max_clients ? -1 : line_refill(pool, line, all ? pool->plan.ready : 1);
+		int wait = counts.serving >= pool->plan.max_clients ? -1 : line_refill(pool, line, wanted(pool, line, counts.serving));
 		if (!all && wait < 0)
 			wait = (int)(line->wanted_until_ms - now_ms()) + 1;
 		if (wait >= 0 && (soonest < 0 || wait < soonest))
@@ -391,16 +424,6 @@ static void begin_session(struct pool *pool, struct worker *worker, const rc_doo
 	memcpy(worker->client, peer->name, sizeof worker->client);
 	memcpy(worker->program, peer->program, sizeof worker->program);
 	hr_log(HR_LOG_INFO, "client %s is served by worker %d", peer->name, (int)worker->process.pid);
-}
-
-/* The line that serves clients of this GPU. On a host with one GPU it is the line of all GPUs. */
-static struct line *line_for(struct pool *pool, uint32_t gpu)
-{
-	if (gpu == RC_SERVER_ALL_GPUS || gpu >= RC_DEVICES_MAX || pool->gpus == 1)
-		return pool->line;
-	struct line *line = &pool->line[1 + gpu];
-	line->wanted_until_ms = now_ms() + KEEP_MS;
-	return line;
 }
 
 int pool_admit(struct pool *pool, const rc_door_peer_t *peer)

@@ -46,6 +46,10 @@ int pool_gpu_in_use(const struct pool *pool, const rc_door_peer_t *peer);
 /* Ends the workers that have no client, and starts no others. */
 void pool_stop_starting(struct pool *pool);
 
+/* The clients that wait for a worker: forgets all; adds one. */
+void pool_forget_waiting(struct pool *pool);
+void pool_add_waiting(struct pool *pool, const rc_door_peer_t *peer);
+
 /* Starts workers where fewer than planned are ready or starting. Returns the ms until its next call; -1: no need. */
 int pool_refill(struct pool *pool);
 

@@ -23,8 +23,9 @@ struct fetch {
 	uint16_t function;
 	struct rc_wire_box box;
 	/* Under the lock. */
-	unsigned awaited;     /* of two: that the call has issued the copy, and that the stream is there */
+	bool issued;          /* the call has issued the copy. The transfer may begin before: a driver's full queue can keep the call */
 	uint64_t windows;     /* that the call has issued, each with its callback */
+	CUresult call;        /* the call's result */
 	uint64_t done;        /* windows whose callback has come */
 	bool told;            /* the parcel copied is with the data connection */
 	CUresult device;      /* what the callbacks have reported */
@@ -34,7 +35,7 @@ struct fetch {
 	uint64_t asked_end;   /* offset up to which bytes were asked for */
 	uint64_t begin, end;  /* of the window that is arriving */
 	uint64_t arrived;     /* offset up to which bytes have arrived */
-	bool reported;        /* the failure is that of the call */
+	bool closed;          /* the gate is open */
 	CUresult result;
 };
 
@@ -67,11 +68,11 @@ static bool is_over(const struct fetch *fetch)
 	return fetch->arrived == fetch->bytes || (fetch->result != CUDA_SUCCESS && fetch->arrived == fetch->asked_end);
 }
 
-/* The device has ended its part too. */
+/* The call and the device have ended their parts too. */
 static void free_ended(struct fetch *fetch)
 {
 	pthread_mutex_lock(&lock);
-	bool ended = fetch->done == fetch->windows && !fetch->told;
+	bool ended = fetch->issued && fetch->done == fetch->windows && !fetch->told;
 	pthread_mutex_unlock(&lock);
 	if (!ended)
 		return;
@@ -79,12 +80,17 @@ static void free_ended(struct fetch *fetch)
 	free(fetch);
 }
 
-/* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. */
+/* Lets the stream go on. The failure is latched before: the call that waits for the stream reports it. The call has reported its
+ * own. */
 static void close_active(struct fetch *fetch)
 {
-	if (fetch->result != CUDA_SUCCESS && !fetch->reported)
+	pthread_mutex_lock(&lock);
+	bool reported = fetch->call != CUDA_SUCCESS;
+	pthread_mutex_unlock(&lock);
+	if (fetch->result != CUDA_SUCCESS && !reported)
 		server_latch_set(fetch->number, fetch->function, fetch->result);
 	server_gate_open(fetch->gate);
+	fetch->closed = true;
 	active = NULL;
 	free_ended(fetch);
 }
@@ -105,8 +111,7 @@ void server_fetch_begin(struct server_thread *thread, struct server_parcel *parc
 {
 	struct fetch *fetch = (struct fetch *)parcel;
 	pthread_mutex_lock(&lock);
-	if (fetch->result == CUDA_SUCCESS)
-		fetch->result = fetch->device;
+	fetch->result = fetch->call != CUDA_SUCCESS ? fetch->call : fetch->device;
 	pthread_mutex_unlock(&lock);
 	fetch->behind = NULL;
 	*waiting_end = fetch;
@@ -120,12 +125,18 @@ void server_fetch_advance(struct server_thread *thread, struct server_parcel *pa
 	pthread_mutex_lock(&lock);
 	fetch->told = false;
 	fetch->free = fetch->done;
+	if (fetch->result == CUDA_SUCCESS)
+		fetch->result = fetch->call;
 	pthread_mutex_unlock(&lock);
-	if (fetch != active) { /* its gate is open */
+	if (fetch == active) {
+		ask(thread, fetch);
+		if (is_over(fetch)) {
+			close_active(fetch);
+			begin_next(thread);
+		}
+	} else if (fetch->closed) {
 		free_ended(fetch);
-		return;
 	}
-	ask(thread, fetch);
 }
 
 /* Bytes of the window have arrived, or were refused. */
@@ -176,14 +187,15 @@ int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chun
 	return 0;
 }
 
-/* ---- on threads of the driver ---- */
-
-/* The call has issued the copy, or the stream is there: the second of the two begins the transfer. Under the lock. */
-static void one_less(struct fetch *fetch)
+/* Has the data connection look at the fetch. Under the lock. */
+static void tell(struct fetch *fetch)
 {
-	if (!--fetch->awaited)
-		server_data_post(&fetch->parcel, 0);
+	if (!fetch->told)
+		server_data_post(&fetch->copied, 0);
+	fetch->told = true;
 }
+
+/* ---- on threads of the driver ---- */
 
 static void stream_arrived(CUstream stream, CUresult result, void *argument)
 {
@@ -191,7 +203,7 @@ static void stream_arrived(CUstream stream, CUresult result, void *argument)
 	(void)stream;
 	pthread_mutex_lock(&lock);
 	fetch->device = result;
-	one_less(fetch);
+	server_data_post(&fetch->parcel, 0);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -203,10 +215,7 @@ static void window_copied(CUstream stream, CUresult result, void *argument)
 	(void)result;
 	pthread_mutex_lock(&lock);
 	fetch->done++;
-	bool told = fetch->told;
-	fetch->told = true;
-	if (!told)
-		server_data_post(&fetch->copied, 0);
+	tell(fetch);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -235,11 +244,9 @@ static CUresult issue(struct fetch *fetch, const struct server_gate_place *place
 	}
 	pthread_mutex_lock(&lock);
 	fetch->windows = window;
-	if (result != CUDA_SUCCESS) {
-		fetch->result = result;
-		fetch->reported = true;
-	}
-	one_less(fetch);
+	fetch->call = result;
+	fetch->issued = true;
+	tell(fetch);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -279,7 +286,7 @@ CUresult serve_copy_up_later(struct server_call *call)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .copied.kind = SERVER_PARCEL_COPIED, .number = call->number,
 				 .function = call->thread->head.function, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
-				 .box = copy.box, .bytes = bytes, .awaited = 2 };
+				 .box = copy.box, .bytes = bytes };
 	result = server_lane_take(copy.stream, &fetch->lane);
 	if (result == CUDA_SUCCESS)
 		result = begin(call, fetch, stream, &given);

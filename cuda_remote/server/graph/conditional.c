@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Conditional handles, which the driver makes in a graph. The handles of one graph of the client are in one graph here, which
- * has no nodes: executable graphs are built in copies of it.
+ * has no nodes: executable graphs are built in copies of it. A driver that does not clone such graphs (NVIDIA's) builds one
+ * executable graph, in the graph itself.
  */
 #include "cuda_remote/server/graph/graph.h"
 
 #include <stdlib.h>
 
 struct conditionals {
-	CUgraph graph;
+	CUgraph graph; /* NULL: an executable graph was built in it, and keeps it */
 	uint32_t n;
 	uint64_t *number;
 };
@@ -18,9 +19,14 @@ struct conditionals *graph_conditionals(uint64_t handle)
 	return server_object_data(RC_KIND_CONDITIONALS, handle);
 }
 
-CUresult graph_conditionals_copy(const struct conditionals *from, CUgraph *graph)
+CUresult graph_conditionals_copy(struct conditionals *from, CUgraph *graph)
 {
-	return driver.cuGraphClone ? driver.cuGraphClone(graph, from->graph) : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = driver.cuGraphClone && from->graph ? driver.cuGraphClone(graph, from->graph) : CUDA_ERROR_NOT_SUPPORTED;
+	if (result != CUDA_ERROR_NOT_SUPPORTED || !from->graph)
+		return result;
+	*graph = from->graph;
+	from->graph = NULL;
+	return CUDA_SUCCESS;
 }
 
 bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number)
@@ -60,6 +66,8 @@ static CUresult conditionals_new(uint64_t handle, struct conditionals **made)
 static CUresult add(struct conditionals *to, CUcontext context, const struct rc_wire_conditional *wire)
 {
 	CUgraphConditionalHandle number;
+	if (!to->graph)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t *room = realloc(to->number, (to->n + 1) * sizeof *room);
 	if (!room)
 		return CUDA_ERROR_OUT_OF_MEMORY;

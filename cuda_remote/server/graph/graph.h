@@ -84,8 +84,8 @@ void host_places_drop(struct host_place **list);
 
 struct conditionals;
 struct conditionals *graph_conditionals(uint64_t handle);
-/* A new graph of the driver that has the handles. */
-CUresult graph_conditionals_copy(const struct conditionals *from, CUgraph *graph);
+/* A graph of the driver that has the handles: a copy, or, if the driver does not copy it, the graph itself, once. */
+CUresult graph_conditionals_copy(struct conditionals *from, CUgraph *graph);
 /* True if this number is one of the handles. */
 bool graph_conditionals_have(const struct conditionals *conditionals, uint64_t number);
 

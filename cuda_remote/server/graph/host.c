@@ -4,10 +4,17 @@
  * graph and its launches. A change of the node gives the place a new version; launches that began before the change use the
  * earlier ones. The driver runs the launches of an executable graph one after another: when a version runs, or is skipped, the
  * earlier versions are not in use any more.
+ *
+ * The memory of a copy is pinned: a driver may read pageable memory when the graph is launched, which is before the client has
+ * filled it. Versions are freed on threads of the driver too, where no driver function may be called. So a freed version's memory
+ * waits, and the next version is made in it or ends its pinning.
  */
 #include "cuda_remote/server/graph/graph.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct host_version {
 	struct host_version *older;
@@ -15,7 +22,13 @@ struct host_version {
 	uint64_t bytes;
 	uint64_t born;     /* launches of the executable graph before the version */
 	bool read;
-	_Alignas(16) uint8_t memory[];
+	struct host_memory *memory; /* NULL: no bytes */
+};
+
+/* Pinned memory of a version. */
+struct host_memory {
+	struct host_memory *next; /* in the list of those that wait */
+	struct server_slot area;
 };
 
 struct host_place {
@@ -24,15 +37,82 @@ struct host_place {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all versions' lists */
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct host_memory *freed; /* under memory_lock */
+
+static void memory_end(struct host_memory *memory)
+{
+	server_slot_unlist(&memory->area);
+	munmap(memory->area.memory, memory->area.size);
+	free(memory);
+}
+
+/* Memory of this size that was freed, pinned in the current context; ends all other memory that was freed. NULL: none. */
+static struct host_memory *memory_again(size_t size, CUcontext current)
+{
+	pthread_mutex_lock(&memory_lock);
+	struct host_memory *list = freed, *found = NULL;
+	freed = NULL;
+	pthread_mutex_unlock(&memory_lock);
+	for (struct host_memory *at = list, *next; at; at = next) {
+		next = at->next;
+		if (!found && at->area.size == size && at->area.pinned == current && server_slot_is_pinned(&at->area))
+			found = at;
+		else
+			memory_end(at);
+	}
+	return found;
+}
+
+static CUresult memory_new(uint64_t bytes, struct host_memory **made)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
+	CUcontext current;
+	CUresult result = driver.cuCtxGetCurrent(&current);
+	if (result != CUDA_SUCCESS)
+		return result;
+	struct host_memory *memory = memory_again(size, current);
+	if (memory) {
+		memset(memory->area.memory, 0, size);
+		*made = memory;
+		return CUDA_SUCCESS;
+	}
+	memory = calloc(1, sizeof *memory);
+	void *place = memory ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+	result = place == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : server_slot_list(&memory->area, place, size);
+	if (result == CUDA_SUCCESS) {
+		*made = memory;
+		return CUDA_SUCCESS;
+	}
+	if (place != MAP_FAILED)
+		munmap(place, size);
+	free(memory);
+	return result;
+}
+
+/* Any thread. */
+static void memory_free(struct host_memory *memory)
+{
+	if (!memory)
+		return;
+	pthread_mutex_lock(&memory_lock);
+	memory->next = freed;
+	freed = memory;
+	pthread_mutex_unlock(&memory_lock);
+}
 
 CUresult host_version_new(uint64_t function, uint64_t bytes, bool read, struct host_version **made)
 {
 	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct host_version *version = calloc(1, sizeof *version + bytes); /* the client may read all of it */
-	if (!version) {
+	struct host_version *version = calloc(1, sizeof *version);
+	CUresult result = version ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (version && bytes)
+		result = memory_new(bytes, &version->memory);
+	if (result != CUDA_SUCCESS) {
+		free(version);
 		server_limit_return(SERVER_LIMIT_ARGUMENTS, bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	}
 	version->function = function;
 	version->bytes = bytes;
@@ -46,13 +126,14 @@ void host_version_free(struct host_version *version)
 	for (struct host_version *older; version; version = older) {
 		older = version->older;
 		server_limit_return(SERVER_LIMIT_ARGUMENTS, version->bytes);
+		memory_free(version->memory);
 		free(version);
 	}
 }
 
 void *host_version_memory(struct host_version *version)
 {
-	return version->memory;
+	return version->memory->area.memory;
 }
 
 void host_skip(void *argument)
@@ -69,8 +150,8 @@ void host_run(void *argument)
 {
 	struct host_version *version = argument;
 	host_skip(version);
-	server_host_ask(version->function, version->bytes && !version->read ? version->memory : NULL,
-			version->bytes && version->read ? version->memory : NULL, version->bytes);
+	uint8_t *memory = version->bytes ? host_version_memory(version) : NULL;
+	server_host_ask(version->function, version->read ? NULL : memory, version->read ? memory : NULL, version->bytes);
 }
 
 CUresult host_place_new(struct host_place **list, struct host_version *version, struct host_place **made)
