@@ -76,12 +76,16 @@ static int talk(struct side *side)
 	int error = 0;
 	while (!error && (sent < BYTES || got < BYTES)) {
 		struct iovec to = { out + sent, BYTES - sent }, from = { in + got, BYTES - got };
+		size_t before = sent + got;
 		error = sent < BYTES ? hr_channel_put(side->conn, &to, 1, &moved) : 0;
 		sent += error || sent == BYTES ? 0 : moved;
 		if (!error && got < BYTES) {
 			error = hr_channel_get(side->conn, &from, 1, &moved);
 			got += error ? 0 : moved;
 		}
+		/* A side that only receives learns of the peer's failure when it is about to sleep. */
+		if (!error && sent + got == before)
+			hr_channel_wait(side->channel, 1, 1000);
 	}
 	if (!error)
 		pattern_check((uint64_t)!side->index, 0, in, BYTES);
