@@ -518,8 +518,8 @@ struct server_gate_place {
 uint64_t server_gate_of_copy(uint64_t copy);
 /* Makes a closed gate of one or more steps. The stream waits for each of them; step n is the n-th, from 0. */
 CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place);
-/* Puts a step into the stream. A failure opens the gate. */
-CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place, uint32_t step);
+/* Puts a step into the stream. After a failure the caller opens the gate. */
+CUresult server_gate_hold(CUstream stream, const struct server_gate_place *place, uint32_t step);
 /* Lets the stream pass the steps up to this one; all steps. The latter ends the gate. */
 void server_gate_pass(uint64_t id, uint32_t step);
 void server_gate_open(uint64_t id);

@@ -150,12 +150,11 @@ static void find_written(void)
 		written = found->written;
 }
 
-/* One more page, in the first device's primary context, which lasts unless the client resets it. Under the lock. */
+/* One more page, in the first device's primary context, which lasts unless the client resets it. Not under the lock: threads that
+ * open gates take the lock, and while a driver loads code, its functions wait for streams that wait at gates. */
 static CUresult page_add(struct server_thread *thread)
 {
 	CUcontext context = __atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED);
-	if (!pages)
-		find_written();
 	struct page *page = calloc(1, sizeof *page);
 	void *memory = NULL;
 	if (!page)
@@ -175,8 +174,10 @@ static CUresult page_add(struct server_thread *thread)
 		page->memory[i] = 0;
 		page->unused[page->n_unused++] = i;
 	}
+	pthread_mutex_lock(&lock);
 	page->next = pages;
 	pages = page;
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
@@ -202,18 +203,12 @@ static void gate_let_go(struct gate *gate)
 	n_gates--;
 }
 
-/* A closed gate, or, if the worker is ending, an open one. Under the lock. */
-static CUresult gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place)
+/* A closed gate in the page, or, if the worker is ending, an open one. Under the lock. */
+static CUresult gate_make(struct page *page, uint64_t id, uint32_t steps, struct server_gate_place *place)
 {
-	struct page *page = page_with_room();
-	CUresult result = n_gates < GATES_MAX ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS && !page) {
-		result = page_add(thread);
-		page = pages;
-	}
-	struct gate *gate = result == CUDA_SUCCESS ? malloc(sizeof *gate) : NULL;
+	struct gate *gate = n_gates < GATES_MAX ? malloc(sizeof *gate) : NULL;
 	if (!gate)
-		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	uint16_t word = page->unused[--page->n_unused];
 	*gate = (struct gate){ gates[id % BUCKETS], id, page, word, page->value[word] + 1 };
 	*place = (struct server_gate_place){ &page->memory[word], gate->first };
@@ -266,19 +261,26 @@ CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t st
 {
 	if (!driver.cuStreamWaitValue32_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, find_written);
 	pthread_mutex_lock(&lock);
-	CUresult result = gate_make(thread, id, steps, place);
+	struct page *page;
+	CUresult result = CUDA_SUCCESS;
+	while (!(page = page_with_room()) && result == CUDA_SUCCESS) {
+		pthread_mutex_unlock(&lock);
+		result = page_add(thread);
+		pthread_mutex_lock(&lock);
+	}
+	if (page)
+		result = gate_make(page, id, steps, place);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
 
-CUresult server_gate_hold(CUstream stream, uint64_t id, const struct server_gate_place *place, uint32_t step)
+CUresult server_gate_hold(CUstream stream, const struct server_gate_place *place, uint32_t step)
 {
-	CUresult result = driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value + step,
-							CU_STREAM_WAIT_VALUE_GEQ);
-	if (result != CUDA_SUCCESS)
-		server_gate_open(id);
-	return result;
+	return driver.cuStreamWaitValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value + step,
+					     CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 /* Puts a closed gate into the stream. */
@@ -286,7 +288,9 @@ static CUresult hold(struct server_thread *thread, CUstream stream, uint64_t id)
 {
 	struct server_gate_place place;
 	CUresult result = server_gate_make(thread, id, 1, &place);
-	return result == CUDA_SUCCESS ? server_gate_hold(stream, id, &place, 0) : result;
+	if (result == CUDA_SUCCESS && (result = server_gate_hold(stream, &place, 0)) != CUDA_SUCCESS)
+		server_gate_open(id);
+	return result;
 }
 
 /* Reports the gate when the stream arrives. If that fails, the failure is reported, as the client waits for the report. */

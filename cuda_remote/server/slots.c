@@ -20,6 +20,9 @@ static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held while events end, and while slots are marked; taken before the other lock. The driver is not called under the other lock, which
+ * the data connection's thread takes. */
+static pthread_mutex_t ends_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server_slot *unused[SIZES];
 static struct server_slot *left; /* the device may still use them; atomic */
 static struct server_slot *made; /* all slots; those of this file are never freed */
@@ -213,6 +216,7 @@ void server_slot_put(struct server_slot *slot)
 uint64_t server_slots_end(CUcontext context)
 {
 	static uint64_t ends;
+	pthread_mutex_lock(&ends_lock);
 	pthread_mutex_lock(&lock);
 	uint64_t end = ++ends;
 	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
@@ -222,11 +226,13 @@ uint64_t server_slots_end(CUcontext context)
 			__atomic_store_n(&slot->pin_ends, end, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ends_lock);
 	return end;
 }
 
 void server_slots_forget(uint64_t end)
 {
+	pthread_mutex_lock(&ends_lock);
 	pthread_mutex_lock(&lock);
 	for (struct server_slot *slot = made; slot; slot = slot->next_made) {
 		if (__atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED) == end) {
@@ -239,19 +245,20 @@ void server_slots_forget(uint64_t end)
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ends_lock);
 }
 
-/* Under the lock, so that the end of the old event's context cannot mark the slot's next event as gone. */
+/* Under a lock, so that the end of the old event's context cannot mark the slot's next event as gone. */
 static void slot_drop_event(struct server_slot *slot)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&ends_lock);
 	if (!__atomic_load_n(&slot->event_gone, __ATOMIC_RELAXED) && !__atomic_load_n(&slot->event_ends, __ATOMIC_RELAXED))
 		driver.cuEventDestroy_v2(slot->event);
 	__atomic_store_n(&slot->event_gone, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->event_ends, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->context, NULL, __ATOMIC_RELAXED);
 	slot->event = NULL;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&ends_lock);
 }
 
 /* An event belongs to a context. If the slot is used in another context, it gets a new event. */

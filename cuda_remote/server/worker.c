@@ -93,6 +93,8 @@ int worker_prepare(const char *path, uint32_t gpu, uint32_t *gpus)
 		error = server_driver_load(path);
 	if (error)
 		return error;
+	/* A driver that loads code at its first use waits for the device then, and for streams that wait for another server. */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	CUresult result = driver.cuInit(0);
 	if (result != CUDA_SUCCESS)
 		return failed("cuInit", result);

@@ -117,6 +117,8 @@ static int worker_start(struct pool *pool, struct line *line)
 static void note_failure(struct line *line)
 {
 	int64_t wait = RETRY_MS;
+	if (line->failures && line->retry_at_ms > now_ms())
+		return; /* of a worker that was started together with one that has failed before */
 	for (uint32_t i = 0; i < line->failures && wait < RETRY_MAX_MS; i++)
 		wait *= 2;
 	line->failures++;
@@ -220,6 +222,17 @@ static uint32_t wanted(const struct pool *pool, const struct line *line, uint32_
 	return waiting > most - ready ? most : ready + waiting;
 }
 
+/* Ends ready workers of a line that were started for clients that have gone. */
+static void line_trim(struct pool *pool, const struct line *line, uint32_t keep)
+{
+	uint32_t n = standing(pool, line);
+	for (struct worker *at = pool->first; at && n > keep; at = at->next)
+		if (at->line == line && at->state == READY) {
+			end_worker(at);
+			n--;
+		}
+}
+
 int pool_refill(struct pool *pool)
 {
 	if (pool->stopped)
@@ -236,7 +249,11 @@ int pool_refill(struct pool *pool)
 			line_drain(pool, line);
 			continue;
 		}
-		int wait = counts.serving >= pool->plan.max_clients ? -1 : line_refill(pool, line, wanted(pool, line, counts.serving));
+		bool full = counts.serving >= pool->plan.max_clients;
+		uint32_t keep = full ? 0 : wanted(pool, line, counts.serving);
+		int wait = full ? -1 : line_refill(pool, line, keep);
+		if (!full)
+			line_trim(pool, line, keep);
 		if (!all && wait < 0)
 			wait = (int)(line->wanted_until_ms - now_ms()) + 1;
 		if (wait >= 0 && (soonest < 0 || wait < soonest))

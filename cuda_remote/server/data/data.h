@@ -19,9 +19,9 @@ int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chun
 /* Pinned memory of two windows. Window n of a copy takes half n % 2. */
 struct server_lane;
 
-/* On a thread that makes a call: the lane of the stream (the client's handle) in the current context. Each copy of a stream takes
+/* On a thread that makes a call, of this connection: the lane of the stream (the client's handle) in the current context. Each copy of a stream takes
  * it, and puts it back when the device and the data connection no longer use it for this copy. */
-CUresult server_lane_take(uint64_t stream, struct server_lane **lane);
+CUresult server_lane_take(const struct server_thread *thread, uint64_t stream, struct server_lane **lane);
 void server_lane_put(struct server_lane *lane);
 /* The newest copy to the host that uses the lane; of push.c. */
 void **server_lane_newest(struct server_lane *lane);

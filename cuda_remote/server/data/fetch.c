@@ -26,6 +26,7 @@ struct fetch {
 	bool issued;          /* the call has issued the copy. The transfer may begin before: a driver's full queue can keep the call */
 	uint64_t windows;     /* that the call has issued, each with its callback */
 	CUresult call;        /* the call's result */
+	bool stray;           /* the device copies a window whose end nobody reports: the lane stays the stream's */
 	uint64_t done;        /* windows whose callback has come */
 	bool told;            /* the parcel copied is with the data connection */
 	CUresult device;      /* what the callbacks have reported */
@@ -76,7 +77,8 @@ static void free_ended(struct fetch *fetch)
 	pthread_mutex_unlock(&lock);
 	if (!ended)
 		return;
-	server_lane_put(fetch->lane);
+	if (!fetch->stray)
+		server_lane_put(fetch->lane);
 	free(fetch);
 }
 
@@ -224,11 +226,13 @@ static void window_copied(CUstream stream, CUresult result, void *argument)
 static CUresult issue_window(struct fetch *fetch, const struct server_gate_place *place, CUstream stream, uint64_t window,
 			     uint64_t begin, uint64_t end)
 {
-	CUresult result = server_gate_hold(stream, fetch->gate, place, (uint32_t)window);
+	CUresult result = server_gate_hold(stream, place, (uint32_t)window);
 	if (result == CUDA_SUCCESS)
 		result = server_lane_issue(fetch->lane, &fetch->box, window, begin, end, true, stream);
-	if (result == CUDA_SUCCESS)
-		result = driver.cuStreamAddCallback(stream, window_copied, fetch, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuStreamAddCallback(stream, window_copied, fetch, 0);
+	fetch->stray = result != CUDA_SUCCESS;
 	return result;
 }
 
@@ -287,7 +291,7 @@ CUresult serve_copy_up_later(struct server_call *call)
 	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .copied.kind = SERVER_PARCEL_COPIED, .number = call->number,
 				 .function = call->thread->head.function, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
 				 .box = copy.box, .bytes = bytes };
-	result = server_lane_take(copy.stream, &fetch->lane);
+	result = server_lane_take(call->thread, copy.stream, &fetch->lane);
 	if (result == CUDA_SUCCESS)
 		result = begin(call, fetch, stream, &given);
 	if (!given) {

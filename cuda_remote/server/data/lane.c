@@ -14,6 +14,8 @@
 /* Chunks of a half, if the lanes have few bytes, and if they have many. */
 #define HALF_LARGE (RC_WINDOW / 2)
 #define HALF_SMALL 1
+/* Bytes of lanes beside those of HEADRACE_STAGING. */
+#define LANES_LEAST (64ull << 20)
 /* Windows of a copy: more than any GPU's memory makes. */
 #define WINDOWS_MAX (1u << 22)
 
@@ -22,6 +24,7 @@ struct server_lane {
 	struct server_lane *next;
 	CUcontext context;
 	uint64_t stream; /* the client's handle */
+	const struct server_thread *thread; /* of a stream of each thread (CU_STREAM_PER_THREAD); else NULL */
 	size_t half;     /* chunks */
 	unsigned copies; /* that use the lane; 0: any stream of the context may have it */
 	void *newest;    /* server_lane_newest */
@@ -41,32 +44,44 @@ static bool is_ending(struct server_lane *lane)
 	return __atomic_load_n(&lane->area.pin_gone, __ATOMIC_RELAXED) || __atomic_load_n(&lane->area.pin_ends, __ATOMIC_RELAXED);
 }
 
-/* Frees the lanes of contexts that have ended. Under the lock. */
-static void drop_old(void)
+/* Takes lanes that no copy uses out of the list: all whose context has ended, and, if asked for, others. Under the lock. */
+static struct server_lane *take_unused(bool others)
 {
-	struct server_lane **at = &lanes;
+	struct server_lane **at = &lanes, *taken = NULL;
 	while (*at) {
 		struct server_lane *lane = *at;
-		if (lane->copies || !__atomic_load_n(&lane->area.pin_gone, __ATOMIC_RELAXED)) {
+		bool ended = __atomic_load_n(&lane->area.pin_gone, __ATOMIC_RELAXED);
+		if (lane->copies || !(ended || (others && !is_ending(lane)))) {
 			at = &lane->next;
 			continue;
 		}
 		*at = lane->next;
-		server_slot_unlist(&lane->area);
-		munmap(lane->area.memory, lane->area.size);
+		lane->next = taken;
+		taken = lane;
 		allocated -= lane->area.size;
-		free(lane);
+	}
+	return taken;
+}
+
+/* Not under the lock, which the thread of the data connection takes: the driver is called. */
+static void drop(struct server_lane *list)
+{
+	for (struct server_lane *next; list; list = next) {
+		next = list->next;
+		server_slot_unlist(&list->area);
+		munmap(list->area.memory, list->area.size);
+		free(list);
 	}
 }
 
 /* A lane of the stream, or one that no stream uses. Under the lock. */
-static struct server_lane *find(CUcontext context, uint64_t stream)
+static struct server_lane *find(CUcontext context, uint64_t stream, const struct server_thread *thread)
 {
 	struct server_lane *unused = NULL;
 	for (struct server_lane *lane = lanes; lane; lane = lane->next) {
 		if (lane->context != context || is_ending(lane))
 			continue;
-		if (lane->copies && lane->stream == stream)
+		if (lane->copies && lane->stream == stream && lane->thread == thread)
 			return lane;
 		if (!lane->copies && (!unused || unused->half < lane->half))
 			unused = lane;
@@ -74,12 +89,21 @@ static struct server_lane *find(CUcontext context, uint64_t stream)
 	return unused;
 }
 
-/* The device reads and writes a lane after the call that issues the copy, so the memory must be pinned. Under the lock. */
-static CUresult add(CUcontext context, struct server_lane **made)
+/* Reserves the bytes of one more lane. Returns the chunks of its halves; 0: the lanes have as many bytes as they may. Under the
+ * lock. */
+static size_t reserve(void)
 {
-	size_t half = allocated + lane_bytes(HALF_LARGE) <= worker.staging ? HALF_LARGE : HALF_SMALL, size = lane_bytes(half);
-	if (allocated + size > 2 * worker.staging)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	size_t half = allocated + lane_bytes(HALF_LARGE) <= worker.staging ? HALF_LARGE : HALF_SMALL;
+	if (allocated + lane_bytes(half) > 2 * worker.staging + LANES_LEAST)
+		return 0;
+	allocated += lane_bytes(half);
+	return half;
+}
+
+/* The device reads and writes a lane after the call that issues the copy, so the memory must be pinned. */
+static CUresult make(CUcontext context, size_t half, struct server_lane **made)
+{
+	size_t size = lane_bytes(half);
 	struct server_lane *lane = calloc(1, sizeof *lane);
 	void *memory = lane ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
 	CUresult result = memory == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : server_slot_list(&lane->area, memory, size);
@@ -91,31 +115,54 @@ static CUresult add(CUcontext context, struct server_lane **made)
 	}
 	lane->context = context;
 	lane->half = half;
-	lane->next = lanes;
-	lanes = lane;
-	allocated += size;
 	*made = lane;
 	return CUDA_SUCCESS;
 }
 
-CUresult server_lane_take(uint64_t stream, struct server_lane **taken)
+/* One more lane, in the list, that the caller uses. */
+static CUresult add(CUcontext context, uint64_t stream, const struct server_thread *thread, struct server_lane **made)
+{
+	pthread_mutex_lock(&lock);
+	size_t half = reserve();
+	struct server_lane *unused = half ? NULL : take_unused(true);
+	if (!half)
+		half = reserve();
+	pthread_mutex_unlock(&lock);
+	drop(unused);
+	CUresult result = half ? make(context, half, made) : CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	if (result == CUDA_SUCCESS) {
+		struct server_lane *lane = *made;
+		lane->stream = stream;
+		lane->thread = thread;
+		lane->copies = 1;
+		lane->next = lanes;
+		lanes = lane;
+	} else if (half) {
+		allocated -= lane_bytes(half);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult server_lane_take(const struct server_thread *thread, uint64_t stream, struct server_lane **taken)
 {
 	CUcontext context;
+	const struct server_thread *owner = stream == (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD ? thread : NULL;
 	CUresult result = driver.cuCtxGetCurrent(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	drop_old();
-	struct server_lane *lane = find(context, stream);
-	if (!lane)
-		result = add(context, &lane);
-	if (result == CUDA_SUCCESS) {
+	struct server_lane *ended = take_unused(false), *lane = find(context, stream, owner);
+	if (lane) {
 		lane->stream = stream;
+		lane->thread = owner;
 		lane->copies++;
 		*taken = lane;
 	}
 	pthread_mutex_unlock(&lock);
-	return result;
+	drop(ended);
+	return lane ? CUDA_SUCCESS : add(context, stream, owner, taken);
 }
 
 void server_lane_put(struct server_lane *lane)

@@ -27,6 +27,10 @@ struct push {
 	uint64_t end;     /* offset behind the good windows */
 	bool failed;      /* the client is to be told, by one message */
 	bool reported;    /* the failure is that of the call */
+	bool blocked;     /* the copy before has not left the lane */
+	bool open_later;  /* then the gate opens: the copy has failed */
+	bool over;        /* then the push ends: all that was issued has been sent */
+	bool stray;       /* the device copies a window whose end nobody reports: the lane stays the stream's */
 	CUresult result;
 	/* Of the thread of the data connection. */
 	uint64_t sent_windows, sent; /* bytes */
@@ -56,19 +60,53 @@ static void send_window(struct server_thread *thread, struct push *push)
 	let_copy(push, push->sent_windows++ + 2);
 }
 
-/* The lane is free for the next copy. */
-static void leave_lane(struct push *push)
+/* The lane is free for the next copy. Returns that copy if it ends now, else NULL. */
+static struct push *leave_lane(struct push *push)
 {
 	if (!push->lane)
-		return;
+		return NULL;
 	pthread_mutex_lock(&lock);
 	void **newest = server_lane_newest(push->lane);
 	if (*newest == push)
 		*newest = NULL;
-	if (push->behind)
-		let_copy(push->behind, 1);
+	struct push *behind = push->behind;
+	if (behind) {
+		behind->blocked = false;
+		if (behind->open_later)
+			server_gate_open(behind->gate);
+		else
+			let_copy(behind, 1);
+	}
+	bool ends = behind && behind->over, stray = push->stray;
 	pthread_mutex_unlock(&lock);
-	server_lane_put(push->lane);
+	if (!stray)
+		server_lane_put(push->lane);
+	return ends ? behind : NULL;
+}
+
+/* Ends a push of which all that was issued has been sent, and those that have waited for it. */
+static void finish(struct push *push)
+{
+	pthread_mutex_lock(&lock);
+	push->over = push->blocked;
+	struct push *ending = push->blocked ? NULL : push;
+	pthread_mutex_unlock(&lock);
+	while (ending) {
+		server_gate_open(ending->gate);
+		struct push *next = leave_lane(ending);
+		free(ending);
+		ending = next;
+	}
+}
+
+/* Lets the stream pass. Windows that it copies after a failure must not replace those of the copy before, which may still be sent. */
+static void open_gate(struct push *push)
+{
+	pthread_mutex_lock(&lock);
+	push->open_later = push->blocked;
+	if (!push->blocked)
+		server_gate_open(push->gate);
+	pthread_mutex_unlock(&lock);
 }
 
 /* A chunk without bytes says that the copy has failed. The failure is latched before the stream goes on: the call that waits for
@@ -80,7 +118,7 @@ static void send_failure(struct server_thread *thread, struct push *push, CUresu
 	server_thread_send(thread, RC_PACKET_CHUNK, &chunk, sizeof chunk, NULL, 0);
 	if (!reported)
 		server_latch_set(push->number, push->function, result);
-	server_gate_open(push->gate);
+	open_gate(push);
 }
 
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel)
@@ -97,9 +135,7 @@ void server_push_serve(struct server_thread *thread, struct server_parcel *parce
 	if (!now.issued || now.done < now.windows)
 		return;
 	/* The last callback has come, and none of its parcels is left: told was set before done grew. */
-	server_gate_open(push->gate);
-	leave_lane(push);
-	free(push);
+	finish(push);
 }
 
 /* ---- what the data connection is told ---- */
@@ -158,11 +194,13 @@ static void window_copied(CUstream stream, CUresult result, void *argument)
 static CUresult issue_window(struct push *push, const struct server_gate_place *place, CUstream stream, uint64_t window,
 			     uint64_t begin, uint64_t end)
 {
-	CUresult result = server_gate_hold(stream, push->gate, place, (uint32_t)window);
+	CUresult result = server_gate_hold(stream, place, (uint32_t)window);
 	if (result == CUDA_SUCCESS)
 		result = server_lane_issue(push->lane, &push->box, window, begin, end, false, stream);
-	if (result == CUDA_SUCCESS)
-		result = driver.cuStreamAddCallback(stream, window_copied, push, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuStreamAddCallback(stream, window_copied, push, 0);
+	push->stray = result != CUDA_SUCCESS;
 	return result;
 }
 
@@ -173,6 +211,7 @@ static void enter_lane(struct push *push)
 	void **newest = server_lane_newest(push->lane);
 	struct push *before = *newest;
 	*newest = push;
+	push->blocked = before != NULL;
 	if (before)
 		before->behind = push;
 	else
@@ -199,7 +238,7 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 	if (!driver.cuStreamAddCallback)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = server_lane_take(copy->stream, &push->lane);
+		result = server_lane_take(call->thread, copy->stream, &push->lane);
 	if (result == CUDA_SUCCESS)
 		push->steps = server_lane_windows(push->lane, &copy->box, push->bytes);
 	if (result == CUDA_SUCCESS)

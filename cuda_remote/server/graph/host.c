@@ -101,9 +101,16 @@ static void memory_free(struct host_memory *memory)
 	pthread_mutex_unlock(&memory_lock);
 }
 
+/* What counts against the session's limit: whole pages. */
+static size_t counted(uint64_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) / page * page;
+}
+
 CUresult host_version_new(uint64_t function, uint64_t bytes, bool read, struct host_version **made)
 {
-	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, bytes))
+	if (bytes && !server_limit_take(SERVER_LIMIT_ARGUMENTS, counted(bytes)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct host_version *version = calloc(1, sizeof *version);
 	CUresult result = version ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -111,7 +118,7 @@ CUresult host_version_new(uint64_t function, uint64_t bytes, bool read, struct h
 		result = memory_new(bytes, &version->memory);
 	if (result != CUDA_SUCCESS) {
 		free(version);
-		server_limit_return(SERVER_LIMIT_ARGUMENTS, bytes);
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, counted(bytes));
 		return result;
 	}
 	version->function = function;
@@ -125,7 +132,7 @@ void host_version_free(struct host_version *version)
 {
 	for (struct host_version *older; version; version = older) {
 		older = version->older;
-		server_limit_return(SERVER_LIMIT_ARGUMENTS, version->bytes);
+		server_limit_return(SERVER_LIMIT_ARGUMENTS, counted(version->bytes));
 		memory_free(version->memory);
 		free(version);
 	}

@@ -438,5 +438,8 @@ CUresult serve_peer_copy(struct server_call *call)
 		if (told != CUDA_SUCCESS)
 			reach(copy, told);
 	}
-	return holds ? server_gate_hold(object, args.transfer, &place, 0) : CUDA_SUCCESS;
+	/* The stream goes on without waiting: the failure is latched as the call's. */
+	if (holds && (result = server_gate_hold(object, &place, 0)) != CUDA_SUCCESS)
+		server_gate_open(args.transfer);
+	return args.flags & RC_PEER_COPY_HOLD ? result : CUDA_SUCCESS;
 }

@@ -4,7 +4,7 @@
 #include "program.cuh"
 
 #include <cstdint>
-#include <vector>
+#include <thread>
 
 #define STREAMS 3
 #define STRIDE 1024 /* words from one that the kernels change to the next */
@@ -87,6 +87,33 @@ static void many(struct lane *lane)
 	verify(lane, 1);
 }
 
+/* Each thread has a default stream of its own, under the same handle. */
+static void stream_of_each_thread(struct lane *lane, uint32_t seed)
+{
+	for (uint32_t round = 0; round < 6; round++) {
+		int kernel = (int)(round % 4);
+		fill(lane, 1500000 + seed, seed + round);
+		CHECK(cudaMemcpyAsync(lane->device, lane->from, lane->words * 4, cudaMemcpyHostToDevice, lane->stream));
+		launch(kernel, lane);
+		CHECK(cudaMemcpyAsync(lane->to, lane->device, lane->words * 4, cudaMemcpyDeviceToHost, lane->stream));
+		CHECK(cudaStreamSynchronize(lane->stream));
+		verify(lane, kernel);
+	}
+}
+
+static void threads(struct lane lanes[STREAMS])
+{
+	std::thread running[STREAMS];
+	struct lane own[STREAMS];
+	for (int i = 0; i < STREAMS; i++) {
+		own[i] = lanes[i];
+		own[i].stream = cudaStreamPerThread;
+		running[i] = std::thread(stream_of_each_thread, &own[i], 100u * (uint32_t)(i + 1));
+	}
+	for (std::thread &thread : running)
+		thread.join();
+}
+
 /* Rows with gaps on the device. */
 static void rows(struct lane *lane)
 {
@@ -116,6 +143,7 @@ int main(void)
 		there_and_back(lanes, size, round++);
 	many(&lanes[0]);
 	rows(&lanes[1]);
+	threads(lanes);
 	for (struct lane &lane : lanes) {
 		CHECK(cudaStreamDestroy(lane.stream));
 		CHECK(cudaFreeHost(lane.from));
