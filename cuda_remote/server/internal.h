@@ -412,7 +412,7 @@ struct server_parcel {
 	enum {
 		SERVER_PARCEL_CHUNKS, /* of copy_to_host.c */
 		SERVER_PARCEL_FETCH,  /* of data/fetch.c: the stream has come to the copy */
-		SERVER_PARCEL_COPIED, /* of data/fetch.c: windows are on the device */
+		SERVER_PARCEL_COPIED, /* of data/fetch.c: the stream has passed the copy */
 		SERVER_PARCEL_PUSH,   /* of data/push.c */
 	} kind;
 };
@@ -516,6 +516,11 @@ struct server_gate_place {
 };
 /* The gate of a copy of this session; no gate that the client names has its id. */
 uint64_t server_gate_of_copy(uint64_t copy);
+/* Of what the device has done of it: the stream writes the steps of this gate, and nobody waits for it in a stream. */
+uint64_t server_gate_of_done(uint64_t copy);
+CUresult server_gate_write(CUstream stream, const struct server_gate_place *place, uint32_t step);
+/* The number of steps that the stream has written. No driver is called. */
+uint32_t server_gate_written(uint64_t id);
 /* Makes a closed gate of one or more steps. The stream waits for each of them; step n is the n-th, from 0. */
 CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place);
 /* Puts a step into the stream. After a failure the caller opens the gate. */

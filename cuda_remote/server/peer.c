@@ -249,12 +249,41 @@ void server_gate_open(uint64_t id)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Ids with this bit are of copies, not of the client's gates. */
+uint32_t server_gate_written(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct gate *gate = gates[id % BUCKETS];
+	while (gate && gate->id != id)
+		gate = gate->next;
+	uint32_t steps = 0;
+	if (gate && gate->page->context) {
+		uint32_t value = __atomic_load_n(&gate->page->memory[gate->word], __ATOMIC_ACQUIRE);
+		steps = (int32_t)(value - gate->first) < 0 ? 0 : value - gate->first + 1;
+	}
+	pthread_mutex_unlock(&lock);
+	return steps;
+}
+
+CUresult server_gate_write(CUstream stream, const struct server_gate_place *place, uint32_t step)
+{
+	if (!driver.cuStreamWriteValue32_v2)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return driver.cuStreamWriteValue32_v2(stream, (CUdeviceptr)(uintptr_t)place->word, place->value + step,
+					      CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+/* Ids with this bit are of copies, not of the client's gates; with the second bit too: of the steps that the device has done. */
 #define OF_COPY (1ull << 63)
+#define DONE (1ull << 62)
 
 uint64_t server_gate_of_copy(uint64_t copy)
 {
 	return copy | OF_COPY;
+}
+
+uint64_t server_gate_of_done(uint64_t copy)
+{
+	return copy | OF_COPY | DONE;
 }
 
 CUresult server_gate_make(struct server_thread *thread, uint64_t id, uint32_t steps, struct server_gate_place *place)

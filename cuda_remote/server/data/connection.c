@@ -5,12 +5,14 @@
  * order of the posts, so they arrive in the order of streams and events. A parcel is a part of a copy to the host
  * (copy_to_host.c; push.c), or asks for the bytes of a copy to the device (fetch.c).
  */
+#define _GNU_SOURCE /* ppoll */
 #include "cuda_remote/server/data/data.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -116,6 +118,16 @@ int server_data_arrived(struct server_thread *thread, const ch3_incoming_t *inco
 	return server_fetch_arrived(thread, &chunk, incoming->payload_len, sink);
 }
 
+/* Time between two looks at what the device writes, while a transfer waits for it. */
+#define LOOK_NS 50000
+
+/* Sleeps until something happens, or until it is time to look again. */
+static int sleep_until(struct pollfd *fds, bool now, bool looks)
+{
+	struct timespec soon = { 0, now ? 0 : LOOK_NS };
+	return ppoll(fds, 2, now || looks ? &soon : NULL, NULL) < 0 && errno != EINTR ? -errno : 0;
+}
+
 /* Serves the connection until it ends. Its client waits for the reply of this call meanwhile. The first connection, which has
  * other duties, cannot be one. */
 CUresult serve_data_connection(struct server_call *call)
@@ -134,11 +146,13 @@ CUresult serve_data_connection(struct server_call *call)
 	while (!thread->error && !is_broken()) {
 		ch3_progress_poll(thread->engine);
 		send_all(thread);
+		bool looks = server_fetch_look(thread);
+		looks |= server_push_look();
 		int armed = thread->error ? 0 : hr_channel_arm(channel, 1);
 		if (armed < 0 && !thread->error)
 			thread->error = armed;
-		if (!thread->error && poll(fds, 2, armed ? 0 : -1) < 0 && errno != EINTR)
-			thread->error = -errno;
+		if (!thread->error)
+			thread->error = sleep_until(fds, armed, looks);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }

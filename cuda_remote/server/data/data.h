@@ -5,12 +5,16 @@
 
 #include "cuda_remote/server/internal.h"
 
-/* The device has copied windows of a copy to the host: sends them. After the last one, the copy is freed. */
+/* A stream has come to a copy to the host, or the device has copied windows of it: sends them. After the last one, the copy is
+ * freed. */
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel);
 /* A stream has come to a copy whose bytes the client is to send: takes the parcel over. */
 void server_fetch_begin(struct server_thread *thread, struct server_parcel *parcel);
-/* The device has copied windows of such a copy. */
+/* The stream has passed such a copy. */
 void server_fetch_advance(struct server_thread *thread, struct server_parcel *parcel);
+/* Looks at what the device has written. True: it has not done what the transfer waits for. */
+bool server_fetch_look(struct server_thread *thread);
+bool server_push_look(void);
 /* A chunk of such a copy arrives; without bytes: the client refuses a window. */
 int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chunk *chunk, uint64_t len, ch3_sink_t *sink);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies to the device whose bytes the client sends when the stream has come to the copy. The call issues all work of the device:
- * a callback that tells the data connection that the stream is there, and for each window of the copy a wait at the gate, the
- * copies from the stream's lane, and a callback that tells that the half of the lane is free. The thread of the data connection
+ * a callback that tells the data connection that the stream is there; for each window of the copy a wait at the gate, the copies from
+ * the stream's lane, and a write that says that half of the lane is free; and a callback at the end. The thread of the data connection
  * asks the client for the bytes, at most two windows ahead, and lets the stream pass one step of the gate when a window has
  * arrived. Bytes of one copy are transferred at a time. The thread waits for nothing but the client's bytes and the device's copies,
  * so no stream waits for another one's gate.
+ *
+ * The ends of windows are written by the device, not told by callbacks: a call that finds the driver's queue full keeps the driver's
+ * lock, without which no callback runs.
  */
 #include "cuda_remote/server/data/data.h"
 
@@ -16,27 +19,25 @@
 
 struct fetch {
 	struct server_parcel parcel; /* the stream is at the copy */
-	struct server_parcel copied; /* windows are on the device */
+	struct server_parcel passed; /* the stream has passed the copy */
 	struct fetch *behind;
 	struct server_lane *lane;
-	uint64_t number, gate, copy, bytes;
+	uint64_t number, gate, done, copy, bytes; /* gate, done: ids */
 	uint16_t function;
 	struct rc_wire_box box;
 	/* Under the lock. */
-	bool issued;          /* the call has issued the copy. The transfer may begin before: a driver's full queue can keep the call */
-	uint64_t windows;     /* that the call has issued, each with its callback */
+	bool issued;          /* the call has issued the copy. The transfer may begin before: a full queue can keep the call */
+	bool stray;           /* the device works on the copy, and nobody reports the end: the lane stays the stream's */
+	bool over;            /* the last callback has come */
 	CUresult call;        /* the call's result */
-	bool stray;           /* the device copies a window whose end nobody reports: the lane stays the stream's */
-	uint64_t done;        /* windows whose callback has come */
-	bool told;            /* the parcel copied is with the data connection */
 	CUresult device;      /* what the callbacks have reported */
 	/* Of the thread of the data connection. */
-	uint64_t free;        /* windows that the device has copied, as far as the thread knows */
 	uint64_t asked, arrived_windows;
 	uint64_t asked_end;   /* offset up to which bytes were asked for */
 	uint64_t begin, end;  /* of the window that is arriving */
 	uint64_t arrived;     /* offset up to which bytes have arrived */
 	bool closed;          /* the gate is open */
+	bool ended;           /* the second parcel, which comes once, has come */
 	CUresult result;
 };
 
@@ -47,11 +48,16 @@ static struct fetch *active, *waiting, **waiting_end = &waiting;
 
 /* ---- on the thread of the data connection ---- */
 
+/* True if the next window may be asked for as soon as the device has freed half of the lane. */
+static bool wants_half(const struct fetch *fetch)
+{
+	return fetch->result == CUDA_SUCCESS && fetch->asked_end < fetch->bytes && fetch->asked < fetch->arrived_windows + 2;
+}
+
 /* Asks for the next windows, at most two, if bytes are left, halves of the lane are free, and the copy has not failed. */
 static void ask(struct server_thread *thread, struct fetch *fetch)
 {
-	while (fetch->result == CUDA_SUCCESS && fetch->asked_end < fetch->bytes && fetch->asked < fetch->free + 2 &&
-	       fetch->asked < fetch->arrived_windows + 2 && !thread->error) {
+	while (wants_half(fetch) && fetch->asked < (uint64_t)server_gate_written(fetch->done) + 2 && !thread->error) {
 		uint64_t end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, fetch->asked_end);
 		struct rc_wire_fetch wire = { fetch->copy, fetch->asked_end, end - fetch->asked_end };
 		int error = ch3_send(thread->vc, RC_PACKET_FETCH, &wire, sizeof wire, NULL, 0, CH3_SEND_EAGER | CH3_SEND_COPY, NULL);
@@ -69,16 +75,15 @@ static bool is_over(const struct fetch *fetch)
 	return fetch->arrived == fetch->bytes || (fetch->result != CUDA_SUCCESS && fetch->arrived == fetch->asked_end);
 }
 
-/* The call and the device have ended their parts too. */
+/* Frees the fetch if the call and the device have ended their parts too. */
 static void free_ended(struct fetch *fetch)
 {
-	pthread_mutex_lock(&lock);
-	bool ended = fetch->issued && fetch->done == fetch->windows && !fetch->told;
-	pthread_mutex_unlock(&lock);
-	if (!ended)
+	if (!fetch->closed || !fetch->ended)
 		return;
-	if (!fetch->stray)
+	if (!fetch->stray) {
+		server_gate_open(fetch->done);
 		server_lane_put(fetch->lane);
+	}
 	free(fetch);
 }
 
@@ -123,22 +128,33 @@ void server_fetch_begin(struct server_thread *thread, struct server_parcel *parc
 
 void server_fetch_advance(struct server_thread *thread, struct server_parcel *parcel)
 {
-	struct fetch *fetch = (struct fetch *)((char *)parcel - offsetof(struct fetch, copied));
+	struct fetch *fetch = (struct fetch *)((char *)parcel - offsetof(struct fetch, passed));
 	pthread_mutex_lock(&lock);
-	fetch->told = false;
-	fetch->free = fetch->done;
 	if (fetch->result == CUDA_SUCCESS)
-		fetch->result = fetch->call;
+		fetch->result = fetch->call != CUDA_SUCCESS ? fetch->call : fetch->device;
 	pthread_mutex_unlock(&lock);
-	if (fetch == active) {
-		ask(thread, fetch);
-		if (is_over(fetch)) {
-			close_active(fetch);
-			begin_next(thread);
-		}
-	} else if (fetch->closed) {
+	fetch->ended = true;
+	if (fetch == active && is_over(fetch)) {
+		close_active(fetch);
+		begin_next(thread);
+	} else {
 		free_ended(fetch);
 	}
+}
+
+bool server_fetch_look(struct server_thread *thread)
+{
+	if (!active || !wants_half(active))
+		return false;
+	pthread_mutex_lock(&lock);
+	active->result = active->call; /* windows that it has not issued do not end */
+	pthread_mutex_unlock(&lock);
+	ask(thread, active);
+	if (!is_over(active))
+		return wants_half(active);
+	close_active(active);
+	begin_next(thread);
+	return active != NULL;
 }
 
 /* Bytes of the window have arrived, or were refused. */
@@ -189,14 +205,6 @@ int server_fetch_arrived(struct server_thread *thread, const struct rc_wire_chun
 	return 0;
 }
 
-/* Has the data connection look at the fetch. Under the lock. */
-static void tell(struct fetch *fetch)
-{
-	if (!fetch->told)
-		server_data_post(&fetch->copied, 0);
-	fetch->told = true;
-}
-
 /* ---- on threads of the driver ---- */
 
 static void stream_arrived(CUstream stream, CUresult result, void *argument)
@@ -205,52 +213,58 @@ static void stream_arrived(CUstream stream, CUresult result, void *argument)
 	(void)stream;
 	pthread_mutex_lock(&lock);
 	fetch->device = result;
-	server_data_post(&fetch->parcel, 0);
 	pthread_mutex_unlock(&lock);
+	server_data_post(&fetch->parcel, 0);
 }
 
-/* After a failure of the device all callbacks come, and the transfer ends by itself. */
-static void window_copied(CUstream stream, CUresult result, void *argument)
+static void stream_passed(CUstream stream, CUresult result, void *argument)
 {
 	struct fetch *fetch = argument;
 	(void)stream;
-	(void)result;
 	pthread_mutex_lock(&lock);
-	fetch->done++;
-	tell(fetch);
+	if (fetch->device == CUDA_SUCCESS)
+		fetch->device = result;
+	fetch->over = true;
+	if (fetch->issued)
+		server_data_post(&fetch->passed, 0);
 	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the call ---- */
 
-static CUresult issue_window(struct fetch *fetch, const struct server_gate_place *place, CUstream stream, uint64_t window,
-			     uint64_t begin, uint64_t end)
+/* Where the steps of the gate and those of the device are. */
+struct places {
+	struct server_gate_place gate, done;
+};
+
+static CUresult issue_window(struct fetch *fetch, const struct places *places, CUstream stream, uint32_t window, uint64_t begin,
+			     uint64_t end)
 {
-	CUresult result = server_gate_hold(stream, place, (uint32_t)window);
+	CUresult result = server_gate_hold(stream, &places->gate, window);
 	if (result == CUDA_SUCCESS)
 		result = server_lane_issue(fetch->lane, &fetch->box, window, begin, end, true, stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = driver.cuStreamAddCallback(stream, window_copied, fetch, 0);
-	fetch->stray = result != CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = server_gate_write(stream, &places->done, window);
 	return result;
 }
 
 /* Issues the copy. The stream has its first callback: from here on the data connection frees the fetch. */
-static CUresult issue(struct fetch *fetch, const struct server_gate_place *place, CUstream stream)
+static CUresult issue(struct fetch *fetch, const struct places *places, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
-	uint64_t window = 0;
+	uint32_t window = 0;
 	for (uint64_t begin = 0, end; begin < fetch->bytes && result == CUDA_SUCCESS; begin = end) {
 		end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, begin);
-		result = issue_window(fetch, place, stream, window, begin, end);
-		window += result == CUDA_SUCCESS;
+		result = issue_window(fetch, places, stream, window++, begin, end);
 	}
+	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, fetch, 0);
+	result = result == CUDA_SUCCESS ? last : result;
 	pthread_mutex_lock(&lock);
-	fetch->windows = window;
+	fetch->stray = last != CUDA_SUCCESS;
 	fetch->call = result;
 	fetch->issued = true;
-	tell(fetch);
+	if (fetch->over || fetch->stray)
+		server_data_post(&fetch->passed, 0);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -258,20 +272,21 @@ static CUresult issue(struct fetch *fetch, const struct server_gate_place *place
 /* *given: the fetch belongs to the data connection. */
 static CUresult begin(struct server_call *call, struct fetch *fetch, CUstream stream, bool *given)
 {
-	struct server_gate_place place;
+	struct places places;
 	uint64_t windows = server_lane_windows(fetch->lane, &fetch->box, fetch->bytes);
 	if (!windows)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_gate_make(call->thread, fetch->gate, (uint32_t)windows, &place);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = driver.cuStreamAddCallback(stream, stream_arrived, fetch, 0);
+	CUresult result = server_gate_make(call->thread, fetch->gate, (uint32_t)windows, &places.gate);
+	if (result == CUDA_SUCCESS)
+		result = server_gate_make(call->thread, fetch->done, (uint32_t)windows, &places.done);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamAddCallback(stream, stream_arrived, fetch, 0);
 	*given = result == CUDA_SUCCESS;
-	if (!*given) {
-		server_gate_open(fetch->gate);
-		return result;
-	}
-	return issue(fetch, &place, stream);
+	if (*given)
+		return issue(fetch, &places, stream);
+	server_gate_open(fetch->gate);
+	server_gate_open(fetch->done);
+	return result;
 }
 
 CUresult serve_copy_up_later(struct server_call *call)
@@ -288,9 +303,9 @@ CUresult serve_copy_up_later(struct server_call *call)
 	struct fetch *fetch = result == CUDA_SUCCESS ? calloc(1, sizeof *fetch) : NULL;
 	if (!fetch)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .copied.kind = SERVER_PARCEL_COPIED, .number = call->number,
+	*fetch = (struct fetch){ .parcel.kind = SERVER_PARCEL_FETCH, .passed.kind = SERVER_PARCEL_COPIED, .number = call->number,
 				 .function = call->thread->head.function, .copy = copy.copy, .gate = server_gate_of_copy(copy.copy),
-				 .box = copy.box, .bytes = bytes };
+				 .done = server_gate_of_done(copy.copy), .box = copy.box, .bytes = bytes };
 	result = server_lane_take(call->thread, copy.stream, &fetch->lane);
 	if (result == CUDA_SUCCESS)
 		result = begin(call, fetch, stream, &given);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asynchronous copies to the host of which the worker keeps only two windows, as the session has HEADRACE_STAGING bytes of such
- * copies already. The call issues all work of the device: for each window a wait at the gate, until half of the stream's lane is
- * free; the copies to it; and a callback that gives the window to the data connection. The thread of the connection sends the window,
- * and lets the stream pass the step of the window after the next one. It waits for nothing but the connection. The first two windows
- * wait for the copy before in the same lane.
+ * copies already. The call issues all work of the device: a callback that tells the data connection that the stream is there; for
+ * each window a wait at the gate, until half of the stream's lane is free, the copies to it, and a write that says that the window is
+ * there; and a callback at the end. The thread of the data connection looks at what the device has written, sends the windows, and
+ * lets the stream pass the step of the window after the next one. It waits for nothing but the connection. The first two windows
+ * wait for the copy before in the same lane. (Why the device writes: fetch.c.)
  */
 #include "cuda_remote/server/data/data.h"
 
@@ -17,27 +18,75 @@ struct push {
 	uint64_t number, gate, copy, bytes;
 	uint16_t function;
 	struct rc_wire_box box;
+	struct push *looked; /* in the list of those that are looked at */
+	uint64_t done;    /* id of the gate that the device writes */
 	/* Under the lock. */
 	bool issued;      /* the call has issued the copy */
 	bool told;        /* the parcel is with the data connection */
+	bool over;        /* the last callback has come */
 	uint64_t steps;   /* of the gate: windows that the copy has */
-	uint64_t windows; /* that the call has issued, each with its callback */
-	uint64_t done;    /* windows whose callback has come */
-	uint64_t good;    /* those of them that the device has copied, before the first failure */
+	uint64_t good;    /* windows that the device has copied, before the first failure */
 	uint64_t end;     /* offset behind the good windows */
 	bool failed;      /* the client is to be told, by one message */
 	bool reported;    /* the failure is that of the call */
 	bool blocked;     /* the copy before has not left the lane */
 	bool open_later;  /* then the gate opens: the copy has failed */
-	bool over;        /* then the push ends: all that was issued has been sent */
-	bool stray;       /* the device copies a window whose end nobody reports: the lane stays the stream's */
+	bool sent_all;    /* then the push ends: all that was issued has been sent */
+	bool stray;       /* the device works on the copy, and nobody reports the end: the lane stays the stream's */
 	CUresult result;
 	/* Of the thread of the data connection. */
+	bool listed;
 	uint64_t sent_windows, sent; /* bytes */
 	bool failure_sent;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct push *looked_at; /* of the thread of the data connection */
+
+/* ---- what the data connection is told ---- */
+
+/* Gives the parcel, of so many messages more, to the data connection. Under the lock. */
+static void tell(struct push *push, uint64_t messages)
+{
+	if (push->told)
+		server_data_count(messages);
+	else
+		server_data_post(&push->parcel, messages);
+	push->told = true;
+}
+
+/* Messages of the first failure. Under the lock. */
+static uint64_t fail(struct push *push, CUresult result)
+{
+	if (push->failed)
+		return 0;
+	push->failed = true;
+	push->result = result;
+	return 1;
+}
+
+/* Chunks of the window that begins at an offset. */
+static uint64_t chunks(const struct push *push, uint64_t begin, uint64_t end)
+{
+	uint64_t n = 0;
+	for (; begin < end; n++)
+		begin += rc_box_chunk(&push->box, begin);
+	return n;
+}
+
+/* Counts the messages of the windows that the device has copied since the last time. Under the lock. */
+static uint64_t count(struct push *push)
+{
+	uint64_t messages = 0, written = server_gate_written(push->done);
+	while (!push->failed && push->good < push->steps && push->good < written) {
+		uint64_t end = server_lane_end(push->lane, &push->box, push->bytes, push->end);
+		messages += chunks(push, push->end, end);
+		push->end = end;
+		push->good++;
+	}
+	return messages;
+}
 
 /* Lets the stream copy the windows up to this one. */
 static void let_copy(const struct push *push, uint64_t window)
@@ -77,7 +126,7 @@ static struct push *leave_lane(struct push *push)
 		else
 			let_copy(behind, 1);
 	}
-	bool ends = behind && behind->over, stray = push->stray;
+	bool ends = behind && behind->sent_all, stray = push->stray;
 	pthread_mutex_unlock(&lock);
 	if (!stray)
 		server_lane_put(push->lane);
@@ -88,11 +137,13 @@ static struct push *leave_lane(struct push *push)
 static void finish(struct push *push)
 {
 	pthread_mutex_lock(&lock);
-	push->over = push->blocked;
+	push->sent_all = push->blocked;
 	struct push *ending = push->blocked ? NULL : push;
 	pthread_mutex_unlock(&lock);
 	while (ending) {
 		server_gate_open(ending->gate);
+		if (!ending->stray)
+			server_gate_open(ending->done);
 		struct push *next = leave_lane(ending);
 		free(ending);
 		ending = next;
@@ -121,6 +172,28 @@ static void send_failure(struct server_thread *thread, struct push *push, CUresu
 	open_gate(push);
 }
 
+static void look_no_more(struct push *push)
+{
+	struct push **at = &looked_at;
+	while (*at && *at != push)
+		at = &(*at)->looked;
+	if (*at)
+		*at = push->looked;
+	push->listed = false;
+}
+
+bool server_push_look(void)
+{
+	for (struct push *push = looked_at; push; push = push->looked) {
+		pthread_mutex_lock(&lock);
+		uint64_t messages = count(push);
+		if (messages)
+			tell(push, messages);
+		pthread_mutex_unlock(&lock);
+	}
+	return looked_at != NULL;
+}
+
 void server_push_serve(struct server_thread *thread, struct server_parcel *parcel)
 {
 	struct push *push = (struct push *)parcel;
@@ -132,75 +205,56 @@ void server_push_serve(struct server_thread *thread, struct server_parcel *parce
 		send_window(thread, push);
 	if (now.failed && !push->failure_sent && !thread->error)
 		send_failure(thread, push, now.result, now.reported);
-	if (!now.issued || now.done < now.windows)
-		return;
-	/* The last callback has come, and none of its parcels is left: told was set before done grew. */
-	finish(push);
+	bool ends = now.issued && (now.over || now.stray);
+	if (push->listed && (ends || now.failed || now.good == now.steps))
+		look_no_more(push);
+	else if (!push->listed && !ends && !now.failed && now.good < now.steps) {
+		push->looked = looked_at;
+		looked_at = push;
+		push->listed = true;
+	}
+	/* The last parcel: told was set for it after everything else. */
+	if (ends)
+		finish(push);
 }
 
-/* ---- what the data connection is told ---- */
+/* ---- on threads of the driver ---- */
 
-/* Gives the parcel, of so many messages more, to the data connection. Under the lock. */
-static void tell(struct push *push, uint64_t messages)
-{
-	if (push->told)
-		server_data_count(messages);
-	else
-		server_data_post(&push->parcel, messages);
-	push->told = true;
-}
-
-/* Messages of the first failure. Under the lock. */
-static uint64_t fail(struct push *push, CUresult result)
-{
-	if (push->failed)
-		return 0;
-	push->failed = true;
-	push->result = result;
-	return 1;
-}
-
-/* Chunks of the window that begins at an offset. */
-static uint64_t chunks(const struct push *push, uint64_t begin, uint64_t end)
-{
-	uint64_t n = 0;
-	for (; begin < end; n++)
-		begin += rc_box_chunk(&push->box, begin);
-	return n;
-}
-
-/* On a thread of the driver. */
-static void window_copied(CUstream stream, CUresult result, void *argument)
+static void stream_arrived(CUstream stream, CUresult result, void *argument)
 {
 	struct push *push = argument;
-	uint64_t messages = 0;
 	(void)stream;
 	pthread_mutex_lock(&lock);
-	push->done++;
-	if (result != CUDA_SUCCESS) {
-		messages = fail(push, result);
-	} else if (!push->failed) {
-		uint64_t end = server_lane_end(push->lane, &push->box, push->bytes, push->end);
-		messages = chunks(push, push->end, end);
-		push->end = end;
-		push->good++;
-	}
-	tell(push, messages);
+	tell(push, result == CUDA_SUCCESS ? 0 : fail(push, result));
+	pthread_mutex_unlock(&lock);
+}
+
+/* All messages are counted before the stream goes on. */
+static void stream_passed(CUstream stream, CUresult result, void *argument)
+{
+	struct push *push = argument;
+	(void)stream;
+	pthread_mutex_lock(&lock);
+	push->over = true;
+	tell(push, result == CUDA_SUCCESS ? count(push) : fail(push, result));
 	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the call ---- */
 
-static CUresult issue_window(struct push *push, const struct server_gate_place *place, CUstream stream, uint64_t window,
-			     uint64_t begin, uint64_t end)
+/* Where the steps of the gate and those of the device are. */
+struct places {
+	struct server_gate_place gate, done;
+};
+
+static CUresult issue_window(struct push *push, const struct places *places, CUstream stream, uint32_t window, uint64_t begin,
+			     uint64_t end)
 {
-	CUresult result = server_gate_hold(stream, place, (uint32_t)window);
+	CUresult result = server_gate_hold(stream, &places->gate, window);
 	if (result == CUDA_SUCCESS)
 		result = server_lane_issue(push->lane, &push->box, window, begin, end, false, stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = driver.cuStreamAddCallback(stream, window_copied, push, 0);
-	push->stray = result != CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = server_gate_write(stream, &places->done, window);
 	return result;
 }
 
@@ -219,21 +273,24 @@ static void enter_lane(struct push *push)
 	pthread_mutex_unlock(&lock);
 }
 
-static CUresult issue(struct push *push, const struct server_gate_place *place, CUstream stream, uint64_t *issued)
+/* Issues the copy. The stream has its first callback. */
+static CUresult issue(struct push *push, const struct places *places, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
+	uint32_t window = 0;
 	for (uint64_t begin = 0, end; begin < push->bytes && result == CUDA_SUCCESS; begin = end) {
 		end = server_lane_end(push->lane, &push->box, push->bytes, begin);
-		result = issue_window(push, place, stream, *issued, begin, end);
-		*issued += result == CUDA_SUCCESS;
+		result = issue_window(push, places, stream, window++, begin, end);
 	}
-	return result;
+	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, push, 0);
+	push->stray = last != CUDA_SUCCESS;
+	return result == CUDA_SUCCESS ? last : result;
 }
 
 static CUresult prepare(struct server_call *call, const struct rc_wire_copy *copy, struct push *push, CUstream *stream,
-			struct server_gate_place *place)
+			struct places *places)
 {
-	void *object;
+	void *object = NULL;
 	CUresult result = server_object(RC_KIND_STREAM, copy->stream, &object);
 	if (!driver.cuStreamAddCallback)
 		result = CUDA_ERROR_NOT_SUPPORTED;
@@ -242,34 +299,41 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 	if (result == CUDA_SUCCESS)
 		push->steps = server_lane_windows(push->lane, &copy->box, push->bytes);
 	if (result == CUDA_SUCCESS)
-		result = push->steps ? server_gate_make(call->thread, push->gate, (uint32_t)push->steps, place) :
+		result = push->steps ? server_gate_make(call->thread, push->gate, (uint32_t)push->steps, &places->gate) :
 				       CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		enter_lane(push);
-	*stream = result == CUDA_SUCCESS ? object : NULL;
+		result = server_gate_make(call->thread, push->done, (uint32_t)push->steps, &places->done);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuStreamAddCallback(object, stream_arrived, push, 0);
+	*stream = object;
 	return result;
 }
 
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
 	struct push *push = calloc(1, sizeof *push);
-	struct server_gate_place place;
+	struct places places;
 	CUstream stream;
-	uint64_t issued = 0;
 	if (!push)
 		return server_data_no_memory(call);
 	*push = (struct push){ .parcel.kind = SERVER_PARCEL_PUSH, .number = call->number, .function = call->thread->head.function,
-			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .box = copy->box, .bytes = bytes };
-	CUresult result = prepare(call, copy, push, &stream, &place);
-	if (result == CUDA_SUCCESS)
-		result = issue(push, &place, stream, &issued);
+			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .done = server_gate_of_done(copy->copy),
+			       .box = copy->box, .bytes = bytes };
+	CUresult result = prepare(call, copy, push, &stream, &places);
+	bool issued = result == CUDA_SUCCESS;
+	if (issued) {
+		enter_lane(push);
+		result = issue(push, &places, stream);
+	}
 	pthread_mutex_lock(&lock);
 	push->issued = true;
-	push->windows = issued;
+	push->over |= !issued; /* the stream does not come to the copy */
 	if (result != CUDA_SUCCESS)
 		push->reported = !push->failed; /* else a callback has reported a failure before */
 	/* The client is told of a failure; and the last callback may have come already. */
-	tell(push, result == CUDA_SUCCESS ? 0 : fail(push, result));
+	uint64_t messages = result == CUDA_SUCCESS ? 0 : fail(push, result);
+	if (messages || push->over || push->stray)
+		tell(push, messages);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
