@@ -103,7 +103,8 @@ void ch3_vc_close(ch3_vc_t *vc);
 typedef void (*ch3_failure_fn)(void *context, ch3_vc_t *vc, int error);
 void ch3_on_failure(ch3_t *engine, ch3_failure_fn on_failure, void *context);
 
-/* Completion callback of a send or a receive. error: 0 or a negated errno value. bytes: number of transferred bytes. */
+/* Completion callback of a send or a receive. error: 0 or a negated errno value. bytes: number of transferred bytes;
+ * after an error a lower bound, as more bytes may have been stored in the buffers. */
 typedef void (*ch3_done_fn)(void *context, int error, size_t bytes);
 
 /* An incoming message. header points into ch3's memory and is valid only during the handler's call. */
@@ -185,10 +186,10 @@ int ch3_send(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 	     unsigned flags, ch3_request_t **request);
 
 /*
- * Small messages with CH3_SEND_MORE are gathered (copied, *request is NULL) if the connection is up and the pipe has room, so
- * that one system call or work request sends many of them. They leave before the next message without CH3_SEND_MORE, when
- * their memory is full, in ch3_flush, in progress, and before the connection is closed. Over transports with records in place
- * nothing is gathered.
+ * Small messages with CH3_SEND_MORE are gathered (copied, *request is NULL) if the connection is up and no earlier message waits
+ * for room in the pipe, so that one system call or work request sends many of them. They leave before the next message without
+ * CH3_SEND_MORE, when their memory is full, in ch3_flush, in progress, and before the connection is closed. Over transports
+ * with records in place a message is gathered only if the pipe has no room for it.
  * ch3_flush sends what is gathered. Returns false if the pipe has not accepted all of it: progress or a later ch3_flush sends
  * the rest. The next send reports an error.
  */

@@ -101,11 +101,11 @@ static void look(ch3_t *engine)
 
 static bool stays_active(const ch3_vc_t *vc)
 {
-	return !vc->error && (vc->send_error || vc->writing || vc->accesses);
+	return !vc->error && (vc->send_error || vc->writing || vc->accesses || vc->batch);
 }
 
 /* Removes the least recently activated connections from the list until it has CH3_ACTIVE_MAX entries. Connections with
- * writes or accesses in progress, or with an unreported send error, stay. */
+ * writes or accesses in progress, with gathered messages, or with an unreported send error, stay. */
 static void active_trim(ch3_t *engine)
 {
 	ch3_vc_t *vc = TAILQ_LAST(&engine->active, ch3_vc_list), *before;

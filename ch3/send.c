@@ -230,9 +230,9 @@ int ch3_send_check(const ch3_vc_t *vc, unsigned type, const void *header, size_t
 
 bool ch3_flush(ch3_vc_t *vc)
 {
-	if (vc->queue)
+	if (vc->queue && !vc->error) /* after an error the queue is being cancelled */
 		ch3_queue_flush(vc);
-	return !vc->queue || vc->send_error;
+	return !vc->queue || vc->error || vc->send_error;
 }
 
 /* Begins a batch, in an empty queue. Returns NULL if there is no memory. */

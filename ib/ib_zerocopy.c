@@ -562,6 +562,15 @@ static void take_in(struct ib_conn *conn)
 	ib_conn_pay_tail(conn);
 }
 
+/* Short pieces are never announced, however many they are. */
+static bool has_long_piece(const struct iovec *iov, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (iov[i].iov_len >= HR_ZERO_COPY_MIN)
+			return true;
+	return false;
+}
+
 int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t *accepted)
 {
 	struct ib_zerocopy *zerocopy = conn->zerocopy;
@@ -570,7 +579,7 @@ int ib_zerocopy_put(struct ib_conn *conn, const struct iovec *iov, int n, size_t
 		ib_conn_progress(conn);
 	/* Also after an error: bytes that the peer has read are accepted. */
 	take_acknowledgements(conn);
-	if (conn->device->measures && !zerocopy->measuring.begun && total >= HR_ZERO_COPY_MIN && !conn->error)
+	if (conn->device->measures && !zerocopy->measuring.begun && !conn->error && has_long_piece(iov, n))
 		measuring_begin(conn);
 	bool sent = !conn->error && send_more(conn, iov, n, total);
 	uint64_t acceptable = ib_offers_acceptable(&zerocopy->offers);

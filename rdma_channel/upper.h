@@ -78,8 +78,10 @@ const struct hr_awaited *hr_conn_watch(hr_conn_t *conn);
  * read yet. They stay in the pipe: get delivers the same bytes later. With the header of the next message, the caller
  * can add that message's memory to the vector of its next get, and the transport can transfer it at once.
  * From the first call on, the caller follows a stricter rule than that of hr_channel_get: until get has filled all of a
- * vector, each get offers the rest of all its elements, those below HR_ZERO_COPY_MIN too if a longer one follows. The
- * memory of shorter elements may be replaced, not their lengths.
+ * vector, each get offers the rest of all its elements, those below HR_ZERO_COPY_MIN too if a longer one follows. For
+ * example, a get offers {rest of a payload, header, next payload}, and both payloads are long. Each later get offers what
+ * is left of the three, in this order. It may offer other memory of the same length for the header, but it may not leave
+ * the header out, and the memory of the payloads stays the same. Further elements may follow.
  */
 size_t hr_conn_ahead(hr_conn_t *conn, uint64_t skip, void *to, size_t len);
 

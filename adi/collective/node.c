@@ -23,8 +23,8 @@
 /* After this time a rank that waits without rank 0 opens a connection to the awaited rank. Not a number of polls: if other programs
  * use the processors, each yield can take milliseconds. */
 #define LONG_MS 100
-/* A yield takes longer than YIELD_NS, and YIELD_RANK_NS for each rank, if other programs use the processor. Then the next CROWDED waits
- * sleep instead: a process that wakes up runs before those that have used the processor all the time. */
+/* If other programs use the processor, a yield takes longer, on average, than YIELD_NS plus YIELD_RANK_NS times the number of ranks.
+ * Then the next CROWDED waits sleep instead: a process that wakes up runs before those that have used the processor all the time. */
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
@@ -124,7 +124,8 @@ static bool yield_until(const struct adi_comm *comm, const _Atomic uint64_t *wor
 		sched_yield();
 		yields++;
 	}
-	if (now_ns() - begin > yields * (YIELD_NS + YIELD_RANK_NS * (int64_t)comm->size))
+	/* Without a yield no time was measured. */
+	if (yields > 0 && now_ns() - begin > yields * (YIELD_NS + YIELD_RANK_NS * (int64_t)comm->size))
 		crowded = CROWDED;
 	return reached(word, value);
 }

@@ -21,7 +21,8 @@
  *        between are left out. So two processes that exchange single messages use the first lines of the ring again
  *        and again. Such lines pass from processor to processor in half the time of lines that were last used long ago.
  *        The sender goes back if the receiver has taken all earlier records, which the sender knows from the echo, and if
- *        the record is short and the caller puts nothing more now.
+ *        the record is short and the caller puts nothing more now. Until the receiver has taken that record, only the lines
+ *        before it are free: SHM_BACK_LINES at least.
  * Echo:  The sender inverts SHM_MARK in one record after another, but at most once until the receiver has answered: each
  *        record of the other direction has in SHM_ECHO the mark of the last record that its sender has taken. The first
  *        record with the new echo says that the lines up to the end of the first record with the new mark are free.
@@ -65,7 +66,7 @@
 #define SHM_ECHO (1u << 27)
 #define SHM_FLAGS (SHM_KINDS | SHM_BACK | SHM_MARK | SHM_ECHO)
 #define SHM_BACK_MOST 80u /* lines of a record with SHM_BACK: longer ones gain nothing */
-#define SHM_BACK_LINES 4u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
+#define SHM_BACK_LINES 16u /* so many lines lie before a record with SHM_BACK at least: room for the next ones */
 #define SHM_FEW_LINES 8u /* after a record of at most so many lines, words that are clean are zeroed late */
 #define SHM_RECORD_MAX 32768u /* payload bytes: a piece of this size is copied out while the next is copied in */
 #define SHM_ALIGNED_MIN 192u

@@ -290,6 +290,16 @@ static void receive_one(int end, size_t len, uint64_t position, bool last)
 	demand(!last || hr_conn_peek(conn[end], &at, &arrived) == HR_NOT_ARRIVED, "a record arrived that was not sent");
 }
 
+/* A message from end 0 and an answer. Returns the address of the message. */
+static const uint8_t *exchange(size_t len)
+{
+	const uint8_t *at = send_one(0, len, len);
+	receive_one(1, len, len, true);
+	send_one(1, 8, 8);
+	receive_one(0, 8, 8, true);
+	return at;
+}
+
 START_TEST(single_messages_use_the_same_lines)
 {
 	const uint8_t *least = NULL, *most = NULL;
@@ -305,6 +315,27 @@ START_TEST(single_messages_use_the_same_lines)
 		most = at > most ? at : most;
 	}
 	ck_assert_uint_lt((size_t)(most - least), 4096);
+	close_ends();
+}
+END_TEST
+
+/* Also behind a message with which the sender goes back: only the lines before that message are free then. */
+START_TEST(an_untaken_short_message_leaves_room)
+{
+	open_rings(HR_TRANSPORT_SHM, 1u << 20);
+	for (int i = 0; i < 100; i++) {
+		send_one(0, 8, 0);
+		for (uint64_t k = 1; k < 15; k++)
+			send_one(0, 56, k);
+		receive_one(1, 8, 0, false);
+		for (uint64_t k = 1; k < 15; k++)
+			receive_one(1, 56, k, k == 14);
+		/* The answer tells about the first of them, the next exchange about all. */
+		send_one(1, 8, 8);
+		receive_one(0, 8, 8, true);
+		for (int k = 0; k <= i % 20; k++)
+			exchange(8);
+	}
 	close_ends();
 }
 END_TEST
@@ -334,16 +365,6 @@ END_TEST
 /* How often the sender goes back until positions are the same again (ring.h). */
 #define AROUND ((uint32_t)((1ull << 32) / RING_LINES))
 
-/* A message from end 0 and an answer. Returns the address of the message. */
-static const uint8_t *exchange(size_t len)
-{
-	const uint8_t *at = send_one(0, len, len);
-	receive_one(1, len, len, true);
-	send_one(1, 8, 8);
-	receive_one(0, 8, 8, true);
-	return at;
-}
-
 /* Exchanges short messages until the sender has gone back so often. The last message was at the start of the ring. */
 static void go_back(uint32_t times)
 {
@@ -352,7 +373,7 @@ static void go_back(uint32_t times)
 		const uint8_t *at = exchange(8);
 		back += before && at < before;
 		before = at;
-		demand(i < 16 * times, "the sender does not go back");
+		demand(i < 64 * times, "the sender does not go back");
 	}
 }
 
@@ -365,7 +386,7 @@ START_TEST(a_header_word_of_the_same_position_is_no_record)
 	open_rings(HR_TRANSPORT_SHM, 1u << 20);
 	go_back(2);
 	for (uint32_t around = 0; around < 3; around++) {
-		const uint8_t *at = exchange(600);
+		const uint8_t *at = exchange(1200);
 		demand(exchange(8) > at, "the header word is not behind the long message");
 		exchange(8);
 		go_back(AROUND - 1);
@@ -397,6 +418,7 @@ int main(void)
 	tcase_add_test(tests, an_offered_piece_goes_through_put_and_get);
 	tcase_add_test(tests, a_peers_end_is_left_to_get);
 	tcase_add_test(tests, single_messages_use_the_same_lines);
+	tcase_add_test(tests, an_untaken_short_message_leaves_room);
 	tcase_add_test(tests, answers_free_no_record_that_was_not_received);
 	tcase_add_test(tests, a_header_word_of_the_same_position_is_no_record);
 	tcase_add_test(tests, tcp_has_no_records_in_place);

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROGRAMS 4   /* on each processor */
-#define ROUNDS 3000  /* at most: some tens of them are enough */
-#define SLEEPS 20
+#define PROGRAMS 4 /* on each processor */
+#define ROUNDS 5000000 /* at most; the two ranks make thousands of them before another program runs */
+#define SLEEPS 10
 
 static pid_t *programs;
 static long n_programs;
