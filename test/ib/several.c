@@ -2,7 +2,7 @@
 /*
  * Zero-copy over verbs, on the libibverbs double: how many pieces one put announces. The sender puts once and then calls
  * nothing. The receiver gets what this put has announced, and nothing else. And how a receiver that looks ahead has several
- * messages read at a time, although the header of each comes behind the message before it; and the measured threshold.
+ * messages read at a time, although the header of each comes behind the message before it; and when the threshold is measured.
  */
 #include "config.h"
 
@@ -206,6 +206,34 @@ static void threshold_is_measured(struct side *side)
 	free(bytes);
 }
 
+/* Also of 32 KB together. The rounds take longer than the measurement would. */
+static void short_elements_measure_nothing(struct side *side)
+{
+	enum { ROUNDS = 100, SHORT = 8192 };
+	uint8_t *bytes = malloc(LENGTH), answer = 1;
+	CHECK(bytes);
+	pattern_fill(1, 0, bytes, LENGTH);
+	setenv("HEADRACE_IB_ZERO_COPY", "auto", 1);
+	setenv("HR_VERBS_DOUBLE_LATENCY_NS", "5000000", 1);
+	connect_with(side, NULL);
+	for (int i = 0; i <= ROUNDS; i++) {
+		struct iovec parts[4], whole = { bytes, i < ROUNDS ? sizeof parts / sizeof *parts * SHORT : LENGTH };
+		for (int k = 0; k < 4; k++)
+			parts[k] = (struct iovec){ bytes + (size_t)k * SHORT, SHORT };
+		if (side->index == 0)
+			put_all_iov(side, i < ROUNDS ? parts : &whole, i < ROUNDS ? 4 : 1);
+		else
+			get_all_iov(side, &whole, 1);
+		if (side->index == 0)
+			get_all_iov(side, &(struct iovec){ &answer, 1 }, 1);
+		else
+			put_all_iov(side, &(struct iovec){ &answer, 1 }, 1);
+	}
+	CHECK_IS(zero_copy_puts(side), side->index == 0); /* the default threshold is below LENGTH */
+	side_meet(side);
+	free(bytes);
+}
+
 static void settings_out_of_range_are_refused(struct side *side)
 {
 	static const char *const wrong[] = { "0", "33", "x" };
@@ -218,6 +246,7 @@ static const struct test_case cases[] = {
 	{ "as-many-as-by-default", as_many_as_by_default, PAIR_OWN_SETUP },
 	{ "messages-are-read-ahead", messages_are_read_ahead, PAIR_OWN_SETUP },
 	{ "threshold-is-measured", threshold_is_measured, PAIR_OWN_SETUP },
+	{ "short-elements-measure-nothing", short_elements_measure_nothing, PAIR_OWN_SETUP },
 	{ "settings-out-of-range-are-refused", settings_out_of_range_are_refused, PAIR_OWN_SETUP },
 };
 
