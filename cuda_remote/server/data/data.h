@@ -35,8 +35,12 @@ uint64_t server_lane_end(const struct server_lane *lane, const struct rc_wire_bo
 uint64_t server_lane_windows(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes);
 /* Where the window lies. Its bytes are contiguous. */
 uint8_t *server_lane_memory(const struct server_lane *lane, uint64_t window);
-/* Issues the device's copies of a window. up: to the device. */
-CUresult server_lane_issue(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t window, uint64_t begin,
-			   uint64_t end, bool up, CUstream stream);
+/* The gates of a copy: the stream waits for the steps of the one before the windows, and writes those of the other after them. */
+struct server_lane_gates {
+	struct server_gate_place gate, done;
+};
+/* Issues the device's part of a copy, all windows. up: to the device. */
+CUresult server_lane_issue(const struct server_lane *lane, const struct rc_wire_box *box, uint64_t bytes,
+			   const struct server_lane_gates *gates, bool up, CUstream stream);
 
 #endif

@@ -232,31 +232,10 @@ static void stream_passed(CUstream stream, CUresult result, void *argument)
 
 /* ---- the call ---- */
 
-/* Where the steps of the gate and those of the device are. */
-struct places {
-	struct server_gate_place gate, done;
-};
-
-static CUresult issue_window(struct fetch *fetch, const struct places *places, CUstream stream, uint32_t window, uint64_t begin,
-			     uint64_t end)
-{
-	CUresult result = server_gate_hold(stream, &places->gate, window);
-	if (result == CUDA_SUCCESS)
-		result = server_lane_issue(fetch->lane, &fetch->box, window, begin, end, true, stream);
-	if (result == CUDA_SUCCESS)
-		result = server_gate_write(stream, &places->done, window);
-	return result;
-}
-
 /* Issues the copy. The stream has its first callback: from here on the data connection frees the fetch. */
-static CUresult issue(struct fetch *fetch, const struct places *places, CUstream stream)
+static CUresult issue(struct fetch *fetch, const struct server_lane_gates *gates, CUstream stream)
 {
-	CUresult result = CUDA_SUCCESS;
-	uint32_t window = 0;
-	for (uint64_t begin = 0, end; begin < fetch->bytes && result == CUDA_SUCCESS; begin = end) {
-		end = server_lane_end(fetch->lane, &fetch->box, fetch->bytes, begin);
-		result = issue_window(fetch, places, stream, window++, begin, end);
-	}
+	CUresult result = server_lane_issue(fetch->lane, &fetch->box, fetch->bytes, gates, true, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, fetch, 0);
 	result = result == CUDA_SUCCESS ? last : result;
 	pthread_mutex_lock(&lock);
@@ -272,18 +251,18 @@ static CUresult issue(struct fetch *fetch, const struct places *places, CUstream
 /* *given: the fetch belongs to the data connection. */
 static CUresult begin(struct server_call *call, struct fetch *fetch, CUstream stream, bool *given)
 {
-	struct places places;
+	struct server_lane_gates gates;
 	uint64_t windows = server_lane_windows(fetch->lane, &fetch->box, fetch->bytes);
 	if (!windows)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = server_gate_make(call->thread, fetch->gate, (uint32_t)windows, &places.gate);
+	CUresult result = server_gate_make(call->thread, fetch->gate, (uint32_t)windows, &gates.gate);
 	if (result == CUDA_SUCCESS)
-		result = server_gate_make(call->thread, fetch->done, (uint32_t)windows, &places.done);
+		result = server_gate_make(call->thread, fetch->done, (uint32_t)windows, &gates.done);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuStreamAddCallback(stream, stream_arrived, fetch, 0);
 	*given = result == CUDA_SUCCESS;
 	if (*given)
-		return issue(fetch, &places, stream);
+		return issue(fetch, &gates, stream);
 	server_gate_open(fetch->gate);
 	server_gate_open(fetch->done);
 	return result;

@@ -242,22 +242,6 @@ static void stream_passed(CUstream stream, CUresult result, void *argument)
 
 /* ---- the call ---- */
 
-/* Where the steps of the gate and those of the device are. */
-struct places {
-	struct server_gate_place gate, done;
-};
-
-static CUresult issue_window(struct push *push, const struct places *places, CUstream stream, uint32_t window, uint64_t begin,
-			     uint64_t end)
-{
-	CUresult result = server_gate_hold(stream, &places->gate, window);
-	if (result == CUDA_SUCCESS)
-		result = server_lane_issue(push->lane, &push->box, window, begin, end, false, stream);
-	if (result == CUDA_SUCCESS)
-		result = server_gate_write(stream, &places->done, window);
-	return result;
-}
-
 /* Before the copy is issued. */
 static void enter_lane(struct push *push)
 {
@@ -274,21 +258,16 @@ static void enter_lane(struct push *push)
 }
 
 /* Issues the copy. The stream has its first callback. */
-static CUresult issue(struct push *push, const struct places *places, CUstream stream)
+static CUresult issue(struct push *push, const struct server_lane_gates *gates, CUstream stream)
 {
-	CUresult result = CUDA_SUCCESS;
-	uint32_t window = 0;
-	for (uint64_t begin = 0, end; begin < push->bytes && result == CUDA_SUCCESS; begin = end) {
-		end = server_lane_end(push->lane, &push->box, push->bytes, begin);
-		result = issue_window(push, places, stream, window++, begin, end);
-	}
+	CUresult result = server_lane_issue(push->lane, &push->box, push->bytes, gates, false, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, push, 0);
 	push->stray = last != CUDA_SUCCESS;
 	return result == CUDA_SUCCESS ? last : result;
 }
 
 static CUresult prepare(struct server_call *call, const struct rc_wire_copy *copy, struct push *push, CUstream *stream,
-			struct places *places)
+			struct server_lane_gates *gates)
 {
 	void *object = NULL;
 	CUresult result = server_object(RC_KIND_STREAM, copy->stream, &object);
@@ -299,10 +278,10 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 	if (result == CUDA_SUCCESS)
 		push->steps = server_lane_windows(push->lane, &copy->box, push->bytes);
 	if (result == CUDA_SUCCESS)
-		result = push->steps ? server_gate_make(call->thread, push->gate, (uint32_t)push->steps, &places->gate) :
+		result = push->steps ? server_gate_make(call->thread, push->gate, (uint32_t)push->steps, &gates->gate) :
 				       CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = server_gate_make(call->thread, push->done, (uint32_t)push->steps, &places->done);
+		result = server_gate_make(call->thread, push->done, (uint32_t)push->steps, &gates->done);
 	if (result == CUDA_SUCCESS)
 		result = driver.cuStreamAddCallback(object, stream_arrived, push, 0);
 	*stream = object;
@@ -312,18 +291,18 @@ static CUresult prepare(struct server_call *call, const struct rc_wire_copy *cop
 CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *copy, uint64_t bytes)
 {
 	struct push *push = calloc(1, sizeof *push);
-	struct places places;
+	struct server_lane_gates gates;
 	CUstream stream;
 	if (!push)
 		return server_data_no_memory(call);
 	*push = (struct push){ .parcel.kind = SERVER_PARCEL_PUSH, .number = call->number, .function = call->thread->head.function,
 			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .done = server_gate_of_done(copy->copy),
 			       .box = copy->box, .bytes = bytes };
-	CUresult result = prepare(call, copy, push, &stream, &places);
+	CUresult result = prepare(call, copy, push, &stream, &gates);
 	bool issued = result == CUDA_SUCCESS;
 	if (issued) {
 		enter_lane(push);
-		result = issue(push, &places, stream);
+		result = issue(push, &gates, stream);
 	}
 	pthread_mutex_lock(&lock);
 	push->issued = true;
