@@ -257,12 +257,12 @@ static void enter_lane(struct push *push)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Issues the copy. The stream has its first callback. */
-static CUresult issue(struct push *push, const struct server_lane_gates *gates, CUstream stream)
+/* Issues the copy. The stream has its first callback. *stray: nobody will report the end. */
+static CUresult issue(struct push *push, const struct server_lane_gates *gates, CUstream stream, bool *stray)
 {
 	CUresult result = server_lane_issue(push->lane, &push->box, push->bytes, gates, false, stream);
 	CUresult last = driver.cuStreamAddCallback(stream, stream_passed, push, 0);
-	push->stray = last != CUDA_SUCCESS;
+	*stray = last != CUDA_SUCCESS;
 	return result == CUDA_SUCCESS ? last : result;
 }
 
@@ -299,13 +299,14 @@ CUresult server_push_begin(struct server_call *call, const struct rc_wire_copy *
 			       .copy = copy->copy, .gate = server_gate_of_copy(copy->copy), .done = server_gate_of_done(copy->copy),
 			       .box = copy->box, .bytes = bytes };
 	CUresult result = prepare(call, copy, push, &stream, &gates);
-	bool issued = result == CUDA_SUCCESS;
+	bool issued = result == CUDA_SUCCESS, stray = false;
 	if (issued) {
 		enter_lane(push);
-		result = issue(push, &gates, stream);
+		result = issue(push, &gates, stream, &stray);
 	}
 	pthread_mutex_lock(&lock);
 	push->issued = true;
+	push->stray = stray;
 	push->over |= !issued; /* the stream does not come to the copy */
 	if (result != CUDA_SUCCESS)
 		push->reported = !push->failed; /* else a callback has reported a failure before */
