@@ -9,7 +9,7 @@
  * Receiving (receive.c): progress reads packets in the memory of the pipe (hr_conn_peek) or in the connection's inbox,
  * which hr_channel_get fills, and calls their handlers. Payload that has not arrived in the inbox yet is received
  * directly into the buffers of its sink.
- * Behind a payload whose bytes are being transferred, fronts are handled ahead (ahead.c).
+ * While the bytes of a payload are being transferred, the fronts of later messages are handled already (ahead.c).
  * Access to the memory of peers (access.c) goes beside the pipe.
  * Rendezvous (rndv.c): packets name the send and the receive by ids, which two tables of the connection resolve.
  */
@@ -343,7 +343,7 @@ struct ch3_source {
 };
 /* Copies a front and checks the copy. Returns 1, 0 if the front is not complete yet, or a negated errno value. */
 int ch3_front_take(ch3_vc_t *vc, struct ch3_source *source, struct ch3_front *front);
-/* Handles the front of a message whose payload is received later, into *payload, which is zero. */
+/* Handles the front of a message. *payload, which must be zero, then describes how to receive the payload. */
 int ch3_front_handle(ch3_vc_t *vc, const struct ch3_front *front, struct ch3_payload *payload);
 /* The payload that is received from now on. *payload has received nothing yet. */
 void ch3_payload_begin(struct ch3_receive *receive, const struct ch3_payload *payload);

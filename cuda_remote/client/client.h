@@ -393,7 +393,7 @@ struct rc_span {
 
 /* The allocation that holds address. */
 bool rc_memory_find(uint64_t address, struct rc_span *span);
-/* True once the table has had host memory that kernels of no server can use. */
+/* True if the program has ever allocated host memory that no server's kernels can access. */
 bool rc_memory_any_unmapped(void);
 /* CUDA_ERROR_ALREADY_MAPPED: part of it is in the table, as memory of the host or of another session. */
 CUresult rc_memory_add(const struct rc_span *span);
@@ -535,8 +535,8 @@ void rc_copy_failed(struct rc_copy *copy);
 /* The server has requested bytes of a copy to the device on link: finds the copy. It stays valid until rc_copy_sent or
  * rc_copy_failed. NULL: there is no such copy, or the bytes are not its next ones. */
 struct rc_copy *rc_copy_claim_source(const struct rc_link *link, uint64_t id, uint64_t offset, uint64_t bytes);
-/* Some copies to the device may be sending their last bytes: waits until these copies have ended. Afterwards the program may
- * write to the source of each copy of which the device has all bytes, as this process has read the source. */
+/* Some copies to the device may be sending their last bytes: waits until these copies have ended. If the device
+ * has all bytes of a copy, the program may write to the source of this copy afterwards. */
 void rc_copy_await_sources(struct rc_session *session);
 /* The bytes are sent. */
 void rc_copy_sent(struct rc_copy *copy, uint64_t bytes);

@@ -54,7 +54,8 @@ static void set_delayed(struct rc_link *link, bool delayed)
 		__atomic_sub_fetch(&delaying, 1, __ATOMIC_RELAXED);
 }
 
-/* own: on the link's own thread, whose progress then sends what the pipe has not accepted. Otherwise it stays delayed. */
+/* own: the caller is the link's own thread, whose progress sends what the pipe does not accept now. Other callers leave these
+ * bytes delayed. */
 static void flush(struct rc_link *link, bool own)
 {
 	if (!__atomic_load_n(&link->delayed, __ATOMIC_ACQUIRE))

@@ -2,8 +2,8 @@
 /*
  * Operations that concern several sessions.
  *
- * A direct operation concerns two sessions whose workers have a link. The call names it to both workers, its streams
- * included, and returns. The workers do the rest; their reports tell this process that the operation has ended. If the
+ * A direct operation involves two sessions whose workers have a link. The call sends the operation and its streams to
+ * both workers, and returns. The workers do the rest; their reports tell this process that the operation has ended. If the
  * link fails, this process copies, and then lets the streams go on.
  *
  * For all other operations, a call posts gates to the servers and returns. The thread that receives the last report of an
@@ -377,7 +377,7 @@ static bool op_post(struct rc_peer_op *op, CUresult *result)
 
 enum { SOURCE, TARGET };
 
-/* What the two workers are told. */
+/* A direct operation, as the call sends it to the two workers. */
 struct direct {
 	struct rc_peer_op op;
 	uint64_t link;
@@ -385,8 +385,8 @@ struct direct {
 	uint32_t flags[2];
 };
 
-/* The side whose worker can serve the part, and has no other: a worker knows CUDA's own streams in the context of its side only.
- * -1: none. */
+/* The side (SOURCE or TARGET) whose worker can serve the part; -1: none. Only the worker of that side has the context in which
+ * CUDA's special stream handles are valid. */
 static int side_of_part(const struct rc_peer_op *op, const struct rc_peer_part *part)
 {
 	const struct rc_peer_side *side[] = { &op->from, &op->to };
@@ -440,8 +440,8 @@ static CUresult direct_post_one(const struct rc_peer_op *op, const struct direct
 	return rc_peer_post(op, side == SOURCE, d->object[side], d->flags[side] | loud, d->link);
 }
 
-/* Tells both workers, first the one whose stream the copy waits for. If the second one cannot be told, the first one has to
- * give up the link: it would wait for the other. */
+/* Sends the operation to both workers, first to the worker whose stream the copy waits for. If sending to the second worker fails,
+ * the first worker must give up the link, because it would wait for the second. */
 static enum step direct_post(struct rc_peer_op *op, const struct direct *d, CUresult *result)
 {
 	int first = d->flags[TARGET] & RC_PEER_COPY_TELL && !(d->flags[SOURCE] & RC_PEER_COPY_TELL) ? TARGET : SOURCE;
