@@ -35,6 +35,7 @@ inside()
 	try ch3 600 "$top_builddir/test/ch3/processes" verbs
 	HEADRACE_RENDEZVOUS="write" try ch3-write 600 "$top_builddir/test/ch3/processes" verbs
 	try mpi 900 bash "$top_srcdir/test/adi/verbs-vm.sh" inside
+	try cuda 1500 bash "$here/cuda.sh"
 	echo "vm: all tests ran"
 }
 

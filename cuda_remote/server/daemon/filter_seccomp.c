@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define SYSCALLS_MAX 1024
+#define USER_MODE_ONLY 1 /* UFFD_USER_MODE_ONLY of Linux 5.11; a system's headers may be older */
 #define ARGUMENT_BITS 0xffffffffu /* the kernel looks at no more of a domain, a command or a signal */
 
 /* Calls that a worker makes. A name that this architecture lacks is skipped. */
@@ -65,8 +66,8 @@ static const char *const allowed[] = {
 static const char *const deadly[] = {
 	"execve", "execveat", "ptrace", "pidfd_getfd", "mount", "umount2", "pivot_root", "chroot", "setns", "unshare",
 	"open_by_handle_at", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "bpf",
-	"reboot", "swapon", "swapoff", "userfaultfd", "keyctl", "add_key", "request_key", "iopl", "ioperm", "fsopen",
-	"fsmount", "move_mount", "open_tree", "mount_setattr",
+	"reboot", "swapon", "swapoff", "keyctl", "add_key", "request_key", "iopl", "ioperm", "fsopen", "fsmount",
+	"move_mount", "open_tree", "mount_setattr",
 };
 
 /* Calls that the C library and drivers try and can do without. They fail with this error and are not logged. */
@@ -161,6 +162,17 @@ static int add_lists(scmp_filter_ctx filter)
 	return error;
 }
 
+/*
+ * The channel's registration cache over verbs watches memory by userfaultfd with UFFD_USER_MODE_ONLY (ib/ib_memory.h).
+ * Without this flag, which Linux before 5.11 does not have, a process could stop the kernel in the middle of an access to
+ * user memory. Such a call fails; the channel then registers memory for each transfer.
+ */
+static int add_userfaultfd(scmp_filter_ctx filter)
+{
+	int error = add_with(filter, SCMP_ACT_ALLOW, "userfaultfd", 0, USER_MODE_ONLY, USER_MODE_ONLY);
+	return error ? error : add_with(filter, SCMP_ACT_ERRNO(EPERM), "userfaultfd", 0, USER_MODE_ONLY, 0);
+}
+
 static int add_sockets(scmp_filter_ctx filter)
 {
 	int error = 0;
@@ -224,6 +236,8 @@ int filter_prepare(void)
 		error = add_sockets(prepared);
 	if (!error)
 		error = add_processes(prepared);
+	if (!error)
+		error = add_userfaultfd(prepared);
 	if (!error)
 		error = catch_denied();
 	return error ? failed("make", error) : 0;

@@ -5,7 +5,7 @@
 # next worker, no privileges, limited resources, filtered system calls, only the GPUs of its session.
 . "$top_srcdir/test/cuda/door/daemon.sh"
 headraced=$top_builddir/test/cuda/door/headraced-echo
-knock="timeout 30 $top_builddir/test/cuda/door/knock"
+knock="timeout 200 $top_builddir/test/cuda/door/knock"
 python=${PYTHON:-python3}
 socket=$work/sock
 server=unix:$socket
@@ -88,6 +88,11 @@ if [ "$(awk '/^Seccomp:/ { print $2 }' "/proc/$first/status")" = 2 ]; then
 	tell s
 	[ "$answer" = 1 ] || fail "a packet socket: errno $answer"
 	eventually 60 has_line "$work/log" "system call socket .* denied" || fail "a denied call is not in the log"
+	# The channel over verbs watches memory by userfaultfd. 38 (ENOSYS): the kernel does not have it.
+	tell w
+	[ "$answer" = 0 ] || [ "$answer" = 38 ] || fail "userfaultfd for user mode: errno $answer"
+	tell W
+	[ "$answer" = 1 ] || fail "userfaultfd for the kernel's faults: errno $answer"
 	echo v >&"${session[1]}"
 	eventually 60 gone "$first" || fail "a worker lives on after execve"
 	eventually 60 has_line "$work/log" "killed for a system call that no worker makes" || fail "the end is not in the log"

@@ -66,13 +66,14 @@ refused() {
 	fi
 }
 
-# start_daemon PROGRAM OPTION…: in the background, its log in $work/log; returns when clients may come. Sets daemon.
+# start_daemon PROGRAM OPTION…: in the background, its log in $work/log; returns when clients may come, or after
+# $start_seconds (60). Sets daemon.
 start_daemon() {
 	mkfifo "$work/ready"
 	"$@" --ready-fd=9 9> "$work/ready" > "$work/out" 2> "$work/log" &
 	daemon=$!
 	local line=
-	read -r -t 60 line < "$work/ready"
+	read -r -t "${start_seconds:-60}" line < "$work/ready"
 	rm -f "$work/ready"
 	[ "$line" = ready ] || { fail "the daemon did not start: $*"; cat "$work/log"; return 1; }
 }

@@ -7,6 +7,7 @@
  *	x	exits with 3
  *	g	answers with the GPU that it was prepared for and the one that the session is granted, "GPU GPU\n", -1: all
  *	s	asks for a packet socket, which no worker needs: answers with the errno, "ERRNO\n"
+ *	w	opens a userfaultfd that sees faults of user mode only, W one without this limit: answers with the errno
  *	q	answers with the session's quota of memory of GPU 0, "BYTES\n"
  *	v	executes a program, which only an intruder does
  *
@@ -16,14 +17,17 @@
 #include "cuda_remote/server/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CONNECTIONS 64
+#define USER_MODE_ONLY 1 /* UFFD_USER_MODE_ONLY of Linux 5.11; a system's headers may be older */
 
 static uint32_t prepared, granted;
 static struct worker_usage *counts;
@@ -97,7 +101,12 @@ static bool execute(int fd)
 		n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)memory);
 	else if (byte == 's')
 		n = snprintf(text, sizeof text, "%d\n", socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0);
-	else if (byte == 'p')
+	else if (byte == 'w' || byte == 'W') {
+		int watch = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (byte == 'w' ? USER_MODE_ONLY : 0));
+		n = snprintf(text, sizeof text, "%d\n", watch < 0 ? errno : 0);
+		if (watch >= 0)
+			close(watch);
+	} else if (byte == 'p')
 		n = snprintf(text, sizeof text, "%d %u\n", (int)getpid(), (unsigned)getuid());
 	else
 		return write(fd, &byte, 1) == 1;

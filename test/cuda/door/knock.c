@@ -58,7 +58,7 @@ static int command(int fd, char byte)
 		if (n != 1)
 			return n < 0 ? -errno : -ECONNRESET;
 		putchar(answer);
-	} while (strchr("pgqs", byte) && answer != '\n');
+	} while (strchr("pgqswW", byte) && answer != '\n');
 	fflush(stdout);
 	return 0;
 }
