@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bounds-checked reading of ELF-64 files. */
+#define _GNU_SOURCE /* memmem */
 #include "cuda_remote/relink/elf_file.h"
 
 #include <fcntl.h>
@@ -73,15 +74,29 @@ void elf_file_close(elf_file_t *file)
 	*file = (elf_file_t){ 0 };
 }
 
-bool elf_file_has_section(const elf_file_t *file, const char *name)
+static bool find_name(const elf_file_t *file, const char *name, Elf64_Shdr *section)
 {
-	Elf64_Shdr section;
-	for (unsigned i = 0; section_at(file, i, &section); i++) {
-		const char *own = string_at(file, &file->names, section.sh_name);
+	for (unsigned i = 0; section_at(file, i, section); i++) {
+		const char *own = string_at(file, &file->names, section->sh_name);
 		if (own && !strcmp(own, name))
 			return true;
 	}
 	return false;
+}
+
+bool elf_file_has_section(const elf_file_t *file, const char *name)
+{
+	Elf64_Shdr section;
+	return find_name(file, name, &section);
+}
+
+bool elf_file_section_has(const elf_file_t *file, const char *name, const char *text)
+{
+	Elf64_Shdr section;
+	if (!find_name(file, name, &section) || section.sh_type == SHT_NOBITS)
+		return false;
+	const void *bytes = elf_file_at(file, section.sh_offset, section.sh_size);
+	return bytes && memmem(bytes, section.sh_size, text, strlen(text));
 }
 
 static bool find_type(const elf_file_t *file, uint32_t type, Elf64_Shdr *section)

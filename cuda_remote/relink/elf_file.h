@@ -38,6 +38,9 @@ const void *elf_file_at(const elf_file_t *file, uint64_t offset, uint64_t n);
 
 bool elf_file_has_section(const elf_file_t *file, const char *name);
 
+/* Whether the section of this name contains the text. */
+bool elf_file_section_has(const elf_file_t *file, const char *name, const char *text);
+
 /* The first symbol table of a type, SHT_SYMTAB or SHT_DYNSYM. False: there is none, or it is not inside the file. */
 bool elf_file_symbols(const elf_file_t *file, uint32_t type, elf_symbols_t *symbols);
 

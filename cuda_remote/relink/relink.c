@@ -283,6 +283,12 @@ static bool look_at(const struct dl_phdr_info *info, const char *path, const elf
 	case RUNTIME_ABSENT: break;
 	case RUNTIME_PRESENT: relink(info, path, file); break;
 	case RUNTIME_STRIPPED: report_stripped(path, soname); break;
+	case RUNTIME_BARE: /* loaded with a package, and often not used */
+		hr_log(HR_LOG_WARN,
+		       "%s has NVIDIA's static CUDA runtime and is stripped, so that Headrace cannot replace it: its calls "
+		       "of the runtime will fail, those of the driver will not",
+		       path);
+		break;
 	}
 	return presence == RUNTIME_PRESENT;
 }

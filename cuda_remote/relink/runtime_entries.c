@@ -69,7 +69,7 @@ bool runtime_entries_exported(const elf_file_t *file, runtime_entries_t *entries
 
 enum marks { MARK_ABSENT, MARK_IMPORTED, MARK_DEFINED };
 
-static enum marks look_for_mark(const elf_file_t *file, uint32_t type)
+static enum marks look_for(const elf_file_t *file, uint32_t type, const char *wanted)
 {
 	elf_symbols_t symbols;
 	Elf64_Sym symbol;
@@ -78,7 +78,7 @@ static enum marks look_for_mark(const elf_file_t *file, uint32_t type)
 	if (!elf_file_symbols(file, type, &symbols))
 		return found;
 	for (uint64_t i = 0; i < symbols.count; i++) {
-		if (!elf_file_symbol(file, &symbols, i, &symbol, &name) || strcmp(name, mark))
+		if (!elf_file_symbol(file, &symbols, i, &symbol, &name) || strcmp(name, wanted))
 			continue;
 		if (is_defined_function(&symbol))
 			return MARK_DEFINED;
@@ -87,14 +87,21 @@ static enum marks look_for_mark(const elf_file_t *file, uint32_t type)
 	return found;
 }
 
+/* An object with a runtime opens the driver. Other objects are not searched, as that takes time. */
+static bool has_runtime_text(const elf_file_t *file)
+{
+	return look_for(file, SHT_DYNSYM, "dlopen") == MARK_IMPORTED &&
+	       elf_file_section_has(file, ".rodata", "startup failure in cuda runtime");
+}
+
 enum runtime_presence runtime_entries_presence(const elf_file_t *file)
 {
-	if (look_for_mark(file, SHT_SYMTAB) == MARK_DEFINED)
+	if (look_for(file, SHT_SYMTAB, mark) == MARK_DEFINED)
 		return RUNTIME_PRESENT;
+	if (!elf_file_has_section(file, ".nvFatBinSegment"))
+		return has_runtime_text(file) ? RUNTIME_BARE : RUNTIME_ABSENT;
 	/* An object with kernels that does not import the mark calls a function of its own. */
-	bool stripped = elf_file_has_section(file, ".nvFatBinSegment") &&
-			look_for_mark(file, SHT_DYNSYM) != MARK_IMPORTED;
-	return stripped ? RUNTIME_STRIPPED : RUNTIME_ABSENT;
+	return look_for(file, SHT_DYNSYM, mark) == MARK_IMPORTED ? RUNTIME_ABSENT : RUNTIME_STRIPPED;
 }
 
 /*

@@ -23,7 +23,8 @@ typedef struct runtime_entries {
 
 enum runtime_presence {
 	RUNTIME_ABSENT,
-	RUNTIME_STRIPPED, /* the object has a static runtime, but no symbols of it */
+	RUNTIME_STRIPPED, /* the object has kernels and a static runtime, but no symbols of it */
+	RUNTIME_BARE,     /* likewise, without kernels: a binding of the runtime to another language, say */
 	RUNTIME_PRESENT
 };
 

@@ -8,4 +8,4 @@ test_cuda_relink_opens_LDADD = -ldl -lpthread
 dist_check_SCRIPTS += test/cuda/relink/static_runtime.sh
 TESTS += test/cuda/relink/static_runtime.sh
 EXTRA_DIST += test/cuda/relink/library.cu test/cuda/relink/second.cu test/cuda/relink/program.cu \
-	test/cuda/relink/habits.cu
+	test/cuda/relink/habits.cu test/cuda/relink/plain.c

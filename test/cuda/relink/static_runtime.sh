@@ -88,6 +88,17 @@ strip -o "$work/libstripped.so" "$work/liblibrary.so"
 refused "libstripped.so has NVIDIA's static CUDA runtime and is stripped" "$build/test/cuda/relink/opens" \
 	"$work/libstripped.so" library_doubled
 [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one message about libstripped.so"
+# Without kernels it may be loaded and not used: a warning. Python's cuda.bindings has such modules.
+compile libplain.so -shared -Xcompiler -fPIC "$here/plain.c"
+export HEADRACE_LOG=warn
+run local "$build/test/cuda/relink/opens" "$work/libplain.so" plain_doubled >"$work/out" 2>"$work/err" ||
+	fail "opens libplain.so: $(cat "$work/out")"
+[ ! -s "$work/err" ] || fail "opens libplain.so: a message"
+strip -R .nvFatBinSegment -o "$work/libbare.so" "$work/libplain.so"
+refused "libbare.so has NVIDIA's static CUDA runtime and is stripped" "$build/test/cuda/relink/opens" \
+	"$work/libbare.so" plain_doubled
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one message about libbare.so"
+unset HEADRACE_LOG
 
 "$build/test/cuda/relink/no_text_changes" true || exit $?
 refused "forbids a program to change its code" "$build/test/cuda/relink/no_text_changes" "$work/copies"
