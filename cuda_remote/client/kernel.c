@@ -57,9 +57,15 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 	return kernel_parameter((uint64_t)(uintptr_t)function, index, offset, size);
 }
 
+/* The client knows the answer without a context, but CUDA does not give it. */
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size)
 {
-	return kernel_parameter((uint64_t)(uintptr_t)kernel, index, offset, size);
+	struct rc_process *process;
+	CUresult result = rc_process_get(&process);
+	if (result == CUDA_SUCCESS && !rc_context_current())
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	return result != CUDA_SUCCESS ? result :
+	       kernel_parameter((uint64_t)(uintptr_t)kernel, index, offset, size);
 }
 
 CUresult cuFuncGetModule(CUmodule *module, CUfunction function)

@@ -242,6 +242,18 @@ static CUresult describe_all(struct server_call *call, bool library, void *objec
 	return result;
 }
 
+/* A program may load a library before it has a context. The driver describes kernels in a context only. */
+static CUresult describe_library(struct server_call *call, void *object, struct server_module *module)
+{
+	if (call->thread->current)
+		return describe_all(call, true, object, module);
+	CUresult result = driver.cuCtxSetCurrent(__atomic_load_n(&worker.primary[0], __ATOMIC_RELAXED));
+	if (result == CUDA_SUCCESS)
+		result = describe_all(call, true, object, module);
+	(void)driver.cuCtxSetCurrent(NULL);
+	return result;
+}
+
 /* ---- loading ---- */
 
 static CUresult driver_load(struct load *load, void **object)
@@ -286,7 +298,7 @@ static CUresult load_and_describe(struct server_call *call, struct load *load, s
 	else
 		module->library = library;
 	if (result == CUDA_SUCCESS)
-		result = describe_all(call, library, object, module);
+		result = library ? describe_library(call, object, module) : describe_all(call, false, object, module);
 	if (result == CUDA_SUCCESS)
 		result = server_object_bind(library ? RC_KIND_LIBRARY : RC_KIND_MODULE, load->wire.handle, object, module);
 	if (result == CUDA_SUCCESS) {

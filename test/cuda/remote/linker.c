@@ -51,6 +51,23 @@ static void run(CUmodule module)
 	OK(cuMemFree(answer));
 }
 
+/* cuLibraryLoadData needs no current context; what asks about a kernel does. */
+static void a_library_needs_no_context(void *image)
+{
+	CUcontext context;
+	CUlibrary library;
+	CUkernel k;
+	size_t offset = 1, size = 0;
+	OK(cuCtxPopCurrent(&context));
+	OK(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetKernel(&k, library, "k"));
+	EXPECT(cuKernelGetParamInfo(k, 0, &offset, &size), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxPushCurrent(context));
+	OK(cuKernelGetParamInfo(k, 0, &offset, &size));
+	CHECK(offset == 0 && size == 8);
+	OK(cuLibraryUnload(library));
+}
+
 static void text_becomes_an_image(const char *path)
 {
 	void *image, *again;
@@ -70,6 +87,7 @@ static void text_becomes_an_image(const char *path)
 	OK(cuModuleUnload(module));
 	OK(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
 	OK(cuLibraryUnload(library));
+	a_library_needs_no_context(image);
 	/* An image of the linker is an input too. */
 	second = begin();
 	OK(cuLinkAddData(second, CU_JIT_INPUT_CUBIN, image, size, "linked", 0, NULL, NULL));
