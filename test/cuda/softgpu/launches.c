@@ -121,6 +121,12 @@ static void occupancy_follows_the_model(void)
 	OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, NULL, 0, 100));
 	CHECK(block <= 100 && block * (grid / 2) >= 1984);
 	EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	size_t shared; /* what a launch may use: more only if the function has asked for it */
+	for (int asked = 0; asked < 2; asked++) {
+		OK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, asked ? 100 << 10 : 1024));
+		OK(cuOccupancyAvailableDynamicSMemPerBlock(&shared, function, 1, 256));
+		CHECK(shared == (size_t)((asked ? 227 : 48) << 10) - 1024);
+	}
 	CUlaunchConfig config = {
 		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 2, .blockDimZ = 1
 	};

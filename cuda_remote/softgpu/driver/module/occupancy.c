@@ -116,7 +116,9 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t share = (DEVICE_SHARED_SM / (unsigned)numBlocks) & ~127u;
 	share = share > DEVICE_SHARED_RESERVED ? share - DEVICE_SHARED_RESERVED : 0;
-	share = share > DEVICE_SHARED_OPTIN ? DEVICE_SHARED_OPTIN : share;
+	uint64_t asked = func->info.static_shared + (uint64_t)__atomic_load_n(&func->max_dynamic_shared, __ATOMIC_RELAXED);
+	uint64_t limit = asked > DEVICE_SHARED_BYTES ? DEVICE_SHARED_OPTIN : DEVICE_SHARED_BYTES;
+	share = share > limit ? limit : share;
 	*dynamicSmemSize = share > func->info.static_shared ? share - func->info.static_shared : 0;
 	return CUDA_SUCCESS;
 }
