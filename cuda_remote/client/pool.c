@@ -21,7 +21,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	struct rc_device *device;
 	if (!pool || !properties)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	if (properties->allocType == CU_MEM_ALLOCATION_TYPE_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    (properties->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = rc_device_get(properties->location.id, &device);
@@ -139,16 +142,20 @@ static CUresult alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool
 		struct rc_wire_call head;
 		struct rc_wire_alloc call;
 	} message = { .call = { size, (uint64_t)(uintptr_t)stream, (uint64_t)(uintptr_t)pool } };
-	if (!pointer || !size)
+	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
-	bool captured;
+	bool captured = false;
 	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_capture_alloc(stream, size, pointer, &captured);
+	CUresult result = size ? rc_capture_alloc(stream, size, pointer, &captured) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS || captured)
 		return result;
 	result = rc_route_handle(&route, RC_KIND_STREAM, message.call.stream);
 	if (result == CUDA_SUCCESS && pool)
 		result = rc_route_handle(&route, RC_KIND_POOL, message.call.pool);
+	if (result == CUDA_SUCCESS && !size) {
+		*pointer = 0;
+		return CUDA_SUCCESS;
+	}
 	struct rc_link *link;
 	if (result == CUDA_SUCCESS)
 		result = rc_link_get(&route, true, &link);
@@ -187,9 +194,9 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-	bool captured;
+	bool captured = false;
 	struct rc_route route = { NULL, 0, false };
-	CUresult result = rc_capture_free(stream, pointer, &captured);
+	CUresult result = pointer ? rc_capture_free(stream, pointer, &captured) : CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS || captured)
 		return result;
 	result = rc_route_handle(&route, RC_KIND_STREAM, (uint64_t)(uintptr_t)stream);

@@ -184,6 +184,8 @@ static CUresult take_alloc(CUgraphNode node, CUgraphNodeParams *given)
 		return result;
 	if (node->graph->owner)
 		return CUDA_ERROR_NOT_SUPPORTED; /* as cuGraphChildGraphNodeGetGraph says */
+	if (from->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!from->bytesize || (from->accessDescCount && !from->accessDescs) ||
 	    from->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || from->poolProps.handleTypes ||
 	    from->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)

@@ -102,6 +102,44 @@ static void a_pool_has_limits_and_access(void)
 	EXPECT(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* As cuda.core expects it: no error, and memory that can be freed. */
+static void no_bytes_have_no_address(void)
+{
+	CUmemoryPool pool = make_pool();
+	CUdeviceptr memory = 1;
+	CUgraph graph;
+	size_t nodes = 1;
+	OK(cuMemAllocAsync(&memory, 0, stream));
+	CHECK(!memory);
+	OK(cuMemFreeAsync(memory, stream));
+	memory = 1;
+	OK(cuMemAllocFromPoolAsync(&memory, 0, pool, stream));
+	CHECK(!memory && !used(pool));
+	OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&memory, 0, stream));
+	OK(cuMemFreeAsync(memory, stream));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphGetNodes(graph, NULL, &nodes));
+	CHECK(!nodes);
+	OK(cuGraphDestroy(graph));
+	OK(cuMemPoolDestroy(pool));
+	EXPECT(cuMemAllocFromPoolAsync(&memory, 0, pool, stream), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void managed_pools_are_refused(void)
+{
+	CUmemoryPool pool;
+	CUgraph graph;
+	CUgraphNode node;
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
+				 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	CUDA_MEM_ALLOC_NODE_PARAMS params = { .poolProps = props, .bytesize = 64 };
+	EXPECT(cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphCreate(&graph, 0));
+	EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGraphDestroy(graph));
+}
+
 #define BYTES 100000
 
 static void sources_are_read_when_the_attributes_say(void)
@@ -255,6 +293,8 @@ int main(void)
 	OK(cuMemAlloc(&flag, 4));
 	a_device_has_a_default_and_a_current_pool();
 	a_pool_has_limits_and_access();
+	no_bytes_have_no_address();
+	managed_pools_are_refused();
 	sources_are_read_when_the_attributes_say();
 	one_wrong_copy_and_none_is_made();
 	boxes_have_rows_and_layers();

@@ -163,7 +163,7 @@ static int take(CUmemoryPool pool, softgpu_allocation_t *want)
 CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr *address)
 {
 	CUcontext context = stream->context;
-	if (!address || !bytes)
+	if (!address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!pool) {
 		pthread_mutex_lock(&pools_lock);
@@ -175,6 +175,10 @@ CUresult pool_alloc(CUmemoryPool pool, size_t bytes, CUstream stream, CUdevicept
 		return CUDA_ERROR_INVALID_HANDLE;
 	} else if (pool->imported) {
 		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!bytes) { /* not an error, unlike in cuMemAlloc */
+		*address = 0;
+		return CUDA_SUCCESS;
 	}
 	bool captured;
 	CUgraphNodeParams node = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
@@ -279,9 +283,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!pool || !poolProps || poolProps->allocType == CU_MEM_ALLOCATION_TYPE_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->usage ||
+	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE || poolProps->usage ||
 	    (poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(poolProps->location.id))
