@@ -6,8 +6,8 @@
 
 _Static_assert(sizeof(CUtensorMap) == RC_TENSOR_MAP_BYTES, "wire format");
 
-/* Sends a call whose answer is a map. */
-static CUresult ask(enum rc_call call, uint64_t address, const void *arguments, size_t len, CUtensorMap *map)
+/* Sends a call whose answer is a map. The map need not be aligned to 64 bytes. */
+static CUresult ask(enum rc_call call, uint64_t address, const void *arguments, size_t len, void *map)
 {
 	struct iovec iov = { (void *)(uintptr_t)arguments, len };
 	struct rc_wire_call head;
@@ -18,10 +18,10 @@ static CUresult ask(enum rc_call call, uint64_t address, const void *arguments, 
 		result = rc_link_get(&route, false, &link);
 	if (result == CUDA_SUCCESS)
 		result = rc_link_call(link, call, 0, &head, sizeof head, &iov, 1);
-	if (result == CUDA_SUCCESS && link->reply_len != sizeof *map)
+	if (result == CUDA_SUCCESS && link->reply_len != RC_TENSOR_MAP_BYTES)
 		result = rc_link_broken(link, call);
 	if (result == CUDA_SUCCESS)
-		memcpy(map, link->reply, sizeof *map);
+		memcpy(map, link->reply, RC_TENSOR_MAP_BYTES);
 	return result;
 }
 
@@ -36,7 +36,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!map || (uintptr_t)map % 64 || !rank || rank > RC_TENSOR_RANK_MAX || !dimensions || (rank > 1 && !strides) || !box ||
+	if (!map || !rank || rank > RC_TENSOR_RANK_MAX || !dimensions || (rank > 1 && !strides) || !box ||
 	    !steps)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < rank; i++) {
@@ -56,8 +56,8 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 	CUresult result = rc_process_get(&process);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!map || (uintptr_t)map % 64)
+	if (!map)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(sent.map, map, sizeof *map);
+	memcpy(sent.map, (const uint8_t *)map, sizeof sent.map);
 	return ask(RC_CALL_tensor_map_address, sent.address, &sent, sizeof sent, map);
 }

@@ -277,6 +277,12 @@ static void a_maps_address_is_replaced(void)
 	OK(encode(&moved, &line, tensor + 4096));
 	OK(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)(tensor + 4096)));
 	CHECK(!memcmp(&map, &moved, sizeof map));
+	/* Of objects of Python's cuda.core, whose maps are aligned to 16 bytes. */
+	CUtensorMap at_16[2];
+	void *place = (unsigned char *)at_16 + 16;
+	OK(encode(place, &line, tensor));
+	OK(cuTensorMapReplaceAddress(place, (void *)(uintptr_t)(tensor + 4096)));
+	CHECK(!memcmp(place, &moved, sizeof moved));
 	EXPECT(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)(tensor + 8)), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(cuTensorMapReplaceAddress(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	memset(&moved, 0, sizeof moved);

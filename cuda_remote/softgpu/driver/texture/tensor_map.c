@@ -12,12 +12,14 @@
 #define STEP_MAX 8
 #define STRIDE_END (UINT64_C(1) << 40)
 
-static CUresult check(const CUtensorMap *map)
+/* cuda.h wants a map aligned to 64 bytes. Python's cuda.core has its maps in objects that are aligned to 16 bytes, so
+ * NVIDIA's driver cannot insist on it. */
+static CUresult check(const void *map)
 {
 	CUresult result = init_check();
 	if (result)
 		return result;
-	if (!map || (uintptr_t)map % 64)
+	if (!map)
 		return CUDA_ERROR_INVALID_VALUE;
 	return device_capability() < 90 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
@@ -109,8 +111,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tens
 		if (i)
 			map.strides[i - 1] = globalStrides[i - 1];
 	}
-	memset(tensorMap, 0, sizeof *tensorMap);
-	memcpy(tensorMap, &map, sizeof map);
+	uint8_t *bytes = (uint8_t *)tensorMap;
+	memset(bytes, 0, sizeof *tensorMap);
+	memcpy(bytes, &map, sizeof map);
 	return CUDA_SUCCESS;
 }
 
@@ -120,10 +123,11 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 	if (result)
 		return result;
 	softgpu_tensor_map_t map;
-	memcpy(&map, tensorMap, sizeof map);
+	uint8_t *bytes = (uint8_t *)tensorMap;
+	memcpy(&map, bytes, sizeof map);
 	if (map.magic != TENSOR_MAP_MAGIC || (uintptr_t)globalAddress % 16)
 		return CUDA_ERROR_INVALID_VALUE;
 	map.address = (uintptr_t)globalAddress;
-	memcpy(tensorMap, &map, sizeof map);
+	memcpy(bytes, &map, sizeof map);
 	return CUDA_SUCCESS;
 }
