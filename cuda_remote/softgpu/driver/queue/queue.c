@@ -65,7 +65,7 @@ void queue_group_fail(queue_group_t *group, CUresult fault)
 {
 	CUresult none = CUDA_SUCCESS;
 	if (__atomic_compare_exchange_n(&group->fault, &none, fault, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		hr_log(HR_LOG_INFO, "software GPU: context %llu failed with CUDA error %d",
+		hr_log(HR_LOG_DEBUG, "software GPU: context %llu failed with CUDA error %d",
 		       (unsigned long long)group->id, (int)fault);
 }
 
