@@ -19,7 +19,7 @@
 #define GRACE_MS 1000      /* between SIGTERM and SIGKILL */
 #define RETRY_MS 1000      /* from a worker's failure to start until the next start; doubles with each failure */
 #define RETRY_MAX_MS 30000 /* its maximum */
-#define BURST 16           /* workers of a line that are started at a time for clients that wait */
+#define BURST 16           /* workers of all GPUs, and for clients that wait, that are started at a time */
 #define KEEP_MS 300000     /* how long a GPU's line keeps a worker ready after a client asked for that GPU */
 
 /* ENDING: the daemon has killed it, and it has not been reaped. */
@@ -32,6 +32,7 @@ struct line {
 	int64_t retry_at_ms;     /* CLOCK_MONOTONIC, as wanted_until_ms */
 	int64_t wanted_until_ms; /* of a GPU's line: when it stops keeping a worker ready; 0: it does not */
 	uint32_t waiting;        /* clients that wait for a worker */
+	uint32_t share;          /* those of them that get one now */
 };
 
 struct worker {
@@ -212,25 +213,43 @@ void pool_add_waiting(struct pool *pool, const rc_door_peer_t *peer)
 	line_for(pool, peer->gpu)->waiting++;
 }
 
-/* Workers that are to be ready or to start: those that are kept ready, and one for each client that waits, as far as max_clients
- * allows. */
-static uint32_t wanted(const struct pool *pool, const struct line *line, uint32_t serving)
+/* Shares the workers that may start for clients that wait among the lines, one to each in turn. A client that max_clients does
+ * not allow gets none, whatever line it waits in. */
+static void share_out(struct pool *pool, uint32_t serving)
 {
-	uint32_t ready = line == pool->line ? pool->plan.ready : 1, room = pool->plan.max_clients - serving;
-	uint32_t waiting = line->waiting < room ? line->waiting : room;
-	uint32_t most = ready > BURST ? ready : BURST;
-	return waiting > most - ready ? most : ready + waiting;
+	uint32_t room = pool->plan.max_clients - serving;
+	uint32_t burst = pool->plan.ready < BURST ? BURST - pool->plan.ready : 0;
+	uint32_t left = room < burst ? room : burst, before;
+	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++)
+		line->share = 0;
+	do {
+		before = left;
+		for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX && left; line++)
+			if (line->share < line->waiting) {
+				line->share++;
+				left--;
+			}
+	} while (left && left < before);
 }
 
-/* Ends ready workers of a line that were started for clients that have gone. */
+/* Workers that are to be ready or to start. */
+static uint32_t wanted(const struct pool *pool, const struct line *line)
+{
+	return (line == pool->line ? pool->plan.ready : 1) + line->share;
+}
+
+/* Ends ready workers of a line that were started for clients that have gone. Workers that are starting end when they are
+ * ready: until then, those that are ready are needed. */
 static void line_trim(struct pool *pool, const struct line *line, uint32_t keep)
 {
-	uint32_t n = standing(pool, line);
-	for (struct worker *at = pool->first; at && n > keep; at = at->next)
-		if (at->line == line && at->state == READY) {
+	for (struct worker *at = pool->first; at; at = at->next) {
+		if (at->line != line || at->state != READY)
+			continue;
+		if (keep)
+			keep--;
+		else
 			end_worker(at);
-			n--;
-		}
+	}
 }
 
 int pool_refill(struct pool *pool)
@@ -240,6 +259,9 @@ int pool_refill(struct pool *pool)
 	struct pool_counts counts;
 	pool_count(pool, &counts);
 	int soonest = -1;
+	bool full = counts.serving >= pool->plan.max_clients;
+	if (!full)
+		share_out(pool, counts.serving);
 	for (struct line *line = pool->line; line <= pool->line + RC_DEVICES_MAX; line++) {
 		bool all = line == pool->line;
 		if (!all && !line->wanted_until_ms)
@@ -249,11 +271,9 @@ int pool_refill(struct pool *pool)
 			line_drain(pool, line);
 			continue;
 		}
-		bool full = counts.serving >= pool->plan.max_clients;
-		uint32_t keep = full ? 0 : wanted(pool, line, counts.serving);
-		int wait = full ? -1 : line_refill(pool, line, keep);
+		int wait = full ? -1 : line_refill(pool, line, wanted(pool, line));
 		if (!full)
-			line_trim(pool, line, keep);
+			line_trim(pool, line, wanted(pool, line));
 		if (!all && wait < 0)
 			wait = (int)(line->wanted_until_ms - now_ms()) + 1;
 		if (wait >= 0 && (soonest < 0 || wait < soonest))
