@@ -184,7 +184,8 @@ write_visible()
 }
 
 # The emulator executes "rep movsb" byte by byte. Without the features erms and fsrm, libc and the kernel copy by wide
-# loads and stores. Mitigations protect nothing in this machine.
+# loads and stores. Mitigations protect nothing in this machine. no_timer_check: if the emulator gets no processor while the
+# kernel counts the ticks of its timer, the kernel takes the timer for a broken one and panics.
 start_machine()
 {
 	touch "$work"/{stdout,stderr,status,console}
@@ -192,7 +193,7 @@ start_machine()
 	setpriv --pdeathsig KILL qemu-system-x86_64 \
 		-accel tcg,thread=multi -cpu max,-erms,-fsrm -smp 2 -m "$memory" -display none -no-reboot -nic none -monitor none \
 		-kernel "$cache/vmlinuz" -initrd "$cache/initramfs" \
-		-append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off headrace.work=$work headrace.merge=$merge" \
+		-append "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check mitigations=off headrace.work=$work headrace.merge=$merge" \
 		-fsdev local,id=r,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=r,mount_tag=hostroot \
 		-chardev file,id=console,path="$work/console" -serial chardev:console \
