@@ -96,6 +96,12 @@ static int open_channel(hr_channel_t **channel, hr_card_t *card)
 	return hr_channel_init(&attr, channel, card);
 }
 
+/* False: no transport of the channel works over a TCP connection, as with HEADRACE_TRANSPORT=shm. */
+static bool uses_network(const hr_channel_t *channel)
+{
+	return hr_channel_conn_bytes(channel, HR_TRANSPORT_TCP) || hr_channel_conn_bytes(channel, HR_TRANSPORT_VERBS);
+}
+
 static bool is_on_host(int fd)
 {
 	union peer_address own;
@@ -246,7 +252,7 @@ int peer_meet_invite(struct peer_meeting *meeting, struct rc_wire_peer_invitatio
 		return error;
 	if (hr_channel_conn_bytes(meeting->channel, HR_TRANSPORT_SHM))
 		meeting->listener[0] = listen_on_host(invitation);
-	error = listen_on_network(meeting, invitation);
+	error = uses_network(meeting->channel) ? listen_on_network(meeting, invitation) : -EPROTONOSUPPORT;
 	if (meeting->listener[0] < 0 && error) {
 		peer_meeting_end(meeting);
 		return error;
@@ -299,6 +305,14 @@ static void stranger_accept(int listener, struct stranger strangers[STRANGERS_MA
 	*stranger = (struct stranger){ .fd = fd };
 }
 
+/* True if the other side has closed. A worker that gives one socket up tries the next, so the ticket must not be spent on
+ * the one that it has left. It sends nothing behind its hello until it is welcomed. */
+static bool stranger_has_left(const struct stranger *stranger)
+{
+	char byte;
+	return recv(stranger->fd, &byte, sizeof byte, MSG_PEEK) == 0;
+}
+
 /* Reads. 1: it has the ticket; 0: more is to come; a negated errno: it is none of ours. */
 static int stranger_read(struct stranger *stranger, const struct peer_meeting *meeting, bool encrypt)
 {
@@ -313,6 +327,8 @@ static int stranger_read(struct stranger *stranger, const struct peer_meeting *m
 	prove_hello(meeting->ticket, hello, proof);
 	if (memcmp(hello->magic, RC_PEER_MAGIC, sizeof hello->magic) || !is_equal(proof, hello->proof, sizeof proof))
 		return -EACCES;
+	if (stranger_has_left(stranger))
+		return -ECONNRESET;
 	encrypt = encrypt && !is_on_host(stranger->fd);
 	return hello->encrypt >= encrypt && hello->encrypt <= 1 && hello->card_bytes && hello->card_bytes <= HR_CARD_MAX ?
 		       1 : -EPROTO;
@@ -545,9 +561,9 @@ static int approach_on_network(const struct rc_wire_peer_invitation *invitation,
 	return result;
 }
 
-static int find(const struct rc_wire_peer_invitation *invitation, struct guest *guest, struct conversation *said)
+static int find(const struct rc_wire_peer_invitation *invitation, struct guest *guest, bool network, struct conversation *said)
 {
-	while (guest->places < RC_PEER_ADDRESSES_MAX && invitation->address[guest->places].text[0])
+	while (network && guest->places < RC_PEER_ADDRESSES_MAX && invitation->address[guest->places].text[0])
 		guest->places++;
 	guest->places_left = guest->places;
 	int fd = approach_on_host(invitation, guest, said);
@@ -568,7 +584,7 @@ int peer_meet_join(const struct rc_wire_peer_invitation *invitation, bool encryp
 		return error;
 	struct guest guest = { .ticket = invitation->ticket, .card = &own, .encrypt = encrypt,
 			       .until = peer_now_ms() + timeout_ms };
-	int fd = find(invitation, &guest, &said);
+	int fd = find(invitation, &guest, uses_network(channel), &said);
 	if (fd < 0) {
 		hr_channel_finalize(channel);
 		return fd;

@@ -5,15 +5,19 @@
  *	links frames   what comes over a link
  *	links limit    HEADRACE_SESSION_LINKS=1
  *	links leave    ends in the middle of a transfer
+ *	links here     a worker whose channel has shared memory only
  *	links secret   a build without libsodium, whose proofs are the ticket itself: who does not get it
  * Status 77: not in this build.
  */
+#define _GNU_SOURCE /* struct ucred */
 #include "test/cuda/server/raw_client.h"
 
 #include <arpa/inet.h>
 #include <cuda.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +186,27 @@ static void only_the_ticket_enters(bool unix_socket)
 	close_link(links);
 }
 
+/* A worker gave up the Unix socket before the worker that had invited it came to accept, and tries the next address: the
+ * ticket has not been used. */
+static void a_guest_that_has_left_does_not_spend_the_ticket(void)
+{
+	struct rc_wire_peer_invitation invitation;
+	struct rc_wire_peer_hello hello;
+	struct ucred inviting;
+	socklen_t size = sizeof inviting;
+	CHECK(!invite(0, 20000, &invitation));
+	make_hello(invitation.ticket, &(hr_card_t){ .len = 8 }, &hello);
+	int fd = connect_to(&invitation, true);
+	CHECK(!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &inviting, &size) && !kill(inviting.pid, SIGSTOP));
+	ssize_t sent = send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
+	close(fd);
+	CHECK(!kill(inviting.pid, SIGCONT) && sent == (ssize_t)sizeof hello);
+	fd = connect_to(&invitation, false);
+	CHECK(greet(fd, &hello));
+	close(fd);
+	close_link(links);
+}
+
 /* A worker that is sent to a place where nobody, or somebody else, waits. */
 static void a_join_ends(void)
 {
@@ -275,6 +300,27 @@ static void other_sockets_are_not_connected_to(void)
 	CHECK(!bind(listener, (struct sockaddr *)&own, size) && !listen(listener, 5));
 	CHECK(join(300, &invitation, sizeof invitation) == CUDA_ERROR_NOT_FOUND);
 	CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
+	close(listener);
+}
+
+/* Over TCP no connection could be made between channels with shared memory only: the worker invites to no address, and goes
+ * to none if it gets no answer at the Unix socket. */
+static void shared_memory_is_not_looked_for_in_the_network(void)
+{
+	struct rc_wire_peer_invitation invitation;
+	struct sockaddr_un own = { .sun_family = AF_UNIX };
+	CHECK(!invite(0, 10000, &invitation) && invitation.name[0] && !invitation.address[0].text[0]);
+	close_link(links);
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1);
+	size += (socklen_t)snprintf(invitation.name, sizeof invitation.name, "hrlink-%d", (int)getpid());
+	memcpy(own.sun_path + 1, invitation.name, strlen(invitation.name));
+	int silent = socket(AF_UNIX, SOCK_STREAM, 0), listener = listen_somewhere(&invitation.address[0].port);
+	strcpy(invitation.address[0].text, "127.0.0.1");
+	CHECK(!bind(silent, (struct sockaddr *)&own, size) && !listen(silent, 5));
+	CHECK(join(300, &invitation, sizeof invitation) == CUDA_ERROR_TIMEOUT);
+	CHECK(!fcntl(listener, F_SETFL, O_NONBLOCK) && accept(listener, NULL, NULL) < 0 && errno == EAGAIN);
+	close(accept(silent, NULL, NULL)); /* there the worker was */
+	close(silent);
 	close(listener);
 }
 
@@ -511,6 +557,7 @@ static void doors(void)
 	begin();
 	only_the_ticket_enters(false);
 	only_the_ticket_enters(true);
+	a_guest_that_has_left_does_not_spend_the_ticket();
 	a_join_ends();
 	addresses_are_tried_in_turn();
 	other_sockets_are_not_connected_to();
@@ -549,6 +596,13 @@ static void limit(void)
 	CHECK(!result);
 }
 
+static void here(void)
+{
+	begin();
+	shared_memory_is_not_looked_for_in_the_network();
+	CHECK(!raw_call_hello(&raw, ++number));
+}
+
 static void secret(void)
 {
 	begin();
@@ -573,7 +627,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "doors", doors }, { "frames", frames }, { "limit", limit }, { "leave", leave },
-		    { "secret", secret } };
+		    { "here", here }, { "secret", secret } };
 	if (argc == 2 && !strcmp(argv[1], "secret") == rc_door_keys_supported())
 		return 77;
 	for (size_t i = 0; argc == 2 && i < sizeof tests / sizeof tests[0]; i++)

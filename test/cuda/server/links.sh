@@ -24,4 +24,8 @@ remote_stop || fail "something is left"
 rm "$folder/ready"
 HEADRACE_SESSION_LINKS=1 remote_start
 timeout 100 "$program" limit || fail "limit"
+remote_stop || fail "something is left"
+rm "$folder/ready"
+HEADRACE_TRANSPORT=shm remote_start
+HEADRACE_TRANSPORT=shm timeout 100 "$program" here || fail "shared memory only"
 exit 0
