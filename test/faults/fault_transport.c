@@ -139,6 +139,13 @@ static bool fault_reaches(void *data, const uint8_t *section, size_t section_len
 	return context->inner->reaches(context->context, section, section_len, same_host);
 }
 
+/* Never NULL: the channel and its users take a transport that answers 0 for one that is not open. */
+static size_t fault_conn_bytes(void *data, uint32_t ring_bytes)
+{
+	struct fault_context *context = data;
+	return context->inner->conn_bytes(context->context, ring_bytes);
+}
+
 /* ---- set-up and end ---- */
 
 static void fault_note(void *data, uint64_t peer, uint8_t note[HR_NOTE_BYTES])
@@ -442,6 +449,13 @@ static void fault_conn_event(void *data)
 	conn->context->inner->conn_event(conn->conn);
 }
 
+static int fault_conn_check(void *data)
+{
+	struct fault_conn *conn = data;
+	const struct hr_transport *inner = conn->context->inner;
+	return inner->conn_check ? inner->conn_check(conn->conn) : 0;
+}
+
 static int fault_conn_fd(void *data)
 {
 	struct fault_conn *conn = data;
@@ -482,6 +496,8 @@ static int fault_conn_fd(void *data)
 		.conn_arm = fault_conn_arm,                                                                            \
 		.conn_pending = fault_conn_pending,                                                                    \
 		.conn_event = fault_conn_event,                                                                        \
+		.conn_check = fault_conn_check,                                                                        \
+		.conn_bytes = fault_conn_bytes,                                                                        \
 		.conn_fd = fault_conn_fd,                                                                              \
 	}
 

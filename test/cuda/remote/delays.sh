@@ -22,6 +22,7 @@ for transport in shm tcp; do
 				fail "$transport, HR_FAULTS=$plan, $size MB: $(cat "$folder/err")"
 			grep 'by way of this process' "$folder/err" && fail "$transport, HR_FAULTS=$plan: there was no link"
 		done
+		grep -a 'no transport in common' "$folder/log" && fail "$transport: workers looked for each other in the wrong place"
 		remote_stop || fail "something is left"
 		rm -f "$folder"/ready "$folder"/second* "$folder"/third* "$folder/log"
 		unset HEADRACE_SERVER

@@ -67,7 +67,7 @@ remote_start() { # OPTION…: of headraced
 # Starts one more daemon; its place is in $another. NAME: of its files, different for each.
 remote_start_another() { # NAME
 	mkfifo "$folder/$1.ready"
-	"$build/cuda_remote/server/headraced" --socket="$folder/$1" --driver="$driver" --private --no-loopback --quiet \
+	"$headraced" --socket="$folder/$1" --driver="$driver" --private --no-loopback --quiet \
 		--ready-fd=3 3>"$folder/$1.ready" 2>>"$folder/log" &
 	others+=($!)
 	read -r _ <"$folder/$1.ready" || fail "headraced did not start"
