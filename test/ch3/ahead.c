@@ -8,27 +8,19 @@
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LENGTH = 30000, MESSAGES = 400, ROOM = 60000 };
 
-static char *source, *target;
-
 static void setup(void)
 {
-	pair_set_up((size_t)MESSAGES * ROOM, &source, &target);
+	pair_set_up((size_t)MESSAGES * ROOM);
 	memory_faults.ahead = true;
 	memory_faults.capacity = 1 << 20;
 	pair_b.room = ROOM;
 	pair_b.stride = ROOM;
-}
-
-static void teardown(void)
-{
-	pair_tear_down(source, target);
 }
 
 static void send_type(unsigned type, uint32_t header, size_t len)
@@ -39,14 +31,10 @@ static void send_type(unsigned type, uint32_t header, size_t len)
 	ch3_request_free(request);
 }
 
+/* Message i, in its turn, with the first `stored` bytes of its payload. */
 static void expect_received(int i, size_t len, size_t stored)
 {
-	const struct pair_message *message = &pair_b.message[i];
-	ck_assert_uint_eq(message->header, i);
-	ck_assert_uint_eq(message->payload_len, len);
-	ck_assert_int_eq(message->done, 1);
-	ck_assert_int_eq(message->error, 0);
-	ck_assert_uint_eq(message->bytes, stored);
+	pair_expect_cut(i, (uint32_t)i, len, stored);
 	ck_assert_uint_eq(pair_b.done_order[i], i);
 	ck_assert_mem_eq(target + (size_t)i * ROOM, source + (size_t)i * ROOM, stored);
 }
@@ -253,10 +241,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ch3 ahead");
-	TCase *tcase = tcase_create("ahead");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 300);
+	TCase *tcase = pair_tests(setup);
 	tcase_add_test(tcase, fronts_are_handled_before_the_payload_in_front_of_them_is_complete);
 	tcase_add_test(tcase, other_types_wait_for_their_turn);
 	tcase_add_test(tcase, payload_that_is_cut_ends_the_look_ahead);
@@ -266,10 +251,5 @@ int main(void)
 	tcase_add_test(tcase, closing_goes_on_with_the_same_memory);
 	tcase_add_test(tcase, invalid_front_fails_the_connection_in_its_turn);
 	tcase_add_test(tcase, error_of_a_handler_fails_the_connection_in_its_turn);
-	suite_add_tcase(suite, tcase);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return pair_run("ch3 ahead", tcase);
 }

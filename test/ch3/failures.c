@@ -5,23 +5,15 @@
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LARGE (100 * 1024)
 
-static char *source, *target;
-
 static void setup(void)
 {
-	pair_set_up(LARGE, &source, &target);
-}
-
-static void teardown(void)
-{
-	pair_tear_down(source, target);
+	pair_set_up(LARGE);
 }
 
 static void expect_failed(const struct pair_end *end, int error)
@@ -44,9 +36,7 @@ START_TEST(broken_pipe_completes_queued_and_announced_sends_once)
 	ck_assert_int_eq(ch3_progress_poll(pair_a.engine), 0);
 	ch3_request_t *request[] = { announced, partial, queued };
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(ch3_request_test(request[i]), 1);
-		ck_assert_int_eq(ch3_request_error(request[i]), -ECONNRESET);
-		ch3_request_free(request[i]);
+		pair_expect_end(request[i], -ECONNRESET);
 	}
 	expect_failed(&pair_a, -ECONNRESET);
 	ch3_request_t *refused;
@@ -97,9 +87,7 @@ START_TEST(close_cancels_what_waits)
 	ch3_request_t *request = pair_send(1, source, LARGE, 0);
 	pair_settle();
 	ch3_vc_close(pair_a.vc);
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), -ECANCELED);
-	ch3_request_free(request);
+	pair_expect_end(request, -ECANCELED);
 	ck_assert_int_eq(pair_a.failures, 0);
 }
 END_TEST
@@ -193,9 +181,7 @@ START_TEST(rendezvous_that_does_not_fit_is_refused)
 		memory_conn_inject(ch3_vc_conn(pair_a.vc), &clear, sizeof clear);
 	ch3_progress_poll(pair_a.engine);
 	expect_failed(&pair_a, -EPROTO);
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), -EPROTO);
-	ch3_request_free(request);
+	pair_expect_end(request, -EPROTO);
 }
 END_TEST
 
@@ -241,10 +227,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ch3 failures");
-	TCase *tcase = tcase_create("failures");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 300);
+	TCase *tcase = pair_tests(setup);
 	tcase_add_test(tcase, broken_pipe_completes_queued_and_announced_sends_once);
 	tcase_add_test(tcase, broken_pipe_completes_receives_once);
 	tcase_add_test(tcase, last_words_of_a_peer_arrive_before_its_end);
@@ -255,10 +238,5 @@ int main(void)
 	tcase_add_loop_test(tcase, rendezvous_that_does_not_fit_is_refused, 0, 2);
 	tcase_add_test(tcase, data_of_another_length_is_refused);
 	tcase_add_loop_test(tcase, random_bytes_do_no_harm, 0, 64);
-	suite_add_tcase(suite, tcase);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return pair_run("ch3 failures", tcase);
 }

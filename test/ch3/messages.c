@@ -4,34 +4,15 @@
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LARGE (200 * 1024 + 7)
 
-static char *source, *target;
-
 static void setup(void)
 {
-	pair_set_up(LARGE, &source, &target);
-}
-
-static void teardown(void)
-{
-	pair_tear_down(source, target);
-}
-
-static void expect_message(int i, uint32_t header, size_t len, bool waited)
-{
-	const struct pair_message *message = &pair_b.message[i];
-	ck_assert_uint_eq(message->header, header);
-	ck_assert_uint_eq(message->payload_len, len);
-	ck_assert_int_eq(message->waited, waited);
-	ck_assert_int_eq(message->done, 1);
-	ck_assert_int_eq(message->error, 0);
-	ck_assert_uint_eq(message->bytes, len);
+	pair_set_up(LARGE);
 }
 
 START_TEST(small_message_leaves_at_once_in_one_put)
@@ -40,7 +21,7 @@ START_TEST(small_message_leaves_at_once_in_one_put)
 	ck_assert_ptr_null(pair_send(7, source, 100, 0));
 	ck_assert_uint_eq(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts + 1);
 	ck_assert_int_ge(ch3_progress_poll(pair_b.engine), 2);
-	expect_message(0, 7, 100, false);
+	pair_expect(0, 7, 100, false);
 	ck_assert(pair_filled(target, 100, 1));
 }
 END_TEST
@@ -72,10 +53,8 @@ START_TEST(vector_of_many_pieces_and_longest_header_arrive)
 	ck_assert_int_eq(ch3_send(pair_a.vc, PAIR_TYPE, header, sizeof header, iov, CH3_IOV_MAX, 0, &request), 0);
 	ck_assert_ptr_nonnull(request);
 	pair_settle();
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), 0);
-	ch3_request_free(request);
-	expect_message(0, 0x11111111, at, false);
+	pair_expect_end(request, 0);
+	pair_expect(0, 0x11111111, at, false);
 	ck_assert_uint_eq(pair_b.message[0].header_len, CH3_HEADER_MAX);
 	ck_assert(pair_filled(target, at, 1));
 }
@@ -104,19 +83,17 @@ START_TEST(eager_up_to_the_threshold_then_rendezvous)
 {
 	ch3_request_free(pair_send(1, source, 65536, 0));
 	pair_settle();
-	expect_message(0, 1, 65536, false);
+	pair_expect(0, 1, 65536, false);
 	ch3_request_t *request = pair_send(2, source, 65537, 0);
 	ck_assert_ptr_nonnull(request);
 	ck_assert_int_eq(ch3_request_test(request), 0);
 	pair_settle();
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), 0);
-	ch3_request_free(request);
-	expect_message(1, 2, 65537, true);
+	pair_expect_end(request, 0);
+	pair_expect(1, 2, 65537, true);
 	ck_assert(pair_filled(target, 65537, 1));
 	ch3_request_free(pair_send(3, source, LARGE, CH3_SEND_EAGER));
 	pair_settle();
-	expect_message(2, 3, LARGE, false);
+	pair_expect(2, 3, LARGE, false);
 	ck_assert(pair_filled(target, LARGE, 1));
 }
 END_TEST
@@ -137,7 +114,7 @@ START_TEST(deferred_rendezvous_waits_for_its_buffer)
 	pair_settle();
 	ck_assert_int_eq(ch3_request_test(request), 1);
 	ch3_request_free(request);
-	expect_message(0, 1, LARGE, true);
+	pair_expect(0, 1, LARGE, true);
 	ck_assert(pair_filled(target, LARGE, 1));
 }
 END_TEST
@@ -157,7 +134,7 @@ START_TEST(short_sink_takes_what_fits_and_the_rest_is_dropped)
 		ck_assert_int_eq(target[1000], 0);
 		ch3_request_free(pair_send(6, source, 10, 0));
 		pair_settle();
-		expect_message(2 * large + 1, 6, 10, false);
+		pair_expect(2 * large + 1, 6, 10, false);
 	}
 	pair_b.room = 0; /* the whole payload is dropped */
 	ch3_request_free(pair_send(8, source, LARGE, 0));
@@ -186,7 +163,7 @@ START_TEST(sync_completes_only_when_the_message_is_taken)
 	ck_assert_int_eq(ch3_request_test(small), 1);
 	ch3_request_free(empty);
 	ch3_request_free(small);
-	expect_message(1, 2, 8, true);
+	pair_expect(1, 2, 8, true);
 }
 END_TEST
 
@@ -204,7 +181,7 @@ START_TEST(copied_sends_let_the_buffers_go)
 			memset(source, 0xee, LARGE);
 			memset(target, 0, LARGE);
 			pair_settle();
-			expect_message((int)(2 * i + eager), i, sizes[i], !eager && sizes[i] > 65536);
+			pair_expect((int)(2 * i + eager), i, sizes[i], !eager && sizes[i] > 65536);
 			ck_assert(pair_filled(target, sizes[i], i));
 		}
 	}
@@ -224,7 +201,7 @@ START_TEST(order_is_kept_under_back_pressure)
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, N);
 	for (uint32_t i = 0; i < N; i++) {
-		expect_message((int)i, i, i % 300, false);
+		pair_expect((int)i, i, i % 300, false);
 		ck_assert_uint_eq(pair_b.done_order[i], i);
 		if (request[i])
 			ck_assert_int_eq(ch3_request_test(request[i]), 1);
@@ -248,7 +225,7 @@ START_TEST(handlers_run_in_order_of_sending)
 		pair_accept(i);
 	pair_settle();
 	for (int i = 1; i < 100; i += 2)
-		expect_message(i, (uint32_t)i, 70000, true);
+		pair_expect(i, (uint32_t)i, 70000, true);
 }
 END_TEST
 
@@ -270,7 +247,7 @@ START_TEST(messages_survive_pipes_that_move_a_few_bytes)
 		pair_b.split = i % 2;
 		ch3_request_free(pair_send(i, source + i, sizes[i], 0));
 		pair_settle();
-		expect_message((int)i, i, sizes[i], sizes[i] > 65536);
+		pair_expect((int)i, i, sizes[i], sizes[i] > 65536);
 		ck_assert_int_eq(memcmp(source + i, target, sizes[i]), 0);
 	}
 	ck_assert_int_eq(pair_a.failures + pair_b.failures, 0);
@@ -301,7 +278,7 @@ START_TEST(packed_payloads_arrive)
 		}
 		ck_assert(!request || (ch3_request_test(request) && !ch3_request_error(request)));
 		ch3_request_free(request);
-		expect_message(i, k, size, sync || size > 65536);
+		pair_expect(i, k, size, sync || size > 65536);
 		ck_assert_uint_eq(pair_b.message[i].unpacked, pair_b.unpack ? size : 0);
 		ck_assert_int_eq(memcmp(source, target, size), 0);
 	}
@@ -350,7 +327,7 @@ START_TEST(close_delivers_what_was_copied)
 	ch3_vc_close(pair_a.vc);
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 2);
-	expect_message(1, 2, 20, false);
+	pair_expect(1, 2, 20, false);
 	ck_assert_int_eq(pair_b.failure, -ESHUTDOWN);
 }
 END_TEST
@@ -401,7 +378,7 @@ START_TEST(short_message_goes_to_its_function_or_to_the_handler)
 		ck_assert(send_short(i, lengths[i]));
 		pair_settle();
 		ck_assert_int_eq(pair_b.messages, (int)i + 1);
-		expect_message((int)i, i, lengths[i], false);
+		pair_expect((int)i, i, lengths[i], false);
 		ck_assert(pair_filled(target, lengths[i], 1));
 	}
 	ck_assert_int_gt(taken_in_place(), 0);
@@ -421,7 +398,7 @@ START_TEST(short_messages_keep_their_order_among_others)
 	}
 	pair_settle();
 	for (int i = 0; i < 60; i++)
-		expect_message(i, (uint32_t)i, i % 3 == 1 ? 100 : 50, false);
+		pair_expect(i, (uint32_t)i, i % 3 == 1 ? 100 : 50, false);
 }
 END_TEST
 
@@ -431,7 +408,7 @@ START_TEST(declined_short_message_goes_to_the_handler)
 	for (uint32_t i = 0; i < 6; i++) {
 		ck_assert(send_short(i, 100));
 		pair_settle();
-		expect_message((int)i, i, 100, false);
+		pair_expect((int)i, i, 100, false);
 	}
 	ck_assert_int_eq(taken_in_place(), 0);
 	ck_assert(pair_filled(target, 100, 1));
@@ -462,7 +439,7 @@ START_TEST(short_send_does_nothing_if_it_is_not_possible)
 	memory_faults.capacity = 0;
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 1);
-	expect_message(0, 2, 2000, false);
+	pair_expect(0, 2, 2000, false);
 	ch3_request_free(queued);
 	memory_conn_break(ch3_vc_conn(pair_a.vc), -ECONNRESET);
 	pair_settle();
@@ -484,14 +461,12 @@ START_TEST(several_messages_are_under_way_together)
 		ch3_progress_poll(pair_b.engine);
 	ck_assert_int_eq(pair_b.messages, MESSAGES);
 	for (int i = 0; i < MESSAGES; i++) {
-		expect_message(i, (uint32_t)i, LENGTH, false);
+		pair_expect(i, (uint32_t)i, LENGTH, false);
 		ck_assert_int_eq(ch3_request_test(request[i]), 0);
 	}
 	pair_settle();
 	for (int i = 0; i < MESSAGES; i++) {
-		ck_assert_int_eq(ch3_request_test(request[i]), 1);
-		ck_assert_int_eq(ch3_request_error(request[i]), 0);
-		ch3_request_free(request[i]);
+		pair_expect_end(request[i], 0);
 	}
 }
 END_TEST
@@ -511,13 +486,11 @@ START_TEST(an_announcement_is_not_answered_before_it_is_accepted)
 		ch3_progress_poll(pair_b.engine);
 	pair_settle();
 	for (uint32_t i = 0; i < 3; i++) {
-		ck_assert_int_eq(ch3_request_test(request[i]), 1);
-		ck_assert_int_eq(ch3_request_error(request[i]), 0);
-		ch3_request_free(request[i]);
+		pair_expect_end(request[i], 0);
 	}
-	expect_message(0, 0, 20000, false);
-	expect_message(1, 1, LARGE, true);
-	expect_message(2, 2, 60000, false);
+	pair_expect(0, 0, 20000, false);
+	pair_expect(1, 1, LARGE, true);
+	pair_expect(2, 2, 60000, false);
 	ck_assert(pair_filled(target, 60000, 1));
 }
 END_TEST
@@ -542,7 +515,7 @@ START_TEST(gathered_messages_leave_in_one_put)
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 50);
 	for (uint32_t i = 0; i < 50; i++)
-		expect_message((int)i, i, 20 + i, false);
+		pair_expect((int)i, i, 20 + i, false);
 	ck_assert(pair_filled(target, 20, 1));
 }
 END_TEST
@@ -586,7 +559,7 @@ START_TEST(gathered_messages_leave_when_their_memory_is_full)
 	ck_assert_uint_lt(memory_conn_puts(ch3_vc_conn(pair_a.vc)), puts + 30);
 	ck_assert_int_eq(pair_b.messages, 1000);
 	for (uint32_t i = 0; i < 1000; i++)
-		expect_message((int)i, i, 100, false);
+		pair_expect((int)i, i, 100, false);
 }
 END_TEST
 
@@ -598,7 +571,7 @@ START_TEST(flush_says_what_the_pipe_did_not_accept)
 	memory_faults.put_max = 1000;
 	ck_assert(ch3_flush(pair_a.vc));
 	pair_settle();
-	expect_message(0, 1, 40, false);
+	pair_expect(0, 1, 40, false);
 }
 END_TEST
 
@@ -616,7 +589,7 @@ START_TEST(gathered_messages_survive_back_pressure)
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, N);
 	for (uint32_t i = 0; i < N; i++) {
-		expect_message((int)i, i, i % 300, false);
+		pair_expect((int)i, i, i % 300, false);
 		ch3_request_free(request[i]);
 	}
 }
@@ -630,7 +603,7 @@ START_TEST(close_delivers_what_was_gathered)
 	ch3_vc_close(pair_a.vc);
 	pair_settle();
 	ck_assert_int_eq(pair_b.messages, 2);
-	expect_message(1, 2, 20, false);
+	pair_expect(1, 2, 20, false);
 	ck_assert_int_eq(pair_b.failure, -ESHUTDOWN);
 }
 END_TEST
@@ -649,10 +622,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ch3 messages");
-	TCase *tcase = tcase_create("messages");
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_set_timeout(tcase, 300);
+	TCase *tcase = pair_tests(setup);
 	tcase_add_test(tcase, small_message_leaves_at_once_in_one_put);
 	tcase_add_test(tcase, empty_payload_and_empty_header_arrive);
 	tcase_add_test(tcase, vector_of_many_pieces_and_longest_header_arrive);
@@ -685,10 +655,5 @@ int main(void)
 	tcase_add_test(tcase, gathered_messages_survive_back_pressure);
 	tcase_add_test(tcase, close_delivers_what_was_gathered);
 	tcase_add_test(tcase, connection_that_breaks_drops_what_was_gathered);
-	suite_add_tcase(suite, tcase);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return pair_run("ch3 messages", tcase);
 }

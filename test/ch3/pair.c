@@ -4,7 +4,6 @@
 
 #include "test/ch3/memory_channel.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #define SETTLED 200000
 
 struct pair_end pair_a, pair_b;
+char *source, *target;
 
 static void on_done(void *context, int error, size_t bytes)
 {
@@ -141,18 +141,18 @@ void pair_close(void)
 	ch3_close(pair_b.engine);
 }
 
-void pair_set_up(size_t bytes, char **source, char **target)
+void pair_set_up(size_t bytes)
 {
 	memory_faults = (struct memory_faults){ 0 };
-	*source = malloc(bytes);
-	*target = calloc(1, bytes);
-	pair_fill(*source, bytes, 1);
+	source = malloc(bytes);
+	target = calloc(1, bytes);
+	pair_fill(source, bytes, 1);
 	pair_open();
-	pair_b.buffer = *target;
+	pair_b.buffer = target;
 	pair_b.room = bytes;
 }
 
-void pair_tear_down(char *source, char *target)
+static void tear_down(void)
 {
 	pair_close();
 	free(source);
@@ -217,4 +217,48 @@ bool pair_filled(const void *bytes, size_t len, uint32_t seed)
 		if (((const uint8_t *)bytes)[i] != (uint8_t)(seed * 31 + i * 7 + (i >> 8) * 13))
 			return false;
 	return true;
+}
+
+void pair_expect_cut(int i, uint32_t header, size_t len, size_t stored)
+{
+	const struct pair_message *message = &pair_b.message[i];
+	ck_assert_uint_eq(message->header, header);
+	ck_assert_uint_eq(message->payload_len, len);
+	ck_assert_int_eq(message->done, 1);
+	ck_assert_int_eq(message->error, 0);
+	ck_assert_uint_eq(message->bytes, stored);
+}
+
+void pair_expect(int i, uint32_t header, size_t len, bool waited)
+{
+	pair_expect_cut(i, header, len, len);
+	ck_assert_int_eq(pair_b.message[i].waited, waited);
+}
+
+void pair_expect_end(ch3_request_t *request, int error)
+{
+	ck_assert_int_eq(ch3_request_test(request), 1);
+	ck_assert_int_eq(ch3_request_error(request), error);
+	ch3_request_free(request);
+}
+
+/* ---- running ---- */
+
+TCase *pair_tests(SFun setup)
+{
+	TCase *tests = tcase_create("pair");
+	tcase_add_checked_fixture(tests, setup, tear_down);
+	tcase_set_timeout(tests, 300);
+	return tests;
+}
+
+int pair_run(const char *name, TCase *tests)
+{
+	Suite *suite = suite_create(name);
+	suite_add_tcase(suite, tests);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

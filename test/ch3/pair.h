@@ -5,6 +5,8 @@
 
 #include "ch3/ch3.h"
 
+#include <check.h>
+
 enum { PAIR_TYPE = CH3_TYPE_FIRST, PAIR_TYPE_OTHER, PAIR_TYPE_SHORT, PAIR_TYPE_NONE };
 
 #define PAIR_LOG 4096
@@ -46,13 +48,10 @@ extern struct pair_end pair_a, pair_b;
 
 void pair_open(void);
 void pair_close(void);
-/*
- * Opens both ends over pipes without faults. *source: a buffer to send, filled with seed 1. *target: a buffer of zeros
- * for b to receive into.
- */
-void pair_set_up(size_t bytes, char **source, char **target);
-/* Closes both ends and frees both buffers. */
-void pair_tear_down(char *source, char *target);
+/* Buffers of a test: a sends from source, which is filled with seed 1; b receives into target, which begins with zeros. */
+extern char *source, *target;
+/* Makes the buffers, and opens both ends over pipes without faults. */
+void pair_set_up(size_t bytes);
 /* Polls both engines until neither makes progress. */
 void pair_settle(void);
 /* Sends header (four bytes) and payload from a to b, and returns the request. */
@@ -64,5 +63,17 @@ void pair_accept(int message);
 /* Fill with, and check, bytes that depend on their offset and on seed. */
 void pair_fill(void *bytes, size_t len, uint32_t seed);
 bool pair_filled(const void *bytes, size_t len, uint32_t seed);
+
+/* Checks that message i of b has ended once, without an error, and how it came. */
+void pair_expect(int i, uint32_t header, size_t len, bool waited);
+/* The same for a message of which b has received `stored` bytes only, whichever way it came. */
+void pair_expect_cut(int i, uint32_t header, size_t len, size_t stored);
+/* Checks that the request is complete, with this error, and frees it. */
+void pair_expect_end(ch3_request_t *request, int error);
+
+/* Tests that each begin with setup, which calls pair_set_up, and end with both ends closed and the buffers freed. */
+TCase *pair_tests(SFun setup);
+/* Runs them. Returns the exit status. */
+int pair_run(const char *suite, TCase *tests);
 
 #endif

@@ -5,25 +5,17 @@
 #include "test/ch3/memory_channel.h"
 #include "test/ch3/pair.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LARGE (200 * 1024)
 
-static char *source, *target;
-
 static void setup(void)
 {
 	memory_remote_bytes = 0;
 	setenv("HEADRACE_RENDEZVOUS", "write", 1);
-	pair_set_up(LARGE, &source, &target);
-}
-
-static void teardown(void)
-{
-	pair_tear_down(source, target);
+	pair_set_up(LARGE);
 }
 
 static bool is_untouched(void)
@@ -42,9 +34,7 @@ static void arrives(uint64_t written)
 	int before = pair_b.messages;
 	ch3_request_t *request = pair_send(5, source, LARGE, 0);
 	pair_settle();
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), 0);
-	ch3_request_free(request);
+	pair_expect_end(request, 0);
 	ck_assert_int_eq(pair_b.messages, before + 1);
 	const struct pair_message *message = &pair_b.message[before];
 	ck_assert_int_eq(message->done, 1);
@@ -116,9 +106,7 @@ static void arrives_in_pieces(int n, uint64_t written)
 	memset(target, 0, LARGE);
 	ch3_request_t *request = send_pieces(n);
 	pair_settle();
-	ck_assert_int_eq(ch3_request_test(request), 1);
-	ck_assert_int_eq(ch3_request_error(request), 0);
-	ch3_request_free(request);
+	pair_expect_end(request, 0);
 	ck_assert(pair_filled(target, LARGE, 1));
 	ck_assert_uint_eq(memory_remote_bytes, written);
 }
@@ -392,10 +380,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("remote_writes");
-	TCase *tests = tcase_create("remote_writes");
-	tcase_set_timeout(tests, 300);
-	tcase_add_checked_fixture(tests, setup, teardown);
+	TCase *tests = pair_tests(setup);
 	tcase_add_test(tests, a_long_payload_is_written);
 	tcase_add_test(tests, without_the_setting_it_goes_by_the_pipe);
 	tcase_add_test(tests, where_the_channel_cannot_it_goes_by_the_pipe);
@@ -413,10 +398,5 @@ int main(void)
 	tcase_add_loop_test(tests, accesses_of_a_lost_connection_fail, 0, 2);
 	tcase_add_test(tests, without_remote_memory_there_is_no_access);
 	tcase_add_test(tests, a_setting_that_is_none_is_refused);
-	suite_add_tcase(suite, tests);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return pair_run("ch3 remote writes", tests);
 }
