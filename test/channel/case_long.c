@@ -288,10 +288,7 @@ static void check_memory_is_mine_again(struct side *side, size_t n)
 	}
 	CHECK(error == -ESHUTDOWN || error == -ECONNRESET || error == -ETIMEDOUT);
 	pattern_check(11, 0, bytes, got);
-	memset(bytes, 0x77, n);
-	usleep(30000);
-	for (size_t i = 0; i < n; i++)
-		CHECK_IS(bytes[i], 0x77);
+	side_keeps(side, bytes, n);
 	free(bytes);
 }
 
@@ -343,10 +340,7 @@ static void close_under_a_long_get(struct side *side)
 			CHECK_IS(hr_channel_get(side->conn, &iov, 1, &delivered), 0);
 		hr_conn_close(side->conn);
 		side->conn = NULL;
-		memset(bytes, 0x77, n);
-		usleep(30000);
-		for (size_t i = 0; i < n; i++)
-			CHECK_IS(bytes[i], 0x77);
+		side_keeps(side, bytes, n);
 	} else {
 		int error = 0;
 		memset(bytes, 1, n);

@@ -148,6 +148,15 @@ void side_meet(struct side *side)
 	side_receive(side, &byte, 1);
 }
 
+void side_keeps(struct side *side, uint8_t *bytes, size_t n)
+{
+	char byte;
+	memset(bytes, 0x77, n);
+	CHECK_IS(recv(side->sync, &byte, 1, 0), 0);
+	for (size_t i = 0; i < n; i++)
+		CHECK_IS(bytes[i], 0x77);
+}
+
 void side_refuses(const struct side *side, const char *variable, const char *const *values, size_t n)
 {
 	hr_channel_attr_t attr = side_attr(side);

@@ -77,6 +77,9 @@ void side_swap_cards(struct side *side);
 void side_wait_up(struct side *side, hr_conn_t *conn);
 /* Waits until the other process has called this too. */
 void side_meet(struct side *side);
+/* Waits until the other process has ended, and checks that nothing has written into these bytes until then. It sends no more on
+ * side->sync. */
+void side_keeps(struct side *side, uint8_t *bytes, size_t n);
 /* Send and receive over side->sync. */
 void side_send(struct side *side, const void *bytes, size_t n);
 void side_receive(struct side *side, void *bytes, size_t n);
