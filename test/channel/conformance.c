@@ -5,8 +5,8 @@
  *	conformance --transport shm|tcp|verbs [--design NAME] [--scale F] [--case NAME] [--list]
  *
  * --design: of verbs: basic, piggyback, pipeline or zerocopy (as HEADRACE_IB_DESIGN).
- * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long. The default is
- * HEADRACE_TEST_SCALE, or 1.
+ * --scale multiplies how much is transferred (0 < F <= 1), for machines where everything takes long. So does
+ * HEADRACE_TEST_SCALE.
  * Exit status 0: all passed; 1: some failed; 77: this machine lacks the transport.
  */
 #include "config.h"
@@ -113,9 +113,11 @@ static bool run_case(const struct test_case *test, const struct options *options
 int main(int argc, char **argv)
 {
 	const char *scale = getenv("HEADRACE_TEST_SCALE");
-	struct options options = { .scale = scale ? divisor_of(scale) : 1 };
-	if (!parse(argc, argv, &options))
+	struct options options = { .scale = 1 };
+	unsigned everywhere = scale ? divisor_of(scale) : 1;
+	if (!parse(argc, argv, &options) || !everywhere)
 		return usage(argv[0]);
+	options.scale *= everywhere;
 	if (options.design)
 		setenv("HEADRACE_IB_DESIGN", options.design, 1);
 	if (!options.list && !is_here(transport_bit(options.transport))) {
