@@ -13,12 +13,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* From this size on the kernel is asked for huge pages. */
 #define HUGE (2u << 20)
+/* Up to this size pages are allocated at once, as a driver does that pins them. */
+#define HUGE_AT_ONCE (1ull << 30)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since Linux 6.1 */
+#endif
 #define ATTEMPTS 64 /* to find addresses and a handle that are free in all workers */
 #define NEAR 8      /* of them in one window of addresses */
 
@@ -80,6 +86,18 @@ static int make_file(uint64_t bytes)
 	return -1;
 }
 
+/* Makes the pages of new memory huge. Most systems give shared memory no huge pages by themselves, even if it asks for them
+ * (shmem_enabled). The kernel makes huge pages of ranges that have a page already. Without huge pages copies are slower. */
+static void make_huge(uint8_t *memory, uint64_t bytes)
+{
+	if (bytes < HUGE || madvise(memory, bytes, MADV_HUGEPAGE) || bytes > HUGE_AT_ONCE)
+		return;
+	for (uint64_t at = 0; at + HUGE <= bytes; at += HUGE)
+		*(volatile uint8_t *)(memory + at) = 0;
+	if (madvise(memory, bytes, MADV_COLLAPSE))
+		hr_log(HR_LOG_DEBUG, "pinned memory without huge pages: %s", strerror(errno));
+}
+
 /* Maps the file: in the window if that has room and in_window is set, else anywhere. False: no memory. */
 static bool map_file(int fd, uint64_t bytes, bool in_window, struct rc_span *span)
 {
@@ -91,8 +109,7 @@ static bool map_file(int fd, uint64_t bytes, bool in_window, struct rc_span *spa
 			rc_shared_give(address, bytes);
 		return false;
 	}
-	if (bytes >= HUGE)
-		(void)madvise(memory, bytes, MADV_HUGEPAGE); /* without huge pages copies are slower */
+	make_huge(memory, bytes);
 	span->base = (uint64_t)(uintptr_t)memory;
 	span->place = address ? bytes : 0;
 	return true;

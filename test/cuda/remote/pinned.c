@@ -4,10 +4,17 @@
  * maps the memory or gets its bytes in chunks: pinned shared | chunks. With "shared" no asynchronous copy may wait for its
  * stream; if one did, the test would hang.
  */
+#define _GNU_SOURCE /* memfd_create */
 #include "test/cuda/softgpu/driver.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 enum { WORDS = 300000, BYTES = WORDS * 4 };
 
@@ -251,6 +258,62 @@ static void after_reset(void)
 	OK(cuMemFreeHost(other));
 }
 
+/* The bytes of shared memory at the address that are mapped as huge pages. */
+static unsigned long huge_bytes(const void *at)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned long first, end, kilobytes = 0;
+	bool inside = false;
+	CHECK(file);
+	while (fgets(line, sizeof line, file)) {
+		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+			inside = (uintptr_t)at >= first && (uintptr_t)at < end;
+		else if (inside && sscanf(line, "ShmemPmdMapped: %lu", &kilobytes) == 1)
+			break;
+	}
+	fclose(file);
+	return kilobytes << 10;
+}
+
+enum { HUGE = 2 << 20, TRIES = 20 };
+
+/* True if this system makes huge pages of shared memory on demand. */
+static bool has_huge_pages(void)
+{
+	int fd = memfd_create("huge", MFD_CLOEXEC);
+	CHECK(fd >= 0 && !ftruncate(fd, HUGE));
+	uint8_t *window = mmap(NULL, 2 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(window != MAP_FAILED);
+	uint8_t *memory = window + (-(uintptr_t)window & (HUGE - 1));
+	CHECK(mmap(memory, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == memory);
+	close(fd);
+	*memory = 1;
+	bool has = !madvise(memory, HUGE, MADV_COLLAPSE);
+	munmap(window, 2 * HUGE);
+	return has;
+}
+
+/* A long allocation has huge pages. The system may have none left at times, so one of several is enough. */
+static void huge_pages(void)
+{
+	bool found = false;
+	for (int i = 0; i < TRIES && !found; i++) {
+		if (!has_huge_pages())
+			continue;
+		uint8_t *memory = (uint8_t *)pinned(2 * HUGE + 4096);
+		for (int at = 0; at < 2 * HUGE + 4096; at++)
+			CHECK(!memory[at]);
+		memory[HUGE] = 1;
+		found = huge_bytes(memory) == 2 * HUGE;
+		OK(cuMemFreeHost(memory));
+		if (i + 1 == TRIES)
+			CHECK(found);
+	}
+	if (!found)
+		fprintf(stderr, "this system has no huge pages for shared memory: not tested\n");
+}
+
 int main(int argc, char **argv)
 {
 	bool shared = argc > 1 && !strcmp(argv[1], "shared");
@@ -264,6 +327,8 @@ int main(int argc, char **argv)
 	OK(cuMemAlloc(&flag, 4));
 	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	kernel("wait"); /* loaded before a stream is held */
+	if (shared)
+		huge_pages();
 	source_changes(shared);
 	waiting_calls();
 	small_copies();
