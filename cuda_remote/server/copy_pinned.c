@@ -106,12 +106,13 @@ CUresult serve_copy_pinned(struct server_call *call)
 	return copy_pinned(call, &stream);
 }
 
-/* Waits for the copy alone, not for what other threads have put into the stream after it. A slot has the event. */
+/* Waits for the copy alone, not for what other threads have put into the stream after it. The connection's slot has the
+ * event. */
 CUresult serve_copy_pinned_wait(struct server_call *call)
 {
 	struct server_slot *slot;
 	CUstream stream;
-	CUresult result = server_slot_get(1, &slot);
+	CUresult result = server_slot_own(call->thread, &slot);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = copy_pinned(call, &stream);
@@ -119,6 +120,5 @@ CUresult serve_copy_pinned_wait(struct server_call *call)
 		result = server_slot_record_rest(slot, stream);
 	server_order_release(call);
 	CUresult waited = server_slot_wait(slot);
-	server_slot_put(slot);
 	return result != CUDA_SUCCESS ? result : waited;
 }

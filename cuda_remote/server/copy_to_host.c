@@ -118,10 +118,12 @@ CUresult serve_copy_down(struct server_call *call)
 	return copy.staged ? server_staged_down(call, &copy, bytes) : d2h(call, &copy, bytes);
 }
 
-/* A small copy: its bytes are in the reply. */
+_Static_assert(RC_REPLY_COPY <= SERVER_OWN_SLOT, "a small copy goes through the connection's own slot");
+
+/* A small copy: its bytes are in the reply. It is issued in the call order, so no other thread ends its stream meanwhile. */
 CUresult serve_copy_down_reply(struct server_call *call)
 {
-	struct part part = { NULL, 0, 0 };
+	struct server_slot *slot;
 	struct rc_wire_copy copy;
 	uint64_t bytes;
 	void *stream;
@@ -130,16 +132,19 @@ CUresult serve_copy_down_reply(struct server_call *call)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = server_object(RC_KIND_STREAM, copy.stream, &stream);
 	if (result == CUDA_SUCCESS)
-		result = issue(call->thread, &copy, 0, &part);
-	server_order_release(call);
-	if (part.slot) {
-		CUresult waited = server_slot_wait(part.slot);
-		result = result == CUDA_SUCCESS ? waited : result;
-		if (result == CUDA_SUCCESS)
-			result = server_give_bytes(call, part.slot->memory, bytes);
-		server_slot_put(part.slot);
+		result = server_slot_own(call->thread, &slot);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = server_part_d2h(&copy.box, 0, bytes, slot->memory, stream);
+	CUresult recorded = result == CUDA_SUCCESS ? server_slot_record_rest(slot, stream) : CUDA_SUCCESS;
+	if (recorded != CUDA_SUCCESS) {
+		call->thread->own = NULL; /* nothing says when the device has written its memory, so it is not used again */
+		result = recorded;
 	}
-	return result;
+	server_order_release(call);
+	if (result == CUDA_SUCCESS)
+		result = server_slot_wait(slot);
+	return result == CUDA_SUCCESS ? server_give_bytes(call, slot->memory, bytes) : result;
 }
 
 /* ---- asynchronous ---- */

@@ -117,6 +117,8 @@ struct server_thread {
 	struct server_h2d h2d;
 	struct server_ring ring;
 	bool data;              /* it is the data connection */
+	unsigned looks;         /* for output of the device, see output.c */
+	struct server_slot *own; /* see server_slot_own */
 };
 
 /* A call being served. */
@@ -289,6 +291,10 @@ struct server_slot {
 int server_slots_prepare(void);
 /* A slot of at least size bytes, size <= RC_CHUNK_MAX. CUDA_ERROR_OUT_OF_MEMORY: the limit is reached. */
 CUresult server_slot_get(size_t size, struct server_slot **slot);
+/* The connection's own slot, of SERVER_OWN_SLOT bytes, for a copy that its call waits for. Made at the first use. It ends with
+ * the connection. */
+#define SERVER_OWN_SLOT 4096
+CUresult server_slot_own(struct server_thread *thread, struct server_slot **slot);
 /* Returns a slot whose memory is no longer in use. NULL is allowed. */
 void server_slot_put(struct server_slot *slot);
 /* record: marks in the stream the end of the copy that uses the slot. wait: waits for that. */

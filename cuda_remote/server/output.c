@@ -10,7 +10,7 @@
  *
  * Most calls that wait find that nothing was written. So the worker maps each file and looks at the first bytes that were
  * not sent: as long as they are 0, nothing was written, or text that begins with as many NUL characters. For these,
- * every ASK_AFTER-th call asks the kernel; that would take longer than all else in a short call.
+ * every ASK_AFTER-th call of a connection asks the kernel; that would take longer than all else in a short call.
  */
 #define _GNU_SOURCE /* memfd_create, fallocate */
 #include "config.h"
@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -166,10 +167,9 @@ static bool seems_written(const struct output *output)
 }
 
 /* True if it is not worth to ask the kernel whether anything was written. */
-static bool is_quiet(void)
+static bool is_quiet(struct server_thread *thread)
 {
-	static unsigned looks;
-	bool any = __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED) % ASK_AFTER == 0;
+	bool any = ++thread->looks % ASK_AFTER == 0;
 	if (any || pthread_mutex_trylock(&lock))
 		return false;
 	for (size_t i = 0; i < OUTPUTS; i++)
@@ -182,8 +182,10 @@ int server_output_ship(struct server_thread *thread)
 {
 	bool any = false;
 	int error = 0;
-	fflush(stdout);
-	if (is_quiet())
+	/* What a kernel prints before the call that waits for it is in the buffer by now. */
+	if (__fpending(stdout))
+		fflush(stdout);
+	if (is_quiet(thread))
 		return 0;
 	for (size_t i = 0; i < OUTPUTS; i++)
 		any |= written(outputs[i].fd) != __atomic_load_n(&outputs[i].taken, __ATOMIC_RELAXED);

@@ -16,7 +16,7 @@ HR_SETTING(staging, "HEADRACE_STAGING", "256M", 1u << 20, 1ull << 40,
 /* Slots that are pinned before a client connects. */
 #define PREPARED 4
 
-static const size_t sizes[] = { 4096, 65536, RC_CHUNK_MAX };
+static const size_t sizes[] = { SERVER_OWN_SLOT, 65536, RC_CHUNK_MAX };
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -197,6 +197,19 @@ CUresult server_slot_get(size_t size, struct server_slot **slot)
 	slot_renew(found);
 	found->recorded = false;
 	*slot = found;
+	return CUDA_SUCCESS;
+}
+
+CUresult server_slot_own(struct server_thread *thread, struct server_slot **slot)
+{
+	CUresult result = CUDA_SUCCESS;
+	if (!thread->own)
+		result = server_slot_get(SERVER_OWN_SLOT, &thread->own);
+	if (result != CUDA_SUCCESS)
+		return result;
+	slot_renew(thread->own);
+	thread->own->recorded = false;
+	*slot = thread->own;
 	return CUDA_SUCCESS;
 }
 

@@ -425,6 +425,9 @@ int server_thread_open(struct server_thread *thread, uint32_t gpus)
 void server_thread_close(struct server_thread *thread)
 {
 	server_ring_end(thread);
+	if (thread->own)
+		server_slot_wait(thread->own);
+	server_slot_put(thread->own);
 	ch3_close(thread->engine);
 	for (struct server_reply *reply = thread->replies, *next; reply; reply = next) {
 		next = reply->next;

@@ -351,10 +351,17 @@ static void depend(command_t *command, CUstream on, uint64_t sequence)
 	on->references++;
 }
 
+/* Orders nothing: who reads the number without the lock asks for what it has submitted itself, or has been told of. */
+static void count_submission(CUstream stream)
+{
+	__atomic_store_n(&stream->submitted, stream->submitted + 1, __ATOMIC_RELAXED);
+}
+
 static void append(CUstream stream, command_t *command)
 {
 	command->next = NULL;
-	command->sequence = ++stream->submitted;
+	count_submission(stream);
+	command->sequence = stream->submitted;
 	command->ticket = ++queue.ticket;
 	if (stream->last)
 		stream->last->next = command;
@@ -479,7 +486,7 @@ bool queue_claim(CUstream stream)
 	else if (stream->blocking)
 		free_now = free_now && (!group->legacy || group->legacy->state == QUEUE_IDLE);
 	if (free_now) {
-		stream->submitted++;
+		count_submission(stream);
 		stream->claim_ticket = ++queue.ticket;
 		set_state(stream, QUEUE_RUNNING);
 	}
@@ -500,10 +507,7 @@ void queue_unclaim(CUstream stream)
 
 uint64_t queue_submitted(CUstream stream)
 {
-	pthread_mutex_lock(&queue.lock);
-	uint64_t submitted = stream->submitted;
-	pthread_mutex_unlock(&queue.lock);
-	return submitted;
+	return __atomic_load_n(&stream->submitted, __ATOMIC_RELAXED); /* see count_submission */
 }
 
 bool queue_done(CUstream stream, uint64_t sequence)

@@ -66,8 +66,8 @@ struct CUstream_st {
 	unsigned references; /* held by the handle, pending work, events and dependent commands */
 	enum queue_state state;
 	command_t *first, *last;
-	uint64_t submitted;
-	uint64_t completed; /* read without the lock too */
+	uint64_t submitted; /* read without the lock too */
+	uint64_t completed; /* the same */
 	uint64_t claim_ticket; /* of queue_claim; 0 while the stream is not claimed */
 	CUstream previous_ready, next_ready;
 	CUstream first_blocked, next_blocked;
