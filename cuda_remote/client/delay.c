@@ -3,7 +3,8 @@
  * Calls that leave a little later. Over TCP each message costs a system call. If a thread makes several calls that do not wait
  * shortly after each other, its connection gathers them (CH3_SEND_MORE). They leave together: with the next call of the thread
  * that is not of this kind, before any thread of the process waits, when some kilobytes are gathered, or after about 100 us, by
- * the thread below. A call that comes alone leaves at once, so that the device begins its work meanwhile.
+ * the thread below. A call that comes alone leaves at once, so that the device begins its work meanwhile; but a long
+ * asynchronous copy takes so much longer than the delay that its call always waits here.
  *
  * The program's thread and the thread below share the connections' engines as follows. link->delayed says that messages are
  * gathered. Only the link's own thread sets it, and whoever clears it has sent them, both under link->sending. The thread below
@@ -25,6 +26,8 @@
 #define TICK_NS 50000
 /* The thread sleeps after this many looks that found nothing. */
 #define IDLE_TICKS 20
+/* An asynchronous copy of at least this many bytes is long: at 10 GB/s it takes 3 ms. */
+#define LONG_COPY (32u << 20)
 /* If a call comes within this time after one that has left at once, it is gathered. */
 #define SHORTLY_NS 50000
 
@@ -163,12 +166,23 @@ static bool is_busy(struct rc_link *link)
 	return since < SHORTLY_NS;
 }
 
-static bool is_delayed(struct rc_link *link, enum rc_call function, uint16_t flags, size_t len, const struct iovec *iov, int n)
+static bool is_long_copy(enum rc_call function, const struct rc_wire_call *head)
+{
+	struct rc_wire_copy copy;
+	if (function != RC_CALL_copy_up_later && function != RC_CALL_copy_down_later)
+		return false;
+	memcpy(&copy, head + 1, sizeof copy);
+	return rc_box_bytes(&copy.box) >= LONG_COPY;
+}
+
+static bool is_delayed(struct rc_link *link, enum rc_call function, uint16_t flags, const struct rc_wire_call *head,
+		       size_t len, const struct iovec *iov, int n)
 {
 	for (int i = 0; i < n; i++)
 		len += iov[i].iov_len;
-	return link->gathers && !(flags & RC_CALL_WAIT) && len <= CALL_MOST && may_wait(function) && is_busy(link) &&
-	       (link->listed || enter(link));
+	if (!link->gathers || flags & RC_CALL_WAIT || len > CALL_MOST)
+		return false;
+	return (is_long_copy(function, head) || (may_wait(function) && is_busy(link))) && (link->listed || enter(link));
 }
 
 /* Finds out which transport the connection has, once it is up. With the others a send is short. */
@@ -184,7 +198,7 @@ int rc_delay_send(struct rc_link *link, enum rc_call function, uint16_t flags, s
 {
 	if (!link->gathers)
 		look(link);
-	bool delayed = is_delayed(link, function, flags, len, iov, n);
+	bool delayed = is_delayed(link, function, flags, head, len, iov, n);
 	pthread_mutex_lock(&link->sending);
 	/* A call that ends a delay goes out with the calls before it. */
 	unsigned more = delayed || link->delayed ? CH3_SEND_MORE : 0;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that the client gathers before it sends them, in a session over TCP with a worker on the same host: gathered all | few.
- * With "few" only the launches, which the script counts the sends of.
+ * Calls that the client gathers before it sends them, in a session over TCP with a worker on the same host: gathered all | few | long.
+ * With "few" only the launches, which the script counts the sends of; with "long" only asynchronous copies, whose sends the
+ * preloaded object counts for each thread.
  */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "test/cuda/softgpu/driver.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 enum { ROUNDS = 200, LAUNCHES = 2000, MOST = 20 };
 
@@ -126,6 +130,42 @@ static void among_others(void)
 	}
 }
 
+/* The call of a long asynchronous copy sends nothing itself, in either direction, even if it comes alone. Without a further
+ * call its bytes arrive. The memory is registered, so that the worker does not share it. */
+static void long_copies(void)
+{
+	enum { BYTES = 32 << 20 };
+	unsigned (*sends)(void) = (unsigned (*)(void))dlsym(RTLD_DEFAULT, "sends_of_thread");
+	uint32_t *host = malloc(BYTES);
+	CUdeviceptr memory;
+	CHECK(sends && host);
+	memset(host, 1, BYTES);
+	OK(cuMemHostRegister(host, BYTES, 0));
+	OK(cuMemAlloc(&memory, BYTES));
+	for (uint32_t round = 0; round < 5; round++) {
+		host[BYTES / 4 - 1] = round;
+		OK(cuMemcpyHtoDAsync(memory, host, BYTES, stream)); /* the first one opens the data connection */
+		OK(cuStreamSynchronize(stream));
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		unsigned before = sends();
+		OK(cuMemcpyHtoDAsync(memory, host, BYTES, stream));
+		CHECK(sends() == before);
+		OK(cuStreamSynchronize(stream));
+		CHECK(sends() > before);
+		host[BYTES / 4 - 1] = UINT32_MAX;
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		before = sends();
+		OK(cuMemcpyDtoHAsync(host, memory, BYTES, stream));
+		CHECK(sends() == before);
+		while (__atomic_load_n(&host[BYTES / 4 - 1], __ATOMIC_ACQUIRE) != round)
+			sched_yield();
+		OK(cuStreamSynchronize(stream));
+	}
+	OK(cuMemHostUnregister(host));
+	OK(cuMemFree(memory));
+	free(host);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 2);
@@ -141,6 +181,8 @@ int main(int argc, char **argv)
 		increase(1);
 	OK(cuStreamSynchronize(stream));
 	CHECK(now() == before + LAUNCHES);
+	if (!strcmp(argv[1], "long"))
+		long_copies();
 	if (!strcmp(argv[1], "all")) {
 		leave_by_themselves();
 		ended_threads();
