@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define COPIES 8 /* of a stream, if they are not too long */
 #define STREAM_BYTES (64u << 20)
@@ -48,6 +49,13 @@ static double copies(size_t size, unsigned n)
 	return now_seconds() - start;
 }
 
+static double processor_seconds(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 static void measure(size_t size, double seconds, struct peer_result *result)
 {
 	double end = now_seconds() + seconds;
@@ -56,7 +64,9 @@ static void measure(size_t size, double seconds, struct peer_result *result)
 	result->n = 0;
 	while (result->n < PEER_SAMPLES && (result->n < LEAST || now_seconds() < end))
 		result->us[result->n++] = 1e6 * copies(size, 1);
+	double before = processor_seconds();
 	result->stream_MBps = 1e-6 * (double)size * n / copies(size, n);
+	result->client_s_per_GB = 1e9 * (processor_seconds() - before) / ((double)size * n);
 }
 
 int measure_peer_client(const struct options *options)

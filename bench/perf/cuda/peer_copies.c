@@ -17,7 +17,7 @@
 
 struct figures {
 	unsigned samples;
-	double median_us, p99_us, MBps, stream_MBps, of_best;
+	double median_us, p99_us, MBps, stream_MBps, of_best, client_s_per_GB;
 };
 
 static void set(const char *variable, const char *value)
@@ -69,19 +69,23 @@ static int run_all(const struct options *options, const char *self, unsigned rou
 static struct figures summarise(const struct peer_result *results, unsigned rounds, size_t stride, size_t size)
 {
 	struct figures figures = { .samples = 0 };
-	struct samples times, streams;
+	struct samples times, streams, client;
 	samples_init(&times, (size_t)rounds * PEER_SAMPLES);
 	samples_init(&streams, rounds);
+	samples_init(&client, rounds);
 	for (unsigned round = 0; round < rounds; round++, results += stride) {
 		for (unsigned i = 0; i < results->n && i < PEER_SAMPLES; i++)
 			samples_add(&times, results->us[i]);
 		samples_add(&streams, results->stream_MBps);
+		samples_add(&client, results->client_s_per_GB);
 	}
 	figures.samples = (unsigned)times.count;
 	figures.median_us = samples_quantile(&times, 0.5);
 	figures.p99_us = samples_quantile(&times, 0.99);
 	figures.MBps = (double)size / figures.median_us;
 	figures.stream_MBps = samples_quantile(&streams, 0.5);
+	figures.client_s_per_GB = samples_quantile(&client, 0.5);
+	samples_free(&client);
 	samples_free(&times);
 	samples_free(&streams);
 	return figures;
@@ -91,18 +95,20 @@ static void print(const struct options *options, const struct peer_version *vers
 {
 	switch (options->format) {
 	case FORMAT_TABLE:
-		printf("%9zu  %-7s %3s %6s %7u %11.1f %11.1f %9.1f %11.1f %7.2f\n", size, version->name, version->buffers,
-		       version->chunk, f->samples, f->median_us, f->p99_us, f->MBps, f->stream_MBps, f->of_best);
+		printf("%9zu  %-7s %3s %6s %7u %11.1f %11.1f %9.1f %11.1f %7.2f %15.4f\n", size, version->name, version->buffers,
+		       version->chunk, f->samples, f->median_us, f->p99_us, f->MBps, f->stream_MBps, f->of_best,
+		       f->client_s_per_GB);
 		break;
 	case FORMAT_CSV:
-		printf("peer,%s,%s,%s,%zu,%u,%.3f,%.3f,%.1f,%.1f,%.3f\n", version->name, version->buffers, version->chunk, size,
-		       f->samples, f->median_us, f->p99_us, f->MBps, f->stream_MBps, f->of_best);
+		printf("peer,%s,%s,%s,%zu,%u,%.3f,%.3f,%.1f,%.1f,%.3f,%.6f\n", version->name, version->buffers, version->chunk, size,
+		       f->samples, f->median_us, f->p99_us, f->MBps, f->stream_MBps, f->of_best, f->client_s_per_GB);
 		break;
 	case FORMAT_JSON:
 		printf("{\"test\":\"peer\",\"version\":\"%s\",\"buffers\":\"%s\",\"chunk\":\"%s\",\"size\":%zu,\"samples\":%u,"
-		       "\"median_us\":%.3f,\"p99_us\":%.3f,\"MBps\":%.1f,\"stream_MBps\":%.1f,\"of_best\":%.3f}\n",
+		       "\"median_us\":%.3f,\"p99_us\":%.3f,\"MBps\":%.1f,\"stream_MBps\":%.1f,\"of_best\":%.3f,"
+		       "\"client_s_per_GB\":%.6f}\n",
 		       version->name, version->buffers, version->chunk, size, f->samples, f->median_us, f->p99_us, f->MBps,
-		       f->stream_MBps, f->of_best);
+		       f->stream_MBps, f->of_best, f->client_s_per_GB);
 		break;
 	}
 }
@@ -110,10 +116,10 @@ static void print(const struct options *options, const struct peer_version *vers
 static void print_heading(enum format format)
 {
 	if (format == FORMAT_TABLE)
-		printf("%9s  %-7s %3s %6s %7s %11s %11s %9s %11s %7s\n", "size", "version", "n", "bytes", "samples",
-		       "median_us", "p99_us", "MBps", "stream_MBps", "of_best");
+		printf("%9s  %-7s %3s %6s %7s %11s %11s %9s %11s %7s %15s\n", "size", "version", "n", "bytes", "samples",
+		       "median_us", "p99_us", "MBps", "stream_MBps", "of_best", "client_s_per_GB");
 	else if (format == FORMAT_CSV)
-		printf("test,version,buffers,chunk,size,samples,median_us,p99_us,MBps,stream_MBps,of_best\n");
+		printf("test,version,buffers,chunk,size,samples,median_us,p99_us,MBps,stream_MBps,of_best,client_s_per_GB\n");
 }
 
 static void report(const struct options *options, unsigned rounds, const struct peer_result *results)

@@ -17,6 +17,7 @@ struct peer_result {
 	unsigned n;
 	double us[PEER_SAMPLES]; /* of one copy, from the call until a synchronisation returns */
 	double stream_MBps;      /* of several copies that are issued one after another */
+	double client_s_per_GB;  /* processor time of all threads of the client meanwhile */
 };
 
 #endif

@@ -14,7 +14,7 @@ what=(--quick --peer "client,1,3b:2x4k,hybrid" --size "64k,4" --seconds 0.001)
 wanted="65536 client,65536 1,65536 3b,65536 hybrid,4 client,4 1,4 3b,4 hybrid,"
 $perf "${what[@]}" --csv >"$folder/csv" || fail "--csv: status $?"
 [ "$(awk -F, 'NR > 1 { printf "%s %s,", $5, $2 }' "$folder/csv")" = "$wanted" ] || fail "--csv: $(cat "$folder/csv")"
-awk -F, 'NF != 11 || (NR > 1 && !($6 >= 3 && $7 > 0 && $8 >= $7 && $11 > 0 && $11 <= 1))' "$folder/csv" | grep . && fail "--csv: implausible"
+awk -F, 'NF != 12 || (NR > 1 && !($6 >= 3 && $7 > 0 && $8 >= $7 && $11 > 0 && $11 <= 1 && $12 > 0))' "$folder/csv" | grep . && fail "--csv: implausible"
 grep -q '^peer,3b,2,4k,65536,' "$folder/csv" || fail "--csv: number and size of buffers"
 $perf "${what[@]}" >"$folder/table" || fail "table: status $?"
 [ "$(awk 'NR > 1 { printf "%s %s,", $1, $2 }' "$folder/table")" = "$wanted" ] || fail "table: $(cat "$folder/table")"
