@@ -39,7 +39,7 @@ static const char *const algorithm_name[ADI_ALGORITHMS] = {
 #define ANY_SIZE SIZE_MAX
 #define ANY_RANKS INT_MAX
 
-/* The first line that fits is used. ordered: keeps the order of operands. */
+/* The first line that fits is used. The lines of a collective follow each other. ordered: keeps the order of operands. */
 static const struct line {
 	enum adi_collective collective;
 	size_t bytes; /* at most */
@@ -109,6 +109,7 @@ static const struct line {
 #define LINES (sizeof table / sizeof *table)
 
 static bool parsed;
+static size_t first[ADI_COLLECTIVES]; /* line of each collective */
 static int forced[ADI_COLLECTIVES]; /* 1 + enum adi_algorithm; 0: by the table */
 
 static int find_name(const char *const *names, int n, const char *text, size_t len)
@@ -151,6 +152,8 @@ static void parse(void)
 {
 	const char *text = hr_setting_text(&algorithm_setting);
 	parsed = true;
+	for (size_t i = LINES; i-- > 0;)
+		first[table[i].collective] = i;
 	while (*text) {
 		size_t len = strcspn(text, ",");
 		if (len)
@@ -159,9 +162,9 @@ static void parse(void)
 	}
 }
 
-static bool fits(const struct line *line, enum adi_collective collective, size_t bytes, bool ordered, unsigned may)
+static bool fits(const struct line *line, size_t bytes, bool ordered, unsigned may)
 {
-	if (line->collective != collective || (ordered && !line->ordered))
+	if (ordered && !line->ordered)
 		return false;
 	switch (line->algorithm) {
 	case ADI_ALGORITHM_NODE:
@@ -175,17 +178,19 @@ enum adi_algorithm adi_select(enum adi_collective collective, size_t bytes, int 
 {
 	if (!parsed)
 		parse();
-	for (size_t i = 0; forced[collective] && i < LINES; i++)
-		if ((int)table[i].algorithm == forced[collective] - 1 && fits(&table[i], collective, bytes, ordered, may))
-			return table[i].algorithm;
+	const struct line *begin = table + first[collective], *end = table + LINES, *line;
+	int wanted = forced[collective] - 1;
+	for (line = begin; wanted >= 0 && line < end && line->collective == collective; line++)
+		if ((int)line->algorithm == wanted && fits(line, bytes, ordered, may))
+			return line->algorithm;
 	/* Forced, but not possible here: node and two_level fall back on the other algorithms. */
-	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_NODE && forced[collective] - 1 != ADI_ALGORITHM_DIRECT)
+	if (wanted >= 0 && wanted != ADI_ALGORITHM_NODE && wanted != ADI_ALGORITHM_DIRECT)
 		may &= ~(unsigned)ADI_MAY_NODE;
-	if (forced[collective] && forced[collective] - 1 != ADI_ALGORITHM_TWO_LEVEL)
+	if (wanted >= 0 && wanted != ADI_ALGORITHM_TWO_LEVEL)
 		may &= ~(unsigned)ADI_MAY_TWO_LEVEL;
-	for (size_t i = 0; i < LINES; i++)
-		if (bytes <= table[i].bytes && ranks <= table[i].ranks && fits(&table[i], collective, bytes, ordered, may))
-			return table[i].algorithm;
+	for (line = begin; line < end && line->collective == collective; line++)
+		if (bytes <= line->bytes && ranks <= line->ranks && fits(line, bytes, ordered, may))
+			return line->algorithm;
 	return ADI_ALGORITHMS; /* Each collective has a line that fits all. */
 }
 
