@@ -23,11 +23,17 @@ static size_t table_bytes(const struct adi_comm *comm)
 	return (size_t)comm->size * sizeof(struct entry);
 }
 
-/* The longest block that goes through the segment, if a rank sends to several ranks. */
-static size_t limit_of_several(const struct adi_comm *comm)
+/* The longest block that goes through the segment, if a rank sends to several ranks. most: whatever the step could hold. */
+static size_t limit_of_several(const struct adi_comm *comm, size_t most)
 {
 	size_t share = (NODE_LARGE - table_bytes(comm)) / (size_t)(comm->size - 1);
-	return share < NODE_PIECE ? share : NODE_PIECE;
+	return share < most ? share : most;
+}
+
+/* Of an alltoallv: between two ranks the segment is the quicker way for all lengths. */
+static size_t limit_of_exchange(const struct adi_comm *comm)
+{
+	return limit_of_several(comm, comm->size == 2 ? NODE_LARGE : NODE_PIECE);
 }
 
 static size_t limit_of_one(const struct adi_comm *comm)
@@ -99,6 +105,7 @@ static int write_blocks(const struct adi_comm *comm, struct node_state *node, co
 	for (int i = 0; i < comm->size; i++)
 		if (i != comm->rank && is_short(adi_block_bytes(send, i), limit))
 			all += (size_t)adi_block_bytes(send, i);
+	adi_node_measure(comm, node, all);
 	int class = adi_node_begin(comm, node, all);
 	if (class)
 		return class;
@@ -137,6 +144,7 @@ static int gather_short(struct adi_comm *comm, const struct adi_blocks *send, co
 	int class = MPI_SUCCESS;
 	size_t bytes = comm->rank == root ? 0 : (size_t)adi_block_bytes(send, 0);
 	if (is_short((MPI_Count)bytes, limit)) {
+		adi_node_measure(comm, node, bytes);
 		class = adi_node_begin(comm, node, bytes);
 		if (!class) {
 			class = adi_node_put(node, send, 0, 0, bytes, adi_node_data(node, comm->rank, bytes));
@@ -195,14 +203,13 @@ static int alltoall_short(struct adi_comm *comm, const struct adi_blocks *send, 
 /* ---- collectives ---- */
 
 /* Whether this rank may use the segment; else *class is the error. root: see adi_node_follows_barrier. */
-static bool start(const struct adi_comm *comm, size_t bytes, int root, int *class)
+static bool start(const struct adi_comm *comm, int root, int *class)
 {
 	struct node_state *node = comm->node;
 	*class = node->state == NODE_BROKEN ? adi_node_error_broken(comm) : MPI_SUCCESS;
 	if (*class)
 		return false;
 	adi_node_follows_barrier(node, root);
-	adi_node_measure(comm, node, bytes);
 	return true;
 }
 
@@ -211,7 +218,7 @@ int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const
 	size_t limit = limit_of_one(comm);
 	bool at_root = comm->rank == root;
 	int class;
-	if (start(comm, at_root ? 0 : (size_t)adi_block_bytes(send, 0), -1, &class))
+	if (start(comm, -1, &class))
 		class = gather_short(comm, send, receive, root, limit);
 	if (!class && at_root && send)
 		class = adi_node_copy_own(send, 0, receive, root);
@@ -222,10 +229,10 @@ int adi_node_gatherv(struct adi_comm *comm, const struct adi_blocks *send, const
 
 int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, int root)
 {
-	size_t limit = limit_of_several(comm);
+	size_t limit = limit_of_several(comm, NODE_PIECE);
 	bool at_root = comm->rank == root;
 	int class;
-	if (start(comm, limit, root, &class))
+	if (start(comm, root, &class))
 		class = scatter_short(comm, send, receive, root, limit);
 	if (!class && at_root && receive)
 		class = adi_node_copy_own(send, root, receive, 0);
@@ -236,9 +243,9 @@ int adi_node_scatterv(struct adi_comm *comm, const struct adi_blocks *send, cons
 
 int adi_node_alltoallv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive)
 {
-	size_t limit = limit_of_several(comm);
+	size_t limit = limit_of_exchange(comm);
 	int class;
-	if (start(comm, limit, -1, &class))
+	if (start(comm, -1, &class))
 		class = alltoall_short(comm, send, receive, limit);
 	if (!class)
 		class = adi_node_copy_own(send, comm->rank, receive, comm->rank);
@@ -282,8 +289,9 @@ static int allgather_step(struct adi_comm *comm, const struct adi_blocks *send, 
 int adi_node_allgatherv(struct adi_comm *comm, const struct adi_blocks *send, const struct adi_blocks *receive, MPI_Count most)
 {
 	int class;
-	if (!start(comm, (size_t)most, -1, &class))
+	if (!start(comm, -1, &class))
 		return class;
+	adi_node_measure(comm, comm->node, (size_t)most);
 	for (size_t at = 0; at < (size_t)most && !class; at += NODE_LARGE)
 		class = allgather_step(comm, send ? send : receive, send ? 0 : comm->rank, receive, at);
 	return class || !send ? class : adi_node_copy_own(send, 0, receive, comm->rank);
