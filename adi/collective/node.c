@@ -270,6 +270,8 @@ void adi_node_publish(const struct adi_comm *comm, const struct node_state *node
 	struct node_slot *slot = slot_of(node, comm->rank);
 	slot->bytes = bytes;
 	store(node->shared, &slot->flag, node->seq);
+	/* The line of the next step, which the readers had last, comes while this rank waits for them. */
+	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + 1) % NODE_SLOTS]);
 }
 
 void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node)
@@ -326,6 +328,7 @@ bool adi_node_use(struct adi_comm *comm, enum adi_collective collective, size_t 
 	enum adi_algorithm way = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE);
 	if (way != ADI_ALGORITHM_NODE && way != ADI_ALGORITHM_DIRECT)
 		return false;
+	node->direct = way == ADI_ALGORITHM_DIRECT;
 	if (node->state == NODE_FIRST_CALLS)
 		adi_node_make(comm, node);
 	return node->state == NODE_SHARED || node->state == NODE_BROKEN;

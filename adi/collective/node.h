@@ -91,6 +91,7 @@ struct node_state {
 	uint64_t cookie[2];         /* of the segment, for node_direct.c */
 	bool watches;               /* this rank is the root of a reduction or gather, and rank 0 may leave it before this rank */
 	bool no_direct;             /* a rank cannot read the memory of another one */
+	bool direct;                /* the last call of adi_node_use has chosen ADI_ALGORITHM_DIRECT */
 	bool after_barrier;         /* the last collective was a barrier */
 	int next_root;              /* of the broadcast or scatter that followed the last barrier but one; -1: another collective */
 	struct adi_levels *levels;  /* the ranks are on several machines: two_level.h; NULL: they are not, or it is not known */
