@@ -114,16 +114,26 @@ static int alltoallv(const void *sendbuf, struct adi_array sendcounts, struct ad
 	return class ? class : build(&args, ADI_ALGORITHM_SPREAD, 0, made);
 }
 
+static int take_alltoallw(struct alltoall *args, const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls,
+			  const MPI_Datatype *sendtypes, void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls,
+			  const MPI_Datatype *recvtypes)
+{
+	const struct adi_comm *comm = args->comm;
+	args->in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	int class = adi_blocks_w(&args->receive, ADI_RECEIVES, recvbuf, recvcounts, rdispls, recvtypes, adi_peers(comm));
+	if (!class && !args->in_place)
+		class = adi_blocks_w(&args->send, ADI_SENDS, sendbuf, sendcounts, sdispls, sendtypes, adi_peers(comm));
+	if (!class && !args->in_place && !comm->inter)
+		class = adi_check_alias(&args->send, comm->rank, &args->receive, comm->rank);
+	return class;
+}
+
 static int alltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_array sdispls, const MPI_Datatype *sendtypes,
 		     void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls, const MPI_Datatype *recvtypes,
 		     struct adi_comm *comm, struct adi_schedule **made)
 {
-	struct alltoall args = { .comm = comm, .in_place = sendbuf == MPI_IN_PLACE && !comm->inter };
-	int class = adi_blocks_w(&args.receive, ADI_RECEIVES, recvbuf, recvcounts, rdispls, recvtypes, adi_peers(comm));
-	if (!class && !args.in_place)
-		class = adi_blocks_w(&args.send, ADI_SENDS, sendbuf, sendcounts, sdispls, sendtypes, adi_peers(comm));
-	if (!class && !args.in_place && !comm->inter)
-		class = adi_check_alias(&args.send, comm->rank, &args.receive, comm->rank);
+	struct alltoall args = { .comm = comm };
+	int class = take_alltoallw(&args, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
 	return class ? class : build(&args, ADI_ALGORITHM_SPREAD, 0, made);
 }
 
@@ -197,8 +207,14 @@ int mpi_alltoallw(const void *sendbuf, struct adi_array sendcounts, struct adi_a
 		  void *recvbuf, struct adi_array recvcounts, struct adi_array rdispls, const MPI_Datatype *recvtypes,
 		  struct adi_comm *comm)
 {
+	struct alltoall args = { .comm = comm };
 	struct adi_schedule *schedule;
-	int class = alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, &schedule);
+	int class = take_alltoallw(&args, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+	if (class)
+		return class;
+	if (!args.in_place && adi_choose_node(ADI_COLLECTIVE_ALLTOALL, comm, ADI_UNKNOWN_BYTES))
+		return adi_node_alltoallv(comm, &args.send, &args.receive);
+	class = build(&args, ADI_ALGORITHM_SPREAD, 0, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

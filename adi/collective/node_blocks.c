@@ -15,12 +15,13 @@ struct range {
 
 int adi_node_put(const struct node_state *node, const struct adi_blocks *from, int i, size_t at, size_t bytes, char *to)
 {
-	if (from->type->contiguous) {
-		adi_node_copy(node, to, (char *)adi_block_at(from, i) + from->type->true_lb + at, bytes);
+	struct adi_type *type = adi_block_type(from, i);
+	if (type->contiguous) {
+		adi_node_copy(node, to, (char *)adi_block_at(from, i) + type->true_lb + at, bytes);
 		return MPI_SUCCESS;
 	}
 	struct adi_stream stream;
-	int class = adi_stream_start(&stream, adi_block_at(from, i), adi_block_count(from, i), from->type);
+	int class = adi_stream_start(&stream, adi_block_at(from, i), adi_block_count(from, i), type);
 	if (class)
 		return class;
 	adi_stream_seek(&stream, at);
@@ -30,12 +31,13 @@ int adi_node_put(const struct node_state *node, const struct adi_blocks *from, i
 
 int adi_node_get(const char *from, const struct adi_blocks *to, int i, size_t at, size_t bytes)
 {
-	if (to->type->contiguous) {
-		memcpy((char *)adi_block_at(to, i) + to->type->true_lb + at, from, bytes);
+	struct adi_type *type = adi_block_type(to, i);
+	if (type->contiguous) {
+		memcpy((char *)adi_block_at(to, i) + type->true_lb + at, from, bytes);
 		return MPI_SUCCESS;
 	}
 	struct adi_stream stream;
-	int class = adi_stream_start(&stream, adi_block_at(to, i), adi_block_count(to, i), to->type);
+	int class = adi_stream_start(&stream, adi_block_at(to, i), adi_block_count(to, i), type);
 	if (class)
 		return class;
 	adi_stream_seek(&stream, at);
@@ -53,17 +55,24 @@ static int get(const char *from, const struct adi_blocks *to, int i, struct rang
 	return adi_node_get(from, to, i, range.at, range.bytes);
 }
 
+/* An empty block may have no valid type. */
+static struct adi_type *type_of(const struct adi_blocks *blocks, int i)
+{
+	return adi_block_count(blocks, i) ? adi_block_type(blocks, i) : adi_type_byte;
+}
+
 int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blocks *to, int j)
 {
-	MPI_Count bytes = adi_block_bytes(from, i);
-	if (!bytes && !adi_block_bytes(to, j))
+	MPI_Count bytes = adi_block_bytes(from, i), room = adi_block_bytes(to, j);
+	if (!bytes && !room)
 		return MPI_SUCCESS;
-	if (from->type->contiguous && to->type->contiguous && bytes == adi_block_bytes(to, j)) {
-		memcpy((char *)adi_block_at(to, j) + to->type->true_lb, (char *)adi_block_at(from, i) + from->type->true_lb, (size_t)bytes);
+	struct adi_type *from_type = type_of(from, i), *to_type = type_of(to, j);
+	if (from_type->contiguous && to_type->contiguous && bytes == room) {
+		memcpy((char *)adi_block_at(to, j) + to_type->true_lb, (char *)adi_block_at(from, i) + from_type->true_lb, (size_t)bytes);
 		return MPI_SUCCESS;
 	}
-	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from->type, adi_block_at(to, j), adi_block_count(to, j),
-			     to->type);
+	return adi_type_copy(adi_block_at(from, i), adi_block_count(from, i), from_type, adi_block_at(to, j), adi_block_count(to, j),
+			     to_type);
 }
 
 /* Copies a range of a rank's block to itself; the whole block in the first range, if its data are not contiguous. The counts and types
@@ -171,9 +180,8 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 	struct node_state *node = comm->node;
 	int class = start(comm, node, bytes, -1);
 	size_t most = share_of_step(comm);
-	bool direct = send && adi_select(ADI_COLLECTIVE_ALLTOALL, (size_t)bytes, comm->size, false, ADI_MAY_NODE) == ADI_ALGORITHM_DIRECT;
 	bool done = false;
-	if (!class && direct)
+	if (!class && send && node->direct)
 		class = adi_node_alltoall_direct(comm, send, receive, bytes, &done);
 	if (done)
 		return class;
