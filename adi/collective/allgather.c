@@ -160,13 +160,13 @@ static void two_level(struct adi_schedule *schedule, const struct allgather *arg
 		adi_blocks_unpack(schedule, packed + displs[levels->machine[i]] + levels->place[i] * bytes, &args->receive, i, 1);
 }
 
-static int in_two_levels(const struct allgather *args, const struct adi_levels *levels)
+static int build_levels(const struct allgather *args, const struct adi_levels *levels, struct adi_schedule **made)
 {
-	struct adi_schedule *schedule = adi_schedule_new(args->comm);
-	if (!schedule)
+	*made = adi_schedule_new(args->comm);
+	if (!*made)
 		return adi_error_no_schedule();
-	two_level(schedule, args, levels);
-	return adi_schedule_wait(schedule);
+	two_level(*made, args, levels);
+	return MPI_SUCCESS;
 }
 
 static int build(const struct allgather *args, struct adi_schedule **made)
@@ -216,7 +216,11 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype send
 {
 	struct allgather args = { .comm = comm };
 	int class = take_allgather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-	return class ? class : build(&args, made);
+	if (class)
+		return class;
+	MPI_Count bytes = adi_block_bytes(&args.receive, 0);
+	const struct adi_levels *levels = bytes ? adi_two_level_known(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false) : NULL;
+	return levels ? build_levels(&args, levels, made) : build(&args, made);
 }
 
 static int take_allgatherv(struct allgather *args, const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -255,9 +259,7 @@ int mpi_allgather(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtyp
 	if (adi_choose_node(ADI_COLLECTIVE_ALLGATHER, comm, bytes))
 		return adi_node_allgather(comm, args.in_place ? NULL : &args.send, &args.receive, bytes);
 	const struct adi_levels *levels = bytes > 0 ? adi_two_level_use(comm, ADI_COLLECTIVE_ALLGATHER, (size_t)bytes, false) : NULL;
-	if (levels)
-		return in_two_levels(&args, levels);
-	class = build(&args, &schedule);
+	class = levels ? build_levels(&args, levels, &schedule) : build(&args, &schedule);
 	return class ? class : adi_schedule_wait(schedule);
 }
 

@@ -163,25 +163,20 @@ static int check(struct adi_reduction *reduction, const void *send, void *receiv
 	return class ? class : adi_reduction_buffers(reduction, send, receive, !comm->inter);
 }
 
-static int build(struct adi_schedule **made, const struct adi_reduction *reduction, struct adi_comm *comm)
+/* levels: NULL: one level. */
+static int build(struct adi_schedule **made, const struct adi_levels *levels, const struct adi_reduction *reduction,
+		 struct adi_comm *comm)
 {
 	struct adi_schedule *schedule = *made = adi_schedule_new(comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	if (comm->inter)
 		build_inter(schedule, reduction);
+	else if (reduction->count > 0 && levels)
+		adi_two_level_allreduce(schedule, levels, reduction);
 	else if (reduction->count > 0)
 		adi_build_allreduce(schedule, reduction);
 	return MPI_SUCCESS;
-}
-
-static int in_two_levels(const struct adi_levels *levels, const struct adi_reduction *reduction, struct adi_comm *comm)
-{
-	struct adi_schedule *schedule = adi_schedule_new(comm);
-	if (!schedule)
-		return adi_error_no_schedule();
-	adi_two_level_allreduce(schedule, levels, reduction);
-	return adi_schedule_wait(schedule);
 }
 
 int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, struct adi_comm *comm)
@@ -195,31 +190,36 @@ int mpi_allreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype
 		return adi_node_allreduce(comm, &reduction);
 	const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction),
 							    !op->commutative);
-	if (levels && count > 0)
-		return in_two_levels(levels, &reduction, comm);
-	class = build(&schedule, &reduction, comm);
+	class = build(&schedule, levels, &reduction, comm);
 	return class ? class : adi_schedule_wait(schedule);
+}
+
+/* The schedule of a nonblocking or persistent allreduce. */
+static int make(struct adi_schedule **made, const void *send, void *receive, MPI_Count count, MPI_Datatype datatype,
+		struct adi_op *op, struct adi_comm *comm)
+{
+	struct adi_reduction reduction;
+	int class = check(&reduction, send, receive, count, datatype, op, comm);
+	if (class)
+		return class;
+	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_ALLREDUCE, adi_reduction_bytes(&reduction),
+							      !op->commutative);
+	return build(made, levels, &reduction, comm);
 }
 
 int mpi_iallreduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op,
 		   struct adi_comm *comm, MPI_Request *request)
 {
-	struct adi_reduction reduction;
 	struct adi_schedule *schedule;
-	int class = check(&reduction, send, receive, count, datatype, op, comm);
-	if (!class)
-		class = build(&schedule, &reduction, comm);
+	int class = make(&schedule, send, receive, count, datatype, op, comm);
 	return class ? class : adi_schedule_start(schedule, request);
 }
 
 int mpi_allreduce_init(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op,
 		       struct adi_comm *comm, struct adi_info *info, MPI_Request *request)
 {
-	struct adi_reduction reduction;
 	struct adi_schedule *schedule;
-	int class = check(&reduction, send, receive, count, datatype, op, comm);
+	int class = make(&schedule, send, receive, count, datatype, op, comm);
 	(void)info;
-	if (!class)
-		class = build(&schedule, &reduction, comm);
 	return class ? class : adi_schedule_persistent(schedule, request);
 }

@@ -36,10 +36,13 @@ static void build_inter(struct adi_schedule *schedule)
 	adi_schedule_inside(schedule, false);
 }
 
-static struct adi_schedule *build(struct adi_comm *comm)
+/* levels: NULL: one level. */
+static struct adi_schedule *build(struct adi_comm *comm, const struct adi_levels *levels)
 {
 	struct adi_schedule *schedule = adi_schedule_new(comm);
-	if (schedule && comm->inter)
+	if (schedule && levels)
+		adi_two_level_barrier(schedule, levels);
+	else if (schedule && comm->inter)
 		build_inter(schedule);
 	else if (schedule)
 		adi_build_barrier(schedule);
@@ -48,7 +51,7 @@ static struct adi_schedule *build(struct adi_comm *comm)
 
 int adi_barrier(struct adi_comm *comm)
 {
-	struct adi_schedule *schedule = build(comm);
+	struct adi_schedule *schedule = build(comm, NULL);
 	return schedule ? adi_schedule_wait(schedule) : adi_error_no_schedule();
 }
 
@@ -56,25 +59,19 @@ int mpi_barrier(struct adi_comm *comm)
 {
 	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BARRIER, 0, false))
 		return adi_node_barrier(comm);
-	const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false);
-	if (!levels)
-		return adi_barrier(comm);
-	struct adi_schedule *schedule = adi_schedule_new(comm);
-	if (!schedule)
-		return adi_error_no_schedule();
-	adi_two_level_barrier(schedule, levels);
-	return adi_schedule_wait(schedule);
+	struct adi_schedule *schedule = build(comm, adi_two_level_use(comm, ADI_COLLECTIVE_BARRIER, 0, false));
+	return schedule ? adi_schedule_wait(schedule) : adi_error_no_schedule();
 }
 
 int mpi_ibarrier(struct adi_comm *comm, MPI_Request *request)
 {
-	struct adi_schedule *schedule = build(comm);
+	struct adi_schedule *schedule = build(comm, adi_two_level_known(comm, ADI_COLLECTIVE_BARRIER, 0, false));
 	return schedule ? adi_schedule_start(schedule, request) : adi_error_no_schedule();
 }
 
 int mpi_barrier_init(struct adi_comm *comm, struct adi_info *info, MPI_Request *request)
 {
-	struct adi_schedule *schedule = build(comm);
+	struct adi_schedule *schedule = build(comm, adi_two_level_known(comm, ADI_COLLECTIVE_BARRIER, 0, false));
 	(void)info;
 	return schedule ? adi_schedule_persistent(schedule, request) : adi_error_no_schedule();
 }

@@ -160,54 +160,54 @@ static int check(void *buf, MPI_Count count, MPI_Datatype datatype, int root, co
 	return class ? class : adi_check_buffer(buf, count, *type, false, "buffer");
 }
 
-static int build(struct adi_schedule **made, void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
+/* levels: NULL: one level. */
+static int build(struct adi_schedule **made, const struct adi_levels *levels, void *buf, MPI_Count count, struct adi_type *type, int root,
+		 struct adi_comm *comm)
 {
-	struct adi_type *type;
-	int class = check(buf, count, datatype, root, comm, &type);
-	if (class)
-		return class;
 	struct adi_schedule *schedule = *made = adi_schedule_new(comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	if (comm->inter)
 		build_inter(schedule, buf, count, type, root);
+	else if (count > 0 && levels)
+		adi_two_level_bcast(schedule, levels, buf, count, type, root);
 	else if (count > 0)
 		adi_build_bcast(schedule, buf, count, type, root);
 	return MPI_SUCCESS;
 }
 
-static int in_two_levels(const struct adi_levels *levels, void *buf, MPI_Count count, struct adi_type *type, int root,
-			 struct adi_comm *comm)
-{
-	struct adi_schedule *schedule = adi_schedule_new(comm);
-	if (!schedule)
-		return adi_error_no_schedule();
-	adi_two_level_bcast(schedule, levels, buf, count, type, root);
-	return adi_schedule_wait(schedule);
-}
-
 int mpi_bcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
 {
-	if (adi_blocking_choice(comm)) {
-		struct adi_type *type;
-		int class = check(buf, count, datatype, root, comm, &type);
-		if (class)
-			return class;
-		if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false))
-			return adi_node_bcast(comm, buf, count, type, root);
-		const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false);
-		if (levels && count > 0)
-			return in_two_levels(levels, buf, count, type, root, comm);
-	}
+	struct adi_type *type;
+	const struct adi_levels *levels = NULL;
+	int class = check(buf, count, datatype, root, comm, &type);
+	if (class)
+		return class;
+	size_t bytes = (size_t)(count * type->size);
+	if (adi_node_possible(comm) && adi_node_use(comm, ADI_COLLECTIVE_BCAST, bytes, false))
+		return adi_node_bcast(comm, buf, count, type, root);
+	if (adi_blocking_choice(comm))
+		levels = adi_two_level_use(comm, ADI_COLLECTIVE_BCAST, bytes, false);
 	struct adi_schedule *schedule;
-	int class = build(&schedule, buf, count, datatype, root, comm);
+	class = build(&schedule, levels, buf, count, type, root, comm);
 	return class ? class : adi_schedule_wait(schedule);
+}
+
+/* The schedule of a nonblocking or persistent broadcast. */
+static int make(struct adi_schedule **made, void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm)
+{
+	struct adi_type *type;
+	int class = check(buf, count, datatype, root, comm, &type);
+	if (class)
+		return class;
+	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_BCAST, (size_t)(count * type->size), false);
+	return build(made, levels, buf, count, type, root, comm);
 }
 
 int mpi_ibcast(void *buf, MPI_Count count, MPI_Datatype datatype, int root, struct adi_comm *comm, MPI_Request *request)
 {
 	struct adi_schedule *schedule;
-	int class = build(&schedule, buf, count, datatype, root, comm);
+	int class = make(&schedule, buf, count, datatype, root, comm);
 	return class ? class : adi_schedule_start(schedule, request);
 }
 
@@ -215,7 +215,7 @@ int mpi_bcast_init(void *buf, MPI_Count count, MPI_Datatype datatype, int root, 
 		   MPI_Request *request)
 {
 	struct adi_schedule *schedule;
-	int class = build(&schedule, buf, count, datatype, root, comm);
+	int class = make(&schedule, buf, count, datatype, root, comm);
 	(void)info;
 	return class ? class : adi_schedule_persistent(schedule, request);
 }

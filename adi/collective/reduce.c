@@ -142,57 +142,57 @@ static int check(struct adi_reduction *reduction, const void *send, void *receiv
 	return adi_check_buffer(send, count, reduction->type, false, "sendbuf");
 }
 
-static int build(struct adi_schedule **made, const void *send, void *receive, MPI_Count count, MPI_Datatype datatype,
-		 struct adi_op *op, int root, struct adi_comm *comm)
+/* levels: NULL: one level. */
+static int build(struct adi_schedule **made, const struct adi_levels *levels, const struct adi_reduction *reduction, int root,
+		 struct adi_comm *comm)
 {
-	struct adi_reduction reduction;
-	int class = check(&reduction, send, receive, count, datatype, op, root, comm);
-	if (class)
-		return class;
 	struct adi_schedule *schedule = *made = adi_schedule_new(comm);
 	if (!schedule)
 		return adi_error_no_schedule();
 	if (comm->inter)
-		build_inter(schedule, &reduction, root);
-	else if (count > 0)
-		adi_build_reduce(schedule, &reduction, root);
+		build_inter(schedule, reduction, root);
+	else if (reduction->count > 0 && levels)
+		adi_two_level_reduce(schedule, levels, reduction, root);
+	else if (reduction->count > 0)
+		adi_build_reduce(schedule, reduction, root);
 	return MPI_SUCCESS;
-}
-
-static int in_two_levels(const struct adi_levels *levels, const struct adi_reduction *reduction, int root, struct adi_comm *comm)
-{
-	struct adi_schedule *schedule = adi_schedule_new(comm);
-	if (!schedule)
-		return adi_error_no_schedule();
-	adi_two_level_reduce(schedule, levels, reduction, root);
-	return adi_schedule_wait(schedule);
 }
 
 int mpi_reduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, int root,
 	       struct adi_comm *comm)
 {
-	if (adi_blocking_choice(comm)) {
-		struct adi_reduction reduction;
-		int class = check(&reduction, send, receive, count, datatype, op, root, comm);
-		if (class)
-			return class;
-		if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
-			return adi_node_reduce(comm, &reduction, root);
-		const struct adi_levels *levels = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction),
-								    !op->commutative);
-		if (levels && count > 0)
-			return in_two_levels(levels, &reduction, root, comm);
-	}
+	struct adi_reduction reduction;
 	struct adi_schedule *schedule;
-	int class = build(&schedule, send, receive, count, datatype, op, root, comm);
+	const struct adi_levels *levels = NULL;
+	int class = check(&reduction, send, receive, count, datatype, op, root, comm);
+	if (class)
+		return class;
+	if (adi_node_possible(comm) && adi_node_reduces(comm, ADI_COLLECTIVE_REDUCE, &reduction))
+		return adi_node_reduce(comm, &reduction, root);
+	if (adi_blocking_choice(comm))
+		levels = adi_two_level_use(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction), !op->commutative);
+	class = build(&schedule, levels, &reduction, root, comm);
 	return class ? class : adi_schedule_wait(schedule);
+}
+
+/* The schedule of a nonblocking or persistent reduce. */
+static int make(struct adi_schedule **made, const void *send, void *receive, MPI_Count count, MPI_Datatype datatype,
+		struct adi_op *op, int root, struct adi_comm *comm)
+{
+	struct adi_reduction reduction;
+	int class = check(&reduction, send, receive, count, datatype, op, root, comm);
+	if (class)
+		return class;
+	const struct adi_levels *levels = adi_two_level_known(comm, ADI_COLLECTIVE_REDUCE, adi_reduction_bytes(&reduction),
+							      !op->commutative);
+	return build(made, levels, &reduction, root, comm);
 }
 
 int mpi_ireduce(const void *send, void *receive, MPI_Count count, MPI_Datatype datatype, struct adi_op *op, int root,
 		struct adi_comm *comm, MPI_Request *request)
 {
 	struct adi_schedule *schedule;
-	int class = build(&schedule, send, receive, count, datatype, op, root, comm);
+	int class = make(&schedule, send, receive, count, datatype, op, root, comm);
 	return class ? class : adi_schedule_start(schedule, request);
 }
 
@@ -200,7 +200,7 @@ int mpi_reduce_init(const void *send, void *receive, MPI_Count count, MPI_Dataty
 		    struct adi_comm *comm, struct adi_info *info, MPI_Request *request)
 {
 	struct adi_schedule *schedule;
-	int class = build(&schedule, send, receive, count, datatype, op, root, comm);
+	int class = make(&schedule, send, receive, count, datatype, op, root, comm);
 	(void)info;
 	return class ? class : adi_schedule_persistent(schedule, request);
 }

@@ -79,18 +79,24 @@ int adi_levels_make(struct adi_comm *comm, struct adi_levels **made)
 	return class;
 }
 
+const struct adi_levels *adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
+{
+	const struct node_state *node = comm->node;
+	if (!node || !node->levels || (ordered && !node->levels->blocks))
+		return NULL;
+	bool chosen = adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL;
+	return chosen ? node->levels : NULL;
+}
+
 const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered)
 {
 	struct node_state *node = comm->node ? comm->node : adi_node_find(comm);
-	bool unknown = node->state == NODE_FIRST_CALLS;
-	if (!unknown && (!node->levels || (ordered && !node->levels->blocks)))
-		return NULL;
-	if (adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) != ADI_ALGORITHM_TWO_LEVEL)
-		return NULL;
 	/* adi_node_use has counted the call if the segment may be used. */
-	if (unknown && adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE) != ADI_ALGORITHM_NODE)
+	if (node->state == NODE_FIRST_CALLS &&
+	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_TWO_LEVEL) == ADI_ALGORITHM_TWO_LEVEL &&
+	    adi_select(collective, bytes, comm->size, ordered, ADI_MAY_NODE) != ADI_ALGORITHM_NODE)
 		adi_node_make(comm, node);
-	return node->levels && (!ordered || node->levels->blocks) ? node->levels : NULL;
+	return adi_two_level_known(comm, collective, bytes, ordered);
 }
 
 /* ---- views ---- */

@@ -2,8 +2,9 @@
 /*
  * Two-level collectives of ranks on several machines: the ranks of each machine use messages of shared memory, and one rank of each
  * machine, its leader, exchanges messages with the leaders of the other machines. Each level is an algorithm for one level, among
- * some of the ranks (struct adi_view). Blocking collectives only: which rank is on which machine is exchanged by one of the first
- * blocking collectives of a communicator (node_segment.c).
+ * some of the ranks (struct adi_view). Which rank is on which machine is exchanged by one of the first blocking collectives of a
+ * communicator (node_segment.c). Nonblocking and persistent collectives have two levels from then on: all ranks start the collectives of
+ * a communicator in the same order, so they agree.
  */
 #ifndef ADI_COLLECTIVE_TWO_LEVEL_H
 #define ADI_COLLECTIVE_TWO_LEVEL_H
@@ -29,6 +30,8 @@ void adi_levels_free(struct adi_levels *levels);
 /* The levels if this blocking collective has the two-level algorithm, else NULL. All ranks get the same answer; the machines may be
  * exchanged now. After adi_node_use has said no. */
 const struct adi_levels *adi_two_level_use(struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered);
+/* The same for a nonblocking or persistent collective: if the machines are known. */
+const struct adi_levels *adi_two_level_known(const struct adi_comm *comm, enum adi_collective collective, size_t bytes, bool ordered);
 
 /* A collective in two levels. The steps that are added next are of the ranks of this machine, or of the leaders. */
 struct adi_two_level {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts the packets between machines of two-level collectives, by a performance variable: one packet between leaders where one
- * suffices, whatever the number of ranks on each machine. With the argument "one": algorithms for one level were chosen, so there
- * are more packets. two_level.sh runs it on several machines, which are network namespaces.
+ * suffices, whatever the number of ranks on each machine. Blocking, nonblocking and persistent collectives. With the argument "one":
+ * algorithms for one level were chosen, so there are more packets. two_level.sh runs it on several machines, which are network
+ * namespaces.
  */
 #include "test/adi/check_mpi.h"
+#include "test/adi/collective/kinds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 enum { TIMES = 40, INTS = 16, RANKS_MAX = 16 };
 
 static int rank, size, machines, per_machine_max;
+static enum form form;
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle packets;
 
@@ -45,7 +48,7 @@ static void start(void)
 static void barrier(int turn)
 {
 	(void)turn;
-	MPI_Barrier(MPI_COMM_WORLD);
+	RUN(form, Barrier, Ibarrier, MPI_COMM_WORLD);
 }
 
 static void bcast(int turn)
@@ -53,7 +56,7 @@ static void bcast(int turn)
 	int data[INTS], root = turn % size;
 	for (int i = 0; i < INTS; i++)
 		data[i] = rank == root ? turn + i : -1;
-	MPI_Bcast(data, INTS, MPI_INT, root, MPI_COMM_WORLD);
+	RUN(form, Bcast, Ibcast, data, INTS, MPI_INT, root, MPI_COMM_WORLD);
 	for (int i = 0; i < INTS; i++)
 		CHECK(data[i] == turn + i);
 }
@@ -63,17 +66,17 @@ static void reduce(int turn)
 	int mine[INTS], all[INTS], root = turn % size;
 	for (int i = 0; i < INTS; i++)
 		mine[i] = (rank + 1) * (turn + i);
-	MPI_Reduce(mine, all, INTS, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+	RUN(form, Reduce, Ireduce, mine, all, INTS, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
 	for (int i = 0; i < INTS; i++)
 		CHECK(rank != root || all[i] == size * (size + 1) / 2 * (turn + i));
 }
 
 static void allreduce(int turn)
 {
-	int all[INTS];
+	int mine[INTS], all[INTS];
 	for (int i = 0; i < INTS; i++)
-		all[i] = (rank + 1) * (turn + i);
-	MPI_Allreduce(MPI_IN_PLACE, all, INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		mine[i] = (rank + 1) * (turn + i);
+	RUN(form, Allreduce, Iallreduce, mine, all, INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	for (int i = 0; i < INTS; i++)
 		CHECK(all[i] == size * (size + 1) / 2 * (turn + i));
 }
@@ -83,7 +86,7 @@ static void allgather(int turn)
 	int mine[INTS], all[RANKS_MAX][INTS];
 	for (int i = 0; i < INTS; i++)
 		mine[i] = rank * 1000 + turn + i;
-	MPI_Allgather(mine, INTS, MPI_INT, all, INTS, MPI_INT, MPI_COMM_WORLD);
+	RUN(form, Allgather, Iallgather, mine, INTS, MPI_INT, all, INTS, MPI_INT, MPI_COMM_WORLD);
 	for (int from = 0; from < size; from++)
 		for (int i = 0; i < INTS; i++)
 			CHECK(all[from][i] == from * 1000 + turn + i);
@@ -101,19 +104,23 @@ static int rounds(int n)
 
 static void count(const char *name, void (*collective)(int turn), int expected, bool one)
 {
-	/* The machines are known, and the connections are open, after some turns. */
-	for (int turn = 0; turn < 4 * size; turn++)
-		collective(turn);
-	long long mine = -sent(), all;
-	for (int turn = 0; turn < TIMES; turn++)
-		collective(turn);
-	mine += sent();
-	MPI_Reduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (rank)
-		return;
-	printf("%s, %d ranks, %d machines: %lld packets in %d calls; in two levels %d\n", name, size, machines, all, TIMES,
-	       expected * TIMES);
-	CHECK(one ? all > expected * TIMES : all == expected * TIMES);
+	static const char *const forms[] = { [BLOCKING] = "blocking", [NONBLOCKING] = "nonblocking", [PERSISTENT] = "persistent" };
+	for (form = BLOCKING; form <= PERSISTENT; form++) {
+		int calls = form == PERSISTENT ? 3 * TIMES : TIMES;
+		/* The machines are known, and the connections are open, after some turns. */
+		for (int turn = 0; turn < 4 * size; turn++)
+			collective(turn);
+		long long mine = -sent(), all;
+		for (int turn = 0; turn < TIMES; turn++)
+			collective(turn);
+		mine += sent();
+		MPI_Reduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+		if (rank)
+			continue;
+		printf("%s %s, %d ranks, %d machines: %lld packets in %d calls; in two levels %d\n", forms[form], name, size, machines, all,
+		       calls, expected * calls);
+		CHECK(one ? all > expected * calls : all == expected * calls);
+	}
 }
 
 int main(int argc, char **argv)
