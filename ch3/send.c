@@ -276,6 +276,15 @@ static bool batch_add(ch3_vc_t *vc, unsigned type, const void *header, size_t he
 	return true;
 }
 
+/* Copies a piece of a payload into reserved memory of the pipe. */
+static inline void fill(ch3_vc_t *vc, uint8_t *to, const void *from, size_t len)
+{
+	if (__builtin_expect(len < HR_FILL_MIN, 1))
+		hr_copy(to, from, len);
+	else
+		hr_conn_fill(vc->conn, to, from, len);
+}
+
 /* Builds a short message in the memory of the pipe. Returns false if that is not possible: use put_now instead. */
 static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header, size_t header_len,
 				 const struct iovec *iov, int n, size_t payload_len)
@@ -288,7 +297,7 @@ static inline bool send_in_place(ch3_vc_t *vc, unsigned type, const void *header
 		return false;
 	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
 	for (int i = 0; i < n; at += iov[i].iov_len, i++)
-		hr_copy(at, iov[i].iov_base, iov[i].iov_len);
+		fill(vc, at, iov[i].iov_base, iov[i].iov_len);
 	hr_conn_commit(vc->conn, len);
 	ch3_vc_activate(vc);
 	return true;
@@ -304,7 +313,7 @@ bool ch3_send_short(ch3_vc_t *vc, unsigned type, const void *header, size_t head
 	if (!at)
 		return false;
 	at += ch3_front_write(vc, at, type, 0, header, header_len, (uint32_t)payload_len, NULL);
-	hr_copy(at, payload, payload_len);
+	fill(vc, at, payload, payload_len);
 	hr_conn_commit(vc->conn, len);
 	ch3_vc_activate(vc);
 	return true;

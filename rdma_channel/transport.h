@@ -159,6 +159,7 @@ struct hr_transport {
 	/* ---- records in place: the contracts of upper.h; all NULL if the two sides share no memory ---- */
 
 	void *(*reserve)(void *conn, size_t front, size_t len);
+	void (*fill)(void *conn, void *to, const void *from, size_t len);
 	void (*commit)(void *conn, size_t len);
 	enum hr_arrival (*peek)(void *conn, const uint8_t **bytes, size_t *len);
 	void (*consume)(void *conn, size_t count);

@@ -36,7 +36,8 @@ void hr_conn_abort(hr_conn_t *conn, int error);
  * of bytes at the start that the receiver reads before it knows where to copy the others. After a reservation the
  * caller writes all len bytes and calls hr_conn_commit with the same len, before any other function of the connection.
  * A reservation whose memory was not written needs no commit. Do not reserve while the rest of an earlier put has not
- * been accepted.
+ * been accepted. hr_conn_fill copies len bytes into the reserved memory as is best for the receiver; it pays for long
+ * pieces, of HR_FILL_MIN bytes and more.
  *
  * hr_conn_peek sets *bytes and *len to the next bytes of the pipe if it returns HR_ARRIVED. The peer can change these
  * bytes at any time, so the caller must read each of them at most once, and check only copies. hr_conn_consume removes
@@ -44,6 +45,7 @@ void hr_conn_abort(hr_conn_t *conn, int error);
  */
 #define HR_RECORD_MAX 8192u
 #define HR_FRONT_MAX 56u
+#define HR_FILL_MIN 1024u
 
 enum hr_arrival {
 	HR_NOT_ARRIVED, /* the pipe is empty, and no error is known on this side */
@@ -54,6 +56,7 @@ enum hr_arrival {
 /* Returns whether the connection is up and its transport has records in place. */
 bool hr_conn_in_place(const hr_conn_t *conn);
 void *hr_conn_reserve(hr_conn_t *conn, size_t front, size_t len);
+void hr_conn_fill(hr_conn_t *conn, void *to, const void *from, size_t len);
 void hr_conn_commit(hr_conn_t *conn, size_t len);
 enum hr_arrival hr_conn_peek(hr_conn_t *conn, const uint8_t **bytes, size_t *len);
 void hr_conn_consume(hr_conn_t *conn, size_t count);

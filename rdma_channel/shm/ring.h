@@ -110,6 +110,7 @@ struct shm_sender {
 	uint32_t mask; /* number of lines - 1 */
 	uint32_t head; /* position of the next record */
 	uint32_t tail; /* every line before this position is free: from control->tail or from an echo */
+	uint32_t loaded; /* control->tail as last loaded */
 	uint32_t mark; /* 0 or SHM_MARK: of the last record */
 	uint32_t mark_end; /* position after the first record with this mark */
 	bool awaits_echo;  /* of this mark */
@@ -173,6 +174,7 @@ static inline bool shm_sender_refresh(struct shm_sender *sender)
 	uint32_t tail = __atomic_load_n(&sender->control->tail, __ATOMIC_ACQUIRE), used = sender->head - sender->tail;
 	if (sender->head - tail > used + sender->mask + 1)
 		return false;
+	sender->loaded = tail;
 	if (sender->head - tail >= used)
 		return true;
 	sender->tail = tail;
@@ -191,6 +193,12 @@ static inline void shm_sender_hear(struct shm_sender *sender, const struct shm_r
 	sender->awaits_echo = false;
 	if (sender->mark_end - sender->tail <= sender->head - sender->tail)
 		sender->tail = sender->mark_end;
+}
+
+/* Returns whether a record of `lines` lines would be alone in the ring, and is short enough to go back after it. */
+static inline bool shm_sender_alone(const struct shm_sender *sender, uint32_t lines)
+{
+	return sender->tail == sender->head && lines <= SHM_BACK_MOST;
 }
 
 /* Returns the number of lines that the next record may take: free lines less the spare ones, and not past the end of
@@ -247,7 +255,7 @@ static inline void shm_sender_publish(struct shm_sender *sender, const struct sh
 {
 	uint32_t lines = shm_record_lines(offset, length), head = sender->head;
 	/* Whether single messages are exchanged. */
-	bool alone = kind & SHM_BACK && sender->tail == head && lines <= SHM_BACK_MOST;
+	bool alone = kind & SHM_BACK && shm_sender_alone(sender, lines);
 	bool back = alone && (head & sender->mask) >= SHM_BACK_LINES;
 	uint32_t next = shm_sender_next(sender, lines, back);
 	if (shm_is_unclean(sender, next) || (!alone && lines > SHM_FEW_LINES))

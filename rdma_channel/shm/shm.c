@@ -63,8 +63,9 @@ HR_SETTING(offers_setting, "HEADRACE_SHM_OFFERS", "8", 1, SHM_OFFERS_MAX,
  * processors are near. */
 #define PROBE_NS (2 * HR_NS_PER_MS)
 
-/* If the processors are not near, the receiver reads what was written with non-temporal stores several times faster. */
-HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "4k", 0, 1u << 30,
+/* If the processors are not near, the receiver reads what was written with non-temporal stores several times faster, unless the
+ * record uses lines again that both processors had a short time ago. */
+HR_SETTING(stream_setting, "HEADRACE_SHM_STREAM", "1k", 0, 1u << 30,
 	   "shm: minimum size of records written with non-temporal stores unless the processors are near; 0: none");
 
 /* For shm_half_wire.flags. */
@@ -113,6 +114,7 @@ struct shm_conn {
 	size_t by_ring;    /* bytes from `sent` on that must go through the ring */
 	uint64_t probed_at; /* when a piece was last offered to measure nearness, coarse ns */
 	struct shm_nearness nearness; /* measured when this side takes up the peer's offers */
+	struct shm_nearness tail_nearness; /* measured when this side loads the tail that the peer has stored */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
 	struct shm_process peer;
@@ -389,6 +391,29 @@ static bool is_near(const struct shm_conn *conn)
 	return __atomic_load_n(&conn->out.control->near, __ATOMIC_RELAXED);
 }
 
+/* Measures nearness for messages that are too short to be offered: how long the tail takes if the receiver has stored it since it was
+ * last loaded. */
+static void sample_tail(struct shm_conn *conn)
+{
+	if (!shm_near_is_due(&conn->tail_nearness, hr_now_coarse_ns()))
+		return;
+	uint32_t before = conn->out.loaded;
+	uint64_t begin = hr_now_ns();
+	bool valid = shm_sender_refresh(&conn->out);
+	uint64_t ns = hr_now_ns() - begin;
+	if (valid && conn->out.loaded != before)
+		shm_near_sample(&conn->tail_nearness, ns);
+}
+
+/* Returns whether to write a record past the caches: `length` of its bytes, in `lines` lines. */
+static bool streams_record(struct shm_conn *conn, size_t length, uint32_t lines)
+{
+	if (length < conn->context->stream || shm_sender_alone(&conn->out, lines))
+		return false;
+	sample_tail(conn);
+	return !conn->tail_nearness.near && !is_near(conn);
+}
+
 /* Copies length bytes from the vector into the record's payload. */
 static void fill_record(uint8_t *payload, uint32_t length, struct hr_iov_place *place, bool streaming)
 {
@@ -436,7 +461,7 @@ static int put_record(struct shm_conn *conn, struct hr_iov_place *place, uint32_
 		length = wanted;
 	uint8_t *record = (uint8_t *)shm_sender_word(out, out->head);
 	uint32_t offset = shm_payload_offset(0, length);
-	fill_record(record + offset, length, place, length >= conn->context->stream && !is_near(conn));
+	fill_record(record + offset, length, place, streams_record(conn, length, shm_record_lines(offset, length)));
 	shm_sender_publish(out, &conn->in, offset, length, length == left ? SHM_BACK : 0);
 	return (int)length;
 }
@@ -920,6 +945,17 @@ static void *shm_reserve(void *data, size_t front, size_t len)
 	return (uint8_t *)shm_sender_word(out, out->head) + offset;
 }
 
+static void shm_fill(void *data, void *to, const void *from, size_t len)
+{
+	struct shm_conn *conn = data;
+	if (!streams_record(conn, len, shm_record_lines(conn->reserved, (uint32_t)len))) {
+		shm_copy(to, from, len);
+		return;
+	}
+	shm_copy_streaming(to, from, len);
+	shm_copy_done();
+}
+
 static void shm_commit(void *data, size_t len)
 {
 	struct shm_conn *conn = data;
@@ -1012,6 +1048,7 @@ const struct hr_transport hr_transport_shm = {
 	.put = shm_put,
 	.get = shm_get,
 	.reserve = shm_reserve,
+	.fill = shm_fill,
 	.commit = shm_commit,
 	.peek = shm_peek,
 	.consume = shm_consume,

@@ -68,7 +68,7 @@ static void check_bytes(const uint8_t *bytes, uint64_t position, size_t len)
 /* The sender's side of one round: returns the bytes sent. */
 static size_t send_some(uint64_t position, unsigned *random)
 {
-	static uint8_t bytes[300];
+	static uint8_t bytes[300], whole[HR_RECORD_MAX];
 	static size_t rest; /* of a put that was not fully accepted */
 	static uint64_t rest_at;
 	size_t len = 1 + (size_t)rand_r(random) % (rand_r(random) % 4 ? 100 : HR_RECORD_MAX), accepted = 0;
@@ -76,7 +76,12 @@ static size_t send_some(uint64_t position, unsigned *random)
 	if (at) {
 		if (rand_r(random) % 8 == 0)
 			return 0; /* neither written nor committed */
-		fill(at, position, len);
+		if (rand_r(random) % 2) {
+			fill(whole, position, len);
+			hr_conn_fill(conn[0], at, whole, len);
+		} else {
+			fill(at, position, len);
+		}
 		hr_conn_commit(conn[0], len);
 		return len;
 	}
