@@ -115,6 +115,7 @@ struct shm_conn {
 	uint64_t probed_at; /* when a piece was last offered to measure nearness, coarse ns */
 	struct shm_nearness nearness; /* measured when this side takes up the peer's offers */
 	struct shm_nearness tail_nearness; /* measured when this side loads the tail that the peer has stored */
+	unsigned tail_samples; /* of these, up to SHM_NEAR_SAMPLES */
 	struct shm_pusher pusher;
 	struct shm_puller puller;
 	struct shm_process peer;
@@ -392,17 +393,20 @@ static bool is_near(const struct shm_conn *conn)
 }
 
 /* Measures nearness for messages that are too short to be offered: how long the tail takes if the receiver has stored it since it was
- * last loaded. */
+ * last loaded. The first samples are taken as soon as possible. */
 static void sample_tail(struct shm_conn *conn)
 {
-	if (!shm_near_is_due(&conn->tail_nearness, hr_now_coarse_ns()))
+	bool first = conn->tail_samples < SHM_NEAR_SAMPLES;
+	if (!first && !shm_near_is_due(&conn->tail_nearness, hr_now_coarse_ns()))
 		return;
 	uint32_t before = conn->out.loaded;
 	uint64_t begin = hr_now_ns();
 	bool valid = shm_sender_refresh(&conn->out);
 	uint64_t ns = hr_now_ns() - begin;
-	if (valid && conn->out.loaded != before)
-		shm_near_sample(&conn->tail_nearness, ns);
+	if (!valid || conn->out.loaded == before)
+		return;
+	shm_near_sample(&conn->tail_nearness, ns);
+	conn->tail_samples += first;
 }
 
 /* Returns whether to write a record past the caches: `length` of its bytes, in `lines` lines. */
