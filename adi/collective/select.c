@@ -2,7 +2,7 @@
 /*
  * The table of algorithms. HEADRACE_MPI_ALGORITHM forces algorithms: a list of COLLECTIVE=ALGORITHM with the names below, for
  * example "allreduce=ring,bcast=binomial". A forced algorithm is used wherever it can be: "node" and "direct" only for blocking
- * collectives of ranks that share a segment and up to the size in the table, "two_level" only for blocking collectives of ranks on several
+ * collectives of ranks that share a segment and up to the size in the table, "two_level" only for collectives of ranks on several
  * machines, and no algorithm that changes the order of operands if the operation does not commute. All ranks need the same value.
  */
 #include "adi/collective/select.h"
