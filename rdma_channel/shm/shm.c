@@ -296,7 +296,7 @@ static int join_ring(struct shm_conn *conn, const struct shm_half_wire *wire, in
 	conn->out.control = shm_segment_control(&conn->out_segment, bytes);
 	conn->out.lines = conn->out_segment.map;
 	conn->out.mask = bytes / SHM_LINE - 1;
-	conn->out.head = conn->out.tail = SHM_FIRST_POSITION;
+	conn->out.head = conn->out.tail = conn->out.loaded = SHM_FIRST_POSITION;
 	conn->out.unclean = calloc(bytes / SHM_LINE / 64, sizeof *conn->out.unclean);
 	return conn->out.unclean ? 0 : -ENOMEM;
 }
@@ -405,7 +405,7 @@ static void sample_tail(struct shm_conn *conn)
 	uint64_t ns = hr_now_ns() - begin;
 	if (!valid || conn->out.loaded == before)
 		return;
-	shm_near_sample(&conn->tail_nearness, ns);
+	shm_near_sample(&conn->tail_nearness, ns < SHM_NEAR_TAIL_NS);
 	conn->tail_samples += first;
 }
 
@@ -787,7 +787,7 @@ static int begin_offer(struct shm_conn *conn)
 	if (offer.alone > 1 || !shm_puller_begin(&conn->puller, &offer))
 		return damaged(conn, "an offer");
 	/* Relaxed: the flag only decides which way is quicker. */
-	if (measured && shm_near_sample(&conn->nearness, hr_now_ns() - begin))
+	if (measured && shm_near_sample(&conn->nearness, hr_now_ns() - begin < SHM_NEAR_NS))
 		__atomic_store_n(&in->control->near, conn->nearness.near, __ATOMIC_RELAXED);
 	if (shm_receiver_take(in, sizeof offer))
 		report_tail(conn);
