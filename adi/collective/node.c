@@ -28,8 +28,6 @@
 #define YIELD_NS 1000000
 #define YIELD_RANK_NS 50000
 #define CROWDED 256
-/* Steps after which the slot that is prefetched is used. */
-#define PREFETCH 4
 
 /* ---- waiting ---- */
 
@@ -270,13 +268,11 @@ void adi_node_publish(const struct adi_comm *comm, const struct node_state *node
 	struct node_slot *slot = slot_of(node, comm->rank);
 	slot->bytes = bytes;
 	store(node->shared, &slot->flag, node->seq);
-	/* The line of the next step, which the readers had last, comes while this rank waits for them. */
-	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + 1) % NODE_SLOTS]);
 }
 
-void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node)
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned steps)
 {
-	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + PREFETCH) % NODE_SLOTS]);
+	prefetch_to_write(&node->shared->member[comm->rank].slot[(node->seq + steps) % NODE_SLOTS]);
 }
 
 int adi_node_error_bytes(const struct adi_comm *comm, int rank, size_t theirs, size_t mine)
@@ -346,6 +342,7 @@ bool adi_node_reduces(struct adi_comm *comm, enum adi_collective collective, con
 static int meet_all(const struct adi_comm *comm, struct node_state *node)
 {
 	adi_node_publish(comm, node, 0);
+	adi_node_prepare(comm, node, NODE_NEXT);
 	return adi_node_await_all(comm, node, 0);
 }
 

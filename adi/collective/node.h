@@ -45,6 +45,9 @@
 #define NODE_RING ((size_t)1 << 20)
 /* Most bytes of a step of a pipeline, if each rank has a processor. */
 #define NODE_PIECE 65536
+/* For adi_node_prepare. */
+#define NODE_NEXT 1
+#define NODE_LATER 4
 /* Data of a rank. */
 #define NODE_DATA ((size_t)NODE_SLOTS * NODE_CHUNK + NODE_RING)
 
@@ -155,9 +158,10 @@ int adi_node_copy_own(const struct adi_blocks *from, int i, const struct adi_blo
 int adi_node_begin(const struct adi_comm *comm, struct node_state *node, size_t bytes);
 /* Bytes of one step of a pipeline through which `bytes` flow from one rank to others; the same at all ranks. */
 size_t adi_node_piece(const struct node_state *node, size_t bytes);
-/* Prefetches the slot of a later step. For collectives in which writers do not wait for readers. If they wait, the readers still
- * read these lines, and a prefetch would take the lines from them. */
-void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node);
+/* Fetches the slot of a later step for writing, after a step was published. So the later store need not wait until the readers' caches
+ * have given up the line. NODE_LATER: for collectives in which writers do not wait for readers. NODE_NEXT: for those in which all ranks
+ * wait for each other. */
+void adi_node_prepare(const struct adi_comm *comm, const struct node_state *node, unsigned steps);
 char *adi_node_data(const struct node_state *node, int rank, size_t bytes);
 /*
  * Copies into the segment. Lines that another processor fetches from this one's cache cost up to 20 times as much as the copy if the

@@ -44,7 +44,7 @@ static int bcast_piece(struct adi_comm *comm, struct node_state *node, struct pa
 			return class;
 		payload_get(node, payload, adi_node_data(node, root, bytes), bytes);
 		adi_node_publish(comm, node, bytes);
-		adi_node_prepare(comm, node);
+		adi_node_prepare(comm, node, NODE_LATER);
 		adi_node_end_step(comm, node);
 		return MPI_SUCCESS;
 	}

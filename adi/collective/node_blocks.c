@@ -160,6 +160,7 @@ int adi_node_allgather(struct adi_comm *comm, const struct adi_blocks *send, con
 	for (size_t at = 0; at < (size_t)bytes && !class; at += NODE_LARGE) {
 		struct range range = range_at(at, bytes, NODE_LARGE);
 		class = write_range(comm, node, send ? send : &own, range);
+		adi_node_prepare(comm, node, NODE_NEXT);
 		if (!class && send)
 			class = copy_own(send, 0, receive, comm->rank, bytes, range);
 		for (int step = 1; step < comm->size && !class; step++) {
@@ -188,6 +189,7 @@ int adi_node_alltoall(struct adi_comm *comm, const struct adi_blocks *send, cons
 	for (size_t at = 0; at < (size_t)bytes && !class; at += most) {
 		struct range range = range_at(at, bytes, most);
 		class = write_others(comm, node, send ? send : receive, range);
+		adi_node_prepare(comm, node, NODE_NEXT);
 		if (!class && send)
 			class = copy_own(send, comm->rank, receive, comm->rank, bytes, range);
 		for (int step = 1; step < comm->size && !class; step++) {
@@ -244,7 +246,7 @@ static int scatter_range(struct adi_comm *comm, const struct adi_blocks *send, c
 	int class;
 	if (comm->rank == root) {
 		class = write_others(comm, node, send, range);
-		adi_node_prepare(comm, node);
+		adi_node_prepare(comm, node, NODE_LATER);
 	} else {
 		node->seq++;
 		class = read_own(comm, node, root, receive, 0, range);

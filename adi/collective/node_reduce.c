@@ -109,7 +109,7 @@ static int reduce_part(struct part *part, const char *from, char *result)
 	if (class)
 		return class;
 	if (!result)
-		adi_node_prepare(part->comm, part->node);
+		adi_node_prepare(part->comm, part->node, NODE_LATER);
 	else
 		class = adi_node_await_all(part->comm, part->node, part->bytes);
 	if (result && !class)
@@ -144,6 +144,7 @@ static int everywhere(struct part *part, const char *from, char *result)
 	adi_node_copy(part->node, to, from, part->bytes);
 	part->own = to;
 	adi_node_publish(part->comm, part->node, part->bytes);
+	adi_node_prepare(part->comm, part->node, NODE_NEXT);
 	class = adi_node_await_all(part->comm, part->node, part->bytes);
 	if (!class)
 		combine(part, 0, result, part->bytes);

@@ -173,7 +173,7 @@ static int scatter_short(struct adi_comm *comm, const struct adi_blocks *send, c
 	int class = MPI_SUCCESS;
 	if (comm->rank == root) {
 		class = write_blocks(comm, node, send, limit);
-		adi_node_prepare(comm, node);
+		adi_node_prepare(comm, node, NODE_LATER);
 	} else {
 		node->seq++;
 		if (is_short(adi_block_bytes(receive, 0), limit))
@@ -187,6 +187,7 @@ static int alltoall_short(struct adi_comm *comm, const struct adi_blocks *send, 
 {
 	struct node_state *node = comm->node;
 	int class = write_blocks(comm, node, send, limit), awaited = 1;
+	adi_node_prepare(comm, node, NODE_NEXT);
 	for (int step = 1; step < comm->size && !class; step++) {
 		int i = (comm->rank + step) % comm->size;
 		if (!is_short(adi_block_bytes(receive, i), limit))
